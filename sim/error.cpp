@@ -1,0 +1,23 @@
+#include "sim/error.hpp"
+
+#include <utility>
+
+namespace ringsim {
+
+namespace {
+std::string full_text(const std::string& where, const std::string& message, const std::string& hint) {
+  std::string text = where.empty() ? message : where + ": " + message;
+  if (!hint.empty()) text += "\n  hint: " + hint;
+  return text;
+}
+}  // namespace
+
+InputError::InputError(std::string where, std::string message, std::string hint)
+    : std::runtime_error(full_text(where, message, hint)),
+      where_(std::move(where)),
+      message_(std::move(message)),
+      hint_(std::move(hint)) {}
+
+void fail_invariant(std::string_view law) { throw InvariantError("invariant broken: " + std::string(law)); }
+
+}  // namespace ringsim

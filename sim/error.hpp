@@ -1,0 +1,58 @@
+// Errors: whose fault it is decides the type, and the type decides the exit code of the command.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace ringsim {
+
+/// The user's mistake: a file, a scenario, a schedule that is missing, malformed or impossible (exit code 3).
+/// what() is `where: message`, then `\n  hint: ...` where there is something to do about it.
+class InputError : public std::runtime_error {
+ public:
+  /// `where`: file:line:column for syntax, file: /json/pointer for meaning, or empty.
+  /// `message`: what was expected and what was found. `hint`: what to do; may be empty.
+  InputError(std::string where, std::string message, std::string hint = "");
+
+  const std::string& where() const { return where_; }
+  const std::string& message() const { return message_; }
+  const std::string& hint() const { return hint_; }
+
+ private:
+  std::string where_, message_, hint_;
+};
+
+/// A schedule that the checker refuses (exit code 3); what() names rank, lane, step, operation and region.
+class ScheduleError : public InputError {
+ public:
+  using InputError::InputError;
+};
+
+/// The simulation broke one of its own laws, or stalled (exit code 4): our mistake, not the user's.
+class InvariantError : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+/// This machine lacks what the command needs: a permission, disk space, a device (exit code 5).
+class EnvironmentError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// The user asked to stop (exit code 130); what() says how far the work came.
+class Interrupted : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+[[noreturn]] void fail_invariant(std::string_view law);
+
+/// A law of the simulation. Stays on in Release: a wrong simulation is worse than a slow one.
+inline void ensure(bool holds, std::string_view law) {
+  if (!holds) [[unlikely]]
+    fail_invariant(law);
+}
+
+}  // namespace ringsim

@@ -1,0 +1,163 @@
+// Schedules: who sends which chunk to whom in which step. One representation for the engine that times it, the checker
+// that proves it and the writers that show it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/ids.hpp"
+#include "sim/units.hpp"
+
+namespace ringsim {
+
+/// The memories of an actor that a schedule names.
+enum class Buffer : std::uint8_t {
+  data,     ///< input and result in one place
+  input,    ///< what the rank contributes
+  output,   ///< where the result goes
+  scratch,  ///< room to work in; a helper's only memory besides data
+};
+inline constexpr int n_buffers = 4;
+std::string_view to_string(Buffer buffer);
+
+/// A run of chunks [first, first + count) of one buffer.
+struct Region {
+  Buffer buffer = Buffer::data;
+  std::uint32_t first = 0;
+  std::uint32_t count = 1;
+  auto operator<=>(const Region&) const = default;
+};
+std::string to_string(const Region& region);  ///< "data[3]", "data[4..7]"
+
+/// One chunk of the data buffer.
+inline Region chunk(int index) { return {Buffer::data, static_cast<std::uint32_t>(index), 1}; }
+/// `count` chunks of the data buffer, from `first` on.
+inline Region chunks(int first, int count) {
+  return {Buffer::data, static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(count)};
+}
+
+enum class Do : std::uint8_t { send, receive, receive_add, copy, add, compute };
+std::string_view to_string(Do what);
+
+/// One thing that an actor does within a step.
+struct Op {
+  Do what = Do::send;
+  std::uint16_t channel = 0;  ///< send, receive: number of the connection to the peer
+  Actor peer = -1;            ///< send: to whom; receive, receive_add: from whom
+  Region region;              ///< send: read; receive, receive_add, copy, add: written
+  Region operand;             ///< copy, add: read
+  Picoseconds time{0};        ///< compute: how long
+};
+
+/// Before the step starts, `lane` of the same actor must have completed `steps` steps.
+struct Wait {
+  Lane lane = 0;
+  int steps = 0;
+};
+
+/// Operations that start together. The step is done when all of them are.
+struct Step {
+  std::vector<Op> ops;
+  std::vector<Wait> waits;
+
+  void clear() {
+    ops.clear();
+    waits.clear();
+  }
+  void send(Actor to, Region what, int channel = 0) { push(Do::send, to, what, channel); }
+  void receive(Actor from, Region where, int channel = 0) { push(Do::receive, from, where, channel); }
+  /// region = region + what comes in
+  void receive_add(Actor from, Region where, int channel = 0) { push(Do::receive_add, from, where, channel); }
+  void copy(Region from, Region to) { ops.push_back({.what = Do::copy, .region = to, .operand = from}); }
+  /// to = to + from
+  void add(Region from, Region to) { ops.push_back({.what = Do::add, .region = to, .operand = from}); }
+  void compute(Picoseconds time) { ops.push_back({.what = Do::compute, .time = time}); }
+  void wait(Lane lane, int steps) { waits.push_back({lane, steps}); }
+
+ private:
+  void push(Do what, Actor peer, Region region, int channel) {
+    ops.push_back({.what = what, .channel = static_cast<std::uint16_t>(channel), .peer = peer, .region = region});
+  }
+};
+
+/// How many bytes each chunk of a buffer has: chunk i is bytes [offset(i), offset(i + 1)).
+class Layout {
+ public:
+  Layout() = default;  ///< no chunks
+  /// n chunks as equal as can be: chunk i is bytes [floor(i size/n), floor((i+1) size/n)); with size < n some are empty.
+  static Layout near_equal(Bytes size, int n);
+  /// Chunks of the given sizes.
+  static Layout of_sizes(const std::vector<Bytes>& sizes);
+
+  int n_chunks() const { return static_cast<int>(offsets_.size()) - 1; }
+  Bytes total() const { return {offsets_.back()}; }
+  Bytes size(std::uint32_t first, std::uint32_t count) const { return {offsets_[first + count] - offsets_[first]}; }
+  /// True where every chunk has the same number of bytes.
+  bool uniform() const;
+
+ private:
+  std::vector<std::int64_t> offsets_{0};  // [chunk], one more than there are chunks
+};
+
+/// The MPI name of what a collective computes.
+enum class CollectiveOp : std::uint8_t { all_reduce, reduce_scatter, all_gather, broadcast, pairs };
+std::string_view to_string(CollectiveOp op);
+
+/// What one chunk of a rank's buffer holds before, or must hold after: nothing (do not care), what one rank
+/// contributed, or the sum over all ranks; of which chunk of the contributions.
+struct Content {
+  enum class Who : std::uint8_t { nothing, one, all };
+  Who who = Who::nothing;
+  Actor rank = -1;          ///< of one
+  std::uint32_t chunk = 0;  ///< which chunk of the contribution
+};
+
+/// What a schedule promises: n ranks, what they have, what they want.
+struct Collective {
+  CollectiveOp op = CollectiveOp::all_reduce;
+  int ranks = 0;
+  /// The message size, as nccl-tests counts it for this op (see busbw_factor).
+  Bytes bytes;
+  Actor root = 0;  ///< broadcast
+  std::function<Content(Actor, Buffer, std::uint32_t chunk)> before, after;
+};
+
+/// busbw = algbw * factor: 2(n-1)/n all_reduce; (n-1)/n reduce_scatter and all_gather; 1 broadcast and pairs
+/// (nccl-tests, doc/PERFORMANCE.md). 0 for one rank, which moves nothing.
+double busbw_factor(CollectiveOp op, int ranks);
+
+/// Actors and chunks form a group under digit-wise addition in these radices ({K} for a ring, {2,...,2} for
+/// halving-doubling), and step(g + a) = g + step(a): all ranks do the same, seen from themselves. Empty: no symmetry.
+using Radices = std::vector<int>;
+int add_digits(const Radices& radices, int a, int b);       ///< digit-wise, without carry
+int subtract_digits(const Radices& radices, int a, int b);  ///< the d with add_digits(d, b) = a
+
+/// A schedule is a pure function of (actor, lane, step), evaluated while it runs: nothing is stored a transfer.
+struct Schedule {
+  std::string algorithm;  ///< its name in the catalogue, with parameters: "halving_doubling fold=naive"
+  Collective collective;
+  int actors = 0;  ///< ranks first, then helpers
+  int lanes = 1;   ///< of each actor
+  std::array<Layout, n_buffers> layout;  ///< [buffer]; the same for every actor
+  Radices symmetry;
+  /// How many steps the lane has. Cheap: it is asked often.
+  std::function<int(Actor, Lane)> n_steps;
+  /// Appends operations and waits of step i to `out`, which comes empty. Pure: equal arguments, equal steps.
+  std::function<void(Actor, Lane, int i, Step& out)> step;
+
+  Bytes size(const Region& region) const {
+    return layout[static_cast<std::size_t>(region.buffer)].size(region.first, region.count);
+  }
+};
+
+/// a modulo n, from 0 to n - 1, for negative a too.
+inline int wrap(int a, int n) {
+  const int r = a % n;
+  return r < 0 ? r + n : r;
+}
+
+}  // namespace ringsim

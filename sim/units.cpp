@@ -1,0 +1,26 @@
+#include "sim/units.hpp"
+
+#include "sim/error.hpp"
+
+namespace ringsim {
+
+Picoseconds transfer_time(Bytes size, Bandwidth rate) {
+  ensure(size.count >= 0 && rate.bytes_per_second > 0, "a transfer needs size >= 0 and a rate above 0");
+  // 128 bits: 1 GiB * 10^12 is already beyond 64.
+  __extension__ using Wide = unsigned __int128;
+  const Wide product = static_cast<Wide>(size.count) * static_cast<Wide>(picoseconds_per_second);
+  const Wide divisor = static_cast<Wide>(rate.bytes_per_second);
+  const Wide quotient = (product + divisor - 1) / divisor;
+  ensure(quotient <= static_cast<Wide>(Picoseconds::max().count()),
+         "a transfer would take longer than simulated time can count (106 days)");
+  return Picoseconds{static_cast<std::int64_t>(quotient)};
+}
+
+double gigabytes_per_second(Bytes size, Picoseconds time) {
+  if (time.count() <= 0) return 0.0;
+  return static_cast<double>(size.count) / static_cast<double>(time.count()) * 1e3;
+}
+
+double microseconds(Picoseconds time) { return static_cast<double>(time.count()) / 1e6; }
+
+}  // namespace ringsim
