@@ -1,0 +1,65 @@
+// A scenario: the question that a user asks, as a JSON file. Decoded strictly, expanded into points, never guessed at.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "algorithms/catalog.hpp"
+#include "sim/routes.hpp"
+#include "topologies/catalog.hpp"
+
+namespace ringsim {
+
+enum class NetworkModel { ideal, fair };
+
+/// One point: everything that one simulation needs, validated, in base units.
+struct Scenario {
+  std::string name;
+  std::string hash;  ///< XXH3-128 of this point's canonical form, 32 hex digits
+  TopologySpec topology;
+  const Algorithm* algorithm = nullptr;  ///< of the catalogue
+  Arguments arguments;
+  CollectiveRequest request;           ///< request.ranks: the number of members
+  std::vector<std::string> ranks;      ///< names of the gpus that take part, in rank order; empty: all
+  Transport transport;
+  NetworkModel model = NetworkModel::fair;
+  /// What varies between the points of the file, in the order in which it varies: dotted path, value as JSON text.
+  std::vector<std::pair<std::string, std::string>> varied;
+};
+
+/// A scenario file: one or many points, as lists, ranges and `sweep` say.
+class ScenarioFile {
+ public:
+  /// Reads a file. `overrides` are `path=value` texts of --set, applied in order before anything is expanded.
+  /// Throws InputError: where (file:line:column for syntax, file: /pointer for meaning), expected, found, hint.
+  static ScenarioFile load(const std::string& path, const std::vector<std::string>& overrides = {});
+  /// The same from text; `name` stands for the file in errors.
+  static ScenarioFile parse(std::string_view text, const std::string& name,
+                            const std::vector<std::string>& overrides = {});
+
+  const std::string& name() const;
+  /// XXH3-128 of the canonical scenario (defaults filled in, base units, sorted keys; lists and sweep as they stand).
+  const std::string& hash() const;
+  /// The number of points: at least 1.
+  std::size_t size() const;
+  /// Decodes point i; the first key varies slowest. Throws InputError as load() does.
+  Scenario point(std::size_t i) const;
+
+  ~ScenarioFile();
+  ScenarioFile(ScenarioFile&&) noexcept;
+  ScenarioFile& operator=(ScenarioFile&&) noexcept;
+
+ private:
+  ScenarioFile();
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The JSON Schema (draft-07) of a scenario, from the same table of fields that the decoder uses.
+std::string scenario_schema();
+
+}  // namespace ringsim

@@ -1,0 +1,80 @@
+// The topologies in plain sight: what each takes, and the one function that builds any of them.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "sim/topology.hpp"
+
+namespace ringsim {
+
+/// Ranks, each on one full-duplex port of an idle, non-blocking switch. `extra_ports` more endpoints (server0,
+/// server1, ...) sit on ports after the ranks: helpers. Nodes: gpu0.., server0.., switch0.
+struct Star {
+  int ranks = 0;
+  LinkSpec link;
+  int extra_ports = 0;
+};
+
+/// Ranks in a closed ring, each cabled to the next. Two ranks: one cable; one rank: none.
+struct Ring {
+  int ranks = 0;
+  LinkSpec link;
+};
+
+/// A cable between every two ranks.
+struct FullMesh {
+  int ranks = 0;
+  LinkSpec link;
+};
+
+/// A grid of any dimension, closed in each; rank numbers vary fastest in the last dimension. A dimension of 2 has one
+/// cable a pair, a dimension of 1 none.
+struct Torus {
+  std::vector<int> dimensions;
+  LinkSpec link;
+};
+
+/// Any graph, as the user lists it; its gpus are the ranks, in the order listed.
+struct Graph {
+  struct NodeSpec {
+    std::string name;
+    NodeKind kind = NodeKind::gpu;
+  };
+  struct Cable {
+    std::string from, to;
+    LinkSpec link;         ///< link.duplex: full or half
+    bool one_way = false;  ///< only from -> to
+  };
+  std::vector<NodeSpec> nodes;
+  std::vector<Cable> links;
+};
+
+/// Equal nodes of a preset, joined by a fabric. Node names: node0.gpu0, node0.nic0; switches of the fabric: leaf0.
+struct Cluster {
+  std::string node;  ///< name of a preset: "dgx-1v"
+  int nodes = 1;
+  /// Fabric `star`: every NIC on one non-blocking switch by a cable of this kind; the slower of NIC and cable binds.
+  /// Not used where nodes == 1 (the NICs are then not cabled).
+  LinkSpec fabric;
+};
+
+using TopologySpec = std::variant<Star, Ring, FullMesh, Torus, Graph, Cluster>;
+
+/// Builds it. Throws InputError; `where` is a JSON pointer within the topology ("/links/3/from"), or empty.
+Topology build(const TopologySpec& spec);
+
+/// How many ranks it will have, without building it.
+std::size_t n_ranks(const TopologySpec& spec);
+
+struct CatalogEntry {
+  std::string name, summary;
+};
+/// For `ringsim list topologies` and `ringsim list nodes`.
+std::vector<CatalogEntry> topology_catalog();
+std::vector<CatalogEntry> node_catalog();
+
+}  // namespace ringsim
