@@ -179,6 +179,7 @@ class SumRun {
     values_.resize(width * static_cast<std::uint64_t>(schedule.actors));
     written_.resize(values_.size());
     for_each_cell([&](Actor actor, Buffer buffer, std::uint32_t chunk, std::size_t cell) {
+      if (actor >= schedule_.collective.ranks) return;  // helpers have nothing of their own
       const Content content = schedule_.collective.before(actor, buffer, chunk);
       if (content.who == Content::Who::nothing) return;
       values_[cell] = tokens.of(content);
