@@ -1,0 +1,234 @@
+#include "validate/closed_form.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "sim/error.hpp"
+
+namespace ringsim {
+
+bool ClosedForm::agrees(Picoseconds simulated) const {
+  const Picoseconds rounding{steps};
+  return simulated >= low - rounding && simulated <= time + rounding;
+}
+
+double ClosedForm::ratio(Picoseconds simulated) const {
+  if (time.count() == 0) return simulated.count() == 0 ? 1.0 : std::numeric_limits<double>::infinity();
+  return static_cast<double>(simulated.count()) / static_cast<double>(time.count());
+}
+
+// ------------------------------------------------------------------------------------------ looking at the machine
+
+namespace {
+
+bool equal_cable(const Topology& topology, const Link& link, const Uniform& machine) {
+  return link.bandwidth == machine.b && link.latency == machine.a && !topology.resource(link.resource).shared;
+}
+
+std::optional<Uniform> as_star(const Topology& topology, std::span<const NodeId> members) {
+  std::optional<Uniform> found;
+  std::optional<NodeId> hub;
+  for (const NodeId member : members) {
+    const auto out = topology.links_from(member), in = topology.links_to(member);
+    if (out.size() != 1 || in.size() != 1) return std::nullopt;
+    const Link &up = topology.link(out[0]), &down = topology.link(in[0]);
+    if (!hub) {
+      hub = up.to;
+      found = Uniform{Shape::star, up.bandwidth, up.latency};
+      if (topology.node(up.to).kind != NodeKind::network_switch) return std::nullopt;
+    }
+    if (up.to != *hub || down.from != *hub) return std::nullopt;
+    if (!equal_cable(topology, up, *found) || !equal_cable(topology, down, *found)) return std::nullopt;
+  }
+  if (found) found->a *= 2;  // two links a path
+  return found;
+}
+
+const Link* cable(const Topology& topology, NodeId from, NodeId to) {
+  const Link* only = nullptr;
+  for (const LinkId id : topology.links_from(from)) {
+    if (topology.link(id).to != to) continue;
+    if (only != nullptr) return nullptr;  // two cables: not one of the textbooks' machines
+    only = &topology.link(id);
+  }
+  return only;
+}
+
+std::optional<Uniform> as_neighbours(const Topology& topology, std::span<const NodeId> ranks) {
+  std::optional<Uniform> found;
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    const NodeId next = ranks[(r + 1) % ranks.size()];
+    for (const Link* link : {cable(topology, ranks[r], next), cable(topology, next, ranks[r])}) {
+      if (link == nullptr) return std::nullopt;
+      if (!found) found = Uniform{Shape::neighbours, link->bandwidth, link->latency};
+      if (!equal_cable(topology, *link, *found)) return std::nullopt;
+    }
+  }
+  return found;
+}
+
+bool is_meshed(const Topology& topology, std::span<const NodeId> ranks, const Uniform& machine) {
+  if (topology.n_links() < ranks.size() * (ranks.size() - 1)) return false;
+  for (const NodeId from : ranks) {
+    for (const NodeId to : ranks) {
+      if (from == to) continue;
+      const Link* link = cable(topology, from, to);
+      if (link == nullptr || !equal_cable(topology, *link, machine)) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+Uniform uniform_of(const Topology& topology, std::span<const NodeId> ranks, std::span<const NodeId> helpers,
+                   const Transport& transport) {
+  std::vector<NodeId> members(ranks.begin(), ranks.end());
+  members.insert(members.end(), helpers.begin(), helpers.end());
+  if (const auto star = as_star(topology, members)) return *star;
+  if (helpers.empty() && ranks.size() > 1) {
+    if (auto near = as_neighbours(topology, ranks)) {
+      if (is_meshed(topology, ranks, *near)) near->shape = Shape::full_mesh;
+      return *near;
+    }
+  }
+  Uniform rough;
+  rough.b = {std::numeric_limits<std::int64_t>::max()};
+  Routes routes(topology, transport);
+  for (std::size_t i = 0; i < members.size() && members.size() > 1; ++i) {
+    const Path path = routes.find(members[i], members[(i + 1) % members.size()]);
+    rough.b = std::min(rough.b, narrowest(topology, path));
+    rough.a = std::max(rough.a, latency(path));
+  }
+  return rough;
+}
+
+// ------------------------------------------------------------------------------------------------------- the forms
+
+namespace {
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// Adds up steps of `a + bytes/b`.
+struct Sum {
+  Uniform machine;
+  ClosedForm& form;
+  void steps(std::int64_t n, std::int64_t low_bytes, std::int64_t high_bytes) {
+    form.low += n * (machine.a + transfer_time({low_bytes}, machine.b));
+    form.time += n * (machine.a + transfer_time({high_bytes}, machine.b));
+    form.steps += static_cast<int>(n);
+  }
+  void steps(std::int64_t n, std::int64_t bytes) { steps(n, bytes, bytes); }
+};
+
+void needs_star(const Uniform& machine, ClosedForm& form) {
+  if (machine.shape != Shape::star)
+    form.because.emplace_back("the ranks are not equal full-duplex ports of one switch: b and a are those of the "
+                              "narrowest and the longest path between neighbouring ranks");
+}
+
+void needs_own_links_to_peers(const Uniform& machine, ClosedForm& form) {
+  if (machine.shape != Shape::star && machine.shape != Shape::full_mesh)
+    form.because.emplace_back("the ranks are neither equal full-duplex ports of one switch nor fully meshed: b and a are "
+                              "those of the narrowest and the longest path between neighbouring ranks");
+}
+
+void needs_neighbours(const Uniform& machine, ClosedForm& form) {
+  if (machine.shape == Shape::other)
+    form.because.emplace_back("the paths from each rank to the next are not equal, or not their own: b and a are those of "
+                              "the narrowest and the longest of them");
+}
+
+ClosedForm parameter_server_form(int servers, const CollectiveRequest& request, const Uniform& machine) {
+  ClosedForm form;
+  const std::int64_t n = request.ranks, p = request.bytes.count;
+  Sum sum{machine, form};
+  if (servers > 0) {
+    form.formula = "2 max(W ceil(p/S), p)/b + 2a";
+    needs_star(machine, form);
+    // Chunks are floor(p/S) or one byte more. While the even part moves, the busier side of every port is full; then
+    // the last bytes go to p mod S servers, from all workers at once. Equal to the formula unless S > W and S does not
+    // divide p: then the servers' ports, not the workers', take the last bytes.
+    const std::int64_t even = p / servers, rest = p % servers;
+    const std::int64_t exact = even * std::max<std::int64_t>(n, servers) + (rest > 0 ? std::max(n, rest) : 0);
+    sum.steps(2, std::max(n * ceil_div(p, servers), p), exact);
+    if (form.low > form.time) std::swap(form.low, form.time);
+    return form;
+  }
+  if (machine.shape == Shape::full_mesh) {
+    form.formula = "2(p/b + a)";
+    sum.steps(2, p);
+  } else {
+    form.formula = "2(K-1) p/b + 2a";
+    needs_star(machine, form);
+    sum.steps(2, (n - 1) * p);
+  }
+  return form;
+}
+
+ClosedForm ring_form(std::int64_t segments, const CollectiveRequest& request, const Uniform& machine) {
+  ClosedForm form;
+  const std::int64_t n = request.ranks, p = request.bytes.count;
+  Sum sum{machine, form};
+  needs_neighbours(machine, form);
+  if (request.op == CollectiveOp::broadcast) {
+    const std::int64_t s = segments > 0 ? segments : n;
+    form.formula = "(K-2+s)(a + p/(s b))";
+    sum.steps(n - 2 + s, p / s, ceil_div(p, s));
+  } else if (request.op == CollectiveOp::all_reduce) {
+    form.formula = "2(K-1)(a + p/(K b))";
+    sum.steps(2 * (n - 1), ceil_div(p, n));
+  } else {
+    form.formula = "(K-1)(a + p/(K b))";
+    sum.steps(n - 1, ceil_div(p, n));
+  }
+  return form;
+}
+
+ClosedForm halving_doubling_form(bool naive, const CollectiveRequest& request, const Uniform& machine) {
+  ClosedForm form;
+  const std::int64_t p = request.bytes.count;
+  const auto n = static_cast<unsigned>(request.ranks);
+  const std::int64_t core = std::bit_floor(n);
+  needs_own_links_to_peers(machine, form);
+  Sum sum{machine, form};
+  for (std::int64_t half = core / 2; half >= 1; half /= 2) {  // blocks of `half` of the `core` chunks, there and back
+    // floor and ceil of half p/core, without leaving 64 bits.
+    const std::int64_t q = p / core, r = p % core;
+    const std::int64_t low = half * q + half * r / core;
+    sum.steps(2, low, half * r % core == 0 ? low : low + 1);
+  }
+  if (core == request.ranks) {
+    form.formula = "2 m a + 2(K-1)/K p/b";
+  } else if (naive) {
+    form.formula = "2(m+1) a + (2(K'-1)/K' + 2) p/b";
+    sum.steps(2, p);
+  } else {
+    form.formula = "(2m+3) a + (2(K'-1)/K' + 2) p/b";
+    sum.steps(2, p / 2, ceil_div(p, 2));
+    sum.steps(1, p);
+  }
+  return form;
+}
+
+}  // namespace
+
+std::optional<ClosedForm> closed_form(const Algorithm& algorithm, const Arguments& arguments,
+                                      const CollectiveRequest& request, const Uniform& machine) {
+  if (request.ranks == 1) return ClosedForm{.formula = "0 (one rank)"};
+  if (algorithm.name == "parameter_server")
+    return parameter_server_form(static_cast<int>(number(algorithm, arguments, "servers")), request, machine);
+  if (algorithm.name == "ring") return ring_form(number(algorithm, arguments, "segments"), request, machine);
+  if (algorithm.name == "halving_doubling")
+    return halving_doubling_form(text(algorithm, arguments, "fold") == "naive", request, machine);
+  if (algorithm.name == "direct" && request.op == CollectiveOp::pairs) {
+    ClosedForm form{.formula = "a + p/b"};
+    needs_own_links_to_peers(machine, form);
+    Sum{machine, form}.steps(1, request.bytes.count);
+    return form;
+  }
+  return std::nullopt;
+}
+
+}  // namespace ringsim

@@ -1,0 +1,52 @@
+// The textbooks' cost models: what time a collective takes where nothing gets in its way.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "algorithms/catalog.hpp"
+#include "sim/routes.hpp"
+#include "sim/topology.hpp"
+#include "sim/units.hpp"
+
+namespace ringsim {
+
+/// A closed form, evaluated. Times are rounded up to a picosecond once a transfer, as the simulation's are.
+struct ClosedForm {
+  std::string formula;   ///< in K ranks, p bytes, b bytes/s, a: latency of a path; W workers, S servers, s segments
+  Picoseconds time{0};   ///< with every block that does not divide evenly rounded up
+  Picoseconds low{0};    ///< with every such block rounded down; equal to `time` where the form is exact
+  int steps = 0;         ///< how many times a transfer's time is rounded: simulation may part by 1 ps for each
+  std::vector<std::string> because;  ///< assumptions that do not hold here; empty: the form holds
+
+  bool holds() const { return because.empty(); }
+  /// True where `simulated` lies within [low, time], give or take 1 ps a step.
+  bool agrees(Picoseconds simulated) const;
+  double ratio(Picoseconds simulated) const;  ///< simulated / time; 1 where both are 0
+};
+
+/// What a form assumes of the machine, found by looking at the topology, not at its name.
+enum class Shape {
+  star,        ///< every member has one full-duplex port of equal speed into one switch: a = twice the port's latency
+  full_mesh,   ///< an equal full-duplex cable between every two members: a = its latency
+  neighbours,  ///< an equal full-duplex cable between members r and r+1, closed: a = its latency
+  other
+};
+struct Uniform {
+  Shape shape = Shape::other;
+  Bandwidth b;
+  Picoseconds a{0};
+};
+/// Looks at the members (ranks, then helpers). For `other`, b is the narrowest and a the longest of the paths from each
+/// rank to the next: what the form is then a rough estimate for.
+Uniform uniform_of(const Topology& topology, std::span<const NodeId> ranks, std::span<const NodeId> helpers,
+                   const Transport& transport);
+
+/// The form of DESIGN's table for an algorithm of the catalogue under protocol `none`; nothing where none is known.
+/// Launch, copy and reduction are free. Sources stand with each algorithm.
+std::optional<ClosedForm> closed_form(const Algorithm& algorithm, const Arguments& arguments,
+                                      const CollectiveRequest& request, const Uniform& machine);
+
+}  // namespace ringsim

@@ -1,0 +1,146 @@
+#include "validate/predict.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "sim/error.hpp"
+#include "sim/run.hpp"
+
+namespace ringsim {
+
+namespace {
+
+std::vector<NodeId> places(const Topology& topology, const Scenario& scenario) {
+  if (scenario.ranks.empty()) return {topology.ranks().begin(), topology.ranks().end()};
+  std::vector<NodeId> result;
+  for (std::size_t i = 0; i < scenario.ranks.size(); ++i) {
+    const auto node = topology.find(scenario.ranks[i]);
+    if (!node || topology.node(*node).kind != NodeKind::gpu)
+      throw InputError(fmt::format("/collective/ranks/{}", i),
+                       fmt::format("expected the name of a gpu, found \"{}\"", scenario.ranks[i]),
+                       fmt::format("gpus are named {} to {}; `ringsim topology show` lists them",
+                                   topology.node(topology.ranks().front()).name,
+                                   topology.node(topology.ranks().back()).name));
+    result.push_back(*node);
+  }
+  return result;
+}
+
+std::vector<std::pair<std::string, std::string>> parameters_of(const Scenario& scenario) {
+  std::vector<std::pair<std::string, std::string>> result;
+  for (const Parameter& parameter : scenario.algorithm->parameters) {
+    if (!parameter.choices.empty()) {
+      result.emplace_back(parameter.name, '"' + text(*scenario.algorithm, scenario.arguments, parameter.name) + '"');
+    } else if (const auto value = number(*scenario.algorithm, scenario.arguments, parameter.name);
+               value != parameter.fallback) {
+      result.emplace_back(parameter.name, fmt::to_string(value));
+    }
+  }
+  return result;
+}
+
+BottleneckReport report(const Topology& topology, const Bottleneck& found, Picoseconds duration) {
+  BottleneckReport result;
+  const auto total = static_cast<double>(duration.count());
+  if (found.resource != no_resource) {
+    result.link = topology.resource_name(found.resource);
+    result.kind = to_string(topology.link(topology.resource(found.resource).link).kind);
+    result.busy = static_cast<double>(found.busy.count()) / total;
+  }
+  result.latency = static_cast<double>(found.latency.count()) / total;
+  return result;
+}
+
+// Most bytes that left one host for the fabric.
+std::optional<Bytes> most_leaving(const Topology& topology, const Timeline& timeline) {
+  std::map<std::uint32_t, Bytes> leaving;  // [host]
+  for (std::size_t i = 0; i < topology.n_links(); ++i) {
+    const Link& link = topology.links()[i];
+    const auto host = topology.node(link.from).host;
+    if (host && !topology.node(link.to).host) leaving[*host] += timeline.link_bytes[i];
+  }
+  if (leaving.size() < 2) return std::nullopt;
+  return std::max_element(leaving.begin(), leaving.end(), [](const auto& a, const auto& b) {
+           return a.second < b.second;
+         })->second;
+}
+
+std::string without_numbers(const std::string& name) {
+  std::string result;
+  for (const char c : name) {
+    if (c < '0' || c > '9') result += c;
+    else if (result.empty() || result.back() != '*') result += '*';
+  }
+  return result;
+}
+
+std::vector<LinkGroup> groups(const Topology& topology, const Timeline& timeline) {
+  // By resource: the two directions of a half-duplex cable are one.
+  std::vector<Bytes> carried(topology.n_resources());
+  for (std::size_t i = 0; i < topology.n_links(); ++i)
+    carried[topology.links()[i].resource.value] += timeline.link_bytes[i];
+  std::map<std::string, LinkGroup> found;
+  const double seconds = static_cast<double>(timeline.duration().count()) / 1e12;
+  for (std::uint32_t r = 0; r < carried.size(); ++r) {
+    if (carried[r].count == 0) continue;
+    const Resource& resource = topology.resource({r});
+    const std::string name = without_numbers(topology.resource_name({r}));
+    LinkGroup& group = found[name];
+    group.links = name;
+    group.kind = to_string(topology.link(resource.link).kind);
+    ++group.count;
+    group.most = std::max(group.most, carried[r]);
+    group.utilisation = std::max(group.utilisation, static_cast<double>(carried[r].count) /
+                                                        (static_cast<double>(resource.bandwidth.bytes_per_second) * seconds));
+  }
+  std::vector<LinkGroup> result;
+  for (auto& [name, group] : found) result.push_back(std::move(group));
+  std::stable_sort(result.begin(), result.end(),
+                   [](const LinkGroup& a, const LinkGroup& b) { return a.utilisation > b.utilisation; });
+  return result;
+}
+
+}  // namespace
+
+Prediction predict(const Scenario& scenario, const PredictOptions& options) {
+  const Topology topology = build(scenario.topology);
+  RunOptions run_options{.model = scenario.model,
+                         .transport = scenario.transport,
+                         .placement = places(topology, scenario),
+                         .stop = options.stop,
+                         .progress = options.progress};
+  const std::vector<NodeId> ranks = run_options.placement;
+  const auto n_helpers = static_cast<std::size_t>(scenario.algorithm->helpers(scenario.arguments));
+  const auto helpers = topology.helpers().subspan(0, std::min(n_helpers, topology.helpers().size()));
+  run_options.placement.insert(run_options.placement.end(), helpers.begin(), helpers.end());
+
+  const CheckedSchedule checked = check(scenario.algorithm->make(scenario.request, scenario.arguments));
+  const Timeline timeline = run(topology, checked, run_options);
+
+  Prediction result;
+  result.request = scenario.request;
+  result.algorithm = scenario.algorithm->name;
+  result.parameters = parameters_of(scenario);
+  result.model = scenario.model;
+  result.varied = scenario.varied;
+  result.time = timeline.duration();
+  result.algbw = gigabytes_per_second(scenario.request.bytes, result.time);
+  result.busbw = result.algbw * busbw_factor(scenario.request.op, scenario.request.ranks);
+  result.transfers = timeline.transfers;
+  result.events = timeline.events;
+  result.fingerprint = timeline.fingerprint;
+  result.proof = checked.proof();
+  result.form = closed_form(*scenario.algorithm, scenario.arguments, scenario.request,
+                            uniform_of(topology, ranks, helpers, scenario.transport));
+  if (timeline.bottleneck) result.bottleneck = report(topology, *timeline.bottleneck, result.time);
+  if (result.time.count() > 0) {
+    if (const auto bytes = most_leaving(topology, timeline))
+      result.inter_node = {*bytes, gigabytes_per_second(*bytes, result.time)};
+    result.links = groups(topology, timeline);
+  }
+  return result;
+}
+
+}  // namespace ringsim

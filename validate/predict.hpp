@@ -1,0 +1,63 @@
+// One scenario's answer: the line of the program, from a validated scenario to a report.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scenarios/scenario.hpp"
+#include "sim/check.hpp"
+#include "sim/timeline.hpp"
+#include "validate/closed_form.hpp"
+
+namespace ringsim {
+
+/// What held the run back, in names.
+struct BottleneckReport {
+  std::string link;  ///< "node0.nic0 -> leaf0"; empty where only latency counted
+  std::string kind;  ///< of the link
+  double busy = 0;   ///< share of the run during which it set the speed of the critical path
+  double latency = 0;  ///< share of the run that the critical path spent in latencies and in filling staging rooms
+};
+
+/// What the busiest of a group of like links carried. Like: the same name but for its numbers.
+struct LinkGroup {
+  std::string links;      ///< "node*.nic* -> leaf*"
+  std::string kind;
+  int count = 0;          ///< of links that carried anything
+  Bytes most;             ///< through the busiest of them
+  double utilisation = 0; ///< of the busiest: its bytes over what it could have carried in the run
+};
+
+struct Prediction {
+  CollectiveRequest request;
+  std::string algorithm;                                        ///< its name
+  std::vector<std::pair<std::string, std::string>> parameters;  ///< of the algorithm, with their values as JSON text
+  NetworkModel model = NetworkModel::fair;
+  Picoseconds time{0};
+  double algbw = 0, busbw = 0;  ///< GB/s, as nccl-tests defines them
+  std::int64_t transfers = 0;
+  std::int64_t events = 0;
+  std::uint64_t fingerprint = 0;
+  std::optional<ClosedForm> form;
+  std::optional<BottleneckReport> bottleneck;  ///< nothing where nothing moved
+  /// Where there are several hosts: most bytes that left one of them, and at what average rate (GB/s).
+  std::optional<std::pair<Bytes, double>> inter_node;
+  std::vector<LinkGroup> links;  ///< the busiest first
+  Proof proof;
+  std::vector<std::pair<std::string, std::string>> varied;  ///< see Scenario::varied
+};
+
+struct PredictOptions {
+  const std::atomic<bool>* stop = nullptr;
+  std::function<void(double)> progress;
+};
+
+/// Builds topology and schedule, checks the schedule, runs it, and works out what to report.
+/// Throws what build(), check() and run() throw, and InputError for a rank that is not a gpu of the topology.
+Prediction predict(const Scenario& scenario, const PredictOptions& options = {});
+
+}  // namespace ringsim
