@@ -1,1 +1,133 @@
-int main() { return 0; }
+// The command line: what is typed becomes a value, the value a call, the outcome an exit code.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <new>
+
+#include "sim/error.hpp"
+#include "sim/version.hpp"
+#include "tools/commands.hpp"
+
+namespace ringsim::tools {
+
+std::atomic<bool> stop_requested{false};
+
+namespace {
+
+void on_interrupt(int) { stop_requested.store(true, std::memory_order_relaxed); }
+
+void catch_interrupts() {
+  struct sigaction action = {};
+  action.sa_handler = on_interrupt;
+  action.sa_flags = SA_RESETHAND;  // the second Ctrl-C ends the process at once
+  sigaction(SIGINT, &action, nullptr);
+}
+
+int fail(Exit code, const char* kind, const std::string& what) {
+  fmt::print(stderr, "ringsim: {}: {}\n", kind, what);
+  return code;
+}
+
+template <class Command>
+int guarded(Command command) {
+  try {
+    return command();
+  } catch (const InputError& error) {
+    return fail(bad_input, "error", error.what());
+  } catch (const EnvironmentError& error) {
+    return fail(lacking, "error", error.what());
+  } catch (const Interrupted& how_far) {
+    return fail(interrupted, "interrupted", how_far.what());
+  } catch (const InvariantError& error) {
+    return fail(broken, "the simulation is wrong, not your input",
+                std::string(error.what()) + "\n  hint: please report it, with the scenario");
+  } catch (const std::bad_alloc&) {
+    return fail(lacking, "error", "out of memory: the scenario is too large for this machine");
+  }
+}
+
+void add_scenario(CLI::App& command, std::string& scenario, std::vector<std::string>& set) {
+  command.add_option("SCENARIO", scenario, "a scenario file (JSON)")->required();
+  command.add_option("--set", set, "PATH=VALUE: replaces what stands at a dotted path, say topology.ranks=16")
+      ->allow_extra_args(false);
+}
+
+int command_line(int argc, char** argv) {
+  CLI::App app{"ringsim predicts how long a collective takes on a cluster of GPUs, and says why."};
+  app.footer("Example: ringsim run scenarios/two-node-server.json");
+  app.set_version_flag("--version", fmt::format("ringsim {} (model {})", version, model_version));
+  app.require_subcommand(1);
+
+  RunArguments run;
+  const std::map<std::string, Format> formats{{"table", Format::table},
+                                              {"json", Format::json},
+                                              {"jsonl", Format::jsonl},
+                                              {"csv", Format::csv},
+                                              {"nccl-tests", Format::nccl_tests}};
+  auto* run_app = app.add_subcommand("run", "simulates every point of a scenario");
+  add_scenario(*run_app, run.scenario, run.set);
+  run_app->add_option("--format", run.format, "table, json, jsonl, csv or nccl-tests")
+      ->transform(CLI::CheckedTransformer(formats))
+      ->option_text("table|json|jsonl|csv|nccl-tests");
+  run_app->add_option("-o,--output", run.output, "a file for the results; - is standard output");
+  run_app->add_option("-j,--jobs", run.jobs, "points at a time; default: one a core")->check(CLI::Range(1, 4096));
+  run_app->add_flag("--explain", run.explain, "adds what the links carried");
+  run_app->add_flag("--timing", run.timing, "prints events and wall time to stderr");
+  run_app->footer("Example: ringsim run scenarios/star.json --set topology.ranks=16 --format csv -o star.csv");
+
+  CheckArguments check;
+  auto* check_app = app.add_subcommand("check", "simulated beside closed form; exit code 1 where they part");
+  check_app->add_option("SCENARIO", check.scenario, "a scenario file; default: the grid of closed forms");
+  check_app->add_option("--set", check.set, "PATH=VALUE, as for run")->allow_extra_args(false);
+  check_app->add_option("-j,--jobs", check.jobs, "cases at a time; default: one a core")->check(CLI::Range(1, 4096));
+  check_app->footer("Example: ringsim check");
+
+  std::string what;
+  auto* list_app = app.add_subcommand("list", "algorithms, topologies, nodes, models");
+  list_app->add_option("WHAT", what, "one of them; default: all")
+      ->check(CLI::IsMember({"algorithms", "topologies", "nodes", "models"}));
+  list_app->footer("Example: ringsim list algorithms");
+
+  auto* schema_app = app.add_subcommand("schema", "the JSON Schema of a scenario");
+  schema_app->footer("Example: ringsim schema > scenario.schema.json");
+
+  ShowArguments show;
+  auto* topology_app = app.add_subcommand("topology", "looks at a scenario's topology");
+  topology_app->require_subcommand(1);
+  auto* topology_show = topology_app->add_subcommand("show", "devices, links, and how near they are to each other");
+  add_scenario(*topology_show, show.scenario, show.set);
+  topology_show->footer("Example: ringsim topology show scenarios/two-node-server.json");
+
+  auto* schedule_app = app.add_subcommand("schedule", "looks at a scenario's schedule");
+  schedule_app->require_subcommand(1);
+  auto* schedule_show = schedule_app->add_subcommand("show", "who sends which chunk to whom in which step");
+  add_scenario(*schedule_show, show.scenario, show.set);
+  schedule_show->footer("Example: ringsim schedule show scenarios/star.json --set topology.ranks=4");
+  auto* schedule_check = schedule_app->add_subcommand("check", "proves that the schedule does what it promises");
+  add_scenario(*schedule_check, show.scenario, show.set);
+  schedule_check->footer("Example: ringsim schedule check scenarios/star.json");
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 ? good : bad_command_line;
+  }
+  catch_interrupts();
+  return guarded([&]() -> int {
+    if (*run_app) return run_command(run);
+    if (*check_app) return check_command(check);
+    if (*list_app) return list_command(what);
+    if (*schema_app) return schema_command();
+    if (*topology_show) return topology_show_command(show);
+    if (*schedule_show) return schedule_show_command(show);
+    return schedule_check_command(show);
+  });
+}
+
+}  // namespace
+
+}  // namespace ringsim::tools
+
+int main(int argc, char** argv) { return ringsim::tools::command_line(argc, argv); }

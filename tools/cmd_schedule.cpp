@@ -1,0 +1,85 @@
+// ringsim schedule show|check: who sends what to whom in which step, and the proof that it is right.
+#include <fmt/format.h>
+
+#include "scenarios/scenario.hpp"
+#include "sim/check.hpp"
+#include "sim/error.hpp"
+#include "sim/quantity.hpp"
+#include "tools/commands.hpp"
+#include "tools/output.hpp"
+
+namespace ringsim::tools {
+
+namespace {
+
+constexpr int max_ranks_shown = 16;
+
+std::string title(const Scenario& scenario) {
+  return fmt::format("{} {}, {} ranks, {}", scenario.algorithm->name, to_string(scenario.request.op),
+                     scenario.request.ranks, format(scenario.request.bytes));
+}
+
+std::string actor_name(const Schedule& schedule, Actor actor) {
+  if (actor < schedule.collective.ranks) return fmt::to_string(actor);
+  return fmt::format("h{}", actor - schedule.collective.ranks);
+}
+
+std::string short_text(const Schedule& schedule, const Op& op) {
+  switch (op.what) {
+    case Do::send: return fmt::format("{} -> {}", to_string(op.region), actor_name(schedule, op.peer));
+    case Do::receive: return fmt::format("{} <- {}", to_string(op.region), actor_name(schedule, op.peer));
+    case Do::receive_add: return fmt::format("{} += {}", to_string(op.region), actor_name(schedule, op.peer));
+    case Do::copy: return fmt::format("{} = {}", to_string(op.region), to_string(op.operand));
+    case Do::add: return fmt::format("{} += {}", to_string(op.region), to_string(op.operand));
+    case Do::compute: return fmt::format("compute {}", format(op.time));
+  }
+  fail_invariant("an operation has one of six names");
+}
+
+}  // namespace
+
+int schedule_show_command(const ShowArguments& arguments) {
+  const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
+  Output output;
+  for (std::size_t i = 0; i < file.size(); ++i) {
+    const Scenario scenario = file.point(i);
+    const CheckedSchedule checked = check(scenario.algorithm->make(scenario.request, scenario.arguments));
+    const Schedule& schedule = checked.schedule();
+    if (schedule.actors > max_ranks_shown)
+      throw InputError(arguments.scenario,
+                       fmt::format("expected at most {} ranks and helpers to show, found {}", max_ranks_shown, schedule.actors),
+                       "try --set topology.ranks=8");
+    output.write(fmt::format("{}{}\n", i == 0 ? "" : "\n", title(scenario)));
+    Table table({"actor", "lane", "step", "operations (-> sends, <- receives, += receives and adds)"});
+    Step step;
+    for (Actor actor = 0; actor < schedule.actors; ++actor) {
+      for (Lane lane = 0; lane < schedule.lanes; ++lane) {
+        for (int s = 0; s < schedule.n_steps(actor, lane); ++s) {
+          step.clear();
+          schedule.step(actor, lane, s, step);
+          std::string text;
+          for (const Op& op : step.ops) text += (text.empty() ? "" : ", ") + short_text(schedule, op);
+          for (const Wait& wait : step.waits) text += fmt::format(" (after step {} of lane {})", wait.steps, wait.lane);
+          table.add({actor_name(schedule, actor), fmt::to_string(lane), fmt::to_string(s), text});
+        }
+      }
+    }
+    output.write(table.text());
+  }
+  output.finish();
+  return good;
+}
+
+int schedule_check_command(const ShowArguments& arguments) {
+  const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
+  Output output;
+  for (std::size_t i = 0; i < file.size(); ++i) {
+    const Scenario scenario = file.point(i);
+    const CheckedSchedule checked = check(scenario.algorithm->make(scenario.request, scenario.arguments));
+    output.write(fmt::format("{}: proved; {}\n", title(scenario), to_string(checked.proof())));
+  }
+  output.finish();
+  return good;
+}
+
+}  // namespace ringsim::tools

@@ -1,0 +1,47 @@
+// The subcommands: each takes its arguments as a value and returns an exit code. Command lines are read in main.cpp only.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+namespace ringsim::tools {
+
+/// Exit codes, as every command uses them.
+enum Exit : int { good = 0, check_failed = 1, bad_command_line = 2, bad_input = 3, broken = 4, lacking = 5, interrupted = 130 };
+
+/// Set by Ctrl-C. A second Ctrl-C ends the process at once.
+extern std::atomic<bool> stop_requested;
+
+enum class Format { table, json, jsonl, csv, nccl_tests };
+
+struct RunArguments {
+  std::string scenario;
+  std::vector<std::string> set;
+  Format format = Format::table;
+  std::string output;    ///< a file; empty or "-": stdout
+  int jobs = 0;          ///< points at a time; 0: one a core
+  bool explain = false;  ///< what the links carried
+  bool timing = false;   ///< events and wall time, on stderr
+};
+int run_command(const RunArguments& arguments);
+
+struct CheckArguments {
+  std::string scenario;  ///< empty: the grid of closed forms
+  std::vector<std::string> set;
+  int jobs = 0;
+};
+int check_command(const CheckArguments& arguments);
+
+int list_command(const std::string& what);  ///< algorithms, topologies, nodes, models; empty: all
+int schema_command();
+
+struct ShowArguments {
+  std::string scenario;
+  std::vector<std::string> set;
+};
+int topology_show_command(const ShowArguments& arguments);
+int schedule_show_command(const ShowArguments& arguments);
+int schedule_check_command(const ShowArguments& arguments);
+
+}  // namespace ringsim::tools

@@ -1,0 +1,106 @@
+#include "tools/output.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <mutex>
+
+#include "sim/error.hpp"
+
+namespace ringsim::tools {
+
+Output::Output(const std::string& path) : path_(path == "-" ? "" : path), file_(stdout) {
+  if (path_.empty()) return;
+  file_ = std::fopen(path_.c_str(), "wb");
+  if (file_ == nullptr)
+    throw EnvironmentError(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)));
+}
+
+Output::~Output() {
+  if (file_ != nullptr && file_ != stdout) std::fclose(file_);
+}
+
+void Output::fail() const {
+  throw EnvironmentError(fmt::format("{}: cannot be written: {}", path_.empty() ? "standard output" : path_,
+                                     std::strerror(errno)));
+}
+
+void Output::write(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) fail();
+}
+
+void Output::finish() {
+  if (std::fflush(file_) != 0) fail();
+  if (file_ == stdout) return;
+  std::FILE* file = file_;
+  file_ = nullptr;
+  if (std::fclose(file) != 0) fail();
+}
+
+namespace {
+
+bool is_number(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789.,+-eE%x ") == std::string::npos;
+}
+
+}  // namespace
+
+std::string Table::text() const {
+  std::vector<std::size_t> width(rows_.front().size());
+  std::vector<bool> right(width.size(), rows_.size() > 1);
+  for (std::size_t r = 0; r < rows_.size(); ++r) {
+    for (std::size_t c = 0; c < width.size(); ++c) {
+      width[c] = std::max(width[c], rows_[r][c].size());
+      if (r > 0 && !rows_[r][c].empty() && !is_number(rows_[r][c])) right[c] = false;
+    }
+  }
+  std::string result;
+  for (const auto& row : rows_) {
+    std::string line;
+    for (std::size_t c = 0; c < width.size(); ++c) {
+      if (c > 0) line += "  ";
+      line += right[c] ? fmt::format("{:>{}}", row[c], width[c]) : fmt::format("{:<{}}", row[c], width[c]);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    result += line + '\n';
+  }
+  return result;
+}
+
+struct ProgressLine::State {
+  std::mutex mutex;
+  std::vector<double> shares;
+  double sum = 0;
+  std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now(), shown = started;
+  bool on_terminal = isatty(STDERR_FILENO) != 0;
+  bool any = false;
+};
+
+ProgressLine::ProgressLine(std::size_t parts) : state_(std::make_unique<State>()) { state_->shares.assign(parts, 0.0); }
+
+ProgressLine::~ProgressLine() {
+  if (state_->any) std::fputs("\r\x1b[K", stderr);
+}
+
+void ProgressLine::set(std::size_t part, double share) {
+  if (!state_->on_terminal) return;
+  const std::lock_guard lock(state_->mutex);
+  state_->sum += share - state_->shares[part];
+  state_->shares[part] = share;
+  const auto now = std::chrono::steady_clock::now();
+  using namespace std::chrono_literals;
+  if (now - state_->started < 1s || now - state_->shown < 200ms) return;
+  state_->shown = now;
+  state_->any = true;
+  const double done = state_->sum / static_cast<double>(state_->shares.size());
+  const double elapsed = std::chrono::duration<double>(now - state_->started).count();
+  const double rest = done > 0 ? elapsed * (1 - done) / done : 0;
+  fmt::print(stderr, "\r\x1b[K{:.0f} % done, about {:.0f} s left", 100 * done, rest);
+  std::fflush(stderr);
+}
+
+}  // namespace ringsim::tools

@@ -1,0 +1,95 @@
+#include "tools/points.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "sim/error.hpp"
+#include "tools/commands.hpp"
+#include "tools/output.hpp"
+
+namespace ringsim::tools {
+
+namespace {
+
+struct Outcome {
+  std::optional<Prediction> result;
+  std::exception_ptr error;
+};
+
+/// Hands points out, and results on in order.
+class Queue {
+ public:
+  Queue(const ScenarioFile& file, const std::function<void(Prediction&&)>& take)
+      : file_(file), take_(take), progress_(file.size()) {}
+
+  void work() {
+    for (;;) {
+      std::size_t point = 0;
+      {
+        const std::lock_guard lock(mutex_);
+        if (failed_ || next_ == file_.size()) return;
+        point = next_++;
+      }
+      Outcome outcome;
+      try {
+        outcome.result = predict(file_.point(point), {.stop = &stop_requested, .progress = [&](double share) {
+                                                        progress_.set(point, share);
+                                                      }});
+      } catch (...) {
+        outcome.error = std::current_exception();
+      }
+      progress_.set(point, 1.0);
+      const std::lock_guard lock(mutex_);
+      done_.emplace(point, std::move(outcome));
+      hand_on();
+    }
+  }
+
+  void rethrow() const {
+    if (failed_) std::rethrow_exception(failed_);
+  }
+
+ private:
+  void hand_on() {  // under the mutex
+    for (auto first = done_.begin(); !failed_ && first != done_.end() && first->first == handed_;
+         first = done_.erase(first), ++handed_) {
+      try {
+        if (first->second.error) std::rethrow_exception(first->second.error);
+        take_(std::move(*first->second.result));
+      } catch (...) {
+        failed_ = std::current_exception();
+        return;
+      }
+    }
+  }
+
+  const ScenarioFile& file_;
+  const std::function<void(Prediction&&)>& take_;
+  ProgressLine progress_;
+  std::mutex mutex_;
+  std::size_t next_ = 0, handed_ = 0;
+  std::map<std::size_t, Outcome> done_;  // not handed on yet: something before it is still at work
+  std::exception_ptr failed_;
+};
+
+}  // namespace
+
+void predict_points(const ScenarioFile& file, int jobs, const std::function<void(Prediction&&)>& take) {
+  for (std::size_t i = 0; i < file.size(); ++i) static_cast<void>(file.point(i));
+  if (jobs == 0) jobs = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const std::size_t n_threads = std::min(static_cast<std::size_t>(jobs), file.size());
+  Queue queue(file, take);
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 1; i < n_threads; ++i) threads.emplace_back([&] { queue.work(); });
+    queue.work();
+  }
+  queue.rethrow();
+}
+
+}  // namespace ringsim::tools

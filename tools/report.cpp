@@ -1,0 +1,245 @@
+#include "tools/report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "sim/quantity.hpp"
+#include "sim/version.hpp"
+#include "tools/output.hpp"
+
+namespace ringsim::tools {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json as_json(const ClosedForm& form, Picoseconds simulated) {
+  return {{"formula", form.formula},
+          {"time_us", microseconds(form.time)},
+          {"ratio", form.ratio(simulated)},
+          {"holds", form.holds()},
+          {"because", form.because}};
+}
+
+Json object_of(const std::vector<std::pair<std::string, std::string>>& pairs) {
+  Json result = Json::object();
+  for (const auto& [key, value] : pairs) result[key] = Json::parse(value);
+  return result;
+}
+
+Json as_json(const Prediction& r, bool explain) {
+  Json result = {{"collective", to_string(r.request.op)}, {"algorithm", r.algorithm}};
+  if (!r.parameters.empty()) result["parameters"] = object_of(r.parameters);
+  result["protocol"] = "none";
+  result["model"] = to_string(r.model);
+  result["ranks"] = r.request.ranks;
+  result["bytes"] = r.request.bytes.count;
+  if (!r.varied.empty()) result["point"] = object_of(r.varied);
+  result["time_us"] = microseconds(r.time);
+  result["algbw_GBps"] = r.algbw;
+  result["busbw_GBps"] = r.busbw;
+  result["transfers"] = r.transfers;
+  result["closed_form"] = r.form ? as_json(*r.form, r.time) : Json(nullptr);
+  if (r.bottleneck)
+    result["bottleneck"] = {{"link", r.bottleneck->link},
+                            {"kind", r.bottleneck->kind},
+                            {"busy", r.bottleneck->busy},
+                            {"latency", r.bottleneck->latency}};
+  else
+    result["bottleneck"] = nullptr;
+  if (r.inter_node) result["inter_node"] = {{"bytes", r.inter_node->first.count}, {"GBps", r.inter_node->second}};
+  result["fingerprint"] = fmt::format("{:016x}", r.fingerprint);
+  if (explain) {
+    result["links"] = Json::array();
+    for (const LinkGroup& group : r.links)
+      result["links"].push_back({{"links", group.links},
+                                 {"kind", group.kind},
+                                 {"count", group.count},
+                                 {"most_bytes", group.most.count},
+                                 {"utilisation", group.utilisation}});
+  }
+  return result;
+}
+
+Json heading(const ScenarioFile& file) {
+  return {{"ringsim", {{"version", version}, {"model_version", model_version}}},
+          {"scenario", {{"name", file.name()}, {"hash", file.hash()}}}};
+}
+
+std::string plain(const std::string& json_text) {  // as people write it: text without quotes
+  return json_text.size() >= 2 && json_text.front() == '"' ? json_text.substr(1, json_text.size() - 2) : json_text;
+}
+
+// What varies and has no column of its own.
+std::vector<std::string> extra_columns(const std::vector<Prediction>& results) {
+  std::vector<std::string> names;
+  if (results.empty()) return names;
+  for (const auto& [path, value] : results.front().varied) {
+    const bool shown = path == "collective.bytes" || path == "collective.op" || path == "network.model" ||
+                       path.starts_with("collective.algorithm") || path == "topology.ranks";
+    if (!shown) names.push_back(path);
+  }
+  return names;
+}
+
+std::string value_of(const Prediction& r, const std::string& path) {
+  for (const auto& [name, value] : r.varied)
+    if (name == path) return plain(value);
+  return "";
+}
+
+std::string table(const std::vector<Prediction>& results, bool explain) {
+  const std::vector<std::string> extra = extra_columns(results);
+  const bool inter_node = std::any_of(results.begin(), results.end(), [](const auto& r) { return r.inter_node.has_value(); });
+  std::vector<std::string> head{"bytes", "collective", "algorithm", "model", "ranks"};
+  for (const std::string& path : extra) head.push_back(path.substr(path.rfind('.') + 1));
+  for (const char* name : {"time us", "algbw GB/s", "busbw GB/s"}) head.emplace_back(name);
+  if (inter_node) head.emplace_back("node out GB/s");
+  for (const char* name : {"closed form", "bottleneck", "busy"}) head.emplace_back(name);
+  Table table(head);
+  for (const Prediction& r : results) {
+    std::vector<std::string> row{format(r.request.bytes), std::string(to_string(r.request.op)), algorithm_text(r),
+                                 std::string(to_string(r.model)), fmt::to_string(r.request.ranks)};
+    for (const std::string& path : extra) row.push_back(value_of(r, path));
+    row.push_back(fmt::format("{:.3f}", microseconds(r.time)));
+    row.push_back(fmt::format("{:.3f}", r.algbw));
+    row.push_back(fmt::format("{:.3f}", r.busbw));
+    if (inter_node) row.push_back(r.inter_node ? fmt::format("{:.3f}", r.inter_node->second) : "");
+    row.push_back(!r.form ? "none known"
+                          : fmt::format("x {:.4f}{}", r.form->ratio(r.time), r.form->holds() ? "" : " (*)"));
+    row.push_back(r.bottleneck ? (r.bottleneck->link.empty() ? "latency" : r.bottleneck->link) : "");
+    row.push_back(r.bottleneck ? fmt::format("{:.1f} %", 100 * r.bottleneck->busy) : "");
+    table.add(row);
+  }
+  std::string text = table.text();
+  std::vector<std::string> reasons;
+  for (const Prediction& r : results) {
+    if (!r.form) continue;
+    for (const std::string& because : r.form->because)
+      if (std::find(reasons.begin(), reasons.end(), because) == reasons.end()) reasons.push_back(because);
+  }
+  for (const std::string& because : reasons) text += fmt::format("(*) not the form's case: {}\n", because);
+  if (!explain) return text;
+  for (const Prediction& r : results) {
+    text += fmt::format("\n{} {} {}", format(r.request.bytes), to_string(r.request.op), algorithm_text(r));
+    for (const std::string& path : extra) text += fmt::format(", {} {}", path, value_of(r, path));
+    if (r.bottleneck)
+      text += fmt::format(": {:.1f} % of the critical path is owed to {}, {:.1f} % to latency and filling",
+                          100 * r.bottleneck->busy, r.bottleneck->link.empty() ? "no link" : r.bottleneck->link,
+                          100 * r.bottleneck->latency);
+    text += '\n';
+    Table links({"links", "kind", "count", "busiest carried", "utilisation"});
+    for (const LinkGroup& group : r.links)
+      links.add({group.links, group.kind, fmt::to_string(group.count), format(group.most),
+                 fmt::format("{:.1f} %", 100 * group.utilisation)});
+    text += links.text();
+  }
+  return text;
+}
+
+std::string csv_field(const std::string& text) {  // RFC 4180
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"') result += '"';
+    result += c;
+  }
+  return result + '"';
+}
+
+std::string csv(const std::vector<Prediction>& results) {
+  std::vector<std::string> varied;
+  if (!results.empty())
+    for (const auto& [path, value] : results.front().varied) varied.push_back(path);
+  std::string text =
+      "collective,algorithm,protocol,model,ranks,bytes,time_us,algbw_GBps,busbw_GBps,transfers,"
+      "closed_form,closed_form_us,closed_form_ratio,closed_form_holds,bottleneck_link,bottleneck_kind,bottleneck_busy,"
+      "bottleneck_latency,inter_node_bytes,inter_node_GBps";
+  for (const std::string& path : varied) text += "," + csv_field("point." + path);
+  text += '\n';
+  for (const Prediction& r : results) {
+    text += fmt::format("{},{},none,{},{},{},{},{},{},{},", to_string(r.request.op), csv_field(algorithm_text(r)),
+                        to_string(r.model), r.request.ranks, r.request.bytes.count, microseconds(r.time), r.algbw,
+                        r.busbw, r.transfers);
+    text += r.form ? fmt::format("{},{},{},{},", csv_field(r.form->formula), microseconds(r.form->time),
+                                 r.form->ratio(r.time), r.form->holds())
+                   : ",,,,";
+    text += r.bottleneck ? fmt::format("{},{},{},{},", csv_field(r.bottleneck->link), r.bottleneck->kind,
+                                       r.bottleneck->busy, r.bottleneck->latency)
+                         : ",,,,";
+    text += r.inter_node ? fmt::format("{},{}", r.inter_node->first.count, r.inter_node->second) : ",";
+    for (const std::string& path : varied) text += "," + csv_field(value_of(r, path));
+    text += '\n';
+  }
+  return text;
+}
+
+// The layout of nccl-tests (common.cu): out-of-place and in-place columns, which are one figure here; nothing is checked
+// for wrong elements, since no elements move. One byte an element: a simulated size need not be a multiple of anything.
+std::string nccl_tests(const std::vector<Prediction>& results) {
+  std::string text, before;
+  double sum = 0;
+  for (const Prediction& r : results) {
+    const bool adds = r.request.op == CollectiveOp::all_reduce || r.request.op == CollectiveOp::reduce_scatter;
+    std::string about = fmt::format("# ringsim {}: {} {}, {} ranks, model {}", version, to_string(r.request.op),
+                                    algorithm_text(r), r.request.ranks, to_string(r.model));
+    for (const std::string& path : extra_columns(results)) about += fmt::format(", {} {}", path, value_of(r, path));
+    if (about != before) {
+      text += about + "\n#\n";
+      text += fmt::format("#{:>34}{:>8}{:>8}{:>8}   {:^36}{:^36}\n", "", "", "", "", "out-of-place", "in-place");
+      text += fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", "size", "count", "type", "redop", "root");
+      for (int i = 0; i < 2; ++i) text += fmt::format("  {:>7}  {:>6}  {:>6} {:>6}", "time", "algbw", "busbw", "#wrong");
+      text += fmt::format("\n# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", "(B)", "(elements)", "", "", "");
+      for (int i = 0; i < 2; ++i) text += fmt::format("  {:>7}  {:>6}  {:>6} {:>6}", "(us)", "(GB/s)", "(GB/s)", "");
+      text += '\n';
+      before = about;
+    }
+    text += fmt::format("  {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", r.request.bytes.count, r.request.bytes.count, "uint8",
+                        adds ? "sum" : "none", r.request.op == CollectiveOp::broadcast ? r.request.root : -1);
+    for (int i = 0; i < 2; ++i)
+      text += fmt::format("  {:>7.2f}  {:>6.2f}  {:>6.2f} {:>6}", microseconds(r.time), r.algbw, r.busbw, "N/A");
+    text += '\n';
+    sum += r.busbw;
+  }
+  if (!results.empty())
+    text += fmt::format("# Avg bus bandwidth    : {:.6g}\n", sum / static_cast<double>(results.size()));
+  return text;
+}
+
+}  // namespace
+
+std::string algorithm_text(const Prediction& r) {
+  std::string text = r.algorithm;
+  for (const auto& [name, value] : r.parameters) text += fmt::format(" {}={}", name, plain(value));
+  return text;
+}
+
+std::string report_line(const ScenarioFile& file, const Prediction& result, bool explain) {
+  Json line = heading(file);
+  line.update(as_json(result, explain));
+  return line.dump() + "\n";
+}
+
+std::string report(const ScenarioFile& file, const std::vector<Prediction>& results, Format format, bool explain) {
+  switch (format) {
+    case Format::table: return table(results, explain);
+    case Format::csv: return csv(results);
+    case Format::nccl_tests: return nccl_tests(results);
+    case Format::json: {
+      Json document = heading(file);
+      document["results"] = Json::array();
+      for (const Prediction& result : results) document["results"].push_back(as_json(result, explain));
+      return document.dump(2) + "\n";
+    }
+    case Format::jsonl: {
+      std::string text;
+      for (const Prediction& result : results) text += report_line(file, result, explain);
+      return text;
+    }
+  }
+  return "";
+}
+
+}  // namespace ringsim::tools

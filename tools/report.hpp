@@ -1,0 +1,22 @@
+// Results as text: a table for people, JSON, JSON lines and CSV for programs, and the look of nccl-tests.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenarios/scenario.hpp"
+#include "tools/commands.hpp"
+#include "validate/predict.hpp"
+
+namespace ringsim::tools {
+
+/// One document of all results. `explain` adds what the links carried (table and the JSON formats).
+std::string report(const ScenarioFile& file, const std::vector<Prediction>& results, Format format, bool explain);
+
+/// One line of JSON with its newline: what `jsonl` prints as each result comes.
+std::string report_line(const ScenarioFile& file, const Prediction& result, bool explain);
+
+/// "halving_doubling fold=naive": how tables call an algorithm.
+std::string algorithm_text(const Prediction& result);
+
+}  // namespace ringsim::tools
