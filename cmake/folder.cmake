@@ -18,7 +18,7 @@ function(ringsim_folder name)
   file(GLOB headers CONFIGURE_DEPENDS "*.hpp")
   add_library(ringsim_${name} STATIC ${sources} ${headers})
   add_library(ringsim::${name} ALIAS ringsim_${name})
-  set_target_properties(ringsim_${name} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
+  set_target_properties(ringsim_${name} PROPERTIES EXPORT_NAME ${name})
   target_compile_features(ringsim_${name} PUBLIC cxx_std_20)
   target_include_directories(ringsim_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/ringsim>)

@@ -27,7 +27,7 @@ if [[ ${1:-} == ci ]]; then
   need clang clang++
   need libclang-rt-14-dev "/usr/lib/llvm-14/lib/clang/*/lib/linux/libclang_rt.asan-*.a"
   need clang-format clang-format
-  need clang-tidy run-clang-tidy
+  need clang-tidy clang-tidy
   need python3-jsonschema "/usr/lib/python3/dist-packages/jsonschema/__init__.py"
 fi
 
