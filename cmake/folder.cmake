@@ -1,12 +1,12 @@
-# ringsim_folder(NAME DEPENDS folder... PACKAGES target...)
+# ringsim_folder(NAME DEPENDS folder... PACKAGES target... PUBLIC_PACKAGES target...)
 # One static library for the folder that calls it: all of its .cpp files, with headers found from the root.
 # DEPENDS names the folders that it links, downward only (cmake/layers.cmake); cmake/check_layers.cmake holds the
-# includes to the same rule. PACKAGES are for the sources alone: no header of ringsim includes a third-party one, so a
-# consumer has to find only those that must be linked.
+# includes to the same rule. PACKAGES are for the sources alone: those that are nothing but headers, no consumer has to
+# find, and headers that include them are not installed. PUBLIC_PACKAGES are for headers that are.
 include(cmake/layers.cmake)
 
 function(ringsim_folder name)
-  cmake_parse_arguments(arg "" "" "DEPENDS;PACKAGES" ${ARGN})
+  cmake_parse_arguments(arg "" "" "DEPENDS;PACKAGES;PUBLIC_PACKAGES" ${ARGN})
   ringsim_may_include(${name} allowed)
   foreach(folder IN LISTS arg_DEPENDS)
     if(NOT folder IN_LIST allowed)
@@ -33,6 +33,9 @@ function(ringsim_folder name)
       set_property(GLOBAL APPEND PROPERTY RINGSIM_LINKED_PACKAGES ${package})
     endif()
   endforeach()
+  target_link_libraries(ringsim_${name} PUBLIC ${arg_PUBLIC_PACKAGES})
+  set_property(GLOBAL APPEND PROPERTY RINGSIM_LINKED_PACKAGES ${arg_PUBLIC_PACKAGES})
+  set_property(GLOBAL APPEND PROPERTY RINGSIM_PUBLIC_PACKAGES ${arg_PUBLIC_PACKAGES})
   set_property(GLOBAL APPEND PROPERTY RINGSIM_FOLDERS ${name})
 endfunction()
 

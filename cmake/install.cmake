@@ -7,14 +7,17 @@ list(TRANSFORM ringsim_folders PREPEND ringsim_ OUTPUT_VARIABLE ringsim_librarie
 # The exported include directory is spelled out in cmake/folder.cmake; CMAKE_INSTALL_INCLUDEDIR must not differ.
 install(TARGETS ${ringsim_libraries} EXPORT ringsim-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS ringsim RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-foreach(folder IN LISTS ringsim_folders)
-  install(DIRECTORY ${folder}/ DESTINATION include/ringsim/${folder} FILES_MATCHING PATTERN "*.hpp")
-endforeach()
+get_property(ringsim_public GLOBAL PROPERTY RINGSIM_PUBLIC_PACKAGES)
+install(CODE "set(RINGSIM_SOURCE \"${PROJECT_SOURCE_DIR}\")
+set(RINGSIM_FOLDERS \"${ringsim_folders}\")
+set(RINGSIM_PUBLIC_PACKAGES \"${ringsim_public}\")")
+install(SCRIPT cmake/install_headers.cmake)
 
-# Every package that a library must be linked with is found again: fmt::fmt is in package fmt.
+# Every package that a library or its headers need is found again: fmt::fmt is in package fmt.
 get_property(ringsim_linked GLOBAL PROPERTY RINGSIM_LINKED_PACKAGES)
 list(FILTER ringsim_linked INCLUDE REGEX "::")
 list(TRANSFORM ringsim_linked REPLACE "::.*" "")
+list(TRANSFORM ringsim_linked REPLACE "^tsl$" "tsl-robin-map")
 list(REMOVE_DUPLICATES ringsim_linked)
 set(RINGSIM_FIND_DEPENDENCIES "")
 foreach(package IN LISTS ringsim_linked)

@@ -31,12 +31,27 @@ foreach(file IN ITEMS bin/ringsim include/ringsim/sim/units.hpp share/doc/ringsi
     message(FATAL_ERROR "${file} was not installed")
   endif()
 endforeach()
+# The way from a scenario to a result has to be open to others.
+foreach(header IN ITEMS sim/topology.hpp sim/schedule.hpp sim/check.hpp sim/run.hpp sim/timeline.hpp
+    topologies/catalog.hpp algorithms/catalog.hpp scenarios/scenario.hpp validate/closed_form.hpp)
+  if(EXISTS "${SOURCE}/${header}" AND NOT EXISTS "${prefix}/include/ringsim/${header}")
+    message(FATAL_ERROR "${header} was not installed: a header that it includes names a package that its folder does not "
+      "have in PUBLIC_PACKAGES (cmake/folder.cmake). Add it there, or keep it out of the headers.")
+  endif()
+endforeach()
 file(GLOB examples RELATIVE "${SOURCE}" "${SOURCE}/scenarios/*.json")
 foreach(example IN LISTS examples)
   if(NOT EXISTS "${prefix}/share/ringsim/${example}")
     message(FATAL_ERROR "${example} was not installed")
   endif()
 endforeach()
+
+# Every installed header compiles; a header of ours that one needs and that stayed at home would be missed here.
+file(GLOB_RECURSE headers RELATIVE "${prefix}/include/ringsim" "${prefix}/include/ringsim/*.hpp")
+list(TRANSFORM headers REPLACE "(.+)" "#include \"\\1\"\n")
+string(CONCAT all_headers ${headers})
+file(WRITE "${work}/all_headers.cpp" "${all_headers}")
+run("compiling all installed headers" ${CXX} -std=c++20 -fsyntax-only -I${prefix}/include/ringsim ${work}/all_headers.cpp)
 
 run("configuring the consumer" ${CMAKE_COMMAND} -S ${SOURCE}/tests/consumer -B ${work}/build -G ${GENERATOR}
   -DCMAKE_BUILD_TYPE=${CONFIG} -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_FLAGS=${FLAGS} -DCMAKE_PREFIX_PATH=${prefix}
