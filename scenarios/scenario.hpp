@@ -9,12 +9,11 @@
 #include <vector>
 
 #include "algorithms/catalog.hpp"
+#include "sim/network.hpp"
 #include "sim/routes.hpp"
 #include "topologies/catalog.hpp"
 
 namespace ringsim {
-
-enum class NetworkModel { ideal, fair };
 
 /// One point: everything that one simulation needs, validated, in base units.
 struct Scenario {

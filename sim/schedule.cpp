@@ -1,1 +1,148 @@
 #include "sim/schedule.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "sim/error.hpp"
+
+namespace ringsim {
+
+std::string_view to_string(Buffer buffer) {
+  switch (buffer) {
+    case Buffer::data:
+      return "data";
+    case Buffer::input:
+      return "input";
+    case Buffer::output:
+      return "output";
+    case Buffer::scratch:
+      return "scratch";
+  }
+  fail_invariant("a buffer has one of four names");
+}
+
+std::string_view to_string(Do what) {
+  switch (what) {
+    case Do::send:
+      return "send";
+    case Do::receive:
+      return "receive";
+    case Do::receive_add:
+      return "receive_add";
+    case Do::copy:
+      return "copy";
+    case Do::add:
+      return "add";
+    case Do::compute:
+      return "compute";
+  }
+  fail_invariant("an operation has one of six names");
+}
+
+std::string to_string(const Region& region) {
+  if (region.count == 1) return fmt::format("{}[{}]", to_string(region.buffer), region.first);
+  if (region.count == 0) return fmt::format("{}[]", to_string(region.buffer));
+  return fmt::format("{}[{}..{}]", to_string(region.buffer), region.first, region.first + region.count - 1);
+}
+
+std::string_view to_string(CollectiveOp op) {
+  switch (op) {
+    case CollectiveOp::all_reduce:
+      return "all_reduce";
+    case CollectiveOp::reduce_scatter:
+      return "reduce_scatter";
+    case CollectiveOp::all_gather:
+      return "all_gather";
+    case CollectiveOp::broadcast:
+      return "broadcast";
+    case CollectiveOp::pairs:
+      return "pairs";
+  }
+  fail_invariant("a collective has one of five names");
+}
+
+double busbw_factor(CollectiveOp op, int ranks) {
+  if (ranks < 2) return 0.0;
+  const double n = ranks;
+  switch (op) {
+    case CollectiveOp::all_reduce:
+      return 2.0 * (n - 1.0) / n;
+    case CollectiveOp::reduce_scatter:
+    case CollectiveOp::all_gather:
+      return (n - 1.0) / n;
+    case CollectiveOp::broadcast:
+    case CollectiveOp::pairs:
+      return 1.0;
+  }
+  fail_invariant("a collective has one of five names");
+}
+
+Layout Layout::near_equal(Bytes size, int n) {
+  ensure(size.count >= 0 && n >= 0, "a layout has a size and a count of chunks, neither negative");
+  Layout layout;
+  if (n == 0) return layout;
+  // floor(i size/n) = i q + floor(i r/n) with size = q n + r: never leaves 64 bits, since r < n < 2^31.
+  const std::int64_t q = size.count / n;
+  const std::int64_t r = size.count % n;
+  layout.offsets_.reserve(static_cast<std::size_t>(n) + 1);
+  for (std::int64_t i = 1; i <= n; ++i) layout.offsets_.push_back(i * q + i * r / n);
+  return layout;
+}
+
+Layout Layout::of_sizes(const std::vector<Bytes>& sizes) {
+  Layout layout;
+  for (const Bytes size : sizes) {
+    ensure(size.count >= 0, "a chunk has no negative size");
+    layout.offsets_.push_back(layout.offsets_.back() + size.count);
+  }
+  return layout;
+}
+
+bool Layout::uniform() const {
+  for (std::size_t i = 2; i < offsets_.size(); ++i)
+    if (offsets_[i] - offsets_[i - 1] != offsets_[1]) return false;
+  return true;
+}
+
+Symmetry::Symmetry(std::vector<int> radices) : radices_(std::move(radices)) {
+  order_ = 1;
+  binary_ = true;
+  for (const int radix : radices_) {
+    ensure(radix > 0, "a radix is at least 1");
+    order_ *= radix;
+    binary_ = binary_ && radix == 2;
+  }
+}
+
+namespace {
+// Applies `combine` to the digits of a and b.
+template <class Combine>
+int by_digits(const std::vector<int>& radices, int a, int b, Combine combine) {
+  int result = 0;
+  int weight = 1;
+  for (auto radix = radices.rbegin(); radix != radices.rend(); ++radix) {
+    result += weight * combine(a % *radix, b % *radix, *radix);
+    a /= *radix;
+    b /= *radix;
+    weight *= *radix;
+  }
+  return result;
+}
+int add_digit(int x, int y, int radix) { return x + y < radix ? x + y : x + y - radix; }
+int subtract_digit(int x, int y, int radix) { return x >= y ? x - y : x - y + radix; }
+}  // namespace
+
+int Symmetry::add(int a, int b) const {
+  if (binary_) return a ^ b;
+  if (radices_.size() == 1) return add_digit(a, b, order_);
+  return by_digits(radices_, a, b, add_digit);
+}
+
+int Symmetry::subtract(int a, int b) const {
+  if (binary_) return a ^ b;
+  if (radices_.size() == 1) return subtract_digit(a, b, order_);
+  return by_digits(radices_, a, b, subtract_digit);
+}
+
+}  // namespace ringsim

@@ -88,7 +88,8 @@ struct Step {
 class Layout {
  public:
   Layout() = default;  ///< no chunks
-  /// n chunks as equal as can be: chunk i is bytes [floor(i size/n), floor((i+1) size/n)); with size < n some are empty.
+  /// n chunks as equal as can be: chunk i is bytes [floor(i size/n), floor((i+1) size/n)); with size < n some are
+  /// empty.
   static Layout near_equal(Bytes size, int n);
   /// Chunks of the given sizes.
   static Layout of_sizes(const std::vector<Bytes>& sizes);
@@ -131,19 +132,33 @@ struct Collective {
 double busbw_factor(CollectiveOp op, int ranks);
 
 /// Actors and chunks form a group under digit-wise addition in these radices ({K} for a ring, {2,...,2} for
-/// halving-doubling), and step(g + a) = g + step(a): all ranks do the same, seen from themselves. Empty: no symmetry.
-using Radices = std::vector<int>;
-int add_digits(const Radices& radices, int a, int b);       ///< digit-wise, without carry
-int subtract_digits(const Radices& radices, int a, int b);  ///< the d with add_digits(d, b) = a
+/// halving-doubling, {a,b,c} for a torus), and step(g + a) = g + step(a): all ranks do the same, seen from themselves.
+/// The last radix varies fastest. No radices: no symmetry is claimed.
+class Symmetry {
+ public:
+  Symmetry() = default;
+  explicit Symmetry(std::vector<int> radices);
+
+  bool claimed() const { return !radices_.empty(); }
+  int order() const { return order_; }  ///< the product of the radices
+  const std::vector<int>& radices() const { return radices_; }
+  int add(int a, int b) const;       ///< digit by digit, without carry
+  int subtract(int a, int b) const;  ///< the d with add(d, b) = a
+
+ private:
+  std::vector<int> radices_;
+  int order_ = 0;
+  bool binary_ = false;  // all radices are 2: digit-wise addition is exclusive or
+};
 
 /// A schedule is a pure function of (actor, lane, step), evaluated while it runs: nothing is stored a transfer.
 struct Schedule {
   std::string algorithm;  ///< its name in the catalogue, with parameters: "halving_doubling fold=naive"
   Collective collective;
-  int actors = 0;  ///< ranks first, then helpers
-  int lanes = 1;   ///< of each actor
+  int actors = 0;                        ///< ranks first, then helpers
+  int lanes = 1;                         ///< of each actor
   std::array<Layout, n_buffers> layout;  ///< [buffer]; the same for every actor
-  Radices symmetry;
+  Symmetry symmetry;
   /// How many steps the lane has. Cheap: it is asked often.
   std::function<int(Actor, Lane)> n_steps;
   /// Appends operations and waits of step i to `out`, which comes empty. Pure: equal arguments, equal steps.

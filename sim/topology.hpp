@@ -53,8 +53,8 @@ struct Link {
 /// Something with a bandwidth: a link, or both directions of a half-duplex one.
 struct Resource {
   Bandwidth bandwidth;
-  LinkId link;         ///< the link it belongs to; of a half-duplex pair, the first
-  bool shared = false; ///< two links (the directions of a half-duplex cable) draw on it
+  LinkId link;          ///< the link it belongs to; of a half-duplex pair, the first
+  bool shared = false;  ///< two links (the directions of a half-duplex cable) draw on it
 };
 
 /// A finished cluster. Made by TopologyBuilder; never changes.

@@ -1,0 +1,65 @@
+// The proof that a schedule does what its collective promises. A schedule that was not checked cannot be run.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "sim/schedule.hpp"
+
+namespace ringsim {
+
+/// What was proved, and how.
+struct Proof {
+  /// The fewest messages that a connection's sender must be able to run ahead for the schedule to finish.
+  int slots_needed = 0;
+  enum class By : std::uint8_t {
+    all_ranks,        ///< every operation of every actor was followed
+    symmetry,         ///< one chunk was followed; that all ranks do the same was checked at every one of their steps
+    symmetry_samples  ///< the same, but the equation was checked at some ranks only, because there are very many
+  };
+  By by = By::all_ranks;
+  std::int64_t operations = 0;  ///< how many the schedule has, over all actors
+};
+std::string to_string(const Proof& proof);  ///< one sentence
+
+/// A schedule that check() has proved.
+class CheckedSchedule {
+ public:
+  const Schedule& schedule() const { return *schedule_; }
+  const Proof& proof() const { return proof_; }
+
+ private:
+  friend CheckedSchedule check(Schedule schedule);
+  CheckedSchedule(Schedule schedule, Proof proof)
+      : schedule_(std::make_shared<const Schedule>(std::move(schedule))), proof_(proof) {}
+
+  std::shared_ptr<const Schedule> schedule_;
+  Proof proof_;
+};
+
+/// Proves that the schedule delivers: every chunk of every rank's result holds each expected contribution exactly once,
+/// in any legal order.
+///
+///  1. Every operation names actors, channels and chunks that exist; both ends of a message agree in size; a
+///  connection's
+///     sends lie in one lane, its receives in one lane.
+///  2. Connections are FIFOs and a lane never chooses (a Kahn network), so one order decides what finishes. The
+///  schedule
+///     is run untimed with 0, 1, 2, 8 and any number of slots; the fewest that suffice are reported.
+///  3. No races: two operations of an actor on overlapping chunks, one of them a write (two adds excepted), are ordered
+///     by their lane or by waits of that actor. With 2 and 3 every legal order gives the same data.
+///  4. Counted in that one order: contributions are numbers in Z/2^64 (a product of a random number for the rank and
+///  one
+///     for the chunk), so a sum is right if and only if the right contributions stand in the right place, once each
+///     (a wrong one passes with probability 2^-63 or so). Where a sum is wrong its chunk is counted by rank, to say
+///     who.
+///
+/// A declared symmetry is proved at each step of each rank (at samples beyond 10^8 operations), then one chunk stands
+/// for all: 2 to 4 are done for actor 0, whose messages to +d are those that it gets from -d.
+///
+/// Throws ScheduleError naming rank, lane, step, operation and region.
+/// Time: O(operations + chunks moved); memory: O(actors + 10^6), whatever the size of the schedule.
+CheckedSchedule check(Schedule schedule);
+
+}  // namespace ringsim

@@ -1,0 +1,44 @@
+// The parts of the checker that check.cpp puts together.
+#pragma once
+
+#include <tsl/robin_map.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/check.hpp"
+#include "sim/lanes.hpp"
+#include "sim/schedule.hpp"
+
+namespace ringsim::check_detail {
+
+std::string name_of(const Schedule& schedule);               ///< "schedule ring all_reduce of 8 ranks"
+std::string name_of(const Schedule& schedule, Actor actor);  ///< "rank 3", "helper 0 (actor 8)"
+std::string describe(const Op& op);                          ///< "send data[3] to actor 4"
+/// "rank 3, lane 0, step 5, operation 1 (receive_add data[2] from actor 2)"
+std::string describe(const Schedule& schedule, Actor actor, Lane lane, int step, int op);
+std::string describe(const Schedule& schedule, OpPlace place);
+
+[[noreturn]] void refuse(const Schedule& schedule, const std::string& message, const std::string& hint = "");
+
+/// In which lane the sends and the receives of each connection lie.
+struct ConnectionLanes {
+  tsl::robin_map<std::uint64_t, Lane, MixedHash> sends, receives;
+};
+
+/// 1. Everything that the actor's operations name exists.
+void check_structure(const Schedule& schedule, Actor actor, ConnectionLanes& lanes);
+
+/// 3. No two accesses of the actor to one chunk are unordered, one of them a write (two adds excepted).
+void check_races(const Schedule& schedule, Actor actor);
+
+/// 4, in full: every contribution to one chunk, by rank. For a chunk whose sum is wrong; throws ScheduleError.
+[[noreturn]] void explain_wrong_chunk(const Schedule& schedule, int slots, Actor actor, Buffer buffer,
+                                      std::uint32_t chunk, const Content& expected);
+
+/// 2 to 4 by symmetry. False where the claim does not hold in the form needed (one chunk a rank, chunks that keep their
+/// place): then all ranks have to be followed. Throws ScheduleError where the claim itself is wrong, or the result is.
+bool check_by_symmetry(const Schedule& schedule, Proof& proof);
+
+}  // namespace ringsim::check_detail

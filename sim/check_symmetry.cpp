@@ -1,0 +1,209 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "sim/check_detail.hpp"
+
+namespace ringsim::check_detail {
+
+namespace {
+
+// Beyond this many chunk touches the equation is checked at samples: 10^8 take about a second.
+constexpr std::int64_t max_touches = 100'000'000;
+constexpr int n_samples = 16;
+
+/// Content of chunk `c` at `actor`, seen from actor 0: shifted back by the actor's number.
+bool same_promise(const Schedule& schedule, Actor actor, std::uint32_t c) {
+  const Symmetry& group = schedule.symmetry;
+  for (const auto& promise : {schedule.collective.before, schedule.collective.after}) {
+    const Content here =
+        promise(actor, Buffer::data, static_cast<std::uint32_t>(group.add(actor, static_cast<int>(c))));
+    const Content there = promise(0, Buffer::data, c);
+    if (here.who != there.who) return false;
+    if (here.who == Content::Who::nothing) continue;
+    if (static_cast<int>(here.chunk) != group.add(actor, static_cast<int>(there.chunk))) return false;
+    if (here.who == Content::Who::one && here.rank != group.add(actor, there.rank)) return false;
+  }
+  return true;
+}
+
+/// step(a) = a + step(0), as sets of chunks.
+bool same_op(const Symmetry& group, Actor actor, const Op& zero, const Op& here) {
+  if (here.what != zero.what || here.channel != zero.channel || here.time != zero.time) return false;
+  if (here.region.buffer != zero.region.buffer || here.region.count != zero.region.count) return false;
+  if (zero.peer >= 0 && here.peer != group.add(actor, zero.peer)) return false;
+  for (std::uint32_t c = 0; c < zero.region.count; ++c) {
+    const auto moved = static_cast<std::uint32_t>(group.add(actor, static_cast<int>(zero.region.first + c)));
+    if (moved < here.region.first || moved >= here.region.first + here.region.count) return false;
+  }
+  return true;
+}
+
+bool same_program(const Schedule& schedule, Actor actor, Step& zero, Step& here) {
+  for (Lane lane = 0; lane < schedule.lanes; ++lane) {
+    const int n_steps = schedule.n_steps(0, lane);
+    if (schedule.n_steps(actor, lane) != n_steps) return false;
+    for (int i = 0; i < n_steps; ++i) {
+      zero.clear();
+      here.clear();
+      schedule.step(0, lane, i, zero);
+      schedule.step(actor, lane, i, here);
+      if (zero.ops.size() != here.ops.size() || zero.waits.size() != here.waits.size()) return false;
+      for (std::size_t w = 0; w < zero.waits.size(); ++w)
+        if (zero.waits[w].lane != here.waits[w].lane || zero.waits[w].steps != here.waits[w].steps) return false;
+      for (std::size_t k = 0; k < zero.ops.size(); ++k)
+        if (!same_op(schedule.symmetry, actor, zero.ops[k], here.ops[k])) return false;
+    }
+  }
+  return true;
+}
+
+/// All ranks in lockstep, seen from actor 0: what it sends to +d is what it gets from -d. Follows chunk 0 wherever it
+/// is.
+class Quotient {
+ public:
+  explicit Quotient(const Schedule& schedule) : schedule_(schedule), group_(schedule.symmetry) {
+    for (int r = 0; r < group_.order(); ++r) contributed_.push_back(mix(static_cast<std::uint64_t>(r)));
+    for (const std::uint64_t part : contributed_) all_ += part;
+    sum_.resize(contributed_.size());
+    held_.resize(contributed_.size());
+    for (Actor a = 0; a < group_.order(); ++a) {
+      const Content content = schedule.collective.before(a, Buffer::data, 0);
+      if (content.who == Content::Who::nothing) continue;
+      sum_[static_cast<std::size_t>(a)] = value(content);
+      held_[static_cast<std::size_t>(a)] = true;
+    }
+    one_ = schedule_;
+    one_.actors = 1;
+  }
+
+  /// False where messages do not keep chunks in their place, or lockstep does not finish: follow all ranks then.
+  bool go() {
+    LaneRunner<Quotient> lanes(one_, 0, *this);
+    runner_ = &lanes;
+    lanes.run_ready();
+    return lanes.finished() && in_place_;
+  }
+
+  /// The first rank whose chunk 0 is not what the collective promises, or -1.
+  Actor wrong() const {
+    for (Actor a = 0; a < group_.order(); ++a) {
+      const Content expected = schedule_.collective.after(a, Buffer::data, 0);
+      if (expected.who == Content::Who::nothing) continue;
+      if (!held_[static_cast<std::size_t>(a)] || sum_[static_cast<std::size_t>(a)] != value(expected)) return a;
+    }
+    return -1;
+  }
+  bool read_too_early() const { return read_too_early_; }
+
+  // What LaneRunner asks. A connection is a displacement.
+  std::uint64_t connection(Actor, const Op& op) const {
+    const int d = op.what == Do::send ? op.peer : group_.subtract(0, op.peer);
+    return static_cast<std::uint64_t>(d) << 16 | op.channel;
+  }
+  void begins(LaneNumber) {}
+  void woken(LaneNumber, LaneNumber) {}
+  void left(std::uint32_t, OpPlace, const Region&) {}
+  void matched(const Message& message) {
+    // Receiver a + d puts chunk (a + d) + t where sender a took chunk a + s: the same chunk if s = d + t.
+    const Step& sent = step_of(message.sender);
+    const int d = sent.ops[static_cast<std::size_t>(message.sender.op)].peer;
+    in_place_ = in_place_ && message.source.count == message.target.count;
+    for (std::uint32_t i = 0; i < message.source.count && in_place_; ++i) {
+      const int s = static_cast<int>(message.source.first + i);
+      const auto back = static_cast<std::uint32_t>(group_.subtract(s, d));
+      in_place_ = back >= message.target.first && back < message.target.first + message.target.count;
+      const Actor from = group_.subtract(0, s);  // the rank for which this is chunk 0
+      const Actor to = group_.add(from, d);
+      const auto source = static_cast<std::size_t>(from), target = static_cast<std::size_t>(to);
+      read_too_early_ = read_too_early_ || !held_[source] || (message.add && !held_[target]);
+      sum_[target] = message.add ? sum_[target] + sum_[source] : sum_[source];
+      held_[target] = true;
+    }
+    runner_->op_done(message.sender.lane);
+    runner_->op_done(message.receiver.lane);
+  }
+  void local(OpPlace place, const Op& op) {
+    if (op.what != Do::compute) in_place_ = false;
+    runner_->op_done(place.lane);
+  }
+
+ private:
+  static std::uint64_t mix(std::uint64_t x) {
+    x = (x + 0x9E3779B97F4A7C15U) * 0xBF58476D1CE4E5B9U;
+    x = (x ^ x >> 29) * 0x94D049BB133111EBU;
+    return x ^ x >> 32;
+  }
+  std::uint64_t value(const Content& content) const {
+    return content.who == Content::Who::all ? all_ : contributed_[static_cast<std::size_t>(content.rank)];
+  }
+  const Step& step_of(OpPlace place) {
+    step_.clear();
+    schedule_.step(0, runner_->lane_of(place.lane), place.step, step_);
+    return step_;
+  }
+
+  const Schedule& schedule_;
+  const Symmetry& group_;
+  Schedule one_;                            // the schedule of actor 0 alone
+  std::vector<std::uint64_t> contributed_;  // [rank] a random number for its contribution to chunk 0
+  std::uint64_t all_ = 0;
+  std::vector<std::uint64_t> sum_;  // [actor] what it holds of chunk 0
+  std::vector<bool> held_;
+  bool in_place_ = true, read_too_early_ = false;
+  LaneRunner<Quotient>* runner_ = nullptr;
+  Step step_;
+};
+
+}  // namespace
+
+bool check_by_symmetry(const Schedule& schedule, Proof& proof) {
+  const Symmetry& group = schedule.symmetry;
+  const int n = group.order();
+  if (schedule.actors != n || schedule.collective.ranks != n) return false;
+  for (std::size_t b = 0; b < n_buffers; ++b) {
+    const int chunks = schedule.layout[b].n_chunks();
+    if (chunks != (static_cast<Buffer>(b) == Buffer::data ? n : 0)) return false;
+  }
+
+  // What one rank does, and how much it would be to compare it with all the others.
+  ConnectionLanes lanes;
+  check_structure(schedule, 0, lanes);
+  check_races(schedule, 0);
+  std::int64_t touches = 0, operations = 0;
+  Step zero, here;
+  for (Lane lane = 0; lane < schedule.lanes; ++lane) {
+    for (int i = 0; i < schedule.n_steps(0, lane); ++i) {
+      zero.clear();
+      schedule.step(0, lane, i, zero);
+      operations += static_cast<std::int64_t>(zero.ops.size());
+      for (const Op& op : zero.ops) touches += op.region.count;
+    }
+  }
+  proof.operations = operations * n;
+  const bool complete = touches <= max_touches / n;
+  proof.by = complete ? Proof::By::symmetry : Proof::By::symmetry_samples;
+
+  const int stride = complete ? 1 : std::max(1, n / n_samples);
+  for (Actor actor = 1; actor < n; actor += stride) {
+    bool same = same_program(schedule, actor, zero, here);
+    for (const int c : {0, 1, actor, n - 1})
+      same = same && same_promise(schedule, actor, static_cast<std::uint32_t>(c));
+    if (!same)
+      refuse(schedule,
+             fmt::format("a symmetry is claimed, but {} does not do what rank 0 does, seen from itself",
+                         name_of(schedule, actor)),
+             "correct the algorithm, or do not set Schedule::symmetry");
+  }
+
+  Quotient quotient(schedule);
+  if (!quotient.go()) return false;
+  proof.slots_needed = 0;
+  if (quotient.read_too_early()) refuse(schedule, "a chunk is sent, or added to, before anything has arrived there");
+  if (const Actor actor = quotient.wrong(); actor >= 0)
+    explain_wrong_chunk(schedule, 0, actor, Buffer::data, 0, schedule.collective.after(actor, Buffer::data, 0));
+  return true;
+}
+
+}  // namespace ringsim::check_detail

@@ -1,0 +1,70 @@
+#include "sim/collective.hpp"
+
+namespace ringsim {
+
+namespace {
+
+Content nothing() { return {}; }
+Content of_rank(Actor rank, std::uint32_t chunk) { return {Content::Who::one, rank, chunk}; }
+Content of_all(std::uint32_t chunk) { return {Content::Who::all, -1, chunk}; }
+
+Content own_data(Actor rank, Buffer buffer, std::uint32_t chunk) {
+  return buffer == Buffer::data ? of_rank(rank, chunk) : nothing();
+}
+
+}  // namespace
+
+Collective all_reduce(int ranks, Bytes bytes) {
+  Collective c{.op = CollectiveOp::all_reduce, .ranks = ranks, .bytes = bytes};
+  c.before = own_data;
+  c.after = [](Actor, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::data ? of_all(chunk) : nothing();
+  };
+  return c;
+}
+
+Collective reduce_scatter(int ranks, Bytes bytes) {
+  Collective c{.op = CollectiveOp::reduce_scatter, .ranks = ranks, .bytes = bytes};
+  c.before = own_data;
+  c.after = [](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::data && chunk == static_cast<std::uint32_t>(rank) ? of_all(chunk) : nothing();
+  };
+  return c;
+}
+
+Collective all_gather(int ranks, Bytes bytes) {
+  Collective c{.op = CollectiveOp::all_gather, .ranks = ranks, .bytes = bytes};
+  c.before = [](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::data && chunk == static_cast<std::uint32_t>(rank) ? of_rank(rank, chunk) : nothing();
+  };
+  c.after = [](Actor, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::data ? of_rank(static_cast<Actor>(chunk), chunk) : nothing();
+  };
+  return c;
+}
+
+Collective broadcast(int ranks, Bytes bytes, Actor root) {
+  Collective c{.op = CollectiveOp::broadcast, .ranks = ranks, .bytes = bytes, .root = root};
+  c.before = [root](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::data && rank == root ? of_rank(root, chunk) : nothing();
+  };
+  c.after = [root](Actor, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::data ? of_rank(root, chunk) : nothing();
+  };
+  return c;
+}
+
+Collective pairs(int ranks, Bytes bytes, bool both_ways) {
+  Collective c{.op = CollectiveOp::pairs, .ranks = ranks, .bytes = bytes};
+  c.before = [](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::input ? of_rank(rank, chunk) : nothing();
+  };
+  c.after = [half = ranks / 2, both_ways](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    if (buffer != Buffer::output) return nothing();
+    if (rank >= half) return of_rank(rank - half, chunk);
+    return both_ways ? of_rank(rank + half, chunk) : nothing();
+  };
+  return c;
+}
+
+}  // namespace ringsim

@@ -1,0 +1,24 @@
+// What the collectives promise, chunk by chunk: the standard definitions of MPI and nccl-tests.
+#pragma once
+
+#include "sim/schedule.hpp"
+
+namespace ringsim {
+
+/// Every rank ends with the sum of all. In place: chunk c of `data`, at any grid of chunks.
+Collective all_reduce(int ranks, Bytes bytes);
+
+/// Rank r ends with chunk r of the sum; `bytes` is one rank's whole input. In place; `data` has n chunks.
+Collective reduce_scatter(int ranks, Bytes bytes);
+
+/// Rank r starts with chunk r and ends with all; `bytes` is one rank's whole output. In place; `data` has n chunks.
+Collective all_gather(int ranks, Bytes bytes);
+
+/// Every rank ends with the root's data. In place, at any grid of chunks.
+Collective broadcast(int ranks, Bytes bytes, Actor root);
+
+/// Rank r < n/2 sends its `input` of `bytes` to the `output` of rank r + n/2; both ways: the second half does the same
+/// back. n even. (The pairs of OSU's multiple-pair bandwidth test, osu_mbw_mr.)
+Collective pairs(int ranks, Bytes bytes, bool both_ways);
+
+}  // namespace ringsim

@@ -1,0 +1,276 @@
+// The one reader of schedules: which steps may start, and which sends and receives have met. The engine that times a
+// schedule and the checker that proves it both drive their lanes with it.
+#pragma once
+
+#include <tsl/robin_map.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/error.hpp"
+#include "sim/schedule.hpp"
+
+namespace ringsim {
+
+/// A lane of the whole schedule: actor * lanes + lane.
+using LaneNumber = std::uint32_t;
+
+/// Which operation: for messages and errors.
+struct OpPlace {
+  LaneNumber lane = 0;
+  std::int32_t step = 0;
+  std::int32_t op = 0;
+};
+
+/// Spreads keys whose low bits are alike (the standard's hash of a number is the number itself).
+struct MixedHash {
+  std::size_t operator()(std::uint64_t key) const {
+    key *= 0x9E3779B97F4A7C15U;  // 2^64 over the golden ratio: Fibonacci hashing
+    return static_cast<std::size_t>(key ^ key >> 32);
+  }
+};
+
+/// A send and the receive that it met.
+struct Message {
+  OpPlace sender, receiver;
+  Region source, target;
+  bool add = false;  ///< receive_add
+  std::uint16_t channel = 0;
+  std::uint32_t slot = 0;  ///< where the sender was ahead: the number given to Handler::left(); else no_slot
+};
+inline constexpr std::uint32_t no_slot = UINT32_MAX;
+
+/// Drives all lanes of a schedule. What time is, is the handler's affair.
+///
+/// Handler gives:
+///   std::uint64_t connection(Actor self, const Op& op)    equal for a send and the receives that it may meet
+///   void matched(const Message&)                          both ends have begun; later op_done() for each end
+///   void local(OpPlace, const Op&)                        copy, add, compute has begun; later op_done()
+///   void left(std::uint32_t slot, OpPlace, const Region&) a send ran ahead into a slot; it is done for the sender
+///   void begins(LaneNumber lane)                          a step begins: its waits are met
+///   void woken(LaneNumber lane, LaneNumber by)            a wait is over because a step of `by` was completed
+/// Slots: how many messages a connection's sender may be ahead; 0 is rendezvous.
+///
+/// Memory: 16 bytes a lane, and the operations that wait for their other half.
+template <class Handler>
+class LaneRunner {
+ public:
+  LaneRunner(const Schedule& schedule, int slots, Handler& handler)
+      : schedule_(schedule), slots_(slots), handler_(handler) {
+    ensure(schedule.actors < (1 << 24), "a schedule has less than 2^24 actors");
+    lanes_.resize(static_cast<std::size_t>(schedule.actors) * static_cast<std::size_t>(schedule.lanes));
+    for (std::size_t number = 0; number < lanes_.size(); ++number) {
+      LaneState& lane = lanes_[number];
+      lane.n_steps = schedule.n_steps(actor(static_cast<LaneNumber>(number)), lane_of(static_cast<LaneNumber>(number)));
+      ensure(lane.n_steps >= 0, "a lane has no negative number of steps");
+      n_steps_ += lane.n_steps;
+      if (lane.n_steps > 0) ready_.push_back(static_cast<LaneNumber>(number));
+    }
+  }
+
+  Actor actor(LaneNumber number) const { return static_cast<Actor>(number / static_cast<unsigned>(schedule_.lanes)); }
+  Lane lane_of(LaneNumber number) const { return static_cast<Lane>(number % static_cast<unsigned>(schedule_.lanes)); }
+
+  /// Begins steps until no lane can go on before something else is done.
+  void run_ready() {
+    while (next_ready_ < ready_.size()) {
+      begin(ready_[next_ready_++]);
+      if (next_ready_ == ready_.size()) {
+        ready_.clear();
+        next_ready_ = 0;
+      }
+    }
+  }
+
+  /// True where this is the last open operation of the lane's step: op_done() will complete the step.
+  bool is_last(LaneNumber number) const { return lanes_[number].open == 1; }
+
+  /// One operation of the lane's current step is done.
+  void op_done(LaneNumber number) {
+    LaneState& lane = lanes_[number];
+    ensure(lane.open > 0, "an operation ends once, within its step");
+    if (--lane.open == 0) complete(number);
+  }
+
+  bool finished() const { return steps_done_ == n_steps_; }
+  std::int64_t steps_done() const { return steps_done_; }
+  std::int64_t n_steps() const { return n_steps_; }
+
+  /// The step at which a lane stands; equals the lane's number of steps where it is through.
+  int step(LaneNumber number) const { return lanes_[number].step; }
+  bool is_through(LaneNumber number) const { return lanes_[number].step == lanes_[number].n_steps; }
+  bool has_begun(LaneNumber number) const { return lanes_[number].open > 0; }
+  LaneNumber n_lanes() const { return static_cast<LaneNumber>(lanes_.size()); }
+
+  /// Calls visit(OpPlace, Region, is_send) for every operation that still waits for its other half.
+  template <class Visit>
+  void for_each_unmatched(Visit visit) const {
+    for (const auto& [key, queue] : mailboxes_)
+      for (std::uint32_t i = queue.first; i != none; i = waiting_[i].next)
+        if (!waiting_[i].gone_ahead || queue.of_sends) visit(waiting_[i].place, waiting_[i].region, queue.of_sends);
+  }
+
+ private:
+  static constexpr std::uint32_t none = UINT32_MAX;
+
+  struct LaneState {
+    std::int32_t step = 0;
+    std::int32_t n_steps = 0;
+    std::int32_t open = 0;  // operations of the current step that are not done; 0: not begun
+    bool parked = false;    // waits for another lane of its actor
+  };
+  struct Half {  // a send or a receive that waits for the other
+    std::uint32_t next = none;
+    OpPlace place;
+    Region region;
+    bool add = false;
+    bool gone_ahead = false;  // a send whose data lies in a slot
+  };
+  struct Mailbox {  // first come, first served: the k-th send meets the k-th receive
+    std::uint32_t first = none, last = none;
+    std::int32_t length = 0;
+    bool of_sends = false;
+  };
+
+  void begin(LaneNumber number) {
+    LaneState& lane = lanes_[number];
+    const Actor self = actor(number);
+    scratch_.clear();
+    schedule_.step(self, lane_of(number), lane.step, scratch_);
+    for (const Wait& wait : scratch_.waits) {
+      if (lanes_[sibling(self, wait.lane)].step < wait.steps) {
+        lane.parked = true;
+        return;
+      }
+    }
+    handler_.begins(number);
+    lane.open = static_cast<std::int32_t>(scratch_.ops.size());
+    if (lane.open == 0) return complete(number);
+    for (std::size_t i = 0; i < scratch_.ops.size(); ++i) {
+      const Op& op = scratch_.ops[i];
+      const OpPlace place{number, lane.step, static_cast<std::int32_t>(i)};
+      switch (op.what) {
+        case Do::send:
+          post_send(self, place, op);
+          break;
+        case Do::receive:
+        case Do::receive_add:
+          post_receive(self, place, op);
+          break;
+        default:
+          handler_.local(place, op);
+          break;
+      }
+    }
+  }
+
+  void post_send(Actor self, OpPlace place, const Op& op) {
+    const auto entry = mailboxes_.try_emplace(handler_.connection(self, op)).first;
+    Mailbox& box = entry.value();
+    if (box.length > 0 && !box.of_sends) {
+      const Half other = take(entry);
+      handler_.matched({place, other.place, op.region, other.region, other.add, op.channel, no_slot});
+      return;
+    }
+    box.of_sends = true;
+    const std::uint32_t index = put(box, {none, place, op.region, false, false});
+    if (box.length <= slots_) go_ahead(index);
+  }
+
+  void post_receive(Actor self, OpPlace place, const Op& op) {
+    const bool add = op.what == Do::receive_add;
+    const auto entry = mailboxes_.try_emplace(handler_.connection(self, op)).first;
+    Mailbox& box = entry.value();
+    if (box.length > 0 && box.of_sends) {
+      const std::uint32_t slot = waiting_[box.first].gone_ahead ? box.first : no_slot;
+      // A slot is free again: the first send that still stands before them goes ahead.
+      std::uint32_t ahead = none;
+      if (box.length > slots_ && slots_ > 0) {
+        ahead = box.first;
+        while (waiting_[ahead].gone_ahead) ahead = waiting_[ahead].next;
+      }
+      const Half other = take(entry);
+      handler_.matched({other.place, place, other.region, op.region, add, op.channel, slot});
+      if (ahead != none) go_ahead(ahead);
+      return;
+    }
+    box.of_sends = false;
+    put(box, {none, place, op.region, add, false});
+  }
+
+  void go_ahead(std::uint32_t index) {
+    Half& half = waiting_[index];
+    half.gone_ahead = true;
+    handler_.left(index, half.place, half.region);
+  }
+
+  std::uint32_t put(Mailbox& box, const Half& half) {
+    std::uint32_t index = 0;
+    if (free_.empty()) {
+      index = static_cast<std::uint32_t>(waiting_.size());
+      waiting_.push_back(half);
+    } else {
+      index = free_.back();
+      free_.pop_back();
+      waiting_[index] = half;
+    }
+    if (box.length++ == 0)
+      box.first = index;
+    else
+      waiting_[box.last].next = index;
+    box.last = index;
+    return index;
+  }
+
+  template <class Entry>
+  Half take(Entry entry) {
+    Mailbox& box = entry.value();
+    const std::uint32_t index = box.first;
+    const Half half = waiting_[index];
+    box.first = half.next;
+    free_.push_back(index);
+    if (--box.length == 0) mailboxes_.erase(entry.key());  // by key: erasing by iterator looks for the next one
+    return half;
+  }
+
+  void complete(LaneNumber number) {
+    LaneState& lane = lanes_[number];
+    ++lane.step;
+    ++steps_done_;
+    if (lane.step < lane.n_steps) ready_.push_back(number);
+    if (schedule_.lanes == 1) return;
+    const Actor self = actor(number);
+    for (Lane other = 0; other < schedule_.lanes; ++other) {
+      const LaneNumber waiting = sibling(self, other);
+      if (!lanes_[waiting].parked) continue;
+      lanes_[waiting].parked = false;  // it looks at its waits again, and parks itself again where one is not met
+      handler_.woken(waiting, number);
+      ready_.push_back(waiting);
+    }
+  }
+
+  LaneNumber sibling(Actor self, Lane lane) const {
+    return static_cast<LaneNumber>(self) * static_cast<unsigned>(schedule_.lanes) + static_cast<LaneNumber>(lane);
+  }
+
+  const Schedule& schedule_;
+  int slots_;
+  Handler& handler_;
+  std::vector<LaneState> lanes_;
+  std::vector<LaneNumber> ready_;  // first in, first out
+  std::size_t next_ready_ = 0;
+  tsl::robin_map<std::uint64_t, Mailbox, MixedHash> mailboxes_;  // only connections on which something waits
+  std::vector<Half> waiting_;
+  std::vector<std::uint32_t> free_;
+  Step scratch_;
+  std::int64_t steps_done_ = 0, n_steps_ = 0;
+};
+
+/// The usual connection: from, to, channel.
+inline std::uint64_t connection_key(Actor self, const Op& op) {
+  const auto from = static_cast<std::uint64_t>(op.what == Do::send ? self : op.peer);
+  const auto to = static_cast<std::uint64_t>(op.what == Do::send ? op.peer : self);
+  return from << 40 | to << 16 | op.channel;
+}
+
+}  // namespace ringsim

@@ -1,0 +1,391 @@
+#include "sim/network_flow.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "sim/error.hpp"
+
+namespace ringsim {
+
+namespace {
+
+// Rates that differ by less are equal: sums of a few thousand shares are exact to about 10^-13.
+constexpr double tolerance = 1e-9;
+bool clearly_above(double a, double b) { return a > b * (1 + tolerance); }
+
+// How often settle() widens its circle before it takes all that is connected: each round solves anew.
+constexpr int max_rounds = 4;
+
+}  // namespace
+
+std::string_view to_string(NetworkModel model) { return model == NetworkModel::ideal ? "ideal" : "fair"; }
+
+std::unique_ptr<Network> make_network(NetworkModel model, const Topology& topology, Engine<Event>& engine) {
+  return std::make_unique<FlowNetwork>(model, topology, engine);
+}
+
+FlowNetwork::FlowNetwork(NetworkModel model, const Topology& topology, Engine<Event>& engine)
+    : topology_(topology), engine_(engine), model_(model), resources_(topology.n_resources()) {
+  for (std::uint32_t r = 0; r < resources_.size(); ++r)
+    resources_[r].capacity = static_cast<double>(topology.resource({r}).bandwidth.bytes_per_second);
+}
+
+std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
+  ensure(!leg.links.empty(), "a leg has links");
+  LegInfo info;
+  info.first_use = static_cast<std::uint32_t>(uses_.size());
+  info.cap = std::numeric_limits<double>::infinity();
+  std::int64_t alone = std::numeric_limits<std::int64_t>::max();
+  for (std::size_t i = 0; i < leg.links.size(); ++i) {
+    const Link& link = topology_.link(leg.links[i]);
+    const bool is_port = (first && i == 0) || (last && i + 1 == leg.links.size());
+    std::int64_t rate = link.bandwidth.bytes_per_second;
+    if (model_ == NetworkModel::fair || is_port) {
+      const auto begin = uses_.begin() + info.first_use;
+      auto known =
+          std::find_if(begin, uses_.end(), [&](const Use& use) { return use.resource == link.resource.value; });
+      if (known == uses_.end())
+        known = uses_.insert(uses_.end(), Use{link.resource.value, 1});
+      else
+        ++known->weight;
+      rate /= known->weight;
+    } else if (static_cast<double>(rate) < info.cap) {
+      info.cap = static_cast<double>(rate);
+      info.cap_resource = link.resource;
+    }
+    if (rate < alone) {
+      alone = rate;
+      info.alone_resource = link.resource;
+    }
+  }
+  ensure(alone > 0, "a leg can move at least one byte a second");
+  info.alone = {alone};
+  info.n_uses = static_cast<std::uint32_t>(uses_.size()) - info.first_use;
+  legs_.push_back(info);
+  return static_cast<std::uint32_t>(legs_.size() - 1);
+}
+
+void FlowNetwork::start(std::uint32_t leg, Bytes size, std::uint64_t piece) {
+  FlowIndex index = 0;
+  if (free_flows_.empty()) {
+    index = static_cast<FlowIndex>(flows_.size());
+    flows_.emplace_back();
+  } else {
+    index = free_flows_.back();
+    free_flows_.pop_back();
+  }
+  Flow& flow = flows_[index];
+  flow.piece = piece;
+  flow.leg = leg;
+  flow.size = size;
+  flow.left = static_cast<double>(size.count);
+  flow.rate = -1;
+  flow.since = engine_.now();
+  flow.limiter = no_resource;
+  if (size.count == 0) {  // nothing to share: it has left as it starts
+    flow.rate = 0;
+    engine_.at(engine_.now(), {Event::Kind::flow, index, flow.stamp});
+    return;
+  }
+  join(index);
+  new_flows_.push_back(index);
+}
+
+void FlowNetwork::join(FlowIndex index) {
+  Flow& flow = flows_[index];
+  const LegInfo& leg = legs_[flow.leg];
+  flow.places.resize(leg.n_uses);
+  for (std::uint32_t u = 0; u < leg.n_uses; ++u) {
+    const Use& use = uses_[leg.first_use + u];
+    ResourceState& resource = resources_[use.resource];
+    if (resource.members.empty()) resource.busy_since = engine_.now();
+    flow.places[u] = static_cast<std::uint32_t>(resource.members.size());
+    resource.members.push_back({index, u});
+    ++resource.carried.pieces;
+    resource.carried.bytes += flow.size * use.weight;
+  }
+}
+
+void FlowNetwork::leave(FlowIndex index) {
+  Flow& flow = flows_[index];
+  const LegInfo& leg = legs_[flow.leg];
+  set_limiter(flow, no_resource);
+  for (std::uint32_t u = 0; u < leg.n_uses; ++u) {
+    const std::uint32_t r = uses_[leg.first_use + u].resource;
+    ResourceState& resource = resources_[r];
+    const std::uint32_t place = flow.places[u];
+    resource.members[place] = resource.members.back();
+    flows_[resource.members[place].flow].places[resource.members[place].use] = place;
+    resource.members.pop_back();
+    if (resource.members.empty()) resource.carried.busy += engine_.now() - resource.busy_since;
+    // Where nobody is limited by the resource, its members do not care that there is more room.
+    if (resource.n_limited > 0) mark_dirty(r);
+  }
+}
+
+bool FlowNetwork::is_alone(const Flow& flow) const {
+  const LegInfo& leg = legs_[flow.leg];
+  for (std::uint32_t u = 0; u < leg.n_uses; ++u)
+    if (resources_[uses_[leg.first_use + u].resource].members.size() > 1) return false;
+  return true;
+}
+
+void FlowNetwork::mark_dirty(std::uint32_t resource) {
+  if (resources_[resource].is_dirty) return;
+  resources_[resource].is_dirty = true;
+  dirty_.push_back(resource);
+}
+
+void FlowNetwork::add_to_solve(FlowIndex index) {
+  if (to_be_solved(index)) return;
+  flows_[index].solve_mark = epoch_;
+  to_solve_.push_back(index);
+}
+
+void FlowNetwork::settle() {
+  if (new_flows_.empty() && dirty_.empty()) return;
+  ++epoch_;
+  to_solve_.clear();
+  for (const FlowIndex index : new_flows_) {
+    const LegInfo& leg = legs_[flows_[index].leg];
+    if (is_alone(flows_[index])) {  // most flows of most schedules: nothing to work out
+      set_rate(index, static_cast<double>(leg.alone.bytes_per_second), leg.alone_resource);
+      continue;
+    }
+    add_to_solve(index);
+    for (std::uint32_t u = 0; u < leg.n_uses; ++u)
+      if (resources_[uses_[leg.first_use + u].resource].n_limited > 0) mark_dirty(uses_[leg.first_use + u].resource);
+  }
+  new_flows_.clear();
+  // Those whose share of a changed resource it was that held them: they may go faster, or must make room.
+  for (const std::uint32_t r : dirty_) {
+    resources_[r].is_dirty = false;
+    for (const Member& member : resources_[r].members)
+      if (flows_[member.flow].limiter.value == r) add_to_solve(member.flow);
+  }
+  dirty_.clear();
+  if (to_solve_.empty()) return;
+  for (int round = 1;; ++round) {
+    solve();
+    if (!widen()) break;
+    if (round == max_rounds) widen_to_all_connected();
+  }
+  apply();
+}
+
+void FlowNetwork::touch(std::uint32_t r) {
+  ResourceState& resource = resources_[r];
+  resource.touch_mark = touch_epoch_;
+  resource.open_weight = 0;
+  resource.residual = resource.capacity;
+  for (const Member& member : resource.members) {
+    const Flow& flow = flows_[member.flow];
+    const std::uint32_t weight = uses_[legs_[flow.leg].first_use + member.use].weight;
+    if (to_be_solved(member.flow))
+      resource.open_weight += weight;
+    else
+      resource.residual -= weight * flow.rate;
+  }
+  touched_.push_back(r);
+}
+
+bool FlowNetwork::Level::operator<(const Level& other) const {
+  if (share != other.share) return share > other.share;
+  if (is_cap != other.is_cap) return is_cap < other.is_cap;
+  return index > other.index;
+}
+
+// Progressive filling: raise all undecided flows alike until a resource is full; what uses it is decided; go on.
+// Shares only grow while flows are decided, so a share that lies in the heap may be too small, never too large.
+void FlowNetwork::solve() {
+  ++touch_epoch_;
+  touched_.clear();
+  levels_.clear();
+  undecided_ = to_solve_.size();
+  flows_solved_ += static_cast<std::int64_t>(to_solve_.size());
+  for (const FlowIndex index : to_solve_) {
+    Flow& flow = flows_[index];
+    const LegInfo& leg = legs_[flow.leg];
+    flow.decided = -1;
+    for (std::uint32_t u = 0; u < leg.n_uses; ++u) {
+      const std::uint32_t r = uses_[leg.first_use + u].resource;
+      if (resources_[r].touch_mark != touch_epoch_) touch(r);
+    }
+    if (leg.cap < std::numeric_limits<double>::infinity()) levels_.push_back({leg.cap, index, true});
+  }
+  const auto share = [](const ResourceState& resource) {
+    return std::max(resource.residual, 0.0) / static_cast<double>(resource.open_weight);
+  };
+  for (const std::uint32_t r : touched_) levels_.push_back({share(resources_[r]), r, false});
+  std::make_heap(levels_.begin(), levels_.end());
+  while (undecided_ > 0) {
+    ensure(!levels_.empty(), "every flow has a bottleneck");
+    std::pop_heap(levels_.begin(), levels_.end());
+    Level level = levels_.back();
+    levels_.pop_back();
+    if (level.is_cap) {
+      if (flows_[level.index].decided < 0)
+        decide(level.index, level.share, legs_[flows_[level.index].leg].cap_resource);
+      continue;
+    }
+    const ResourceState& resource = resources_[level.index];
+    if (resource.open_weight == 0) continue;
+    level.share = share(resource);
+    if (!levels_.empty() && levels_.front().share < level.share) {  // it has grown: another comes first
+      levels_.push_back(level);
+      std::push_heap(levels_.begin(), levels_.end());
+      continue;
+    }
+    for (const Member& member : resource.members)
+      if (to_be_solved(member.flow) && flows_[member.flow].decided < 0) decide(member.flow, level.share, {level.index});
+  }
+}
+
+void FlowNetwork::decide(FlowIndex index, double rate, ResourceId limiter) {
+  Flow& flow = flows_[index];
+  flow.decided = rate;
+  flow.decided_limiter = limiter;
+  --undecided_;
+  const LegInfo& leg = legs_[flow.leg];
+  for (std::uint32_t u = 0; u < leg.n_uses; ++u) {
+    const Use& use = uses_[leg.first_use + u];
+    resources_[use.resource].residual -= use.weight * rate;
+    resources_[use.resource].open_weight -= use.weight;
+  }
+}
+
+// Takes in the flows outside that the solution leaves without a bottleneck, or above those that it slows down.
+// False where there is none: then every flow has its bottleneck, which is what max-min fair means.
+bool FlowNetwork::widen() {
+  const std::size_t before = to_solve_.size();
+  for (const std::uint32_t r : touched_) {
+    const ResourceState& resource = resources_[r];
+    double total = 0, fastest = 0;
+    double slowest_limited = std::numeric_limits<double>::infinity();  // of those that this resource holds back
+    bool outsiders = false;
+    for (const Member& member : resource.members) {
+      const Flow& flow = flows_[member.flow];
+      const bool inside = to_be_solved(member.flow);
+      const double rate = inside ? flow.decided : flow.rate;
+      total += rate * uses_[legs_[flow.leg].first_use + member.use].weight;
+      fastest = std::max(fastest, rate);
+      if (inside && flow.decided_limiter.value == r) slowest_limited = std::min(slowest_limited, rate);
+      outsiders = outsiders || !inside;
+    }
+    if (!outsiders) continue;
+    const bool saturated = !clearly_above(resource.capacity, total);
+    for (const Member& member : resource.members) {
+      const Flow& flow = flows_[member.flow];
+      if (to_be_solved(member.flow)) continue;
+      const bool too_fast = clearly_above(flow.rate, slowest_limited);
+      const bool lost_bottleneck = flow.limiter.value == r && (!saturated || clearly_above(fastest, flow.rate));
+      if (too_fast || lost_bottleneck) outside_.push_back(member.flow);
+    }
+  }
+  for (const FlowIndex index : outside_) add_to_solve(index);
+  outside_.clear();
+  return to_solve_.size() > before;
+}
+
+void FlowNetwork::widen_to_all_connected() {
+  ++touch_epoch_;
+  for (std::size_t i = 0; i < to_solve_.size(); ++i) {  // grows as it goes
+    const LegInfo leg = legs_[flows_[to_solve_[i]].leg];
+    for (std::uint32_t u = 0; u < leg.n_uses; ++u) {
+      ResourceState& resource = resources_[uses_[leg.first_use + u].resource];
+      if (resource.touch_mark == touch_epoch_) continue;
+      resource.touch_mark = touch_epoch_;
+      for (const Member& member : resource.members) add_to_solve(member.flow);
+    }
+  }
+}
+
+void FlowNetwork::apply() {
+  for (const FlowIndex index : to_solve_) {
+    Flow& flow = flows_[index];
+    // The same rate, but for rounding: leave the flow, and the event that is due for it, alone.
+    if (flow.rate > 0 && std::abs(flow.decided - flow.rate) <= flow.rate * 1e-13)
+      set_limiter(flow, flow.decided_limiter);
+    else
+      set_rate(index, flow.decided, flow.decided_limiter);
+  }
+  check_rates();
+}
+
+void FlowNetwork::set_limiter(Flow& flow, ResourceId limiter) {
+  if (flow.limiter == limiter) return;
+  if (flow.limiter != no_resource) --resources_[flow.limiter.value].n_limited;
+  if (limiter != no_resource) ++resources_[limiter.value].n_limited;
+  flow.limiter = limiter;
+}
+
+void FlowNetwork::set_rate(FlowIndex index, double rate, ResourceId limiter) {
+  ensure(rate > 0, "a flow that has bytes left has a rate");
+  Flow& flow = flows_[index];
+  if (flow.rate > 0) {
+    const double seconds = static_cast<double>((engine_.now() - flow.since).count()) / 1e12;
+    flow.left = std::max(0.0, flow.left - flow.rate * seconds);
+  }
+  flow.since = engine_.now();
+  flow.rate = rate;
+  set_limiter(flow, limiter);
+  ++flow.stamp;
+  engine_.after(time_left(flow), {Event::Kind::flow, index, flow.stamp});
+}
+
+Picoseconds FlowNetwork::time_left(const Flow& flow) const {
+  // A flow that has its leg for itself from its first byte: exact, and equal in `ideal` and `fair`.
+  const Bandwidth alone = legs_[flow.leg].alone;
+  if (flow.rate == static_cast<double>(alone.bytes_per_second) && flow.left == static_cast<double>(flow.size.count))
+    return transfer_time(flow.size, alone);
+  // Rounded up to a picosecond, but not for the sake of the last bits of a double.
+  const double time = flow.left / flow.rate * 1e12;
+  ensure(time < 9e18, "a transfer would take longer than simulated time can count (106 days)");
+  return Picoseconds{static_cast<std::int64_t>(std::ceil(time - 1e-3 - time * 1e-15))};
+}
+
+std::optional<Left> FlowNetwork::due(const Event& event) {
+  Flow& flow = flows_[event.id];
+  if (flow.stamp != event.stamp) return std::nullopt;  // overtaken by a change of rate
+  const Left left{flow.piece, flow.limiter};
+  if (flow.size.count > 0) {
+    const double seconds = static_cast<double>((engine_.now() - flow.since).count()) / 1e12;
+    const double error = std::abs(flow.left - flow.rate * seconds);
+    ensure(error <= flow.rate * 2e-12 + static_cast<double>(flow.size.count) * tolerance,
+           "a flow ends when its last byte has left: bytes in equal bytes out");
+    leave(event.id);
+  }
+  ++flow.stamp;
+  flow.rate = -1;
+  free_flows_.push_back(event.id);
+  return left;
+}
+
+void FlowNetwork::check_rates() const {
+  for (const std::uint32_t r : touched_) {
+    double total = 0;
+    for (const Member& member : resources_[r].members) {
+      const Flow& flow = flows_[member.flow];
+      total += flow.rate * uses_[legs_[flow.leg].first_use + member.use].weight;
+    }
+    ensure(total <= resources_[r].capacity * (1 + tolerance), "no link carries more than its bandwidth");
+  }
+}
+
+std::vector<Carried> FlowNetwork::carried() const {
+  std::vector<Carried> result(resources_.size());
+  for (std::size_t r = 0; r < resources_.size(); ++r) {
+    result[r] = resources_[r].carried;
+    if (!resources_[r].members.empty()) result[r].busy += engine_.now() - resources_[r].busy_since;
+  }
+  return result;
+}
+
+double FlowNetwork::rate_of(std::uint64_t piece) const {
+  for (const Flow& flow : flows_)
+    if (flow.rate > 0 && flow.piece == piece) return flow.rate;
+  return 0;
+}
+
+}  // namespace ringsim

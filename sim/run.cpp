@@ -1,0 +1,413 @@
+#include "sim/run.hpp"
+
+#include <fmt/format.h>
+#include <tsl/robin_map.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/critical_path.hpp"
+#include "sim/engine.hpp"
+#include "sim/error.hpp"
+#include "sim/lanes.hpp"
+
+namespace ringsim {
+
+namespace {
+
+/// A path, made ready for the network.
+struct Route {
+  std::uint32_t first_leg = 0, n_legs = 0;  // in Run::legs_; none where both ends are one device
+  Bytes carried;                            // over all messages
+};
+
+struct LegUse {
+  std::uint32_t leg = 0;  // the network's number
+  Picoseconds latency{0};
+  std::vector<LinkId> links;
+};
+
+/// How far a message is on one leg of several: it goes in pieces, from room to room.
+struct LegProgress {
+  std::int64_t started = 0, left = 0, arrived = 0;  // pieces
+  bool moving = false;                              // a piece is under way (one at a time: order is kept)
+  SimTime moving_since{};
+  Picoseconds busy{0};               // time with a piece under way
+  ResourceId limiter = no_resource;  // what set the speed for the longest time, by majority
+  Picoseconds limiter_lead{0};
+};
+
+struct Transfer {
+  OpPlace sender, receiver;
+  std::uint32_t route = 0;
+  std::uint16_t channel = 0;
+  bool sender_was_last = false;  // the sender's step began after the receiver's: it is what the message waited for
+  Bytes size;
+  SimTime start{};
+  SimTime left{};
+  ResourceId limiter = no_resource;
+  std::int64_t n_pieces = 1;
+  std::vector<LegProgress> legs;  // only where the route has several
+};
+
+class Run {
+ public:
+  Run(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options)
+      : topology_(topology),
+        schedule_(checked.schedule()),
+        options_(options),
+        routes_(topology, options.transport),
+        network_(make_network(options.model, topology, engine_)),
+        lanes_(schedule_, 0, *this) {
+    place_actors();
+    trails_.resize(lanes_.n_lanes());
+    own_.resize(lanes_.n_lanes());
+    timeline_.actor_finish.assign(static_cast<std::size_t>(schedule_.actors), SimTime{});
+  }
+
+  Timeline go() {
+    lanes_.run_ready();
+    network_->settle();
+    do {
+      Event event;
+      do {
+        while (engine_.next_now(event)) {
+          handle(event);
+          lanes_.run_ready();
+          if ((++timeline_.events & 0xFFFF) == 0) look_up();
+        }
+        network_->settle();
+      } while (engine_.has_now());
+    } while (engine_.advance());
+    return finish();
+  }
+
+  // What LaneRunner asks of its handler.
+  std::uint64_t connection(Actor self, const Op& op) const { return connection_key(self, op); }
+
+  void matched(const Message& message) {
+    const std::uint32_t index = new_transfer();
+    Transfer& transfer = transfers_[index];
+    transfer.sender = message.sender;
+    transfer.receiver = message.receiver;
+    transfer.channel = message.channel;
+    transfer.size = schedule_.size(message.source);
+    transfer.start = engine_.now();
+    // LaneRunner begins one step at a time: the end that has just been posted is the one that was waited for, unless
+    // both came at this instant; then it is the sender.
+    transfer.sender_was_last = begun_[message.sender.lane] >= begun_[message.receiver.lane];
+    transfer.route = route(lanes_.actor(message.sender.lane), lanes_.actor(message.receiver.lane));
+    bytes_sent_ += transfer.size;
+    bytes_received_ += schedule_.size(message.target);
+    Route& way = compiled_[transfer.route];
+    way.carried += transfer.size;
+    if (way.n_legs == 0) {
+      transfer.left = engine_.now();
+      engine_.at(engine_.now(), {Event::Kind::arrival, index, 0});
+    } else if (way.n_legs == 1) {
+      network_->start(legs_[way.first_leg].leg, transfer.size, piece(index, 0));
+    } else {
+      const std::int64_t slot = options_.transport.staging.size.count;
+      transfer.n_pieces = std::max<std::int64_t>(1, (transfer.size.count + slot - 1) / slot);
+      transfer.legs.assign(way.n_legs, {});
+      start_piece(index, 0);
+    }
+  }
+
+  void local(OpPlace place, const Op& op) {
+    if (op.what == Do::compute && op.time.count() > 0) {
+      engine_.after(op.time, {Event::Kind::local, place.lane, 0});
+      return;
+    }
+    local_done(place.lane);  // copies and adds are free
+  }
+  void left(std::uint32_t, OpPlace, const Region&) { fail_invariant("without slots no send runs ahead"); }
+  void begins(LaneNumber lane) { begun_[lane] = engine_.now(); }
+  void woken(LaneNumber lane, LaneNumber by) { trails_[lane] = trails_[by]; }
+
+ private:
+  static std::uint64_t piece(std::uint32_t transfer, std::uint32_t leg) {
+    return static_cast<std::uint64_t>(transfer) << 32 | leg;
+  }
+
+  void place_actors() {
+    placement_ = options_.placement;
+    if (placement_.empty()) {
+      const auto n_helpers = static_cast<std::size_t>(schedule_.actors - schedule_.collective.ranks);
+      const auto n_ranks = static_cast<std::size_t>(schedule_.collective.ranks);
+      if (topology_.ranks().size() < n_ranks || topology_.helpers().size() < n_helpers)
+        throw InputError("", fmt::format("the schedule {} needs {} ranks and {} helpers, the topology has {} and {}",
+                                         schedule_.algorithm, n_ranks, n_helpers, topology_.ranks().size(),
+                                         topology_.helpers().size()));
+      placement_.assign(topology_.ranks().begin(), topology_.ranks().begin() + static_cast<std::ptrdiff_t>(n_ranks));
+      placement_.insert(placement_.end(), topology_.helpers().begin(),
+                        topology_.helpers().begin() + static_cast<std::ptrdiff_t>(n_helpers));
+    }
+    ensure(placement_.size() == static_cast<std::size_t>(schedule_.actors), "every actor has a place");
+    begun_.resize(lanes_.n_lanes());
+  }
+
+  std::uint32_t new_transfer() {
+    if (free_transfers_.empty()) {
+      transfers_.emplace_back();
+      return static_cast<std::uint32_t>(transfers_.size() - 1);
+    }
+    const std::uint32_t index = free_transfers_.back();
+    free_transfers_.pop_back();
+    return index;
+  }
+
+  std::uint32_t route(Actor from, Actor to) {
+    const auto key = static_cast<std::uint64_t>(from) << 32 | static_cast<std::uint64_t>(to);
+    const auto [entry, is_new] = route_of_.try_emplace(key, 0);
+    if (is_new) {
+      const Path path =
+          routes_.find(placement_[static_cast<std::size_t>(from)], placement_[static_cast<std::size_t>(to)]);
+      Route route{static_cast<std::uint32_t>(legs_.size()), static_cast<std::uint32_t>(path.legs.size()), {}};
+      for (std::size_t i = 0; i < path.legs.size(); ++i)
+        legs_.push_back({network_->add_leg(path.legs[i], i == 0, i + 1 == path.legs.size()), path.legs[i].latency,
+                         path.legs[i].links});
+      entry.value() = static_cast<std::uint32_t>(compiled_.size());
+      compiled_.push_back(route);
+    }
+    return entry->second;
+  }
+
+  void handle(const Event& event) {
+    switch (event.kind) {
+      case Event::Kind::flow:
+        if (const auto left = network_->due(event)) piece_left(*left);
+        break;
+      case Event::Kind::arrival:
+        piece_arrived(event.id, event.stamp);
+        break;
+      case Event::Kind::local:
+        local_done(event.id);
+        break;
+    }
+  }
+
+  void piece_left(const Left& gone) {
+    const auto index = static_cast<std::uint32_t>(gone.piece >> 32);
+    const auto leg = static_cast<std::uint32_t>(gone.piece & UINT32_MAX);
+    Transfer& transfer = transfers_[index];
+    const Route& way = compiled_[transfer.route];
+    const Picoseconds latency = legs_[way.first_leg + leg].latency;
+    if (way.n_legs == 1) {
+      transfer.left = engine_.now();
+      transfer.limiter = gone.limiter;
+    } else {
+      LegProgress& progress = transfer.legs[leg];
+      const Picoseconds time = engine_.now() - progress.moving_since;
+      progress.moving = false;
+      progress.busy += time;
+      ++progress.left;
+      if (progress.limiter == gone.limiter) {
+        progress.limiter_lead += time;
+      } else if (progress.limiter_lead < time) {
+        progress.limiter = gone.limiter;
+        progress.limiter_lead = time - progress.limiter_lead;
+      } else {
+        progress.limiter_lead -= time;
+      }
+      start_piece(index, leg);                   // the next one of this leg
+      if (leg > 0) start_piece(index, leg - 1);  // a room is free again
+    }
+    if (latency.count() == 0)
+      piece_arrived(index, leg);
+    else
+      engine_.after(latency, {Event::Kind::arrival, index, leg});
+  }
+
+  // Starts the next piece of a leg, if there is one, it has arrived, and there is room for it where it goes.
+  void start_piece(std::uint32_t index, std::uint32_t leg) {
+    Transfer& transfer = transfers_[index];
+    const Route& way = compiled_[transfer.route];
+    LegProgress& here = transfer.legs[leg];
+    if (here.moving || here.started == transfer.n_pieces) return;
+    if (leg > 0 && transfer.legs[leg - 1].arrived <= here.started) return;
+    if (leg + 1 < way.n_legs && here.started - transfer.legs[leg + 1].left >= options_.transport.staging.depth) return;
+    const std::int64_t slot = options_.transport.staging.size.count;
+    const std::int64_t size = std::min(slot, transfer.size.count - here.started * slot);
+    here.moving = true;
+    here.moving_since = engine_.now();
+    ++here.started;
+    network_->start(legs_[way.first_leg + leg].leg, {size}, piece(index, leg));
+  }
+
+  void piece_arrived(std::uint32_t index, std::uint32_t leg) {
+    Transfer& transfer = transfers_[index];
+    const std::uint32_t n_legs = compiled_[transfer.route].n_legs;
+    if (n_legs > 1) {
+      ++transfer.legs[leg].arrived;
+      if (leg + 1 < n_legs) return start_piece(index, leg + 1);
+      if (transfer.legs[leg].arrived < transfer.n_pieces) return;
+    }
+    delivered(index);
+  }
+
+  void delivered(std::uint32_t index) {
+    const Transfer& transfer = transfers_[index];
+    // Which time of the message is owed to a link's speed, and to which link.
+    ResourceId limiter = transfer.limiter;
+    Picoseconds busy = transfer.left - transfer.start;
+    if (!transfer.legs.empty()) {
+      const LegProgress* slowest = &transfer.legs.front();
+      for (const LegProgress& leg : transfer.legs)
+        if (leg.busy > slowest->busy) slowest = &leg;
+      limiter = slowest->limiter;
+      busy = slowest->busy;
+    }
+    const Picoseconds latency = engine_.now() - transfer.start - busy;
+
+    ++timeline_.transfers;
+    const Actor from = lanes_.actor(transfer.sender.lane), to = lanes_.actor(transfer.receiver.lane);
+    digest(static_cast<std::uint64_t>(from) << 40 | static_cast<std::uint64_t>(to) << 16 | transfer.channel);
+    digest(static_cast<std::uint64_t>(transfer.size.count));
+    digest(static_cast<std::uint64_t>(transfer.start.time_since_epoch().count()));
+    digest(static_cast<std::uint64_t>(engine_.now().time_since_epoch().count()));
+    if (options_.record_spans)
+      timeline_.spans.push_back({from, to, transfer.channel, transfer.size, transfer.start, engine_.now()});
+
+    // The end that was waited for carries the trail; it is told last, while its trail is still that of its step's
+    // start.
+    const LaneNumber cause = transfer.sender_was_last ? transfer.sender.lane : transfer.receiver.lane;
+    const LaneNumber other = transfer.sender_was_last ? transfer.receiver.lane : transfer.sender.lane;
+    end_op(other, cause, limiter, busy, latency);
+    end_op(cause, cause, limiter, busy, latency);
+    transfers_[index].legs.clear();
+    free_transfers_.push_back(index);
+  }
+
+  // An operation of `lane` ends now; its message began when `cause` began its step. The lane's trail goes on through
+  // the last operation of its step; among several at one instant, through one that it caused itself (so that a lane's
+  // trail stays its own, and short).
+  void end_op(LaneNumber lane, LaneNumber cause, ResourceId limiter, Picoseconds busy, Picoseconds latency) {
+    OwnEnd& own = own_[lane];
+    if (cause == lane) own = {engine_.now(), limiter, busy, latency, true};
+    if (lanes_.is_last(lane)) {
+      Trail& trail = trails_[lane];
+      if (own.any && own.when == engine_.now()) {
+        trail.add(own.limiter, own.busy);
+        trail.latency += own.latency;
+      } else {
+        trail = trails_[cause];
+        trail.add(limiter, busy);
+        trail.latency += latency;
+      }
+      own.any = false;
+      end_of_step(lane);
+    }
+    lanes_.op_done(lane);
+  }
+
+  void local_done(LaneNumber lane) {
+    if (lanes_.is_last(lane)) {
+      trails_[lane].compute += engine_.now() - begun_[lane];
+      own_[lane].any = false;
+      end_of_step(lane);
+    }
+    lanes_.op_done(lane);
+  }
+
+  void end_of_step(LaneNumber lane) {
+    timeline_.actor_finish[static_cast<std::size_t>(lanes_.actor(lane))] = engine_.now();
+    last_lane_ = timeline_.finish < engine_.now() || !last_lane_ ? lane : *last_lane_;
+    timeline_.finish = std::max(timeline_.finish, engine_.now());
+  }
+
+  void digest(std::uint64_t word) {
+    std::uint64_t& h = timeline_.fingerprint;
+    h = (h ^ word) * 0x9E3779B97F4A7C15U;
+    h ^= h >> 32;
+  }
+
+  void look_up() {
+    if (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed))
+      throw Interrupted(fmt::format("stopped at {} us of simulated time, {} of {} steps done",
+                                    microseconds(engine_.now().time_since_epoch()), lanes_.steps_done(),
+                                    lanes_.n_steps()));
+    if (options_.progress)
+      options_.progress(static_cast<double>(lanes_.steps_done()) / static_cast<double>(lanes_.n_steps()));
+  }
+
+  Timeline finish() {
+    if (!lanes_.finished()) stalled();
+    ensure(bytes_sent_ == bytes_received_, "bytes in equal bytes out");
+    ensure(free_transfers_.size() == transfers_.size(), "nothing is on its way at the end");
+    timeline_.bytes_sent = bytes_sent_;
+    timeline_.link_bytes.assign(topology_.n_links(), Bytes{});
+    Bytes delivered;
+    for (const Route& way : compiled_) {
+      delivered += way.carried;
+      for (std::uint32_t leg = way.first_leg; leg < way.first_leg + way.n_legs; ++leg)
+        for (const LinkId link : legs_[leg].links) timeline_.link_bytes[link.value] += way.carried;
+    }
+    ensure(delivered == bytes_sent_, "bytes in equal bytes out");
+    check_link_rates();
+    if (timeline_.transfers > 0 && timeline_.duration().count() > 0 && last_lane_) {
+      const Bottleneck found = trails_[*last_lane_].bottleneck();
+      if (found.resource != no_resource || found.latency.count() > 0 || found.compute.count() > 0)
+        timeline_.bottleneck = found;
+    }
+    return std::move(timeline_);
+  }
+
+  // What crossed a link fits into the time in which it was busy.
+  void check_link_rates() const {
+    const std::vector<Carried> carried = network_->carried();
+    for (std::uint32_t r = 0; r < carried.size(); ++r) {
+      const double rate = static_cast<double>(topology_.resource({r}).bandwidth.bytes_per_second);
+      const double seconds = static_cast<double>(carried[r].busy.count() + 2 * carried[r].pieces) / 1e12;
+      ensure(static_cast<double>(carried[r].bytes.count) <= rate * seconds * (1 + 1e-9),
+             "no link carries more than its bandwidth");
+    }
+  }
+
+  [[noreturn]] void stalled() const {
+    for (LaneNumber lane = 0; lane < lanes_.n_lanes(); ++lane)
+      if (!lanes_.is_through(lane))
+        throw InvariantError(fmt::format("the simulation stalled: actor {}, lane {}, waits in step {} of schedule {}",
+                                         lanes_.actor(lane), lanes_.lane_of(lane), lanes_.step(lane),
+                                         schedule_.algorithm));
+    fail_invariant("a run that is not finished has a lane that is not through");
+  }
+
+  struct OwnEnd {  // the latest operation of a lane's step that the lane itself caused
+    SimTime when{};
+    ResourceId limiter = no_resource;
+    Picoseconds busy{0}, latency{0};
+    bool any = false;
+  };
+
+  const Topology& topology_;
+  const Schedule& schedule_;
+  const RunOptions& options_;
+  Engine<Event> engine_;
+  Routes routes_;
+  std::unique_ptr<Network> network_;
+  LaneRunner<Run> lanes_;
+  std::vector<NodeId> placement_;  // [actor]
+  std::vector<SimTime> begun_;     // [lane] when its current step began
+  std::vector<Trail> trails_;      // [lane] the critical path up to the start of its current step
+  std::vector<OwnEnd> own_;        // [lane]
+  std::vector<Transfer> transfers_;
+  std::vector<std::uint32_t> free_transfers_;
+  tsl::robin_map<std::uint64_t, std::uint32_t, MixedHash> route_of_;  // from << 32 | to
+  std::vector<Route> compiled_;
+  std::vector<LegUse> legs_;
+  Bytes bytes_sent_, bytes_received_;
+  std::optional<LaneNumber> last_lane_;
+  Timeline timeline_;
+};
+
+}  // namespace
+
+Timeline run(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options) {
+  if (checked.proof().slots_needed > 0)
+    throw InputError("", fmt::format("the schedule {} needs {} slots a connection, protocol none has 0",
+                                     checked.schedule().algorithm, checked.proof().slots_needed));
+  return Run(topology, checked, options).go();
+}
+
+}  // namespace ringsim

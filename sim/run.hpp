@@ -1,0 +1,37 @@
+// Running a checked schedule on a topology.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <vector>
+
+#include "sim/check.hpp"
+#include "sim/network.hpp"
+#include "sim/routes.hpp"
+#include "sim/timeline.hpp"
+#include "sim/topology.hpp"
+
+namespace ringsim {
+
+struct RunOptions {
+  NetworkModel model = NetworkModel::fair;
+  Transport transport;
+  /// Where each actor sits, [actor]. Empty: ranks on topology.ranks(), helpers on topology.helpers(), in order.
+  std::vector<NodeId> placement;
+  bool record_spans = false;
+  /// Asked now and then; true ends the run with Interrupted.
+  const std::atomic<bool>* stop = nullptr;
+  /// Told now and then which share of the steps is done, 0 to 1.
+  std::function<void(double)> progress;
+};
+
+/// Simulates the schedule under the textbooks' protocol (`none`): a message starts when both of its ends have begun
+/// their step (rendezvous), a send is done when the message is delivered, every byte is payload. GPUs launch, copy and
+/// add in no time.
+///
+/// Throws InputError where the topology has too few places, or no path between two actors; where the schedule needs
+/// more slots than rendezvous has. Throws InvariantError where the simulation breaks a law: bytes in = bytes out, no
+/// link above its rate, time never back, nothing left waiting at the end.
+Timeline run(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options = {});
+
+}  // namespace ringsim

@@ -1,0 +1,48 @@
+// What a run gives back: when everybody finished, what the links carried, and what held it all back.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sim/ids.hpp"
+#include "sim/units.hpp"
+
+namespace ringsim {
+
+/// One message, from the moment at which both ends had begun until its last byte had arrived.
+struct Span {
+  Actor from = 0, to = 0;
+  std::uint16_t channel = 0;
+  Bytes bytes;
+  SimTime start{}, finish{};
+};
+
+/// The link that held the run back: on the critical path (the chain of messages, each of which could not start before
+/// the one before it was done, that ends with the run) the one that set the speed for the longest time.
+struct Bottleneck {
+  ResourceId resource;
+  /// How long it set the speed of the critical path's messages. Exact where the path's messages are held back by at
+  /// most 8 different links; else a lower bound.
+  Picoseconds busy{0};
+  /// How long the critical path waited for latencies, and for staged pieces to fill the rooms on their way.
+  Picoseconds latency{0};
+  Picoseconds compute{0};  ///< time of the critical path spent in `compute`
+};
+
+struct Timeline {
+  SimTime finish{};                      ///< when the last actor was done; the run starts at 0
+  std::vector<SimTime> actor_finish;     ///< [actor]
+  std::int64_t transfers = 0;            ///< messages delivered, empty ones too
+  Bytes bytes_sent;                      ///< of all messages
+  std::vector<Bytes> link_bytes;         ///< [link] what crossed it
+  std::optional<Bottleneck> bottleneck;  ///< nothing where nothing moved
+  std::int64_t events = 0;
+  /// A digest of all messages in order of arrival (who, how much, from when to when): equal runs, equal digests.
+  std::uint64_t fingerprint = 0;
+  std::vector<Span> spans;  ///< in order of arrival; only where RunOptions::record_spans asks for them
+
+  Picoseconds duration() const { return finish.time_since_epoch(); }
+};
+
+}  // namespace ringsim
