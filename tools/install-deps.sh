@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Installs what ringsim is built with, as Debian 12 packages; nothing is touched where all is there already.
+# `tools/install-deps.sh ci` adds what .ci/run needs.
+set -euo pipefail
+
+missing=()
+# need PACKAGE WHAT: a command, or a file (a pattern), that tells whether the package is needed.
+need() {
+  if [[ $2 == /* ]]; then
+    compgen -G "$2" > /dev/null || missing+=("$1")
+  else
+    command -v "$2" > /dev/null || missing+=("$1")
+  fi
+}
+
+need g++ g++
+need cmake cmake
+need ninja-build ninja
+need libboost-dev "/usr/*/boost/graph/adjacency_list.hpp"
+need nlohmann-json3-dev "/usr/*/nlohmann/json.hpp"
+need libcli11-dev "/usr/*/CLI/CLI.hpp"
+need libfmt-dev "/usr/*/fmt/format.h"
+need libxxhash-dev "/usr/*/xxhash.h"
+need robin-map-dev "/usr/*/tsl/robin_map.h"
+need doctest-dev "/usr/*/doctest/doctest.h"
+if [[ ${1:-} == ci ]]; then
+  need clang clang++
+  need libclang-rt-14-dev "/usr/lib/llvm-14/lib/clang/*/lib/linux/libclang_rt.asan-*.a"
+  need clang-format clang-format
+  need clang-tidy clang-tidy
+  need python3-jsonschema "/usr/lib/python3/dist-packages/jsonschema/__init__.py"
+fi
+
+if [[ ${#missing[@]} -eq 0 ]]; then
+  exit 0
+fi
+echo "missing: ${missing[*]}" >&2
+if ! command -v apt-get > /dev/null; then
+  echo "install-deps: error: no apt-get here: install the above by the names that your system gives them" >&2
+  exit 1
+fi
+as_root=()
+if [[ $(id -u) -ne 0 ]]; then
+  if ! command -v sudo > /dev/null; then
+    echo "install-deps: error: neither root nor sudo: ask for  apt-get install ${missing[*]}" >&2
+    exit 1
+  fi
+  as_root=(sudo)
+fi
+apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300)
+echo "installing: ${missing[*]}" >&2
+"${apt[@]}" update >&2
+"${apt[@]}" install -y --no-install-recommends "${missing[@]}" >&2
