@@ -31,7 +31,7 @@ std::string_view to_string(PathType type);  ///< "NVL", "PIX", ...
 /// Default: NCCL's Simple protocol, a buffer of 4 MiB a connection in 8 steps (src/init.cc DEFAULT_BUFFSIZE,
 /// src/include/device.h NCCL_STEPS).
 struct Staging {
-  Bytes size{512 * 1024};
+  Bytes size{512L * 1024};
   int depth = 8;
 };
 
