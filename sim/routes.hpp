@@ -56,14 +56,14 @@ struct Path {
 
 /// Finds paths as they are asked for. Rules, in order:
 ///  1. Another host: by the NIC nearest to each GPU (PathType, then hops, then the lower number), over the fabric.
-///     Between GPU and NIC as Transport says.
-///  2. The same host: NVLink directly, through an NVSwitch, or relayed by one GPU (NVB, two legs); else the shortest
-///  way
-///     over PCIe and sockets.
+///     Between GPU and NIC as Transport says; host memory, where data is staged, is the nearest to the GPU by hops.
+///  2. The same host: NVLink directly, through an NVSwitch, or relayed by one GPU (NVB, two legs; of several relays the
+///     one whose narrower link is widest, then the lowest number); else the shortest way over PCIe and sockets.
 ///  3. Free topologies: the fewest hops; a GPU on the way is a relay (a leg ends there) and is used only where no way
 ///     without one exists.
 /// Among equals the lower latency, then the higher bandwidth, then the link added first: one path a pair, always the
-/// same. Keeps a reference to the topology, which must outlive it. Not for use by several threads at once.
+/// same. NICs, memories and, within a host, GPUs are never crossed.
+/// Keeps a reference to the topology, which must outlive it. Not for use by several threads at once.
 class Routes {
  public:
   Routes(const Topology& topology, Transport transport);

@@ -52,7 +52,7 @@ std::string matrix_text(const Topology& topology, const Transport& transport) {
   Table table(head);
   for (const NodeId from : shown) {
     std::vector<std::string> row{topology.node(from).name};
-    for (const NodeId to : shown) row.push_back(from == to ? "X" : std::string(to_string(routes.type(from, to))));
+    for (const NodeId to : shown) row.push_back(from == to ? "X" : std::string(to_string(routes.find(from, to).type)));
     table.add(row);
   }
   return table.text();

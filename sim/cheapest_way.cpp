@@ -1,0 +1,189 @@
+#include "sim/cheapest_way.hpp"
+
+#include <algorithm>
+#include <boost/graph/compressed_sparse_row_graph.hpp>
+#include <boost/graph/dijkstra_shortest_paths.hpp>
+#include <boost/graph/filtered_graph.hpp>
+#include <limits>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include "sim/error.hpp"
+
+namespace ringsim {
+
+namespace {
+/// What a way costs, the first difference deciding: fewer relays, fewer hops, less latency, more bandwidth.
+struct Cost {
+  std::int32_t relays = 0, hops = 0;
+  std::int64_t latency = 0;
+  std::int64_t width = std::numeric_limits<std::int64_t>::max();  ///< its narrowest link, bytes per second
+
+  bool operator==(const Cost&) const = default;
+  friend bool operator<(const Cost& a, const Cost& b) {
+    return std::tuple(a.relays, a.hops, a.latency, -a.width) < std::tuple(b.relays, b.hops, b.latency, -b.width);
+  }
+  friend Cost operator+(const Cost& a, const Cost& b) {
+    return {a.relays + b.relays, a.hops + b.hops, a.latency + b.latency, std::min(a.width, b.width)};
+  }
+};
+constexpr Cost unreachable{std::numeric_limits<std::int32_t>::max(), std::numeric_limits<std::int32_t>::max(), 0, 0};
+}  // namespace
+
+struct CheapestWay::Impl {
+  Impl(const Topology& topology, std::uint32_t first, std::uint32_t last, std::function<Role(const Node&)> role)
+      : topology_(topology), first_(first), last_(last), role_(std::move(role)) {}
+
+  std::optional<Way> find(NodeId from, NodeId to) {
+    if (from == to) return Way{};
+    if (const auto link = best_link(topology_, from, to)) return Way{*link};
+    const NodeId entry = only_neighbour(from, topology_.links_from(from), &Link::to);
+    const NodeId exit = only_neighbour(to, topology_.links_to(to), &Link::from);
+    // A neighbour that may not be crossed leads nowhere: `to` is not the neighbour, or the link would be direct.
+    if ((entry != from && !can_cross(entry)) || (exit != to && !can_cross(exit))) return std::nullopt;
+    Way way;
+    if (entry != from) way.push_back(*best_link(topology_, from, entry));
+    if (entry != exit && !append_core(entry, exit, way)) return std::nullopt;
+    if (exit != to) way.push_back(*best_link(topology_, exit, to));
+    return way;
+  }
+
+  struct Weight {
+    Cost cost;
+  };
+  using Core = boost::compressed_sparse_row_graph<boost::directedS, boost::no_property, Weight, boost::no_property,
+                                                  std::uint32_t, std::uint32_t>;
+  /// Lets the tree grow only from its root and from nodes that may be crossed.
+  struct MayGrow {
+    const Impl* search = nullptr;
+    const Core* core = nullptr;
+    std::uint32_t root = 0;
+    bool operator()(const Core::edge_descriptor& edge) const {
+      const auto at = static_cast<std::uint32_t>(source(edge, *core));
+      return at == root || search->can_cross(search->members_[at]);
+    }
+  };
+
+  bool contains(NodeId id) const { return id.value >= first_ && id.value < last_ && role(id) != Role::outside; }
+  Role role(NodeId id) const { return role_(topology_.node(id)); }
+  bool can_cross(NodeId id) const { return role(id) >= Role::relay; }
+
+  Cost cost(LinkId id) const {
+    const Link& link = topology_.link(id);
+    return {role(link.to) == Role::relay ? 1 : 0, 1, link.latency.count(), link.bandwidth.bytes_per_second};
+  }
+
+  /// The one node to which all of these links lead, or `self` where there are none or several.
+  NodeId only_neighbour(NodeId self, std::span<const LinkId> links, NodeId Link::*end) const {
+    NodeId only = self;
+    for (const LinkId id : links) {
+      const NodeId other = topology_.link(id).*end;
+      if (other == only || !contains(other)) continue;
+      if (only != self) return self;
+      only = other;
+    }
+    return only;
+  }
+
+  /// The core: all nodes of the search but those with one neighbour in both directions. Its edges point against the
+  /// links, so that a tree leads to a destination.
+  void build_core() {
+    index_.assign(last_ - first_, 0);
+    const auto is_core = [&](NodeId id) {
+      const NodeId next = only_neighbour(id, topology_.links_from(id), &Link::to);
+      const NodeId before = only_neighbour(id, topology_.links_to(id), &Link::from);
+      return next == id || before == id || next != before;
+    };
+    for (std::uint32_t n = first_; n < last_; ++n) {
+      if (!contains(NodeId{n}) || !is_core(NodeId{n})) continue;
+      members_.push_back(NodeId{n});
+      index_[n - first_] = static_cast<std::uint32_t>(members_.size());
+    }
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
+    std::vector<Weight> weights;
+    for (const NodeId node : members_) {
+      for (const LinkId id : topology_.links_to(node)) {
+        const NodeId before = topology_.link(id).from;
+        if (!contains(before) || index_[before.value - first_] == 0) continue;
+        edges.emplace_back(place(node), place(before));
+        weights.push_back({cost(id)});
+      }
+    }
+    // The edges are sorted by source already: members_ ascends.
+    core_.emplace(boost::edges_are_sorted, edges.begin(), edges.end(), weights.begin(),
+                  static_cast<std::uint32_t>(members_.size()));
+    tree_.resize(members_.size());
+  }
+
+  std::uint32_t place(NodeId id) const { return index_[id.value - first_] - 1; }
+  bool in_core(NodeId id) const { return index_[id.value - first_] != 0; }
+
+  /// Appends the cheapest way through the core; false where there is none.
+  bool append_core(NodeId from, NodeId to, Way& way) {
+    if (!core_) build_core();
+    if (!in_core(from) || !in_core(to)) return false;
+    if (tree_root_ != to) grow_tree(to);
+    if (tree_[place(from)] == unreachable) return false;
+    // Downhill to the root. Several links may be on a cheapest way: the one added first is taken, so that the answer
+    // does not depend on the order in which the tree grew.
+    for (NodeId at = from; at != to;) {
+      const auto links = topology_.links_from(at);
+      const auto next = std::find_if(links.begin(), links.end(), [&](LinkId id) {
+        const NodeId other = topology_.link(id).to;
+        if (!contains(other) || !in_core(other) || (other != to && !can_cross(other))) return false;
+        return tree_[place(other)] != unreachable && tree_[place(other)] + cost(id) == tree_[place(at)];
+      });
+      ensure(next != links.end(), "a node of the tree of cheapest ways has a next link");
+      way.push_back(*next);
+      at = topology_.link(*next).to;
+    }
+    return true;
+  }
+
+  void grow_tree(NodeId to) {
+    const boost::filtered_graph<Core, MayGrow> grown(*core_, MayGrow{this, &*core_, place(to)});
+    boost::dijkstra_shortest_paths(
+        grown, place(to),
+        boost::weight_map(get(&Weight::cost, *core_))
+            .distance_map(boost::make_iterator_property_map(tree_.begin(), get(boost::vertex_index, *core_)))
+            .distance_compare(std::less<Cost>{})
+            .distance_combine(std::plus<Cost>{})
+            .distance_inf(unreachable)
+            .distance_zero(Cost{}));
+    tree_root_ = to;
+  }
+
+  const Topology& topology_;
+  std::uint32_t first_, last_;
+  std::function<Role(const Node&)> role_;
+  std::vector<NodeId> members_;       ///< of the core, ascending
+  std::vector<std::uint32_t> index_;  ///< [id - first_]: 1 + place in members_, 0 where it is no member
+  std::optional<Core> core_;
+  NodeId tree_root_ = no_node;
+  std::vector<Cost> tree_;  ///< [place]: the cost from there to tree_root_
+};
+
+CheapestWay::CheapestWay(const Topology& topology, std::uint32_t first, std::uint32_t last,
+                         std::function<Role(const Node&)> role)
+    : impl_(std::make_unique<Impl>(topology, first, last, std::move(role))) {}
+CheapestWay::~CheapestWay() = default;
+CheapestWay::CheapestWay(CheapestWay&&) noexcept = default;
+
+std::optional<Way> CheapestWay::find(NodeId from, NodeId to) { return impl_->find(from, to); }
+
+std::optional<LinkId> best_link(const Topology& topology, NodeId from, NodeId to) {
+  const auto out = topology.links_from(from), in = topology.links_to(to);
+  const auto key = [&](LinkId id) {
+    const Link& link = topology.link(id);
+    return std::tuple(link.latency, -link.bandwidth.bytes_per_second, id);
+  };
+  std::optional<LinkId> best;
+  for (const LinkId id : out.size() <= in.size() ? out : in) {
+    const Link& link = topology.link(id);
+    if (link.from == from && link.to == to && (!best || key(id) < key(*best))) best = id;
+  }
+  return best;
+}
+
+}  // namespace ringsim

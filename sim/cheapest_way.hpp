@@ -1,0 +1,52 @@
+// The cheapest way through a part of a topology, found with Boost.Graph. What is cheap is the same everywhere; which
+// nodes may be crossed is what the caller decides (sim/routes.cpp).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "sim/ids.hpp"
+#include "sim/topology.hpp"
+
+namespace ringsim {
+
+/// What a search may do at a node.
+enum class Role : std::uint8_t {
+  outside,  ///< no part of the search
+  end,      ///< only first or last
+  relay,    ///< crossed where no way without leads there
+  transit,  ///< crossed freely
+};
+
+/// A chain of links, from the source on.
+using Way = std::vector<LinkId>;
+
+/// Finds the way with the fewest relays, then the fewest hops, the lowest latency, the widest narrowest link; of equals
+/// the one that takes, at the first node where they part, the link added first.
+///
+/// Three things keep it fast and small: a direct link is always cheapest; a node with one neighbour is never crossed,
+/// so it is taken off and its port put back (a way between two ranks of a star costs O(1)); and the rest, the core, is
+/// built only when a way through it is asked for. Of the core's trees the one of the last destination is kept.
+/// Keeps a reference to the topology. Memory: O(nodes and links of the core).
+class CheapestWay {
+ public:
+  /// Searches among the nodes with ids in [first, last) to which `role` gives a part.
+  CheapestWay(const Topology& topology, std::uint32_t first, std::uint32_t last, std::function<Role(const Node&)> role);
+  ~CheapestWay();
+  CheapestWay(CheapestWay&&) noexcept;
+
+  /// Empty where from == to; none where nothing leads there.
+  std::optional<Way> find(NodeId from, NodeId to);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The best direct link: lower latency, then higher bandwidth, then added first. O(the smaller degree).
+std::optional<LinkId> best_link(const Topology& topology, NodeId from, NodeId to);
+
+}  // namespace ringsim

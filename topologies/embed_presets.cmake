@@ -1,0 +1,26 @@
+# cmake -DOUT=presets.cpp -P embed_presets.cmake FILES...: writes the preset files into one source file, so that the
+# program needs none of them when it runs.
+set(entries "")
+math(EXPR last "${CMAKE_ARGC} - 1")
+set(is_file FALSE)
+foreach(i RANGE 0 ${last})
+  set(file "${CMAKE_ARGV${i}}")
+  if(is_file)
+    get_filename_component(name "${file}" NAME_WLE)
+    file(READ "${file}" text)
+    string(APPEND entries "    {\"${name}\", R\"preset(${text})preset\"},\n")
+  elseif(file STREQUAL "${CMAKE_CURRENT_LIST_FILE}" OR file MATCHES "embed_presets.cmake$")
+    set(is_file TRUE)
+  endif()
+endforeach()
+file(WRITE "${OUT}" "// Written by topologies/embed_presets.cmake from topologies/presets/*.json.
+#include \"topologies/node_preset.hpp\"
+
+namespace ringsim {
+const std::vector<PresetFile>& preset_files() {
+  static const std::vector<PresetFile> files = {
+${entries}  };
+  return files;
+}
+}  // namespace ringsim
+")
