@@ -22,8 +22,8 @@ struct Scenario {
   TopologySpec topology;
   const Algorithm* algorithm = nullptr;  ///< of the catalogue
   Arguments arguments;
-  CollectiveRequest request;           ///< request.ranks: the number of members
-  std::vector<std::string> ranks;      ///< names of the gpus that take part, in rank order; empty: all
+  CollectiveRequest request;       ///< request.ranks: the number of members
+  std::vector<std::string> ranks;  ///< names of the gpus that take part, in rank order; empty: all
   Transport transport;
   NetworkModel model = NetworkModel::fair;
   /// What varies between the points of the file, in the order in which it varies: dotted path, value as JSON text.

@@ -1,0 +1,42 @@
+// Who is to blame for a mistake: the file, one of its sweeps, or --set; and the pointer that errors name.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ringsim::scenarios {
+
+/// The JSON pointer of a member: "/topology" + "link" is "/topology/link". Safe to print; long keys are cut.
+std::string child(const std::string& pointer, std::string_view key);
+std::string child(const std::string& pointer, std::size_t index);
+
+/// Turns the place of a mistake into the `where` of an InputError.
+class Blame {
+ public:
+  explicit Blame(std::string file) : file_(std::move(file)) {}
+
+  const std::string& file() const { return file_; }
+
+  /// What stands at or below `pointer` does not come from the file's text but from `--set` ...
+  void from_override(std::string pointer, const std::string& option) {
+    origins_.push_back({std::move(pointer), option, true});
+  }
+  /// ... or from the sweep at `place`.
+  void from_sweep(std::string pointer, const std::string& place) {
+    origins_.push_back({std::move(pointer), file_ + ": " + place, false});
+  }
+
+  [[noreturn]] void fail(const std::string& pointer, std::string message, std::string hint = "") const;
+
+ private:
+  struct Origin {
+    std::string pointer, where;
+    bool with_pointer;
+  };
+  std::string file_;
+  std::vector<Origin> origins_;
+};
+
+}  // namespace ringsim::scenarios

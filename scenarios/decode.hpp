@@ -1,0 +1,42 @@
+// From what the user wrote to the canonical form: checked against the table of fields, defaults filled in, base units.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scenarios/blame.hpp"
+#include "scenarios/fields.hpp"
+#include "scenarios/json_text.hpp"
+
+namespace ringsim::scenarios {
+
+/// Holds the place of what a sweep puts there: a value that no JSON text can spell.
+Json make_slot(const std::string& sweep);
+std::optional<std::string> slot_of(const Json& value);
+
+/// Which variants an object of the user's may be: one where the discriminator is a text, those that it varies over
+/// where it is a list or swept (`sweeps`: the sweep's lists by path), none where it names none. In the order of the
+/// values.
+std::vector<const Field*> candidates(const Field& variant, const Json& object, const Json& sweeps);
+
+/// The field of a key of an object or variant; nullptr where it has none of that name. The discriminator itself is
+/// `own`.
+const Field* member(const Field& field, const Field& own, const std::vector<const Field*>& candidates,
+                    std::string_view key);
+/// The discriminator as a field of its own.
+Field discriminator_field(const Field& variant);
+
+/// Decodes one point: no lists where one value is expected.
+nlohmann::json canonical_point(const Json& scenario, const Blame& blame);
+
+/// Decodes a whole file: lists and ranges stay, each value of them in canonical form; sweeps stand under "sweep". Every
+/// value that the file spells out is checked. A list of one value is that value.
+nlohmann::json canonical_file(const Json& scenario, const Json& sweeps, const Blame& blame);
+
+/// XXH3-128 of the canonical form without what is not physics (name, $schema), as 32 hex digits.
+std::string hash_of(const nlohmann::json& canonical);
+
+}  // namespace ringsim::scenarios

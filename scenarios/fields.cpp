@@ -1,0 +1,369 @@
+#include "scenarios/fields.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "algorithms/catalog.hpp"
+#include "topologies/catalog.hpp"
+
+namespace ringsim::scenarios {
+
+namespace {
+
+constexpr std::int64_t most_ranks = 1'048'576;
+
+Field link_field(std::string name, std::string doc) {
+  return {.name = std::move(name),
+          .type = Type::object,
+          .doc = std::move(doc),
+          .required = true,
+          .examples = {R"({"bandwidth": "25 GB/s", "latency": "1 us"})"},
+          .members = {{.name = "bandwidth",
+                       .type = Type::rate,
+                       .doc = "What payload can reach, one direction.",
+                       .required = true,
+                       .examples = {R"("25 GB/s")", R"("200 Gb/s")"}},
+                      {.name = "latency",
+                       .type = Type::time,
+                       .doc = "Time from one end of the link to the other.",
+                       .fallback = "0 ns",
+                       .examples = {R"("1.3 us")"}}}};
+}
+
+Field ranks_field(std::int64_t most) {
+  return {.name = "ranks",
+          .type = Type::whole,
+          .doc = "Number of GPUs.",
+          .required = true,
+          .min = 1,
+          .max = most,
+          .examples = {"8"}};
+}
+
+Field plain_topology(std::string name, std::string doc, std::int64_t most) {
+  return {.name = std::move(name),
+          .type = Type::object,
+          .doc = std::move(doc),
+          .members = {ranks_field(most), link_field("link", "What every link is.")}};
+}
+
+Field graph_topology() {
+  const Field node{.name = "node",
+                   .type = Type::object,
+                   .doc = "A device.",
+                   .members = {{.name = "name",
+                                .type = Type::text,
+                                .doc = "A name of its own.",
+                                .required = true,
+                                .min = 1,
+                                .examples = {R"("g0")"}},
+                               {.name = "kind",
+                                .type = Type::text,
+                                .doc = "What the device is; a gpu is a rank.",
+                                .required = true,
+                                .choices = {"gpu", "cpu", "memory", "pcie_switch", "nvswitch", "nic", "switch"}}}};
+  Field link = link_field("link", "A cable between two nodes.");
+  const auto end = [](std::string name, std::string doc) {
+    return Field{.name = std::move(name),
+                 .type = Type::text,
+                 .doc = std::move(doc),
+                 .required = true,
+                 .min = 1,
+                 .examples = {R"("g0")"}};
+  };
+  link.examples = {R"({"from": "g0", "to": "s", "bandwidth": "10 GB/s", "latency": "0 us"})"};
+  link.members.insert(link.members.begin(), {end("from", "Name of one end."), end("to", "Name of the other end.")});
+  link.members.push_back({.name = "duplex",
+                          .type = Type::text,
+                          .doc = "full: each direction has the bandwidth for itself; half: both share it.",
+                          .fallback = "full",
+                          .choices = {"full", "half"}});
+  link.members.push_back(
+      {.name = "one_way", .type = Type::boolean, .doc = "Only from `from` to `to`.", .fallback = "false"});
+  return {.name = "graph",
+          .type = Type::object,
+          .doc = "Any graph; its gpus are the ranks, in the order listed.",
+          .members = {{.name = "nodes",
+                       .type = Type::list,
+                       .doc = "The devices.",
+                       .required = true,
+                       .min = 1,
+                       .examples = {R"([{"name": "g0", "kind": "gpu"}, {"name": "s", "kind": "switch"}])"},
+                       .members = {node}},
+                      {.name = "links",
+                       .type = Type::list,
+                       .doc = "The cables: full duplex unless `duplex` is half or `one_way` is true.",
+                       .required = true,
+                       .examples = {R"([{"from": "g0", "to": "s", "bandwidth": "10 GB/s", "latency": "0 us"}])"},
+                       .members = {link}}}};
+}
+
+Field cluster_topology() {
+  std::vector<std::string> presets;
+  for (const CatalogEntry& entry : node_catalog()) presets.push_back(entry.name);
+  const Field star{.name = "star",
+                   .type = Type::object,
+                   .doc = "Every NIC on one non-blocking switch; the slower of NIC and cable binds.",
+                   .members = {link_field("link", "The cable from a NIC to the switch.")}};
+  return {.name = "cluster",
+          .type = Type::object,
+          .doc = "Equal nodes of a preset, joined by a fabric.",
+          .members = {{.name = "node",
+                       .type = Type::text,
+                       .doc = "A preset: `ringsim list nodes` shows them.",
+                       .required = true,
+                       .choices = presets},
+                      {.name = "nodes",
+                       .type = Type::whole,
+                       .doc = "How many nodes.",
+                       .required = true,
+                       .min = 1,
+                       .max = 65'536,
+                       .examples = {"2"}},
+                      {.name = "fabric",
+                       .type = Type::variant,
+                       .doc = "What joins the nodes; needed where there is more than one.",
+                       .examples = {R"({"kind": "star", "link": {"bandwidth": "100 Gb/s", "latency": "1 us"}})"},
+                       .discriminator = "kind",
+                       .variants = {star}}}};
+}
+
+Field topology_field() {
+  const Field dimension{.name = "dimension",
+                        .type = Type::whole,
+                        .doc = "GPUs along this dimension.",
+                        .min = 1,
+                        .max = most_ranks,
+                        .varies = false};
+  const Field torus{.name = "torus",
+                    .type = Type::object,
+                    .doc = "A grid of any dimension, closed in each; ranks count fastest in the last dimension.",
+                    .members = {{.name = "dimensions",
+                                 .type = Type::list,
+                                 .doc = "GPUs along each dimension; use `sweep` to vary it.",
+                                 .required = true,
+                                 .min = 1,
+                                 .max = 16,
+                                 .examples = {"[4, 4]", "[2, 2, 2]"},
+                                 .members = {dimension}},
+                                link_field("link", "What every link is.")}};
+  return {.name = "topology",
+          .type = Type::variant,
+          .doc = "The devices and the links between them.",
+          .required = true,
+          .examples = {R"({"kind": "star", "ranks": 8, "link": {"bandwidth": "25 GB/s", "latency": "1 us"}})"},
+          .discriminator = "kind",
+          .variants = {plain_topology("star", "Every rank on a port of one non-blocking switch.", most_ranks),
+                       plain_topology("ring", "Ranks in a closed ring, each cabled to the next.", most_ranks),
+                       // Cables grow with the square of the ranks: 4096 ranks have 8 million.
+                       plain_topology("full_mesh", "A cable between every two ranks.", 4096), torus, graph_topology(),
+                       cluster_topology()}};
+}
+
+Field parameter_field(const Parameter& parameter) {
+  Field field{.name = parameter.name, .type = Type::text, .doc = parameter.doc};
+  if (!parameter.choices.empty()) {
+    field.choices = parameter.choices;
+    field.fallback = parameter.choices.front();
+  } else {
+    field.type = Type::whole;
+    field.min = parameter.min;
+    field.max = parameter.max;
+    field.fallback = std::to_string(parameter.fallback);
+  }
+  return field;
+}
+
+Field algorithm_field() {
+  Field field{.name = "algorithm",
+              .type = Type::variant,
+              .doc = "A name, or an object with a name and the algorithm's parameters.",
+              .required = true,
+              .examples = {R"("ring")", R"(["ring", {"name": "halving_doubling", "fold": "naive"}])"},
+              .discriminator = "name",
+              .shorthand = true};
+  for (const Algorithm& algorithm : algorithms()) {
+    Field variant{.name = algorithm.name, .type = Type::object, .doc = algorithm.summary};
+    for (const Parameter& parameter : algorithm.parameters) variant.members.push_back(parameter_field(parameter));
+    field.variants.push_back(std::move(variant));
+  }
+  return field;
+}
+
+Field collective_field() {
+  const Field gpu{.name = "gpu", .type = Type::text, .doc = "Name of a gpu.", .min = 1, .varies = false};
+  return {.name = "collective",
+          .type = Type::object,
+          .doc = "What the GPUs do.",
+          .required = true,
+          .members = {{.name = "op",
+                       .type = Type::text,
+                       .doc = "The operation, in the words of MPI; pairs: rank r sends to rank r + n/2.",
+                       .required = true,
+                       .choices = {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "pairs"}},
+                      algorithm_field(),
+                      {.name = "bytes",
+                       .type = Type::size,
+                       .doc = "Size of the buffer, as nccl-tests counts it for the op.",
+                       .required = true,
+                       .examples = {R"("64 MiB")", R"({"from": "1 MiB", "to": "1 GiB", "factor": 4})"}},
+                      {.name = "root",
+                       .type = Type::whole,
+                       .doc = "Which rank is the root of a broadcast or of a parameter server.",
+                       .fallback = "0",
+                       .max = most_ranks - 1},
+                      {.name = "ranks",
+                       .type = Type::list,
+                       .doc = "Names of the gpus that take part, in rank order; default: all.",
+                       .min = 1,
+                       .examples = {R"(["gpu0", "gpu2"])"},
+                       .members = {gpu},
+                       .unique = true},
+                      {.name = "both_ways",
+                       .type = Type::boolean,
+                       .doc = "Of pairs: the second half of the ranks sends too.",
+                       .fallback = "false"}}};
+}
+
+Field transport_field() {
+  const Field staging{
+      .name = "staging",
+      .type = Type::object,
+      .doc = "The slots in which data rests on its way through a memory.",
+      .members = {
+          {.name = "size",
+           .type = Type::size,
+           .doc = "Bytes of a slot.",
+           .fallback = "512 KiB",
+           .min = 1,
+           .examples = {R"("512 KiB")"}},
+          {.name = "depth", .type = Type::whole, .doc = "Number of slots.", .fallback = "8", .min = 1, .max = 65'536}}};
+  return {.name = "transport",
+          .type = Type::object,
+          .doc = "How data moves along a path.",
+          .members = {{.name = "gpudirect",
+                       .type = Type::boolean,
+                       .doc = "GPUDirect RDMA: NIC and GPU exchange data without a copy in host memory.",
+                       .fallback = "true"},
+                      {.name = "protocol",
+                       .type = Type::text,
+                       .doc = "none: the textbooks' model, every byte is payload.",
+                       .fallback = "none",
+                       .choices = {"none"}},
+                      {.name = "channels",
+                       .type = Type::whole,
+                       .doc = "Channels a connection.",
+                       .fallback = "1",
+                       .min = 1,
+                       .max = 1},
+                      staging}};
+}
+
+Field make_scenario_field() {
+  return {.name = "",
+          .type = Type::object,
+          .doc =
+              "A scenario of ringsim: which collective runs on which topology. Where one value is expected, a list or "
+              "a range varies it.",
+          .members = {{.name = "$schema", .type = Type::ignored, .doc = "For editors; not looked at.", .varies = false},
+                      {.name = "version",
+                       .type = Type::whole,
+                       .doc = "Version of this format.",
+                       .required = true,
+                       .min = 1,
+                       .max = 1,
+                       .examples = {"1"},
+                       .varies = false},
+                      {.name = "name",
+                       .type = Type::text,
+                       .doc = "What results call the scenario; default: the file's name without its ending.",
+                       .min = 1,
+                       .examples = {R"("two DGX-1 over InfiniBand")"},
+                       .varies = false},
+                      topology_field(),
+                      collective_field(),
+                      transport_field(),
+                      {.name = "network",
+                       .type = Type::object,
+                       .doc = "How flows share links.",
+                       .members = {{.name = "model",
+                                    .type = Type::text,
+                                    .doc = "ideal: only a path's first and last link are shared; fair: max-min fair "
+                                           "shares on every link.",
+                                    .fallback = "fair",
+                                    .choices = {"ideal", "fair"}}}},
+                      {.name = "sweep",
+                       .type = Type::sweep,
+                       .doc = "Dotted paths, each with the list or range of values that replace what stands there; the "
+                              "first varies slowest, and sweeps vary slower than lists in place.",
+                       .examples = {R"({"topology.nodes": [2, 4, 8, 16]})"},
+                       .varies = false}},
+          .varies = false};
+}
+
+}  // namespace
+
+const Field& scenario_field() {
+  static const Field field = make_scenario_field();
+  return field;
+}
+
+bool is_scalar(Type type) {
+  return type == Type::whole || type == Type::size || type == Type::rate || type == Type::time;
+}
+
+std::vector<std::string> names(const std::vector<Field>& fields) {
+  std::vector<std::string> out;
+  for (const Field& field : fields) out.push_back(field.name);
+  return out;
+}
+
+const Field* find(const std::vector<Field>& fields, std::string_view name) {
+  const auto found = std::find_if(fields.begin(), fields.end(), [&](const Field& field) { return field.name == name; });
+  return found == fields.end() ? nullptr : &*found;
+}
+
+bool can_be_left_out(const Field& field) {
+  return !field.required && field.type == Type::object &&
+         std::all_of(field.members.begin(), field.members.end(), [](const Field& member) { return !member.required; });
+}
+
+std::string expectation(const Field& field) {
+  const auto bounds = [&](std::string_view what) {
+    if (field.min == field.max) return std::to_string(field.min);
+    if (field.max == std::numeric_limits<std::int64_t>::max()) return fmt::format("{} from {}", what, field.min);
+    return fmt::format("{} from {} to {}", what, field.min, field.max);
+  };
+  switch (field.type) {
+    case Type::text:
+      if (field.choices.size() == 1) return fmt::format("\"{}\"", field.choices.front());
+      if (!field.choices.empty()) return fmt::format("one of \"{}\"", fmt::join(field.choices, "\", \""));
+      return field.min > 0 ? "text that is not empty" : "text";
+    case Type::boolean:
+      return "true or false";
+    case Type::whole:
+      return bounds("a whole number");
+    case Type::size:
+      return R"(a size such as "64 MiB" or "1.5 GB")";
+    case Type::rate:
+      return R"(a rate such as "25 GB/s" or "200 Gb/s")";
+    case Type::time:
+      return R"(a time such as "1.3 us" or "500 ns")";
+    case Type::object:
+    case Type::sweep:
+      return "an object";
+    case Type::variant:
+      return field.shorthand ? fmt::format("a name, or an object with the key \"{}\"", field.discriminator)
+                             : fmt::format("an object with the key \"{}\"", field.discriminator);
+    case Type::list:
+      return "a list";
+    case Type::ignored:
+      return "text";
+  }
+  return "";
+}
+
+}  // namespace ringsim::scenarios

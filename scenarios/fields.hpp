@@ -1,0 +1,60 @@
+// The scenario as a table: every key with its type, bounds, default and meaning. Decoder, canonical form, expansion and
+// JSON Schema all read this one table, so that they cannot drift apart.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ringsim::scenarios {
+
+enum class Type : std::uint8_t {
+  text,
+  boolean,
+  whole,    ///< a whole number
+  size,     ///< "64 MiB"
+  rate,     ///< "25 GB/s"
+  time,     ///< "1.3 us"
+  object,   ///< keys: `members`
+  variant,  ///< an object whose key `discriminator` says which of `variants` the other keys belong to
+  list,     ///< of `members[0]`; a value in itself, so it does not vary
+  ignored,  ///< any text, not looked at
+  sweep,    ///< dotted paths and the values that replace what stands there
+};
+
+struct Field {
+  std::string name;
+  Type type = Type::text;
+  std::string doc;
+  bool required = false;
+  std::string fallback = {};  ///< default as the user would write it, without quotes; empty: none
+  std::int64_t min = 0;       ///< whole, size: smallest value; text: shortest; list: fewest
+  std::int64_t max = std::numeric_limits<std::int64_t>::max();
+  std::vector<std::string> choices = {};   ///< of a text: nothing else is accepted
+  std::vector<std::string> examples = {};  ///< as JSON text
+  std::vector<Field> members = {};
+  std::string discriminator = {};    ///< of a variant: "kind", "name"
+  bool shorthand = false;            ///< of a variant: the discriminator's text alone is accepted too
+  std::vector<Field> variants = {};  ///< objects; their names are the discriminator's values
+  bool varies = true;                ///< a list or range of values is accepted where one is expected
+  bool unique = false;               ///< of a list: each element once
+};
+
+/// The whole scenario. Made once, from the catalogues of algorithms and nodes.
+const Field& scenario_field();
+
+/// Whether a number or a range of numbers may stand there: whole, size, rate, time.
+bool is_scalar(Type type);
+
+std::vector<std::string> names(const std::vector<Field>& fields);
+const Field* find(const std::vector<Field>& fields, std::string_view name);
+
+/// True where an object may be left out because every key of it has a default (or may be left out itself).
+bool can_be_left_out(const Field& field);
+
+/// What is expected there, for errors: `a size such as "64 MiB"`, `a whole number from 1 to 8`.
+std::string expectation(const Field& field);
+
+}  // namespace ringsim::scenarios

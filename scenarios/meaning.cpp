@@ -1,0 +1,199 @@
+#include "scenarios/meaning.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "scenarios/fields.hpp"
+#include "sim/error.hpp"
+
+namespace ringsim::scenarios {
+
+namespace {
+
+using Canonical = nlohmann::json;
+
+/// The enumerators whose names the table of fields lists.
+template <class Enum>
+Enum enum_of(const Canonical& text, std::initializer_list<std::pair<std::string_view, Enum>> known) {
+  for (const auto& [name, value] : known) {
+    if (text.get_ref<const std::string&>() == name) return value;
+  }
+  fail_invariant("the table of fields names a choice that nothing stands for: " + text.get<std::string>());
+}
+
+LinkSpec link_of(const Canonical& link) {
+  return {.bandwidth = {link["bandwidth"].get<std::int64_t>()},
+          .latency = Picoseconds{link["latency"].get<std::int64_t>()},
+          .duplex = link.value("duplex", "full") == "half" ? Duplex::half : Duplex::full,
+          .source = "scenario"};
+}
+
+Graph graph_of(const Canonical& topology) {
+  Graph graph;
+  for (const Canonical& node : topology["nodes"]) {
+    graph.nodes.push_back(
+        {node["name"].get<std::string>(), enum_of<NodeKind>(node["kind"], {{"gpu", NodeKind::gpu},
+                                                                           {"cpu", NodeKind::cpu},
+                                                                           {"memory", NodeKind::memory},
+                                                                           {"pcie_switch", NodeKind::pcie_switch},
+                                                                           {"nvswitch", NodeKind::nvswitch},
+                                                                           {"nic", NodeKind::nic},
+                                                                           {"switch", NodeKind::network_switch}})});
+  }
+  for (const Canonical& link : topology["links"]) {
+    graph.links.push_back(
+        {link["from"].get<std::string>(), link["to"].get<std::string>(), link_of(link), link["one_way"].get<bool>()});
+  }
+  return graph;
+}
+
+Torus torus_of(const Canonical& topology, const Blame& blame) {
+  constexpr std::int64_t most = 1'048'576;
+  Torus torus{.dimensions = topology["dimensions"].get<std::vector<int>>(), .link = link_of(topology["link"])};
+  std::int64_t ranks = 1;
+  for (const int dimension : torus.dimensions) {
+    ranks *= dimension;  // both factors are at most 2^20
+    if (ranks > most) {
+      blame.fail("/topology/dimensions", fmt::format("expected dimensions that multiply to at most {} ranks, found {}",
+                                                     most, fmt::join(torus.dimensions, " x ")));
+    }
+  }
+  return torus;
+}
+
+TopologySpec topology_of(const Canonical& topology, const Blame& blame) {
+  const std::string& kind = topology["kind"].get_ref<const std::string&>();
+  if (kind == "torus") return torus_of(topology, blame);
+  if (kind == "graph") return graph_of(topology);
+  if (kind == "cluster") {
+    Cluster cluster{.node = topology["node"].get<std::string>(), .nodes = topology["nodes"].get<int>()};
+    if (topology.contains("fabric")) {
+      cluster.fabric = link_of(topology["fabric"]["link"]);
+    } else if (cluster.nodes > 1) {
+      blame.fail("/topology", "expected the key \"fabric\" where there is more than one node, found none",
+                 R"(for example {"kind": "star", "link": {"bandwidth": "100 Gb/s", "latency": "1 us"}})");
+    }
+    return cluster;
+  }
+  const int ranks = topology["ranks"].get<int>();
+  const LinkSpec link = link_of(topology["link"]);
+  if (kind == "star") return Star{.ranks = ranks, .link = link};
+  if (kind == "ring") return Ring{.ranks = ranks, .link = link};
+  ensure(kind == "full_mesh", "every kind of topology in the table has a spec");
+  return FullMesh{.ranks = ranks, .link = link};
+}
+
+/// How many gpus there are; what the topology itself refuses is put in the file's words.
+std::size_t gpus_of(const TopologySpec& topology, const Blame& blame) {
+  std::size_t n = 0;
+  try {
+    n = n_ranks(topology);
+  } catch (const InputError& error) {
+    blame.fail("/topology" + error.where(), error.message(), error.hint());
+  }
+  if (n == 0) blame.fail("/topology/nodes", "expected at least one node of kind \"gpu\", found none");
+  return n;
+}
+
+Arguments arguments_of(const Algorithm& algorithm, const Canonical& given) {
+  Arguments arguments;
+  for (const Parameter& parameter : algorithm.parameters) {
+    const Canonical& value = given[parameter.name];
+    if (!parameter.choices.empty()) {
+      arguments.texts[parameter.name] = value.get<std::string>();
+    } else if (value.get<std::int64_t>() != parameter.fallback) {
+      arguments.numbers[parameter.name] = value.get<std::int64_t>();  // a default may lie out of bounds: left out
+    }
+  }
+  return arguments;
+}
+
+void check_supports(const Algorithm& algorithm, CollectiveOp op, const Blame& blame) {
+  if (algorithm.supports(op)) return;
+  std::vector<std::string_view> can, others;
+  for (const CollectiveOp each : algorithm.ops) can.push_back(to_string(each));
+  for (const Algorithm& other : algorithms()) {
+    if (other.supports(op)) others.push_back(other.name);
+  }
+  blame.fail("/collective/algorithm",
+             fmt::format("expected an algorithm for {}, found \"{}\"", to_string(op), algorithm.name),
+             fmt::format("{} can {}; {}", algorithm.name, fmt::join(can, ", "),
+                         others.empty() ? fmt::format("no algorithm can {} yet", to_string(op))
+                                        : fmt::format("for {} there is {}", to_string(op), fmt::join(others, ", "))));
+}
+
+void check_request(const Scenario& scenario, const Canonical& collective, const Json& written, std::size_t gpus,
+                   const Blame& blame) {
+  const CollectiveRequest& request = scenario.request;
+  const Json& said = written["collective"];
+  const auto found = [&] { return fmt::format("found op {} by {}", to_string(request.op), scenario.algorithm->name); };
+  if (scenario.ranks.size() > gpus) {
+    blame.fail("/collective/ranks",
+               fmt::format("expected at most {} names, one for each gpu, found {}", gpus, scenario.ranks.size()));
+  }
+  if (said.contains("root") && request.op != CollectiveOp::broadcast &&
+      scenario.algorithm->name != "parameter_server") {
+    blame.fail("/collective/root", "expected a root only for broadcast or parameter_server, " + found(),
+               "leave \"root\" out");
+  }
+  if (request.root >= request.ranks) {
+    blame.fail("/collective/root", fmt::format("expected a rank from 0 to {}, found {}", request.ranks - 1,
+                                               collective["root"].get<std::int64_t>()));
+  }
+  if (said.contains("both_ways") && request.op != CollectiveOp::pairs) {
+    blame.fail("/collective/both_ways", "expected both_ways only for op pairs, " + found(), "leave \"both_ways\" out");
+  }
+  if (request.op == CollectiveOp::pairs && request.ranks % 2 != 0) {
+    blame.fail("/collective/op", fmt::format("expected an even number of ranks for pairs, found {}", request.ranks));
+  }
+}
+
+}  // namespace
+
+Scenario scenario_of(const Canonical& canonical, const Json& written, const Blame& blame) {
+  Scenario out;
+  out.topology = topology_of(canonical["topology"], blame);
+  const std::size_t gpus = gpus_of(out.topology, blame);
+
+  const Canonical& collective = canonical["collective"];
+  const Canonical& algorithm = collective["algorithm"];
+  out.algorithm = find_algorithm(algorithm["name"].get_ref<const std::string&>());
+  ensure(out.algorithm != nullptr, "the table of fields names the algorithms of the catalogue");
+  out.arguments = arguments_of(*out.algorithm, algorithm);
+  if (collective.contains("ranks")) out.ranks = collective["ranks"].get<std::vector<std::string>>();
+  out.request = {.op = enum_of<CollectiveOp>(collective["op"], {{"all_reduce", CollectiveOp::all_reduce},
+                                                                {"reduce_scatter", CollectiveOp::reduce_scatter},
+                                                                {"all_gather", CollectiveOp::all_gather},
+                                                                {"broadcast", CollectiveOp::broadcast},
+                                                                {"pairs", CollectiveOp::pairs}}),
+                 .ranks = static_cast<int>(out.ranks.empty() ? gpus : out.ranks.size()),
+                 .bytes = {collective["bytes"].get<std::int64_t>()},
+                 .root = collective["root"].get<Actor>(),
+                 .both_ways = collective["both_ways"].get<bool>()};
+  check_supports(*out.algorithm, out.request.op, blame);
+  check_request(out, collective, written, gpus, blame);
+
+  const int helpers = out.algorithm->helpers(out.arguments);
+  if (auto* star = std::get_if<Star>(&out.topology)) {
+    star->extra_ports = helpers;
+  } else if (helpers > 0) {
+    blame.fail(
+        "/collective/algorithm",
+        fmt::format("expected a topology of kind star, whose extra ports hold the {} helper{} of {}, found {}", helpers,
+                    helpers == 1 ? "" : "s", out.algorithm->name, canonical["topology"]["kind"].get<std::string>()),
+        "use a star, or leave out the parameter that asks for helpers");
+  }
+
+  const Canonical& transport = canonical["transport"];
+  out.transport.gpudirect = transport["gpudirect"].get<bool>();
+  out.transport.staging.size = {transport["staging"]["size"].get<std::int64_t>()};
+  out.transport.staging.depth = transport["staging"]["depth"].get<int>();
+  out.model = enum_of<NetworkModel>(canonical["network"]["model"],
+                                    {{"ideal", NetworkModel::ideal}, {"fair", NetworkModel::fair}});
+  return out;
+}
+
+}  // namespace ringsim::scenarios

@@ -1,0 +1,16 @@
+// What a point means: from the canonical form to topology, algorithm and request; and what no field can check alone.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "scenarios/blame.hpp"
+#include "scenarios/json_text.hpp"
+#include "scenarios/scenario.hpp"
+
+namespace ringsim::scenarios {
+
+/// Builds the scenario from its canonical form; `written` is the same point as the user wrote it, for what was left
+/// out. Leaves name, hash and varied to the caller.
+Scenario scenario_of(const nlohmann::json& canonical, const Json& written, const Blame& blame);
+
+}  // namespace ringsim::scenarios

@@ -1,0 +1,201 @@
+#include "scenarios/scenario.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "scenarios/decode.hpp"
+#include "scenarios/edit.hpp"
+#include "scenarios/expand.hpp"
+#include "scenarios/fields.hpp"
+#include "scenarios/meaning.hpp"
+#include "scenarios/spelling.hpp"
+#include "sim/error.hpp"
+
+namespace ringsim {
+
+using namespace scenarios;
+
+namespace {
+
+constexpr std::size_t most_bytes = std::size_t{32} << 20;  // a graph of some hundred thousand links
+constexpr std::size_t most_sweeps = 64;
+
+/// Reads a whole file, or throws InputError.
+std::string read_text(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (status.type() == std::filesystem::file_type::not_found) {
+    throw InputError(path, "expected a scenario file, found nothing of that name");
+  }
+  if (std::filesystem::is_directory(status)) throw InputError(path, "expected a scenario file, found a directory");
+  errno = 0;
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw InputError(path, fmt::format("expected a readable file, found: {}", std::strerror(errno)));
+  std::string text;
+  std::vector<char> block(1 << 16);
+  while (in.read(block.data(), static_cast<std::streamsize>(block.size())), in.gcount() > 0) {
+    text.append(block.data(), static_cast<std::size_t>(in.gcount()));
+    if (text.size() > most_bytes) {
+      throw InputError(path,
+                       fmt::format("expected a scenario of at most {} MiB, found a larger file", most_bytes >> 20));
+    }
+  }
+  if (in.bad()) throw InputError(path, fmt::format("expected a readable file, found: {}", std::strerror(errno)));
+  return text;
+}
+
+/// One --set: its path, its value, and how errors call it.
+struct Override {
+  std::string option, path_text;
+  DottedPath path;
+  Json value;
+};
+
+Override read_override(const std::string& text) {
+  Override out;
+  out.option = "--set " + (first_not_utf8(text) == std::string::npos ? text : in_quotes(text));
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos) throw InputError(out.option, "expected PATH=VALUE, found no \"=\"");
+  if (first_not_utf8(text) != std::string::npos)
+    throw InputError(out.option, "expected text in UTF-8, found other bytes");
+  out.path_text = text.substr(0, equals);
+  out.path = split_path(out.path_text);
+  if (out.path.empty()) {
+    throw InputError(out.option,
+                     fmt::format("expected a path of keys and indices such as \"topology.links.0.bandwidth\", "
+                                 "found {}",
+                                 in_quotes(out.path_text)));
+  }
+  const std::string value = text.substr(equals + 1);
+  try {
+    out.value = parse_json(value, "");
+  } catch (const InputError&) {
+    out.value = value;  // not JSON: text
+  }
+  return out;
+}
+
+/// An override pins what the file sweeps; one within what a sweep replaces would be lost.
+void settle_with_sweeps(Json& root, const Override& override) {
+  if (!root.contains("sweep") || !root["sweep"].is_object() || override.path.front() == "sweep") return;
+  Json kept = Json::object();
+  for (const auto& [key, values] : root["sweep"].items()) {
+    const DottedPath swept = split_path(key);
+    if (swept == override.path) continue;
+    if (!swept.empty() && leads_to(swept, override.path)) {
+      throw InputError(override.option,
+                       fmt::format("expected a path that no sweep replaces, found {} within the sweep of {}",
+                                   in_quotes(override.path_text), in_quotes(key)));
+    }
+    kept[key] = values;
+  }
+  root["sweep"] = std::move(kept);
+}
+
+/// Takes the sweeps out of the document and leaves slots where their values go.
+Json place_sweeps(Json& root, Blame& blame) {
+  Json sweeps = Json::object();
+  if (!root.contains("sweep")) return sweeps;
+  sweeps = root["sweep"];
+  root.erase("sweep");
+  if (!sweeps.is_object()) {
+    blame.fail("/sweep", fmt::format("expected an object of paths and their values, found {}", describe(sweeps)));
+  }
+  if (sweeps.size() > most_sweeps) {
+    blame.fail("/sweep", fmt::format("expected at most {} paths, found {}", most_sweeps, sweeps.size()));
+  }
+  std::vector<DottedPath> paths;
+  for (const auto& [key, values] : sweeps.items()) {
+    const std::string place = child("/sweep", key);
+    const DottedPath path = split_path(key);
+    if (path.empty() || key.starts_with("sweep.")) {
+      blame.fail(place,
+                 fmt::format("expected a path of keys and indices such as \"topology.links.0.bandwidth\", found {}",
+                             in_quotes(key)));
+    }
+    const Field* field = find(scenario_field().members, path.front());
+    if (field != nullptr && !field->varies) {
+      blame.fail(place, fmt::format("expected a path in topology, collective, transport or network, found {}",
+                                    in_quotes(key)));
+    }
+    for (const DottedPath& other : paths) {
+      if (leads_to(other, path) || leads_to(path, other)) {
+        blame.fail(place, fmt::format("expected paths of which none lies within another, found {} and {}",
+                                      in_quotes(fmt::format("{}", fmt::join(other, "."))), in_quotes(key)));
+      }
+    }
+    paths.push_back(path);
+    blame.from_sweep(edit(root, path, make_slot(key), [&](const std::string& message) { blame.fail(place, message); }),
+                     place);
+  }
+  return sweeps;
+}
+
+}  // namespace
+
+struct ScenarioFile::Impl {
+  Blame blame;
+  std::string name, hash;
+  std::unique_ptr<Points> points;
+
+  Scenario point(std::size_t i) const {
+    Varied varied;
+    const Json written = points->at(i, varied);
+    const nlohmann::json canonical = canonical_point(written, blame);
+    Scenario scenario = scenario_of(canonical, written, blame);
+    scenario.name = name;
+    scenario.hash = hash_of(canonical);
+    scenario.varied = std::move(varied);
+    return scenario;
+  }
+};
+
+ScenarioFile::ScenarioFile() = default;
+ScenarioFile::~ScenarioFile() = default;
+ScenarioFile::ScenarioFile(ScenarioFile&&) noexcept = default;
+ScenarioFile& ScenarioFile::operator=(ScenarioFile&&) noexcept = default;
+
+ScenarioFile ScenarioFile::load(const std::string& path, const std::vector<std::string>& overrides) {
+  return parse(read_text(path), path, overrides);
+}
+
+ScenarioFile ScenarioFile::parse(std::string_view text, const std::string& name,
+                                 const std::vector<std::string>& overrides) {
+  Json root = parse_json(text, name);
+  Blame blame(name);
+  if (!root.is_object()) blame.fail("", fmt::format("expected an object, found {}", describe(root)));
+  for (const std::string& option : overrides) {
+    Override override = read_override(option);
+    settle_with_sweeps(root, override);
+    const auto refuse = [&](const std::string& message) { throw InputError(override.option, message); };
+    blame.from_override(edit(root, override.path, std::move(override.value), refuse), override.option);
+  }
+  const Json sweeps = place_sweeps(root, blame);
+
+  ScenarioFile file;
+  const nlohmann::json canonical = canonical_file(root, sweeps, blame);
+  file.impl_ = std::make_unique<Impl>(Impl{.blame = blame, .name = "", .hash = hash_of(canonical), .points = nullptr});
+  file.impl_->name =
+      canonical.contains("name") ? canonical["name"].get<std::string>() : std::filesystem::path(name).stem().string();
+  file.impl_->points = std::make_unique<Points>(root, sweeps, blame);
+  // One point: what it means is checked at once. Of several, each answers for itself when it is asked for.
+  if (file.size() == 1) file.point(0);
+  return file;
+}
+
+const std::string& ScenarioFile::name() const { return impl_->name; }
+const std::string& ScenarioFile::hash() const { return impl_->hash; }
+std::size_t ScenarioFile::size() const { return impl_->points->size(); }
+Scenario ScenarioFile::point(std::size_t i) const {
+  ensure(i < size(), "a point's number is below the number of points");
+  return impl_->point(i);
+}
+
+}  // namespace ringsim
