@@ -97,18 +97,23 @@ int check_grid(int jobs) {
   }
   Output output;
   output.write(table.text());
-  output.write(fmt::format("{} cases, {} failed: simulated time within 1 ps a step of the closed form\n", cases.size(), failed));
+  output.write(
+      fmt::format("{} cases, {} failed: simulated time within 1 ps a step of the closed form\n", cases.size(), failed));
   output.finish();
   return failed == 0 ? good : check_failed;
 }
 
 int check_scenario(const CheckArguments& arguments, int jobs) {
   const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
-  Table table({"bytes", "collective", "algorithm", "model", "ranks", "simulated us", "closed form us", "ratio", "", "because"});
+  Table table(
+      {"bytes", "collective", "algorithm", "model", "ranks", "simulated us", "closed form us", "ratio", "", "because"});
   int failed = 0;
   predict_points(file, jobs, [&](Prediction&& r) {
-    std::vector<std::string> row{format(r.request.bytes), std::string(to_string(r.request.op)), algorithm_text(r),
-                                 std::string(to_string(r.model)), fmt::to_string(r.request.ranks),
+    std::vector<std::string> row{format(r.request.bytes),
+                                 std::string(to_string(r.request.op)),
+                                 algorithm_text(r),
+                                 std::string(to_string(r.model)),
+                                 fmt::to_string(r.request.ranks),
                                  fmt::format("{:.3f}", microseconds(r.time))};
     if (!r.form) {
       row.insert(row.end(), {"", "", "none known", ""});
@@ -117,8 +122,12 @@ int check_scenario(const CheckArguments& arguments, int jobs) {
       if (holds && !agrees) ++failed;
       std::string because;
       for (const std::string& reason : r.form->because) because += (because.empty() ? "" : "; ") + reason;
-      row.insert(row.end(), {fmt::format("{:.3f}", microseconds(r.form->time)), fmt::format("{:.6f}", r.form->ratio(r.time)),
-                             !holds ? "not its case" : agrees ? "good" : "FAILED", because});
+      row.insert(row.end(),
+                 {fmt::format("{:.3f}", microseconds(r.form->time)), fmt::format("{:.6f}", r.form->ratio(r.time)),
+                  !holds   ? "not its case"
+                  : agrees ? "good"
+                           : "FAILED",
+                  because});
     }
     table.add(row);
   });
@@ -131,10 +140,12 @@ int check_scenario(const CheckArguments& arguments, int jobs) {
 }  // namespace
 
 int check_command(const CheckArguments& arguments) {
-  const int jobs = arguments.jobs > 0 ? arguments.jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int jobs =
+      arguments.jobs > 0 ? arguments.jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   if (!arguments.scenario.empty()) return check_scenario(arguments, jobs);
   if (!arguments.set.empty())
-    throw InputError("--set", "expected a SCENARIO to set it in, found none", "ringsim check SCENARIO --set PATH=VALUE");
+    throw InputError("--set", "expected a SCENARIO to set it in, found none",
+                     "ringsim check SCENARIO --set PATH=VALUE");
   return check_grid(jobs);
 }
 

@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include "algorithms/catalog.hpp"
-#include "sim/error.hpp"
 #include "scenarios/scenario.hpp"
+#include "sim/error.hpp"
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
 #include "topologies/catalog.hpp"

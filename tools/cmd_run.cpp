@@ -34,7 +34,8 @@ int run_command(const RunArguments& arguments) {
     });
   } catch (const Interrupted& how_far) {
     finish();  // what is done is not lost
-    throw Interrupted(fmt::format("{} of {} points done; the next one {}", results.size(), file.size(), how_far.what()));
+    throw Interrupted(
+        fmt::format("{} of {} points done; the next one {}", results.size(), file.size(), how_far.what()));
   }
   finish();
   if (arguments.timing) {

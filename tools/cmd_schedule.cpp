@@ -26,12 +26,18 @@ std::string actor_name(const Schedule& schedule, Actor actor) {
 
 std::string short_text(const Schedule& schedule, const Op& op) {
   switch (op.what) {
-    case Do::send: return fmt::format("{} -> {}", to_string(op.region), actor_name(schedule, op.peer));
-    case Do::receive: return fmt::format("{} <- {}", to_string(op.region), actor_name(schedule, op.peer));
-    case Do::receive_add: return fmt::format("{} += {}", to_string(op.region), actor_name(schedule, op.peer));
-    case Do::copy: return fmt::format("{} = {}", to_string(op.region), to_string(op.operand));
-    case Do::add: return fmt::format("{} += {}", to_string(op.region), to_string(op.operand));
-    case Do::compute: return fmt::format("compute {}", format(op.time));
+    case Do::send:
+      return fmt::format("{} -> {}", to_string(op.region), actor_name(schedule, op.peer));
+    case Do::receive:
+      return fmt::format("{} <- {}", to_string(op.region), actor_name(schedule, op.peer));
+    case Do::receive_add:
+      return fmt::format("{} += {}", to_string(op.region), actor_name(schedule, op.peer));
+    case Do::copy:
+      return fmt::format("{} = {}", to_string(op.region), to_string(op.operand));
+    case Do::add:
+      return fmt::format("{} += {}", to_string(op.region), to_string(op.operand));
+    case Do::compute:
+      return fmt::format("compute {}", format(op.time));
   }
   fail_invariant("an operation has one of six names");
 }
@@ -46,9 +52,10 @@ int schedule_show_command(const ShowArguments& arguments) {
     const CheckedSchedule checked = check(scenario.algorithm->make(scenario.request, scenario.arguments));
     const Schedule& schedule = checked.schedule();
     if (schedule.actors > max_ranks_shown)
-      throw InputError(arguments.scenario,
-                       fmt::format("expected at most {} ranks and helpers to show, found {}", max_ranks_shown, schedule.actors),
-                       "try --set topology.ranks=8");
+      throw InputError(
+          arguments.scenario,
+          fmt::format("expected at most {} ranks and helpers to show, found {}", max_ranks_shown, schedule.actors),
+          "try --set topology.ranks=8");
     output.write(fmt::format("{}{}\n", i == 0 ? "" : "\n", title(scenario)));
     Table table({"actor", "lane", "step", "operations (-> sends, <- receives, += receives and adds)"});
     Step step;

@@ -25,17 +25,24 @@ std::string devices_text(const Topology& topology) {
   return text + fmt::format("; {} ranks, {} links\n", topology.ranks().size(), topology.n_links());
 }
 
+// Sources are long: they stand below the table, by number.
 std::string links_text(const Topology& topology) {
   Table table({"link", "kind", "bandwidth", "latency", "source"});
+  std::vector<std::string> sources;
   for (std::uint32_t i = 0; i < std::min(topology.n_links(), max_links_listed); ++i) {
     const Link& link = topology.link({i});
     const bool shared = topology.resource(link.resource).shared;
+    const std::string& source = topology.source(link);
+    auto known = std::find(sources.begin(), sources.end(), source);
+    if (known == sources.end()) known = sources.insert(sources.end(), source);
     table.add({topology.link_name({i}), std::string(to_string(link.kind)),
-               format(link.bandwidth) + (shared ? " half duplex" : ""), format(link.latency), topology.source(link)});
+               format(link.bandwidth) + (shared ? " half duplex" : ""), format(link.latency),
+               fmt::format("[{}]", known - sources.begin() + 1)});
   }
   std::string text = table.text();
   if (topology.n_links() > max_links_listed)
     text += fmt::format("... and {} more links\n", topology.n_links() - max_links_listed);
+  for (std::size_t i = 0; i < sources.size(); ++i) text += fmt::format("[{}] {}\n", i + 1, sources[i]);
   return text;
 }
 

@@ -1,4 +1,5 @@
-// The subcommands: each takes its arguments as a value and returns an exit code. Command lines are read in main.cpp only.
+// The subcommands: each takes its arguments as a value and returns an exit code. Command lines are read in main.cpp
+// only.
 #pragma once
 
 #include <atomic>
@@ -8,7 +9,15 @@
 namespace ringsim::tools {
 
 /// Exit codes, as every command uses them.
-enum Exit : int { good = 0, check_failed = 1, bad_command_line = 2, bad_input = 3, broken = 4, lacking = 5, interrupted = 130 };
+enum Exit : int {
+  good = 0,
+  check_failed = 1,
+  bad_command_line = 2,
+  bad_input = 3,
+  broken = 4,
+  lacking = 5,
+  interrupted = 130
+};
 
 /// Set by Ctrl-C. A second Ctrl-C ends the process at once.
 extern std::atomic<bool> stop_requested;

@@ -20,7 +20,7 @@ void on_interrupt(int) { stop_requested.store(true, std::memory_order_relaxed); 
 void catch_interrupts() {
   struct sigaction action = {};
   action.sa_handler = on_interrupt;
-  action.sa_flags = SA_RESETHAND;  // the second Ctrl-C ends the process at once
+  action.sa_flags = static_cast<int>(SA_RESETHAND);  // the second Ctrl-C ends the process at once
   sigaction(SIGINT, &action, nullptr);
 }
 

@@ -16,8 +16,7 @@ namespace ringsim::tools {
 Output::Output(const std::string& path) : path_(path == "-" ? "" : path), file_(stdout) {
   if (path_.empty()) return;
   file_ = std::fopen(path_.c_str(), "wb");
-  if (file_ == nullptr)
-    throw EnvironmentError(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)));
+  if (file_ == nullptr) throw EnvironmentError(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)));
 }
 
 Output::~Output() {
@@ -25,8 +24,8 @@ Output::~Output() {
 }
 
 void Output::fail() const {
-  throw EnvironmentError(fmt::format("{}: cannot be written: {}", path_.empty() ? "standard output" : path_,
-                                     std::strerror(errno)));
+  throw EnvironmentError(
+      fmt::format("{}: cannot be written: {}", path_.empty() ? "standard output" : path_, std::strerror(errno)));
 }
 
 void Output::write(const std::string& text) {

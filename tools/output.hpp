@@ -40,7 +40,8 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// A line on the terminal that says how far long work is: nothing where stderr is no terminal, nothing in the first second.
+/// A line on the terminal that says how far long work is: nothing where stderr is no terminal, nothing in the first
+/// second.
 class ProgressLine {
  public:
   explicit ProgressLine(std::size_t parts);

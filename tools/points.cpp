@@ -37,9 +37,8 @@ class Queue {
       }
       Outcome outcome;
       try {
-        outcome.result = predict(file_.point(point), {.stop = &stop_requested, .progress = [&](double share) {
-                                                        progress_.set(point, share);
-                                                      }});
+        outcome.result = predict(file_.point(point), {.stop = &stop_requested,
+                                                      .progress = [&](double share) { progress_.set(point, share); }});
       } catch (...) {
         outcome.error = std::current_exception();
       }

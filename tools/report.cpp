@@ -92,7 +92,8 @@ std::string value_of(const Prediction& r, const std::string& path) {
 
 std::string table(const std::vector<Prediction>& results, bool explain) {
   const std::vector<std::string> extra = extra_columns(results);
-  const bool inter_node = std::any_of(results.begin(), results.end(), [](const auto& r) { return r.inter_node.has_value(); });
+  const bool inter_node =
+      std::any_of(results.begin(), results.end(), [](const auto& r) { return r.inter_node.has_value(); });
   std::vector<std::string> head{"bytes", "collective", "algorithm", "model", "ranks"};
   for (const std::string& path : extra) head.push_back(path.substr(path.rfind('.') + 1));
   for (const char* name : {"time us", "algbw GB/s", "busbw GB/s"}) head.emplace_back(name);
@@ -156,7 +157,7 @@ std::string csv(const std::vector<Prediction>& results) {
   std::string text =
       "collective,algorithm,protocol,model,ranks,bytes,time_us,algbw_GBps,busbw_GBps,transfers,"
       "closed_form,closed_form_us,closed_form_ratio,closed_form_holds,bottleneck_link,bottleneck_kind,bottleneck_busy,"
-      "bottleneck_latency,inter_node_bytes,inter_node_GBps";
+      "bottleneck_latency,inter_node_bytes,inter_node_GBps,fingerprint";
   for (const std::string& path : varied) text += "," + csv_field("point." + path);
   text += '\n';
   for (const Prediction& r : results) {
@@ -169,15 +170,17 @@ std::string csv(const std::vector<Prediction>& results) {
     text += r.bottleneck ? fmt::format("{},{},{},{},", csv_field(r.bottleneck->link), r.bottleneck->kind,
                                        r.bottleneck->busy, r.bottleneck->latency)
                          : ",,,,";
-    text += r.inter_node ? fmt::format("{},{}", r.inter_node->first.count, r.inter_node->second) : ",";
+    text += r.inter_node ? fmt::format("{},{},", r.inter_node->first.count, r.inter_node->second) : ",,";
+    text += fmt::format("{:016x}", r.fingerprint);
     for (const std::string& path : varied) text += "," + csv_field(value_of(r, path));
     text += '\n';
   }
   return text;
 }
 
-// The layout of nccl-tests (common.cu): out-of-place and in-place columns, which are one figure here; nothing is checked
-// for wrong elements, since no elements move. One byte an element: a simulated size need not be a multiple of anything.
+// The layout of nccl-tests (common.cu): out-of-place and in-place columns, which are one figure here; nothing is
+// checked for wrong elements, since no elements move. One byte an element: a simulated size need not be a multiple of
+// anything.
 std::string nccl_tests(const std::vector<Prediction>& results) {
   std::string text, before;
   double sum = 0;
@@ -190,7 +193,8 @@ std::string nccl_tests(const std::vector<Prediction>& results) {
       text += about + "\n#\n";
       text += fmt::format("#{:>34}{:>8}{:>8}{:>8}   {:^36}{:^36}\n", "", "", "", "", "out-of-place", "in-place");
       text += fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", "size", "count", "type", "redop", "root");
-      for (int i = 0; i < 2; ++i) text += fmt::format("  {:>7}  {:>6}  {:>6} {:>6}", "time", "algbw", "busbw", "#wrong");
+      for (int i = 0; i < 2; ++i)
+        text += fmt::format("  {:>7}  {:>6}  {:>6} {:>6}", "time", "algbw", "busbw", "#wrong");
       text += fmt::format("\n# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", "(B)", "(elements)", "", "", "");
       for (int i = 0; i < 2; ++i) text += fmt::format("  {:>7}  {:>6}  {:>6} {:>6}", "(us)", "(GB/s)", "(GB/s)", "");
       text += '\n';
@@ -224,9 +228,12 @@ std::string report_line(const ScenarioFile& file, const Prediction& result, bool
 
 std::string report(const ScenarioFile& file, const std::vector<Prediction>& results, Format format, bool explain) {
   switch (format) {
-    case Format::table: return table(results, explain);
-    case Format::csv: return csv(results);
-    case Format::nccl_tests: return nccl_tests(results);
+    case Format::table:
+      return table(results, explain);
+    case Format::csv:
+      return csv(results);
+    case Format::nccl_tests:
+      return nccl_tests(results);
     case Format::json: {
       Json document = heading(file);
       document["results"] = Json::array();

@@ -124,20 +124,23 @@ struct Sum {
 
 void needs_star(const Uniform& machine, ClosedForm& form) {
   if (machine.shape != Shape::star)
-    form.because.emplace_back("the ranks are not equal full-duplex ports of one switch: b and a are those of the "
-                              "narrowest and the longest path between neighbouring ranks");
+    form.because.emplace_back(
+        "the ranks are not equal full-duplex ports of one switch: b and a are those of the "
+        "narrowest and the longest path between neighbouring ranks");
 }
 
 void needs_own_links_to_peers(const Uniform& machine, ClosedForm& form) {
   if (machine.shape != Shape::star && machine.shape != Shape::full_mesh)
-    form.because.emplace_back("the ranks are neither equal full-duplex ports of one switch nor fully meshed: b and a are "
-                              "those of the narrowest and the longest path between neighbouring ranks");
+    form.because.emplace_back(
+        "the ranks are neither equal full-duplex ports of one switch nor fully meshed: b and a are "
+        "those of the narrowest and the longest path between neighbouring ranks");
 }
 
 void needs_neighbours(const Uniform& machine, ClosedForm& form) {
   if (machine.shape == Shape::other)
-    form.because.emplace_back("the paths from each rank to the next are not equal, or not their own: b and a are those of "
-                              "the narrowest and the longest of them");
+    form.because.emplace_back(
+        "the paths from each rank to the next are not equal, or not their own: b and a are those of "
+        "the narrowest and the longest of them");
 }
 
 ClosedForm parameter_server_form(int servers, const CollectiveRequest& request, const Uniform& machine) {

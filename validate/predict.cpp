@@ -18,11 +18,11 @@ std::vector<NodeId> places(const Topology& topology, const Scenario& scenario) {
   for (std::size_t i = 0; i < scenario.ranks.size(); ++i) {
     const auto node = topology.find(scenario.ranks[i]);
     if (!node || topology.node(*node).kind != NodeKind::gpu)
-      throw InputError(fmt::format("/collective/ranks/{}", i),
-                       fmt::format("expected the name of a gpu, found \"{}\"", scenario.ranks[i]),
-                       fmt::format("gpus are named {} to {}; `ringsim topology show` lists them",
-                                   topology.node(topology.ranks().front()).name,
-                                   topology.node(topology.ranks().back()).name));
+      throw InputError(
+          fmt::format("/collective/ranks/{}", i),
+          fmt::format("expected the name of a gpu, found \"{}\"", scenario.ranks[i]),
+          fmt::format("gpus are named {} to {}; `ringsim topology show` lists them",
+                      topology.node(topology.ranks().front()).name, topology.node(topology.ranks().back()).name));
     result.push_back(*node);
   }
   return result;
@@ -62,16 +62,18 @@ std::optional<Bytes> most_leaving(const Topology& topology, const Timeline& time
     if (host && !topology.node(link.to).host) leaving[*host] += timeline.link_bytes[i];
   }
   if (leaving.size() < 2) return std::nullopt;
-  return std::max_element(leaving.begin(), leaving.end(), [](const auto& a, const auto& b) {
-           return a.second < b.second;
-         })->second;
+  return std::max_element(leaving.begin(), leaving.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->second;
 }
 
 std::string without_numbers(const std::string& name) {
   std::string result;
   for (const char c : name) {
-    if (c < '0' || c > '9') result += c;
-    else if (result.empty() || result.back() != '*') result += '*';
+    if (c < '0' || c > '9')
+      result += c;
+    else if (result.empty() || result.back() != '*')
+      result += '*';
   }
   return result;
 }
@@ -92,8 +94,9 @@ std::vector<LinkGroup> groups(const Topology& topology, const Timeline& timeline
     group.kind = to_string(topology.link(resource.link).kind);
     ++group.count;
     group.most = std::max(group.most, carried[r]);
-    group.utilisation = std::max(group.utilisation, static_cast<double>(carried[r].count) /
-                                                        (static_cast<double>(resource.bandwidth.bytes_per_second) * seconds));
+    group.utilisation =
+        std::max(group.utilisation, static_cast<double>(carried[r].count) /
+                                        (static_cast<double>(resource.bandwidth.bytes_per_second) * seconds));
   }
   std::vector<LinkGroup> result;
   for (auto& [name, group] : found) result.push_back(std::move(group));

@@ -17,19 +17,19 @@ namespace ringsim {
 
 /// What held the run back, in names.
 struct BottleneckReport {
-  std::string link;  ///< "node0.nic0 -> leaf0"; empty where only latency counted
-  std::string kind;  ///< of the link
-  double busy = 0;   ///< share of the run during which it set the speed of the critical path
+  std::string link;    ///< "node0.nic0 -> leaf0"; empty where only latency counted
+  std::string kind;    ///< of the link
+  double busy = 0;     ///< share of the run during which it set the speed of the critical path
   double latency = 0;  ///< share of the run that the critical path spent in latencies and in filling staging rooms
 };
 
 /// What the busiest of a group of like links carried. Like: the same name but for its numbers.
 struct LinkGroup {
-  std::string links;      ///< "node*.nic* -> leaf*"
+  std::string links;  ///< "node*.nic* -> leaf*"
   std::string kind;
-  int count = 0;          ///< of links that carried anything
-  Bytes most;             ///< through the busiest of them
-  double utilisation = 0; ///< of the busiest: its bytes over what it could have carried in the run
+  int count = 0;           ///< of links that carried anything
+  Bytes most;              ///< through the busiest of them
+  double utilisation = 0;  ///< of the busiest: its bytes over what it could have carried in the run
 };
 
 struct Prediction {

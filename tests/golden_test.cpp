@@ -1,0 +1,85 @@
+// The example scenarios, run by the command itself, against the results kept beside them.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#define XXH_INLINE_ALL  // the header alone
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "sim/version.hpp"
+#include "tests/support/command.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+const fs::path scenarios = fs::path(RINGSIM_SOURCE_DIR) / "scenarios";
+
+std::string read(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::vector<fs::path> examples() {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(scenarios))
+    if (entry.path().extension() == ".json") found.push_back(entry.path());
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::string digest(const std::string& text) { return fmt::format("{:016x}", XXH3_64bits(text.data(), text.size())); }
+
+}  // namespace
+
+TEST_CASE("every example scenario gives the result that is kept beside it, to the last digit") {
+  REQUIRE(examples().size() >= 10);
+  for (const fs::path& scenario : examples()) {
+    CAPTURE(scenario.filename().string());
+    const auto outcome = ringsim::test::run_command({"run", scenario.string(), "--format", "csv"});
+    CHECK(outcome.code == 0);
+    CHECK(outcome.err == "");
+    CHECK(outcome.out == read(fs::path(scenario).replace_extension(".expected")));
+  }
+}
+
+TEST_CASE("the results do not depend on how many points are simulated at a time") {
+  for (const fs::path& scenario : examples()) {
+    CAPTURE(scenario.filename().string());
+    const auto one = ringsim::test::run_command({"run", scenario.string(), "--format", "json", "-j", "1"});
+    const auto two = ringsim::test::run_command({"run", scenario.string(), "--format", "json", "-j", "2"});
+    CHECK(one.out == two.out);
+    CHECK(one.out.size() > 100);
+  }
+}
+
+// scenarios/model_history.txt: a line `model_version scenario digest-of-its-expected-result` for each version of a
+// result.
+TEST_CASE("a result that changes raises the model's version") {
+  std::map<std::string, std::pair<int, std::string>> latest;  // [scenario] version, digest
+  std::istringstream history(read(scenarios / "model_history.txt"));
+  int version_read = 0;
+  std::string name, hash;
+  while (history >> version_read >> name >> hash) {
+    CAPTURE(name);
+    const auto before = latest.find(name);
+    if (before != latest.end()) CHECK(version_read > before->second.first);
+    CHECK(version_read <= ringsim::model_version);
+    latest[name] = {version_read, hash};
+  }
+  for (const fs::path& scenario : examples()) {
+    CAPTURE(scenario.filename().string());
+    const auto found = latest.find(scenario.stem().string());
+    REQUIRE_MESSAGE(found != latest.end(), "run tests/update_goldens.sh to add its line");
+    CHECK_MESSAGE(found->second.second == digest(read(fs::path(scenario).replace_extension(".expected"))),
+                  "the result changed: raise model_version in sim/version.hpp, then run tests/update_goldens.sh");
+  }
+}

@@ -1,0 +1,58 @@
+#include "tests/support/command.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+namespace ringsim::test {
+
+namespace {
+
+std::string quoted(const std::string& text) {
+  std::string result = "'";
+  for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return result + "'";
+}
+
+std::string read(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::filesystem::path fresh_folder() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "ringsim-test-XXXXXX").string();
+  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder can be made");
+  return pattern;
+}
+
+}  // namespace
+
+Outcome run_command(const std::vector<std::string>& arguments, const std::string& output_file) {
+  const std::filesystem::path folder = fresh_folder();
+  const std::string out = output_file.empty() ? (folder / "out").string() : output_file;
+  std::string line = quoted(RINGSIM_COMMAND);
+  for (const std::string& argument : arguments) line += " " + quoted(argument);
+  line += " > " + quoted(out) + " 2> " + quoted((folder / "err").string()) + " < /dev/null";
+  const int status = std::system(line.c_str());
+  Outcome outcome;
+  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  if (output_file.empty()) outcome.out = read(out);
+  outcome.err = read(folder / "err");
+  std::filesystem::remove_all(folder);
+  return outcome;
+}
+
+std::string temporary_file(const std::string& name, const std::string& text) {
+  const std::filesystem::path path = fresh_folder() / name;
+  std::ofstream(path, std::ios::binary) << text;
+  return path.string();
+}
+
+}  // namespace ringsim::test

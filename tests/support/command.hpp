@@ -1,0 +1,21 @@
+// Runs the ringsim command as a user does.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace ringsim::test {
+
+struct Outcome {
+  int code = -1;  ///< exit code; 128 + the signal where a signal ended it
+  std::string out, err;
+};
+
+/// Runs the command under test with these arguments; `output_file` becomes its standard output where given
+/// ("/dev/full").
+Outcome run_command(const std::vector<std::string>& arguments, const std::string& output_file = "");
+
+/// Writes a file into a fresh place below the system's temporary folder and returns its path.
+std::string temporary_file(const std::string& name, const std::string& text);
+
+}  // namespace ringsim::test
