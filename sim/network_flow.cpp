@@ -36,11 +36,11 @@ std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
   LegInfo info;
   info.first_use = static_cast<std::uint32_t>(uses_.size());
   info.cap = std::numeric_limits<double>::infinity();
-  std::int64_t alone = std::numeric_limits<std::int64_t>::max();
+  info.alone = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < leg.links.size(); ++i) {
     const Link& link = topology_.link(leg.links[i]);
     const bool is_port = (first && i == 0) || (last && i + 1 == leg.links.size());
-    std::int64_t rate = link.bandwidth.bytes_per_second;
+    auto rate = static_cast<double>(link.bandwidth.bytes_per_second);
     if (model_ == NetworkModel::fair || is_port) {
       const auto begin = uses_.begin() + info.first_use;
       auto known =
@@ -50,17 +50,15 @@ std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
       else
         ++known->weight;
       rate /= known->weight;
-    } else if (static_cast<double>(rate) < info.cap) {
-      info.cap = static_cast<double>(rate);
+    } else if (rate < info.cap) {
+      info.cap = rate;
       info.cap_resource = link.resource;
     }
-    if (rate < alone) {
-      alone = rate;
+    if (rate < info.alone) {
+      info.alone = rate;
       info.alone_resource = link.resource;
     }
   }
-  ensure(alone > 0, "a leg can move at least one byte a second");
-  info.alone = {alone};
   info.n_uses = static_cast<std::uint32_t>(uses_.size()) - info.first_use;
   legs_.push_back(info);
   return static_cast<std::uint32_t>(legs_.size() - 1);
@@ -150,7 +148,7 @@ void FlowNetwork::settle() {
   for (const FlowIndex index : new_flows_) {
     const LegInfo& leg = legs_[flows_[index].leg];
     if (is_alone(flows_[index])) {  // most flows of most schedules: nothing to work out
-      set_rate(index, static_cast<double>(leg.alone.bytes_per_second), leg.alone_resource);
+      set_rate(index, leg.alone, leg.alone_resource);
       continue;
     }
     add_to_solve(index);
@@ -336,9 +334,9 @@ void FlowNetwork::set_rate(FlowIndex index, double rate, ResourceId limiter) {
 
 Picoseconds FlowNetwork::time_left(const Flow& flow) const {
   // A flow that has its leg for itself from its first byte: exact, and equal in `ideal` and `fair`.
-  const Bandwidth alone = legs_[flow.leg].alone;
-  if (flow.rate == static_cast<double>(alone.bytes_per_second) && flow.left == static_cast<double>(flow.size.count))
-    return transfer_time(flow.size, alone);
+  const double alone = legs_[flow.leg].alone;
+  if (flow.rate == alone && flow.left == static_cast<double>(flow.size.count) && alone == std::floor(alone))
+    return transfer_time(flow.size, {static_cast<std::int64_t>(alone)});
   // Rounded up to a picosecond, but not for the sake of the last bits of a double.
   const double time = flow.left / flow.rate * 1e12;
   ensure(time < 9e18, "a transfer would take longer than simulated time can count (106 days)");

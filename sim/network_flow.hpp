@@ -46,7 +46,7 @@ class FlowNetwork final : public Network {
     std::uint32_t first_use = 0, n_uses = 0;
     double cap = 0;  // the narrowest link that the model does not share; infinite where it shares all
     ResourceId cap_resource;
-    Bandwidth alone;            // the rate of a flow that is alone on all of it
+    double alone = 0;           // the rate of a flow that is alone on all of it
     ResourceId alone_resource;  // what sets that rate
   };
   struct Flow {
