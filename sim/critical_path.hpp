@@ -19,8 +19,8 @@ struct Trail {
     ResourceId resource = no_resource;
     std::int64_t time = 0;  // ps
   };
-  std::array<Entry, n_entries> entries;
   Picoseconds latency{0}, compute{0};
+  std::array<Entry, n_entries> entries;
 
   /// `resource` held the chain back for `time` more.
   void add(ResourceId resource, Picoseconds time) {

@@ -4,6 +4,7 @@
 
 #include <tsl/robin_map.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -58,6 +59,7 @@ class LaneRunner {
   LaneRunner(const Schedule& schedule, int slots, Handler& handler)
       : schedule_(schedule), slots_(slots), handler_(handler) {
     ensure(schedule.actors < (1 << 24), "a schedule has less than 2^24 actors");
+    most_mailboxes_ = 1024 + 4 * static_cast<std::size_t>(schedule.actors) * static_cast<std::size_t>(schedule.lanes);
     lanes_.resize(static_cast<std::size_t>(schedule.actors) * static_cast<std::size_t>(schedule.lanes));
     for (std::size_t number = 0; number < lanes_.size(); ++number) {
       LaneState& lane = lanes_[number];
@@ -164,23 +166,35 @@ class LaneRunner {
     }
   }
 
+  // The mailbox of a connection. Empty ones are cleared away only when there are many: memory grows with the lanes and
+  // with what waits, not with the connections.
+  Mailbox& mailbox(std::uint64_t connection) {
+    const auto [entry, is_new] = mailboxes_.try_emplace(connection);
+    if (!is_new || mailboxes_.size() < most_mailboxes_) return entry.value();
+    for (auto box = mailboxes_.begin(); box != mailboxes_.end();) {
+      const bool keep = box->second.length > 0 || box->first == connection;
+      if (keep) ++box;
+      else box = mailboxes_.erase(box);
+    }
+    most_mailboxes_ = std::max(most_mailboxes_, 2 * mailboxes_.size());
+    return mailboxes_.find(connection).value();
+  }
+
   void post_send(Actor self, OpPlace place, const Op& op) {
-    const auto entry = mailboxes_.try_emplace(handler_.connection(self, op)).first;
-    Mailbox& box = entry.value();
+    Mailbox& box = mailbox(handler_.connection(self, op));
     if (box.length > 0 && !box.of_sends) {
-      const Half other = take(entry);
+      const Half other = take(box);
       handler_.matched({place, other.place, op.region, other.region, other.add, op.channel, no_slot});
       return;
     }
     box.of_sends = true;
-    const std::uint32_t index = put(box, {none, place, op.region, false, false});
+    const std::uint32_t index = put(box, place, op.region, false);
     if (box.length <= slots_) go_ahead(index);
   }
 
   void post_receive(Actor self, OpPlace place, const Op& op) {
     const bool add = op.what == Do::receive_add;
-    const auto entry = mailboxes_.try_emplace(handler_.connection(self, op)).first;
-    Mailbox& box = entry.value();
+    Mailbox& box = mailbox(handler_.connection(self, op));
     if (box.length > 0 && box.of_sends) {
       const std::uint32_t slot = waiting_[box.first].gone_ahead ? box.first : no_slot;
       // A slot is free again: the first send that still stands before them goes ahead.
@@ -189,13 +203,13 @@ class LaneRunner {
         ahead = box.first;
         while (waiting_[ahead].gone_ahead) ahead = waiting_[ahead].next;
       }
-      const Half other = take(entry);
+      const Half other = take(box);
       handler_.matched({other.place, place, other.region, op.region, add, op.channel, slot});
       if (ahead != none) go_ahead(ahead);
       return;
     }
     box.of_sends = false;
-    put(box, {none, place, op.region, add, false});
+    put(box, place, op.region, add);
   }
 
   void go_ahead(std::uint32_t index) {
@@ -204,16 +218,26 @@ class LaneRunner {
     handler_.left(index, half.place, half.region);
   }
 
-  std::uint32_t put(Mailbox& box, const Half& half) {
+  std::uint32_t put(Mailbox& box, OpPlace place, const Region& region, bool add) {
     std::uint32_t index = 0;
     if (free_.empty()) {
       index = static_cast<std::uint32_t>(waiting_.size());
-      waiting_.push_back(half);
+      waiting_.emplace_back();
     } else {
       index = free_.back();
       free_.pop_back();
-      waiting_[index] = half;
     }
+    // Field by field: a struct put together on the stack and copied at once makes the processor wait for its parts.
+    Half& half = waiting_[index];
+    half.next = none;
+    half.place.lane = place.lane;
+    half.place.step = place.step;
+    half.place.op = place.op;
+    half.region.buffer = region.buffer;
+    half.region.first = region.first;
+    half.region.count = region.count;
+    half.add = add;
+    half.gone_ahead = false;
     if (box.length++ == 0)
       box.first = index;
     else
@@ -222,14 +246,12 @@ class LaneRunner {
     return index;
   }
 
-  template <class Entry>
-  Half take(Entry entry) {
-    Mailbox& box = entry.value();
+  Half take(Mailbox& box) {
     const std::uint32_t index = box.first;
     const Half half = waiting_[index];
     box.first = half.next;
     free_.push_back(index);
-    if (--box.length == 0) mailboxes_.erase(entry.key());  // by key: erasing by iterator looks for the next one
+    --box.length;  // an empty mailbox stays: most connections are used again
     return half;
   }
 
@@ -259,7 +281,8 @@ class LaneRunner {
   std::vector<LaneState> lanes_;
   std::vector<LaneNumber> ready_;  // first in, first out
   std::size_t next_ready_ = 0;
-  tsl::robin_map<std::uint64_t, Mailbox, MixedHash> mailboxes_;  // only connections on which something waits
+  tsl::robin_map<std::uint64_t, Mailbox, MixedHash> mailboxes_;  // [connection]
+  std::size_t most_mailboxes_ = 0;  // when it is time to clear the empty ones away
   std::vector<Half> waiting_;
   std::vector<std::uint32_t> free_;
   Step scratch_;

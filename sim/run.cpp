@@ -38,7 +38,7 @@ struct LegProgress {
 };
 
 struct Transfer {
-  OpPlace sender, receiver;
+  LaneNumber sender = 0, receiver = 0;
   std::uint32_t route = 0;
   std::uint16_t channel = 0;
   bool sender_was_last = false;  // the sender's step began after the receiver's: it is what the message waited for
@@ -62,6 +62,7 @@ class Run {
     place_actors();
     trails_.resize(lanes_.n_lanes());
     own_.resize(lanes_.n_lanes());
+    last_route_.resize(lanes_.n_lanes());
     timeline_.actor_finish.assign(static_cast<std::size_t>(schedule_.actors), SimTime{});
   }
 
@@ -88,15 +89,15 @@ class Run {
   void matched(const Message& message) {
     const std::uint32_t index = new_transfer();
     Transfer& transfer = transfers_[index];
-    transfer.sender = message.sender;
-    transfer.receiver = message.receiver;
+    transfer.sender = message.sender.lane;
+    transfer.receiver = message.receiver.lane;
     transfer.channel = message.channel;
     transfer.size = schedule_.size(message.source);
     transfer.start = engine_.now();
     // LaneRunner begins one step at a time: the end that has just been posted is the one that was waited for, unless
     // both came at this instant; then it is the sender.
     transfer.sender_was_last = begun_[message.sender.lane] >= begun_[message.receiver.lane];
-    transfer.route = route(lanes_.actor(message.sender.lane), lanes_.actor(message.receiver.lane));
+    transfer.route = route_from(message.sender.lane, lanes_.actor(message.receiver.lane));
     bytes_sent_ += transfer.size;
     bytes_received_ += schedule_.size(message.target);
     Route& way = compiled_[transfer.route];
@@ -155,6 +156,13 @@ class Run {
     const std::uint32_t index = free_transfers_.back();
     free_transfers_.pop_back();
     return index;
+  }
+
+  // A lane mostly sends to whom it sent before.
+  std::uint32_t route_from(LaneNumber lane, Actor to) {
+    LastRoute& last = last_route_[lane];
+    if (last.to != to) last = {to, route(lanes_.actor(lane), to)};
+    return last.route;
   }
 
   std::uint32_t route(Actor from, Actor to) {
@@ -261,7 +269,7 @@ class Run {
     const Picoseconds latency = engine_.now() - transfer.start - busy;
 
     ++timeline_.transfers;
-    const Actor from = lanes_.actor(transfer.sender.lane), to = lanes_.actor(transfer.receiver.lane);
+    const Actor from = lanes_.actor(transfer.sender), to = lanes_.actor(transfer.receiver);
     digest(static_cast<std::uint64_t>(from) << 40 | static_cast<std::uint64_t>(to) << 16 | transfer.channel);
     digest(static_cast<std::uint64_t>(transfer.size.count));
     digest(static_cast<std::uint64_t>(transfer.start.time_since_epoch().count()));
@@ -271,8 +279,8 @@ class Run {
 
     // The end that was waited for carries the trail; it is told last, while its trail is still that of its step's
     // start.
-    const LaneNumber cause = transfer.sender_was_last ? transfer.sender.lane : transfer.receiver.lane;
-    const LaneNumber other = transfer.sender_was_last ? transfer.receiver.lane : transfer.sender.lane;
+    const LaneNumber cause = transfer.sender_was_last ? transfer.sender : transfer.receiver;
+    const LaneNumber other = transfer.sender_was_last ? transfer.receiver : transfer.sender;
     end_op(other, cause, limiter, busy, latency);
     end_op(cause, cause, limiter, busy, latency);
     transfers_[index].legs.clear();
@@ -284,7 +292,13 @@ class Run {
   // trail stays its own, and short).
   void end_op(LaneNumber lane, LaneNumber cause, ResourceId limiter, Picoseconds busy, Picoseconds latency) {
     OwnEnd& own = own_[lane];
-    if (cause == lane) own = {engine_.now(), limiter, busy, latency, true};
+    if (cause == lane) {  // field by field: see LaneRunner::put
+      own.when = engine_.now();
+      own.limiter = limiter;
+      own.busy = busy;
+      own.latency = latency;
+      own.any = true;
+    }
     if (lanes_.is_last(lane)) {
       Trail& trail = trails_[lane];
       if (own.any && own.when == engine_.now()) {
@@ -394,6 +408,11 @@ class Run {
   std::vector<Transfer> transfers_;
   std::vector<std::uint32_t> free_transfers_;
   tsl::robin_map<std::uint64_t, std::uint32_t, MixedHash> route_of_;  // from << 32 | to
+  struct LastRoute {
+    Actor to = -1;
+    std::uint32_t route = 0;
+  };
+  std::vector<LastRoute> last_route_;  // [lane]
   std::vector<Route> compiled_;
   std::vector<LegUse> legs_;
   Bytes bytes_sent_, bytes_received_;
