@@ -117,6 +117,9 @@ void check_structure(const Schedule& schedule, Actor actor, ConnectionLanes& lan
             refuse(schedule, place() + fmt::format(": {} lies outside its buffer", to_string(op.operand)));
           if (op.operand.count != op.region.count || schedule.size(op.operand) != schedule.size(op.region))
             refuse(schedule, place() + ": the two regions differ in size");
+          if (op.operand.buffer == op.region.buffer && op.operand.first < op.region.first + op.region.count &&
+              op.region.first < op.operand.first + op.operand.count)
+            refuse(schedule, place() + ": the two regions overlap");
         }
         if (!is_message) continue;
         // One lane a direction: the order of a connection's messages is then the order of a lane's steps.
@@ -293,6 +296,7 @@ class SumRun {
   Value read_any(OpPlace place, const Region& region, std::uint32_t i) const {
     const auto at = cell(place, region, i);
     if (!at) return {};
+    if (!written_[*at] && moves_between_windows_) return {};  // what it holds may have come from outside the window
     if (!written_[*at])
       refuse(schedule_,
              fmt::format("{}: reads {}[{}] before anything has arrived there", check_detail::describe(schedule_, place),
@@ -308,7 +312,7 @@ class SumRun {
       moves_between_windows_ = true;
       return;
     }
-    if (add && !written_[*at] && runner_->actor(place.lane) < schedule_.collective.ranks &&
+    if (add && !written_[*at] && !moves_between_windows_ && runner_->actor(place.lane) < schedule_.collective.ranks &&
         region.buffer != Buffer::scratch)
       refuse(schedule_,
              fmt::format("{}: adds to {}[{}], where nothing has arrived yet", check_detail::describe(schedule_, place),
@@ -371,15 +375,17 @@ std::string SumRun::explain_stuck(const LaneRunner<SumRun>& lanes) const {
                           lanes.lane_of(lane), lanes.step(lane));
       Step step;
       schedule_.step(actor, lanes.lane_of(lane), lanes.step(lane), step);
+      bool waits = false;
       for (const Wait& wait : step.waits) {
         const LaneNumber other = static_cast<LaneNumber>(actor) * static_cast<LaneNumber>(schedule_.lanes) +
                                  static_cast<LaneNumber>(wait.lane);
         if (lanes.step(other) < wait.steps) {
-          next = other;
+          next = other;  // itself, where it waits for its own step: the cycle of one
+          waits = true;
           break;
         }
       }
-      ensure(next != lane || chain.size() == 1, "a lane that stands still waits for something");
+      ensure(waits, "a lane that stands still waits for something");
     }
     if (chain.size() == 16) return text + "; and so on";
     lane = next;

@@ -91,7 +91,7 @@ class Races {
       if (done_[static_cast<std::size_t>(wait.lane)] < wait.steps) return false;
     std::vector<int>& clock = clock_[l];
     for (const Wait& wait : step_.waits) {
-      if (wait.steps == 0) continue;
+      if (wait.steps == 0 || wait.lane == lane) continue;  // the lane's own order says so already
       const auto other = static_cast<std::size_t>(wait.lane);
       const std::vector<int>& then = history_[other][static_cast<std::size_t>(wait.steps - 1)];
       for (std::size_t m = 0; m < clock.size(); ++m) clock[m] = std::max(clock[m], then[m]);

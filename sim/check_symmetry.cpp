@@ -200,7 +200,7 @@ bool check_by_symmetry(const Schedule& schedule, Proof& proof) {
   Quotient quotient(schedule);
   if (!quotient.go()) return false;
   proof.slots_needed = 0;
-  if (quotient.read_too_early()) refuse(schedule, "a chunk is sent, or added to, before anything has arrived there");
+  if (quotient.read_too_early()) return false;  // following all ranks names the operation
   if (const Actor actor = quotient.wrong(); actor >= 0)
     explain_wrong_chunk(schedule, 0, actor, Buffer::data, 0, schedule.collective.after(actor, Buffer::data, 0));
   return true;

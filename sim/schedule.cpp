@@ -43,7 +43,8 @@ std::string_view to_string(Do what) {
 std::string to_string(const Region& region) {
   if (region.count == 1) return fmt::format("{}[{}]", to_string(region.buffer), region.first);
   if (region.count == 0) return fmt::format("{}[]", to_string(region.buffer));
-  return fmt::format("{}[{}..{}]", to_string(region.buffer), region.first, region.first + region.count - 1);
+  return fmt::format("{}[{}..{}]", to_string(region.buffer), region.first,
+                     static_cast<std::uint64_t>(region.first) + region.count - 1);
 }
 
 std::string_view to_string(CollectiveOp op) {

@@ -1,0 +1,91 @@
+// Trail against sums that are simply kept.
+#include <doctest/doctest.h>
+
+#include <map>
+#include <random>
+
+#include "sim/critical_path.hpp"
+
+using namespace ringsim;
+using namespace ringsim::literals;
+
+namespace {
+
+/// Adds to a trail and to a map; returns both sums of the longest, and the total.
+struct Both {
+  Trail trail;
+  std::map<std::uint32_t, std::int64_t> sums;
+  std::int64_t total = 0;
+
+  void add(std::uint32_t resource, std::int64_t time) {
+    trail.add(ResourceId{resource}, Picoseconds{time});
+    sums[resource] += time;
+    total += time;
+  }
+  std::pair<std::uint32_t, std::int64_t> longest() const {
+    std::pair<std::uint32_t, std::int64_t> best{0, -1};
+    for (const auto& [resource, sum] : sums)
+      if (sum > best.second) best = {resource, sum};  // of equals the lowest number
+    return best;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("with up to 8 links a trail knows the longest exactly, of equals the lowest number") {
+  for (std::uint64_t seed = 1; seed <= 500; ++seed) {
+    CAPTURE(seed);
+    std::mt19937_64 random(seed);
+    Both both;
+    const std::uint64_t n_links = 1 + random() % 8;
+    for (int i = 0; i < 200; ++i) {
+      both.add(static_cast<std::uint32_t>(random() % n_links * 1000 + 3),
+               static_cast<std::int64_t>(1 + random() % (seed % 2 == 0 ? 2 : 1'000'000)));
+      const Bottleneck found = both.trail.bottleneck();
+      REQUIRE(found.resource.value == both.longest().first);
+      REQUIRE(found.busy.count() == both.longest().second);
+    }
+  }
+}
+
+TEST_CASE("with more links each is counted at most as long as it was, and at most a ninth of all too short") {
+  // Each of the 8 entries and the newcomer lose as much at a time: nine times what one may lose is within the total.
+  for (std::uint64_t seed = 1; seed <= 500; ++seed) {
+    CAPTURE(seed);
+    std::mt19937_64 random(seed);
+    Both both;
+    const std::uint64_t n_links = 9 + random() % 40;
+    for (int i = 0; i < 500; ++i) {
+      // Every other time the first link, in some of the cases: then there is something to find.
+      const std::uint64_t link = seed % 3 == 0 && i % 2 == 0 ? 0 : random() % n_links;
+      both.add(static_cast<std::uint32_t>(link), static_cast<std::int64_t>(1 + random() % 1000));
+    }
+    std::map<std::uint32_t, std::int64_t> kept;
+    for (const Trail::Entry& entry : both.trail.entries)
+      if (entry.time > 0) kept[entry.resource.value] += entry.time;
+    for (const auto& [link, sum] : both.sums) {
+      CAPTURE(link);
+      const auto found = kept.find(link);
+      const std::int64_t counted = found == kept.end() ? 0 : found->second;
+      CHECK(counted <= sum);
+      CHECK((sum - counted) * 9 <= both.total);
+    }
+
+    const Bottleneck bottleneck = both.trail.bottleneck();
+    CHECK(bottleneck.busy.count() * 9 >= both.longest().second * 9 - both.total);
+    if (seed % 3 == 0) CHECK(bottleneck.resource.value == 0);
+  }
+}
+
+TEST_CASE("a trail of nothing has no link, and what took no time leaves no trace") {
+  Trail trail;
+  CHECK(trail.bottleneck().resource == no_resource);
+  trail.add(ResourceId{3}, 0_ps);
+  trail.add(no_resource, 5_ps);
+  CHECK(trail.bottleneck().resource == no_resource);
+  CHECK(trail.bottleneck().busy == 0_ps);
+  trail.latency = 7_ps;
+  trail.compute = 8_ps;
+  CHECK(trail.bottleneck().latency == 7_ps);
+  CHECK(trail.bottleneck().compute == 8_ps);
+}

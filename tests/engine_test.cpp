@@ -1,0 +1,111 @@
+#include <doctest/doctest.h>
+
+#include <map>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "sim/engine.hpp"
+
+using namespace ringsim;
+using namespace ringsim::literals;
+
+namespace {
+SimTime at(std::int64_t ps) { return SimTime{Picoseconds{ps}}; }
+}  // namespace
+
+TEST_CASE("events due at one instant come in the order in which they were scheduled") {
+  Engine<int> engine;
+  // Instants come and go between the pushes, so that buckets are looked up anew.
+  for (int i = 0; i < 300; ++i) engine.at(at(i % 3 * 10), i);
+  CHECK(engine.n_waiting() == 300);
+  std::vector<int> seen;
+  int event = 0;
+  do {
+    while (engine.next_now(event)) seen.push_back(event);
+  } while (engine.advance());
+  REQUIRE(seen.size() == 300);
+  for (int i = 0; i < 300; ++i) CHECK(seen[static_cast<std::size_t>(i)] == i % 100 * 3 + i / 100);
+  CHECK(engine.n_waiting() == 0);
+}
+
+TEST_CASE("time never goes back") {
+  Engine<int> engine;
+  engine.at(at(5), 1);
+  REQUIRE(engine.advance());
+  CHECK(engine.now() == at(5));
+  CHECK_THROWS_WITH_AS(engine.at(at(4), 2),
+                       "invariant broken: time never goes back: an event was scheduled in the past", InvariantError);
+  CHECK_THROWS_AS(engine.after(Picoseconds{-1}, 2), InvariantError);
+  engine.at(at(5), 3);  // now is not the past
+}
+
+TEST_CASE("what is scheduled at now() while an event is handled still comes at this instant, last") {
+  Engine<int> engine;
+  engine.at(at(0), 1);
+  engine.at(at(0), 2);
+  std::vector<int> seen;
+  int event = 0;
+  while (engine.next_now(event)) {
+    seen.push_back(event);
+    if (event == 1) engine.after(0_ps, 3);
+    if (event == 3) engine.after(0_ps, 4);
+  }
+  CHECK(seen == std::vector<int>{1, 2, 3, 4});
+  CHECK_FALSE(engine.has_now());
+  engine.at(engine.now(), 5);  // the instant was used up, but is not over
+  CHECK(engine.has_now());
+  CHECK(engine.next_now(event));
+  CHECK(event == 5);
+  CHECK_FALSE(engine.advance());
+}
+
+TEST_CASE("an engine takes events in the order of a multimap, pushed at random while it runs") {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    CAPTURE(seed);
+    std::mt19937_64 random(seed);
+    Engine<int> engine;
+    std::multimap<SimTime, int> reference;  // keeps the order of equal keys
+    int next = 0;
+    const auto push = [&] {
+      // Few different delays: many events share an instant; 0 is now.
+      const SimTime when = engine.now() + Picoseconds{static_cast<std::int64_t>(random() % (seed % 2 == 0 ? 5 : 5000))};
+      engine.at(when, next);
+      reference.emplace(when, next++);
+    };
+    for (int i = 0; i < 100; ++i) push();
+    bool same = true;
+    int event = 0, taken = 0;
+    do {
+      while (engine.next_now(event)) {
+        same = same && !reference.empty() && reference.begin()->first == engine.now() &&
+               reference.begin()->second == event;
+        if (!reference.empty()) reference.erase(reference.begin());
+        ++taken;
+        if (taken < 5000 && random() % 100 < 98) push();
+        same = same && engine.n_waiting() == reference.size();
+      }
+    } while (engine.advance());
+    CHECK(same);
+    CHECK(reference.empty());
+    CHECK(taken == next);
+  }
+}
+
+TEST_CASE("a room that served one instant serves a later one") {
+  // 100000 instants, at most two of them known at once: what a room held must not come up again.
+  Engine<int> engine;
+  engine.at(at(0), 0);
+  int event = 0;
+  std::int64_t n = 0, sum = 0;
+  do {
+    while (engine.next_now(event)) {
+      ++n;
+      sum += event;
+      if (event < 100'000) engine.after(Picoseconds{1 + event % 2}, event + 1);
+    }
+  } while (engine.advance());
+  CHECK(n == 100'001);
+  CHECK(sum == 100'000LL * 100'001 / 2);
+  CHECK(engine.now() == at(150'000));  // delays 1, 2, 1, 2, ...
+}
