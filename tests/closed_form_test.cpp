@@ -1,0 +1,141 @@
+// The closed forms, worked out by hand, and the conditions under which they hold.
+#include "validate/closed_form.hpp"
+
+#include <doctest/doctest.h>
+
+#include "sim/check.hpp"
+#include "sim/run.hpp"
+#include "topologies/catalog.hpp"
+#include "validate/grid.hpp"
+
+using namespace ringsim;
+using namespace ringsim::literals;
+
+namespace {
+
+// b = 1 byte a nanosecond and a = 10 ns make the arithmetic easy to follow: times below are in ns.
+const Uniform star{Shape::star, 1_GBps, 10'000_ps};
+
+Picoseconds ns(std::int64_t n) { return Picoseconds{n * 1000}; }
+
+ClosedForm form(const char* algorithm, int ranks, Bytes bytes, const Arguments& arguments = {},
+                CollectiveOp op = CollectiveOp::all_reduce, const Uniform& machine = star) {
+  const auto found =
+      closed_form(*find_algorithm(algorithm), arguments, {.op = op, .ranks = ranks, .bytes = bytes}, machine);
+  REQUIRE(found.has_value());
+  return *found;
+}
+
+Uniform machine_of(const Topology& topology) { return uniform_of(topology, topology.ranks(), topology.helpers(), {}); }
+
+}  // namespace
+
+TEST_CASE("the forms of the table, worked by hand for 4 ranks and 400 bytes at 1 B/ns and a = 10 ns") {
+  CHECK(form("parameter_server", 4, 400_B).time == ns(2 * 3 * 400 + 2 * 10));
+  CHECK(form("parameter_server", 4, 400_B, {}, CollectiveOp::all_reduce, {Shape::full_mesh, 1_GBps, 10'000_ps}).time ==
+        ns(2 * (400 + 10)));
+  CHECK(form("parameter_server", 4, 400_B, {.numbers = {{"servers", 2}}}).time == ns(2 * 4 * 200 + 20));
+  CHECK(form("parameter_server", 4, 400_B, {.numbers = {{"servers", 8}}}).time == ns(2 * 400 + 20));  // workers bind
+  CHECK(form("ring", 4, 400_B).time == ns(6 * (10 + 100)));
+  CHECK(form("ring", 4, 400_B, {}, CollectiveOp::reduce_scatter).time == ns(3 * (10 + 100)));
+  CHECK(form("ring", 4, 400_B, {}, CollectiveOp::all_gather).time == ns(3 * (10 + 100)));
+  CHECK(form("ring", 4, 400_B, {.numbers = {{"segments", 5}}}, CollectiveOp::broadcast).time == ns(7 * (10 + 80)));
+  CHECK(form("halving_doubling", 4, 400_B).time == ns(2 * 2 * 10 + 2 * 300));
+  CHECK(form("direct", 4, 400_B, {}, CollectiveOp::pairs).time == ns(10 + 400));
+}
+
+TEST_CASE("chunks that do not divide evenly are rounded up, in halving-doubling also down") {
+  CHECK(form("ring", 4, 401_B).time == ns(6 * (10 + 101)));
+  CHECK(form("ring", 4, 1_B).time == ns(6 * (10 + 1)));
+  const ClosedForm uneven = form("halving_doubling", 4, 401_B);  // blocks of 200.5 and 100.25 bytes, there and back
+  CHECK(uneven.low == ns(2 * (10 + 200) + 2 * (10 + 100)));
+  CHECK(uneven.time == ns(2 * (10 + 201) + 2 * (10 + 101)));
+  CHECK(form("parameter_server", 4, 401_B, {.numbers = {{"servers", 2}}}).time == ns(2 * 4 * 201 + 20));
+}
+
+TEST_CASE("13 ranks: naive takes 2a + 2p/b more than 8, and 1.875 p/b more than 16 at a = 0; rabenseifner one a more") {
+  const Bytes p = 1_MiB;
+  const Arguments naive{.texts = {{"fold", "naive"}}}, other{.texts = {{"fold", "rabenseifner"}}};
+  const Picoseconds one_p = transfer_time(p, 1_GBps);
+  const Picoseconds thirteen = form("halving_doubling", 13, p, naive).time;
+  CHECK(thirteen == form("halving_doubling", 8, p, naive).time + ns(2 * 10) + 2 * one_p);
+  CHECK(form("halving_doubling", 13, p, other).time == thirteen + ns(10));
+  const Uniform no_latency{Shape::star, 1_GBps, Picoseconds{0}};
+  CHECK(form("halving_doubling", 13, p, naive, CollectiveOp::all_reduce, no_latency).time ==
+        form("halving_doubling", 16, p, naive, CollectiveOp::all_reduce, no_latency).time + one_p * 15 / 8);
+}
+
+TEST_CASE("simulated, 13 ranks keep the same distances from 8 and 16 ranks") {
+  const Bytes p = 16_MiB;
+  const LinkSpec port{.bandwidth = 1_GBps, .latency = 5'000_ps};
+  const auto simulated = [&](int ranks, const char* fold) {
+    const Algorithm& algorithm = *find_algorithm("halving_doubling");
+    return run(build(Star{ranks, port}),
+               check(algorithm.make({.ranks = ranks, .bytes = p}, {.texts = {{"fold", fold}}})))
+        .duration();
+  };
+  const Picoseconds thirteen = simulated(13, "naive");
+  CHECK(thirteen == simulated(8, "naive") + ns(2 * 10) + 2 * transfer_time(p, 1_GBps));
+  CHECK(simulated(13, "rabenseifner") == thirteen + ns(10));
+}
+
+TEST_CASE("one rank takes no time, whatever the algorithm") {
+  for (const Algorithm& algorithm : algorithms())
+    CHECK(closed_form(algorithm, {}, {.op = algorithm.ops.front(), .ranks = 1, .bytes = 1_MiB}, star)->time.count() ==
+          0);
+}
+
+TEST_CASE("a star, a mesh and a ring are known by their links, not by their names") {
+  const LinkSpec link{.bandwidth = 25_GBps, .latency = 700'000_ps};
+  const Uniform on_star = machine_of(build(Star{5, link}));
+  CHECK(on_star.shape == Shape::star);
+  CHECK(on_star.b == link.bandwidth);
+  CHECK(on_star.a == 2 * link.latency);  // two links a path
+  CHECK(machine_of(build(Star{5, link, 3})).shape == Shape::star);
+  CHECK(machine_of(build(FullMesh{5, link})).shape == Shape::full_mesh);
+  const Uniform on_ring = machine_of(build(Ring{5, link}));
+  CHECK(on_ring.shape == Shape::neighbours);
+  CHECK(on_ring.a == link.latency);
+}
+
+TEST_CASE("one port that differs, or is half duplex, is no longer the textbook's star") {
+  Graph graph;
+  graph.nodes = {{"g0", NodeKind::gpu}, {"g1", NodeKind::gpu}, {"g2", NodeKind::gpu}, {"s", NodeKind::network_switch}};
+  for (const char* gpu : {"g0", "g1", "g2"})
+    graph.links.push_back({.from = gpu, .to = "s", .link = {.bandwidth = 10_GBps}});
+  CHECK(machine_of(build(graph)).shape == Shape::star);
+  graph.links[1].link.bandwidth = 5_GBps;
+  const Uniform slower = machine_of(build(graph));
+  CHECK(slower.shape == Shape::other);
+  CHECK(slower.b == 5_GBps);  // the narrowest of the paths between neighbours
+  graph.links[1].link = {.bandwidth = 10_GBps, .duplex = Duplex::half};
+  CHECK(machine_of(build(graph)).shape == Shape::other);
+  const ClosedForm ring = form("ring", 3, 1_MiB, {}, CollectiveOp::all_reduce, slower);
+  CHECK(!ring.holds());
+  CHECK(ring.because.size() == 1);
+}
+
+TEST_CASE("agrees() allows a picosecond a step and no more") {
+  const ClosedForm ring = form("ring", 4, 400_B);
+  CHECK(ring.agrees(ring.time));
+  CHECK(ring.agrees(ring.time + 6_ps));
+  CHECK(ring.agrees(ring.time - 6_ps));
+  CHECK(!ring.agrees(ring.time + 7_ps));
+  CHECK(!ring.agrees(ring.time - 7_ps));
+}
+
+TEST_CASE("every case of the grid up to 100 ranks is good: the larger ones are run by `ringsim check`") {
+  int cases = 0;
+  for (const GridCase& c : closed_form_grid()) {
+    if (c.request.ranks > 100) continue;
+    CAPTURE(c.algorithm);
+    CAPTURE(c.machine);
+    CAPTURE(c.request.ranks);
+    CAPTURE(c.request.bytes.count);
+    const GridResult result = run_case(c);
+    CHECK(result.good);
+    CHECK(result.off() <= result.form.steps);
+    ++cases;
+  }
+  CHECK(cases > 8000);
+}

@@ -1,0 +1,183 @@
+// The command as a user meets it: what it prints, where, and with which exit code.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/command.hpp"
+
+using ringsim::test::Outcome;
+using ringsim::test::run_command;
+using ringsim::test::temporary_file;
+
+namespace {
+
+const char* ring_of_eight = R"({
+  "version": 1, "name": "eight",
+  "topology": {"kind": "star", "ranks": 8, "link": {"bandwidth": "10 GB/s", "latency": "0 us"}},
+  "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 GiB"}
+})";
+
+std::string scenario() { return temporary_file("eight.json", ring_of_eight); }
+
+}  // namespace
+
+TEST_CASE("the result document is the contract's example, to the last digit") {
+  const Outcome outcome = run_command({"run", scenario(), "--format", "json"});
+  REQUIRE(outcome.code == 0);
+  CHECK(outcome.err == "");
+  const auto document = nlohmann::json::parse(outcome.out);
+  CHECK(document.at("ringsim").at("version").is_string());
+  CHECK(document.at("scenario").at("name") == "eight");
+  CHECK(document.at("scenario").at("hash").get<std::string>().size() == 32);
+  const auto& result = document.at("results").at(0);
+  CHECK(result.at("collective") == "all_reduce");
+  CHECK(result.at("algorithm") == "ring");
+  CHECK(result.at("protocol") == "none");
+  CHECK(result.at("model") == "fair");
+  CHECK(result.at("ranks") == 8);
+  CHECK(result.at("bytes") == 1073741824);
+  // 2 * 7 steps of 128 MiB at 10 GB/s.
+  CHECK(result.at("time_us").dump() == "187904.8192");
+  CHECK(result.at("algbw_GBps").dump() == "5.714285714285714");
+  CHECK(result.at("busbw_GBps").dump() == "10.0");
+  CHECK(result.at("transfers") == 112);
+  CHECK(result.at("closed_form").at("formula") == "2(K-1)(a + p/(K b))");
+  CHECK(result.at("closed_form").at("time_us").dump() == "187904.8192");
+  CHECK(result.at("closed_form").at("ratio").dump() == "1.0");
+  CHECK(result.at("closed_form").at("holds") == true);
+  CHECK(result.at("closed_form").at("because").empty());
+  CHECK(result.at("bottleneck").at("link") == "gpu0 -> switch0");
+  CHECK(result.at("bottleneck").at("busy").dump() == "1.0");
+}
+
+TEST_CASE("json lines: one result a line, each a document of its own") {
+  const Outcome outcome =
+      run_command({"run", scenario(), "--format", "jsonl", "--set", "collective.bytes=[\"1 KiB\",\"1 MiB\"]"});
+  CHECK(outcome.code == 0);
+  std::istringstream lines(outcome.out);
+  std::string line;
+  std::vector<std::int64_t> bytes;
+  while (std::getline(lines, line)) bytes.push_back(nlohmann::json::parse(line).at("bytes").get<std::int64_t>());
+  CHECK(bytes == std::vector<std::int64_t>{1024, 1048576});
+}
+
+TEST_CASE("nccl-tests: thirteen columns a row, and the average") {
+  const Outcome outcome = run_command({"run", scenario(), "--format", "nccl-tests"});
+  CHECK(outcome.code == 0);
+  std::istringstream lines(outcome.out);
+  std::string line, row, last;
+  while (std::getline(lines, line)) {
+    if (line[0] != '#') row = line;
+    last = line;
+  }
+  std::istringstream words(row);
+  std::vector<std::string> columns;
+  for (std::string word; words >> word;) columns.push_back(word);
+  CHECK(columns == std::vector<std::string>{"1073741824", "1073741824", "uint8", "sum", "-1", "187904.82", "5.71",
+                                            "10.00", "N/A", "187904.82", "5.71", "10.00", "N/A"});
+  CHECK(last == "# Avg bus bandwidth    : 10");
+}
+
+TEST_CASE("results go to stdout, or to the file of -o, and nothing else does") {
+  const std::string path = temporary_file("out.csv", "");
+  const Outcome to_file = run_command({"run", scenario(), "--format", "csv", "-o", path});
+  CHECK(to_file.code == 0);
+  CHECK(to_file.out == "");
+  const Outcome to_stdout = run_command({"run", scenario(), "--format", "csv", "--timing"});
+  CHECK(to_stdout.out.find("all_reduce,ring,none,fair,8,1073741824,187904.8192,") != std::string::npos);
+  CHECK(to_stdout.out.find(" s\n") == std::string::npos);
+  CHECK(to_stdout.err.starts_with("1 points, 112 transfers, "));
+}
+
+TEST_CASE("exit codes: 2 for the command line, 3 for the input, 5 for what the machine lacks") {
+  CHECK(run_command({}).code == 2);
+  CHECK(run_command({"run"}).code == 2);
+  CHECK(run_command({"run", scenario(), "--format", "xml"}).code == 2);
+  CHECK(run_command({"fly"}).code == 2);
+  CHECK(run_command({"--version"}).code == 0);
+  CHECK(run_command({"run", "--help"}).code == 0);
+  CHECK(run_command({"run", "/no/such/scenario.json"}).code == 3);
+  CHECK(run_command({"run", scenario(), "--set", "topology.ranks=0"}).code == 3);
+  const Outcome full = run_command({"run", scenario()}, "/dev/full");
+  CHECK(full.code == 5);
+  CHECK(full.err == "ringsim: error: standard output: cannot be written: No space left on device\n");
+  const Outcome no_folder = run_command({"run", scenario(), "-o", "/no/such/folder/result.json"});
+  CHECK(no_folder.code == 5);
+  CHECK(no_folder.err == "ringsim: error: /no/such/folder/result.json: cannot be written: No such file or directory\n");
+}
+
+TEST_CASE("a rank that is no gpu of the topology is named with its place in the file") {
+  const std::string path = scenario();
+  const Outcome outcome = run_command({"run", path, "--set", "collective.ranks=[\"gpu0\",\"gpu9\"]"});
+  CHECK(outcome.code == 3);
+  CHECK(outcome.err ==
+        fmt::format("ringsim: error: {}: /collective/ranks/1: expected the name of a gpu, found \"gpu9\"\n"
+                    "  hint: gpus are named gpu0 to gpu7; `ringsim topology show` lists them\n",
+                    path));
+}
+
+TEST_CASE("ranks may be any of the gpus, in any order") {
+  const Outcome outcome =
+      run_command({"run", scenario(), "--format", "json", "--set", "collective.ranks=[\"gpu6\",\"gpu1\",\"gpu3\"]"});
+  CHECK(outcome.code == 0);
+  const auto result = nlohmann::json::parse(outcome.out).at("results").at(0);
+  CHECK(result.at("ranks") == 3);
+  CHECK(result.at("bottleneck").at("link").get<std::string>().find("switch0") != std::string::npos);
+}
+
+TEST_CASE("check tells where simulation and closed form part, and where the form is not made for the case") {
+  const Outcome good = run_command({"check", scenario()});
+  CHECK(good.code == 0);
+  CHECK(good.out.find("good") != std::string::npos);
+  const Outcome other = run_command({"check", RINGSIM_SOURCE_DIR "/scenarios/two-node-server.json"});
+  CHECK(other.code == 0);
+  CHECK(other.out.find("not its case") != std::string::npos);
+}
+
+TEST_CASE("schedule show prints the ring of three: six chunks on their way in each of four steps") {
+  const Outcome outcome = run_command({"schedule", "show", scenario(), "--set", "topology.ranks=3"});
+  CHECK(outcome.code == 0);
+  CHECK(outcome.out.find("0         0     0  data[0] -> 1, data[2] += 2\n") != std::string::npos);
+  CHECK(outcome.out.find("2         0     3  data[2] -> 0, data[1] <- 1\n") != std::string::npos);
+  const Outcome too_many = run_command({"schedule", "show", scenario(), "--set", "topology.ranks=17"});
+  CHECK(too_many.code == 3);
+}
+
+TEST_CASE(
+    "topology show prints the path types of a DGX-1V as nvidia-smi does: nearest NIC by PIX, others by PHB or SYS") {
+  const Outcome outcome = run_command({"topology", "show", RINGSIM_SOURCE_DIR "/scenarios/dgx-1v-nvlink.json"});
+  CHECK(outcome.code == 0);
+  CHECK(outcome.out.find(
+            "node0.gpu5  NVB         NVL         NVB         NVB         NVL         X           NVL         NVL "
+            "        SYS         SYS         PIX         PHB\n") != std::string::npos);
+}
+
+TEST_CASE("every list names what the catalogues hold") {
+  const Outcome outcome = run_command({"list"});
+  CHECK(outcome.code == 0);
+  for (const char* name :
+       {"parameter_server", "ring", "halving_doubling", "direct", "star", "torus", "cluster", "dgx-1v", "ideal"})
+    CHECK(outcome.out.find(name) != std::string::npos);
+  CHECK(run_command({"list", "planets"}).code == 2);
+}
+
+TEST_CASE("Ctrl-C ends a long run with code 130, and says how far it came") {
+  const std::string folder_file = temporary_file("long.json", ring_of_eight);
+  // 16384 ranks move 537 million messages: about a minute. timeout(1) sends the signal that Ctrl-C sends.
+  const std::string line =
+      fmt::format("timeout --preserve-status -s INT 1.5 {} run {} --set topology.ranks=16384 > {}.out 2> {}.err",
+                  RINGSIM_COMMAND, folder_file, folder_file, folder_file);
+  const int status = std::system(line.c_str());
+  CHECK(WEXITSTATUS(status) == 130);
+  std::ifstream file(folder_file + ".err");
+  std::stringstream text;
+  text << file.rdbuf();
+  CHECK(text.str().find("ringsim: interrupted: 0 of 1 points done") == 0);
+}
