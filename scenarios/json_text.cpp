@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -57,6 +58,39 @@ std::string place(const std::string& source, std::string_view text, std::size_t 
   return fmt::format("{}:{}:{}", source, line_of(text, offset), column + 1);
 }
 
+/// The token in which the parser gave up: the last that begins before `end`. All before it is well formed.
+std::string_view last_token(std::string_view text, std::size_t end) {
+  constexpr std::string_view blank = " \t\r\n\xEF\xBB\xBF", single = "{}[]:,";
+  std::string_view token = text.substr(0, 0);
+  for (std::size_t i = 0; i < std::min(end, text.size());) {
+    const std::size_t first = i;
+    if (blank.find(text[i]) != std::string_view::npos) {
+      ++i;
+      continue;
+    }
+    const bool line = text.substr(i, 2) == "//", block = text.substr(i, 2) == "/*";
+    if (line || block) {
+      i = std::min(text.find(line ? "\n" : "*/", i + 2), text.size());
+      if (block && i < text.size()) i += 2;
+      if (i < end || line) continue;  // else a comment that does not end
+    } else if (single.find(text[i]) != std::string_view::npos) {
+      ++i;
+    } else if (text[i] == '"') {
+      for (++i; i < text.size() && text[i] != '"' && text[i] != '\n'; ++i) {
+        if (text[i] == '\\') ++i;
+      }
+      i = std::min(i + 1, text.size());
+    } else {
+      while (i < text.size() && blank.find(text[i]) == std::string_view::npos &&
+             single.find(text[i]) == std::string_view::npos && text[i] != '"') {
+        ++i;
+      }
+    }
+    token = text.substr(first, i - first);
+  }
+  return token;
+}
+
 /// Builds the value from the parser's events; refuses what nlohmann's own builder would take in silence.
 class Builder : public nlohmann::json_sax<Json> {
  public:
@@ -86,7 +120,8 @@ class Builder : public nlohmann::json_sax<Json> {
     const std::size_t offset = this->offset();
     const auto [known, fresh] = open_.back().keys.try_emplace(name, offset);
     if (!fresh) {
-      throw InputError(place(source_, text_, offset - 1),
+      const auto start = static_cast<std::size_t>(last_token(text_, offset).data() - text_.data());
+      throw InputError(place(source_, text_, start),
                        fmt::format("expected each key once, found {} again (first on line {})", in_quotes(name),
                                    line_of(text_, known->second)));
     }
@@ -94,8 +129,8 @@ class Builder : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  bool parse_error(std::size_t position, const std::string& token, const nlohmann::detail::exception& error) override {
-    fail(position, token, error.id == 406, error.what());
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
+    fail(position, error.id == 406, error.what());
   }
 
  private:
@@ -139,7 +174,7 @@ class Builder : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  [[noreturn]] void fail(std::size_t position, const std::string& token, bool too_large, std::string_view what) const;
+  [[noreturn]] void fail(std::size_t position, bool too_large, std::string_view what) const;
 
   std::string_view text_;
   const std::string& source_;
@@ -150,48 +185,46 @@ class Builder : public nlohmann::json_sax<Json> {
 };
 
 /// nlohmann's message, "... while parsing CONTEXT - WRONG; expected TOKEN", in our words.
-void Builder::fail(std::size_t position, const std::string& token, bool too_large, std::string_view what) const {
+void Builder::fail(std::size_t position, bool too_large, std::string_view what) const {
   const auto has = [&](std::string_view part) { return what.find(part) != std::string_view::npos; };
-  const std::size_t start = position >= token.size() ? position - token.size() : 0;
-  if (too_large) {
-    throw InputError(place(source_, text_, start), fmt::format("expected a number that fits 64 bits, found {}", token));
+  std::string_view token = last_token(text_, position);
+  const bool inside = has("invalid literal") || has("invalid number");
+  if (inside && token.size() == 1 && std::string_view("{}[]:,").find(token) != std::string_view::npos) {
+    // What is wrong is the word that this sign cut short.
+    token = last_token(text_, static_cast<std::size_t>(token.data() - text_.data()));
+  }
+  const bool at_end = has("unexpected end of input");
+  const std::string where =
+      place(source_, text_, at_end ? text_.size() : static_cast<std::size_t>(token.data() - text_.data()));
+  if (too_large) throw InputError(where, fmt::format("expected a number that fits 64 bits, found {}", token));
+  if (has("invalid string")) {
+    const bool cut = has("missing closing quote") || has("control character");
+    throw InputError(where, cut ? "expected text that ends with a double quote on the same line, found none"
+                                : fmt::format("expected text with valid escapes, found {}", token));
   }
   std::string expected = "a value: an object, a list, text in double quotes, a number, true or false";
   std::string hint;
-  if (has("expected end of input")) {
+  const bool first = open_.empty() || open_.back().value->empty();
+  if (has("; expected end of input")) {
     expected = "the end of the file";
   } else if (has("parsing object separator")) {
     expected = "':' after the key";
   } else if (has("parsing object key")) {
-    expected = open_.empty() || open_.back().keys.empty() ? "a key in double quotes or '}'" : "a key in double quotes";
+    expected = first ? "a key in double quotes or '}'" : "a key in double quotes";
     if (token == "}") hint = "no comma behind the last key";
   } else if (has("parsing object")) {
     expected = "',' or '}'";
   } else if (has("parsing array")) {
     expected = "',' or ']'";
-  } else if (token == "]" && !open_.empty() && open_.back().value->is_array() && !open_.back().value->empty()) {
+  } else if (token == "]" && !first) {
     hint = "no comma behind the last value";
   }
-  if (has("invalid string")) {
-    const bool cut = has("missing closing quote") || has("control character");
-    throw InputError(place(source_, text_, start),
-                     cut ? "expected text that ends with a double quote on the same line, found none"
-                         : fmt::format("expected text with valid escapes, found {}", in_quotes(token)));
-  }
-  // An unknown word ends where the parser gave up; it is more useful whole.
-  const bool at_end = has("unexpected end of input");
-  const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.'; };
-  std::size_t end = std::min(position, text_.size());
-  if (!token.empty() && is_word(token.front())) {
-    while (end < text_.size() && is_word(text_[end])) ++end;
-  }
-  const std::string_view found = start <= end ? text_.substr(std::min(start, end), end - start) : "";
-  throw InputError(place(source_, text_, at_end ? text_.size() : start),
-                   fmt::format("expected {}, found {}", expected,
-                               at_end || found.empty() ? "the end of the file"
-                               : found.front() == '"'  ? fmt::format("text {}", found.size() > 60 ? "" : found)
-                                                       : in_quotes(found)),
-                   hint);
+  const bool is_text = token.size() > 1 && token.front() == '"' && token.back() == '"';
+  throw InputError(
+      where,
+      fmt::format("expected {}, found {}", expected,
+                  at_end ? "the end of the file" : in_quotes(is_text ? token.substr(1, token.size() - 2) : token)),
+      hint);
 }
 
 }  // namespace

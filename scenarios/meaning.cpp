@@ -120,9 +120,9 @@ void check_supports(const Algorithm& algorithm, CollectiveOp op, const Blame& bl
   }
   blame.fail("/collective/algorithm",
              fmt::format("expected an algorithm for {}, found \"{}\"", to_string(op), algorithm.name),
-             fmt::format("{} can {}; {}", algorithm.name, fmt::join(can, ", "),
-                         others.empty() ? fmt::format("no algorithm can {} yet", to_string(op))
-                                        : fmt::format("for {} there is {}", to_string(op), fmt::join(others, ", "))));
+             fmt::format("{} does {}; {}", algorithm.name, fmt::join(can, ", "),
+                         others.empty() ? fmt::format("no algorithm does {}", to_string(op))
+                                        : fmt::format("{} is done by {}", to_string(op), fmt::join(others, ", "))));
 }
 
 void check_request(const Scenario& scenario, const Canonical& collective, const Json& written, std::size_t gpus,

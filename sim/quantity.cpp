@@ -184,12 +184,13 @@ std::string in_unit(std::uint64_t value, const Unit& unit) {
   return fmt::format("{} {}", text, unit.name);
 }
 
-std::string shortest(std::int64_t value, std::span<const Unit> units, std::string_view base) {
+/// `base_last`: the base unit only where no larger one is exact.
+std::string shortest(std::int64_t value, std::span<const Unit> units, std::string_view base, bool base_last = false) {
   if (value == 0) return fmt::format("0 {}", base);
   const std::uint64_t size = value < 0 ? ~static_cast<std::uint64_t>(value) + 1 : static_cast<std::uint64_t>(value);
   std::string best;
   for (const Unit& unit : units) {
-    if (!unit.written) continue;
+    if (!unit.written || (base_last && unit.name == base && !best.empty())) continue;
     const std::string text = in_unit(size, unit);
     if (!text.empty() && (best.empty() || text.size() < best.size())) best = text;
   }
@@ -210,6 +211,6 @@ Picoseconds parse_time(std::string_view text) { return Picoseconds{parse(time_qu
 
 std::string format(Bytes size) { return shortest(size.count, size_units, "B"); }
 std::string format(Bandwidth rate) { return shortest(rate.bytes_per_second, rate_units, "B/s"); }
-std::string format(Picoseconds time) { return shortest(time.count(), time_units, "ps"); }
+std::string format(Picoseconds time) { return shortest(time.count(), time_units, "ps", true); }
 
 }  // namespace ringsim

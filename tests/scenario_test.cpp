@@ -1,0 +1,424 @@
+#include "scenarios/scenario.hpp"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sim/error.hpp"
+
+using namespace ringsim;
+using namespace ringsim::literals;
+
+namespace {
+
+using Texts = std::vector<std::string>;
+
+constexpr const char* plain = R"({"version": 1,
+  "topology": {"kind": "star", "ranks": 8, "link": {"bandwidth": "25 GB/s", "latency": "1.3 us"}},
+  "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "64 MiB"}})";
+
+/// The plain scenario with `from` replaced.
+std::string changed(const std::string& from, const std::string& to, std::string text = plain) {
+  const std::size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+/// The plain scenario with further keys at its end.
+std::string extended(const std::string& keys) { return changed(R"("64 MiB"}})", R"("64 MiB"}, )" + keys + "}"); }
+
+ScenarioFile parse(const std::string& text, const Texts& overrides = {}) {
+  return ScenarioFile::parse(text, "s.json", overrides);
+}
+Scenario only(const std::string& text, const Texts& overrides = {}) {
+  const ScenarioFile file = parse(text, overrides);
+  REQUIRE(file.size() == 1);
+  return file.point(0);
+}
+std::string hash(const std::string& text, const Texts& overrides = {}) { return parse(text, overrides).hash(); }
+
+/// What varies, a line a point: "path=value path=value".
+Texts points(const std::string& text, const Texts& overrides = {}) {
+  const ScenarioFile file = parse(text, overrides);
+  Texts lines;
+  for (std::size_t i = 0; i < file.size(); ++i) {
+    std::string line;
+    for (const auto& [path, value] : file.point(i).varied) line += (line.empty() ? "" : " ") + path + '=' + value;
+    lines.push_back(line);
+  }
+  return lines;
+}
+/// The sizes of all points.
+std::vector<std::int64_t> sizes(const std::string& bytes) {
+  const ScenarioFile file = parse(changed("\"64 MiB\"", bytes));
+  std::vector<std::int64_t> out;
+  for (std::size_t i = 0; i < file.size(); ++i) out.push_back(file.point(i).request.bytes.count);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a scenario of few words takes the defaults") {
+  const Scenario s = only(plain);
+  CHECK(s.name == "s");
+  CHECK(s.hash.size() == 32);
+  const Star& star = std::get<Star>(s.topology);
+  CHECK(star.ranks == 8);
+  CHECK(star.extra_ports == 0);
+  CHECK(star.link.bandwidth == 25_GBps);
+  CHECK(star.link.latency == 1'300'000_ps);
+  CHECK(star.link.source == "scenario");
+  CHECK(s.algorithm == find_algorithm("ring"));
+  CHECK(s.arguments.numbers.empty());
+  CHECK(s.request.op == CollectiveOp::all_reduce);
+  CHECK(s.request.ranks == 8);
+  CHECK(s.request.bytes == 64_MiB);
+  CHECK(s.request.root == 0);
+  CHECK_FALSE(s.request.both_ways);
+  CHECK(s.ranks.empty());
+  CHECK(s.transport.gpudirect);
+  CHECK(s.transport.staging.size == 512_KiB);
+  CHECK(s.transport.staging.depth == 8);
+  CHECK(s.model == NetworkModel::fair);
+  CHECK(s.varied.empty());
+}
+
+TEST_CASE("what is said is taken") {
+  const Scenario s = only(R"({"version": 1, "name": "mine", "$schema": "./scenario.schema.json",
+    "topology": {"kind": "graph",
+      "nodes": [{"name": "a", "kind": "gpu"}, {"name": "s", "kind": "switch"}, {"name": "b", "kind": "gpu"}],
+      "links": [{"from": "a", "to": "s", "bandwidth": "1 GB/s", "duplex": "half"},
+                {"from": "s", "to": "b", "bandwidth": "2 GB/s", "latency": "3 ns", "one_way": true}]},
+    "collective": {"op": "broadcast", "algorithm": {"name": "ring", "segments": 4}, "bytes": "3 B", "root": 1,
+                   "ranks": ["b", "a"]},
+    "transport": {"gpudirect": false, "protocol": "none", "channels": 1, "staging": {"size": "1 MiB", "depth": 2}},
+    "network": {"model": "ideal"}})");
+  CHECK(s.name == "mine");
+  const Graph& graph = std::get<Graph>(s.topology);
+  REQUIRE(graph.nodes.size() == 3);
+  CHECK(graph.nodes[1].name == "s");
+  CHECK(graph.nodes[1].kind == NodeKind::network_switch);
+  REQUIRE(graph.links.size() == 2);
+  CHECK(graph.links[0].link.duplex == Duplex::half);
+  CHECK_FALSE(graph.links[0].one_way);
+  CHECK(graph.links[1].from == "s");
+  CHECK(graph.links[1].to == "b");
+  CHECK(graph.links[1].link.latency == 3000_ps);
+  CHECK(graph.links[1].link.duplex == Duplex::full);
+  CHECK(graph.links[1].one_way);
+  CHECK(s.arguments.numbers.at("segments") == 4);
+  CHECK(s.request.op == CollectiveOp::broadcast);
+  CHECK(s.request.root == 1);
+  CHECK(s.request.ranks == 2);
+  CHECK(s.ranks == Texts{"b", "a"});
+  CHECK_FALSE(s.transport.gpudirect);
+  CHECK(s.transport.staging.size == 1_MiB);
+  CHECK(s.transport.staging.depth == 2);
+  CHECK(s.model == NetworkModel::ideal);
+}
+
+TEST_CASE("every kind of topology is decoded") {
+  CHECK(std::get<Ring>(only(changed("star", "ring")).topology).ranks == 8);
+  CHECK(std::get<FullMesh>(only(changed("star", "full_mesh")).topology).link.bandwidth == 25_GBps);
+  const Scenario torus = only(changed(R"("star", "ranks": 8)", R"("torus", "dimensions": [2, 3, 4])"));
+  CHECK(std::get<Torus>(torus.topology).dimensions == std::vector<int>{2, 3, 4});
+  CHECK(torus.request.ranks == 24);
+  const std::string star = R"("star", "ranks": 8, "link": {"bandwidth": "25 GB/s", "latency": "1.3 us"})";
+  const Scenario cluster = only(changed(star, R"("cluster", "node": "dgx-1v", "nodes": 2,
+    "fabric": {"kind": "star", "link": {"bandwidth": "100 Gb/s", "latency": "1 us"}})"));
+  CHECK(std::get<Cluster>(cluster.topology).node == "dgx-1v");
+  CHECK(std::get<Cluster>(cluster.topology).fabric.bandwidth == 100_Gbps);
+  CHECK(cluster.request.ranks == 16);
+  CHECK(only(changed(star, R"("cluster", "node": "dgx-1v", "nodes": 1)")).request.ranks == 8);  // needs no fabric
+}
+
+TEST_CASE("helpers of an algorithm sit on extra ports of the star") {
+  const Scenario s = only(changed("\"ring\"", R"({"name": "parameter_server", "servers": 3})"));
+  CHECK(std::get<Star>(s.topology).extra_ports == 3);
+  CHECK(s.request.ranks == 8);
+  CHECK(only(changed("\"ring\"", "\"parameter_server\"")).arguments.numbers.count("servers") == 0);
+}
+
+TEST_CASE("bounds are inclusive") {
+  CHECK(only(changed("\"ranks\": 8", "\"ranks\": 1048576")).request.ranks == 1'048'576);
+  CHECK(only(changed("\"ranks\": 8", "\"ranks\": 1")).request.ranks == 1);
+  CHECK(only(changed("\"64 MiB\"", "\"0 B\"")).request.bytes == 0_B);
+  CHECK(only(extended(R"("transport": {"staging": {"size": "1 B", "depth": 65536}})")).transport.staging.depth ==
+        65536);
+  CHECK_THROWS_AS(parse(changed("\"ranks\": 8", "\"ranks\": 1048577")), InputError);
+  CHECK_THROWS_AS(parse(extended(R"("transport": {"staging": {"depth": 65537}})")), InputError);
+  CHECK(only(changed("\"ranks\": 8", "\"ranks\": 8.0")).request.ranks == 8);
+  CHECK(parse(changed("\"64 MiB\"", R"({"from": "1 B", "to": "10000000 B", "step": "1 B"})")).size() == 10'000'000);
+}
+
+TEST_CASE("lists multiply in file order, the first key varying slowest") {
+  CHECK(points(changed("\"ring\", \"bytes\": \"64 MiB\"",
+                       R"(["ring", "halving_doubling"], "bytes": ["1 MiB", "2 MiB"])")) ==
+        Texts{R"(collective.algorithm="ring" collective.bytes="1 MiB")",
+              R"(collective.algorithm="ring" collective.bytes="2 MiB")",
+              R"(collective.algorithm="halving_doubling" collective.bytes="1 MiB")",
+              R"(collective.algorithm="halving_doubling" collective.bytes="2 MiB")"});
+}
+
+TEST_CASE("sweeps vary slower than what stands in place, in their own order") {
+  const std::string text = changed("\"64 MiB\"}}", R"(["1 B", "2 B"]},
+    "sweep": {"topology.ranks": [2, 4], "network.model": ["fair", "ideal"]}})");
+  CHECK(points(text) == Texts{R"(topology.ranks=2 network.model="fair" collective.bytes="1 B")",
+                              R"(topology.ranks=2 network.model="fair" collective.bytes="2 B")",
+                              R"(topology.ranks=2 network.model="ideal" collective.bytes="1 B")",
+                              R"(topology.ranks=2 network.model="ideal" collective.bytes="2 B")",
+                              R"(topology.ranks=4 network.model="fair" collective.bytes="1 B")",
+                              R"(topology.ranks=4 network.model="fair" collective.bytes="2 B")",
+                              R"(topology.ranks=4 network.model="ideal" collective.bytes="1 B")",
+                              R"(topology.ranks=4 network.model="ideal" collective.bytes="2 B")"});
+  const ScenarioFile file = parse(text);
+  CHECK(std::get<Star>(file.point(5).topology).ranks == 4);
+  CHECK(file.point(5).model == NetworkModel::fair);
+  CHECK(file.point(5).request.bytes == 2_B);
+}
+
+TEST_CASE("a sweep replaces what stands at its path, lists too") {
+  const std::string listed =
+      changed("\"64 MiB\"}}", R"(["1 B", "2 B", "3 B"]}, "sweep": {"collective.bytes": ["9 B", "8 B"]}})");
+  CHECK(points(listed) == Texts{R"(collective.bytes="9 B")", R"(collective.bytes="8 B")"});
+  CHECK(points(extended(R"("sweep": {"topology.link": [{"bandwidth": "1 GB/s"}, {"bandwidth": "2 GB/s"}]})")) ==
+        Texts{R"(topology.link={"bandwidth":"1 GB/s"})", R"(topology.link={"bandwidth":"2 GB/s"})"});
+  const std::string torus = R"("topology.dimensions": [[2, 4], [8]])";
+  CHECK(points(changed(R"("star", "ranks": 8)", R"("torus", "dimensions": [1])",
+                       extended("\"sweep\": {" + torus + "}"))) ==
+        Texts{"topology.dimensions=[2,4]", "topology.dimensions=[8]"});
+}
+
+TEST_CASE("a sweep may stand for what the file leaves out, and may be a range") {
+  const std::string text = changed(", \"bytes\": \"64 MiB\"", "", extended(R"("sweep": {"collective.bytes":
+    {"from": "1 KiB", "to": "4 KiB", "factor": 2}, "transport.staging.depth": [1]})"));
+  CHECK(points(text) ==
+        Texts{R"(collective.bytes="1 KiB")", R"(collective.bytes="2 KiB")", R"(collective.bytes="4 KiB")"});
+  CHECK(parse(text).point(0).transport.staging.depth == 1);
+}
+
+TEST_CASE("the parameters of an algorithm vary within their object") {
+  CHECK(points(changed("\"ring\"", R"({"name": "halving_doubling", "fold": ["naive", "rabenseifner"]})")) ==
+        Texts{R"(collective.algorithm.fold="naive")", R"(collective.algorithm.fold="rabenseifner")"});
+  CHECK(points(changed("\"ring\"",
+                       R"([{"name": "parameter_server", "servers": {"from": 1, "to": 3, "step": 1}}, "ring"])")) ==
+        Texts{R"(collective.algorithm={"name":"parameter_server","servers":1})",
+              R"(collective.algorithm={"name":"parameter_server","servers":2})",
+              R"(collective.algorithm={"name":"parameter_server","servers":3})", R"(collective.algorithm="ring")"});
+}
+
+TEST_CASE("objects, kinds and the members of lists vary too") {
+  CHECK(points(changed("\"star\"", R"(["star", "ring"])")) ==
+        Texts{R"(topology.kind="star")", R"(topology.kind="ring")"});
+  CHECK(points(extended(R"("sweep": {"topology.kind": ["ring", "full_mesh"]})")) ==
+        Texts{R"(topology.kind="ring")", R"(topology.kind="full_mesh")"});
+  CHECK(points(extended(R"("network": [{"model": "fair"}, {"model": "ideal"}])")) ==
+        Texts{R"(network={"model":"fair"})", R"(network={"model":"ideal"})"});
+  CHECK(points(changed(R"("star", "ranks": 8, "link": {"bandwidth": "25 GB/s", "latency": "1.3 us"})",
+                       R"("graph", "nodes": [{"name": "a", "kind": "gpu"}, {"name": "b", "kind": "gpu"}],
+                          "links": [{"from": "a", "to": "b", "bandwidth": ["1 GB/s", "2 GB/s"]}])")) ==
+        Texts{R"(topology.links.0.bandwidth="1 GB/s")", R"(topology.links.0.bandwidth="2 GB/s")"});
+}
+
+TEST_CASE("ranges go from their first value as far as their last") {
+  using Sizes = std::vector<std::int64_t>;
+  CHECK(sizes(R"({"from": "1 B", "to": "64 B", "factor": 4})") == Sizes{1, 4, 16, 64});
+  CHECK(sizes(R"({"from": "1 B", "to": "63 B", "factor": 4})") == Sizes{1, 4, 16});
+  CHECK(sizes(R"({"from": "10 B", "to": "30 B", "step": "10 B"})") == Sizes{10, 20, 30});
+  CHECK(sizes(R"({"from": "10 B", "to": "39 B", "step": "10 B"})") == Sizes{10, 20, 30});
+  CHECK(sizes(R"({"from": "10 B", "to": "40 B", "factor": 1.5})") == Sizes{10, 15, 22, 33});
+  CHECK(sizes(R"({"from": "0 B", "to": "0 B", "step": "1 B"})") == Sizes{0});
+  CHECK(sizes(R"({"from": "7 B", "to": "7 B", "factor": 2})") == Sizes{7});
+  CHECK(sizes(R"([{"from": "1 B", "to": "2 B", "step": "1 B"}, "9 B"])") == Sizes{1, 2, 9});
+  // The next value would be beyond 64 bits.
+  CHECK(sizes(R"({"from": "4611686018427387904 B", "to": "9223372036854775807 B", "factor": 2})") ==
+        Sizes{4611686018427387904});
+  CHECK(sizes(R"({"from": "9223372036854775806 B", "to": "9223372036854775807 B", "step": "2 B"})") ==
+        Sizes{9223372036854775806});
+}
+
+TEST_CASE("one value in a list does not vary") {
+  CHECK(points(changed("\"64 MiB\"", "[\"64 MiB\"]")) == Texts{""});
+  CHECK(hash(changed("\"64 MiB\"", "[\"64 MiB\"]")) == hash(plain));
+}
+
+TEST_CASE("--set replaces, adds and varies") {
+  CHECK(only(plain, {"collective.bytes=1 GiB"}).request.bytes == 1_GiB);
+  CHECK(only(plain, {"collective.bytes=\"1 GiB\""}).request.bytes == 1_GiB);
+  CHECK(only(plain, {"topology.ranks=4"}).request.ranks == 4);
+  CHECK(only(plain, {"topology.ranks=4", "topology.ranks=5"}).request.ranks == 5);
+  CHECK(only(plain, {"transport.staging.depth=3"}).transport.staging.depth == 3);  // makes the objects on its way
+  CHECK(only(plain, {"network={\"model\": \"ideal\"}"}).model == NetworkModel::ideal);
+  CHECK(only(plain, {"name=a=b"}).name == "a=b");
+  CHECK(points(plain, {"topology.ranks=[2,4]"}) == Texts{"topology.ranks=2", "topology.ranks=4"});
+  CHECK(points(plain, {"sweep.topology.ranks=[2,4]"}) == Texts{"topology.ranks=2", "topology.ranks=4"});
+  CHECK(only(changed("\"64 MiB\"", R"(["1 B"])"), {"collective.bytes.0=2 B"}).request.bytes == 2_B);
+  CHECK(
+      only(changed("all_reduce", "broadcast"), {"collective.algorithm.segments=4"}).arguments.numbers.at("segments") ==
+      4);
+}
+
+TEST_CASE("--set pins what the file sweeps") {
+  const std::string text = extended(R"("sweep": {"topology.ranks": [2, 4], "network.model": ["fair", "ideal"]})");
+  CHECK(points(text, {"topology.ranks=16"}) == Texts{R"(network.model="fair")", R"(network.model="ideal")"});
+  CHECK(parse(text, {"topology.ranks=16"}).point(0).request.ranks == 16);
+}
+
+TEST_CASE("two spellings of one scenario have one hash") {
+  const std::string same = hash(plain);
+  CHECK(hash(changed("64 MiB", "65536 KiB")) == same);
+  CHECK(hash(changed("25 GB/s", "200 Gb/s")) == same);
+  CHECK(hash(changed("\"ring\"", R"({"name": "ring"})")) == same);
+  CHECK(hash(changed("{\"version\"", "// a remark\n{\"name\": \"other\", \"$schema\": \"x\", \"version\"")) == same);
+  CHECK(hash(changed("\"kind\": \"star\", \"ranks\": 8", "\"ranks\": 8, \"kind\": \"star\"")) == same);
+  CHECK(hash(extended(R"("network": {"model": "fair"}, "transport": {"channels": 1, "staging": {"depth": 8}})")) ==
+        same);
+  CHECK(only(plain).hash == same);  // a file of one point is that point
+  CHECK(parse(changed("\"64 MiB\"", R"(["1 B", "64 MiB"])")).point(1).hash == same);
+  CHECK(parse(extended(R"("sweep": {"topology.ranks": [4, 8]})")).point(1).hash == same);
+}
+
+TEST_CASE("another scenario has another hash") {
+  const std::set<std::string> hashes{
+      hash(plain),
+      hash(changed("64 MiB", "65 MiB")),
+      hash(changed("star", "ring")),
+      hash(changed("1.3 us", "1.301 us")),
+      hash(changed("all_reduce", "all_gather")),
+      hash(changed("\"ring\"", "\"parameter_server\"")),
+      hash(extended(R"("network": {"model": "ideal"})")),
+      hash(extended(R"("transport": {"gpudirect": false})")),
+      hash(changed("\"64 MiB\"", R"(["64 MiB", "65 MiB"])")),
+      hash(changed("\"64 MiB\"", R"({"from": "64 MiB", "to": "65 MiB", "step": "1 MiB"})")),
+      hash(extended(R"("sweep": {"topology.ranks": [4, 8]})")),
+      hash(extended(R"("sweep": {"topology.ranks": [8, 4]})"))};
+  CHECK(hashes.size() == 12);
+  // The hash itself, so that it stays the same between versions and machines.
+  CHECK(hash(plain) == "b79e8fd8f6d5f9a30f60f99cc60eb28d");
+}
+
+TEST_CASE("a combination that cannot be fails alone") {
+  const ScenarioFile file = parse(changed("\"ring\"", R"(["ring", "direct"])"));
+  CHECK(file.size() == 2);
+  CHECK(file.point(0).algorithm->name == "ring");
+  CHECK_THROWS_AS(file.point(1), InputError);
+}
+
+TEST_CASE("a file is read from disk, and one that cannot be says so") {
+  const auto folder = std::filesystem::temp_directory_path() / ("ringsim_scenario_test." + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  const std::string path = (folder / "eight ranks.json").string();
+  std::ofstream(path) << "\xEF\xBB\xBF" << plain;  // with a byte order mark
+  CHECK(ScenarioFile::load(path).name() == "eight ranks");
+  CHECK(ScenarioFile::load(path).hash() == hash(plain));
+  const auto complaint = [](const std::string& name) -> std::string {
+    try {
+      ScenarioFile::load(name);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string none = (folder / "none.json").string();
+  CHECK(complaint(none) == none + ": expected a scenario file, found nothing of that name");
+  CHECK(complaint(folder.string()) == folder.string() + ": expected a scenario file, found a directory");
+  CHECK(complaint("/dev/zero") == "/dev/zero: expected a scenario of at most 32 MiB, found a larger file");
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("the schema names every key with its meaning") {
+  const nlohmann::json schema = nlohmann::json::parse(scenario_schema());
+  CHECK(schema["$schema"] == "http://json-schema.org/draft-07/schema#");
+  CHECK(schema["required"] == nlohmann::json({"version", "topology", "collective"}));
+  CHECK(schema["additionalProperties"] == false);
+  CHECK(schema["definitions"]["transport"]["properties"]["gpudirect"]["default"] == true);
+  CHECK(schema["definitions"]["staging"]["properties"]["size"]["default"] == "512 KiB");
+  int properties = 0;
+  for (const auto& definition : schema["definitions"]) {
+    if (!definition.contains("properties") || definition["properties"].contains("from")) continue;
+    for (const auto& [name, property] : definition["properties"].items()) {
+      CAPTURE(name);
+      CHECK_FALSE(property["description"].get<std::string>().empty());
+      ++properties;
+    }
+  }
+  CHECK(properties >= 12);
+}
+
+TEST_CASE("whatever is thrown at it, the decoder reads it or says what is wrong") {
+  const std::string whole = changed("\"64 MiB\"}}", R"({"from": "1 B", "to": "64 B", "factor": 2}},
+    "transport": {"staging": {"size": ["1 B", "1 KiB"]}}, "sweep": {"topology.ranks": [2, 4], "network.model": ["fair"]}})");
+  CHECK(parse(whole).size() == 28);
+  const Texts pieces{"{",
+                     "}",
+                     "[",
+                     "]",
+                     "\"",
+                     ",",
+                     ":",
+                     "null",
+                     "-1",
+                     "1e999",
+                     "\\u0000",
+                     "//",
+                     "/*",
+                     "\n",
+                     "\xFF",
+                     "\xC3",
+                     "9223372036854775807",
+                     "0.1",
+                     "\"kind\":",
+                     "\"sweep\":{",
+                     "\"from\":",
+                     "true",
+                     "\"\"",
+                     "[[[",
+                     "{\"a\":"};
+  std::mt19937 random(4711);
+  const auto below = [&](std::size_t n) { return random() % n; };
+  int good = 0, bad = 0;
+  for (int i = 0; i < 2000; ++i) {
+    std::string text = whole;
+    for (std::size_t k = 0; k <= below(3); ++k) {
+      const std::size_t at = below(text.size());
+      switch (below(8)) {
+        case 0:
+          text.erase(at, 1 + below(8));
+          break;
+        case 1:
+          text[at] = static_cast<char>(below(256));
+          break;
+        case 2:
+          text.insert(at, text.substr(below(text.size()), below(20)));
+          break;
+        case 3:
+          text.resize(at + 1);
+          break;
+        case 4:
+          text.insert(at, pieces[below(pieces.size())]);
+          break;
+        default:  // other numbers and names: what the text means is tried too
+          if (std::isalnum(static_cast<unsigned char>(text[at])) != 0) text[at] = static_cast<char>('0' + below(10));
+      }
+    }
+    CAPTURE(text);
+    try {
+      const ScenarioFile file = ScenarioFile::parse(text, "s.json");
+      ++good;
+      file.point(file.size() - 1);
+    } catch (const InputError& error) {
+      CHECK_FALSE(error.message().empty());
+      ++bad;
+    }
+  }
+  CHECK(good > 20);  // else nothing behind the parser was tried
+  CHECK(bad > 1000);
+}
