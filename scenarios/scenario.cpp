@@ -142,7 +142,7 @@ Json place_sweeps(Json& root, Blame& blame) {
 
 struct ScenarioFile::Impl {
   Blame blame;
-  std::string name, hash;
+  std::string name, file, hash;
   std::unique_ptr<Points> points;
 
   Scenario point(std::size_t i) const {
@@ -151,6 +151,7 @@ struct ScenarioFile::Impl {
     const nlohmann::json canonical = canonical_point(written, blame);
     Scenario scenario = scenario_of(canonical, written, blame);
     scenario.name = name;
+    scenario.file = file;
     scenario.hash = hash_of(canonical);
     scenario.varied = std::move(varied);
     return scenario;
@@ -181,7 +182,8 @@ ScenarioFile ScenarioFile::parse(std::string_view text, const std::string& name,
 
   ScenarioFile file;
   const nlohmann::json canonical = canonical_file(root, sweeps, blame);
-  file.impl_ = std::make_unique<Impl>(Impl{.blame = blame, .name = "", .hash = hash_of(canonical), .points = nullptr});
+  file.impl_ = std::make_unique<Impl>(
+      Impl{.blame = blame, .name = "", .file = name, .hash = hash_of(canonical), .points = nullptr});
   file.impl_->name =
       canonical.contains("name") ? canonical["name"].get<std::string>() : std::filesystem::path(name).stem().string();
   file.impl_->points = std::make_unique<Points>(root, sweeps, blame);

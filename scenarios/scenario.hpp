@@ -18,6 +18,7 @@ namespace ringsim {
 /// One point: everything that one simulation needs, validated, in base units.
 struct Scenario {
   std::string name;
+  std::string file;  ///< what errors call the file
   std::string hash;  ///< XXH3-128 of this point's canonical form, 32 hex digits
   TopologySpec topology;
   const Algorithm* algorithm = nullptr;  ///< of the catalogue

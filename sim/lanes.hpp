@@ -173,8 +173,10 @@ class LaneRunner {
     if (!is_new || mailboxes_.size() < most_mailboxes_) return entry.value();
     for (auto box = mailboxes_.begin(); box != mailboxes_.end();) {
       const bool keep = box->second.length > 0 || box->first == connection;
-      if (keep) ++box;
-      else box = mailboxes_.erase(box);
+      if (keep)
+        ++box;
+      else
+        box = mailboxes_.erase(box);
     }
     most_mailboxes_ = std::max(most_mailboxes_, 2 * mailboxes_.size());
     return mailboxes_.find(connection).value();
@@ -282,7 +284,7 @@ class LaneRunner {
   std::vector<LaneNumber> ready_;  // first in, first out
   std::size_t next_ready_ = 0;
   tsl::robin_map<std::uint64_t, Mailbox, MixedHash> mailboxes_;  // [connection]
-  std::size_t most_mailboxes_ = 0;  // when it is time to clear the empty ones away
+  std::size_t most_mailboxes_ = 0;                               // when it is time to clear the empty ones away
   std::vector<Half> waiting_;
   std::vector<std::uint32_t> free_;
   Step scratch_;

@@ -144,8 +144,8 @@ TEST_CASE("check tells where simulation and closed form part, and where the form
 TEST_CASE("schedule show prints the ring of three: six chunks on their way in each of four steps") {
   const Outcome outcome = run_command({"schedule", "show", scenario(), "--set", "topology.ranks=3"});
   CHECK(outcome.code == 0);
-  CHECK(outcome.out.find("0         0     0  data[0] -> 1, data[2] += 2\n") != std::string::npos);
-  CHECK(outcome.out.find("2         0     3  data[2] -> 0, data[1] <- 1\n") != std::string::npos);
+  CHECK(outcome.out.find("    0     0     0  data[0] -> 1, data[2] += 2\n") != std::string::npos);
+  CHECK(outcome.out.find("    2     0     3  data[2] -> 0, data[1] <- 1\n") != std::string::npos);
   const Outcome too_many = run_command({"schedule", "show", scenario(), "--set", "topology.ranks=17"});
   CHECK(too_many.code == 3);
 }

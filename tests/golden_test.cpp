@@ -61,23 +61,24 @@ TEST_CASE("the results do not depend on how many points are simulated at a time"
   }
 }
 
-// scenarios/model_history.txt: a line `model_version scenario digest-of-its-expected-result` for each version of a
-// result.
+// scenarios/model_history.txt: a line `model_version scenario digest-of-the-question digest-of-its-expected-result` for
+// each version of a result. Another question is another line; another answer to the same one takes another model.
 TEST_CASE("a result that changes raises the model's version") {
-  std::map<std::string, std::pair<int, std::string>> latest;  // [scenario] version, digest
+  std::map<std::string, std::pair<int, std::string>> latest;  // [scenario and its digest] version, digest of the result
   std::istringstream history(read(scenarios / "model_history.txt"));
   int version_read = 0;
-  std::string name, hash;
-  while (history >> version_read >> name >> hash) {
+  std::string name, question, answer;
+  while (history >> version_read >> name >> question >> answer) {
     CAPTURE(name);
-    const auto before = latest.find(name);
+    const std::string key = name + " " + question;
+    const auto before = latest.find(key);
     if (before != latest.end()) CHECK(version_read > before->second.first);
     CHECK(version_read <= ringsim::model_version);
-    latest[name] = {version_read, hash};
+    latest[key] = {version_read, answer};
   }
   for (const fs::path& scenario : examples()) {
     CAPTURE(scenario.filename().string());
-    const auto found = latest.find(scenario.stem().string());
+    const auto found = latest.find(scenario.stem().string() + " " + digest(read(scenario)));
     REQUIRE_MESSAGE(found != latest.end(), "run tests/update_goldens.sh to add its line");
     CHECK_MESSAGE(found->second.second == digest(read(fs::path(scenario).replace_extension(".expected"))),
                   "the result changed: raise model_version in sim/version.hpp, then run tests/update_goldens.sh");

@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 
 #include "scenarios/scenario.hpp"
-#include "sim/check.hpp"
 #include "sim/error.hpp"
 #include "sim/quantity.hpp"
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
+#include "validate/predict.hpp"
 
 namespace ringsim::tools {
 
@@ -49,7 +49,7 @@ int schedule_show_command(const ShowArguments& arguments) {
   Output output;
   for (std::size_t i = 0; i < file.size(); ++i) {
     const Scenario scenario = file.point(i);
-    const CheckedSchedule checked = check(scenario.algorithm->make(scenario.request, scenario.arguments));
+    const CheckedSchedule checked = schedule_of(scenario);
     const Schedule& schedule = checked.schedule();
     if (schedule.actors > max_ranks_shown)
       throw InputError(
@@ -82,7 +82,7 @@ int schedule_check_command(const ShowArguments& arguments) {
   Output output;
   for (std::size_t i = 0; i < file.size(); ++i) {
     const Scenario scenario = file.point(i);
-    const CheckedSchedule checked = check(scenario.algorithm->make(scenario.request, scenario.arguments));
+    const CheckedSchedule checked = schedule_of(scenario);
     output.write(fmt::format("{}: proved; {}\n", title(scenario), to_string(checked.proof())));
   }
   output.finish();

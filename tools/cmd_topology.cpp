@@ -8,7 +8,7 @@
 #include "sim/quantity.hpp"
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
-#include "topologies/catalog.hpp"
+#include "validate/predict.hpp"
 
 namespace ringsim::tools {
 
@@ -70,7 +70,7 @@ std::string matrix_text(const Topology& topology, const Transport& transport) {
 int topology_show_command(const ShowArguments& arguments) {
   const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
   const Scenario scenario = file.point(0);
-  const Topology topology = build(scenario.topology);
+  const Topology topology = topology_of(scenario);
   Output output;
   if (file.size() > 1) output.write(fmt::format("the first of {} points; choose another with --set\n", file.size()));
   output.write(devices_text(topology) + "\n" + links_text(topology) + "\n" + matrix_text(topology, scenario.transport));

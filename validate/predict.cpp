@@ -19,8 +19,7 @@ std::vector<NodeId> places(const Topology& topology, const Scenario& scenario) {
     const auto node = topology.find(scenario.ranks[i]);
     if (!node || topology.node(*node).kind != NodeKind::gpu)
       throw InputError(
-          fmt::format("/collective/ranks/{}", i),
-          fmt::format("expected the name of a gpu, found \"{}\"", scenario.ranks[i]),
+          fmt::format("/ranks/{}", i), fmt::format("expected the name of a gpu, found \"{}\"", scenario.ranks[i]),
           fmt::format("gpus are named {} to {}; `ringsim topology show` lists them",
                       topology.node(topology.ranks().front()).name, topology.node(topology.ranks().back()).name));
     result.push_back(*node);
@@ -105,13 +104,34 @@ std::vector<LinkGroup> groups(const Topology& topology, const Timeline& timeline
   return result;
 }
 
+// What only the built topology can tell is the file's mistake all the same: says so with the file's name.
+template <class Part>
+auto blaming(const Scenario& scenario, const char* pointer, Part part) {
+  try {
+    return part();
+  } catch (const ScheduleError&) {
+    throw;  // names the schedule
+  } catch (const InputError& error) {
+    throw InputError(scenario.file + ": " + pointer + error.where(), error.message(), error.hint());
+  }
+}
+
 }  // namespace
 
+Topology topology_of(const Scenario& scenario) {
+  return blaming(scenario, "/topology", [&] { return build(scenario.topology); });
+}
+
+CheckedSchedule schedule_of(const Scenario& scenario) {
+  return blaming(scenario, "/collective",
+                 [&] { return check(scenario.algorithm->make(scenario.request, scenario.arguments)); });
+}
+
 Prediction predict(const Scenario& scenario, const PredictOptions& options) {
-  const Topology topology = build(scenario.topology);
+  const Topology topology = topology_of(scenario);
   RunOptions run_options{.model = scenario.model,
                          .transport = scenario.transport,
-                         .placement = places(topology, scenario),
+                         .placement = blaming(scenario, "/collective", [&] { return places(topology, scenario); }),
                          .stop = options.stop,
                          .progress = options.progress};
   const std::vector<NodeId> ranks = run_options.placement;
@@ -119,8 +139,8 @@ Prediction predict(const Scenario& scenario, const PredictOptions& options) {
   const auto helpers = topology.helpers().subspan(0, std::min(n_helpers, topology.helpers().size()));
   run_options.placement.insert(run_options.placement.end(), helpers.begin(), helpers.end());
 
-  const CheckedSchedule checked = check(scenario.algorithm->make(scenario.request, scenario.arguments));
-  const Timeline timeline = run(topology, checked, run_options);
+  const CheckedSchedule checked = schedule_of(scenario);
+  const Timeline timeline = blaming(scenario, "/topology", [&] { return run(topology, checked, run_options); });
 
   Prediction result;
   result.request = scenario.request;

@@ -56,6 +56,10 @@ struct PredictOptions {
   std::function<void(double)> progress;
 };
 
+/// The first stages of the line by themselves. Errors name the scenario's file and the place in it.
+Topology topology_of(const Scenario& scenario);
+CheckedSchedule schedule_of(const Scenario& scenario);
+
 /// Builds topology and schedule, checks the schedule, runs it, and works out what to report.
 /// Throws what build(), check() and run() throw, and InputError for a rank that is not a gpu of the topology.
 Prediction predict(const Scenario& scenario, const PredictOptions& options = {});

@@ -2,8 +2,8 @@
 //
 //   cmake -B build -DRINGSIM_BENCH=ON && cmake --build build && build/tools/bench/ringsim_bench
 //
-// Figures: transfers_per_second; ns_per_transfer (topology, proof and run together); bytes_per_rank, the memory that the
-// case added to the process's peak, over the ranks (run one case a process for it to mean anything:
+// Figures: transfers_per_second; ns_per_transfer (topology, proof and run together); bytes_per_rank, the memory that
+// the case added to the process's peak, over the ranks (run one case a process for it to mean anything:
 // --benchmark_filter=ring_on_a_star/1024).
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
