@@ -397,7 +397,7 @@ std::string SumRun::explain_stuck(const LaneRunner<SumRun>& lanes) const {
 /// Follows the contributions to one chunk number by rank, everywhere, to say who is there twice and who is missing.
 class CountRun {
  public:
-  CountRun(const Schedule& schedule, std::uint32_t chunk, int slots) : schedule_(schedule), chunk_(chunk) {
+  CountRun(const Schedule& schedule, std::uint32_t chunk, int slots) : schedule_(schedule) {
     for (Actor actor = 0; actor < schedule.collective.ranks; ++actor) {
       for (int b = 0; b < n_buffers; ++b) {
         const int n = schedule.layout[static_cast<std::size_t>(b)].n_chunks();
@@ -489,7 +489,6 @@ class CountRun {
   }
 
   const Schedule& schedule_;
-  std::uint32_t chunk_;
   std::map<Key, Held> held_;
   std::map<std::uint32_t, std::vector<Held>> slots_;
   LaneRunner<CountRun>* runner_ = nullptr;
