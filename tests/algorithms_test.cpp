@@ -123,13 +123,11 @@ TEST_CASE("halving-doubling takes 2m steps, 2(m+1) or 2m+3 with a fold, and meet
     for (const Fold fold : {Fold::naive, Fold::rabenseifner}) {
       const Schedule schedule = halving_doubling(n, size, fold);
       int most_steps = 0;
-      Bytes all, extra_bytes;
       for (Actor r = 0; r < n; ++r) {
         CAPTURE(n);
         CAPTURE(r);
         const Count found = count(schedule, r);
         most_steps = std::max(most_steps, found.steps);
-        all += found.sent;
         if (extra == 0) {
           CHECK(found.steps == 2 * m);
           CHECK(found.sent == among);

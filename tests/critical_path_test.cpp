@@ -63,7 +63,9 @@ TEST_CASE("with more links each is counted at most as long as it was, and at mos
     std::map<std::uint32_t, std::int64_t> kept;
     for (const Trail::Entry& entry : both.trail.entries)
       if (entry.time > 0) kept[entry.resource.value] += entry.time;
-    for (const auto& [link, sum] : both.sums) {
+    for (const auto& entry : both.sums) {
+      const std::uint32_t link = entry.first;  // CAPTURE takes no structured binding (clang 14)
+      const std::int64_t sum = entry.second;
       CAPTURE(link);
       const auto found = kept.find(link);
       const std::int64_t counted = found == kept.end() ? 0 : found->second;

@@ -300,7 +300,7 @@ TEST_CASE("computing takes its time, and lanes overlap it with messages") {
   CHECK(timeline.actor_finish[0] == at(6us));
 }
 
-TEST_CASE("the critical path's parts add up to the time of a run without staging") {
+TEST_CASE("the critical path's parts stay within the time of the run") {
   for (int n = 2; n <= 8; ++n) {
     CAPTURE(n);
     for (const Schedule& schedule : every_algorithm(n, {n * 60'000})) {
