@@ -30,7 +30,9 @@ std::string to_string(const Proof& proof) {
       how = "one chunk stands for all; the symmetry was checked at sampled ranks";
       break;
   }
-  return fmt::format("{} operations, {} slots needed: {}", proof.operations, proof.slots_needed, how);
+  const std::string slots =
+      proof.slots_needed == Proof::any_number ? "any number of" : fmt::to_string(proof.slots_needed);
+  return fmt::format("{} operations, {} slots needed: {}", proof.operations, slots, how);
 }
 
 namespace check_detail {
@@ -499,7 +501,7 @@ constexpr std::uint64_t cells_a_pass = 1 << 20;
 
 int fewest_slots(const Schedule& schedule, const Tokens& tokens, std::uint64_t window) {
   std::string stuck;
-  for (const int slots : {0, 1, 2, 8, std::numeric_limits<int>::max()}) {
+  for (const int slots : {0, 1, 2, 8, Proof::any_number}) {
     SumRun run(schedule, tokens, 0, window);
     if (!run.go(slots)) {
       if (stuck.empty()) stuck = run.stuck();

@@ -1,6 +1,7 @@
 // The proof that a schedule does what its collective promises. A schedule that was not checked cannot be run.
 #pragma once
 
+#include <climits>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -11,7 +12,9 @@ namespace ringsim {
 
 /// What was proved, and how.
 struct Proof {
-  /// The fewest messages that a connection's sender must be able to run ahead for the schedule to finish.
+  /// How many messages a connection's sender must be able to run ahead for the schedule to finish: the fewest of 0, 1,
+  /// 2, 8 and any_number that were found to do.
+  static constexpr int any_number = INT_MAX;
   int slots_needed = 0;
   enum class By : std::uint8_t {
     all_ranks,        ///< every operation of every actor was followed

@@ -424,8 +424,10 @@ class Run {
 
 Timeline run(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options) {
   if (checked.proof().slots_needed > 0)
-    throw InputError("", fmt::format("the schedule {} needs {} slots a connection, protocol none has 0",
-                                     checked.schedule().algorithm, checked.proof().slots_needed));
+    throw InputError("",
+                     fmt::format("the schedule {} needs messages that run ahead of their receiver; protocol none has "
+                                 "no slots for them ({})",
+                                 checked.schedule().algorithm, to_string(checked.proof())));
   return Run(topology, checked, options).go();
 }
 

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -180,4 +181,17 @@ TEST_CASE("Ctrl-C ends a long run with code 130, and says how far it came") {
   std::stringstream text;
   text << file.rdbuf();
   CHECK(text.str().find("ringsim: interrupted: 0 of 1 points done") == 0);
+}
+
+TEST_CASE("what the JSON Schema refuses, the decoder refuses too") {
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(RINGSIM_SOURCE_DIR "/tests/bad_scenarios")) {
+    CAPTURE(entry.path().filename().string());
+    const Outcome outcome = run_command({"run", entry.path().string()});
+    CHECK(outcome.code == 3);
+    CHECK(outcome.err.starts_with("ringsim: error: " + entry.path().string() + ": "));
+    CHECK(outcome.out == "");
+    ++files;
+  }
+  CHECK(files >= 10);
 }
