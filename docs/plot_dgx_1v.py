@@ -16,9 +16,13 @@ matplotlib.rcParams["svg.hashsalt"] = "ringsim"  # equal figures, equal bytes
 import matplotlib.pyplot as plt
 
 root = pathlib.Path(__file__).resolve().parent.parent
-run = [sys.argv[1], "run", str(root / "scenarios/dgx-1v-nvlink.json"), "--format", "csv",
-       "--set", "collective.bytes.factor=2"]
-predicted = list(csv.DictReader(io.StringIO(subprocess.run(run, check=True, capture_output=True, text=True).stdout)))
+
+
+def predict(scenario):
+    run = [sys.argv[1], "run", str(root / "scenarios" / scenario), "--format", "csv"]
+    return list(csv.DictReader(io.StringIO(subprocess.run(run, check=True, capture_output=True, text=True).stdout)))
+
+
 with open(root / "validate/measured/v100nv-1n8g-all_reduce-ring.csv") as file:
     measured = list(csv.DictReader(line for line in file if not line.startswith("#")))
 measured = [row for row in measured if int(row["bytes"]) <= 2 << 30]
@@ -27,8 +31,9 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8))
 for axes, column, label in ((left, "time_us", "time, µs"), (right, "busbw_GBps", "bus bandwidth, GB/s")):
     axes.plot([int(r["bytes"]) for r in measured], [float(r[column]) for r in measured], "k.-",
               label="measured: NCCL, ring, Simple")
-    for algorithm, colour in (("ring", "tab:blue"), ("halving_doubling", "tab:orange")):
-        rows = [r for r in predicted if r["algorithm"].startswith(algorithm)]
+    for algorithm, scenario, colour in (("ring", "dgx-1v-ring.json", "tab:blue"),
+                                        ("halving_doubling", "dgx-1v-halving-doubling.json", "tab:orange")):
+        rows = predict(scenario)
         axes.plot([int(r["bytes"]) for r in rows], [float(r[column]) for r in rows], color=colour,
                   label=f"ringsim: {algorithm}, one channel")
     axes.set_xscale("log", base=2)

@@ -153,7 +153,7 @@ TEST_CASE("schedule show prints the ring of three: six chunks on their way in ea
 
 TEST_CASE(
     "topology show prints the path types of a DGX-1V as nvidia-smi does: nearest NIC by PIX, others by PHB or SYS") {
-  const Outcome outcome = run_command({"topology", "show", RINGSIM_SOURCE_DIR "/scenarios/dgx-1v-nvlink.json"});
+  const Outcome outcome = run_command({"topology", "show", RINGSIM_SOURCE_DIR "/scenarios/dgx-1v-ring.json"});
   CHECK(outcome.code == 0);
   CHECK(outcome.out.find(
             "node0.gpu5  NVB         NVL         NVB         NVB         NVL         X           NVL         NVL "
