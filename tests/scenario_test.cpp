@@ -344,8 +344,8 @@ TEST_CASE("the schema names every key with its meaning") {
   int properties = 0;
   for (const auto& definition : schema["definitions"]) {
     if (!definition.contains("properties") || definition["properties"].contains("from")) continue;
-    for (const auto& [name, property] : definition["properties"].items()) {
-      CAPTURE(name);
+    for (const auto& property : definition["properties"]) {
+      INFO(definition.dump());
       CHECK_FALSE(property["description"].get<std::string>().empty());
       ++properties;
     }
@@ -387,7 +387,7 @@ TEST_CASE("whatever is thrown at it, the decoder reads it or says what is wrong"
   int good = 0, bad = 0;
   for (int i = 0; i < 2000; ++i) {
     std::string text = whole;
-    for (std::size_t k = 0; k <= below(3); ++k) {
+    for (std::size_t k = 0; k <= below(3) && !text.empty(); ++k) {
       const std::size_t at = below(text.size());
       switch (below(8)) {
         case 0:
