@@ -130,7 +130,10 @@ Json choose(const Space& space, std::size_t i, const Chosen& chosen, const std::
   Json out = members ? Json::object() : Json::array();
   for (std::size_t part = 0; part < space.parts.size(); ++part) {
     const std::string key = members ? space.keys[part] : std::to_string(part);
-    Json value = choose(space.parts[part], digits[part], chosen, path.empty() ? key : path + '.' + key, varied);
+    std::string place = path;
+    if (!path.empty()) place += '.';
+    place += key;
+    Json value = choose(space.parts[part], digits[part], chosen, place, varied);
     if (members) {
       out[key] = std::move(value);
     } else {

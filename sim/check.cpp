@@ -92,13 +92,20 @@ bool exists(const Schedule& schedule, const Region& region) {
 
 }  // namespace
 
-void check_structure(const Schedule& schedule, Actor actor, ConnectionLanes& lanes) {
+void look_up(const CheckOptions& options) {
+  if (options.stop != nullptr && options.stop->load(std::memory_order_relaxed))
+    throw Interrupted("stopped while its schedule was being proved");
+}
+
+std::int64_t check_structure(const Schedule& schedule, Actor actor, ConnectionLanes& lanes) {
+  std::int64_t operations = 0;
   Step step;
   for (Lane lane = 0; lane < schedule.lanes; ++lane) {
     const int n_steps = schedule.n_steps(actor, lane);
     for (int i = 0; i < n_steps; ++i) {
       step.clear();
       schedule.step(actor, lane, i, step);
+      operations += static_cast<std::int64_t>(step.ops.size());
       for (const Wait& wait : step.waits)
         if (wait.lane < 0 || wait.lane >= schedule.lanes || wait.steps < 0 ||
             wait.steps > schedule.n_steps(actor, wait.lane))
@@ -123,7 +130,7 @@ void check_structure(const Schedule& schedule, Actor actor, ConnectionLanes& lan
               op.region.first < op.operand.first + op.operand.count)
             refuse(schedule, place() + ": the two regions overlap");
         }
-        if (!is_message) continue;
+        if (!is_message || schedule.lanes == 1) continue;
         // One lane a direction: the order of a connection's messages is then the order of a lane's steps.
         auto& known = op.what == Do::send ? lanes.sends : lanes.receives;
         const auto [entry, is_new] = known.try_emplace(connection_key(actor, op), lane);
@@ -134,6 +141,7 @@ void check_structure(const Schedule& schedule, Actor actor, ConnectionLanes& lan
       }
     }
   }
+  return operations;
 }
 
 }  // namespace check_detail
@@ -141,13 +149,6 @@ void check_structure(const Schedule& schedule, Actor actor, ConnectionLanes& lan
 using namespace check_detail;
 
 namespace {
-
-std::uint64_t splitmix(std::uint64_t x) {  // Steele, Lea, Flood: Fast splittable pseudorandom number generators (2014)
-  x += 0x9E3779B97F4A7C15U;
-  x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9U;
-  x = (x ^ x >> 27) * 0x94D049BB133111EBU;
-  return x ^ x >> 31;
-}
 
 /// Contributions as numbers: rank r's of chunk c is rank_part(r) * chunk_part(c) in Z/2^64.
 struct Tokens {
@@ -173,8 +174,9 @@ std::string describe(const Content& content) {
 /// Follows the chunks [first, last) (numbered over all buffers of an actor) of every actor through one legal order.
 class SumRun {
  public:
-  SumRun(const Schedule& schedule, const Tokens& tokens, std::uint64_t first, std::uint64_t last)
-      : schedule_(schedule), first_(first), last_(last) {
+  SumRun(const Schedule& schedule, const CheckOptions& options, const Tokens& tokens, std::uint64_t first,
+         std::uint64_t last)
+      : schedule_(schedule), options_(options), first_(first), last_(last) {
     for (int b = 0; b < n_buffers; ++b) {
       base_[static_cast<std::size_t>(b)] = n_chunks_;
       n_chunks_ += static_cast<std::uint64_t>(schedule.layout[static_cast<std::size_t>(b)].n_chunks());
@@ -247,7 +249,9 @@ class SumRun {
                                     check_detail::describe(schedule_, message.receiver), message.source.count,
                                     schedule_.size(message.source).count, message.target.count,
                                     schedule_.size(message.target).count));
-    for (std::uint32_t i = 0; i < message.source.count; ++i) {
+    if ((++n_matched_ & 0xFFF) == 0) look_up(options_);
+    const auto [from, to] = within_window(message.source, message.target);
+    for (std::uint32_t i = from; i < to; ++i) {
       const Value value =
           message.slot == no_slot ? read_any(message.sender, message.source, i) : slots_[message.slot].values[i];
       write(message.receiver, message.target, i, value, message.add);
@@ -285,6 +289,19 @@ class SumRun {
                 static_cast<std::size_t>(static_cast<std::uint64_t>(actor) * width + (c - first_)));
       }
     }
+  }
+
+  // The chunks of a message, [from, to) of its count, of which an end lies within the window.
+  std::pair<std::uint32_t, std::uint32_t> within_window(const Region& source, const Region& target) const {
+    std::uint32_t from = source.count, to = 0;
+    for (const Region* region : {&source, &target}) {
+      const std::uint64_t begin = base_[static_cast<std::size_t>(region->buffer)] + region->first;
+      const std::uint64_t low = std::max(begin, first_), high = std::min(begin + region->count, last_);
+      if (low >= high) continue;
+      from = std::min(from, static_cast<std::uint32_t>(low - begin));
+      to = std::max(to, static_cast<std::uint32_t>(high - begin));
+    }
+    return {from, std::max(from, to)};
   }
 
   // The cell of chunk i of a region; nothing where it lies outside the window.
@@ -326,7 +343,9 @@ class SumRun {
   std::string explain_stuck(const LaneRunner<SumRun>& lanes) const;
 
   const Schedule& schedule_;
+  const CheckOptions& options_;
   std::uint64_t first_, last_, n_chunks_ = 0;
+  std::uint32_t n_matched_ = 0;
   std::array<std::uint64_t, n_buffers> base_{};
   std::vector<std::uint64_t> values_;
   std::vector<bool> written_;
@@ -496,13 +515,10 @@ class CountRun {
   LaneRunner<CountRun>* runner_ = nullptr;
 };
 
-// Cells (a chunk at an actor) that one pass follows: 9 MiB.
-constexpr std::uint64_t cells_a_pass = 1 << 20;
-
-int fewest_slots(const Schedule& schedule, const Tokens& tokens, std::uint64_t window) {
+int fewest_slots(const Schedule& schedule, const CheckOptions& options, const Tokens& tokens, std::uint64_t window) {
   std::string stuck;
   for (const int slots : {0, 1, 2, 8, Proof::any_number}) {
-    SumRun run(schedule, tokens, 0, window);
+    SumRun run(schedule, options, tokens, 0, window);
     if (!run.go(slots)) {
       if (stuck.empty()) stuck = run.stuck();
       continue;
@@ -522,33 +538,26 @@ void check_detail::explain_wrong_chunk(const Schedule& schedule, int slots, Acto
   CountRun(schedule, expected.chunk, slots).explain(actor, buffer, chunk, expected);
 }
 
-CheckedSchedule check(Schedule schedule) {
+CheckedSchedule check(Schedule schedule, const CheckOptions& options) {
   Proof proof;
   ensure(schedule.actors >= schedule.collective.ranks && schedule.collective.ranks >= 1, "a schedule has its ranks");
-  if (schedule.symmetry.claimed() && check_by_symmetry(schedule, proof)) return {std::move(schedule), proof};
+  if (schedule.symmetry.claimed() && check_by_symmetry(schedule, options, proof)) return {std::move(schedule), proof};
 
   proof.by = Proof::By::all_ranks;
   proof.operations = 0;
   ConnectionLanes lanes;
   for (Actor actor = 0; actor < schedule.actors; ++actor) {
-    check_structure(schedule, actor, lanes);
+    look_up(options);
+    proof.operations += check_structure(schedule, actor, lanes);
     check_races(schedule, actor);
   }
-  Step step;
-  for (Actor actor = 0; actor < schedule.actors; ++actor)
-    for (Lane lane = 0; lane < schedule.lanes; ++lane)
-      for (int i = 0; i < schedule.n_steps(actor, lane); ++i) {
-        step.clear();
-        schedule.step(actor, lane, i, step);
-        proof.operations += static_cast<std::int64_t>(step.ops.size());
-      }
 
   const Tokens tokens(schedule.collective.ranks);
   const auto actors = static_cast<std::uint64_t>(schedule.actors);
-  std::uint64_t window = std::max<std::uint64_t>(1, cells_a_pass / actors);
-  proof.slots_needed = fewest_slots(schedule, tokens, window);
+  std::uint64_t window = std::max<std::uint64_t>(1, options.cells_a_pass / actors);
+  proof.slots_needed = fewest_slots(schedule, options, tokens, window);
   for (std::uint64_t first = 0;;) {
-    SumRun run(schedule, tokens, first, first + window);
+    SumRun run(schedule, options, tokens, first, first + window);
     run.go(proof.slots_needed);
     if (run.moves_between_windows_) {  // chunks that change their place: all of them in one pass
       first = 0;

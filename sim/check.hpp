@@ -1,6 +1,7 @@
 // The proof that a schedule does what its collective promises. A schedule that was not checked cannot be run.
 #pragma once
 
+#include <atomic>
 #include <climits>
 #include <cstdint>
 #include <memory>
@@ -33,7 +34,7 @@ class CheckedSchedule {
   const Proof& proof() const { return proof_; }
 
  private:
-  friend CheckedSchedule check(Schedule schedule);
+  friend CheckedSchedule check(Schedule schedule, const struct CheckOptions& options);
   CheckedSchedule(Schedule schedule, Proof proof)
       : schedule_(std::make_shared<const Schedule>(std::move(schedule))), proof_(proof) {}
 
@@ -41,15 +42,21 @@ class CheckedSchedule {
   Proof proof_;
 };
 
+struct CheckOptions {
+  /// Asked now and then; true ends the proof with Interrupted.
+  const std::atomic<bool>* stop = nullptr;
+  /// How many chunks of actors one pass follows, 8 bytes each; a schedule with more of them takes several passes.
+  std::uint64_t cells_a_pass = 1U << 23;
+};
+
 /// Proves that the schedule delivers: every chunk of every rank's result holds each expected contribution exactly once,
 /// in any legal order.
 ///
 ///  1. Every operation names actors, channels and chunks that exist; both ends of a message agree in size; a
-///  connection's
-///     sends lie in one lane, its receives in one lane.
+///     connection's sends lie in one lane, its receives in one lane.
 ///  2. Connections are FIFOs and a lane never chooses (a Kahn network), so one order decides what finishes. The
 ///  schedule
-///     is run untimed with 0, 1, 2, 8 and any number of slots; the fewest that suffice are reported.
+///     is run untimed with 0, 1, 2, 8 and any number of slots; the first that suffices is reported.
 ///  3. No races: two operations of an actor on overlapping chunks, one of them a write (two adds excepted), are ordered
 ///     by their lane or by waits of that actor. With 2 and 3 every legal order gives the same data.
 ///  4. Counted in that one order: contributions are numbers in Z/2^64 (a product of a random number for the rank and
@@ -58,11 +65,13 @@ class CheckedSchedule {
 ///     (a wrong one passes with probability 2^-63 or so). Where a sum is wrong its chunk is counted by rank, to say
 ///     who.
 ///
-/// A declared symmetry is proved at each step of each rank (at samples beyond 10^8 operations), then one chunk stands
-/// for all: 2 to 4 are done for actor 0, whose messages to +d are those that it gets from -d.
+/// A declared symmetry is proved at each step of each rank and each chunk's promise (at samples where that would be
+/// more than 3*10^8 comparisons), then one chunk stands for all: 2 to 4 are done for actor 0, whose messages to +d are
+/// those that it gets from -d. It is used where chunks keep their number on their way; else all ranks are followed.
 ///
-/// Throws ScheduleError naming rank, lane, step, operation and region.
-/// Time: O(operations + chunks moved); memory: O(actors + 10^6), whatever the size of the schedule.
-CheckedSchedule check(Schedule schedule);
+/// Throws ScheduleError naming rank, lane, step, operation and region; Interrupted.
+/// Time: O(operations a pass + chunks moved). Memory: O(actors + messages that wait + cells of a pass); with several
+/// lanes also O(connections + steps of one actor). Chunks that change their number on the way need one pass for all.
+CheckedSchedule check(Schedule schedule, const CheckOptions& options = {});
 
 }  // namespace ringsim

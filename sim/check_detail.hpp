@@ -27,8 +27,20 @@ struct ConnectionLanes {
   tsl::robin_map<std::uint64_t, Lane, MixedHash> sends, receives;
 };
 
+/// A random number for each number: Steele, Lea, Flood, Fast splittable pseudorandom number generators (2014).
+constexpr std::uint64_t splitmix(std::uint64_t x) {
+  x += 0x9E3779B97F4A7C15U;
+  x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9U;
+  x = (x ^ x >> 27) * 0x94D049BB133111EBU;
+  return x ^ x >> 31;
+}
+
+/// Throws Interrupted where the options' stop flag is set.
+void look_up(const CheckOptions& options);
+
 /// 1. Everything that the actor's operations name exists.
-void check_structure(const Schedule& schedule, Actor actor, ConnectionLanes& lanes);
+/// Returns how many operations it has.
+std::int64_t check_structure(const Schedule& schedule, Actor actor, ConnectionLanes& lanes);
 
 /// 3. No two accesses of the actor to one chunk are unordered, one of them a write (two adds excepted).
 void check_races(const Schedule& schedule, Actor actor);
@@ -39,6 +51,6 @@ void check_races(const Schedule& schedule, Actor actor);
 
 /// 2 to 4 by symmetry. False where the claim does not hold in the form needed (one chunk a rank, chunks that keep their
 /// place): then all ranks have to be followed. Throws ScheduleError where the claim itself is wrong, or the result is.
-bool check_by_symmetry(const Schedule& schedule, Proof& proof);
+bool check_by_symmetry(const Schedule& schedule, const CheckOptions& options, Proof& proof);
 
 }  // namespace ringsim::check_detail

@@ -9,17 +9,22 @@ namespace ringsim::check_detail {
 
 namespace {
 
-// Beyond this many chunk touches the equation is checked at samples: 10^8 take about a second.
-constexpr std::int64_t max_touches = 100'000'000;
-constexpr int n_samples = 16;
+// Beyond this many comparisons of chunks the equation is checked at samples: 10^8 take about a second.
+constexpr std::int64_t max_touches = 300'000'000;
+constexpr int n_random_samples = 64;
+
+/// The i-th of some numbers in [1, n), spread as if by chance.
+int sample(int n, int i) {
+  return 1 + static_cast<int>(splitmix(static_cast<std::uint64_t>(i)) % static_cast<std::uint64_t>(n - 1));
+}
 
 /// Content of chunk `c` at `actor`, seen from actor 0: shifted back by the actor's number.
 bool same_promise(const Schedule& schedule, Actor actor, std::uint32_t c) {
   const Symmetry& group = schedule.symmetry;
-  for (const auto& promise : {schedule.collective.before, schedule.collective.after}) {
+  for (const auto* promise : {&schedule.collective.before, &schedule.collective.after}) {
     const Content here =
-        promise(actor, Buffer::data, static_cast<std::uint32_t>(group.add(actor, static_cast<int>(c))));
-    const Content there = promise(0, Buffer::data, c);
+        (*promise)(actor, Buffer::data, static_cast<std::uint32_t>(group.add(actor, static_cast<int>(c))));
+    const Content there = (*promise)(0, Buffer::data, c);
     if (here.who != there.who) return false;
     if (here.who == Content::Who::nothing) continue;
     if (static_cast<int>(here.chunk) != group.add(actor, static_cast<int>(there.chunk))) return false;
@@ -64,7 +69,7 @@ bool same_program(const Schedule& schedule, Actor actor, Step& zero, Step& here)
 class Quotient {
  public:
   explicit Quotient(const Schedule& schedule) : schedule_(schedule), group_(schedule.symmetry) {
-    for (int r = 0; r < group_.order(); ++r) contributed_.push_back(mix(static_cast<std::uint64_t>(r)));
+    for (int r = 0; r < group_.order(); ++r) contributed_.push_back(splitmix(static_cast<std::uint64_t>(r)));
     for (const std::uint64_t part : contributed_) all_ += part;
     sum_.resize(contributed_.size());
     held_.resize(contributed_.size());
@@ -130,11 +135,6 @@ class Quotient {
   }
 
  private:
-  static std::uint64_t mix(std::uint64_t x) {
-    x = (x + 0x9E3779B97F4A7C15U) * 0xBF58476D1CE4E5B9U;
-    x = (x ^ x >> 29) * 0x94D049BB133111EBU;
-    return x ^ x >> 32;
-  }
   std::uint64_t value(const Content& content) const {
     return content.who == Content::Who::all ? all_ : contributed_[static_cast<std::size_t>(content.rank)];
   }
@@ -158,7 +158,7 @@ class Quotient {
 
 }  // namespace
 
-bool check_by_symmetry(const Schedule& schedule, Proof& proof) {
+bool check_by_symmetry(const Schedule& schedule, const CheckOptions& options, Proof& proof) {
   const Symmetry& group = schedule.symmetry;
   const int n = group.order();
   if (schedule.actors != n || schedule.collective.ranks != n) return false;
@@ -182,20 +182,46 @@ bool check_by_symmetry(const Schedule& schedule, Proof& proof) {
     }
   }
   proof.operations = operations * n;
-  const bool complete = touches <= max_touches / n;
+  const bool complete = touches + n <= max_touches / n;  // what the ranks do, and what they are promised
   proof.by = complete ? Proof::By::symmetry : Proof::By::symmetry_samples;
 
-  const int stride = complete ? 1 : std::max(1, n / n_samples);
-  for (Actor actor = 1; actor < n; actor += stride) {
+  const auto expect_same = [&](Actor actor) {
+    look_up(options);
     bool same = same_program(schedule, actor, zero, here);
-    for (const int c : {0, 1, actor, n - 1})
-      same = same && same_promise(schedule, actor, static_cast<std::uint32_t>(c));
+    if (complete) {
+      for (int c = 0; c < n && same; ++c) same = same_promise(schedule, actor, static_cast<std::uint32_t>(c));
+    } else {
+      for (int i = 0; i < n_random_samples && same; ++i)
+        same = same_promise(schedule, actor, static_cast<std::uint32_t>(sample(n, actor + i)));
+      for (const int c : {0, 1, actor, n - 1})
+        same = same && same_promise(schedule, actor, static_cast<std::uint32_t>(c));
+    }
     if (!same)
       refuse(schedule,
              fmt::format("a symmetry is claimed, but {} does not do what rank 0 does, seen from itself",
                          name_of(schedule, actor)),
              "correct the algorithm, or do not set Schedule::symmetry");
+  };
+  if (complete) {
+    for (Actor actor = 1; actor < n; ++actor) expect_same(actor);
+  } else {  // a step either way in every digit, and ranks anywhere
+    int weight = 1;
+    for (auto radix = group.radices().rbegin(); radix != group.radices().rend(); ++radix) {
+      if (*radix > 1) {
+        expect_same(weight);
+        expect_same(weight * (*radix - 1));
+      }
+      weight *= *radix;
+    }
+    for (int i = 0; i < n_random_samples; ++i) expect_same(sample(n, i));
   }
+
+  // The quotient follows one chunk number; a promise that moves chunks to other numbers needs all ranks followed.
+  for (Actor actor = 0; actor < n; ++actor)
+    for (const auto* promise : {&schedule.collective.before, &schedule.collective.after})
+      if (const Content content = (*promise)(actor, Buffer::data, 0);
+          content.who != Content::Who::nothing && content.chunk != 0)
+        return false;
 
   Quotient quotient(schedule);
   if (!quotient.go()) return false;

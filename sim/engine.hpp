@@ -30,7 +30,8 @@ class Engine {
     bucket(when).events.push_back(event);
     ++n_waiting_;
   }
-  void after(Picoseconds delay, const Event& event) { at(now_ + delay, event); }
+  /// The same, `delay` from now; throws InputError where that is beyond 106 days.
+  void after(Picoseconds delay, const Event& event) { at(SimTime{add(now_.time_since_epoch(), delay)}, event); }
 
   /// Takes the next event of this instant into `event`; false where none is left at now().
   bool next_now(Event& event) {

@@ -20,4 +20,9 @@ InputError::InputError(std::string where, std::string message, std::string hint)
 
 void fail_invariant(std::string_view law) { throw InvariantError("invariant broken: " + std::string(law)); }
 
+void fail_too_large(std::string_view what) {
+  throw InputError("", "too large: " + std::string(what),
+                   "smaller sizes, fewer ranks, shorter latencies or faster links");
+}
+
 }  // namespace ringsim

@@ -49,6 +49,9 @@ class Interrupted : public std::runtime_error {
 
 [[noreturn]] void fail_invariant(std::string_view law);
 
+/// A sum that leaves what 64 bits count: 106 days of simulated time, 9.2 EB. The user asked for too much.
+[[noreturn]] void fail_too_large(std::string_view what);
+
 /// A law of the simulation. Stays on in Release: a wrong simulation is worse than a slow one.
 inline void ensure(bool holds, std::string_view law) {
   if (!holds) [[unlikely]]

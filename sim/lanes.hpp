@@ -80,6 +80,9 @@ class LaneRunner {
       if (next_ready_ == ready_.size()) {
         ready_.clear();
         next_ready_ = 0;
+      } else if (next_ready_ > 4096 && next_ready_ > ready_.size() / 2) {  // what is behind takes no room
+        ready_.erase(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(next_ready_));
+        next_ready_ = 0;
       }
     }
   }
@@ -109,7 +112,7 @@ class LaneRunner {
   void for_each_unmatched(Visit visit) const {
     for (const auto& [key, queue] : mailboxes_)
       for (std::uint32_t i = queue.first; i != none; i = waiting_[i].next)
-        if (!waiting_[i].gone_ahead || queue.of_sends) visit(waiting_[i].place, waiting_[i].region, queue.of_sends);
+        visit(waiting_[i].place, waiting_[i].region, queue.of_sends);
   }
 
  private:

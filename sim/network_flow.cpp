@@ -339,7 +339,7 @@ Picoseconds FlowNetwork::time_left(const Flow& flow) const {
     return transfer_time(flow.size, {static_cast<std::int64_t>(alone)});
   // Rounded up to a picosecond, but not for the sake of the last bits of a double.
   const double time = flow.left / flow.rate * 1e12;
-  ensure(time < 9e18, "a transfer would take longer than simulated time can count (106 days)");
+  if (time >= 9e18) fail_too_long();
   return Picoseconds{static_cast<std::int64_t>(std::ceil(time - 1e-3 - time * 1e-15))};
 }
 

@@ -245,7 +245,7 @@ struct Routes::Impl {
 
   Leg leg(Way links) const {
     Leg made{std::move(links), Picoseconds{0}};
-    for (const LinkId id : made.links) made.latency += topology.link(id).latency;
+    for (const LinkId id : made.links) made.latency = add(made.latency, topology.link(id).latency);
     return made;
   }
 

@@ -4,6 +4,8 @@
 #include <tsl/robin_map.h>
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 #include <utility>
 
 #include "sim/critical_path.hpp"
@@ -60,6 +62,7 @@ class Run {
         network_(make_network(options.model, topology, engine_)),
         lanes_(schedule_, 0, *this) {
     place_actors();
+    sort_links();
     trails_.resize(lanes_.n_lanes());
     own_.resize(lanes_.n_lanes());
     last_route_.resize(lanes_.n_lanes());
@@ -75,7 +78,7 @@ class Run {
         while (engine_.next_now(event)) {
           handle(event);
           lanes_.run_ready();
-          if ((++timeline_.events & 0xFFFF) == 0) look_up();
+          if ((++timeline_.events & 0x3FF) == 0) look_up();
         }
         network_->settle();
       } while (engine_.has_now());
@@ -99,7 +102,7 @@ class Run {
     transfer.sender_was_last = begun_[message.sender.lane] >= begun_[message.receiver.lane];
     transfer.route = route_from(message.sender.lane, lanes_.actor(message.receiver.lane));
     bytes_sent_ += transfer.size;
-    bytes_received_ += schedule_.size(message.target);
+    bytes_expected_ += schedule_.size(message.target);
     Route& way = compiled_[transfer.route];
     way.carried += transfer.size;
     if (way.n_legs == 0) {
@@ -146,6 +149,18 @@ class Run {
     }
     ensure(placement_.size() == static_cast<std::size_t>(schedule_.actors), "every actor has a place");
     begun_.resize(lanes_.n_lanes());
+  }
+
+  // Like links: of one kind, between devices of the same kinds, of equal bandwidth.
+  void sort_links() {
+    std::map<std::tuple<LinkKind, NodeKind, NodeKind, std::int64_t>, std::uint32_t> classes;
+    for (std::uint32_t r = 0; r < topology_.n_resources(); ++r) {
+      const Link& link = topology_.link(topology_.resource({r}).link);
+      const auto next = static_cast<std::uint32_t>(classes.size());
+      const auto key = std::tuple(link.kind, topology_.node(link.from).kind, topology_.node(link.to).kind,
+                                  link.bandwidth.bytes_per_second);
+      class_of_.push_back(classes.try_emplace(key, next).first->second);
+    }
   }
 
   std::uint32_t new_transfer() {
@@ -269,6 +284,7 @@ class Run {
     const Picoseconds latency = engine_.now() - transfer.start - busy;
 
     ++timeline_.transfers;
+    bytes_delivered_ += transfer.size;
     const Actor from = lanes_.actor(transfer.sender), to = lanes_.actor(transfer.receiver);
     digest(static_cast<std::uint64_t>(from) << 40 | static_cast<std::uint64_t>(to) << 16 | transfer.channel);
     digest(static_cast<std::uint64_t>(transfer.size.count));
@@ -302,11 +318,11 @@ class Run {
     if (lanes_.is_last(lane)) {
       Trail& trail = trails_[lane];
       if (own.any && own.when == engine_.now()) {
-        trail.add(own.limiter, own.busy);
+        trail.add(class_of(own.limiter), own.limiter, own.busy);
         trail.latency += own.latency;
       } else {
         trail = trails_[cause];
-        trail.add(limiter, busy);
+        trail.add(class_of(limiter), limiter, busy);
         trail.latency += latency;
       }
       own.any = false;
@@ -314,6 +330,8 @@ class Run {
     }
     lanes_.op_done(lane);
   }
+
+  std::uint32_t class_of(ResourceId resource) const { return resource == no_resource ? 0 : class_of_[resource.value]; }
 
   void local_done(LaneNumber lane) {
     if (lanes_.is_last(lane)) {
@@ -347,17 +365,14 @@ class Run {
 
   Timeline finish() {
     if (!lanes_.finished()) stalled();
-    ensure(bytes_sent_ == bytes_received_, "bytes in equal bytes out");
+    ensure(bytes_sent_ == bytes_delivered_ && bytes_sent_ == bytes_expected_, "bytes in equal bytes out");
     ensure(free_transfers_.size() == transfers_.size(), "nothing is on its way at the end");
     timeline_.bytes_sent = bytes_sent_;
     timeline_.link_bytes.assign(topology_.n_links(), Bytes{});
-    Bytes delivered;
     for (const Route& way : compiled_) {
-      delivered += way.carried;
       for (std::uint32_t leg = way.first_leg; leg < way.first_leg + way.n_legs; ++leg)
         for (const LinkId link : legs_[leg].links) timeline_.link_bytes[link.value] += way.carried;
     }
-    ensure(delivered == bytes_sent_, "bytes in equal bytes out");
     check_link_rates();
     if (timeline_.transfers > 0 && timeline_.duration().count() > 0 && last_lane_) {
       const Bottleneck found = trails_[*last_lane_].bottleneck();
@@ -401,10 +416,11 @@ class Run {
   Routes routes_;
   std::unique_ptr<Network> network_;
   LaneRunner<Run> lanes_;
-  std::vector<NodeId> placement_;  // [actor]
-  std::vector<SimTime> begun_;     // [lane] when its current step began
-  std::vector<Trail> trails_;      // [lane] the critical path up to the start of its current step
-  std::vector<OwnEnd> own_;        // [lane]
+  std::vector<NodeId> placement_;        // [actor]
+  std::vector<SimTime> begun_;           // [lane] when its current step began
+  std::vector<Trail> trails_;            // [lane] the critical path up to the start of its current step
+  std::vector<OwnEnd> own_;              // [lane]
+  std::vector<std::uint32_t> class_of_;  // [resource] its class of like links
   std::vector<Transfer> transfers_;
   std::vector<std::uint32_t> free_transfers_;
   tsl::robin_map<std::uint64_t, std::uint32_t, MixedHash> route_of_;  // from << 32 | to
@@ -415,7 +431,7 @@ class Run {
   std::vector<LastRoute> last_route_;  // [lane]
   std::vector<Route> compiled_;
   std::vector<LegUse> legs_;
-  Bytes bytes_sent_, bytes_received_;
+  Bytes bytes_sent_, bytes_expected_, bytes_delivered_;  // by the sends, by the receives, by what arrived
   std::optional<LaneNumber> last_lane_;
   Timeline timeline_;
 };

@@ -80,6 +80,7 @@ struct Step {
 
  private:
   void push(Do what, Actor peer, Region region, int channel) {
+    ensure(channel >= 0 && channel <= UINT16_MAX, "a channel is a number from 0 to 65535");
     ops.push_back({.what = what, .channel = static_cast<std::uint16_t>(channel), .peer = peer, .region = region});
   }
 };

@@ -18,12 +18,14 @@ struct Span {
   SimTime start{}, finish{};
 };
 
-/// The link that held the run back: on the critical path (the chain of messages, each of which could not start before
-/// the one before it was done, that ends with the run) the one that set the speed for the longest time.
+/// What held the run back: on the critical path (the chain of messages, each of which could not start before the one
+/// before it was done, that ends with the run) the links that set the speed for the longest time. Like links count
+/// together: of one kind, between devices of the same kinds, of equal bandwidth. Else a ring in which one chunk is a
+/// byte longer would be held back by each of its links a little, and by none.
 struct Bottleneck {
-  ResourceId resource;
-  /// How long it set the speed of the critical path's messages. Exact where the path's messages are held back by at
-  /// most 8 different links; else a lower bound.
+  ResourceId resource;  ///< the one of them that did so longest
+  /// How long they set the speed of the critical path's messages. Exact where there are at most 8 kinds of links on it;
+  /// else a lower bound.
   Picoseconds busy{0};
   /// How long the critical path waited for latencies, and for staged pieces to fill the rooms on their way.
   Picoseconds latency{0};

@@ -11,10 +11,11 @@ Picoseconds transfer_time(Bytes size, Bandwidth rate) {
   const Wide product = static_cast<Wide>(size.count) * static_cast<Wide>(picoseconds_per_second);
   const Wide divisor = static_cast<Wide>(rate.bytes_per_second);
   const Wide quotient = (product + divisor - 1) / divisor;
-  ensure(quotient <= static_cast<Wide>(Picoseconds::max().count()),
-         "a transfer would take longer than simulated time can count (106 days)");
+  if (quotient > static_cast<Wide>(Picoseconds::max().count())) fail_too_long();
   return Picoseconds{static_cast<std::int64_t>(quotient)};
 }
+
+void fail_too_long() { fail_too_large("it takes longer than simulated time can count (106 days)"); }
 
 double gigabytes_per_second(Bytes size, Picoseconds time) {
   if (time.count() <= 0) return 0.0;

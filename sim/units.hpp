@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "sim/error.hpp"
+
 namespace ringsim {
 
 /// Simulated time counts whole picoseconds: sums are exact, so a run repeats bit for bit. Range: 106 days.
@@ -28,13 +30,17 @@ struct Bytes {
   std::int64_t count = 0;
   auto operator<=>(const Bytes&) const = default;
 
+  // Sums and products are checked: throws InputError beyond 9.2 EB.
   constexpr Bytes& operator+=(Bytes other) {
-    count += other.count;
+    if (__builtin_add_overflow(count, other.count, &count)) fail_too_large("more bytes than can be counted (9.2 EB)");
     return *this;
   }
-  friend constexpr Bytes operator+(Bytes a, Bytes b) { return {a.count + b.count}; }
+  friend constexpr Bytes operator+(Bytes a, Bytes b) { return a += b; }
   friend constexpr Bytes operator-(Bytes a, Bytes b) { return {a.count - b.count}; }
-  friend constexpr Bytes operator*(Bytes a, std::int64_t n) { return {a.count * n}; }
+  friend constexpr Bytes operator*(Bytes a, std::int64_t n) {
+    if (__builtin_mul_overflow(a.count, n, &a.count)) fail_too_large("more bytes than can be counted (9.2 EB)");
+    return a;
+  }
   friend constexpr Bytes operator*(std::int64_t n, Bytes a) { return a * n; }
 };
 
@@ -48,8 +54,22 @@ inline constexpr std::int64_t picoseconds_per_second = 1'000'000'000'000;
 
 /// Time for `size` to pass through a pipe of `rate`, rounded up to a picosecond.
 /// Round once per transfer, never per byte: at 900 GB/s a byte takes 1.1 ps.
-/// Requires size >= 0 and rate > 0; throws InvariantError where the result is beyond 106 days.
+/// Requires size >= 0 and rate > 0; throws InputError where the result is beyond 106 days.
 Picoseconds transfer_time(Bytes size, Bandwidth rate);
+
+[[noreturn]] void fail_too_long();  ///< throws the InputError for times beyond 106 days
+
+/// Sum and multiple of times, checked: throws InputError beyond 106 days.
+inline Picoseconds add(Picoseconds a, Picoseconds b) {
+  std::int64_t sum = 0;
+  if (__builtin_add_overflow(a.count(), b.count(), &sum)) fail_too_long();
+  return Picoseconds{sum};
+}
+inline Picoseconds times(std::int64_t n, Picoseconds a) {
+  std::int64_t product = 0;
+  if (__builtin_mul_overflow(a.count(), n, &product)) fail_too_long();
+  return Picoseconds{product};
+}
 
 /// Average rate in GB/s (10^9) at which `size` passed in `time`; 0 where no time passed.
 double gigabytes_per_second(Bytes size, Picoseconds time);

@@ -17,15 +17,15 @@ using namespace ringsim::literals;
 namespace {
 
 /// The whole text with which the checker refuses, or "accepted".
-std::string verdict(const Schedule& schedule) {
+std::string verdict(const Schedule& schedule, const CheckOptions& options = {}) {
   try {
-    check(schedule);
+    check(schedule, options);
     return "accepted";
   } catch (const ScheduleError& error) {
     return error.what();
   }
 }
-std::string verdict(const Table& table) { return verdict(table.schedule()); }
+std::string verdict(const Table& table, const CheckOptions& options = {}) { return verdict(table.schedule(), options); }
 
 Schedule without_symmetry(Schedule schedule) {
   schedule.symmetry = {};
@@ -477,9 +477,10 @@ TEST_CASE("a double ring, one direction a lane, is proved; without its grid of c
 }
 
 TEST_CASE("chunks that move between buffers are followed also where there are very many") {
-  // 3 ranks: rank 0's input goes to rank 1's data, from there to rank 2's output: 3 * 1.2 million chunks, more than the
-  // checker follows in one pass.
-  constexpr int n = 400'000;
+  // 3 ranks: rank 0's input goes to rank 1's data, from there to rank 2's output: 3 * 1200 chunks, more than the
+  // checker is let follow in one pass.
+  constexpr int n = 400;
+  const CheckOptions small_passes{.cells_a_pass = 1000};
   Collective relay{.op = CollectiveOp::pairs, .ranks = 3, .bytes = Bytes{n}};
   relay.before = [](Actor r, Buffer b, std::uint32_t c) {
     return b == Buffer::input ? Content{Content::Who::one, r, c} : Content{};
@@ -494,11 +495,76 @@ TEST_CASE("chunks that move between buffers are followed also where there are ve
   t.step(1).receive(0, {Buffer::data, 0, n});
   t.step(1).send(2, {Buffer::data, 0, n});
   t.step(2).receive(1, {Buffer::output, 0, n});
-  CHECK(verdict(t) == "accepted");
+  CHECK(verdict(t, small_passes) == "accepted");
   t.steps[2][0][0].ops[0].region = {Buffer::data, 0, n};
-  CHECK(verdict(t) ==
+  CHECK(verdict(t, small_passes) ==
         "schedule by hand pairs of 3 ranks: rank 2, output[0]: the contribution of rank 0 is missing, to "
         "which no operation brings anything");
+}
+
+TEST_CASE("the verdict does not depend on how many chunks a pass follows") {
+  for (const int n : {3, 5, 8, 13}) {
+    CAPTURE(n);
+    for (const Schedule& schedule : every_algorithm(n, {1000003})) {
+      CAPTURE(schedule.algorithm);
+      for (const std::uint64_t cells : {1U, 7U, 100U})
+        CHECK(verdict(without_symmetry(schedule), {.cells_a_pass = cells}) == "accepted");
+      Schedule broken = without_symmetry(schedule);  // whoever adds, overwrites
+      bool adds = false;
+      broken.step = [step = schedule.step](Actor a, Lane lane, int i, Step& out) {
+        step(a, lane, i, out);
+        for (Op& op : out.ops)
+          if (op.what == Do::receive_add) op.what = Do::receive;
+      };
+      Step step;
+      for (int i = 0; i < schedule.n_steps(0, 0); ++i) schedule.step(0, 0, i, step);
+      for (const Op& op : step.ops) adds = adds || op.what == Do::receive_add;
+      if (!adds) continue;
+      const std::string whole = verdict(broken);
+      CHECK(whole != "accepted");
+      CHECK(verdict(broken, {.cells_a_pass = 7}) != "accepted");
+    }
+  }
+}
+
+TEST_CASE("a claimed symmetry proves no promise that moves chunks to other numbers") {
+  // The ring's all-gather brings chunk c of rank c everywhere; an all-to-all in place wants chunk r of every rank at
+  // rank r.
+  Schedule schedule = ring_all_gather(16, {1600});
+  schedule.collective.before = [](Actor r, Buffer b, std::uint32_t c) {
+    return b == Buffer::data ? Content{Content::Who::one, r, c} : Content{};
+  };
+  schedule.collective.after = [](Actor r, Buffer b, std::uint32_t c) {
+    return b == Buffer::data ? Content{Content::Who::one, static_cast<Actor>(c), static_cast<std::uint32_t>(r)}
+                             : Content{};
+  };
+  CHECK(verdict(schedule) != "accepted");
+  CHECK(verdict(without_symmetry(schedule)) != "accepted");
+}
+
+TEST_CASE("a claimed symmetry is held against every rank's promise of every chunk") {
+  Schedule schedule = ring_all_reduce(16, {1600});
+  schedule.collective.after = [after = schedule.collective.after](Actor r, Buffer b, std::uint32_t c) {
+    return r == 3 && c == 5 ? Content{Content::Who::one, 0, c} : after(r, b, c);
+  };
+  CHECK(
+      verdict(schedule) ==
+      "schedule ring all_reduce of 16 ranks: a symmetry is claimed, but rank 3 does not do what rank 0 does, seen from "
+      "itself\n  hint: correct the algorithm, or do not set Schedule::symmetry");
+}
+
+TEST_CASE("a ring of very many ranks is proved at samples, and says so; a proof can be stopped") {
+  const Schedule large = ring_all_reduce(10000, {10000});
+  CHECK(check(large).proof().by == Proof::By::symmetry_samples);
+  Schedule broken = large;  // rank 1 overwrites: a neighbour of rank 0 is always among the samples
+  broken.step = [step = large.step](Actor a, Lane lane, int i, Step& out) {
+    step(a, lane, i, out);
+    if (a == 1 && i == 4) out.ops[1].what = Do::receive;
+  };
+  CHECK(verdict(broken).find("a symmetry is claimed, but rank 1 does not do what rank 0 does") != std::string::npos);
+  const std::atomic<bool> stop{true};
+  CHECK_THROWS_AS(check(large, {.stop = &stop}), Interrupted);
+  CHECK_THROWS_AS(check(without_symmetry(ring_all_reduce(8, {800})), {.stop = &stop}), Interrupted);
 }
 
 TEST_CASE("the checker accepts no mutation that computes wrong numbers in some order") {

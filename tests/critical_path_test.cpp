@@ -18,7 +18,7 @@ struct Both {
   std::int64_t total = 0;
 
   void add(std::uint32_t resource, std::int64_t time) {
-    trail.add(ResourceId{resource}, Picoseconds{time});
+    trail.add(resource, ResourceId{resource}, Picoseconds{time});
     sums[resource] += time;
     total += time;
   }
@@ -82,12 +82,23 @@ TEST_CASE("with more links each is counted at most as long as it was, and at mos
 TEST_CASE("a trail of nothing has no link, and what took no time leaves no trace") {
   Trail trail;
   CHECK(trail.bottleneck().resource == no_resource);
-  trail.add(ResourceId{3}, 0_ps);
-  trail.add(no_resource, 5_ps);
+  trail.add(3, ResourceId{3}, 0_ps);
+  trail.add(4, no_resource, 5_ps);
   CHECK(trail.bottleneck().resource == no_resource);
   CHECK(trail.bottleneck().busy == 0_ps);
   trail.latency = 7_ps;
   trail.compute = 8_ps;
   CHECK(trail.bottleneck().latency == 7_ps);
   CHECK(trail.bottleneck().compute == 8_ps);
+}
+
+TEST_CASE("like links count together, and the one that holds the path back more than half of the time is named") {
+  Trail trail;
+  for (int i = 0; i < 10; ++i) {
+    trail.add(7, ResourceId{static_cast<std::uint32_t>(100 + i)}, 3_ps);  // ten links of one class, 3 ps each
+    trail.add(7, ResourceId{5}, 4_ps);                                    // one of them more often
+  }
+  trail.add(8, ResourceId{1}, 69_ps);
+  CHECK(trail.bottleneck().busy == 70_ps);
+  CHECK(trail.bottleneck().resource == ResourceId{5});
 }

@@ -1,13 +1,8 @@
 // ringsim run: every point of a scenario, simulated.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
-#include <condition_variable>
-#include <exception>
-#include <mutex>
-#include <optional>
-#include <thread>
+#include <filesystem>
 #include <vector>
 
 #include "sim/error.hpp"
@@ -20,6 +15,9 @@ namespace ringsim::tools {
 
 int run_command(const RunArguments& arguments) {
   const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
+  std::error_code ignored;
+  if (std::filesystem::equivalent(arguments.scenario, arguments.output, ignored))
+    throw InputError(arguments.output, "expected another file than the scenario itself for the results");
   Output output(arguments.output);
   std::vector<Prediction> results;
   const auto started = std::chrono::steady_clock::now();

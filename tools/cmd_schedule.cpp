@@ -49,7 +49,7 @@ int schedule_show_command(const ShowArguments& arguments) {
   Output output;
   for (std::size_t i = 0; i < file.size(); ++i) {
     const Scenario scenario = file.point(i);
-    const CheckedSchedule checked = schedule_of(scenario);
+    const CheckedSchedule checked = schedule_of(scenario, &stop_requested);
     const Schedule& schedule = checked.schedule();
     if (schedule.actors > max_ranks_shown)
       throw InputError(
@@ -82,7 +82,7 @@ int schedule_check_command(const ShowArguments& arguments) {
   Output output;
   for (std::size_t i = 0; i < file.size(); ++i) {
     const Scenario scenario = file.point(i);
-    const CheckedSchedule checked = schedule_of(scenario);
+    const CheckedSchedule checked = schedule_of(scenario, &stop_requested);
     output.write(fmt::format("{}: proved; {}\n", title(scenario), to_string(checked.proof())));
   }
   output.finish();

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "scenarios/scenario.hpp"
+#include "sim/error.hpp"
 #include "sim/quantity.hpp"
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
@@ -46,6 +47,14 @@ std::string links_text(const Topology& topology) {
   return text;
 }
 
+std::string path_type(Routes& routes, NodeId from, NodeId to) {
+  try {
+    return std::string(to_string(routes.find(from, to).type));
+  } catch (const InputError&) {
+    return "-";  // no path: a fault only where somebody wants to use it
+  }
+}
+
 // As `nvidia-smi topo -m` prints it: gpus, then nics, of the first host.
 std::string matrix_text(const Topology& topology, const Transport& transport) {
   std::vector<NodeId> shown;
@@ -59,7 +68,7 @@ std::string matrix_text(const Topology& topology, const Transport& transport) {
   Table table(head);
   for (const NodeId from : shown) {
     std::vector<std::string> row{topology.node(from).name};
-    for (const NodeId to : shown) row.push_back(from == to ? "X" : std::string(to_string(routes.find(from, to).type)));
+    for (const NodeId to : shown) row.push_back(from == to ? "X" : path_type(routes, from, to));
     table.add(row);
   }
   return table.text();

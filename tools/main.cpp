@@ -3,7 +3,9 @@
 
 #include <CLI/CLI.hpp>
 #include <csignal>
+#include <exception>
 #include <new>
+#include <system_error>
 
 #include "sim/error.hpp"
 #include "sim/version.hpp"
@@ -44,6 +46,11 @@ int guarded(Command command) {
                 std::string(error.what()) + "\n  hint: please report it, with the scenario");
   } catch (const std::bad_alloc&) {
     return fail(lacking, "error", "out of memory: the scenario is too large for this machine");
+  } catch (const std::system_error& error) {
+    return fail(lacking, "error", error.what());
+  } catch (const std::exception& error) {
+    return fail(broken, "an error of ringsim's own, not of your input",
+                std::string(error.what()) + "\n  hint: please report it, with the scenario");
   }
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -85,7 +86,11 @@ void predict_points(const ScenarioFile& file, int jobs, const std::function<void
   Queue queue(file, take);
   {
     std::vector<std::jthread> threads;
-    for (std::size_t i = 1; i < n_threads; ++i) threads.emplace_back([&] { queue.work(); });
+    try {
+      for (std::size_t i = 1; i < n_threads; ++i) threads.emplace_back([&] { queue.work(); });
+    } catch (const std::system_error&) {
+      // The machine gives no more threads: those that run do the work.
+    }
     queue.work();
   }
   queue.rethrow();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "sim/error.hpp"
 #include "sim/quantity.hpp"
 #include "sim/version.hpp"
 #include "tools/output.hpp"
@@ -29,6 +30,18 @@ Json object_of(const std::vector<std::pair<std::string, std::string>>& pairs) {
   return result;
 }
 
+const char* proof_text(Proof::By by) {
+  switch (by) {
+    case Proof::By::all_ranks:
+      return "all ranks";
+    case Proof::By::symmetry:
+      return "symmetry";
+    case Proof::By::symmetry_samples:
+      return "symmetry, checked at samples";
+  }
+  fail_invariant("a proof was found in one of three ways");
+}
+
 Json as_json(const Prediction& r, bool explain) {
   Json result = {{"collective", to_string(r.request.op)}, {"algorithm", r.algorithm}};
   if (!r.parameters.empty()) result["parameters"] = object_of(r.parameters);
@@ -50,6 +63,7 @@ Json as_json(const Prediction& r, bool explain) {
   else
     result["bottleneck"] = nullptr;
   if (r.inter_node) result["inter_node"] = {{"bytes", r.inter_node->first.count}, {"GBps", r.inter_node->second}};
+  result["proof"] = proof_text(r.proof.by);
   result["fingerprint"] = fmt::format("{:016x}", r.fingerprint);
   if (explain) {
     result["links"] = Json::array();
@@ -212,6 +226,38 @@ std::string nccl_tests(const std::vector<Prediction>& results) {
   return text;
 }
 
+// nlohmann's dump() is not always the shortest text that reads back to the same double; fmt's is.
+void write_json(const Json& value, int indent, int depth, std::string& out) {
+  const auto line = [&](int level) {
+    if (indent > 0) out += '\n' + std::string(static_cast<std::size_t>(indent * level), ' ');
+  };
+  if (value.is_number_float()) {
+    const std::string text = fmt::format("{}", value.get<double>());
+    out += text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
+  } else if (value.is_structured() && !value.empty()) {
+    const bool object = value.is_object();
+    out += object ? '{' : '[';
+    bool first = true;
+    for (const auto& [key, member] : value.items()) {
+      if (!first) out += ',';
+      first = false;
+      line(depth + 1);
+      if (object) out += Json(key).dump() + (indent > 0 ? ": " : ":");
+      write_json(member, indent, depth + 1, out);
+    }
+    line(depth);
+    out += object ? '}' : ']';
+  } else {
+    out += value.dump();
+  }
+}
+
+std::string json_text(const Json& value, int indent) {
+  std::string text;
+  write_json(value, indent, 0, text);
+  return text + '\n';
+}
+
 }  // namespace
 
 std::string algorithm_text(const Prediction& r) {
@@ -223,7 +269,7 @@ std::string algorithm_text(const Prediction& r) {
 std::string report_line(const ScenarioFile& file, const Prediction& result, bool explain) {
   Json line = heading(file);
   line.update(as_json(result, explain));
-  return line.dump() + "\n";
+  return json_text(line, 0);
 }
 
 std::string report(const ScenarioFile& file, const std::vector<Prediction>& results, Format format, bool explain) {
@@ -238,7 +284,7 @@ std::string report(const ScenarioFile& file, const std::vector<Prediction>& resu
       Json document = heading(file);
       document["results"] = Json::array();
       for (const Prediction& result : results) document["results"].push_back(as_json(result, explain));
-      return document.dump(2) + "\n";
+      return json_text(document, 2);
     }
     case Format::jsonl: {
       std::string text;

@@ -23,7 +23,7 @@ NodePreset preset_of(const Cluster& spec) {
 LinkSpec through_port(const LinkSpec& port, const LinkSpec& cable) {
   LinkSpec joined = cable;
   joined.bandwidth = std::min(port.bandwidth, cable.bandwidth);
-  joined.latency = port.latency + cable.latency;
+  joined.latency = add(port.latency, cable.latency);
   if (cable.kind == LinkKind::generic) joined.kind = port.kind;
   joined.source = (port.bandwidth < cable.bandwidth ? "the NIC's port binds: " : "the cable binds: ") + cable.source +
                   "; port: " + port.source;

@@ -41,7 +41,7 @@ std::optional<Uniform> as_star(const Topology& topology, std::span<const NodeId>
     if (up.to != *hub || down.from != *hub) return std::nullopt;
     if (!equal_cable(topology, up, *found) || !equal_cable(topology, down, *found)) return std::nullopt;
   }
-  if (found) found->a *= 2;  // two links a path
+  if (found) found->a = times(2, found->a);  // two links a path
   return found;
 }
 
@@ -70,12 +70,20 @@ std::optional<Uniform> as_neighbours(const Topology& topology, std::span<const N
 
 bool is_meshed(const Topology& topology, std::span<const NodeId> ranks, const Uniform& machine) {
   if (topology.n_links() < ranks.size() * (ranks.size() - 1)) return false;
+  std::vector<bool> is_rank(topology.n_nodes());
+  for (const NodeId rank : ranks) is_rank[rank.value] = true;
+  std::vector<NodeId> seen_from(topology.n_nodes(), no_node);
   for (const NodeId from : ranks) {
-    for (const NodeId to : ranks) {
-      if (from == to) continue;
-      const Link* link = cable(topology, from, to);
-      if (link == nullptr || !equal_cable(topology, *link, machine)) return false;
+    std::size_t joined = 0;
+    for (const LinkId id : topology.links_from(from)) {
+      const Link& link = topology.link(id);
+      if (!is_rank[link.to.value]) continue;
+      // Two cables between two ranks, or an unequal one: not one of the textbooks' machines.
+      if (seen_from[link.to.value] == from || !equal_cable(topology, link, machine)) return false;
+      seen_from[link.to.value] = from;
+      ++joined;
     }
+    if (joined != ranks.size() - 1) return false;
   }
   return true;
 }
@@ -108,15 +116,15 @@ Uniform uniform_of(const Topology& topology, std::span<const NodeId> ranks, std:
 
 namespace {
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
 
 /// Adds up steps of `a + bytes/b`.
 struct Sum {
   Uniform machine;
   ClosedForm& form;
   void steps(std::int64_t n, std::int64_t low_bytes, std::int64_t high_bytes) {
-    form.low += n * (machine.a + transfer_time({low_bytes}, machine.b));
-    form.time += n * (machine.a + transfer_time({high_bytes}, machine.b));
+    form.low = add(form.low, times(n, add(machine.a, transfer_time({low_bytes}, machine.b))));
+    form.time = add(form.time, times(n, add(machine.a, transfer_time({high_bytes}, machine.b))));
     form.steps += static_cast<int>(n);
   }
   void steps(std::int64_t n, std::int64_t bytes) { steps(n, bytes, bytes); }
@@ -154,8 +162,8 @@ ClosedForm parameter_server_form(int servers, const CollectiveRequest& request, 
     // the last bytes go to p mod S servers, from all workers at once. Equal to the formula unless S > W and S does not
     // divide p: then the servers' ports, not the workers', take the last bytes.
     const std::int64_t even = p / servers, rest = p % servers;
-    const std::int64_t exact = even * std::max<std::int64_t>(n, servers) + (rest > 0 ? std::max(n, rest) : 0);
-    sum.steps(2, std::max(n * ceil_div(p, servers), p), exact);
+    const Bytes exact = Bytes{even} * std::max<std::int64_t>(n, servers) + Bytes{rest > 0 ? std::max(n, rest) : 0};
+    sum.steps(2, std::max((Bytes{ceil_div(p, servers)} * n).count, p), exact.count);
     if (form.low > form.time) std::swap(form.low, form.time);
     return form;
   }
@@ -165,7 +173,7 @@ ClosedForm parameter_server_form(int servers, const CollectiveRequest& request, 
   } else {
     form.formula = "2(K-1) p/b + 2a";
     needs_star(machine, form);
-    sum.steps(2, (n - 1) * p);
+    sum.steps(2, (Bytes{p} * (n - 1)).count);
   }
   return form;
 }

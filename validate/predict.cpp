@@ -122,9 +122,9 @@ Topology topology_of(const Scenario& scenario) {
   return blaming(scenario, "/topology", [&] { return build(scenario.topology); });
 }
 
-CheckedSchedule schedule_of(const Scenario& scenario) {
+CheckedSchedule schedule_of(const Scenario& scenario, const std::atomic<bool>* stop) {
   return blaming(scenario, "/collective",
-                 [&] { return check(scenario.algorithm->make(scenario.request, scenario.arguments)); });
+                 [&] { return check(scenario.algorithm->make(scenario.request, scenario.arguments), {.stop = stop}); });
 }
 
 Prediction predict(const Scenario& scenario, const PredictOptions& options) {
@@ -139,7 +139,7 @@ Prediction predict(const Scenario& scenario, const PredictOptions& options) {
   const auto helpers = topology.helpers().subspan(0, std::min(n_helpers, topology.helpers().size()));
   run_options.placement.insert(run_options.placement.end(), helpers.begin(), helpers.end());
 
-  const CheckedSchedule checked = schedule_of(scenario);
+  const CheckedSchedule checked = schedule_of(scenario, options.stop);
   const Timeline timeline = blaming(scenario, "/topology", [&] { return run(topology, checked, run_options); });
 
   Prediction result;

@@ -19,7 +19,7 @@ namespace ringsim {
 struct BottleneckReport {
   std::string link;    ///< "node0.nic0 -> leaf0"; empty where only latency counted
   std::string kind;    ///< of the link
-  double busy = 0;     ///< share of the run during which it set the speed of the critical path
+  double busy = 0;     ///< share of the run during which it, or its like, set the speed of the critical path
   double latency = 0;  ///< share of the run that the critical path spent in latencies and in filling staging rooms
 };
 
@@ -58,7 +58,7 @@ struct PredictOptions {
 
 /// The first stages of the line by themselves. Errors name the scenario's file and the place in it.
 Topology topology_of(const Scenario& scenario);
-CheckedSchedule schedule_of(const Scenario& scenario);
+CheckedSchedule schedule_of(const Scenario& scenario, const std::atomic<bool>* stop = nullptr);
 
 /// Builds topology and schedule, checks the schedule, runs it, and works out what to report.
 /// Throws what build(), check() and run() throw, and InputError for a rank that is not a gpu of the topology.
