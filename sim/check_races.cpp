@@ -145,8 +145,69 @@ class Races {
   std::vector<Touch> touched_;
 };
 
+/// One lane: its steps are in order, so that only operations of one step can race. Sorted by chunk, each is held
+/// against the one of each kind that reaches farthest: O(n log n), where a root's step has an operation for every rank.
+void check_steps(const Schedule& schedule, Actor actor) {
+  struct Span {
+    std::uint64_t first, end;  // chunks, over all buffers
+    Access kind;
+    int op;
+  };
+  std::array<std::uint64_t, n_buffers + 1> base{};
+  for (std::size_t b = 0; b < n_buffers; ++b)
+    base[b + 1] = base[b] + static_cast<std::uint64_t>(schedule.layout[b].n_chunks());
+  std::vector<Span> accesses;
+  std::vector<Touch> touched;
+  Step step;
+  for (int i = 0; i < schedule.n_steps(actor, 0); ++i) {
+    step.clear();
+    schedule.step(actor, 0, i, step);
+    if (step.ops.size() < 2) continue;
+    accesses.clear();
+    for (int k = 0; k < static_cast<int>(step.ops.size()); ++k) {
+      touched.clear();
+      touches(step.ops[static_cast<std::size_t>(k)], touched);
+      for (const Touch& touch : touched) {
+        const std::uint64_t first = base[static_cast<std::size_t>(touch.region.buffer)] + touch.region.first;
+        accesses.push_back({first, first + touch.region.count, touch.access, k});
+      }
+    }
+    std::stable_sort(accesses.begin(), accesses.end(), [](const Span& a, const Span& b) { return a.first < b.first; });
+    // Of each kind the two that reach farthest, of different operations: one of them is not the operation itself.
+    std::array<std::array<const Span*, 2>, 3> farthest{};
+    for (const Span& access : accesses) {
+      for (const Access earlier : {Access::read, Access::write, Access::add}) {
+        if (!conflict(earlier, access.kind)) continue;
+        for (const Span* other : farthest[static_cast<std::size_t>(earlier)]) {
+          if (other == nullptr || other->op == access.op || other->end <= access.first) continue;
+          std::size_t buffer = 0;
+          while (access.first >= base[buffer + 1]) ++buffer;
+          refuse(schedule,
+                 fmt::format("{} and {}: both touch {}[{}], one of them writes, and nothing orders them",
+                             describe(schedule, actor, 0, i, std::min(other->op, access.op)),
+                             describe(schedule, actor, 0, i, std::max(other->op, access.op)),
+                             to_string(static_cast<Buffer>(buffer)), access.first - base[buffer]),
+                 "put one of them into a later step of the lane, or add a wait");
+        }
+      }
+      auto& kept = farthest[static_cast<std::size_t>(access.kind)];
+      if (kept[0] == nullptr || access.end > kept[0]->end) {
+        if (kept[0] != nullptr && kept[0]->op != access.op) kept[1] = kept[0];
+        kept[0] = &access;
+      } else if (kept[0]->op != access.op && (kept[1] == nullptr || access.end > kept[1]->end)) {
+        kept[1] = &access;
+      }
+    }
+  }
+}
+
 }  // namespace
 
-void check_races(const Schedule& schedule, Actor actor) { Races(schedule, actor).go(); }
+void check_races(const Schedule& schedule, Actor actor) {
+  if (schedule.lanes == 1)
+    check_steps(schedule, actor);
+  else
+    Races(schedule, actor).go();
+}
 
 }  // namespace ringsim::check_detail

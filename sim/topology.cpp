@@ -6,6 +6,10 @@
 
 namespace ringsim {
 
+namespace {
+constexpr std::int64_t max_bandwidth = 1'000'000'000'000'000'000;
+}  // namespace
+
 std::string_view to_string(NodeKind kind) {
   switch (kind) {
     case NodeKind::gpu:
@@ -132,6 +136,11 @@ Topology TopologyBuilder::build() {
     const Link& link = made_.links_[l];
     const std::string name = "link " + made_.link_name(LinkId{l});
     if (link.from == link.to) throw InputError("", name + " leads from a node to itself");
+    // The upper bound keeps shares and sums of rates within what a double and 64 bits hold; light has no such fibre.
+    if (link.bandwidth.bytes_per_second > max_bandwidth) {
+      throw InputError("", name + ": expected a bandwidth of at most 1000000 TB/s, found " +
+                               std::to_string(link.bandwidth.bytes_per_second) + " B/s");
+    }
     if (link.bandwidth.bytes_per_second <= 0) {
       throw InputError("", name + ": expected a bandwidth of at least 1 B/s, found " +
                                std::to_string(link.bandwidth.bytes_per_second) + " B/s");

@@ -195,3 +195,50 @@ TEST_CASE("what the JSON Schema refuses, the decoder refuses too") {
   }
   CHECK(files >= 10);
 }
+
+TEST_CASE("a stderr that cannot be written changes no exit code") {
+  const std::string line =
+      fmt::format("{} run /no/such.json 2>/dev/full; test $? = 3 && {} run /no/such.json 2>&-; test $? = 3",
+                  RINGSIM_COMMAND, RINGSIM_COMMAND);
+  CHECK(std::system(line.c_str()) == 0);
+}
+
+TEST_CASE("a run that fails leaves the file of an earlier one as it was, and a scenario is never written over") {
+  const std::string path = scenario(), kept = temporary_file("kept.csv", "kept");
+  CHECK(run_command({"run", path, "-o", kept, "--set", "collective.ranks=[\"gpu0\",\"gpu9\"]"}).code == 3);
+  const auto read = [](const std::string& name) {
+    std::ifstream file(name);
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+  };
+  CHECK(read(kept) == "kept");
+  CHECK(!std::filesystem::exists(kept + ".part"));
+  CHECK(run_command({"run", path, "-o", path}).code == 3);
+  CHECK(read(path) == ring_of_eight);
+}
+
+TEST_CASE("what takes longer than simulated time can count is the input's fault, and says so") {
+  for (const auto& [setting, value] : {std::pair{"collective.bytes", "8000000 TB"},
+                                       {"topology.link.latency", "9000000 s"},
+                                       {"topology.link.bandwidth", "9223372036854775807 B/s"}}) {
+    CAPTURE(setting);
+    const Outcome outcome = run_command({"run", scenario(), "--set", fmt::format("{}={}", setting, value)});
+    CHECK(outcome.code == 3);
+    CHECK(outcome.out == "");
+  }
+}
+
+TEST_CASE("a graph with links one way only runs what needs no way back") {
+  const std::string path = temporary_file("one_way.json", R"({
+    "version": 1,
+    "topology": {"kind": "graph", "nodes": [{"name": "g0", "kind": "gpu"}, {"name": "g1", "kind": "gpu"}],
+                 "links": [{"from": "g0", "to": "g1", "bandwidth": "10 GB/s", "latency": "0 us", "one_way": true}]},
+    "collective": {"op": "broadcast", "algorithm": "ring", "bytes": "10 MB"}
+  })");
+  const Outcome outcome = run_command({"run", path, "--format", "json"});
+  CHECK(outcome.code == 0);
+  CHECK(nlohmann::json::parse(outcome.out).at("results").at(0).at("time_us").dump() == "1000.0");  // 10 MB at 10 GB/s
+  CHECK(run_command({"topology", "show", path}).code == 0);
+  CHECK(run_command({"run", path, "--set", "collective.op=all_reduce"}).code == 3);  // needs g1 -> g0
+}

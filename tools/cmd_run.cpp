@@ -19,31 +19,36 @@ int run_command(const RunArguments& arguments) {
   if (std::filesystem::equivalent(arguments.scenario, arguments.output, ignored))
     throw InputError(arguments.output, "expected another file than the scenario itself for the results");
   Output output(arguments.output);
-  std::vector<Prediction> results;
+  std::vector<Prediction> results;  // for the formats that are one document
+  std::size_t done = 0;
+  std::int64_t events = 0, transfers = 0;
   const auto started = std::chrono::steady_clock::now();
+  const bool by_line = arguments.format == Format::jsonl;
   const auto finish = [&] {
-    if (arguments.format != Format::jsonl) output.write(report(file, results, arguments.format, arguments.explain));
+    if (!by_line) output.write(report(file, results, arguments.format, arguments.explain));
     output.finish();
   };
   try {
     predict_points(file, arguments.jobs, [&](Prediction&& result) {
-      if (arguments.format == Format::jsonl) output.write(report_line(file, result, arguments.explain));
-      results.push_back(std::move(result));
+      ++done;
+      events += result.events;
+      transfers += result.transfers;
+      if (by_line)
+        output.write(report_line(file, result, arguments.explain));
+      else
+        results.push_back(std::move(result));
     });
   } catch (const Interrupted& how_far) {
-    finish();  // what is done is not lost
-    throw Interrupted(
-        fmt::format("{} of {} points done; the next one {}", results.size(), file.size(), how_far.what()));
+    if (done > 0) finish();  // what is done is not lost
+    throw Interrupted(fmt::format("{} of {} points done; the next one {}", done, file.size(), how_far.what()));
+  } catch (const InputError&) {
+    if (by_line && done > 0) finish();  // each line is a whole result
+    throw;
   }
   finish();
   if (arguments.timing) {
-    std::int64_t events = 0, transfers = 0;
-    for (const Prediction& result : results) {
-      events += result.events;
-      transfers += result.transfers;
-    }
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-    fmt::print(stderr, "{} points, {} transfers, {} events in {:.3f} s\n", results.size(), transfers, events, seconds);
+    say(fmt::format("{} points, {} transfers, {} events in {:.3f} s\n", done, transfers, events, seconds));
   }
   return good;
 }

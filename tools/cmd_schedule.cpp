@@ -48,6 +48,7 @@ int schedule_show_command(const ShowArguments& arguments) {
   const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
   Output output;
   for (std::size_t i = 0; i < file.size(); ++i) {
+    if (stop_requested) throw Interrupted(fmt::format("{} of {} points done", i, file.size()));
     const Scenario scenario = file.point(i);
     const CheckedSchedule checked = schedule_of(scenario, &stop_requested);
     const Schedule& schedule = checked.schedule();
@@ -81,6 +82,7 @@ int schedule_check_command(const ShowArguments& arguments) {
   const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
   Output output;
   for (std::size_t i = 0; i < file.size(); ++i) {
+    if (stop_requested) throw Interrupted(fmt::format("{} of {} points done", i, file.size()));
     const Scenario scenario = file.point(i);
     const CheckedSchedule checked = schedule_of(scenario, &stop_requested);
     output.write(fmt::format("{}: proved; {}\n", title(scenario), to_string(checked.proof())));

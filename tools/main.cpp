@@ -1,5 +1,7 @@
 // The command line: what is typed becomes a value, the value a call, the outcome an exit code.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <csignal>
@@ -10,6 +12,7 @@
 #include "sim/error.hpp"
 #include "sim/version.hpp"
 #include "tools/commands.hpp"
+#include "tools/output.hpp"
 
 namespace ringsim::tools {
 
@@ -19,6 +22,16 @@ namespace {
 
 void on_interrupt(int) { stop_requested.store(true, std::memory_order_relaxed); }
 
+// A file opened later must not get the number of a closed stderr: messages would go into it.
+void hold_stderr() {
+  if (fcntl(STDERR_FILENO, F_GETFD) != -1) return;
+  const int nowhere = open("/dev/null", O_WRONLY);
+  if (nowhere != -1 && nowhere != STDERR_FILENO) {
+    dup2(nowhere, STDERR_FILENO);
+    close(nowhere);
+  }
+}
+
 void catch_interrupts() {
   struct sigaction action = {};
   action.sa_handler = on_interrupt;
@@ -27,7 +40,7 @@ void catch_interrupts() {
 }
 
 int fail(Exit code, const char* kind, const std::string& what) {
-  fmt::print(stderr, "ringsim: {}: {}\n", kind, what);
+  say(fmt::format("ringsim: {}: {}\n", kind, what));
   return code;
 }
 
@@ -74,8 +87,9 @@ int command_line(int argc, char** argv) {
                                               {"nccl-tests", Format::nccl_tests}};
   auto* run_app = app.add_subcommand("run", "simulates every point of a scenario");
   add_scenario(*run_app, run.scenario, run.set);
-  run_app->add_option("--format", run.format, "table, json, jsonl, csv or nccl-tests")
-      ->transform(CLI::CheckedTransformer(formats))
+  std::string format = "table";
+  run_app->add_option("--format", format, "how results look")
+      ->check(CLI::IsMember({"table", "json", "jsonl", "csv", "nccl-tests"}))
       ->option_text("table|json|jsonl|csv|nccl-tests");
   run_app->add_option("-o,--output", run.output, "a file for the results; - is standard output");
   run_app->add_option("-j,--jobs", run.jobs, "points at a time; default: one a core")->check(CLI::Range(1, 4096));
@@ -121,8 +135,10 @@ int command_line(int argc, char** argv) {
     const int code = app.exit(error);
     return code == 0 ? good : bad_command_line;
   }
+  hold_stderr();
   catch_interrupts();
   return guarded([&]() -> int {
+    run.format = formats.at(format);
     if (*run_app) return run_command(run);
     if (*check_app) return check_command(check);
     if (*list_app) return list_command(what);

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <mutex>
 
 #include "sim/error.hpp"
@@ -15,12 +16,18 @@ namespace ringsim::tools {
 
 Output::Output(const std::string& path) : path_(path == "-" ? "" : path), file_(stdout) {
   if (path_.empty()) return;
-  file_ = std::fopen(path_.c_str(), "wb");
-  if (file_ == nullptr) throw EnvironmentError(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)));
+  std::error_code unknown;
+  const auto status = std::filesystem::status(path_, unknown);
+  if (!std::filesystem::exists(status) || std::filesystem::is_regular_file(status)) written_path_ = path_ + ".part";
+  file_ = std::fopen(written_path_.empty() ? path_.c_str() : written_path_.c_str(), "wb");
+  if (file_ == nullptr) fail();
 }
 
 Output::~Output() {
-  if (file_ != nullptr && file_ != stdout) std::fclose(file_);
+  if (file_ == nullptr || file_ == stdout) return;
+  std::fclose(file_);
+  std::error_code ignored;
+  if (!written_path_.empty()) std::filesystem::remove(written_path_, ignored);
 }
 
 void Output::fail() const {
@@ -38,6 +45,11 @@ void Output::finish() {
   std::FILE* file = file_;
   file_ = nullptr;
   if (std::fclose(file) != 0) fail();
+  if (!written_path_.empty() && std::rename(written_path_.c_str(), path_.c_str()) != 0) fail();
+}
+
+void say(const std::string& text) {
+  if (std::fputs(text.c_str(), stderr) >= 0) std::fflush(stderr);
 }
 
 namespace {
@@ -82,7 +94,7 @@ struct ProgressLine::State {
 ProgressLine::ProgressLine(std::size_t parts) : state_(std::make_unique<State>()) { state_->shares.assign(parts, 0.0); }
 
 ProgressLine::~ProgressLine() {
-  if (state_->any) std::fputs("\r\x1b[K", stderr);
+  if (state_->any) say("\r\x1b[K");
 }
 
 void ProgressLine::set(std::size_t part, double share) {
@@ -98,8 +110,7 @@ void ProgressLine::set(std::size_t part, double share) {
   const double done = state_->sum / static_cast<double>(state_->shares.size());
   const double elapsed = std::chrono::duration<double>(now - state_->started).count();
   const double rest = done > 0 ? elapsed * (1 - done) / done : 0;
-  fmt::print(stderr, "\r\x1b[K{:.0f} % done, about {:.0f} s left", 100 * done, rest);
-  std::fflush(stderr);
+  say(fmt::format("\r\x1b[K{:.0f} % done, about {:.0f} s left", 100 * done, rest));
 }
 
 }  // namespace ringsim::tools

@@ -8,7 +8,11 @@
 
 namespace ringsim::tools {
 
-/// Standard output or a file. Whatever goes wrong with writing (no permission, a full disk) is an EnvironmentError: a
+/// Says something on stderr. Never throws: where stderr cannot be written there is nobody to tell.
+void say(const std::string& text);
+
+/// Standard output or a file. A file appears under its name when it is complete: what stood there before is not lost
+/// to a run that fails. Whatever goes wrong with writing (no permission, a full disk) is an EnvironmentError: a
 /// result is never lost silently.
 class Output {
  public:
@@ -25,6 +29,7 @@ class Output {
  private:
   [[noreturn]] void fail() const;
   std::string path_;
+  std::string written_path_;  // the name it has until finish(); empty: its own
   std::FILE* file_;
 };
 

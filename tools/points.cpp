@@ -80,7 +80,10 @@ class Queue {
 }  // namespace
 
 void predict_points(const ScenarioFile& file, int jobs, const std::function<void(Prediction&&)>& take) {
-  for (std::size_t i = 0; i < file.size(); ++i) static_cast<void>(file.point(i));
+  for (std::size_t i = 0; i < file.size(); ++i) {
+    if (stop_requested) throw Interrupted("stopped while the points were being read");
+    static_cast<void>(file.point(i));
+  }
   if (jobs == 0) jobs = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const std::size_t n_threads = std::min(static_cast<std::size_t>(jobs), file.size());
   Queue queue(file, take);

@@ -55,7 +55,7 @@ Json as_json(const Prediction& r, bool explain) {
   result["busbw_GBps"] = r.busbw;
   result["transfers"] = r.transfers;
   result["closed_form"] = r.form ? as_json(*r.form, r.time) : Json(nullptr);
-  if (r.bottleneck)
+  if (r.bottleneck && !r.bottleneck->link.empty())
     result["bottleneck"] = {{"link", r.bottleneck->link},
                             {"kind", r.bottleneck->kind},
                             {"busy", r.bottleneck->busy},

@@ -104,11 +104,18 @@ Uniform uniform_of(const Topology& topology, std::span<const NodeId> ranks, std:
   Uniform rough;
   rough.b = {std::numeric_limits<std::int64_t>::max()};
   Routes routes(topology, transport);
+  bool any = false;
   for (std::size_t i = 0; i < members.size() && members.size() > 1; ++i) {
-    const Path path = routes.find(members[i], members[(i + 1) % members.size()]);
-    rough.b = std::min(rough.b, narrowest(topology, path));
-    rough.a = std::max(rough.a, latency(path));
+    try {
+      const Path path = routes.find(members[i], members[(i + 1) % members.size()]);
+      rough.b = std::min(rough.b, narrowest(topology, path));
+      rough.a = std::max(rough.a, latency(path));
+      any = true;
+    } catch (const InputError&) {
+      // No path there: the schedule may not need one, and if it does the run says so.
+    }
   }
+  if (!any) rough.b = {0};
   return rough;
 }
 
@@ -228,6 +235,7 @@ ClosedForm halving_doubling_form(bool naive, const CollectiveRequest& request, c
 std::optional<ClosedForm> closed_form(const Algorithm& algorithm, const Arguments& arguments,
                                       const CollectiveRequest& request, const Uniform& machine) {
   if (request.ranks == 1) return ClosedForm{.formula = "0 (one rank)"};
+  if (machine.b.bytes_per_second == 0) return std::nullopt;
   if (algorithm.name == "parameter_server")
     return parameter_server_form(static_cast<int>(number(algorithm, arguments, "servers")), request, machine);
   if (algorithm.name == "ring") return ring_form(number(algorithm, arguments, "segments"), request, machine);

@@ -40,7 +40,7 @@ struct Uniform {
   Picoseconds a{0};
 };
 /// Looks at the members (ranks, then helpers). For `other`, b is the narrowest and a the longest of the paths from each
-/// rank to the next: what the form is then a rough estimate for.
+/// rank to the next: what the form is then a rough estimate for; b = 0 where no rank has a path to the next.
 Uniform uniform_of(const Topology& topology, std::span<const NodeId> ranks, std::span<const NodeId> helpers,
                    const Transport& transport);
 
