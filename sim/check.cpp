@@ -203,7 +203,7 @@ class SumRun {
     lanes.run_ready();
     runner_ = nullptr;
     if (lanes.finished()) {
-      lanes.for_each_unmatched([&](OpPlace place, const Region&, bool is_send) {
+      lanes.for_each_unmatched([&](OpPlace place, bool is_send) {
         if (!unmatched_ || place.lane < unmatched_->first.lane) unmatched_ = {place, is_send};
       });
       return true;
@@ -230,6 +230,8 @@ class SumRun {
   }
 
   // What LaneRunner asks.
+  using Note = Region;
+  Region note(const Op& op) const { return op.region; }
   std::uint64_t connection(Actor self, const Op& op) const { return connection_key(self, op); }
   void begins(LaneNumber) {}
   void woken(LaneNumber, LaneNumber) {}
@@ -241,7 +243,7 @@ class SumRun {
     for (std::uint32_t i = 0; i < region.count; ++i) copy.values.push_back(read_any(place, region, i));
     runner_->op_done(place.lane);
   }
-  void matched(const Message& message) {
+  void matched(const Message<Region>& message) {
     if (message.source.count != message.target.count ||
         schedule_.size(message.source) != schedule_.size(message.target))
       refuse(schedule_, fmt::format("{} and {}: the message has {} chunks ({}), the room for it {} ({})",
@@ -361,7 +363,7 @@ class SumRun {
 // Follows what each stuck lane waits for, from the first one on, until a lane comes up again or somebody has gone home.
 std::string SumRun::explain_stuck(const LaneRunner<SumRun>& lanes) const {
   std::map<LaneNumber, std::pair<OpPlace, bool>> unmatched;  // [lane] its first operation without other half
-  lanes.for_each_unmatched([&](OpPlace place, const Region&, bool is_send) {
+  lanes.for_each_unmatched([&](OpPlace place, bool is_send) {
     const auto [entry, is_new] = unmatched.try_emplace(place.lane, place, is_send);
     if (!is_new && place.op < entry->second.first.op) entry->second = {place, is_send};
   });
@@ -459,6 +461,8 @@ class CountRun {
            fmt::format("{}: holds another chunk's contributions; expected {}{}", where, describe(expected), last));
   }
 
+  using Note = Region;
+  Region note(const Op& op) const { return op.region; }
   std::uint64_t connection(Actor self, const Op& op) const { return connection_key(self, op); }
   void begins(LaneNumber) {}
   void woken(LaneNumber, LaneNumber) {}
@@ -467,7 +471,7 @@ class CountRun {
     for (std::uint32_t i = 0; i < region.count; ++i) slots_[slot].push_back(read(place, region, i));
     runner_->op_done(place.lane);
   }
-  void matched(const Message& message) {
+  void matched(const Message<Region>& message) {
     for (std::uint32_t i = 0; i < message.source.count; ++i)
       write(message.receiver, message.target, i,
             message.slot == no_slot ? read(message.sender, message.source, i) : slots_[message.slot][i], message.add);

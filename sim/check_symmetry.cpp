@@ -18,20 +18,35 @@ int sample(int n, int i) {
   return 1 + static_cast<int>(splitmix(static_cast<std::uint64_t>(i)) % static_cast<std::uint64_t>(n - 1));
 }
 
-/// Content of chunk `c` at `actor`, seen from actor 0: shifted back by the actor's number.
-bool same_promise(const Schedule& schedule, Actor actor, std::uint32_t c) {
-  const Symmetry& group = schedule.symmetry;
-  for (const auto* promise : {&schedule.collective.before, &schedule.collective.after}) {
-    const Content here =
-        (*promise)(actor, Buffer::data, static_cast<std::uint32_t>(group.add(actor, static_cast<int>(c))));
-    const Content there = (*promise)(0, Buffer::data, c);
-    if (here.who != there.who) return false;
-    if (here.who == Content::Who::nothing) continue;
-    if (static_cast<int>(here.chunk) != group.add(actor, static_cast<int>(there.chunk))) return false;
-    if (here.who == Content::Who::one && here.rank != group.add(actor, there.rank)) return false;
+/// What the ranks are promised, held against what rank 0 is.
+class Promises {
+ public:
+  explicit Promises(const Schedule& schedule) : schedule_(schedule) {
+    for (std::uint32_t c = 0; c < static_cast<std::uint32_t>(schedule.symmetry.order()); ++c) {
+      before_.push_back(schedule.collective.before(0, Buffer::data, c));
+      after_.push_back(schedule.collective.after(0, Buffer::data, c));
+    }
   }
-  return true;
-}
+
+  /// Is what `actor` has and wants of chunk actor + c what rank 0 has and wants of c, seen from itself?
+  bool same(Actor actor, std::uint32_t c) const {
+    const auto moved = static_cast<std::uint32_t>(schedule_.symmetry.add(actor, static_cast<int>(c)));
+    return same(actor, before_[c], schedule_.collective.before(actor, Buffer::data, moved)) &&
+           same(actor, after_[c], schedule_.collective.after(actor, Buffer::data, moved));
+  }
+
+ private:
+  bool same(Actor actor, const Content& zero, const Content& here) const {
+    const Symmetry& group = schedule_.symmetry;
+    if (here.who != zero.who) return false;
+    if (here.who == Content::Who::nothing) return true;
+    if (static_cast<int>(here.chunk) != group.add(actor, static_cast<int>(zero.chunk))) return false;
+    return here.who != Content::Who::one || here.rank == group.add(actor, zero.rank);
+  }
+
+  const Schedule& schedule_;
+  std::vector<Content> before_, after_;  // [chunk] of rank 0
+};
 
 /// step(a) = a + step(0), as sets of chunks.
 bool same_op(const Symmetry& group, Actor actor, const Op& zero, const Op& here) {
@@ -103,6 +118,8 @@ class Quotient {
   bool read_too_early() const { return read_too_early_; }
 
   // What LaneRunner asks. A connection is a displacement.
+  using Note = Region;
+  Region note(const Op& op) const { return op.region; }
   std::uint64_t connection(Actor, const Op& op) const {
     const int d = op.what == Do::send ? op.peer : group_.subtract(0, op.peer);
     return static_cast<std::uint64_t>(d) << 16 | op.channel;
@@ -110,7 +127,7 @@ class Quotient {
   void begins(LaneNumber) {}
   void woken(LaneNumber, LaneNumber) {}
   void left(std::uint32_t, OpPlace, const Region&) {}
-  void matched(const Message& message) {
+  void matched(const Message<Region>& message) {
     // Receiver a + d puts chunk (a + d) + t where sender a took chunk a + s: the same chunk if s = d + t.
     const Step& sent = step_of(message.sender);
     const int d = sent.ops[static_cast<std::size_t>(message.sender.op)].peer;
@@ -185,16 +202,16 @@ bool check_by_symmetry(const Schedule& schedule, const CheckOptions& options, Pr
   const bool complete = touches + n <= max_touches / n;  // what the ranks do, and what they are promised
   proof.by = complete ? Proof::By::symmetry : Proof::By::symmetry_samples;
 
+  const Promises promises(schedule);
   const auto expect_same = [&](Actor actor) {
     look_up(options);
     bool same = same_program(schedule, actor, zero, here);
     if (complete) {
-      for (int c = 0; c < n && same; ++c) same = same_promise(schedule, actor, static_cast<std::uint32_t>(c));
+      for (int c = 0; c < n && same; ++c) same = promises.same(actor, static_cast<std::uint32_t>(c));
     } else {
       for (int i = 0; i < n_random_samples && same; ++i)
-        same = same_promise(schedule, actor, static_cast<std::uint32_t>(sample(n, actor + i)));
-      for (const int c : {0, 1, actor, n - 1})
-        same = same && same_promise(schedule, actor, static_cast<std::uint32_t>(c));
+        same = promises.same(actor, static_cast<std::uint32_t>(sample(n, actor + i)));
+      for (const int c : {0, 1, actor, n - 1}) same = same && promises.same(actor, static_cast<std::uint32_t>(c));
     }
     if (!same)
       refuse(schedule,

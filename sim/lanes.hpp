@@ -31,10 +31,11 @@ struct MixedHash {
   }
 };
 
-/// A send and the receive that it met.
+/// A send and the receive that it met; of each operation what the handler noted when it was posted.
+template <class Note>
 struct Message {
   OpPlace sender, receiver;
-  Region source, target;
+  Note source, target;
   bool add = false;  ///< receive_add
   std::uint16_t channel = 0;
   std::uint32_t slot = 0;  ///< where the sender was ahead: the number given to Handler::left(); else no_slot
@@ -44,23 +45,28 @@ inline constexpr std::uint32_t no_slot = UINT32_MAX;
 /// Drives all lanes of a schedule. What time is, is the handler's affair.
 ///
 /// Handler gives:
-///   std::uint64_t connection(Actor self, const Op& op)    equal for a send and the receives that it may meet
-///   void matched(const Message&)                          both ends have begun; later op_done() for each end
+///   type Note, Note note(const Op&)                       what a message must remember of an operation: its region,
+///   its size std::uint64_t connection(Actor self, const Op& op)    equal for a send and the receives that it may meet
+///   void matched(const Message<Note>&)                        both ends have begun; later op_done() for each end
 ///   void local(OpPlace, const Op&)                        copy, add, compute has begun; later op_done()
-///   void left(std::uint32_t slot, OpPlace, const Region&) a send ran ahead into a slot; it is done for the sender
+///   void left(std::uint32_t slot, OpPlace, const Note&) a send ran ahead into a slot; it is done for the sender
 ///   void begins(LaneNumber lane)                          a step begins: its waits are met
 ///   void woken(LaneNumber lane, LaneNumber by)            a wait is over because a step of `by` was completed
 /// Slots: how many messages a connection's sender may be ahead; 0 is rendezvous.
 ///
-/// Memory: 16 bytes a lane, and the operations that wait for their other half.
+/// Memory: 48 bytes a lane, and the operations that wait for their other half.
 template <class Handler>
 class LaneRunner {
+  using Note = typename Handler::Note;
+
  public:
   LaneRunner(const Schedule& schedule, int slots, Handler& handler)
       : schedule_(schedule), slots_(slots), handler_(handler) {
     ensure(schedule.actors < (1 << 24), "a schedule has less than 2^24 actors");
     most_mailboxes_ = 1024 + 4 * static_cast<std::size_t>(schedule.actors) * static_cast<std::size_t>(schedule.lanes);
     lanes_.resize(static_cast<std::size_t>(schedule.actors) * static_cast<std::size_t>(schedule.lanes));
+    last_send_.resize(lanes_.size());
+    last_receive_.resize(lanes_.size());
     for (std::size_t number = 0; number < lanes_.size(); ++number) {
       LaneState& lane = lanes_[number];
       lane.n_steps = schedule.n_steps(actor(static_cast<LaneNumber>(number)), lane_of(static_cast<LaneNumber>(number)));
@@ -107,12 +113,12 @@ class LaneRunner {
   bool has_begun(LaneNumber number) const { return lanes_[number].open > 0; }
   LaneNumber n_lanes() const { return static_cast<LaneNumber>(lanes_.size()); }
 
-  /// Calls visit(OpPlace, Region, is_send) for every operation that still waits for its other half.
+  /// Calls visit(OpPlace, is_send) for every operation that still waits for its other half.
   template <class Visit>
   void for_each_unmatched(Visit visit) const {
-    for (const auto& [key, queue] : mailboxes_)
-      for (std::uint32_t i = queue.first; i != none; i = waiting_[i].next)
-        visit(waiting_[i].place, waiting_[i].region, queue.of_sends);
+    for (const Mailbox& box : mailboxes_)
+      if (box.length > 0)
+        for (std::uint32_t i = box.first; i != none; i = waiting_[i].next) visit(waiting_[i].place, box.of_sends);
   }
 
  private:
@@ -127,7 +133,7 @@ class LaneRunner {
   struct Half {  // a send or a receive that waits for the other
     std::uint32_t next = none;
     OpPlace place;
-    Region region;
+    Note note{};
     bool add = false;
     bool gone_ahead = false;  // a send whose data lies in a slot
   };
@@ -135,6 +141,11 @@ class LaneRunner {
     std::uint32_t first = none, last = none;
     std::int32_t length = 0;
     bool of_sends = false;
+    std::uint64_t connection = 0;
+  };
+  struct LastMailbox {  // a lane mostly sends to whom it sent before, and hears from whom it heard
+    std::uint64_t connection = UINT64_MAX;
+    std::uint32_t index = 0;
   };
 
   void begin(LaneNumber number) {
@@ -171,35 +182,51 @@ class LaneRunner {
 
   // The mailbox of a connection. Empty ones are cleared away only when there are many: memory grows with the lanes and
   // with what waits, not with the connections.
-  Mailbox& mailbox(std::uint64_t connection) {
-    const auto [entry, is_new] = mailboxes_.try_emplace(connection);
-    if (!is_new || mailboxes_.size() < most_mailboxes_) return entry.value();
-    for (auto box = mailboxes_.begin(); box != mailboxes_.end();) {
-      const bool keep = box->second.length > 0 || box->first == connection;
-      if (keep)
-        ++box;
-      else
-        box = mailboxes_.erase(box);
+  Mailbox& mailbox(std::uint64_t connection, LastMailbox& last) {
+    if (last.connection == connection) return mailboxes_[last.index];
+    auto [entry, is_new] = mailbox_of_.try_emplace(connection, static_cast<std::uint32_t>(mailboxes_.size()));
+    if (is_new) {
+      if (mailboxes_.size() >= most_mailboxes_) {
+        clear_empty_mailboxes();
+        entry = mailbox_of_.try_emplace(connection, static_cast<std::uint32_t>(mailboxes_.size())).first;
+      }
+      mailboxes_.emplace_back();
+      mailboxes_.back().connection = connection;
     }
+    last.connection = connection;
+    last.index = entry->second;
+    return mailboxes_[last.index];
+  }
+
+  void clear_empty_mailboxes() {
+    mailbox_of_.clear();
+    std::uint32_t kept = 0;
+    for (const Mailbox& box : mailboxes_) {
+      if (box.length == 0) continue;
+      mailbox_of_.emplace(box.connection, kept);
+      mailboxes_[kept++] = box;
+    }
+    mailboxes_.resize(kept);
     most_mailboxes_ = std::max(most_mailboxes_, 2 * mailboxes_.size());
-    return mailboxes_.find(connection).value();
+    std::fill(last_send_.begin(), last_send_.end(), LastMailbox{});
+    std::fill(last_receive_.begin(), last_receive_.end(), LastMailbox{});
   }
 
   void post_send(Actor self, OpPlace place, const Op& op) {
-    Mailbox& box = mailbox(handler_.connection(self, op));
+    Mailbox& box = mailbox(handler_.connection(self, op), last_send_[place.lane]);
     if (box.length > 0 && !box.of_sends) {
       const Half other = take(box);
-      handler_.matched({place, other.place, op.region, other.region, other.add, op.channel, no_slot});
+      handler_.matched({place, other.place, handler_.note(op), other.note, other.add, op.channel, no_slot});
       return;
     }
     box.of_sends = true;
-    const std::uint32_t index = put(box, place, op.region, false);
+    const std::uint32_t index = put(box, place, handler_.note(op), false);
     if (box.length <= slots_) go_ahead(index);
   }
 
   void post_receive(Actor self, OpPlace place, const Op& op) {
     const bool add = op.what == Do::receive_add;
-    Mailbox& box = mailbox(handler_.connection(self, op));
+    Mailbox& box = mailbox(handler_.connection(self, op), last_receive_[place.lane]);
     if (box.length > 0 && box.of_sends) {
       const std::uint32_t slot = waiting_[box.first].gone_ahead ? box.first : no_slot;
       // A slot is free again: the first send that still stands before them goes ahead.
@@ -209,21 +236,21 @@ class LaneRunner {
         while (waiting_[ahead].gone_ahead) ahead = waiting_[ahead].next;
       }
       const Half other = take(box);
-      handler_.matched({other.place, place, other.region, op.region, add, op.channel, slot});
+      handler_.matched({other.place, place, other.note, handler_.note(op), add, op.channel, slot});
       if (ahead != none) go_ahead(ahead);
       return;
     }
     box.of_sends = false;
-    put(box, place, op.region, add);
+    put(box, place, handler_.note(op), add);
   }
 
   void go_ahead(std::uint32_t index) {
     Half& half = waiting_[index];
     half.gone_ahead = true;
-    handler_.left(index, half.place, half.region);
+    handler_.left(index, half.place, half.note);
   }
 
-  std::uint32_t put(Mailbox& box, OpPlace place, const Region& region, bool add) {
+  std::uint32_t put(Mailbox& box, OpPlace place, const Note& note, bool add) {
     std::uint32_t index = 0;
     if (free_.empty()) {
       index = static_cast<std::uint32_t>(waiting_.size());
@@ -238,9 +265,7 @@ class LaneRunner {
     half.place.lane = place.lane;
     half.place.step = place.step;
     half.place.op = place.op;
-    half.region.buffer = region.buffer;
-    half.region.first = region.first;
-    half.region.count = region.count;
+    half.note = note;
     half.add = add;
     half.gone_ahead = false;
     if (box.length++ == 0)
@@ -286,8 +311,10 @@ class LaneRunner {
   std::vector<LaneState> lanes_;
   std::vector<LaneNumber> ready_;  // first in, first out
   std::size_t next_ready_ = 0;
-  tsl::robin_map<std::uint64_t, Mailbox, MixedHash> mailboxes_;  // [connection]
-  std::size_t most_mailboxes_ = 0;                               // when it is time to clear the empty ones away
+  std::vector<Mailbox> mailboxes_;
+  tsl::robin_map<std::uint64_t, std::uint32_t, MixedHash> mailbox_of_;  // [connection] index of its mailbox
+  std::vector<LastMailbox> last_send_, last_receive_;                   // [lane]
+  std::size_t most_mailboxes_ = 0;                                      // when it is time to clear the empty ones away
   std::vector<Half> waiting_;
   std::vector<std::uint32_t> free_;
   Step scratch_;

@@ -87,22 +87,24 @@ class Run {
   }
 
   // What LaneRunner asks of its handler.
+  using Note = Bytes;
+  Bytes note(const Op& op) const { return schedule_.size(op.region); }
   std::uint64_t connection(Actor self, const Op& op) const { return connection_key(self, op); }
 
-  void matched(const Message& message) {
+  void matched(const Message<Bytes>& message) {
     const std::uint32_t index = new_transfer();
     Transfer& transfer = transfers_[index];
     transfer.sender = message.sender.lane;
     transfer.receiver = message.receiver.lane;
     transfer.channel = message.channel;
-    transfer.size = schedule_.size(message.source);
+    transfer.size = message.source;
     transfer.start = engine_.now();
     // LaneRunner begins one step at a time: the end that has just been posted is the one that was waited for, unless
     // both came at this instant; then it is the sender.
     transfer.sender_was_last = begun_[message.sender.lane] >= begun_[message.receiver.lane];
     transfer.route = route_from(message.sender.lane, lanes_.actor(message.receiver.lane));
     bytes_sent_ += transfer.size;
-    bytes_expected_ += schedule_.size(message.target);
+    bytes_expected_ += message.target;
     Route& way = compiled_[transfer.route];
     way.carried += transfer.size;
     if (way.n_legs == 0) {
@@ -125,7 +127,7 @@ class Run {
     }
     local_done(place.lane);  // copies and adds are free
   }
-  void left(std::uint32_t, OpPlace, const Region&) { fail_invariant("without slots no send runs ahead"); }
+  void left(std::uint32_t, OpPlace, Bytes) { fail_invariant("without slots no send runs ahead"); }
   void begins(LaneNumber lane) { begun_[lane] = engine_.now(); }
   void woken(LaneNumber lane, LaneNumber by) { trails_[lane] = trails_[by]; }
 
