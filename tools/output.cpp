@@ -109,8 +109,8 @@ void ProgressLine::set(std::size_t part, double share) {
   state_->any = true;
   const double done = state_->sum / static_cast<double>(state_->shares.size());
   const double elapsed = std::chrono::duration<double>(now - state_->started).count();
-  const double rest = done > 0 ? elapsed * (1 - done) / done : 0;
-  say(fmt::format("\r\x1b[K{:.0f} % done, about {:.0f} s left", 100 * done, rest));
+  if (done < 0.01) return say("\r\x1b[K0 % done");  // too early to tell
+  say(fmt::format("\r\x1b[K{:.0f} % done, about {:.0f} s left", 100 * done, elapsed * (1 - done) / done));
 }
 
 }  // namespace ringsim::tools

@@ -50,7 +50,14 @@ Outcome run_command(const std::vector<std::string>& arguments, const std::string
 }
 
 std::string temporary_file(const std::string& name, const std::string& text) {
-  const std::filesystem::path path = fresh_folder() / name;
+  static struct Folders : std::vector<std::filesystem::path> {
+    ~Folders() {
+      std::error_code ignored;
+      for (const auto& folder : *this) std::filesystem::remove_all(folder, ignored);
+    }
+  } folders;  // gone when the tests end
+  folders.push_back(fresh_folder());
+  const std::filesystem::path path = folders.back() / name;
   std::ofstream(path, std::ios::binary) << text;
   return path.string();
 }
