@@ -241,3 +241,33 @@ TEST_CASE("a graph with links one way only runs what needs no way back") {
   CHECK(run_command({"topology", "show", path}).code == 0);
   CHECK(run_command({"run", path, "--set", "collective.op=all_reduce"}).code == 3);  // needs g1 -> g0
 }
+
+TEST_CASE(
+    "--explain shows what the links of two servers carried: without GPUDirect, both ways, the uplink carries all "
+    "twice") {
+  const Outcome outcome =
+      run_command({"run", RINGSIM_SOURCE_DIR "/scenarios/two-node-server.json", "--explain", "--format", "json"});
+  REQUIRE(outcome.code == 0);
+  const auto results = nlohmann::json::parse(outcome.out).at("results");
+  REQUIRE(results.size() == 4);
+  const auto carried = [&](std::size_t result, const char* links) {
+    for (const auto& group : results.at(result).at("links"))
+      if (group.at("links") == links) return group.at("most_bytes").get<std::int64_t>();
+    return std::int64_t{0};
+  };
+  // Two GPUs a switch send 256 MiB each. One way: 512 MiB up to host memory, and the same down to the adapter. Both
+  // ways what comes in goes up and down as well.
+  constexpr std::int64_t mib = 1 << 20;
+  CHECK(carried(0, "node*.pcie* -> node*.cpu*") == 0);
+  CHECK(carried(1, "node*.pcie* -> node*.cpu*") == 512 * mib);
+  CHECK(carried(1, "node*.cpu* -> node*.pcie*") == 512 * mib);
+  CHECK(carried(3, "node*.pcie* -> node*.cpu*") == 1024 * mib);
+  CHECK(carried(3, "node*.cpu* -> node*.pcie*") == 1024 * mib);
+  CHECK(carried(3, "node*.nic* -> leaf*") == 512 * mib);
+  for (const auto& result : results) CHECK(result.at("inter_node").at("bytes").get<std::int64_t>() == 8 * 256 * mib);
+  const auto& uplink = results.at(3).at("links").at(0);
+  CHECK(uplink.at("links") == "node*.cpu* -> node*.pcie*");
+  CHECK(uplink.at("count") == 8);
+  CHECK(uplink.at("utilisation").get<double>() > 0.99);
+  CHECK(uplink.at("utilisation").get<double>() <= 1.0);
+}

@@ -94,10 +94,9 @@ TEST_CASE("a trail of nothing has no link, and what took no time leaves no trace
 
 TEST_CASE("like links count together, and the one that holds the path back more than half of the time is named") {
   Trail trail;
-  for (int i = 0; i < 10; ++i) {
-    trail.add(7, ResourceId{static_cast<std::uint32_t>(100 + i)}, 3_ps);  // ten links of one class, 3 ps each
-    trail.add(7, ResourceId{5}, 4_ps);                                    // one of them more often
-  }
+  // Of one class: a link with 40 ps in pieces of 4, then ten with 3 ps each, too few together to outvote it.
+  for (int i = 0; i < 10; ++i) trail.add(7, ResourceId{5}, 4_ps);
+  for (std::uint32_t i = 0; i < 10; ++i) trail.add(7, ResourceId{100 + i}, 3_ps);
   trail.add(8, ResourceId{1}, 69_ps);
   CHECK(trail.bottleneck().busy == 70_ps);
   CHECK(trail.bottleneck().resource == ResourceId{5});
