@@ -206,6 +206,8 @@ class SumRun {
     stuck_ = explain_stuck(lanes);
     return false;
   }
+  /// A chunk came into the window from outside: a run of this window alone cannot judge it.
+  bool moves_between_windows() const { return moves_between_windows_; }
   const std::string& stuck() const { return stuck_; }
   /// A message that was sent (or awaited) and never met its other half though all lanes came through.
   const std::optional<std::pair<OpPlace, bool>>& unmatched() const { return unmatched_; }
@@ -232,10 +234,9 @@ class SumRun {
   void woken(LaneNumber, LaneNumber) {}
   void left(std::uint32_t slot, OpPlace place, const Region& region) {
     // The data leaves now; its sender may write over it before it is received.
-    Snapshot& copy = slots_[slot];
-    copy.values.clear();
-    copy.read_from = place;
-    for (std::uint32_t i = 0; i < region.count; ++i) copy.values.push_back(read_any(place, region, i));
+    std::vector<Value>& copy = slots_[slot];
+    copy.clear();
+    for (std::uint32_t i = 0; i < region.count; ++i) copy.push_back(read_any(place, region, i));
     runner_->op_done(place.lane);
   }
   void matched(const Message<Region>& message) {
@@ -250,7 +251,7 @@ class SumRun {
     const auto [from, to] = within_window(message.source, message.target);
     for (std::uint32_t i = from; i < to; ++i) {
       const Value value =
-          message.slot == no_slot ? read_any(message.sender, message.source, i) : slots_[message.slot].values[i];
+          message.slot == no_slot ? read_any(message.sender, message.source, i) : slots_[message.slot][i];
       write(message.receiver, message.target, i, value, message.add);
     }
     if (message.slot == no_slot) runner_->op_done(message.sender.lane);
@@ -267,10 +268,6 @@ class SumRun {
   struct Value {
     std::uint64_t sum = 0;
     bool known = false;  // false: outside the window, another run follows it
-  };
-  struct Snapshot {
-    std::vector<Value> values;
-    OpPlace read_from;
   };
 
   template <class Visit>
@@ -346,12 +343,10 @@ class SumRun {
   std::array<std::uint64_t, n_buffers> base_{};
   std::vector<std::uint64_t> values_;
   std::vector<bool> written_;
-  tsl::robin_map<std::uint32_t, Snapshot> slots_;
+  tsl::robin_map<std::uint32_t, std::vector<Value>> slots_;
   LaneRunner<SumRun>* runner_ = nullptr;
   std::string stuck_;
   std::optional<std::pair<OpPlace, bool>> unmatched_;
-
- public:
   bool moves_between_windows_ = false;
 };
 
@@ -449,7 +444,7 @@ CheckedSchedule check(Schedule schedule, const CheckOptions& options) {
   for (std::uint64_t first = 0;;) {
     SumRun run(schedule, options, tokens, first, first + window);
     run.go(proof.slots_needed);
-    if (run.moves_between_windows_) {  // chunks that change their place: all of them in one pass
+    if (run.moves_between_windows()) {  // chunks that change their place: all of them in one pass
       first = 0;
       window = run.n_chunks();
       continue;

@@ -16,10 +16,7 @@ struct Id {
 using NodeId = Id<struct NodeTag>;          ///< a device of the topology
 using LinkId = Id<struct LinkTag>;          ///< one direction of a cable
 using ResourceId = Id<struct ResourceTag>;  ///< what links may share: a half-duplex cable is two links, one resource
-using TransferId = Id<struct TransferTag>;  ///< a message on its way, while it is on its way
 
-template <class Tag>
-inline constexpr Id<Tag> no_id{UINT32_MAX};
 inline constexpr NodeId no_node{UINT32_MAX};
 inline constexpr LinkId no_link{UINT32_MAX};
 inline constexpr ResourceId no_resource{UINT32_MAX};

@@ -110,7 +110,6 @@ class LaneRunner {
   /// The step at which a lane stands; equals the lane's number of steps where it is through.
   int step(LaneNumber number) const { return lanes_[number].step; }
   bool is_through(LaneNumber number) const { return lanes_[number].step == lanes_[number].n_steps; }
-  bool has_begun(LaneNumber number) const { return lanes_[number].open > 0; }
   LaneNumber n_lanes() const { return static_cast<LaneNumber>(lanes_.size()); }
 
   /// Calls visit(OpPlace, is_send) for every operation that still waits for its other half.

@@ -280,8 +280,6 @@ Routes::~Routes() = default;
 Routes::Routes(Routes&&) noexcept = default;
 
 Path Routes::find(NodeId from, NodeId to) { return impl_->find(from, to); }
-const Transport& Routes::transport() const { return impl_->transport; }
-
 Bandwidth narrowest(const Topology& topology, const Path& path) {
   Bandwidth least{std::numeric_limits<std::int64_t>::max()};
   for (const Leg& leg : path.legs) {

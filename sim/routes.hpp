@@ -74,8 +74,6 @@ class Routes {
   /// The path from one device to another. Throws InputError naming both where there is none.
   Path find(NodeId from, NodeId to);
 
-  const Transport& transport() const;
-
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;

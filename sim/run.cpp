@@ -114,7 +114,8 @@ class Run {
       network_->start(legs_[way.first_leg].leg, transfer.size, piece(index, 0));
     } else {
       const std::int64_t slot = options_.transport.staging.size.count;
-      transfer.n_pieces = std::max<std::int64_t>(1, (transfer.size.count + slot - 1) / slot);
+      const std::int64_t whole = transfer.size.count / slot;
+      transfer.n_pieces = std::max<std::int64_t>(1, whole + (transfer.size.count % slot > 0 ? 1 : 0));
       transfer.legs.assign(way.n_legs, {});
       start_piece(index, 0);
     }

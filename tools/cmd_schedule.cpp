@@ -42,53 +42,59 @@ std::string short_text(const Schedule& schedule, const Op& op) {
   fail_invariant("an operation has one of six names");
 }
 
-}  // namespace
-
-int schedule_show_command(const ShowArguments& arguments) {
+// Every point's schedule, proved: calls write(point number, scenario, schedule).
+template <class Write>
+int for_each_schedule(const ShowArguments& arguments, Output& output, Write write) {
   const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
-  Output output;
   for (std::size_t i = 0; i < file.size(); ++i) {
     if (stop_requested) throw Interrupted(fmt::format("{} of {} points done", i, file.size()));
     const Scenario scenario = file.point(i);
-    const CheckedSchedule checked = schedule_of(scenario, &stop_requested);
-    const Schedule& schedule = checked.schedule();
-    if (schedule.actors > max_ranks_shown)
-      throw InputError(
-          arguments.scenario,
-          fmt::format("expected at most {} ranks and helpers to show, found {}", max_ranks_shown, schedule.actors),
-          "try --set topology.ranks=8");
-    output.write(fmt::format("{}{}\n", i == 0 ? "" : "\n", title(scenario)));
-    Table table({"actor", "lane", "step", "operations (-> sends, <- receives, += receives and adds)"});
-    Step step;
-    for (Actor actor = 0; actor < schedule.actors; ++actor) {
-      for (Lane lane = 0; lane < schedule.lanes; ++lane) {
-        for (int s = 0; s < schedule.n_steps(actor, lane); ++s) {
-          step.clear();
-          schedule.step(actor, lane, s, step);
-          std::string text;
-          for (const Op& op : step.ops) text += (text.empty() ? "" : ", ") + short_text(schedule, op);
-          for (const Wait& wait : step.waits) text += fmt::format(" (after step {} of lane {})", wait.steps, wait.lane);
-          table.add({actor_name(schedule, actor), fmt::to_string(lane), fmt::to_string(s), text});
-        }
-      }
-    }
-    output.write(table.text());
+    write(i, scenario, schedule_of(scenario, &stop_requested));
   }
   output.finish();
   return good;
 }
 
-int schedule_check_command(const ShowArguments& arguments) {
-  const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
-  Output output;
-  for (std::size_t i = 0; i < file.size(); ++i) {
-    if (stop_requested) throw Interrupted(fmt::format("{} of {} points done", i, file.size()));
-    const Scenario scenario = file.point(i);
-    const CheckedSchedule checked = schedule_of(scenario, &stop_requested);
-    output.write(fmt::format("{}: proved; {}\n", title(scenario), to_string(checked.proof())));
+std::string steps_text(const Schedule& schedule) {
+  Table table({"actor", "lane", "step", "operations (-> sends, <- receives, += receives and adds)"});
+  Step step;
+  for (Actor actor = 0; actor < schedule.actors; ++actor) {
+    for (Lane lane = 0; lane < schedule.lanes; ++lane) {
+      for (int s = 0; s < schedule.n_steps(actor, lane); ++s) {
+        step.clear();
+        schedule.step(actor, lane, s, step);
+        std::string text;
+        for (const Op& op : step.ops) text += (text.empty() ? "" : ", ") + short_text(schedule, op);
+        for (const Wait& wait : step.waits) text += fmt::format(" (after step {} of lane {})", wait.steps, wait.lane);
+        table.add({actor_name(schedule, actor), fmt::to_string(lane), fmt::to_string(s), text});
+      }
+    }
   }
-  output.finish();
-  return good;
+  return table.text();
+}
+
+}  // namespace
+
+int schedule_show_command(const ShowArguments& arguments) {
+  Output output;
+  return for_each_schedule(
+      arguments, output, [&](std::size_t i, const Scenario& scenario, const CheckedSchedule& checked) {
+        const Schedule& schedule = checked.schedule();
+        if (schedule.actors > max_ranks_shown)
+          throw InputError(
+              arguments.scenario,
+              fmt::format("expected at most {} ranks and helpers to show, found {}", max_ranks_shown, schedule.actors),
+              "try --set topology.ranks=8");
+        output.write(fmt::format("{}{}\n", i == 0 ? "" : "\n", title(scenario)) + steps_text(schedule));
+      });
+}
+
+int schedule_check_command(const ShowArguments& arguments) {
+  Output output;
+  return for_each_schedule(arguments, output,
+                           [&](std::size_t, const Scenario& scenario, const CheckedSchedule& checked) {
+                             output.write(fmt::format("{}: proved; {}\n", title(scenario), to_string(checked.proof())));
+                           });
 }
 
 }  // namespace ringsim::tools

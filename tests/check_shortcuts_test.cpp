@@ -1,0 +1,115 @@
+// The checker's shortcuts, one chunk for all by symmetry and passes over part of the chunks, against following all.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <string>
+
+#include "algorithms/halving_doubling.hpp"
+#include "algorithms/ring.hpp"
+#include "sim/check.hpp"
+#include "sim/collective.hpp"
+#include "sim/error.hpp"
+#include "tests/support/every_algorithm.hpp"
+#include "tests/support/verdict.hpp"
+
+using namespace ringsim;
+using namespace ringsim::literals;
+
+TEST_CASE("a claimed symmetry that is untrue at one rank is refused, and so is a true one with a wrong result") {
+  Schedule untrue = ring_all_reduce(8, 64_B);
+  untrue.step = [right = untrue.step](Actor r, Lane lane, int i, Step& out) {
+    right(r, lane, i, out);
+    if (r == 5 && i == 3) out.ops[1].what = Do::receive;
+  };
+  CHECK(verdict(untrue) ==
+        "schedule ring all_reduce of 8 ranks: a symmetry is claimed, but rank 5 does not do what rank 0 does, "
+        "seen from itself\n  hint: correct the algorithm, or do not set Schedule::symmetry");
+  CHECK(verdict(without_symmetry(untrue)) ==
+        "schedule ring all_reduce of 8 ranks: rank 0, data[1]: the contribution of rank 5 is missing, last "
+        "changed by rank 0, lane 0, step 6, operation 1 (receive_add data[1] from actor 7)");
+
+  Schedule wrong = ring_all_reduce(8, 64_B);  // everybody overwrites once instead of adding
+  wrong.step = [right = wrong.step](Actor r, Lane lane, int i, Step& out) {
+    right(r, lane, i, out);
+    if (i == 3) out.ops[1].what = Do::receive;
+  };
+  CHECK(verdict(wrong) ==
+        "schedule ring all_reduce of 8 ranks: rank 0, data[0]: the contribution of rank 4 is missing, last "
+        "changed by rank 0, lane 0, step 7, operation 1 (receive data[0] from actor 7)");
+  CHECK(verdict(without_symmetry(wrong)) != "accepted");
+
+  Schedule early = ring_all_gather(8, 64_B);  // everybody sends the chunk that it is about to receive
+  early.step = [](Actor r, Lane, int i, Step& out) {
+    out.send(wrap(r + 1, 8), chunk(wrap(r - i - 1, 8)));
+    out.receive(wrap(r - 1, 8), chunk(wrap(r - i - 2, 8)));
+  };
+  CHECK(verdict(early) ==
+        "schedule ring all_gather of 8 ranks: rank 0, lane 0, step 0, operation 0 (send data[7] to actor 1): "
+        "reads data[7] before anything has arrived there\n  hint: a chunk must be received, or be the rank's "
+        "own input, before it is sent");
+}
+
+TEST_CASE("the verdict does not depend on how many chunks a pass follows") {
+  for (const int n : {3, 5, 8, 13}) {
+    CAPTURE(n);
+    for (const Schedule& schedule : every_algorithm(n, {1000003})) {
+      CAPTURE(schedule.algorithm);
+      for (const std::uint64_t cells : {1U, 7U, 100U})
+        CHECK(verdict(without_symmetry(schedule), {.cells_a_pass = cells}) == "accepted");
+      Schedule broken = without_symmetry(schedule);  // whoever adds, overwrites
+      bool adds = false;
+      broken.step = [step = schedule.step](Actor a, Lane lane, int i, Step& out) {
+        step(a, lane, i, out);
+        for (Op& op : out.ops)
+          if (op.what == Do::receive_add) op.what = Do::receive;
+      };
+      Step step;
+      for (int i = 0; i < schedule.n_steps(0, 0); ++i) schedule.step(0, 0, i, step);
+      for (const Op& op : step.ops) adds = adds || op.what == Do::receive_add;
+      if (!adds) continue;
+      const std::string whole = verdict(broken);
+      CHECK(whole != "accepted");
+      CHECK(verdict(broken, {.cells_a_pass = 7}) != "accepted");
+    }
+  }
+}
+
+TEST_CASE("a claimed symmetry proves no promise that moves chunks to other numbers") {
+  // The ring's all-gather brings chunk c of rank c everywhere; an all-to-all in place wants chunk r of every rank at
+  // rank r.
+  Schedule schedule = ring_all_gather(16, {1600});
+  schedule.collective.before = [](Actor r, Buffer b, std::uint32_t c) {
+    return b == Buffer::data ? Content{Content::Who::one, r, c} : Content{};
+  };
+  schedule.collective.after = [](Actor r, Buffer b, std::uint32_t c) {
+    return b == Buffer::data ? Content{Content::Who::one, static_cast<Actor>(c), static_cast<std::uint32_t>(r)}
+                             : Content{};
+  };
+  CHECK(verdict(schedule) != "accepted");
+  CHECK(verdict(without_symmetry(schedule)) != "accepted");
+}
+
+TEST_CASE("a claimed symmetry is held against every rank's promise of every chunk") {
+  Schedule schedule = ring_all_reduce(16, {1600});
+  schedule.collective.after = [after = schedule.collective.after](Actor r, Buffer b, std::uint32_t c) {
+    return r == 3 && c == 5 ? Content{Content::Who::one, 0, c} : after(r, b, c);
+  };
+  CHECK(
+      verdict(schedule) ==
+      "schedule ring all_reduce of 16 ranks: a symmetry is claimed, but rank 3 does not do what rank 0 does, seen from "
+      "itself\n  hint: correct the algorithm, or do not set Schedule::symmetry");
+}
+
+TEST_CASE("a ring of very many ranks is proved at samples, and says so; a proof can be stopped") {
+  const Schedule large = ring_all_reduce(10000, {10000});
+  CHECK(check(large).proof().by == Proof::By::symmetry_samples);
+  Schedule broken = large;  // rank 1 overwrites: a neighbour of rank 0 is always among the samples
+  broken.step = [step = large.step](Actor a, Lane lane, int i, Step& out) {
+    step(a, lane, i, out);
+    if (a == 1 && i == 4) out.ops[1].what = Do::receive;
+  };
+  CHECK(verdict(broken).find("a symmetry is claimed, but rank 1 does not do what rank 0 does") != std::string::npos);
+  const std::atomic<bool> stop{true};
+  CHECK_THROWS_AS(check(large, {.stop = &stop}), Interrupted);
+  CHECK_THROWS_AS(check(without_symmetry(ring_all_reduce(8, {800})), {.stop = &stop}), Interrupted);
+}

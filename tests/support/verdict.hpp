@@ -1,0 +1,32 @@
+// Tests that ask the checker for its verdict.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "sim/check.hpp"
+#include "sim/error.hpp"
+#include "tests/support/table.hpp"
+
+namespace ringsim {
+
+/// The whole text with which the checker refuses, or "accepted".
+inline std::string verdict(const Schedule& schedule, const CheckOptions& options = {}) {
+  try {
+    check(schedule, options);
+    return "accepted";
+  } catch (const ScheduleError& error) {
+    return error.what();
+  }
+}
+inline std::string verdict(const Table& table, const CheckOptions& options = {}) {
+  return verdict(table.schedule(), options);
+}
+
+/// The same schedule, which claims no symmetry: all ranks are followed.
+inline Schedule without_symmetry(Schedule schedule) {
+  schedule.symmetry = {};
+  return schedule;
+}
+
+}  // namespace ringsim
