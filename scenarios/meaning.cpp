@@ -69,10 +69,12 @@ TopologySpec topology_of(const Canonical& topology, const Blame& blame) {
   if (kind == "torus") return torus_of(topology, blame);
   if (kind == "graph") return graph_of(topology);
   if (kind == "cluster") {
-    Cluster cluster{.node = topology["node"].get<std::string>(), .nodes = topology["nodes"].get<int>()};
+    Cluster cluster;
+    cluster.parts.push_back(
+        {std::make_shared<Machine>(node_preset(topology["node"].get<std::string>())), topology["nodes"].get<int>()});
     if (topology.contains("fabric")) {
-      cluster.fabric = link_of(topology["fabric"]["link"]);
-    } else if (cluster.nodes > 1) {
+      cluster.fabric = StarFabric{link_of(topology["fabric"]["link"])};
+    } else if (cluster.parts.front().nodes > 1) {
       blame.fail("/topology", "expected the key \"fabric\" where there is more than one node, found none",
                  R"(for example {"kind": "star", "link": {"bandwidth": "100 Gb/s", "latency": "1 us"}})");
     }

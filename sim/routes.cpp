@@ -13,11 +13,6 @@
 
 namespace ringsim {
 
-std::string_view to_string(PathType type) {
-  constexpr std::string_view words[] = {"LOC", "NVL", "NVB", "PIX", "PXB", "PHB", "SYS", "NET", "DIR"};
-  return words[static_cast<std::size_t>(type)];
-}
-
 namespace {
 
 /// A free topology, or the fabric between hosts: what belongs to no host, and the NICs as ports.
@@ -29,7 +24,9 @@ Role fabric_role(const Node& node) {
 
 /// The inside of a host without NVLink: only PCIe switches and CPUs are crossed.
 Role host_role(const Node& node) {
-  if (node.kind == NodeKind::cpu || node.kind == NodeKind::pcie_switch) return Role::transit;
+  if (node.kind == NodeKind::cpu || node.kind == NodeKind::host_bridge || node.kind == NodeKind::pcie_switch) {
+    return Role::transit;
+  }
   return node.kind == NodeKind::nvswitch ? Role::outside : Role::end;
 }
 

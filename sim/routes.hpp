@@ -4,28 +4,14 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "sim/ids.hpp"
+#include "sim/path_type.hpp"
 #include "sim/topology.hpp"
 #include "sim/units.hpp"
 
 namespace ringsim {
-
-/// How near two devices are, in NCCL's words and order (nearest first).
-enum class PathType : std::uint8_t {
-  loc,  ///< the same device
-  nvl,  ///< NVLink, directly or through an NVSwitch
-  nvb,  ///< NVLink, relayed by another GPU
-  pix,  ///< at most one PCIe switch
-  pxb,  ///< several PCIe switches, no CPU
-  phb,  ///< through one CPU's host bridge
-  sys,  ///< through the link between CPU sockets
-  net,  ///< through NICs, to another host
-  dir,  ///< plain links of a free topology (star, ring, mesh, torus, graph); not a word of NCCL
-};
-std::string_view to_string(PathType type);  ///< "NVL", "PIX", ...
 
 /// The rooms in which data rests between two legs (a host bounce buffer, a relaying GPU): `depth` slots of `size`.
 /// Default: NCCL's Simple protocol, a buffer of 4 MiB a connection in 8 steps (src/init.cc DEFAULT_BUFFSIZE,

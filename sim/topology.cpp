@@ -16,6 +16,8 @@ std::string_view to_string(NodeKind kind) {
       return "gpu";
     case NodeKind::cpu:
       return "cpu";
+    case NodeKind::host_bridge:
+      return "host_bridge";
     case NodeKind::memory:
       return "memory";
     case NodeKind::pcie_switch:
@@ -36,6 +38,10 @@ std::string_view to_string(LinkKind kind) {
       return "link";
     case LinkKind::nvlink:
       return "nvlink";
+    case LinkKind::xgmi:
+      return "xgmi";
+    case LinkKind::c2c:
+      return "c2c";
     case LinkKind::pcie:
       return "pcie";
     case LinkKind::socket:
@@ -78,7 +84,13 @@ NodeId TopologyBuilder::add_node(std::string name, NodeKind kind, std::optional<
     throw InputError("", "two nodes are called \"" + name + "\"", "give every node a name of its own");
   }
   made_.nodes_.push_back({std::move(name), kind, host});
+  if (host && *host >= made_.hosts_.size()) made_.hosts_.resize(*host + 1);
   return id;
+}
+
+void TopologyBuilder::describe_host(std::uint32_t number, const Host& host) {
+  if (number >= made_.hosts_.size()) made_.hosts_.resize(number + 1);
+  made_.hosts_[number] = host;
 }
 
 void TopologyBuilder::add_rank(NodeId node) { made_.ranks_.push_back(node); }
@@ -106,7 +118,8 @@ LinkId TopologyBuilder::push_link(NodeId from, NodeId to, const LinkSpec& spec, 
   } else {
     made_.resources_[resource.value].shared = true;
   }
-  made_.links_.push_back({from, to, spec.bandwidth, spec.latency, spec.kind, resource, source_index(spec.source)});
+  made_.links_.push_back(
+      {from, to, spec.bandwidth, spec.latency, spec.kind, spec.joined, resource, source_index(spec.source)});
   return id;
 }
 

@@ -10,12 +10,22 @@
 #include <vector>
 
 #include "sim/ids.hpp"
+#include "sim/path_type.hpp"
 #include "sim/units.hpp"
 
 namespace ringsim {
 
-enum class NodeKind : std::uint8_t { gpu, cpu, memory, pcie_switch, nvswitch, nic, network_switch };
-enum class LinkKind : std::uint8_t { generic, nvlink, pcie, socket, memory, infiniband, ethernet };
+enum class NodeKind : std::uint8_t {
+  gpu,
+  cpu,          ///< a socket, or a NUMA domain of one
+  host_bridge,  ///< a PCIe root complex; where none is listed, the CPU itself is it
+  memory,
+  pcie_switch,
+  nvswitch,
+  nic,
+  network_switch,
+};
+enum class LinkKind : std::uint8_t { generic, nvlink, xgmi, c2c, pcie, socket, memory, infiniband, ethernet };
 enum class Duplex : std::uint8_t {
   full,  ///< each direction has the bandwidth for itself
   half,  ///< both directions share one bandwidth (a bus, a memory)
@@ -30,7 +40,8 @@ struct LinkSpec {
   Picoseconds latency{0};
   LinkKind kind = LinkKind::generic;
   Duplex duplex = Duplex::full;
-  std::string source;  ///< where the numbers come from: a page, a file, "scenario"
+  std::uint16_t joined = 1;  ///< how many parallel links it stands for (NV12: 12); `bandwidth` is of all of them
+  std::string source;        ///< where the numbers come from: a page, a file, "scenario"
 };
 
 struct Node {
@@ -40,12 +51,31 @@ struct Node {
   std::optional<std::uint32_t> host;
 };
 
+/// What a machine is, beyond its devices.
+struct Host {
+  /// The farthest at which its GPUs reach each other's memory over PCIe: `sys` everywhere, `loc` or `nvl` never (then
+  /// what NVLink does not join goes through host memory).
+  PathType peer_access = PathType::sys;
+  /// What a byte from GPU to GPU takes on PCIe where a CPU is on its way: 1.2 on Intel, whose root complex forwards 64
+  /// bytes at a time (NVIDIA/nccl 5067397c2676 src/graph/topo.h, INTEL_P2P_OVERHEAD).
+  double peer_cost = 1;
+  /// nvidia-smi's word for devices on two host bridges of one CPU is NODE; SYS on machines with a PCI domain a bridge.
+  bool bridges_apart = false;
+};
+
+/// Of several ways that are equally good (sim/routes.hpp), which one a switch of the topology takes by itself.
+enum class Ties : std::uint8_t {
+  first,           ///< the link that was added first
+  by_destination,  ///< the (d mod n)th of n, where d counts the NICs (D-mod-k: Zahavi, CCIT report 776, Technion, 2010)
+};
+
 /// One direction of a cable. Links with the same resource share its bandwidth.
 struct Link {
   NodeId from, to;
   Bandwidth bandwidth;
   Picoseconds latency{0};
   LinkKind kind = LinkKind::generic;
+  std::uint16_t joined = 1;  ///< parallel links that it stands for
   ResourceId resource;
   std::uint32_t source = 0;  ///< index into Topology::sources()
 };
@@ -76,6 +106,10 @@ class Topology {
   /// Extra endpoints for helpers (parameter servers on ports of their own), in order.
   std::span<const NodeId> helpers() const { return helpers_; }
 
+  /// The machines, by Node::host.
+  std::span<const Host> hosts() const { return hosts_; }
+  Ties ties() const { return ties_; }
+
   std::span<const LinkId> links_from(NodeId id) const;  ///< in the order in which they were added
   std::span<const LinkId> links_to(NodeId id) const;
 
@@ -92,6 +126,8 @@ class Topology {
   std::vector<Resource> resources_;
   std::vector<std::string> sources_;
   std::vector<NodeId> ranks_, helpers_;
+  std::vector<Host> hosts_;
+  Ties ties_ = Ties::first;
   // Compressed adjacency: links of node n stand at [first_out_[n], first_out_[n + 1]).
   std::vector<std::uint32_t> first_out_, first_in_;
   std::vector<LinkId> out_, in_;
@@ -108,6 +144,10 @@ class TopologyBuilder {
   /// The next helper (a parameter server's port) sits here.
   void add_helper(NodeId node);
   NodeId add_gpu(std::string name, std::optional<std::uint32_t> host = std::nullopt);
+
+  /// Says what host `number` is; without it a host is as Host{}.
+  void describe_host(std::uint32_t number, const Host& host);
+  void break_ties(Ties ties) { made_.ties_ = ties; }
 
   /// A cable: two links, a -> b and b -> a. Half duplex: both draw on one resource.
   void add_cable(NodeId a, NodeId b, const LinkSpec& spec);

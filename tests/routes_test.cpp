@@ -48,7 +48,7 @@ struct Sketch {
 }  // namespace
 
 TEST_CASE("inside dgx-1v: NVLink first, then a relaying GPU, then PCIe") {
-  const Topology t = build(Cluster{"dgx-1v", 1, {}});
+  const Topology t = build(cluster_of("dgx-1v", 1));
   Routes routes(t, {});
   CHECK(path_text(routes, t, "node0.gpu0", "node0.gpu0") == "LOC:");
   CHECK(path_text(routes, t, "node0.gpu0", "node0.gpu4") == "NVL: node0.gpu0 > node0.gpu4");
@@ -66,7 +66,7 @@ TEST_CASE("inside dgx-1v: NVLink first, then a relaying GPU, then PCIe") {
 }
 
 TEST_CASE("between two dgx-1v with GPUDirect, one leg leads from GPU to GPU through the NICs beside them") {
-  const Topology t = build(Cluster{"dgx-1v", 2, {.bandwidth = 100_Gbps, .latency = 1'000'000_ps}});
+  const Topology t = build(cluster_of("dgx-1v", 2, StarFabric{{.bandwidth = 100_Gbps, .latency = 1'000'000_ps}}));
   Routes routes(t, {.gpudirect = true});
   CHECK(path_text(routes, t, "node0.gpu0", "node1.gpu0") ==
         "NET: node0.gpu0 > node0.pcie0 > node0.nic0 > leaf0 > node1.nic0 > node1.pcie0 > node1.gpu0");
@@ -79,7 +79,7 @@ TEST_CASE("between two dgx-1v with GPUDirect, one leg leads from GPU to GPU thro
 }
 
 TEST_CASE("between two dgx-1v without GPUDirect, data rests in the memory of each GPU's own socket") {
-  const Topology t = build(Cluster{"dgx-1v", 2, {.bandwidth = 100_Gbps, .latency = 1'000'000_ps}});
+  const Topology t = build(cluster_of("dgx-1v", 2, StarFabric{{.bandwidth = 100_Gbps, .latency = 1'000'000_ps}}));
   Routes routes(t, {.gpudirect = false});
   CHECK(path_text(routes, t, "node0.gpu0", "node1.gpu5") ==
         "NET: node0.gpu0 > node0.pcie0 > node0.cpu0 > node0.mem0 |"

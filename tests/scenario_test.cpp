@@ -134,8 +134,8 @@ TEST_CASE("every kind of topology is decoded") {
   const std::string star = R"("star", "ranks": 8, "link": {"bandwidth": "25 GB/s", "latency": "1.3 us"})";
   const Scenario cluster = only(changed(star, R"("cluster", "node": "dgx-1v", "nodes": 2,
     "fabric": {"kind": "star", "link": {"bandwidth": "100 Gb/s", "latency": "1 us"}})"));
-  CHECK(std::get<Cluster>(cluster.topology).node == "dgx-1v");
-  CHECK(std::get<Cluster>(cluster.topology).fabric.bandwidth == 100_Gbps);
+  CHECK(std::get<Cluster>(cluster.topology).parts[0].machine->name == "dgx-1v");
+  CHECK(std::get<StarFabric>(*std::get<Cluster>(cluster.topology).fabric).link.bandwidth == 100_Gbps);
   CHECK(cluster.request.ranks == 16);
   CHECK(only(changed(star, R"("cluster", "node": "dgx-1v", "nodes": 1)")).request.ranks == 8);  // needs no fabric
 }

@@ -10,7 +10,7 @@
 #include "sim/routes.hpp"
 #include "tests/support/names.hpp"
 #include "topologies/catalog.hpp"
-#include "topologies/node_preset.hpp"
+#include "topologies/machine.hpp"
 
 using namespace ringsim;
 using namespace ringsim::literals;
@@ -121,17 +121,18 @@ TEST_CASE("impossible counts are refused, before anything is built") {
                        InputError);
   CHECK_THROWS_WITH_AS(build(Ring{2, {}}), "/link/bandwidth: expected a rate of at least 1 B/s, found 0 B/s",
                        InputError);
-  CHECK_THROWS_WITH_AS(build(Cluster{"dgx-1v", 0, cable}), "/nodes: expected a count of at least 1, found 0",
-                       InputError);
-  CHECK_THROWS_WITH_AS(build(Cluster{"dgx-1w", 1, cable}),
-                       "/node: expected the name of a node preset, found \"dgx-1w\"\n  hint: did you mean \"dgx-1v\"?",
+  CHECK_THROWS_WITH_AS(build(cluster_of("dgx-1v", 0, StarFabric{cable})),
+                       "/nodes: expected a count of at least 1, found 0", InputError);
+  CHECK_THROWS_WITH_AS(cluster_of("dgx-1w"),
+                       "expected the name of a node preset, found \"dgx-1w\"\n  hint: did you mean \"dgx-1v\"?",
                        InputError);
   CHECK_THROWS_AS(build(FullMesh{100000, cable}), InputError);  // 5 * 10^9 cables
 }
 
 TEST_CASE("the number of ranks is known without building") {
-  const std::vector<TopologySpec> specs = {Star{5, cable, 2},       Ring{3, cable}, FullMesh{4, cable},
-                                           Torus{{2, 3, 2}, cable}, pair_graph(),   Cluster{"dgx-1v", 3, cable}};
+  const std::vector<TopologySpec> specs = {Star{5, cable, 2},  Ring{3, cable},
+                                           FullMesh{4, cable}, Torus{{2, 3, 2}, cable},
+                                           pair_graph(),       cluster_of("dgx-1v", 3, StarFabric{cable})};
   for (const TopologySpec& spec : specs) {
     CAPTURE(spec.index());
     CHECK(n_ranks(spec) == build(spec).ranks().size());
@@ -140,7 +141,7 @@ TEST_CASE("the number of ranks is known without building") {
 }
 
 TEST_CASE("a cluster repeats its preset and cables every NIC to the leaf") {
-  const Topology t = build(Cluster{"dgx-1v", 2, cable});
+  const Topology t = build(cluster_of("dgx-1v", 2, StarFabric{cable}));
   CHECK(t.ranks().size() == 16);
   CHECK(t.node(t.ranks()[9]).name == "node1.gpu1");
   CHECK(t.node(t.ranks()[9]).host == 1U);
@@ -148,7 +149,7 @@ TEST_CASE("a cluster repeats its preset and cables every NIC to the leaf") {
   CHECK(names_of(t, t.links_to(at(t, "leaf0"))) ==
         Cables{"node0.nic0 -> leaf0", "node0.nic1 -> leaf0", "node0.nic2 -> leaf0", "node0.nic3 -> leaf0",
                "node1.nic0 -> leaf0", "node1.nic1 -> leaf0", "node1.nic2 -> leaf0", "node1.nic3 -> leaf0"});
-  const Topology one = build(Cluster{"dgx-1v", 1, {}});  // no fabric is needed, so none is asked for
+  const Topology one = build(cluster_of("dgx-1v", 1));  // no fabric is needed, so none is asked for
   CHECK_FALSE(one.find("leaf0"));
   CHECK(one.n_nodes() == node_preset("dgx-1v").devices.size());
 }
@@ -159,7 +160,7 @@ TEST_CASE("the slower of NIC and cable binds, and their times add up") {
     Bandwidth cable, joined;
   };
   for (const Row row : {Row{10_GBps, 10_GBps}, Row{100_Gbps, 12_GBps}, Row{12_GBps, 12_GBps}}) {
-    const Topology t = build(Cluster{"dgx-1v", 2, {.bandwidth = row.cable, .latency = 250'000_ps}});
+    const Topology t = build(cluster_of("dgx-1v", 2, StarFabric{{.bandwidth = row.cable, .latency = 250'000_ps}}));
     const Link& link = t.link(t.links_to(at(t, "leaf0")).front());
     CHECK(link.bandwidth == row.joined);
     CHECK(link.latency == 750'000_ps);
@@ -181,7 +182,7 @@ TEST_CASE("the mesh of dgx-1v is what nvidia-smi topo -m prints on one") {
                                     {{1, 6}, {4, 7}, 2, 3},
                                     {{5, 7}, {2, 4}, 3, 2},
                                     {{4, 6}, {3, 5}, 3, 2}}};
-  const Topology t = build(Cluster{"dgx-1v", 1, {}});
+  const Topology t = build(cluster_of("dgx-1v", 1));
   Routes routes(t, {});
   for (int g = 0; g < 8; ++g) {
     CAPTURE(g);
@@ -205,7 +206,7 @@ TEST_CASE("the mesh of dgx-1v is what nvidia-smi topo -m prints on one") {
 }
 
 TEST_CASE("the links of dgx-1v have the rates of their sources") {
-  const Topology t = build(Cluster{"dgx-1v", 1, {}});
+  const Topology t = build(cluster_of("dgx-1v", 1));
   std::map<LinkKind, std::set<std::int64_t>> rates;
   for (const Link& link : t.links()) rates[link.kind].insert(link.bandwidth.bytes_per_second);
   CHECK(rates[LinkKind::nvlink] == std::set<std::int64_t>{24'240'000'000, 48'480'000'000});  // 0.9696 * 25, * 2
@@ -219,9 +220,9 @@ TEST_CASE("the links of dgx-1v have the rates of their sources") {
 TEST_CASE("every preset is called as its file, and every link of it says where its numbers come from") {
   REQUIRE_FALSE(preset_files().empty());
   for (const PresetFile& file : preset_files()) {
-    const NodePreset preset = node_preset(std::string(file.name));
+    const Machine preset = node_preset(std::string(file.name));
     CHECK(preset.name == file.name);
-    for (const NodePreset::Cable& each : preset.cables) {
+    for (const Machine::Cable& each : preset.cables) {
       CHECK(each.link.source.find("latency: ") != std::string::npos);
     }
   }
@@ -234,7 +235,7 @@ TEST_CASE("a preset with a mistake is refused at the place of the mistake") {
                             "latency": {"value": "1 us", "assumed": "a guess"}}},
     "devices": [{"name": "gpu0", "kind": "gpu"}, {"name": "nic0", "kind": "nic", "port": "wire"}],
     "links": [{"from": "gpu0", "to": "nic0", "type": "wire", "count": 2}]})";
-  const NodePreset preset = parse_node_preset(good, "x.json");
+  const Machine preset = parse_machine(good, "x.json");
   REQUIRE(preset.cables.size() == 1);
   CHECK(preset.cables[0].link.bandwidth == 24_GBps);
   CHECK(preset.cables[0].link.source == "2 links as one, of each: bandwidth: a page; latency: assumed: a guess");
@@ -275,19 +276,19 @@ TEST_CASE("a preset with a mistake is refused at the place of the mistake") {
     const std::size_t where = bad.find(row.from);
     REQUIRE(where != std::string::npos);
     bad.replace(where, row.from.size(), row.to);
-    CHECK_THROWS_WITH_AS(parse_node_preset(bad, "x.json"), row.message.c_str(), InputError);
+    CHECK_THROWS_WITH_AS(parse_machine(bad, "x.json"), row.message.c_str(), InputError);
   }
 }
 
 TEST_CASE("what payload reaches is the line rate times the efficiency") {
   const auto with = [](const std::string& share) {
-    return parse_node_preset(R"({"name": "x", "summary": "y",
+    return parse_machine(R"({"name": "x", "summary": "y",
       "devices": [{"name": "gpu0", "kind": "gpu"}, {"name": "gpu1", "kind": "gpu"}],
       "links": [{"from": "gpu0", "to": "gpu1", "type": "wire"}],
       "link_types": {"wire": {"kind": "nvlink", "duplex": "half",
         "line_rate": {"value": "25 GB/s", "source": "a"}, "efficiency": {"value": )" +
-                                 share + R"(, "source": "b"}, "latency": {"value": "0 us", "source": "c"}}}})",
-                             "x.json");
+                             share + R"(, "source": "b"}, "latency": {"value": "0 us", "source": "c"}}}})",
+                         "x.json");
   };
   const LinkSpec link = with("0.9").cables.at(0).link;
   CHECK(link.bandwidth == Bandwidth{22'500'000'000});

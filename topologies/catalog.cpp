@@ -35,7 +35,7 @@ std::vector<CatalogEntry> topology_catalog() {
       {"full_mesh", "a cable between every two ranks"},
       {"torus", "a grid of any dimensions, closed in each"},
       {"graph", "nodes and links as listed; its gpus are the ranks"},
-      {"cluster", "equal nodes of a preset, joined by a fabric"},
+      {"cluster", "machines, equal or not, joined by a fabric"},
   };
 }
 

@@ -1,13 +1,16 @@
 // The topologies in plain sight: what each takes, and the one function that builds any of them.
 #pragma once
 
-#include <span>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
 #include "sim/topology.hpp"
+#include "topologies/fabric.hpp"
+#include "topologies/machine.hpp"
 
 namespace ringsim {
 
@@ -53,14 +56,19 @@ struct Graph {
   std::vector<Cable> links;
 };
 
-/// Equal nodes of a preset, joined by a fabric. Node names: node0.gpu0, node0.nic0; switches of the fabric: leaf0.
+/// Machines, equal or not, joined by a fabric. Node names: node0.gpu0, node0.nic0; switches of the fabric: leaf0. Nodes
+/// are numbered through all parts.
 struct Cluster {
-  std::string node;  ///< name of a preset: "dgx-1v"
-  int nodes = 1;
-  /// Fabric `star`: every NIC on one non-blocking switch by a cable of this kind; the slower of NIC and cable binds.
-  /// Not used where nodes == 1 (the NICs are then not cabled).
-  LinkSpec fabric;
+  struct Part {
+    std::shared_ptr<const Machine> machine;
+    int nodes = 1;
+  };
+  std::vector<Part> parts;
+  std::optional<Fabric> fabric;  ///< needed where there is more than one node; a single node's NICs are not cabled
 };
+
+/// Equal nodes of a preset. Throws InputError (`where` empty) naming the nearest preset that exists.
+Cluster cluster_of(const std::string& preset, int nodes = 1, std::optional<Fabric> fabric = std::nullopt);
 
 using TopologySpec = std::variant<Star, Ring, FullMesh, Torus, Graph, Cluster>;
 

@@ -14,7 +14,7 @@ foreach(i RANGE 0 ${last})
   endif()
 endforeach()
 file(WRITE "${OUT}" "// Written by topologies/embed_presets.cmake from topologies/presets/*.json.
-#include \"topologies/node_preset.hpp\"
+#include \"topologies/machine.hpp\"
 
 namespace ringsim {
 const std::vector<PresetFile>& preset_files() {

@@ -1,4 +1,4 @@
-#include "topologies/node_preset.hpp"
+#include "topologies/machine.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -163,9 +163,9 @@ const T& look_up(const Place& name, const std::map<std::string, T>& table, const
   name.fail("expected the name of a " + what + ", found \"" + name.text() + "\"", did_you_mean(name.text(), names));
 }
 
-NodePreset::Device device(const Place& entry, const std::map<std::string, LinkSpec>& types) {
+Machine::Device device(const Place& entry, const std::map<std::string, LinkSpec>& types) {
   entry.allow({"name", "kind", "port"});
-  NodePreset::Device made{entry.at("name").text(), entry.at("kind").word(device_kinds), std::nullopt};
+  Machine::Device made{entry.at("name").text(), entry.at("kind").word(device_kinds), std::nullopt, {}};
   if (entry.has("port") != (made.kind == NodeKind::nic)) {
     entry.fail("a nic, and nothing else, has a \"port\": the type of link that it offers to the fabric");
   }
@@ -173,11 +173,11 @@ NodePreset::Device device(const Place& entry, const std::map<std::string, LinkSp
   return made;
 }
 
-NodePreset::Cable cable(const Place& entry, const std::map<std::string, std::uint32_t>& ids,
-                        const std::map<std::string, LinkSpec>& types) {
+Machine::Cable cable(const Place& entry, const std::map<std::string, std::uint32_t>& ids,
+                     const std::map<std::string, LinkSpec>& types) {
   entry.allow({"from", "to", "type", "count"});
-  NodePreset::Cable made{look_up(entry.at("from"), ids, "device"), look_up(entry.at("to"), ids, "device"),
-                         look_up(entry.at("type"), types, "link type")};
+  Machine::Cable made{look_up(entry.at("from"), ids, "device"), look_up(entry.at("to"), ids, "device"),
+                      look_up(entry.at("type"), types, "link type")};
   if (made.from == made.to) entry.fail("a link from \"" + entry.at("from").text() + "\" to itself");
   if (entry.has("count")) {
     const Json& count = entry.at("count").json;
@@ -185,22 +185,25 @@ NodePreset::Cable cable(const Place& entry, const std::map<std::string, std::uin
       entry.at("count").fail("expected how many links are joined into one (1 to 1000), found " + count.dump());
     }
     made.link.bandwidth.bytes_per_second *= count.get<std::int64_t>();
+    made.link.joined = count.get<std::uint16_t>();
     made.link.source = std::to_string(count.get<int>()) + " links as one, of each: " + made.link.source;
   }
   return made;
 }
 }  // namespace
 
-std::size_t NodePreset::n_gpus() const {
+std::size_t Machine::n_gpus() const {
   return static_cast<std::size_t>(
       std::count_if(devices.begin(), devices.end(), [](const Device& d) { return d.kind == NodeKind::gpu; }));
 }
 
-NodePreset parse_node_preset(std::string_view text, const std::string& file) {
+Machine parse_machine(std::string_view text, const std::string& file) {
   const Json json = parse_strictly(text, file);
   const Place root{json, file, ""};
   root.allow({"name", "summary", "link_types", "devices", "links"});
-  NodePreset preset{root.at("name").text(), root.at("summary").text(), {}, {}};
+  Machine preset;
+  preset.name = root.at("name").text();
+  preset.summary = root.at("summary").text();
 
   std::map<std::string, LinkSpec> types;
   const Place type_table = root.at("link_types");
@@ -219,10 +222,10 @@ NodePreset parse_node_preset(std::string_view text, const std::string& file) {
   return preset;
 }
 
-NodePreset node_preset(const std::string& name) {
+Machine node_preset(const std::string& name) {
   std::vector<std::string> names;
   for (const PresetFile& file : preset_files()) {
-    if (file.name == name) return parse_node_preset(file.text, name + ".json");
+    if (file.name == name) return parse_machine(file.text, name + ".json");
     names.emplace_back(file.name);
   }
   const std::string hint = did_you_mean(name, names);

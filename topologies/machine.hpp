@@ -1,0 +1,56 @@
+// A machine as a value: its devices and the cables between them. Comes from a preset (topologies/presets), a file of
+// the same format, or an importer.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/topology.hpp"
+
+namespace ringsim {
+
+/// Names are local: "gpu0", "nic0"; in a cluster they become "node3.gpu0". Its gpus, in order, are ranks.
+struct Machine {
+  struct Device {
+    std::string name;
+    NodeKind kind = NodeKind::gpu;
+    /// What a NIC offers to the fabric: the rate of its port, and the time that the adapter itself takes. NICs only;
+    /// one without a port cannot be cabled.
+    std::optional<LinkSpec> port;
+    /// What the simulation does not need and a file format wants to keep, in the words of NCCL's topology XML:
+    /// "busid", "sm", "numaid", "vendor", "guid"...
+    std::map<std::string, std::string> attributes;
+  };
+  struct Cable {
+    std::uint32_t from = 0, to = 0;  ///< index into devices
+    LinkSpec link;                   ///< link.source names where each of its numbers comes from
+  };
+  std::string name, summary;
+  Host host;
+  std::vector<Device> devices;
+  std::vector<Cable> cables;
+  /// What its importer found odd, each `FILE:LINE: what; what is taken instead`. For people, on stderr.
+  std::vector<std::string> warnings;
+
+  std::size_t n_gpus() const;
+};
+
+/// Reads a machine file; topologies/README.md describes it. `file` stands for it in errors. Throws InputError where the
+/// text is not JSON, a key is unknown, missing or doubled, a name is unknown or doubled, or a number has neither a
+/// `source` nor an `assumed` reason.
+Machine parse_machine(std::string_view text, const std::string& file);
+
+/// The preset of that name. Throws InputError (`where` empty) naming the nearest one that exists.
+Machine node_preset(const std::string& name);
+
+/// The files built into the library, by name (without .json), in alphabetical order.
+struct PresetFile {
+  std::string_view name, text;
+};
+const std::vector<PresetFile>& preset_files();
+
+}  // namespace ringsim
