@@ -228,6 +228,25 @@ Field collective_field() {
                        .fallback = "false"}}};
 }
 
+Field level_field(std::string name, std::string doc, std::string fallback, std::vector<std::string> levels) {
+  return {.name = std::move(name),
+          .type = Type::text,
+          .doc = std::move(doc),
+          .fallback = std::move(fallback),
+          .choices = std::move(levels)};
+}
+
+/// The same settings as the environment variables of NCCL spell them.
+std::vector<Field> nccl_fields() {
+  const std::vector<std::string> levels = {"LOC", "NVL", "PIX", "PXB", "P2C", "PHB", "SYS",
+                                           "0",   "1",   "2",   "3",   "4",   "5"};
+  const std::vector<std::string> flag = {"0", "1"};
+  return {level_field("NCCL_NET_GDR_LEVEL", "gdr_level in NCCL's spelling; 0 to 5 are its older numbers.", "", levels),
+          level_field("NCCL_P2P_LEVEL", "p2p_level in NCCL's spelling; 0 to 5 are its older numbers.", "", levels),
+          level_field("NCCL_P2P_DISABLE", "\"1\": p2p_level LOC.", "", flag),
+          level_field("NCCL_PXN_DISABLE", "\"1\": pxn false.", "", flag)};
+}
+
 Field transport_field() {
   const Field staging{
       .name = "staging",
@@ -241,25 +260,90 @@ Field transport_field() {
            .min = 1,
            .examples = {R"("512 KiB")"}},
           {.name = "depth", .type = Type::whole, .doc = "Number of slots.", .fallback = "8", .min = 1, .max = 65'536}}};
-  return {.name = "transport",
-          .type = Type::object,
-          .doc = "How data moves along a path.",
-          .members = {{.name = "gpudirect",
-                       .type = Type::boolean,
-                       .doc = "GPUDirect RDMA: NIC and GPU exchange data without a copy in host memory.",
-                       .fallback = "true"},
-                      {.name = "protocol",
-                       .type = Type::text,
-                       .doc = "none: the textbooks' model, every byte is payload.",
-                       .fallback = "none",
-                       .choices = {"none"}},
-                      {.name = "channels",
-                       .type = Type::whole,
-                       .doc = "Channels a connection.",
-                       .fallback = "1",
-                       .min = 1,
-                       .max = 1},
-                      staging}};
+  Field field{
+      .name = "transport",
+      .type = Type::object,
+      .doc = "How data moves along a path.",
+      .members = {
+          {.name = "gpudirect",
+           .type = Type::boolean,
+           .doc = "GPUDirect RDMA: NIC and GPU exchange data without a copy in host memory; false: gdr_level LOC.",
+           .fallback = "true"},
+          level_field(
+              "gdr_level",
+              "The farthest at which NIC and GPU exchange data directly; P2C: PXB, or behind a chip-to-chip link.",
+              "P2C", {"LOC", "PIX", "PXB", "P2C", "PHB", "SYS"}),
+          level_field(
+              "p2p_level",
+              "The farthest at which GPUs of a host reach each other's memory, as far as the machine lets them.", "SYS",
+              {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "PHB", "SYS"}),
+          {.name = "pxn",
+           .type = Type::boolean,
+           .doc = "A GPU may send through the NIC of another GPU to which it has NVLink.",
+           .fallback = "true"},
+          {.name = "nics",
+           .type = Type::text,
+           .doc = "nearest: a message takes one NIC at each end; all: it is cut into equal parts, one for each NIC.",
+           .fallback = "nearest",
+           .choices = {"nearest", "all"}},
+          {.name = "protocol",
+           .type = Type::text,
+           .doc = "none: the textbooks' model, every byte is payload.",
+           .fallback = "none",
+           .choices = {"none"}},
+          {.name = "channels",
+           .type = Type::whole,
+           .doc = "Channels a connection.",
+           .fallback = "1",
+           .min = 1,
+           .max = 1},
+          staging}};
+  for (Field& each : nccl_fields()) field.members.push_back(std::move(each));
+  return field;
+}
+
+Field network_field() {
+  const auto node = [](std::string name, std::string doc, std::string example) {
+    return Field{.name = std::move(name),
+                 .type = Type::text,
+                 .doc = std::move(doc),
+                 .required = true,
+                 .min = 1,
+                 .examples = {std::move(example)}};
+  };
+  const Field entry{.name = "entry",
+                    .type = Type::object,
+                    .doc = "One entry of a switch's table.",
+                    .members = {node("at", "The switch.", R"("leaf0")"),
+                                node("to", "A NIC, a node (all of its NICs), or * for all.", R"("node3.nic0")"),
+                                node("via", "The neighbour that comes next.", R"("spine1")")}};
+  return {
+      .name = "network",
+      .type = Type::object,
+      .doc = "How flows share links, and which of several equally short ways they take.",
+      .members = {
+          {.name = "model",
+           .type = Type::text,
+           .doc = "ideal: only a path's first and last link are shared; fair: max-min fair shares on every "
+                  "link.",
+           .fallback = "fair",
+           .choices = {"ideal", "fair"}},
+          {.name = "routing",
+           .type = Type::text,
+           .doc = "static: tables (D-mod-k in fabrics of switches); ecmp: a seeded hash for each connection; "
+                  "flow_spray: message after message in turn; packet_spray: all ways at once.",
+           .fallback = "static",
+           .choices = {"static", "ecmp", "flow_spray", "packet_spray"}},
+          {.name = "seed",
+           .type = Type::whole,
+           .doc = "Of ecmp's hash, and of where flow_spray begins.",
+           .fallback = "0"},
+          {.name = "table",
+           .type = Type::list,
+           .doc = "With static routing: entries that replace those of the tables; one for a NIC wins over one for all.",
+           .min = 1,
+           .examples = {R"([{"at": "leaf0", "to": "node3.nic0", "via": "spine1"}])"},
+           .members = {entry}}}};
 }
 
 Field make_scenario_field() {
@@ -286,15 +370,7 @@ Field make_scenario_field() {
                       topology_field(),
                       collective_field(),
                       transport_field(),
-                      {.name = "network",
-                       .type = Type::object,
-                       .doc = "How flows share links.",
-                       .members = {{.name = "model",
-                                    .type = Type::text,
-                                    .doc = "ideal: only a path's first and last link are shared; fair: max-min fair "
-                                           "shares on every link.",
-                                    .fallback = "fair",
-                                    .choices = {"ideal", "fair"}}}},
+                      network_field(),
                       {.name = "sweep",
                        .type = Type::sweep,
                        .doc = "Dotted paths, each with the list or range of values that replace what stands there; the "

@@ -153,6 +153,69 @@ void check_request(const Scenario& scenario, const Canonical& collective, const 
   }
 }
 
+/// A level by name, or by the numbers of older NCCLs: 0 never, 1 one switch, 2 several, 3 the host bridge, 4 and 5
+/// sockets (docs.nvidia.com, NCCL environment variables; 4 is the NUMA node, which PathType counts as PHB or SYS).
+PathType level_of(const std::string& text) {
+  constexpr PathType numbers[] = {PathType::loc, PathType::pix, PathType::pxb,
+                                  PathType::phb, PathType::sys, PathType::sys};
+  if (text.size() == 1 && text[0] >= '0' && text[0] <= '5') return numbers[text[0] - '0'];
+  const auto level = path_type(text);
+  ensure(level.has_value(), "the table of fields names path types");
+  return *level;
+}
+
+Transport transport_of(const Canonical& transport, const Json& written, const Blame& blame) {
+  const Json said = written.contains("transport") ? written["transport"] : Json::object();
+  // Two spellings of one setting: only one may be used.
+  const auto only_one = [&](const char* ours, const char* other) {
+    if (!said.contains(ours) || !said.contains(other)) return;
+    blame.fail(fmt::format("/transport/{}", other), fmt::format("expected either {} or {}, found both", ours, other),
+               "they set the same; leave one out");
+  };
+  only_one("gdr_level", "NCCL_NET_GDR_LEVEL");
+  only_one("p2p_level", "NCCL_P2P_LEVEL");
+  only_one("p2p_level", "NCCL_P2P_DISABLE");
+  only_one("NCCL_P2P_LEVEL", "NCCL_P2P_DISABLE");
+  only_one("pxn", "NCCL_PXN_DISABLE");
+  const auto text = [&](const char* ours, const char* nccl) {
+    return transport[transport.contains(nccl) ? nccl : ours].get<std::string>();
+  };
+  const auto is_set = [&](const char* nccl) { return transport.contains(nccl) && transport[nccl] == "1"; };
+  Transport out;
+  out.gdr_level = level_of(text("gdr_level", "NCCL_NET_GDR_LEVEL"));
+  if (!transport["gpudirect"].get<bool>()) {
+    only_one("gpudirect", "gdr_level");
+    only_one("gpudirect", "NCCL_NET_GDR_LEVEL");
+    out.gdr_level = PathType::loc;
+  }
+  out.p2p_level = is_set("NCCL_P2P_DISABLE") ? PathType::loc : level_of(text("p2p_level", "NCCL_P2P_LEVEL"));
+  out.pxn = transport["pxn"].get<bool>() && !is_set("NCCL_PXN_DISABLE");
+  out.nics = enum_of<Transport::Nics>(transport["nics"],
+                                      {{"nearest", Transport::Nics::nearest}, {"all", Transport::Nics::all}});
+  out.staging.size = {transport["staging"]["size"].get<std::int64_t>()};
+  out.staging.depth = transport["staging"]["depth"].get<int>();
+  return out;
+}
+
+RoutingSpec routing_of(const Canonical& network, const Blame& blame) {
+  using Policy = Routing::Policy;
+  RoutingSpec out;
+  out.policy = enum_of<Policy>(network["routing"], {{"static", Policy::fixed},
+                                                    {"ecmp", Policy::ecmp},
+                                                    {"flow_spray", Policy::flow_spray},
+                                                    {"packet_spray", Policy::packet_spray}});
+  out.seed = network["seed"].get<std::uint64_t>();
+  if (!network.contains("table")) return out;
+  if (out.policy != Policy::fixed) {
+    blame.fail("/network/table", fmt::format("expected a table only with static routing, found {}",
+                                             network["routing"].get<std::string>()));
+  }
+  for (const Canonical& entry : network["table"])
+    out.table.push_back(
+        {entry["at"].get<std::string>(), entry["to"].get<std::string>(), entry["via"].get<std::string>()});
+  return out;
+}
+
 }  // namespace
 
 Scenario scenario_of(const Canonical& canonical, const Json& written, const Blame& blame) {
@@ -189,12 +252,10 @@ Scenario scenario_of(const Canonical& canonical, const Json& written, const Blam
         "use a star, or leave out the parameter that asks for helpers");
   }
 
-  const Canonical& transport = canonical["transport"];
-  out.transport.gpudirect = transport["gpudirect"].get<bool>();
-  out.transport.staging.size = {transport["staging"]["size"].get<std::int64_t>()};
-  out.transport.staging.depth = transport["staging"]["depth"].get<int>();
+  out.transport = transport_of(canonical["transport"], written, blame);
   out.model = enum_of<NetworkModel>(canonical["network"]["model"],
                                     {{"ideal", NetworkModel::ideal}, {"fair", NetworkModel::fair}});
+  out.routing = routing_of(canonical["network"], blame);
   return out;
 }
 

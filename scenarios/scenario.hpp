@@ -15,6 +15,16 @@
 
 namespace ringsim {
 
+/// Routing (sim/routes.hpp) by the names of a topology that is not built yet.
+struct RoutingSpec {
+  struct Entry {
+    std::string at, to, via;  ///< `to`: a NIC, a node of the cluster, or "*"
+  };
+  Routing::Policy policy = Routing::Policy::fixed;
+  std::uint64_t seed = 0;
+  std::vector<Entry> table;
+};
+
 /// One point: everything that one simulation needs, validated, in base units.
 struct Scenario {
   std::string name;
@@ -27,6 +37,7 @@ struct Scenario {
   std::vector<std::string> ranks;  ///< names of the gpus that take part, in rank order; empty: all
   Transport transport;
   NetworkModel model = NetworkModel::fair;
+  RoutingSpec routing;
   /// What varies between the points of the file, in the order in which it varies: dotted path, value as JSON text.
   std::vector<std::pair<std::string, std::string>> varied;
 };

@@ -5,8 +5,11 @@
 #include <boost/graph/dijkstra_shortest_paths.hpp>
 #include <boost/graph/filtered_graph.hpp>
 #include <limits>
+#include <map>
 #include <span>
+#include <string>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "sim/error.hpp"
@@ -47,6 +50,71 @@ struct CheapestWay::Impl {
     if (entry != exit && !append_core(entry, exit, way)) return std::nullopt;
     if (exit != to) way.push_back(*best_link(topology_, exit, to));
     return way;
+  }
+
+  std::optional<Way> find(NodeId from, NodeId to, bool by_hops, const Pick& pick) {
+    Way way;
+    for (NodeId at = from; at != to;) {
+      const std::vector<LinkId> candidates = next_links(at, to, by_hops);
+      // With one way on, there is still the choice to leave it: a table may send data round.
+      if (candidates.empty()) return std::nullopt;
+      way.push_back(pick(at, candidates));
+      at = topology_.link(way.back()).to;
+      if (way.size() <= topology_.n_nodes()) continue;
+      throw InputError("", "the tables send data from " + topology_.node(from).name + " to " + topology_.node(to).name +
+                               " round in circles, through " + topology_.node(at).name);
+    }
+    return way;
+  }
+
+  std::optional<std::vector<Share>> spread(NodeId from, NodeId to) {
+    std::vector<Share> used;
+    std::map<NodeId, double> level{{from, 1.0}};  // nodes equally far from `to`, and which share is there
+    while (level.begin()->first != to || level.size() > 1) {
+      std::map<NodeId, double> next;
+      for (const auto& [at, here] : level) {
+        const std::vector<LinkId> candidates = next_links(at, to, true);
+        if (candidates.empty()) return std::nullopt;
+        for (const LinkId id : candidates) {
+          used.push_back({id, here / static_cast<double>(candidates.size())});
+          next[topology_.link(id).to] += used.back().share;
+        }
+      }
+      level = std::move(next);
+    }
+    return used;
+  }
+
+  /// The links by which a cheapest way from `at` goes on, oldest first.
+  std::vector<LinkId> next_links(NodeId at, NodeId to, bool by_hops) {
+    std::vector<LinkId> next = links_between(at, to, by_hops);
+    if (!next.empty()) return next;
+    const NodeId entry = only_neighbour(at, topology_.links_from(at), &Link::to);
+    if (entry != at) {
+      if (can_cross(entry)) next = links_between(at, entry, by_hops);
+      return next;
+    }
+    const NodeId exit = only_neighbour(to, topology_.links_to(to), &Link::from);
+    if (exit != to && !can_cross(exit)) return {};
+    const std::vector<Cost>* tree = tree_of(exit);
+    if (tree == nullptr || !in_core(at) || (*tree)[place(at)] == unreachable) return {};
+    for (const LinkId id : topology_.links_from(at)) {
+      if (leads_on(*tree, at, id, exit, by_hops)) next.push_back(id);
+    }
+    return next;
+  }
+
+  /// All links from one node to another; without `by_hops` only the best, and those that equal it.
+  std::vector<LinkId> links_between(NodeId from, NodeId to, bool by_hops) const {
+    std::vector<LinkId> all;
+    const auto best = best_link(topology_, from, to);
+    if (!best) return all;
+    const auto out = topology_.links_from(from), in = topology_.links_to(to);
+    for (const LinkId id : out.size() <= in.size() ? out : in) {
+      const Link& link = topology_.link(id);
+      if (link.from == from && link.to == to && (by_hops || cost(id) == cost(*best))) all.push_back(id);
+    }
+    return all;
   }
 
   struct Weight {
@@ -113,7 +181,6 @@ struct CheapestWay::Impl {
     // The edges are sorted by source already: members_ ascends.
     core_.emplace(boost::edges_are_sorted, edges.begin(), edges.end(), weights.begin(),
                   static_cast<std::uint32_t>(members_.size()));
-    tree_.resize(members_.size());
   }
 
   std::uint32_t place(NodeId id) const { return index_[id.value - first_] - 1; }
@@ -121,19 +188,14 @@ struct CheapestWay::Impl {
 
   /// Appends the cheapest way through the core; false where there is none.
   bool append_core(NodeId from, NodeId to, Way& way) {
-    if (!core_) build_core();
-    if (!in_core(from) || !in_core(to)) return false;
-    if (tree_root_ != to) grow_tree(to);
-    if (tree_[place(from)] == unreachable) return false;
+    const std::vector<Cost>* tree = tree_of(to);
+    if (tree == nullptr || !in_core(from) || (*tree)[place(from)] == unreachable) return false;
     // Downhill to the root. Several links may be on a cheapest way: the one added first is taken, so that the answer
     // does not depend on the order in which the tree grew.
     for (NodeId at = from; at != to;) {
       const auto links = topology_.links_from(at);
-      const auto next = std::find_if(links.begin(), links.end(), [&](LinkId id) {
-        const NodeId other = topology_.link(id).to;
-        if (!contains(other) || !in_core(other) || (other != to && !can_cross(other))) return false;
-        return tree_[place(other)] != unreachable && tree_[place(other)] + cost(id) == tree_[place(at)];
-      });
+      const auto next =
+          std::find_if(links.begin(), links.end(), [&](LinkId id) { return leads_on(*tree, at, id, to, false); });
       ensure(next != links.end(), "a node of the tree of cheapest ways has a next link");
       way.push_back(*next);
       at = topology_.link(*next).to;
@@ -141,17 +203,39 @@ struct CheapestWay::Impl {
     return true;
   }
 
-  void grow_tree(NodeId to) {
+  /// Whether a cheapest way from `at` to the tree's root goes over the link.
+  bool leads_on(const std::vector<Cost>& tree, NodeId at, LinkId id, NodeId root, bool by_hops) const {
+    const NodeId other = topology_.link(id).to;
+    if (!contains(other) || !in_core(other) || (other != root && !can_cross(other))) return false;
+    if (tree[place(other)] == unreachable) return false;
+    const Cost whole = tree[place(other)] + cost(id);
+    const Cost& least = tree[place(at)];
+    return by_hops ? whole.relays == least.relays && whole.hops == least.hops : whole == least;
+  }
+
+  /// The cost from every node of the core to `root`; none where the root is not in the core.
+  const std::vector<Cost>* tree_of(NodeId root) {
+    if (!core_) build_core();
+    if (!in_core(root)) return nullptr;
+    const auto known = trees_.find(root.value);
+    if (known != trees_.end()) return &known->second;
+    constexpr std::size_t most_bytes = std::size_t{64} << 20;
+    if ((trees_.size() + 1) * members_.size() * sizeof(Cost) > most_bytes) trees_.clear();
+    return &trees_.emplace(root.value, grown_tree(root)).first->second;
+  }
+
+  std::vector<Cost> grown_tree(NodeId to) const {
+    std::vector<Cost> tree(members_.size());
     const boost::filtered_graph<Core, MayGrow> grown(*core_, MayGrow{this, &*core_, place(to)});
     boost::dijkstra_shortest_paths(
         grown, place(to),
         boost::weight_map(get(&Weight::cost, *core_))
-            .distance_map(boost::make_iterator_property_map(tree_.begin(), get(boost::vertex_index, *core_)))
+            .distance_map(boost::make_iterator_property_map(tree.begin(), get(boost::vertex_index, *core_)))
             .distance_compare(std::less<Cost>{})
             .distance_combine(std::plus<Cost>{})
             .distance_inf(unreachable)
             .distance_zero(Cost{}));
-    tree_root_ = to;
+    return tree;
   }
 
   const Topology& topology_;
@@ -160,8 +244,7 @@ struct CheapestWay::Impl {
   std::vector<NodeId> members_;       ///< of the core, ascending
   std::vector<std::uint32_t> index_;  ///< [id - first_]: 1 + place in members_, 0 where it is no member
   std::optional<Core> core_;
-  NodeId tree_root_ = no_node;
-  std::vector<Cost> tree_;  ///< [place]: the cost from there to tree_root_
+  std::unordered_map<std::uint32_t, std::vector<Cost>> trees_;  ///< by root: [place] the cost from there to it
 };
 
 CheapestWay::CheapestWay(const Topology& topology, std::uint32_t first, std::uint32_t last,
@@ -171,6 +254,10 @@ CheapestWay::~CheapestWay() = default;
 CheapestWay::CheapestWay(CheapestWay&&) noexcept = default;
 
 std::optional<Way> CheapestWay::find(NodeId from, NodeId to) { return impl_->find(from, to); }
+std::optional<Way> CheapestWay::find(NodeId from, NodeId to, bool by_hops, const Pick& pick) {
+  return impl_->find(from, to, by_hops, pick);
+}
+std::optional<std::vector<Share>> CheapestWay::spread(NodeId from, NodeId to) { return impl_->spread(from, to); }
 
 std::optional<LinkId> best_link(const Topology& topology, NodeId from, NodeId to) {
   const auto out = topology.links_from(from), in = topology.links_to(to);

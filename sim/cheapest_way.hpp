@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "sim/ids.hpp"
@@ -24,13 +25,22 @@ enum class Role : std::uint8_t {
 /// A chain of links, from the source on.
 using Way = std::vector<LinkId>;
 
+/// At a node from which several links lead on equally well: which one to take. It may take another than these, too.
+using Pick = std::function<LinkId(NodeId at, std::span<const LinkId> candidates)>;
+
+/// A link, and which share of the data crosses it.
+struct Share {
+  LinkId link;
+  double share = 1;
+};
+
 /// Finds the way with the fewest relays, then the fewest hops, the lowest latency, the widest narrowest link; of equals
 /// the one that takes, at the first node where they part, the link added first.
 ///
 /// Three things keep it fast and small: a direct link is always cheapest; a node with one neighbour is never crossed,
 /// so it is taken off and its port put back (a way between two ranks of a star costs O(1)); and the rest, the core, is
-/// built only when a way through it is asked for. Of the core's trees the one of the last destination is kept.
-/// Keeps a reference to the topology. Memory: O(nodes and links of the core).
+/// built only when a way through it is asked for. The core's trees are kept, one a destination, up to 64 MiB.
+/// Keeps a reference to the topology.
 class CheapestWay {
  public:
   /// Searches among the nodes with ids in [first, last) to which `role` gives a part.
@@ -40,6 +50,13 @@ class CheapestWay {
 
   /// Empty where from == to; none where nothing leads there.
   std::optional<Way> find(NodeId from, NodeId to);
+  /// The same, where at every node with a choice `pick` decides: among the links that are equally good in all of the
+  /// above, or with `by_hops` among all on a way with the fewest relays and hops, as a switch sees them. None also
+  /// where `pick` led to where nothing leads on. Throws InputError where it went round in circles.
+  std::optional<Way> find(NodeId from, NodeId to, bool by_hops, const Pick& pick);
+  /// All ways with the fewest relays and hops at once: at every node what comes in is divided equally among the links
+  /// that lead on. In order of distance from the source. None where nothing leads there.
+  std::optional<std::vector<Share>> spread(NodeId from, NodeId to);
 
  private:
   struct Impl;

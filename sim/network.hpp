@@ -37,7 +37,7 @@ struct Left {
 /// What a resource (a link) carried in a run.
 struct Carried {
   std::int64_t pieces = 0;
-  Bytes bytes;          ///< counted once a crossing
+  double bytes = 0;     ///< counted once a crossing; whole numbers, exact below 2^53, but where packets are spread
   Picoseconds busy{0};  ///< time during which at least one piece used it
 };
 

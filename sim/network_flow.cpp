@@ -46,11 +46,11 @@ std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
       auto known =
           std::find_if(begin, uses_.end(), [&](const Use& use) { return use.resource == link.resource.value; });
       if (known == uses_.end())
-        known = uses_.insert(uses_.end(), Use{link.resource.value, 1});
+        known = uses_.insert(uses_.end(), Use{link.resource.value, leg.share(i)});
       else
-        ++known->weight;
+        known->weight += leg.share(i);
       rate /= known->weight;
-    } else if (rate < info.cap) {
+    } else if (rate /= leg.share(i); rate < info.cap) {
       info.cap = rate;
       info.cap_resource = link.resource;
     }
@@ -101,7 +101,7 @@ void FlowNetwork::join(FlowIndex index) {
     flow.places[u] = static_cast<std::uint32_t>(resource.members.size());
     resource.members.push_back({index, u});
     ++resource.carried.pieces;
-    resource.carried.bytes += flow.size * use.weight;
+    resource.carried.bytes += static_cast<double>(flow.size.count) * use.weight;
   }
 }
 
@@ -176,14 +176,17 @@ void FlowNetwork::touch(std::uint32_t r) {
   ResourceState& resource = resources_[r];
   resource.touch_mark = touch_epoch_;
   resource.open_weight = 0;
+  resource.n_open = 0;
   resource.residual = resource.capacity;
   for (const Member& member : resource.members) {
     const Flow& flow = flows_[member.flow];
-    const std::uint32_t weight = uses_[legs_[flow.leg].first_use + member.use].weight;
-    if (to_be_solved(member.flow))
+    const double weight = uses_[legs_[flow.leg].first_use + member.use].weight;
+    if (to_be_solved(member.flow)) {
       resource.open_weight += weight;
-    else
+      ++resource.n_open;
+    } else {
       resource.residual -= weight * flow.rate;
+    }
   }
   touched_.push_back(r);
 }
@@ -213,7 +216,7 @@ void FlowNetwork::solve() {
     if (leg.cap < std::numeric_limits<double>::infinity()) levels_.push_back({leg.cap, index, true});
   }
   const auto share = [](const ResourceState& resource) {
-    return std::max(resource.residual, 0.0) / static_cast<double>(resource.open_weight);
+    return std::max(resource.residual, 0.0) / resource.open_weight;
   };
   for (const std::uint32_t r : touched_) levels_.push_back({share(resources_[r]), r, false});
   std::make_heap(levels_.begin(), levels_.end());
@@ -228,7 +231,7 @@ void FlowNetwork::solve() {
       continue;
     }
     const ResourceState& resource = resources_[level.index];
-    if (resource.open_weight == 0) continue;
+    if (resource.n_open == 0) continue;
     level.share = share(resource);
     if (!levels_.empty() && levels_.front().share < level.share) {  // it has grown: another comes first
       levels_.push_back(level);
@@ -250,6 +253,7 @@ void FlowNetwork::decide(FlowIndex index, double rate, ResourceId limiter) {
     const Use& use = uses_[leg.first_use + u];
     resources_[use.resource].residual -= use.weight * rate;
     resources_[use.resource].open_weight -= use.weight;
+    --resources_[use.resource].n_open;
   }
 }
 

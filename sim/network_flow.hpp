@@ -40,7 +40,7 @@ class FlowNetwork final : public Network {
 
   struct Use {  // of a resource by a leg
     std::uint32_t resource = 0;
-    std::uint32_t weight = 1;  // how often the leg crosses it
+    double weight = 1;  // how many of the leg's bytes cross it, for each that is moved
   };
   struct LegInfo {
     std::uint32_t first_use = 0, n_uses = 0;
@@ -73,8 +73,9 @@ class FlowNetwork final : public Network {
     std::uint32_t n_limited = 0;  // members whose limiter this is: above 0, it is saturated
     bool is_dirty = false;
     std::uint32_t touch_mark = 0;
-    double residual = 0;            // within solve(): what the decided flows leave
-    std::uint64_t open_weight = 0;  // within solve(): of the undecided flows
+    double residual = 0;       // within solve(): what the decided flows leave
+    double open_weight = 0;    // within solve(): of the undecided flows
+    std::uint32_t n_open = 0;  // within solve(): how many uses these are
     SimTime busy_since{};
     Carried carried;
   };

@@ -4,6 +4,7 @@
 #include <tsl/robin_map.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -20,13 +21,19 @@ namespace {
 /// A path, made ready for the network.
 struct Route {
   std::uint32_t first_leg = 0, n_legs = 0;  // in Run::legs_; none where both ends are one device
-  Bytes carried;                            // over all messages
+  /// Where a message is cut into equal parts, each on a path of its own: their routes stand at [first_part, first_part
+  /// + n_parts); this one has no legs.
+  std::uint32_t first_part = 0, n_parts = 0;
+  Bytes carried;  // over all messages
 };
+
+constexpr std::uint32_t no_transfer = UINT32_MAX;
 
 struct LegUse {
   std::uint32_t leg = 0;  // the network's number
   Picoseconds latency{0};
   std::vector<LinkId> links;
+  std::vector<double> shares;  // as Leg::shares
 };
 
 /// How far a message is on one leg of several: it goes in pieces, from room to room.
@@ -49,7 +56,9 @@ struct Transfer {
   SimTime left{};
   ResourceId limiter = no_resource;
   std::int64_t n_pieces = 1;
-  std::vector<LegProgress> legs;  // only where the route has several
+  std::vector<LegProgress> legs;      // only where the route has several
+  std::uint32_t whole = no_transfer;  // of a part: the message that it belongs to
+  std::uint32_t parts_under_way = 0;  // of a message that is cut into parts
 };
 
 class Run {
@@ -58,7 +67,7 @@ class Run {
       : topology_(topology),
         schedule_(checked.schedule()),
         options_(options),
-        routes_(topology, options.transport),
+        routes_(topology, options.transport, options.routing),
         network_(make_network(options.model, topology, engine_)),
         lanes_(schedule_, 0, *this) {
     place_actors();
@@ -102,10 +111,17 @@ class Run {
     // LaneRunner begins one step at a time: the end that has just been posted is the one that was waited for, unless
     // both came at this instant; then it is the sender.
     transfer.sender_was_last = begun_[message.sender.lane] >= begun_[message.receiver.lane];
-    transfer.route = route_from(message.sender.lane, lanes_.actor(message.receiver.lane));
+    transfer.route = route_from(message.sender.lane, lanes_.actor(message.receiver.lane), message.channel);
     bytes_sent_ += transfer.size;
     bytes_expected_ += message.target;
+    set_out(index);
+  }
+
+  /// Starts a message, or a part of one, on its route.
+  void set_out(std::uint32_t index) {
+    Transfer& transfer = transfers_[index];
     Route& way = compiled_[transfer.route];
+    if (way.n_parts > 0) return cut(index);
     way.carried += transfer.size;
     if (way.n_legs == 0) {
       transfer.left = engine_.now();
@@ -118,6 +134,25 @@ class Run {
       transfer.n_pieces = std::max<std::int64_t>(1, whole + (transfer.size.count % slot > 0 ? 1 : 0));
       transfer.legs.assign(way.n_legs, {});
       start_piece(index, 0);
+    }
+  }
+
+  /// Cuts a message into equal parts; the first ones are a byte longer where it does not divide.
+  void cut(std::uint32_t index) {
+    const Route way = compiled_[transfers_[index].route];
+    const std::int64_t size = transfers_[index].size.count;
+    transfers_[index].parts_under_way = way.n_parts;
+    for (std::uint32_t i = 0; i < way.n_parts; ++i) {
+      const std::uint32_t part = new_transfer();  // may move the others
+      Transfer& made = transfers_[part];
+      made = Transfer{};
+      made.sender = transfers_[index].sender;
+      made.receiver = transfers_[index].receiver;
+      made.route = way.first_part + i;
+      made.start = engine_.now();
+      made.whole = index;
+      made.size = {size / way.n_parts + (i < size % way.n_parts ? 1 : 0)};
+      set_out(part);
     }
   }
 
@@ -151,6 +186,7 @@ class Run {
                         topology_.helpers().begin() + static_cast<std::ptrdiff_t>(n_helpers));
     }
     ensure(placement_.size() == static_cast<std::size_t>(schedule_.actors), "every actor has a place");
+    ensure(placement_.size() < (std::size_t{1} << 24), "an actor's number has 24 bits, as key_of() needs");
     begun_.resize(lanes_.n_lanes());
   }
 
@@ -176,27 +212,55 @@ class Run {
     return index;
   }
 
+  // What tells the flows of a pair apart, as far as the routes look at it.
+  std::uint16_t label(Actor from, Actor to, std::uint16_t channel) {
+    switch (options_.routing.policy) {
+      case Routing::Policy::ecmp:
+        return channel;
+      case Routing::Policy::flow_spray:
+        return static_cast<std::uint16_t>(messages_of_[key_of(from, to, 0)]++ % max_sprayed);
+      default:
+        return 0;
+    }
+  }
+
+  static std::uint64_t key_of(Actor from, Actor to, std::uint16_t label) {
+    return static_cast<std::uint64_t>(from) << 40 | static_cast<std::uint64_t>(to) << 16 | label;
+  }
+
   // A lane mostly sends to whom it sent before.
-  std::uint32_t route_from(LaneNumber lane, Actor to) {
+  std::uint32_t route_from(LaneNumber lane, Actor to, std::uint16_t channel) {
     LastRoute& last = last_route_[lane];
-    if (last.to != to) last = {to, route(lanes_.actor(lane), to)};
+    const std::uint64_t key = key_of(lanes_.actor(lane), to, label(lanes_.actor(lane), to, channel));
+    if (last.key != key) last = {key, route(key, lanes_.actor(lane), to)};
     return last.route;
   }
 
-  std::uint32_t route(Actor from, Actor to) {
-    const auto key = static_cast<std::uint64_t>(from) << 32 | static_cast<std::uint64_t>(to);
+  std::uint32_t route(std::uint64_t key, Actor from, Actor to) {
     const auto [entry, is_new] = route_of_.try_emplace(key, 0);
-    if (is_new) {
-      const Path path =
-          routes_.find(placement_[static_cast<std::size_t>(from)], placement_[static_cast<std::size_t>(to)]);
-      Route route{static_cast<std::uint32_t>(legs_.size()), static_cast<std::uint32_t>(path.legs.size()), {}};
-      for (std::size_t i = 0; i < path.legs.size(); ++i)
-        legs_.push_back({network_->add_leg(path.legs[i], i == 0, i + 1 == path.legs.size()), path.legs[i].latency,
-                         path.legs[i].links});
-      entry.value() = static_cast<std::uint32_t>(compiled_.size());
-      compiled_.push_back(route);
+    if (!is_new) return entry->second;
+    const std::vector<Path> parts =
+        routes_.find_parts(placement_[static_cast<std::size_t>(from)], placement_[static_cast<std::size_t>(to)],
+                           static_cast<std::uint32_t>(key & UINT16_MAX));
+    const auto whole = static_cast<std::uint32_t>(compiled_.size());
+    if (parts.size() > 1) {
+      compiled_.push_back(
+          {.first_part = whole + 1, .n_parts = static_cast<std::uint32_t>(parts.size()), .carried = Bytes{}});
     }
-    return entry->second;
+    for (const Path& path : parts) compiled_.push_back(compiled(path));
+    entry.value() = whole;
+    return whole;
+  }
+
+  Route compiled(const Path& path) {
+    Route route{.first_leg = static_cast<std::uint32_t>(legs_.size()),
+                .n_legs = static_cast<std::uint32_t>(path.legs.size()),
+                .carried = Bytes{}};
+    for (std::size_t i = 0; i < path.legs.size(); ++i) {
+      const Leg& leg = path.legs[i];
+      legs_.push_back({network_->add_leg(leg, i == 0, i + 1 == path.legs.size()), leg.latency, leg.links, leg.shares});
+    }
+    return route;
   }
 
   void handle(const Event& event) {
@@ -274,16 +338,8 @@ class Run {
 
   void delivered(std::uint32_t index) {
     const Transfer& transfer = transfers_[index];
-    // Which time of the message is owed to a link's speed, and to which link.
-    ResourceId limiter = transfer.limiter;
-    Picoseconds busy = transfer.left - transfer.start;
-    if (!transfer.legs.empty()) {
-      const LegProgress* slowest = &transfer.legs.front();
-      for (const LegProgress& leg : transfer.legs)
-        if (leg.busy > slowest->busy) slowest = &leg;
-      limiter = slowest->limiter;
-      busy = slowest->busy;
-    }
+    if (transfer.whole != no_transfer) return part_delivered(index);
+    const auto [limiter, busy] = held_by(transfer);
     const Picoseconds latency = engine_.now() - transfer.start - busy;
 
     ++timeline_.transfers;
@@ -304,6 +360,28 @@ class Run {
     end_op(cause, cause, limiter, busy, latency);
     transfers_[index].legs.clear();
     free_transfers_.push_back(index);
+  }
+
+  // Which time of a message is owed to a link's speed, and to which link.
+  static std::pair<ResourceId, Picoseconds> held_by(const Transfer& transfer) {
+    if (transfer.legs.empty()) return {transfer.limiter, transfer.left - transfer.start};
+    const LegProgress* slowest = &transfer.legs.front();
+    for (const LegProgress& leg : transfer.legs)
+      if (leg.busy > slowest->busy) slowest = &leg;
+    return {slowest->limiter, slowest->busy};
+  }
+
+  // The message waits for its last part: what held that one held it.
+  void part_delivered(std::uint32_t index) {
+    const std::uint32_t whole = transfers_[index].whole;
+    const auto [limiter, busy] = held_by(transfers_[index]);
+    transfers_[index] = Transfer{};
+    free_transfers_.push_back(index);
+    Transfer& message = transfers_[whole];
+    if (--message.parts_under_way > 0) return;
+    message.limiter = limiter;
+    message.left = message.start + busy;
+    delivered(whole);
   }
 
   // An operation of `lane` ends now; its message began when `cause` began its step. The lane's trail goes on through
@@ -372,10 +450,16 @@ class Run {
     ensure(free_transfers_.size() == transfers_.size(), "nothing is on its way at the end");
     timeline_.bytes_sent = bytes_sent_;
     timeline_.link_bytes.assign(topology_.n_links(), Bytes{});
+    std::vector<double> crossed(topology_.n_links(), 0);  // whole numbers but where packets are spread
     for (const Route& way : compiled_) {
-      for (std::uint32_t leg = way.first_leg; leg < way.first_leg + way.n_legs; ++leg)
-        for (const LinkId link : legs_[leg].links) timeline_.link_bytes[link.value] += way.carried;
+      for (std::uint32_t leg = way.first_leg; leg < way.first_leg + way.n_legs; ++leg) {
+        const LegUse& use = legs_[leg];
+        for (std::size_t i = 0; i < use.links.size(); ++i)
+          crossed[use.links[i].value] +=
+              static_cast<double>(way.carried.count) * (use.shares.empty() ? 1 : use.shares[i]);
+      }
     }
+    for (std::size_t i = 0; i < crossed.size(); ++i) timeline_.link_bytes[i] = {std::llround(crossed[i])};
     check_link_rates();
     if (timeline_.transfers > 0 && timeline_.duration().count() > 0 && last_lane_) {
       const Bottleneck found = trails_[*last_lane_].bottleneck();
@@ -391,8 +475,7 @@ class Run {
     for (std::uint32_t r = 0; r < carried.size(); ++r) {
       const double rate = static_cast<double>(topology_.resource({r}).bandwidth.bytes_per_second);
       const double seconds = static_cast<double>(carried[r].busy.count() + 2 * carried[r].pieces) / 1e12;
-      ensure(static_cast<double>(carried[r].bytes.count) <= rate * seconds * (1 + 1e-9),
-             "no link carries more than its bandwidth");
+      ensure(carried[r].bytes <= rate * seconds * (1 + 1e-9), "no link carries more than its bandwidth");
     }
   }
 
@@ -426,9 +509,10 @@ class Run {
   std::vector<std::uint32_t> class_of_;  // [resource] its class of like links
   std::vector<Transfer> transfers_;
   std::vector<std::uint32_t> free_transfers_;
-  tsl::robin_map<std::uint64_t, std::uint32_t, MixedHash> route_of_;  // from << 32 | to
+  tsl::robin_map<std::uint64_t, std::uint32_t, MixedHash> route_of_;     // by key_of()
+  tsl::robin_map<std::uint64_t, std::uint32_t, MixedHash> messages_of_;  // of a pair, so far: for flow_spray
   struct LastRoute {
-    Actor to = -1;
+    std::uint64_t key = UINT64_MAX;
     std::uint32_t route = 0;
   };
   std::vector<LastRoute> last_route_;  // [lane]

@@ -279,7 +279,7 @@ TEST_CASE("what a link carried is counted once a crossing, and its busy time onc
   CHECK(driver.finish[0].time_since_epoch() == std::chrono::microseconds{3});
   CHECK(driver.finish[1].time_since_epoch() == std::chrono::microseconds{3});
   const Carried carried = driver.network.carried()[0];
-  CHECK(carried.bytes == 3000_B);
+  CHECK(carried.bytes == 3000);
   CHECK(carried.pieces == 2);
   CHECK(carried.busy == std::chrono::microseconds{3});
 }

@@ -11,6 +11,7 @@
 
 #include "sim/error.hpp"
 #include "tests/support/names.hpp"
+#include "tests/support/sketch.hpp"
 #include "topologies/catalog.hpp"
 
 using namespace ringsim;
@@ -23,28 +24,6 @@ std::string path_text(Routes& routes, const Topology& t, const std::string& from
   return text_of(t, routes.find(at(t, from), at(t, to)));
 }
 
-/// A graph of nodes by the first letter of their names: g a gpu, m a memory, s a switch; cables "a-b".
-struct Sketch {
-  TopologyBuilder builder;
-  NodeId node(const std::string& name, std::optional<std::uint32_t> host = std::nullopt) {
-    switch (name[0]) {
-      case 'g':
-        return builder.add_gpu(name, host);
-      case 'm':
-        return builder.add_node(name, NodeKind::memory, host);
-      case 'c':
-        return builder.add_node(name, NodeKind::cpu, host);
-      case 'p':
-        return builder.add_node(name, NodeKind::pcie_switch, host);
-      case 'n':
-        return builder.add_node(name, NodeKind::nic, host);
-      case 'v':
-        return builder.add_node(name, NodeKind::nvswitch, host);
-      default:
-        return builder.add_node(name, NodeKind::network_switch, host);
-    }
-  }
-};
 }  // namespace
 
 TEST_CASE("inside dgx-1v: NVLink first, then a relaying GPU, then PCIe") {
@@ -67,7 +46,7 @@ TEST_CASE("inside dgx-1v: NVLink first, then a relaying GPU, then PCIe") {
 
 TEST_CASE("between two dgx-1v with GPUDirect, one leg leads from GPU to GPU through the NICs beside them") {
   const Topology t = build(cluster_of("dgx-1v", 2, StarFabric{{.bandwidth = 100_Gbps, .latency = 1'000'000_ps}}));
-  Routes routes(t, {.gpudirect = true});
+  Routes routes(t, {});
   CHECK(path_text(routes, t, "node0.gpu0", "node1.gpu0") ==
         "NET: node0.gpu0 > node0.pcie0 > node0.nic0 > leaf0 > node1.nic0 > node1.pcie0 > node1.gpu0");
   CHECK(path_text(routes, t, "node1.gpu3", "node0.gpu5") ==
@@ -80,7 +59,7 @@ TEST_CASE("between two dgx-1v with GPUDirect, one leg leads from GPU to GPU thro
 
 TEST_CASE("between two dgx-1v without GPUDirect, data rests in the memory of each GPU's own socket") {
   const Topology t = build(cluster_of("dgx-1v", 2, StarFabric{{.bandwidth = 100_Gbps, .latency = 1'000'000_ps}}));
-  Routes routes(t, {.gpudirect = false});
+  Routes routes(t, {.gdr_level = PathType::loc});
   CHECK(path_text(routes, t, "node0.gpu0", "node1.gpu5") ==
         "NET: node0.gpu0 > node0.pcie0 > node0.cpu0 > node0.mem0 |"
         " node0.mem0 > node0.cpu0 > node0.pcie0 > node0.nic0 > leaf0 > node1.nic2 > node1.pcie2 > node1.cpu1 >"
@@ -109,7 +88,7 @@ TEST_CASE("with GPUDirect a NIC behind several PCIe switches is reached directly
     s.builder.add_cable(n0, far, cable);
     s.builder.add_cable(far, g1, cable);
     const Topology t = s.builder.build();
-    Routes routes(t, {.gpudirect = true});
+    Routes routes(t, {});
     CHECK(path_text(routes, t, "g0", "g1") ==
           (behind_cpu ? "NET: g0 > p0 > c0 > m0 | m0 > c0 > p1 > n0 > n1 > g1" : "NET: g0 > p0 > p1 > n0 > n1 > g1"));
   }
@@ -227,12 +206,19 @@ TEST_CASE("where no path leads, the error names both ends and what is missing") 
     split.builder.add_cable(nic, leaf, cable);
   }
   const Topology islands = split.builder.build();
-  CHECK(
-      message(islands, {}, "g0", "g1") ==
-      "no path from g0 to g1: the fabric does not join n0 and n1\n  hint: cable both NICs to switches that are joined");
-  CHECK(message(islands, {.gpudirect = false}, "g0", "g1") ==
+  CHECK(message(islands, {}, "g0", "g1") ==
+        "no path from g0 to g1: the fabric joins no NIC of g0's host to one of g1's\n"
+        "  hint: cable both to switches that are joined; where only rails are joined, allow PXN");
+  Sketch joined;
+  for (const char* name : {"g0", "n0"}) joined.node(name, 0);
+  for (const char* name : {"g1", "n1"}) joined.node(name, 1);
+  joined.cable("g0", "n0", cable);
+  joined.cable("g1", "n1", cable);
+  joined.cable("n0", "n1", cable);
+  const Topology poor = joined.builder.build();
+  CHECK(message(poor, {.gdr_level = PathType::loc}, "g0", "g1") ==
         "no path from g0 to g1: data must rest in host memory, and g0's host has none within its reach\n"
-        "  hint: add host memory, or turn gpudirect on");
+        "  hint: add host memory, or let gdr_level (now LOC) reach the NIC");
 }
 
 namespace {

@@ -27,6 +27,38 @@ std::vector<NodeId> places(const Topology& topology, const Scenario& scenario) {
   return result;
 }
 
+NodeId node_named(const Topology& topology, const std::string& name, const std::string& pointer) {
+  const auto node = topology.find(name);
+  if (node) return *node;
+  throw InputError(pointer, fmt::format("expected the name of a node of the topology, found \"{}\"", name),
+                   "`ringsim topology show` lists them");
+}
+
+Routing routing_in(const Topology& topology, const RoutingSpec& spec) {
+  Routing routing{.policy = spec.policy, .seed = spec.seed, .table = {}};
+  for (std::size_t i = 0; i < spec.table.size(); ++i) {
+    const auto& [at, to, via] = spec.table[i];
+    const std::string where = fmt::format("/table/{}", i);
+    const NodeId here = node_named(topology, at, where + "/at"), next = node_named(topology, via, where + "/via");
+    const auto leads = [&](LinkId id) { return topology.link(id).to == next; };
+    const auto links = topology.links_from(here);
+    if (std::none_of(links.begin(), links.end(), leads))
+      throw InputError(where + "/via", fmt::format("expected a neighbour of {}, found \"{}\"", at, via));
+    if (to == "*") {
+      routing.table.push_back({here, no_node, next});
+      continue;
+    }
+    const std::size_t before = routing.table.size();
+    for (std::uint32_t n = 0; n < topology.n_nodes(); ++n) {
+      const Node& node = topology.node({n});
+      const bool of_host = node.kind == NodeKind::nic && node.name.starts_with(to + ".");
+      if (node.name == to || of_host) routing.table.push_back({here, {n}, next});
+    }
+    if (routing.table.size() == before) node_named(topology, to, where + "/to");
+  }
+  return routing;
+}
+
 std::vector<std::pair<std::string, std::string>> parameters_of(const Scenario& scenario) {
   std::vector<std::pair<std::string, std::string>> result;
   for (const Parameter& parameter : scenario.algorithm->parameters) {
@@ -122,6 +154,10 @@ Topology topology_of(const Scenario& scenario) {
   return blaming(scenario, "/topology", [&] { return build(scenario.topology); });
 }
 
+Routing routing_of(const Topology& topology, const Scenario& scenario) {
+  return blaming(scenario, "/network", [&] { return routing_in(topology, scenario.routing); });
+}
+
 CheckedSchedule schedule_of(const Scenario& scenario, const std::atomic<bool>* stop) {
   return blaming(scenario, "/collective",
                  [&] { return check(scenario.algorithm->make(scenario.request, scenario.arguments), {.stop = stop}); });
@@ -131,6 +167,7 @@ Prediction predict(const Scenario& scenario, const PredictOptions& options) {
   const Topology topology = topology_of(scenario);
   RunOptions run_options{.model = scenario.model,
                          .transport = scenario.transport,
+                         .routing = routing_of(topology, scenario),
                          .placement = blaming(scenario, "/collective", [&] { return places(topology, scenario); }),
                          .stop = options.stop,
                          .progress = options.progress};

@@ -58,6 +58,7 @@ struct PredictOptions {
 
 /// The first stages of the line by themselves. Errors name the scenario's file and the place in it.
 Topology topology_of(const Scenario& scenario);
+Routing routing_of(const Topology& topology, const Scenario& scenario);
 CheckedSchedule schedule_of(const Scenario& scenario, const std::atomic<bool>* stop = nullptr);
 
 /// Builds topology and schedule, checks the schedule, runs it, and works out what to report.

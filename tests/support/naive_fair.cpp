@@ -11,9 +11,10 @@ namespace {
 
 constexpr long double infinite = std::numeric_limits<long double>::infinity();
 
-/// What one flow draws on: resource -> how often; and its own cap, the narrowest link that it does not share.
+/// What one flow draws on: resource -> how many bytes for each of its own; and its own cap, the narrowest link that it
+/// does not share.
 struct Needs {
-  std::map<std::uint32_t, int> crossings;
+  std::map<std::uint32_t, long double> crossings;
   long double cap = infinite;
 };
 
@@ -23,9 +24,9 @@ Needs needs_of(const Topology& topology, NetworkModel model, const Flow& flow) {
     const Link& link = topology.link(flow.leg.links[i]);
     const bool is_port = (flow.first && i == 0) || (flow.last && i + 1 == flow.leg.links.size());
     if (model == NetworkModel::fair || is_port)
-      ++needs.crossings[link.resource.value];
+      needs.crossings[link.resource.value] += flow.leg.share(i);
     else
-      needs.cap = std::min(needs.cap, static_cast<long double>(link.bandwidth.bytes_per_second));
+      needs.cap = std::min(needs.cap, static_cast<long double>(link.bandwidth.bytes_per_second) / flow.leg.share(i));
   }
   return needs;
 }
@@ -40,7 +41,7 @@ std::vector<long double> rates(const Topology& topology, NetworkModel model, con
     std::vector<long double> share(topology.n_resources(), infinite);  // [resource] what each open flow could have
     for (std::uint32_t r = 0; r < topology.n_resources(); ++r) {
       long double room = static_cast<long double>(topology.resource({r}).bandwidth.bytes_per_second);
-      int open = 0;
+      long double open = 0;
       for (std::size_t f = 0; f < flows.size(); ++f) {
         const auto crossing = needs[f].crossings.find(r);
         if (crossing == needs[f].crossings.end()) continue;
@@ -124,7 +125,7 @@ bool each_has_a_bottleneck(const Topology& topology, NetworkModel model, const s
   std::vector<double> total(topology.n_resources(), 0), fastest(topology.n_resources(), 0);
   for (std::size_t f = 0; f < flows.size(); ++f) {
     for (const auto& [r, times] : needs[f].crossings) {
-      total[r] += rates[f] * times;
+      total[r] += rates[f] * static_cast<double>(times);
       fastest[r] = std::max(fastest[r], rates[f]);
     }
   }
