@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <random>
@@ -126,6 +127,10 @@ Case random_case(std::mt19937_64& random) {
     for (std::int64_t l = 0; l < n_links; ++l)
       flow.leg.links.push_back(
           LinkId{static_cast<std::uint32_t>(pick(0, static_cast<std::int64_t>(made.topology.n_links()) - 1))});
+    // Spread over several ways, or dearer than its bytes.
+    if (random() % 3 == 0)
+      for (std::int64_t l = 0; l < n_links; ++l)
+        flow.leg.shares.push_back(std::array{0.25, 1.0 / 3, 0.5, 1.0, 1.2}[static_cast<std::size_t>(pick(0, 4))]);
     flow.first = random() % 4 != 0;
     flow.last = random() % 4 != 0;
     made.flows.push_back(flow);
