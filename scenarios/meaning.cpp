@@ -164,37 +164,33 @@ PathType level_of(const std::string& text) {
   return *level;
 }
 
-Transport transport_of(const Canonical& transport, const Json& written, const Blame& blame) {
-  const Json said = written.contains("transport") ? written["transport"] : Json::object();
-  // Two spellings of one setting: only one may be used.
-  const auto only_one = [&](const char* ours, const char* other) {
-    if (!said.contains(ours) || !said.contains(other)) return;
-    blame.fail(fmt::format("/transport/{}", other), fmt::format("expected either {} or {}, found both", ours, other),
+/// Two spellings of one setting: only one may be used.
+void check_spellings(const Json& written, const Blame& blame) {
+  if (!written.contains("transport")) return;
+  const Json& said = written["transport"];
+  constexpr std::pair<const char*, const char*> same[] = {{"gdr_level", "NCCL_NET_GDR_LEVEL"},
+                                                          {"p2p_level", "NCCL_P2P_LEVEL"},
+                                                          {"p2p_level", "NCCL_P2P_DISABLE"},
+                                                          {"NCCL_P2P_LEVEL", "NCCL_P2P_DISABLE"},
+                                                          {"pxn", "NCCL_PXN_DISABLE"}};
+  const auto refuse = [&](const char* one, const char* other) {
+    blame.fail(fmt::format("/transport/{}", other), fmt::format("expected either {} or {}, found both", one, other),
                "they set the same; leave one out");
   };
-  only_one("gdr_level", "NCCL_NET_GDR_LEVEL");
-  only_one("p2p_level", "NCCL_P2P_LEVEL");
-  only_one("p2p_level", "NCCL_P2P_DISABLE");
-  only_one("NCCL_P2P_LEVEL", "NCCL_P2P_DISABLE");
-  only_one("pxn", "NCCL_PXN_DISABLE");
-  const auto text = [&](const char* ours, const char* nccl) {
-    return transport[transport.contains(nccl) ? nccl : ours].get<std::string>();
-  };
-  const auto is_set = [&](const char* nccl) { return transport.contains(nccl) && transport[nccl] == "1"; };
-  Transport out;
-  out.gdr_level = level_of(text("gdr_level", "NCCL_NET_GDR_LEVEL"));
-  if (!transport["gpudirect"].get<bool>()) {
-    only_one("gpudirect", "gdr_level");
-    only_one("gpudirect", "NCCL_NET_GDR_LEVEL");
-    out.gdr_level = PathType::loc;
-  }
-  out.p2p_level = is_set("NCCL_P2P_DISABLE") ? PathType::loc : level_of(text("p2p_level", "NCCL_P2P_LEVEL"));
-  out.pxn = transport["pxn"].get<bool>() && !is_set("NCCL_PXN_DISABLE");
-  out.nics = enum_of<Transport::Nics>(transport["nics"],
-                                      {{"nearest", Transport::Nics::nearest}, {"all", Transport::Nics::all}});
-  out.staging.size = {transport["staging"]["size"].get<std::int64_t>()};
-  out.staging.depth = transport["staging"]["depth"].get<int>();
-  return out;
+  for (const auto& [one, other] : same)
+    if (said.contains(one) && said.contains(other)) refuse(one, other);
+  for (const char* level : {"gdr_level", "NCCL_NET_GDR_LEVEL"})
+    if (said.contains("gpudirect") && said["gpudirect"] == false && said.contains(level)) refuse("gpudirect", level);
+}
+
+Transport transport_of(const Canonical& transport) {
+  return {.gdr_level = level_of(transport["gdr_level"].get<std::string>()),
+          .p2p_level = level_of(transport["p2p_level"].get<std::string>()),
+          .pxn = transport["pxn"].get<bool>(),
+          .nics = enum_of<Transport::Nics>(transport["nics"],
+                                           {{"nearest", Transport::Nics::nearest}, {"all", Transport::Nics::all}}),
+          .staging = {.size = {transport["staging"]["size"].get<std::int64_t>()},
+                      .depth = transport["staging"]["depth"].get<int>()}};
 }
 
 RoutingSpec routing_of(const Canonical& network, const Blame& blame) {
@@ -217,6 +213,24 @@ RoutingSpec routing_of(const Canonical& network, const Blame& blame) {
 }
 
 }  // namespace
+
+void use_one_spelling(Canonical& canonical) {
+  Canonical& transport = canonical["transport"];
+  const auto take = [&](const char* nccl, const auto& use) {
+    if (!transport.contains(nccl) || !transport[nccl].is_string()) return;  // of a file: perhaps a list
+    use(transport[nccl].get<std::string>());
+    transport.erase(nccl);
+  };
+  take("NCCL_NET_GDR_LEVEL", [&](const std::string& level) { transport["gdr_level"] = to_string(level_of(level)); });
+  take("NCCL_P2P_LEVEL", [&](const std::string& level) { transport["p2p_level"] = to_string(level_of(level)); });
+  take("NCCL_P2P_DISABLE", [&](const std::string& flag) {
+    if (flag == "1") transport["p2p_level"] = "LOC";
+  });
+  take("NCCL_PXN_DISABLE", [&](const std::string& flag) { transport["pxn"] = flag == "0"; });
+  if (!transport["gpudirect"].is_boolean()) return;
+  if (transport["gpudirect"] == false) transport["gdr_level"] = "LOC";
+  transport.erase("gpudirect");
+}
 
 Scenario scenario_of(const Canonical& canonical, const Json& written, const Blame& blame) {
   Scenario out;
@@ -252,7 +266,8 @@ Scenario scenario_of(const Canonical& canonical, const Json& written, const Blam
         "use a star, or leave out the parameter that asks for helpers");
   }
 
-  out.transport = transport_of(canonical["transport"], written, blame);
+  check_spellings(written, blame);
+  out.transport = transport_of(canonical["transport"]);
   out.model = enum_of<NetworkModel>(canonical["network"]["model"],
                                     {{"ideal", NetworkModel::ideal}, {"fair", NetworkModel::fair}});
   out.routing = routing_of(canonical["network"], blame);

@@ -9,6 +9,10 @@
 
 namespace ringsim::scenarios {
 
+/// Puts settings of a canonical point, or file, that have two spellings (the environment variables of NCCL, gpudirect)
+/// into one, so that equal questions have one hash. Comes before scenario_of().
+void use_one_spelling(nlohmann::json& canonical);
+
 /// Builds the scenario from its canonical form; `written` is the same point as the user wrote it, for what was left
 /// out. Leaves name, hash and varied to the caller.
 Scenario scenario_of(const nlohmann::json& canonical, const Json& written, const Blame& blame);

@@ -148,7 +148,8 @@ struct ScenarioFile::Impl {
   Scenario point(std::size_t i) const {
     Varied varied;
     const Json written = points->at(i, varied);
-    const nlohmann::json canonical = canonical_point(written, blame);
+    nlohmann::json canonical = canonical_point(written, blame);
+    use_one_spelling(canonical);
     Scenario scenario = scenario_of(canonical, written, blame);
     scenario.name = name;
     scenario.file = file;
@@ -181,7 +182,8 @@ ScenarioFile ScenarioFile::parse(std::string_view text, const std::string& name,
   const Json sweeps = place_sweeps(root, blame);
 
   ScenarioFile file;
-  const nlohmann::json canonical = canonical_file(root, sweeps, blame);
+  nlohmann::json canonical = canonical_file(root, sweeps, blame);
+  use_one_spelling(canonical);
   file.impl_ = std::make_unique<Impl>(
       Impl{.blame = blame, .name = "", .file = name, .hash = hash_of(canonical), .points = nullptr});
   file.impl_->name =

@@ -197,6 +197,24 @@ TEST_CASE("a bad scenario is refused with the place, what was expected, what was
        R"(s.json: /network/model: expected one of "ideal", "fair", found "fiar")"
        "\n  hint: "
        R"(did you mean "fair"?)"},
+      {"a setting in two spellings",
+       {{R"("64 MiB"}})", R"("64 MiB"}, "transport": {"gdr_level": "PHB", "NCCL_NET_GDR_LEVEL": "PHB"}})"}},
+       "s.json: /transport/NCCL_NET_GDR_LEVEL: expected either gdr_level or NCCL_NET_GDR_LEVEL, found both"
+       "\n  hint: they set the same; leave one out"},
+      {"no GPUDirect, but a level of it",
+       {{R"("64 MiB"}})", R"("64 MiB"}, "transport": {"gpudirect": false, "gdr_level": "PHB"}})"}},
+       "s.json: /transport/gdr_level: expected either gpudirect or gdr_level, found both"
+       "\n  hint: they set the same; leave one out"},
+      {"a level that NCCL does not have",
+       {{R"("64 MiB"}})", R"("64 MiB"}, "transport": {"p2p_level": "PXC"}})"}},
+       R"(s.json: /transport/p2p_level: expected one of "LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "PHB", "SYS", )"
+       R"(found "PXC")"
+       "\n  hint: "
+       R"(did you mean "PXB"?)"},
+      {"a table without tables",
+       {{R"("64 MiB"}})",
+         R"("64 MiB"}, "network": {"routing": "ecmp", "table": [{"at": "a", "to": "*", "via": "b"}]}})"}},
+       "s.json: /network/table: expected a table only with static routing, found ecmp"},
       {"a misspelt op",
        {{"all_reduce", "all_gater"}},
        R"(s.json: /collective/op: expected one of "all_reduce", "reduce_scatter", "all_gather", "broadcast", "pairs", found "all_gater")"

@@ -160,6 +160,33 @@ TEST_CASE(
             "        SYS         SYS         PIX         PHB\n") != std::string::npos);
 }
 
+TEST_CASE("topology paths explains a path leg by leg") {
+  const std::string two = RINGSIM_SOURCE_DIR "/scenarios/two-node-server.json";
+  const Outcome staged =
+      run_command({"topology", "paths", two, "node0.gpu0", "node1.gpu5", "--set", "transport.gpudirect=false"});
+  CHECK(staged.code == 0);
+  CHECK(
+      staged.out.starts_with("node0.gpu0 to node1.gpu5: NET, 3 legs, narrowest 12 GB/s, latency 4.5 us\n"
+                             "the sender's NIC: at PIX, gdr_level LOC: too far for GPUDirect, data rests in host "
+                             "memory\n"));
+  CHECK(staged.out.find("leg 2, to node1.mem1, where data rests in 8 slots of 512 KiB\n") != std::string::npos);
+  const Outcome wrong = run_command({"topology", "paths", two, "node0.gpu0", "node1.gpx5"});
+  CHECK(wrong.code == 3);
+  CHECK(wrong.err ==
+        "ringsim: error: expected the name of a device of the topology, found \"node1.gpx5\"\n"
+        "  hint: did you mean \"node1.gpu5\"?\n");
+  CHECK(run_command({"topology", "paths", two, "node0.gpu0"}).code == 2);
+}
+
+TEST_CASE("a table that names no node, or no neighbour, is refused at its place") {
+  const auto complaint = [&](const std::string& table) {
+    return run_command({"run", RINGSIM_SOURCE_DIR "/scenarios/one-trunk.json", "--set", "network.table=" + table}).err;
+  };
+  CHECK(complaint(R"([{"at": "nowhere", "to": "*", "via": "s1"}])")
+            .find("/network/table/0/at: expected the name of a node of the topology, found \"nowhere\"") !=
+        std::string::npos);
+}
+
 TEST_CASE("every list names what the catalogues hold") {
   const Outcome outcome = run_command({"list"});
   CHECK(outcome.code == 0);

@@ -286,6 +286,37 @@ TEST_CASE("two spellings of one scenario have one hash") {
   CHECK(parse(extended(R"("sweep": {"topology.ranks": [4, 8]})")).point(1).hash == same);
 }
 
+TEST_CASE("the levels of paths are read in ringsim's words and in NCCL's, with one hash a meaning") {
+  const auto point = [](const std::string& transport) {
+    return parse(extended(R"("transport": {)" + transport + "}")).point(0);
+  };
+  const Scenario ours = point(R"("gdr_level": "PHB", "p2p_level": "LOC", "pxn": false, "nics": "all")");
+  CHECK(ours.transport.gdr_level == PathType::phb);
+  CHECK(ours.transport.p2p_level == PathType::loc);
+  CHECK_FALSE(ours.transport.pxn);
+  CHECK(ours.transport.nics == Transport::Nics::all);
+  for (const char* spelling :
+       {R"("NCCL_NET_GDR_LEVEL": "PHB", "NCCL_P2P_LEVEL": "LOC", "NCCL_PXN_DISABLE": "1", "nics": "all")",
+        R"("NCCL_NET_GDR_LEVEL": "3", "NCCL_P2P_DISABLE": "1", "NCCL_PXN_DISABLE": "1", "nics": "all")",
+        R"("NCCL_NET_GDR_LEVEL": "3", "NCCL_P2P_LEVEL": "0", "pxn": false, "nics": "all")"}) {
+    CAPTURE(spelling);
+    CHECK(point(spelling).hash == ours.hash);
+    CHECK(point(spelling).transport.gdr_level == PathType::phb);
+  }
+  CHECK(point(R"("gpudirect": false)").hash == point(R"("gdr_level": "LOC")").hash);
+  CHECK(point(R"("NCCL_P2P_DISABLE": "0", "NCCL_PXN_DISABLE": "0")").hash == point("").hash);
+}
+
+TEST_CASE("routing is read, its tables by name") {
+  const Scenario s = parse(extended(R"("network": {"routing": "ecmp", "seed": 7})")).point(0);
+  CHECK(s.routing.policy == Routing::Policy::ecmp);
+  CHECK(s.routing.seed == 7);
+  const Scenario table = parse(extended(R"("network": {"table": [{"at": "a", "to": "*", "via": "b"}]})")).point(0);
+  CHECK(table.routing.policy == Routing::Policy::fixed);
+  REQUIRE(table.routing.table.size() == 1);
+  CHECK(table.routing.table[0].via == "b");
+}
+
 TEST_CASE("another scenario has another hash") {
   const std::set<std::string> hashes{
       hash(plain),
@@ -302,7 +333,7 @@ TEST_CASE("another scenario has another hash") {
       hash(extended(R"("sweep": {"topology.ranks": [8, 4]})"))};
   CHECK(hashes.size() == 12);
   // The hash itself, so that it stays the same between versions and machines.
-  CHECK(hash(plain) == "afaf6f1fe9b202cb39f431ef3b8ea94c");
+  CHECK(hash(plain) == "d2b4a80dc6154d9aa4a00ce3d3b13787");
 }
 
 TEST_CASE("a combination that cannot be fails alone") {

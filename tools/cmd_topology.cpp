@@ -1,4 +1,4 @@
-// ringsim topology show: devices, links and how near everything is to everything.
+// ringsim topology show, topology paths: devices, links, how near everything is to everything, and by which way.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include "sim/quantity.hpp"
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
+#include "topologies/nearest.hpp"
 #include "validate/predict.hpp"
 
 namespace ringsim::tools {
@@ -74,15 +75,132 @@ std::string matrix_text(const Topology& topology, const Transport& transport) {
   return table.text();
 }
 
+Scenario first_point(const ScenarioFile& file) {
+  if (file.size() > 1) say(fmt::format("the first of {} points; choose another with --set\n", file.size()));
+  return file.point(0);
+}
+
+// Every pair of the first ranks, as far as they can be read.
+std::string pairs_text(const Topology& topology, Routes& routes) {
+  const auto ranks = topology.ranks().first(std::min(topology.ranks().size(), max_matrix));
+  Table table({"from", "to", "type", "legs", "bandwidth", "latency"});
+  for (const NodeId from : ranks) {
+    for (const NodeId to : ranks) {
+      if (from == to) continue;
+      const Path path = routes.find(from, to);
+      table.add({topology.node(from).name, topology.node(to).name, std::string(to_string(path.type)),
+                 fmt::format("{}", path.legs.size()), format(narrowest(topology, path)), format(latency(path))});
+    }
+  }
+  const std::size_t left_out = topology.ranks().size() - ranks.size();
+  return table.text() + (left_out > 0 ? fmt::format("... and {} more gpus\n", left_out) : "");
+}
+
+// --- paths -----------------------------------------------------------------------------------------------------------
+
+std::string leg_text(const Topology& topology, const Leg& leg) {
+  std::vector<std::string> head{"", "link", "kind", "bandwidth", "latency"};
+  if (!leg.shares.empty()) head.emplace_back("bytes on it a byte");
+  Table table(head);
+  for (std::size_t i = 0; i < leg.links.size(); ++i) {
+    const Link& link = topology.link(leg.links[i]);
+    const bool shared = topology.resource(link.resource).shared;
+    std::vector<std::string> row{"", topology.link_name(leg.links[i]), std::string(to_string(link.kind)),
+                                 format(link.bandwidth) + (shared ? " half duplex" : ""), format(link.latency)};
+    if (!leg.shares.empty()) row.push_back(fmt::format("{:.4g}", leg.share(i)));
+    table.add(row);
+  }
+  return table.text();
+}
+
+std::string why_inside(const Topology& topology, const Path& path, const Transport& transport, NodeId from) {
+  const Host& host = topology.hosts()[*topology.node(from).host];
+  switch (path.type) {
+    case PathType::nvl:
+      return "NVLink joins them, directly or through an NVSwitch";
+    case PathType::nvb:
+      return "no NVLink joins them, but a GPU has NVLink to both and relays";
+    default:
+      if (path.legs.size() == 1) return "no NVLink joins them: the shortest way over PCIe and sockets";
+      return fmt::format("through host memory: they are at {}, and GPUs have peer access up to {} ({})",
+                         to_string(path.type), to_string(std::min(host.peer_access, transport.p2p_level)),
+                         host.peer_access <= transport.p2p_level ? "the machine's" : "transport.p2p_level");
+  }
+}
+
+std::string why_gate(std::string_view whose, PathType type, const Transport& transport) {
+  if (type == PathType::loc) return "";
+  if (type == PathType::pxn)
+    return fmt::format(
+        "{} NIC: PXN, that of a GPU to which it has NVLink, for the receiver's switch or for want of a "
+        "nearer one\n",
+        whose);
+  return fmt::format("{} NIC: at {}, gdr_level {}: {}\n", whose, to_string(type), to_string(transport.gdr_level),
+                     type <= transport.gdr_level ? "GPUDirect RDMA, no copy in host memory"
+                                                 : "too far for GPUDirect, data rests in host memory");
+}
+
+std::string path_text(const Topology& topology, const Path& path, const Transport& transport, NodeId from, NodeId to) {
+  if (path.legs.empty()) return fmt::format("{} is one device: LOC, nothing moves\n", topology.node(from).name);
+  std::string text =
+      fmt::format("{} to {}: {}, {} leg{}, narrowest {}, latency {}\n", topology.node(from).name,
+                  topology.node(to).name, to_string(path.type), path.legs.size(), path.legs.size() == 1 ? "" : "s",
+                  format(narrowest(topology, path)), format(latency(path)));
+  if (path.type == PathType::net) {
+    text += why_gate("the sender's", path.out, transport) + why_gate("the receiver's", path.in, transport);
+  } else if (path.type != PathType::dir) {
+    text += why_inside(topology, path, transport, from) + "\n";
+  }
+  for (std::size_t i = 0; i < path.legs.size(); ++i) {
+    const Leg& leg = path.legs[i];
+    const NodeId end = topology.link(leg.links.back()).to;
+    text +=
+        fmt::format("\nleg {}, to {}{}\n", i + 1, topology.node(end).name,
+                    i + 1 == path.legs.size() ? ""
+                                              : fmt::format(", where data rests in {} slots of {}",
+                                                            transport.staging.depth, format(transport.staging.size)));
+    text += leg_text(topology, leg);
+  }
+  return text;
+}
+
+NodeId device(const Topology& topology, const std::string& name) {
+  if (const auto node = topology.find(name)) return *node;
+  std::vector<std::string> names;
+  for (const Node& node : topology.nodes()) names.push_back(node.name);
+  const std::string hint = did_you_mean(name, names);
+  throw InputError("", fmt::format("expected the name of a device of the topology, found \"{}\"", name),
+                   hint.empty() ? "`ringsim topology show` lists its links" : hint);
+}
+
 }  // namespace
 
-int topology_show_command(const ShowArguments& arguments) {
+int topology_show_command(const TopologyShowArguments& arguments) {
   const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
-  const Scenario scenario = file.point(0);
+  const Scenario scenario = first_point(file);
   const Topology topology = topology_of(scenario);
   Output output;
-  if (file.size() > 1) output.write(fmt::format("the first of {} points; choose another with --set\n", file.size()));
   output.write(devices_text(topology) + "\n" + links_text(topology) + "\n" + matrix_text(topology, scenario.transport));
+  if (arguments.pairs) {
+    Routes routes(topology, scenario.transport, routing_of(topology, scenario));
+    output.write("\n" + pairs_text(topology, routes));
+  }
+  output.finish();
+  return good;
+}
+
+int topology_paths_command(const PathArguments& arguments) {
+  const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
+  const Scenario scenario = first_point(file);
+  const Topology topology = topology_of(scenario);
+  const NodeId from = device(topology, arguments.from), to = device(topology, arguments.to);
+  Routes routes(topology, scenario.transport, routing_of(topology, scenario));
+  const std::vector<Path> parts = routes.find_parts(from, to);
+  Output output;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (parts.size() > 1) output.write(fmt::format("{}part {} of {}\n", i == 0 ? "" : "\n", i + 1, parts.size()));
+    output.write(path_text(topology, parts[i], scenario.transport, from, to));
+  }
   output.finish();
   return good;
 }

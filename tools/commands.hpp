@@ -49,7 +49,18 @@ struct ShowArguments {
   std::string scenario;
   std::vector<std::string> set;
 };
-int topology_show_command(const ShowArguments& arguments);
+struct TopologyShowArguments {
+  std::string scenario;
+  std::vector<std::string> set;
+  bool pairs = false;  ///< type, bandwidth and latency of each pair of gpus
+};
+int topology_show_command(const TopologyShowArguments& arguments);
+struct PathArguments {
+  std::string scenario;
+  std::vector<std::string> set;
+  std::string from, to;
+};
+int topology_paths_command(const PathArguments& arguments);
 int schedule_show_command(const ShowArguments& arguments);
 int schedule_check_command(const ShowArguments& arguments);
 

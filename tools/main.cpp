@@ -117,8 +117,16 @@ int command_line(int argc, char** argv) {
   auto* topology_app = app.add_subcommand("topology", "looks at a scenario's topology");
   topology_app->require_subcommand(1);
   auto* topology_show = topology_app->add_subcommand("show", "devices, links, and how near they are to each other");
-  add_scenario(*topology_show, show.scenario, show.set);
+  TopologyShowArguments topology;
+  add_scenario(*topology_show, topology.scenario, topology.set);
+  topology_show->add_flag("--pairs", topology.pairs, "type, bandwidth and latency from each gpu to each other");
   topology_show->footer("Example: ringsim topology show scenarios/two-node-server.json");
+  PathArguments paths;
+  auto* topology_paths = topology_app->add_subcommand("paths", "one path, leg by leg, and why it is this one");
+  add_scenario(*topology_paths, paths.scenario, paths.set);
+  topology_paths->add_option("FROM", paths.from, "a device, say node0.gpu0")->required();
+  topology_paths->add_option("TO", paths.to, "another device")->required();
+  topology_paths->footer("Example: ringsim topology paths scenarios/two-node-server.json node0.gpu0 node1.gpu1");
 
   auto* schedule_app = app.add_subcommand("schedule", "looks at a scenario's schedule");
   schedule_app->require_subcommand(1);
@@ -143,7 +151,8 @@ int command_line(int argc, char** argv) {
     if (*check_app) return check_command(check);
     if (*list_app) return list_command(what);
     if (*schema_app) return schema_command();
-    if (*topology_show) return topology_show_command(show);
+    if (*topology_show) return topology_show_command(topology);
+    if (*topology_paths) return topology_paths_command(paths);
     if (*schedule_show) return schedule_show_command(show);
     return schedule_check_command(show);
   });

@@ -91,11 +91,13 @@ bool is_meshed(const Topology& topology, std::span<const NodeId> ranks, const Un
 }  // namespace
 
 Uniform uniform_of(const Topology& topology, std::span<const NodeId> ranks, std::span<const NodeId> helpers,
-                   const Transport& transport) {
+                   const Transport& transport, const Routing& routing) {
   std::vector<NodeId> members(ranks.begin(), ranks.end());
   members.insert(members.end(), helpers.begin(), helpers.end());
-  if (const auto star = as_star(topology, members)) return *star;
-  if (helpers.empty() && ranks.size() > 1) {
+  // Where cables are not used, or a table sends data round, what the cables look like says nothing.
+  const bool takes_cables = transport.p2p_level >= PathType::nvl && routing.table.empty();
+  if (const auto star = takes_cables ? as_star(topology, members) : std::nullopt) return *star;
+  if (takes_cables && helpers.empty() && ranks.size() > 1) {
     if (auto near = as_neighbours(topology, ranks)) {
       if (is_meshed(topology, ranks, *near)) near->shape = Shape::full_mesh;
       return *near;
@@ -103,7 +105,7 @@ Uniform uniform_of(const Topology& topology, std::span<const NodeId> ranks, std:
   }
   Uniform rough;
   rough.b = {std::numeric_limits<std::int64_t>::max()};
-  Routes routes(topology, transport);
+  Routes routes(topology, transport, routing);
   bool any = false;
   for (std::size_t i = 0; i < members.size() && members.size() > 1; ++i) {
     try {

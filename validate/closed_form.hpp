@@ -42,7 +42,7 @@ struct Uniform {
 /// Looks at the members (ranks, then helpers). For `other`, b is the narrowest and a the longest of the paths from each
 /// rank to the next: what the form is then a rough estimate for; b = 0 where no rank has a path to the next.
 Uniform uniform_of(const Topology& topology, std::span<const NodeId> ranks, std::span<const NodeId> helpers,
-                   const Transport& transport);
+                   const Transport& transport, const Routing& routing = {});
 
 /// The form of DESIGN's table for an algorithm of the catalogue under protocol `none`; nothing where none is known.
 /// Launch, copy and reduction are free. Sources stand with each algorithm.
