@@ -15,24 +15,6 @@ namespace {
 
 constexpr std::int64_t most_ranks = 1'048'576;
 
-Field link_field(std::string name, std::string doc) {
-  return {.name = std::move(name),
-          .type = Type::object,
-          .doc = std::move(doc),
-          .required = true,
-          .examples = {R"({"bandwidth": "25 GB/s", "latency": "1 us"})"},
-          .members = {{.name = "bandwidth",
-                       .type = Type::rate,
-                       .doc = "What payload can reach, one direction.",
-                       .required = true,
-                       .examples = {R"("25 GB/s")", R"("200 Gb/s")"}},
-                      {.name = "latency",
-                       .type = Type::time,
-                       .doc = "Time from one end of the link to the other.",
-                       .fallback = "0 ns",
-                       .examples = {R"("1.3 us")"}}}};
-}
-
 Field ranks_field(std::int64_t most) {
   return {.name = "ranks",
           .type = Type::whole,
@@ -104,10 +86,6 @@ Field graph_topology() {
 Field cluster_topology() {
   std::vector<std::string> presets;
   for (const CatalogEntry& entry : node_catalog()) presets.push_back(entry.name);
-  const Field star{.name = "star",
-                   .type = Type::object,
-                   .doc = "Every NIC on one non-blocking switch; the slower of NIC and cable binds.",
-                   .members = {link_field("link", "The cable from a NIC to the switch.")}};
   return {.name = "cluster",
           .type = Type::object,
           .doc = "Equal nodes of a preset, joined by a fabric.",
@@ -123,12 +101,7 @@ Field cluster_topology() {
                        .min = 1,
                        .max = 65'536,
                        .examples = {"2"}},
-                      {.name = "fabric",
-                       .type = Type::variant,
-                       .doc = "What joins the nodes; needed where there is more than one.",
-                       .examples = {R"({"kind": "star", "link": {"bandwidth": "100 Gb/s", "latency": "1 us"}})"},
-                       .discriminator = "kind",
-                       .variants = {star}}}};
+                      fabric_field()}};
 }
 
 Field topology_field() {

@@ -45,6 +45,10 @@ struct Field {
 /// The whole scenario. Made once, from the catalogues of algorithms and nodes.
 const Field& scenario_field();
 
+/// Parts of the table: a link of that name, required; and what joins the nodes of a cluster.
+Field link_field(std::string name, std::string doc);
+Field fabric_field();
+
 /// Whether a number or a range of numbers may stand there: whole, size, rate, time.
 bool is_scalar(Type type);
 

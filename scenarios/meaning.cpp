@@ -64,6 +64,55 @@ Torus torus_of(const Canonical& topology, const Blame& blame) {
   return torus;
 }
 
+std::optional<LinkSpec> link_if_said(const Canonical& fabric, const char* key) {
+  return fabric.contains(key) ? std::optional(link_of(fabric[key])) : std::nullopt;
+}
+
+Fabric fabric_of(const Canonical& fabric) {
+  const std::string& kind = fabric["kind"].get_ref<const std::string&>();
+  const auto count = [&](const char* key) { return fabric[key].get<int>(); };
+  const LinkSpec link = link_of(fabric["link"]);
+  if (kind == "star") return StarFabric{link};
+  if (kind == "leaf_spine") {
+    return LeafSpine{.nodes_per_leaf = count("nodes_per_leaf"),
+                     .oversubscription = count("oversubscription"),
+                     .spines = count("spines"),
+                     .link = link,
+                     .uplink = link_if_said(fabric, "uplink")};
+  }
+  if (kind == "fat_tree") return FatTree{.k = count("k"), .oversubscription = count("oversubscription"), .link = link};
+  if (kind == "rail") {
+    return RailFabric{.nodes_per_group = count("nodes_per_group"),
+                      .spines = count("spines"),
+                      .oversubscription = count("oversubscription"),
+                      .link = link,
+                      .uplink = link_if_said(fabric, "uplink")};
+  }
+  if (kind == "torus") {
+    return TorusFabric{fabric["dimensions"].get<std::vector<int>>(), link, link_if_said(fabric, "hop")};
+  }
+  ensure(kind == "dragonfly", "every kind of fabric in the table has a spec");
+  return Dragonfly{.groups = count("groups"),
+                   .routers = count("routers"),
+                   .nodes_per_router = count("nodes_per_router"),
+                   .global_links = count("global_links"),
+                   .link = link,
+                   .local = link_if_said(fabric, "local"),
+                   .global = link_if_said(fabric, "global")};
+}
+
+std::vector<CableChange> cable_changes_of(const Canonical& fabric) {
+  std::vector<CableChange> changes;
+  if (!fabric.contains("cables")) return changes;
+  for (const Canonical& cable : fabric["cables"]) {
+    CableChange change{cable["from"].get<std::string>(), cable["to"].get<std::string>(), {}, {}};
+    if (cable.contains("bandwidth")) change.bandwidth = Bandwidth{cable["bandwidth"].get<std::int64_t>()};
+    if (cable.contains("latency")) change.latency = Picoseconds{cable["latency"].get<std::int64_t>()};
+    changes.push_back(std::move(change));
+  }
+  return changes;
+}
+
 TopologySpec topology_of(const Canonical& topology, const Blame& blame) {
   const std::string& kind = topology["kind"].get_ref<const std::string&>();
   if (kind == "torus") return torus_of(topology, blame);
@@ -73,7 +122,8 @@ TopologySpec topology_of(const Canonical& topology, const Blame& blame) {
     cluster.parts.push_back(
         {std::make_shared<Machine>(node_preset(topology["node"].get<std::string>())), topology["nodes"].get<int>()});
     if (topology.contains("fabric")) {
-      cluster.fabric = StarFabric{link_of(topology["fabric"]["link"])};
+      cluster.fabric = fabric_of(topology["fabric"]);
+      cluster.changes = cable_changes_of(topology["fabric"]);
     } else if (cluster.parts.front().nodes > 1) {
       blame.fail("/topology", "expected the key \"fabric\" where there is more than one node, found none",
                  R"(for example {"kind": "star", "link": {"bandwidth": "100 Gb/s", "latency": "1 us"}})");

@@ -410,8 +410,7 @@ struct Routes::Impl {
     const bool is_plain =
         routing.policy == Routing::Policy::fixed && routing.table.empty() && topology.ties() == Ties::first;
     const bool by_hops = routing.policy != Routing::Policy::fixed;
-    const auto way =
-        is_plain ? fabric.find(port, far) : fabric.find(port, far, by_hops, chooser(far, from, to, label));
+    const auto way = is_plain ? fabric.find(port, far) : fabric.find(port, far, by_hops, chooser(far, from, to, label));
     if (!way) fail_across(from, to, port, far);
     return chain(*way);
   }

@@ -130,6 +130,20 @@ void TopologyBuilder::add_cable(NodeId a, NodeId b, const LinkSpec& spec) {
 
 void TopologyBuilder::add_link(NodeId from, NodeId to, const LinkSpec& spec) { push_link(from, to, spec, no_resource); }
 
+std::size_t TopologyBuilder::change_cables(NodeId a, NodeId b, std::size_t first, std::optional<Bandwidth> bandwidth,
+                                           std::optional<Picoseconds> latency, const std::string& source) {
+  std::size_t changed = 0;
+  for (std::size_t l = first; l < made_.links_.size(); ++l) {
+    Link& link = made_.links_[l];
+    if (!(link.from == a && link.to == b) && !(link.from == b && link.to == a)) continue;
+    link.source = source_index(source + ", in place of: " + made_.sources_[link.source]);
+    if (latency) link.latency = *latency;
+    if (bandwidth) link.bandwidth = made_.resources_[link.resource.value].bandwidth = *bandwidth;
+    ++changed;
+  }
+  return changed;
+}
+
 namespace {
 /// Sorts link ids by one of their ends: those of node n come to stand at [first[n], first[n + 1]), oldest first.
 void index_links(const std::vector<Link>& links, NodeId Link::*end, std::size_t n_nodes,

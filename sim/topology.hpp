@@ -154,6 +154,14 @@ class TopologyBuilder {
   /// One direction only.
   void add_link(NodeId from, NodeId to, const LinkSpec& spec);
 
+  std::optional<NodeId> find(std::string_view name) const { return made_.find(name); }
+  std::span<const Node> nodes() const { return made_.nodes(); }
+  std::span<const Link> links() const { return made_.links(); }
+  /// Gives every cable between the two nodes that was added as link `first` or later the figures that are there.
+  /// Returns how many links changed.
+  std::size_t change_cables(NodeId a, NodeId b, std::size_t first, std::optional<Bandwidth> bandwidth,
+                            std::optional<Picoseconds> latency, const std::string& source);
+
   /// Checks the whole and returns it. Throws InputError: no rank; a link from a node to itself; a bandwidth of 0.
   Topology build();
 

@@ -20,6 +20,12 @@ constexpr const char* plain = R"({"version": 1,
 /// Text to replace, and by what.
 using Edits = std::vector<std::pair<std::string, std::string>>;
 
+constexpr const char* on_cluster = R"("star", "ranks": 8, "link": {"bandwidth": "25 GB/s", "latency": "1.3 us"})";
+
+std::string cluster_with(const std::string& fabric) {
+  return R"("cluster", "node": "dgx-1v", "nodes": 2, "fabric": {)" + fabric + "}";
+}
+
 std::string edited(const Edits& edits) {
   std::string text = plain;
   for (const auto& [from, to] : edits) {
@@ -290,6 +296,44 @@ TEST_CASE("a bad scenario is refused with the place, what was expected, what was
        R"(s.json: /topology: expected the key "fabric" where there is more than one node, found none)"
        "\n  hint: "
        R"(for example {"kind": "star", "link": {"bandwidth": "100 Gb/s", "latency": "1 us"}})"},
+      {"a misspelt fabric",
+       {{on_cluster, cluster_with(R"("kind": "leafspine", "nodes_per_leaf": 2, "link": {"bandwidth": "1 GB/s"})")}},
+       R"(s.json: /topology/fabric/kind: expected one of "star", "leaf_spine", "fat_tree", "rail", "torus", "dragonfly", found "leafspine")"
+       "\n  hint: "
+       R"(did you mean "leaf_spine"?)"},
+      {"a leaf without nodes",
+       {{on_cluster, cluster_with(R"("kind": "leaf_spine", "link": {"bandwidth": "1 GB/s"})")}},
+       R"(s.json: /topology/fabric: expected the key "nodes_per_leaf", found none)"
+       "\n  hint: "
+       "nodes_per_leaf: How many nodes share a leaf, with all of their NICs. For example: 4"},
+      {"a key of another fabric",
+       {{on_cluster, cluster_with(R"("kind": "fat_tree", "k": 4, "spines": 2, "link": {"bandwidth": "1 GB/s"})")}},
+       R"(s.json: /topology/fabric/spines: expected a known key of fat_tree, found "spines")"
+       "\n  hint: "
+       "known here: kind, k, oversubscription, link, cables"},
+      {"half an oversubscription",
+       {{on_cluster, cluster_with(R"("kind": "rail", "nodes_per_group": 2, "oversubscription": 0.5,
+                                     "link": {"bandwidth": "1 GB/s"})")}},
+       "s.json: /topology/fabric/oversubscription: expected a whole number from 1 to 65536, found 0.5"},
+      {"an uplink without a rate",
+       {{on_cluster, cluster_with(R"("kind": "leaf_spine", "nodes_per_leaf": 2, "uplink": {"latency": "1 us"},
+                                     "link": {"bandwidth": "1 GB/s"})")}},
+       R"(s.json: /topology/fabric/uplink: expected the key "bandwidth", found none)"
+       "\n  hint: "
+       R"(bandwidth: What payload can reach, one direction. For example: "25 GB/s")"},
+      {"a torus of nodes that stands still",
+       {{on_cluster, cluster_with(R"("kind": "torus", "dimensions": [2, 0], "link": {"bandwidth": "1 GB/s"})")}},
+       "s.json: /topology/fabric/dimensions/1: expected a whole number from 1 to 65536, found 0"},
+      {"a dragonfly with negative ports",
+       {{on_cluster, cluster_with(R"("kind": "dragonfly", "groups": 2, "routers": 2, "nodes_per_router": 1,
+                                     "global_links": -1, "link": {"bandwidth": "1 GB/s"})")}},
+       "s.json: /topology/fabric/global_links: expected a whole number from 0 to 65536, found -1"},
+      {"a cable with one end",
+       {{on_cluster, cluster_with(R"("kind": "star", "link": {"bandwidth": "1 GB/s"},
+                                     "cables": [{"from": "leaf0", "bandwidth": "1 Gb/s"}])")}},
+       R"(s.json: /topology/fabric/cables/0: expected the key "to", found none)"
+       "\n  hint: "
+       R"(to: Name of the other end. For example: "spine1")"},
       {"a graph without a gpu",
        {{R"("star", "ranks": 8, "link": {"bandwidth": "25 GB/s", "latency": "1.3 us"})",
          R"("graph", "nodes": [{"name": "s", "kind": "switch"}], "links": [])"}},

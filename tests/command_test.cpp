@@ -173,6 +173,7 @@ TEST_CASE("topology paths explains a path leg by leg") {
   const Outcome wrong = run_command({"topology", "paths", two, "node0.gpu0", "node1.gpx5"});
   CHECK(wrong.code == 3);
   CHECK(wrong.err ==
+        "the first of 4 points; choose another with --set\n"
         "ringsim: error: expected the name of a device of the topology, found \"node1.gpx5\"\n"
         "  hint: did you mean \"node1.gpu5\"?\n");
   CHECK(run_command({"topology", "paths", two, "node0.gpu0"}).code == 2);
@@ -187,11 +188,31 @@ TEST_CASE("a table that names no node, or no neighbour, is refused at its place"
         std::string::npos);
 }
 
+TEST_CASE("an impossible fabric is refused with the scenario's file and pointer") {
+  const std::string file = temporary_file("fabric.json", R"({"version": 1,
+    "topology": {"kind": "cluster", "node": "dgx-1v", "nodes": 4, "fabric": {"kind": "leaf_spine",
+                 "nodes_per_leaf": 2, "oversubscription": 3, "link": {"bandwidth": "100 Gb/s"}}},
+    "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 MiB"}})");
+  const Outcome ratio = run_command({"run", file});
+  CHECK(ratio.code == 3);
+  CHECK(ratio.err == "ringsim: error: " + file +
+                         ": /topology/fabric/oversubscription: expected a whole number of cables up from a switch, "
+                         "found 8 NICs * 12.5 GB/s / (3 * 12.5 GB/s) = 2.66667\n"
+                         "  hint: possible: oversubscription 2 or 4; or nodes_per_leaf 3\n");
+  const Outcome cable =
+      run_command({"run", file, "--set", "topology.fabric.oversubscription=4", "--set",
+                   R"(topology.fabric.cables=[{"from": "leaf0", "to": "spine9", "latency": "1 us"}])"});
+  CHECK(cable.code == 3);
+  CHECK(cable.err == "ringsim: error: " + file +
+                         ": /topology/fabric/cables/0/to: expected the name of a switch or a NIC, found \"spine9\"\n"
+                         "  hint: did you mean \"spine0\"?\n");
+}
+
 TEST_CASE("every list names what the catalogues hold") {
   const Outcome outcome = run_command({"list"});
   CHECK(outcome.code == 0);
-  for (const char* name :
-       {"parameter_server", "ring", "halving_doubling", "direct", "star", "torus", "cluster", "dgx-1v", "ideal"})
+  for (const char* name : {"parameter_server", "ring", "halving_doubling", "direct", "star", "torus", "cluster",
+                           "leaf_spine", "fat_tree", "dragonfly", "dgx-1v", "ideal"})
     CHECK(outcome.out.find(name) != std::string::npos);
   CHECK(run_command({"list", "planets"}).code == 2);
 }

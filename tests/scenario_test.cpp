@@ -140,6 +140,69 @@ TEST_CASE("every kind of topology is decoded") {
   CHECK(only(changed(star, R"("cluster", "node": "dgx-1v", "nodes": 1)")).request.ranks == 8);  // needs no fabric
 }
 
+TEST_CASE("every kind of fabric is decoded") {
+  const auto cluster = [](const std::string& fabric) {
+    const Scenario s = only(changed(
+        R"("star", "ranks": 8, "link": {"bandwidth": "25 GB/s", "latency": "1.3 us"})",
+        R"("cluster", "node": "dgx-1v", "nodes": 2, "fabric": {)" + fabric + R"(, "link": {"bandwidth": "10 GB/s"}})"));
+    return std::get<Cluster>(s.topology);
+  };
+  const auto two = std::get<LeafSpine>(*cluster(R"("kind": "leaf_spine", "nodes_per_leaf": 4, "oversubscription": 2,
+    "spines": 3, "uplink": {"bandwidth": "20 GB/s", "latency": "1 us"})")
+                                            .fabric);
+  CHECK(two.nodes_per_leaf == 4);
+  CHECK(two.oversubscription == 2);
+  CHECK(two.spines == 3);
+  CHECK(two.link.bandwidth == 10_GBps);
+  REQUIRE(two.uplink);
+  CHECK(two.uplink->bandwidth == 20_GBps);
+  CHECK(two.uplink->latency == 1'000'000_ps);
+  const auto plain_two = std::get<LeafSpine>(*cluster(R"("kind": "leaf_spine", "nodes_per_leaf": 4)").fabric);
+  CHECK(plain_two.oversubscription == 1);
+  CHECK(plain_two.spines == 0);
+  CHECK_FALSE(plain_two.uplink);
+  const auto tree = std::get<FatTree>(*cluster(R"("kind": "fat_tree", "k": 8, "oversubscription": 2)").fabric);
+  CHECK(tree.k == 8);
+  CHECK(tree.oversubscription == 2);
+  const auto rail = std::get<RailFabric>(*cluster(R"("kind": "rail", "nodes_per_group": 16, "oversubscription": 4,
+    "spines": 2, "uplink": {"bandwidth": "40 GB/s"})")
+                                              .fabric);
+  CHECK(rail.nodes_per_group == 16);
+  CHECK(rail.oversubscription == 4);
+  CHECK(rail.spines == 2);
+  CHECK(rail.uplink.value().bandwidth == 40_GBps);
+  CHECK(std::get<RailFabric>(*cluster(R"("kind": "rail", "nodes_per_group": 16)").fabric).spines == 0);
+  const auto torus = std::get<TorusFabric>(
+      *cluster(R"("kind": "torus", "dimensions": [2, 3], "hop": {"bandwidth": "5 GB/s"})").fabric);
+  CHECK(torus.dimensions == std::vector<int>{2, 3});
+  CHECK(torus.hop.value().bandwidth == 5_GBps);
+  const auto fly = std::get<Dragonfly>(*cluster(R"("kind": "dragonfly", "groups": 9, "routers": 4,
+    "nodes_per_router": 3, "global_links": 2, "local": {"bandwidth": "6 GB/s"}, "global": {"bandwidth": "7 GB/s"})")
+                                            .fabric);
+  CHECK(fly.groups == 9);
+  CHECK(fly.routers == 4);
+  CHECK(fly.nodes_per_router == 3);
+  CHECK(fly.global_links == 2);
+  CHECK(fly.local.value().bandwidth == 6_GBps);
+  CHECK(fly.global.value().bandwidth == 7_GBps);
+}
+
+TEST_CASE("cables of a fabric that differ are decoded, with what is said of them") {
+  const Scenario s = only(changed(R"("star", "ranks": 8, "link": {"bandwidth": "25 GB/s", "latency": "1.3 us"})",
+                                  R"("cluster", "node": "dgx-1v", "nodes": 2, "fabric": {"kind": "star",
+                                     "link": {"bandwidth": "10 GB/s"}, "cables": [
+      {"from": "leaf0", "to": "node0.nic1", "bandwidth": "1 GB/s"},
+      {"from": "node1.nic0", "to": "leaf0", "latency": "5 ns"}]})"));
+  const auto& changes = std::get<Cluster>(s.topology).changes;
+  REQUIRE(changes.size() == 2);
+  CHECK(changes[0].from == "leaf0");
+  CHECK(changes[0].to == "node0.nic1");
+  CHECK(changes[0].bandwidth == 1_GBps);
+  CHECK_FALSE(changes[0].latency);
+  CHECK_FALSE(changes[1].bandwidth);
+  CHECK(changes[1].latency == 5'000_ps);
+}
+
 TEST_CASE("helpers of an algorithm sit on extra ports of the star") {
   const Scenario s = only(changed("\"ring\"", R"({"name": "parameter_server", "servers": 3})"));
   CHECK(std::get<Star>(s.topology).extra_ports == 3);

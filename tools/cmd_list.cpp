@@ -46,7 +46,10 @@ int list_command(const std::string& what) {
   Output output;
   const bool all = what.empty();
   if (all || what == "algorithms") output.write(algorithms_text() + (all ? "\n" : ""));
-  if (all || what == "topologies") output.write(entries_text("topology", topology_catalog()) + (all ? "\n" : ""));
+  if (all || what == "topologies") {
+    output.write(entries_text("topology", topology_catalog()) + "\n" +
+                 entries_text("fabric of a cluster", fabric_catalog()) + (all ? "\n" : ""));
+  }
   if (all || what == "nodes") output.write(entries_text("node", node_catalog()) + (all ? "\n" : ""));
   if (all || what == "models") output.write(models_text());
   output.finish();

@@ -39,6 +39,17 @@ std::vector<CatalogEntry> topology_catalog() {
   };
 }
 
+std::vector<CatalogEntry> fabric_catalog() {
+  return {
+      {"star", "every NIC on one non-blocking switch"},
+      {"leaf_spine", "the nodes of a rack on a leaf, every leaf on every spine; n:1 oversubscribed where asked"},
+      {"fat_tree", "the three-level k-ary fat tree: edge, aggregation and core switches of k ports"},
+      {"rail", "NIC i of every node on rail switch i, the rails joined by spines or not at all"},
+      {"torus", "a switch a node, the switches in a grid closed in each dimension"},
+      {"dragonfly", "groups of routers, a full mesh within a group, global cables between every two groups"},
+  };
+}
+
 std::size_t n_ranks(const TopologySpec& spec) {
   const auto counted = [](int ranks) {
     require_positive(ranks, "/ranks");

@@ -56,6 +56,14 @@ struct Graph {
   std::vector<Cable> links;
 };
 
+/// Other figures for the cables of a fabric between two nodes, by name: "leaf0" and "spine1", or "node3.nic0" and
+/// "leaf0", where the NIC's port still counts as for every other cable.
+struct CableChange {
+  std::string from, to;  ///< in either order
+  std::optional<Bandwidth> bandwidth;
+  std::optional<Picoseconds> latency;
+};
+
 /// Machines, equal or not, joined by a fabric. Node names: node0.gpu0, node0.nic0; switches of the fabric: leaf0. Nodes
 /// are numbered through all parts.
 struct Cluster {
@@ -64,7 +72,8 @@ struct Cluster {
     int nodes = 1;
   };
   std::vector<Part> parts;
-  std::optional<Fabric> fabric;  ///< needed where there is more than one node; a single node's NICs are not cabled
+  std::optional<Fabric> fabric;      ///< needed where there is more than one node; a single node's NICs are not cabled
+  std::vector<CableChange> changes;  ///< of the fabric's cables, each pair once
 };
 
 /// Equal nodes of a preset. Throws InputError (`where` empty) naming the nearest preset that exists.
@@ -83,6 +92,7 @@ struct CatalogEntry {
 };
 /// For `ringsim list topologies` and `ringsim list nodes`.
 std::vector<CatalogEntry> topology_catalog();
+std::vector<CatalogEntry> fabric_catalog();  ///< in the order of Fabric
 std::vector<CatalogEntry> node_catalog();
 
 }  // namespace ringsim

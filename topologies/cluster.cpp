@@ -3,11 +3,12 @@
 
 #include "sim/error.hpp"
 #include "topologies/builders.hpp"
+#include "topologies/fabrics.hpp"
 
 namespace ringsim {
 
 Cluster cluster_of(const std::string& preset, int nodes, std::optional<Fabric> fabric) {
-  return {{{std::make_shared<Machine>(node_preset(preset)), nodes}}, std::move(fabric)};
+  return {{{std::make_shared<Machine>(node_preset(preset)), nodes}}, std::move(fabric), {}};
 }
 
 std::size_t n_ranks_of(const Cluster& spec) {
@@ -52,7 +53,9 @@ Topology build_cluster(const Cluster& spec) {
   if (n_hosts == 1) return builder.build();
   if (!spec.fabric) throw InputError("", "expected a fabric where there is more than one node, found none");
   try {
+    const std::size_t first = builder.links().size();
     add_fabric(*spec.fabric, ports, builder);
+    change_cables(spec.changes, ports, first, builder);
   } catch (const InputError& error) {
     throw InputError("/fabric" + error.where(), error.message(), error.hint());
   }
