@@ -1,5 +1,5 @@
-# cmake -DOUT=presets.cpp -P embed_presets.cmake FILES...: writes the preset files into one source file, so that the
-# program needs none of them when it runs.
+# cmake -DOUT=presets.cpp -DLINK_TYPES=link_types.json -P embed_presets.cmake FILES...: writes the preset files and the
+# library of link types into one source file, so that the program needs none of them when it runs.
 set(entries "")
 math(EXPR last "${CMAKE_ARGC} - 1")
 set(is_file FALSE)
@@ -13,7 +13,8 @@ foreach(i RANGE 0 ${last})
     set(is_file TRUE)
   endif()
 endforeach()
-file(WRITE "${OUT}" "// Written by topologies/embed_presets.cmake from topologies/presets/*.json.
+file(READ "${LINK_TYPES}" link_types)
+file(WRITE "${OUT}" "// Written by topologies/embed_presets.cmake from topologies/presets/*.json and link_types.json.
 #include \"topologies/machine.hpp\"
 
 namespace ringsim {
@@ -22,5 +23,6 @@ const std::vector<PresetFile>& preset_files() {
 ${entries}  };
   return files;
 }
+std::string_view link_types_file() { return R\"preset(${link_types})preset\"; }
 }  // namespace ringsim
 ")
