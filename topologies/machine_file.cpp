@@ -51,6 +51,13 @@ class LinkTypes {
   std::set<std::string> unused_;
 };
 
+/// Where it is known from what the machine is made of and how it is cabled: a source, what is assumed, or both.
+void require_origin(const Place& layout) {
+  layout.allow({"source", "assumed"});
+  if (layout.entries().empty()) layout.fail("expected a \"source\", what is \"assumed\", or both");
+  for (const auto& [key, text] : layout.entries()) text.text();
+}
+
 Host host(const Place& entry) {
   entry.allow({"peer_access", "peer_cost", "between_host_bridges"});
   Host made;
@@ -153,10 +160,11 @@ std::size_t Machine::n_gpus() const {
 Machine parse_machine(std::string_view text, const std::string& file) {
   const Json json = parse_strictly(text, file);
   const Place root{json, file, ""};
-  root.allow({"name", "summary", "host", "link_types", "devices", "links"});
+  root.allow({"name", "summary", "layout", "host", "link_types", "devices", "links"});
   Machine machine;
   machine.name = root.at("name").text();
   machine.summary = root.at("summary").text();
+  if (root.has("layout")) require_origin(root.at("layout"));
   if (root.has("host")) machine.host = host(root.at("host"));
   LinkTypes types(root);
 
