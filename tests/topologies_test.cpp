@@ -123,8 +123,8 @@ TEST_CASE("impossible counts are refused, before anything is built") {
                        InputError);
   CHECK_THROWS_WITH_AS(build(cluster_of("dgx-1v", 0, StarFabric{cable})),
                        "/nodes: expected a count of at least 1, found 0", InputError);
-  CHECK_THROWS_WITH_AS(cluster_of("dgx-1w"),
-                       "expected the name of a node preset, found \"dgx-1w\"\n  hint: did you mean \"dgx-1v\"?",
+  CHECK_THROWS_WITH_AS(cluster_of("dgx-1vv"),
+                       "expected the name of a node preset, found \"dgx-1vv\"\n  hint: did you mean \"dgx-1v\"?",
                        InputError);
   CHECK_THROWS_AS(build(FullMesh{100000, cable}), InputError);  // 5 * 10^9 cables
 }
