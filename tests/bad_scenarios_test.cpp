@@ -7,6 +7,7 @@
 
 #include "scenarios/scenario.hpp"
 #include "sim/error.hpp"
+#include "topologies/catalog.hpp"
 
 using namespace ringsim;
 using namespace std::string_literals;
@@ -52,7 +53,10 @@ std::string filled(std::string message) {
     all += (all.empty() ? "" : ", ") + ('"' + algorithm.name + '"');
     if (algorithm.supports(CollectiveOp::all_reduce)) reducers += (reducers.empty() ? "" : ", ") + algorithm.name;
   }
-  for (const auto& [mark, names] : {std::pair{"{ALGORITHMS}"s, all}, std::pair{"{REDUCERS}"s, reducers}}) {
+  std::string nodes;
+  for (const CatalogEntry& node : node_catalog()) nodes += (nodes.empty() ? "" : ", ") + ('"' + node.name + '"');
+  for (const auto& [mark, names] :
+       {std::pair{"{ALGORITHMS}"s, all}, std::pair{"{REDUCERS}"s, reducers}, std::pair{"{NODES}"s, nodes}}) {
     if (const std::size_t at = message.find(mark); at != std::string::npos) message.replace(at, mark.size(), names);
   }
   return message;
@@ -287,7 +291,7 @@ TEST_CASE("a bad scenario is refused with the place, what was expected, what was
       {"a misspelt preset",
        {{R"("star", "ranks": 8, "link": {"bandwidth": "25 GB/s", "latency": "1.3 us"})",
          R"("cluster", "node": "dgx-v1", "nodes": 1)"}},
-       R"(s.json: /topology/node: expected "dgx-1v", found "dgx-v1")"
+       R"(s.json: /topology/node: expected one of {NODES}, found "dgx-v1")"
        "\n  hint: "
        R"(did you mean "dgx-1v"?)"},
       {"a cluster without a fabric",

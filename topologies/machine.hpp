@@ -47,10 +47,15 @@ Machine parse_machine(std::string_view text, const std::string& file);
 /// The preset of that name. Throws InputError (`where` empty) naming the nearest one that exists.
 Machine node_preset(const std::string& name);
 
+/// A type of link that machine files may name without defining it: "nvlink3", "pcie4-x16", "hdr"... (link_types.json).
+/// Throws InputError (`where` empty) naming the nearest one that exists.
+const LinkSpec& library_link(const std::string& name);
+
 /// The files built into the library, by name (without .json), in alphabetical order.
 struct PresetFile {
   std::string_view name, text;
 };
 const std::vector<PresetFile>& preset_files();
+std::string_view link_types_file();
 
 }  // namespace ringsim

@@ -1,0 +1,227 @@
+// The machines that are built in: that each is whole, and what its copies reach.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sim/error.hpp"
+#include "sim/routes.hpp"
+#include "tests/support/names.hpp"
+#include "topologies/catalog.hpp"
+#include "topologies/machine.hpp"
+
+using namespace ringsim;
+using namespace ringsim::literals;
+
+namespace {
+const StarFabric wide{{.bandwidth = 1000_GBps, .latency = 1_ps}};
+
+std::size_t n_cabled(const Machine& machine) {
+  return static_cast<std::size_t>(std::count_if(machine.devices.begin(), machine.devices.end(),
+                                                [](const Machine::Device& device) { return device.port.has_value(); }));
+}
+
+/// A row of validate/measured/copies.csv. GB/s, one way.
+struct Copy {
+  std::string preset, first, second, kind, machine, source, efficiency_from;
+  double least = 0, most = 0;
+};
+
+/// The fields of a line; quotes hold commas together.
+std::vector<std::string> fields_of(const std::string& line) {
+  std::vector<std::string> fields(1);
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '"') {
+      quoted = !quoted;
+    } else if (c == ',' && !quoted) {
+      fields.emplace_back();
+    } else {
+      fields.back() += c;
+    }
+  }
+  return fields;
+}
+
+std::vector<Copy> measured_copies() {
+  std::ifstream file(RINGSIM_SOURCE_DIR "/validate/measured/copies.csv");
+  REQUIRE(file);
+  std::vector<Copy> copies;
+  bool in_header = true;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with('#')) continue;
+    if (!in_header) {
+      const std::vector<std::string> f = fields_of(line);
+      REQUIRE(f.size() == 8);
+      const std::size_t dash = f[1].find('-');
+      copies.push_back({f[0], f[1].substr(0, dash), f[1].substr(dash + 1), f[2], f[5], f[6], f[7], std::stod(f[3]),
+                        std::stod(f[4])});
+    }
+    in_header = false;
+  }
+  return copies;
+}
+double narrowest_GBps(const Topology& t, const Path& path) {
+  return static_cast<double>(narrowest(t, path).bytes_per_second) / 1e9;
+}
+
+NodeId nearest_memory(const Topology& t, Routes& routes, NodeId gpu) {
+  NodeId nearest = no_node;
+  std::size_t fewest = SIZE_MAX;
+  for (std::uint32_t n = 0; n < t.n_nodes(); ++n) {
+    if (t.node(NodeId{n}).kind != NodeKind::memory) continue;
+    std::size_t hops = 0;
+    for (const Leg& leg : routes.find(gpu, NodeId{n}).legs) hops += leg.links.size();
+    if (hops < fewest) nearest = NodeId{n}, fewest = hops;
+  }
+  return nearest;
+}
+}  // namespace
+
+TEST_CASE("every preset is called as its file, and says where its layout and its numbers come from") {
+  REQUIRE_FALSE(preset_files().empty());
+  std::set<std::string> names;
+  for (const PresetFile& file : preset_files()) {
+    CAPTURE(file.name);
+    const Machine preset = node_preset(std::string(file.name));
+    CHECK(preset.name == file.name);
+    CHECK(names.insert(preset.name).second);
+    CHECK(file.text.find("\"layout\"") != std::string_view::npos);
+    CHECK(preset.summary.size() <= 100);  // a line of `ringsim list nodes`
+    for (const Machine::Cable& each : preset.cables) CHECK(each.link.source.find("latency: ") != std::string::npos);
+  }
+  CHECK(node_catalog().size() == preset_files().size());
+  CHECK(std::is_sorted(preset_files().begin(), preset_files().end(),
+                       [](const PresetFile& a, const PresetFile& b) { return a.name < b.name; }));
+}
+
+TEST_CASE("machines have the GPUs and the cabled NICs that their makers state") {
+  struct Count {
+    std::size_t gpus, nics;
+  };
+  const std::map<std::string, Count> stated = {
+      {"a100-pcie", {8, 2}},
+      {"abci-a", {8, 4}},
+      {"abci-v", {4, 2}},
+      {"aws-p3dn", {8, 1}},
+      {"aws-p4d", {8, 4}},
+      {"aws-p4de", {8, 4}},
+      {"aws-p5", {8, 32}},
+      {"azure-ncv4", {4, 1}},
+      {"azure-ndv2", {8, 1}},
+      {"azure-ndv4", {8, 8}},
+      {"azure-ndv5", {8, 8}},
+      {"dgx-1p", {8, 4}},
+      {"dgx-1v", {8, 4}},
+      {"dgx-2", {16, 8}},
+      {"dgx-a100", {8, 8}},
+      {"gb200-nvl72", {72, 72}},
+      {"gh200", {4, 4}},
+      {"hgx-b200", {8, 8}},
+      {"hgx-h100", {8, 8}},
+      {"hgx-h100-4nic", {8, 4}},
+      {"hgx-h20", {8, 8}},
+      {"hgx-h200", {8, 8}},
+      {"lambda-hyperplane-8-v100", {8, 4}},
+      {"mi300x", {8, 8}},
+      {"polaris", {4, 2}},
+      {"rtx2080ti-pcie", {2, 0}},
+      {"rtx4090-pcie", {8, 0}},
+  };
+  CHECK(preset_files().size() == stated.size());
+  for (const PresetFile& file : preset_files()) {
+    CAPTURE(file.name);
+    const auto count = stated.find(std::string(file.name));
+    REQUIRE(count != stated.end());
+    const Machine preset = node_preset(count->first);
+    CHECK(preset.n_gpus() == count->second.gpus);
+    CHECK(n_cabled(preset) == count->second.nics);
+  }
+}
+
+TEST_CASE("in every preset all GPUs reach each other and host memory, and every device is cabled") {
+  for (const PresetFile& file : preset_files()) {
+    CAPTURE(file.name);
+    const Topology t = build(cluster_of(std::string(file.name)));
+    Routes routes(t, {});
+    const auto ranks = t.ranks();
+    for (const NodeId from : ranks) {
+      for (const NodeId to : ranks) {
+        if (from != to) CHECK_FALSE(routes.find(from, to).legs.empty());
+      }
+    }
+    for (std::uint32_t n = 0; n < t.n_nodes(); ++n) {
+      CAPTURE(t.node(NodeId{n}).name);
+      CHECK_FALSE(t.links_from(NodeId{n}).empty());
+      // In a rack of trays every GPU has the memory of its own tray: gb200-nvl72 has two a tray.
+      if (t.node(NodeId{n}).kind != NodeKind::memory) continue;
+      const auto reaches = [&](NodeId gpu) {
+        try {
+          return !routes.find(gpu, NodeId{n}).legs.empty();
+        } catch (const InputError&) {
+          return false;
+        }
+      };
+      CHECK(std::count_if(ranks.begin(), ranks.end(), reaches) >= (file.name == "gb200-nvl72" ? 4 : t.ranks().size()));
+    }
+  }
+}
+
+TEST_CASE("two machines of every preset with NICs reach each other, all NICs cabled once") {
+  for (const PresetFile& file : preset_files()) {
+    CAPTURE(file.name);
+    const std::string name(file.name);
+    const std::size_t n_nics = n_cabled(node_preset(name));
+    if (n_nics == 0) continue;
+    const Topology t = build(cluster_of(name, 2, wide));
+    CHECK(t.links_to(at(t, "leaf0")).size() == 2 * n_nics);
+    Routes routes(t, {});
+    const std::size_t n_gpus = t.ranks().size() / 2;
+    std::set<NodeId> used;
+    for (std::size_t g = 0; g < n_gpus; ++g) {
+      const Path path = routes.find(t.ranks()[g], t.ranks()[2 * n_gpus - 1 - g]);
+      CHECK(path.type == PathType::net);
+      for (const Leg& leg : path.legs) {
+        for (const LinkId id : leg.links) {
+          if (t.node(t.link(id).from).kind == NodeKind::nic) used.insert(t.link(id).from);
+        }
+      }
+    }
+    CHECK(used.size() >= 2);
+  }
+}
+
+TEST_CASE("what NVLink copies reach on real machines, presets reach within 5 percent") {
+  // Each efficiency is from another machine than the copies: copies.csv says from which. How data rests in host memory
+  // is for the simulation to say, so the narrowest links of the two legs are only printed.
+  int n_compared = 0;
+  for (const Copy& copy : measured_copies()) {
+    CAPTURE(copy.machine);
+    CHECK_FALSE(copy.source.empty());
+    const Topology t = build(cluster_of(copy.preset));
+    Routes routes(t, {});
+    const NodeId from = at(t, "node0." + copy.first), to = at(t, "node0." + copy.second);
+    if (copy.kind == "host") {
+      const NodeId memory = nearest_memory(t, routes, from);
+      const Path in = routes.find(from, memory), out = routes.find(memory, to);
+      MESSAGE(copy.machine << ": " << copy.least << " to " << copy.most << " GB/s measured; " << text_of(t, in) << ", "
+                           << narrowest_GBps(t, in) << " GB/s, then " << text_of(t, out) << ", "
+                           << narrowest_GBps(t, out) << " GB/s");
+      continue;
+    }
+    REQUIRE(copy.kind == "nvlink");
+    CHECK(copy.efficiency_from.size() > 1);
+    const Path path = routes.find(from, to);
+    CHECK(path.type == PathType::nvl);
+    CHECK(narrowest_GBps(t, path) >= 0.95 * copy.most);
+    CHECK(narrowest_GBps(t, path) <= 1.05 * copy.least);
+    ++n_compared;
+  }
+  CHECK(n_compared == 6);
+}
