@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "algorithms/all_to_all.hpp"
 #include "algorithms/direct.hpp"
 #include "algorithms/halving_doubling.hpp"
 #include "algorithms/parameter_server.hpp"
@@ -19,11 +20,12 @@ Schedule make_parameter_server(const CollectiveRequest& request, const Arguments
 Schedule make_ring(const CollectiveRequest& request, const Arguments& arguments);
 Schedule make_halving_doubling(const CollectiveRequest& request, const Arguments& arguments);
 Schedule make_direct(const CollectiveRequest& request, const Arguments& arguments);
+Schedule make_pairwise(const CollectiveRequest& request, const Arguments& arguments);
 
 int no_helpers(const Arguments&) { return 0; }
 int servers(const Arguments& arguments);
 
-const std::array<Algorithm, 4> catalog{{
+const std::array<Algorithm, 5> catalog{{
     {.name = "parameter_server",
      .summary = "everybody sends to a root (or to `servers` separate ones), which adds up and sends back",
      .source = "Li et al., OSDI 2014",
@@ -57,9 +59,15 @@ const std::array<Algorithm, 4> catalog{{
      .helpers = no_helpers},
     {.name = "direct",
      .summary = "every message goes straight to its receiver, all at once",
-     .source = "OSU micro-benchmarks, osu_mbw_mr",
-     .ops = {CollectiveOp::pairs},
+     .source = "OSU micro-benchmarks, osu_mbw_mr; MPICH, scattered all-to-all",
+     .ops = {CollectiveOp::all_to_all, CollectiveOp::pairs},
      .make = make_direct,
+     .helpers = no_helpers},
+    {.name = "pairwise",
+     .summary = "n-1 steps: rank r sends to r+i and receives from r-i",
+     .source = "Thakur, Rabenseifner & Gropp, IJHPCA 19 (2005)",
+     .ops = {CollectiveOp::all_to_all},
+     .make = make_pairwise,
      .helpers = no_helpers},
 }};
 
@@ -92,6 +100,7 @@ Schedule make_ring(const CollectiveRequest& request, const Arguments& arguments)
       s.algorithm += fmt::format(" segments={}", segments);
       return s;
     }
+    case CollectiveOp::all_to_all:
     case CollectiveOp::pairs:
       break;
   }
@@ -105,7 +114,12 @@ Schedule make_halving_doubling(const CollectiveRequest& request, const Arguments
   return s;
 }
 
+Schedule make_pairwise(const CollectiveRequest& request, const Arguments&) {
+  return pairwise_all_to_all(request.ranks, request.bytes);
+}
+
 Schedule make_direct(const CollectiveRequest& request, const Arguments&) {
+  if (request.op == CollectiveOp::all_to_all) return direct_all_to_all(request.ranks, request.bytes);
   if (request.ranks % 2 != 0)
     throw InputError("", fmt::format("pairs needs an even number of ranks, found {}", request.ranks));
   return direct_pairs(request.ranks, request.bytes, request.both_ways);

@@ -271,6 +271,7 @@ void use_one_spelling(Canonical& canonical) {
     use(transport[nccl].get<std::string>());
     transport.erase(nccl);
   };
+  if (Canonical& op = canonical["collective"]["op"]; op == "alltoall") op = "all_to_all";
   take("NCCL_NET_GDR_LEVEL", [&](const std::string& level) { transport["gdr_level"] = to_string(level_of(level)); });
   take("NCCL_P2P_LEVEL", [&](const std::string& level) { transport["p2p_level"] = to_string(level_of(level)); });
   take("NCCL_P2P_DISABLE", [&](const std::string& flag) {
@@ -297,6 +298,7 @@ Scenario scenario_of(const Canonical& canonical, const Json& written, const Blam
                                                                 {"reduce_scatter", CollectiveOp::reduce_scatter},
                                                                 {"all_gather", CollectiveOp::all_gather},
                                                                 {"broadcast", CollectiveOp::broadcast},
+                                                                {"all_to_all", CollectiveOp::all_to_all},
                                                                 {"pairs", CollectiveOp::pairs}}),
                  .ranks = static_cast<int>(out.ranks.empty() ? gpus : out.ranks.size()),
                  .bytes = {collective["bytes"].get<std::int64_t>()},
@@ -316,6 +318,7 @@ Scenario scenario_of(const Canonical& canonical, const Json& written, const Blam
         "use a star, or leave out the parameter that asks for helpers");
   }
 
+  if (collective["order"] == "shuffled") out.shuffle = collective["seed"].get<std::uint64_t>();
   check_spellings(written, blame);
   out.transport = transport_of(canonical["transport"]);
   out.model = enum_of<NetworkModel>(canonical["network"]["model"],

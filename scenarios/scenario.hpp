@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,8 +34,9 @@ struct Scenario {
   TopologySpec topology;
   const Algorithm* algorithm = nullptr;  ///< of the catalogue
   Arguments arguments;
-  CollectiveRequest request;       ///< request.ranks: the number of members
-  std::vector<std::string> ranks;  ///< names of the gpus that take part, in rank order; empty: all
+  CollectiveRequest request;             ///< request.ranks: the number of members
+  std::vector<std::string> ranks;        ///< names of the gpus that take part, in rank order; empty: all
+  std::optional<std::uint64_t> shuffle;  ///< the seed by which the ranks are shuffled; none: as they stand
   Transport transport;
   NetworkModel model = NetworkModel::fair;
   RoutingSpec routing;

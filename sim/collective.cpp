@@ -54,6 +54,17 @@ Collective broadcast(int ranks, Bytes bytes, Actor root) {
   return c;
 }
 
+Collective all_to_all(int ranks, Bytes bytes) {
+  Collective c{.op = CollectiveOp::all_to_all, .ranks = ranks, .bytes = bytes};
+  c.before = [](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::input ? of_rank(rank, chunk) : nothing();
+  };
+  c.after = [ranks](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::output ? of_rank(wrap(rank - static_cast<Actor>(chunk), ranks), chunk) : nothing();
+  };
+  return c;
+}
+
 Collective pairs(int ranks, Bytes bytes, bool both_ways) {
   Collective c{.op = CollectiveOp::pairs, .ranks = ranks, .bytes = bytes};
   c.before = [](Actor rank, Buffer buffer, std::uint32_t chunk) {

@@ -17,6 +17,12 @@ Collective all_gather(int ranks, Bytes bytes);
 /// Every rank ends with the root's data. In place, at any grid of chunks.
 Collective broadcast(int ranks, Bytes bytes, Actor root);
 
+/// Rank r has a block of its `input` for each rank, and ends with a block from each in its `output`; `bytes` is one
+/// rank's whole input, its own block included. Blocks are numbered from the rank itself: block j of the input is for
+/// rank r + j, block j of the output from rank r - j. So both ends of a message agree on its size where n does not
+/// divide `bytes`, and all ranks do the same.
+Collective all_to_all(int ranks, Bytes bytes);
+
 /// Rank r < n/2 sends its `input` of `bytes` to the `output` of rank r + n/2; both ways: the second half does the same
 /// back. n even. (The pairs of OSU's multiple-pair bandwidth test, osu_mbw_mr.)
 Collective pairs(int ranks, Bytes bytes, bool both_ways);

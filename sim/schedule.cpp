@@ -57,10 +57,12 @@ std::string_view to_string(CollectiveOp op) {
       return "all_gather";
     case CollectiveOp::broadcast:
       return "broadcast";
+    case CollectiveOp::all_to_all:
+      return "all_to_all";
     case CollectiveOp::pairs:
       return "pairs";
   }
-  fail_invariant("a collective has one of five names");
+  fail_invariant("a collective has one of six names");
 }
 
 double busbw_factor(CollectiveOp op, int ranks) {
@@ -71,12 +73,13 @@ double busbw_factor(CollectiveOp op, int ranks) {
       return 2.0 * (n - 1.0) / n;
     case CollectiveOp::reduce_scatter:
     case CollectiveOp::all_gather:
+    case CollectiveOp::all_to_all:
       return (n - 1.0) / n;
     case CollectiveOp::broadcast:
     case CollectiveOp::pairs:
       return 1.0;
   }
-  fail_invariant("a collective has one of five names");
+  fail_invariant("a collective has one of six names");
 }
 
 Layout Layout::near_equal(Bytes size, int n) {

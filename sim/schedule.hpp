@@ -106,7 +106,7 @@ class Layout {
 };
 
 /// The MPI name of what a collective computes.
-enum class CollectiveOp : std::uint8_t { all_reduce, reduce_scatter, all_gather, broadcast, pairs };
+enum class CollectiveOp : std::uint8_t { all_reduce, reduce_scatter, all_gather, broadcast, all_to_all, pairs };
 std::string_view to_string(CollectiveOp op);
 
 /// What one chunk of a rank's buffer holds before, or must hold after: nothing (do not care), what one rank
@@ -128,8 +128,8 @@ struct Collective {
   std::function<Content(Actor, Buffer, std::uint32_t chunk)> before, after;
 };
 
-/// busbw = algbw * factor: 2(n-1)/n all_reduce; (n-1)/n reduce_scatter and all_gather; 1 broadcast and pairs
-/// (nccl-tests, doc/PERFORMANCE.md). 0 for one rank, which moves nothing.
+/// busbw = algbw * factor: 2(n-1)/n all_reduce; (n-1)/n reduce_scatter, all_gather and all_to_all; 1 broadcast and
+/// pairs (nccl-tests, doc/PERFORMANCE.md). 0 for one rank, which moves nothing.
 double busbw_factor(CollectiveOp op, int ranks);
 
 /// Actors and chunks form a group under digit-wise addition in these radices ({K} for a ring, {2,...,2} for

@@ -148,6 +148,33 @@ TEST_CASE("halving-doubling takes 2m steps, 2(m+1) or 2m+3 with a fold, and meet
   }
 }
 
+TEST_CASE("all-to-all sends each rank one block of the other's, in n-1 steps or at once, and none to itself") {
+  for (const int n : {1, 2, 3, 4, 13}) {
+    for (const bool in_steps : {true, false}) {
+      CAPTURE(n);
+      CAPTURE(in_steps);
+      const Schedule s = in_steps ? pairwise_all_to_all(n, 1000003_B) : direct_all_to_all(n, 1000003_B);
+      CHECK(s.n_steps(0, 0) == (in_steps ? n : 1));
+      for (Actor r = 0; r < n; ++r) {
+        std::set<Actor> to;
+        Bytes sent;
+        for (int i = 0; i < s.n_steps(r, 0); ++i) {
+          Step step;
+          s.step(r, 0, i, step);
+          for (const Op& op : step.ops) {
+            if (op.what != Do::send) continue;
+            CHECK(to.insert(op.peer).second);
+            sent += s.size(op.region);
+          }
+        }
+        CHECK(to.size() == static_cast<std::size_t>(n - 1));
+        CHECK_FALSE(to.contains(r));
+        CHECK(sent == Bytes{1000003 - 1000003 / n});  // all but its own block, which is one of the smaller
+      }
+    }
+  }
+}
+
 TEST_CASE("direct pairs take one step: the first half sends to the second, and back only where asked") {
   for (int n = 2; n <= 16; n += 2) {
     for (const bool both_ways : {false, true}) {
@@ -165,9 +192,18 @@ TEST_CASE("direct pairs take one step: the first half sends to the second, and b
   }
 }
 
-TEST_CASE("one rank has nothing to do") {
-  for (const Schedule& schedule : every_algorithm(1, 1_KiB))
-    for (Actor a = 0; a < schedule.actors; ++a) CHECK(schedule.n_steps(a, 0) == 0);
+TEST_CASE("one rank has nothing to do, but to copy what is not in place") {
+  for (const Schedule& schedule : every_algorithm(1, 1_KiB)) {
+    CAPTURE(schedule.algorithm);
+    for (Actor a = 0; a < schedule.actors; ++a) {
+      for (int i = 0; i < schedule.n_steps(a, 0); ++i) {
+        Step step;
+        schedule.step(a, 0, i, step);
+        REQUIRE(step.ops.size() == 1);
+        CHECK(step.ops[0].what == Do::copy);
+      }
+    }
+  }
 }
 
 TEST_CASE("the catalogue makes what it says, and refuses what an algorithm cannot serve") {

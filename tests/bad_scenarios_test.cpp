@@ -227,7 +227,7 @@ TEST_CASE("a bad scenario is refused with the place, what was expected, what was
        "s.json: /network/table: expected a table only with static routing, found ecmp"},
       {"a misspelt op",
        {{"all_reduce", "all_gater"}},
-       R"(s.json: /collective/op: expected one of "all_reduce", "reduce_scatter", "all_gather", "broadcast", "pairs", found "all_gater")"
+       R"(s.json: /collective/op: expected one of "all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all", "alltoall", "pairs", found "all_gater")"
        "\n  hint: "
        R"(did you mean "all_gather"?)"},
       {"a misspelt algorithm",
@@ -258,7 +258,7 @@ TEST_CASE("a bad scenario is refused with the place, what was expected, what was
        {{R"("ring")", R"("direct")"}},
        R"(s.json: /collective/algorithm: expected an algorithm for all_reduce, found "direct")"
        "\n  hint: "
-       "direct does pairs; all_reduce is done by {REDUCERS}"},
+       "direct does all_to_all, pairs; all_reduce is done by {REDUCERS}"},
       {"a root that nothing uses",
        {{R"("bytes")", R"("root": 1, "bytes")"}},
        "s.json: /collective/root: expected a root only for broadcast or parameter_server, found op all_reduce by ring"

@@ -42,6 +42,8 @@ TEST_CASE("the forms of the table, worked by hand for 4 ranks and 400 bytes at 1
   CHECK(form("ring", 4, 400_B, {.numbers = {{"segments", 5}}}, CollectiveOp::broadcast).time == ns(7 * (10 + 80)));
   CHECK(form("halving_doubling", 4, 400_B).time == ns(2 * 2 * 10 + 2 * 300));
   CHECK(form("direct", 4, 400_B, {}, CollectiveOp::pairs).time == ns(10 + 400));
+  CHECK(form("pairwise", 4, 400_B, {}, CollectiveOp::all_to_all).time == ns(3 * (10 + 100)));
+  CHECK(form("direct", 4, 400_B, {}, CollectiveOp::all_to_all).time == ns(10 + 300));
 }
 
 TEST_CASE("chunks that do not divide evenly are rounded up, in halving-doubling also down") {

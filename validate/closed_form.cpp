@@ -232,6 +232,22 @@ ClosedForm halving_doubling_form(bool naive, const CollectiveRequest& request, c
   return form;
 }
 
+ClosedForm all_to_all_form(bool in_steps, const CollectiveRequest& request, const Uniform& machine) {
+  const std::int64_t n = request.ranks, p = request.bytes.count;
+  if (in_steps) {
+    ClosedForm form{.formula = "(K-1)(a + p/(K b))"};
+    needs_own_links_to_peers(machine, form);
+    Sum{machine, form}.steps(n - 1, p / n, ceil_div(p, n));
+    return form;
+  }
+  // Every port is full from the first byte to the last; block 0, the rank's own, is one of floor(p/n) bytes.
+  ClosedForm form{.formula = "a + (K-1) p/(K b)"};
+  needs_star(machine, form);
+  Sum{machine, form}.steps(1, p - p / n);
+  ++form.steps;  // blocks of floor(p/n) end before those that are a byte longer
+  return form;
+}
+
 }  // namespace
 
 std::optional<ClosedForm> closed_form(const Algorithm& algorithm, const Arguments& arguments,
@@ -243,6 +259,7 @@ std::optional<ClosedForm> closed_form(const Algorithm& algorithm, const Argument
   if (algorithm.name == "ring") return ring_form(number(algorithm, arguments, "segments"), request, machine);
   if (algorithm.name == "halving_doubling")
     return halving_doubling_form(text(algorithm, arguments, "fold") == "naive", request, machine);
+  if (request.op == CollectiveOp::all_to_all) return all_to_all_form(algorithm.name == "pairwise", request, machine);
   if (algorithm.name == "direct" && request.op == CollectiveOp::pairs) {
     ClosedForm form{.formula = "a + p/b"};
     needs_own_links_to_peers(machine, form);

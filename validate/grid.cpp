@@ -31,6 +31,7 @@ struct Row {
   CollectiveOp op;
   Arguments arguments;
   std::vector<const char*> other_machines;
+  int most_ranks = 1000;
 };
 
 const std::vector<Row>& rows() {
@@ -47,6 +48,8 @@ const std::vector<Row>& rows() {
       {"halving_doubling", CollectiveOp::all_reduce, {.texts = {{"fold", "rabenseifner"}}}, {"full_mesh"}},
       {"halving_doubling", CollectiveOp::all_reduce, {.texts = {{"fold", "naive"}}}, {"full_mesh"}},
       {"direct", CollectiveOp::pairs, {}, {"full_mesh"}},
+      {"pairwise", CollectiveOp::all_to_all, {}, {"full_mesh"}, 256},
+      {"direct", CollectiveOp::all_to_all, {}, {}, 256},  // K(K-1) messages at once
   };
   return all;
 }
@@ -71,6 +74,7 @@ std::vector<GridCase> closed_form_grid() {
     for (const char* machine : machines) {
       for (const int k : counts) {
         if (machine != machines.front() && k > 17) continue;  // the star covers the sizes, these the shapes
+        if (k > row.most_ranks) continue;
         if (row.op == CollectiveOp::pairs && k % 2 != 0) continue;
         for (const Bytes p : {1_B, 1_KiB, 1000003_B, 64_MiB, 1_GiB})
           for (const Picoseconds latency : {0_ps, some_latency})

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <map>
+#include <random>
+#include <utility>
 
 #include "sim/error.hpp"
 #include "sim/run.hpp"
@@ -13,8 +15,8 @@ namespace ringsim {
 namespace {
 
 std::vector<NodeId> places(const Topology& topology, const Scenario& scenario) {
-  if (scenario.ranks.empty()) return {topology.ranks().begin(), topology.ranks().end()};
   std::vector<NodeId> result;
+  if (scenario.ranks.empty()) result.assign(topology.ranks().begin(), topology.ranks().end());
   for (std::size_t i = 0; i < scenario.ranks.size(); ++i) {
     const auto node = topology.find(scenario.ranks[i]);
     if (!node || topology.node(*node).kind != NodeKind::gpu)
@@ -23,6 +25,10 @@ std::vector<NodeId> places(const Topology& topology, const Scenario& scenario) {
           fmt::format("gpus are named {} to {}; `ringsim topology show` lists them",
                       topology.node(topology.ranks().front()).name, topology.node(topology.ranks().back()).name));
     result.push_back(*node);
+  }
+  if (scenario.shuffle) {  // Fisher and Yates; the standard's own shuffle differs between libraries
+    std::mt19937_64 random(*scenario.shuffle);
+    for (std::size_t i = result.size(); i > 1; --i) std::swap(result[i - 1], result[random() % i]);
   }
   return result;
 }

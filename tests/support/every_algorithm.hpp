@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "algorithms/all_to_all.hpp"
 #include "algorithms/direct.hpp"
 #include "algorithms/halving_doubling.hpp"
 #include "algorithms/parameter_server.hpp"
@@ -22,6 +23,8 @@ inline std::vector<Schedule> every_algorithm(int ranks, Bytes bytes) {
   for (const int servers : {1, 2, 3}) all.push_back(sharded_parameter_server(ranks, bytes, servers));
   all.push_back(halving_doubling(ranks, bytes, Fold::naive));
   all.push_back(halving_doubling(ranks, bytes, Fold::rabenseifner));
+  all.push_back(pairwise_all_to_all(ranks, bytes));
+  all.push_back(direct_all_to_all(ranks, bytes));
   if (ranks % 2 == 0) {
     all.push_back(direct_pairs(ranks, bytes, false));
     all.push_back(direct_pairs(ranks, bytes, true));
