@@ -220,14 +220,14 @@ TEST_CASE("rail: a scalable unit of DGX SuperPOD has 8 rail switches with 8 cabl
   CHECK(t.links_from(at(t, "spine3")).size() == 64);  // all ports of a QM9700
 }
 
-TEST_CASE("rail: without spines NICs reach those of their own rail only") {
+TEST_CASE("rail: without spines GPUs reach those of their own rail only") {
   const Topology t = built(3, 2, RailFabric{.nodes_per_group = 4, .link = cable});
   CHECK(switches_of(t) == std::map<std::string, int>{{"group.rail", 2}});
   Routes routes(t, {});
   CHECK(text_of(t, routes.find(at(t, "node0.gpu1"), at(t, "node2.gpu1"))) ==
         "NET: node0.gpu1 > node0.pcie1 > node0.nic1 > group0.rail1 > node2.nic1 > node2.pcie1 > node2.gpu1");
-  CHECK_THROWS_WITH_AS(routes.find(at(t, "node0.nic0"), at(t, "node2.nic1")),
-                       doctest::Contains("no path from node0.nic0 to node2.nic1"), InputError);
+  CHECK_THROWS_WITH_AS(routes.find(at(t, "node0.gpu0"), at(t, "node2.gpu1")),
+                       doctest::Contains("the fabric does not join node0.nic0 and node2.nic1"), InputError);
 }
 
 TEST_CASE("rail: a rail exists only where a group has a NIC of that number") {
