@@ -58,7 +58,9 @@ void add(const RailFabric& fabric, std::span<const NicPort> ports, TopologyBuild
   require_size(static_cast<double>(n_groups * rails + uplinks.spines),
                static_cast<double>(n_groups * rails) * static_cast<double>(uplinks.spines * uplinks.per_spine));
 
-  // Cabled rail by rail, so that the NICs of one rail are neighbours in the order of their cables.
+  // Cabled rail by rail: counted in that order, the NICs below a rail switch have numbers in a row, and what goes to
+  // them is spread over all cables up. Counted node by node they would be `rails` apart, and D-mod-k would use one
+  // cable of as many.
   std::vector<NicPort> by_rail(ports.begin(), ports.end());
   std::stable_sort(by_rail.begin(), by_rail.end(),
                    [](const NicPort& a, const NicPort& b) { return a.index < b.index; });

@@ -43,8 +43,7 @@ struct Uplinks {
   std::size_t spines = 0;
   std::size_t per_spine = 0;  ///< parallel cables
 
-  /// All cables of one switch to one spine stand together. The dth of them leads to spine d / per_spine, whose dth
-  /// (modulo per_spine) cable leads down: numbers of destinations in a row are spread evenly in both directions.
+  /// Cables of one switch to one spine stand together.
   void add(NodeId below, std::span<const NodeId> spine_nodes, const LinkSpec& cable, TopologyBuilder& builder) const;
 };
 
