@@ -247,3 +247,15 @@ TEST_CASE("a nic has a port or says that it is not cabled, and nothing else has 
   CHECK_THROWS_WITH_AS(machine_of(R"({"name": "n", "kind": "nic", "cabled": "no"})", ""),
                        "x.json: /devices/0/cabled: expected true or false, found \"no\"", InputError);
 }
+
+TEST_CASE("a layout has a source, an assumption or both, and nothing else") {
+  const auto with = [](const std::string& layout) {
+    return machine_of(R"({"name": "gpu0", "kind": "gpu"})", "", R"(, "layout": )" + layout);
+  };
+  CHECK(with(R"({"source": "a page", "assumed": "the rest"})").n_gpus() == 1);
+  CHECK_THROWS_WITH_AS(with("{}"), "x.json: /layout: expected a \"source\", what is \"assumed\", or both", InputError);
+  CHECK_THROWS_WITH_AS(with(R"({"source": ""})"), "x.json: /layout/source: expected a text", InputError);
+  CHECK_THROWS_WITH_AS(with(R"({"sources": "a page"})"),
+                       "x.json: /layout/sources: unknown key \"sources\"\n  hint: did you mean \"source\"?",
+                       InputError);
+}
