@@ -9,6 +9,7 @@
 #include "sim/quantity.hpp"
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
+#include "tools/warnings.hpp"
 #include "validate/predict.hpp"
 
 namespace ringsim::tools {
@@ -79,6 +80,7 @@ std::string matrix_text(const Topology& topology, const Transport& transport) {
 int topology_show_command(const ShowArguments& arguments) {
   const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
   const Scenario scenario = file.point(0);
+  Warnings().say(scenario.warnings);
   const Topology topology = topology_of(scenario);
   Output output;
   if (file.size() > 1) output.write(fmt::format("the first of {} points; choose another with --set\n", file.size()));

@@ -50,6 +50,22 @@ struct ShowArguments {
   std::vector<std::string> set;
 };
 int topology_show_command(const ShowArguments& arguments);
+
+struct ImportArguments {
+  std::string file;
+  std::string like;              ///< a preset, for a matrix of nvidia-smi
+  std::string nvlink, nic, gpu;  ///< a preset, a rate, a model: what an XML file lacks
+  std::string output;
+};
+int topology_import_command(const ImportArguments& arguments);
+
+struct ExportArguments {
+  std::string scenario;
+  std::vector<std::string> set;
+  std::string to;  ///< nccl-xml, graphml, dot, machine
+  std::string output;
+};
+int topology_export_command(const ExportArguments& arguments);
 int schedule_show_command(const ShowArguments& arguments);
 int schedule_check_command(const ShowArguments& arguments);
 

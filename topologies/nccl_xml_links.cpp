@@ -35,7 +35,13 @@ class LinkReader {
     }
     for (const auto& [pair, entry] : pairs_) add_pair(pair, entry);
     read_pcilinks(root);
-    if (import_.options.nvlink_from) take_nvlinks(*import_.options.nvlink_from);
+    if (import_.options.nvlink_from) {
+      take_nvlinks(*import_.options.nvlink_from);
+    } else if (!has_links_ && gpus_.size() > 1) {
+      import_.machine.warnings.push_back(
+          import_.file +
+          ": no NVLinks between the GPUs are listed; taken to have none, unless you name a machine whose they are");
+    }
   }
 
  private:
