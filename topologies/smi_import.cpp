@@ -136,8 +136,7 @@ class Parser {
   void cell(const std::string& word, std::size_t column, std::size_t index, Row& out) const {
     const std::string place = fmt::format("row {}, column {}", names_[index], names_[column]);
     if ((word == "X") != (column == index)) {
-      fail(file_, out.line, fmt::format("expected X at {} and only on the diagonal, found {}", names_[index], word),
-           place);
+      fail(file_, out.line, fmt::format("expected X on the diagonal and nowhere else, found {} at {}", word, place));
     }
     out.nvlinks.push_back(0);
     if (numbered(word, "NV")) {

@@ -59,8 +59,10 @@ struct Reader {
       if (child.type() == pugi::node_element) {
         out.children.push_back(read(child, depth + 1));
       } else if (child.type() == pugi::node_pcdata || child.type() == pugi::node_cdata) {
-        fail(lines.at(child.offset_debug()),
-             fmt::format("expected elements within <{}>, found text \"{:.20}\"", out.name, child.value()));
+        const std::string_view value = child.value();
+        const std::size_t blanks = std::min(value.find_first_not_of(" \t\r\n"), value.size());
+        fail(lines.at(child.offset_debug() + static_cast<std::ptrdiff_t>(blanks)),
+             fmt::format("expected elements within <{}>, found text \"{:.20}\"", out.name, value.substr(blanks)));
       }
     }
     return out;

@@ -1,6 +1,7 @@
 // Machines as lines of text, so that a test can list what it expects and two machines can be compared.
 #pragma once
 
+#include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include <algorithm>
