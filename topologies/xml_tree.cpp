@@ -93,6 +93,10 @@ const std::string* XmlElement::find(std::string_view attribute) const {
 }
 
 XmlElement parse_xml(std::string_view text, const std::string& file) {
+  const std::size_t first = text.find_first_not_of("\xEF\xBB\xBF \t\r\n");  // a byte order mark may stand first
+  if (first != std::string_view::npos && text[first] != '<') {
+    throw InputError(file, "expected an XML document, found text that does not begin with \"<\"");
+  }
   check_characters(text, file);
   Reader reader{file, Lines(text)};
   pugi::xml_document document;
