@@ -8,6 +8,7 @@
 
 #include "scenarios/spelling.hpp"
 #include "scenarios/values.hpp"
+#include "sim/error.hpp"
 
 namespace ringsim::scenarios {
 
@@ -23,8 +24,8 @@ Json default_of(const Field& field) {
 /// Walks the value along the table of fields. `varying`: lists, ranges and slots may stand where one value is expected.
 class Decoder {
  public:
-  Decoder(const Blame& blame, const Json& sweeps, nlohmann::json* swept)
-      : blame_(blame), sweeps_(sweeps), swept_(swept) {}
+  Decoder(const Blame& blame, const Files& files, const Json& sweeps, nlohmann::json* swept)
+      : blame_(blame), files_(files), sweeps_(sweeps), swept_(swept) {}
 
   nlohmann::json decode(const Field& field, const Json& value, const std::string& pointer, bool varying) {
     if (varying) {
@@ -62,6 +63,8 @@ class Decoder {
     switch (field.type) {
       case Type::text:
         return text(field, value, pointer);
+      case Type::file:
+        return file(text(field, value, pointer), pointer);
       case Type::boolean:
         if (!value.is_boolean()) {
           fail(pointer, expectation(field), value, value.is_string() ? "true and false stand without quotes" : "");
@@ -95,6 +98,14 @@ class Decoder {
     }
     if (static_cast<std::int64_t>(found.size()) < field.min) fail(pointer, expectation(field), value);
     return found;
+  }
+
+  nlohmann::json file(const nlohmann::json& name, const std::string& pointer) {
+    try {
+      return {{"path", name}, {"content", files_.read(name.get<std::string>()).digest}};
+    } catch (const InputError& error) {
+      blame_.fail(pointer, error.message() + ": " + error.where(), "files are relative to the scenario's folder");
+    }
   }
 
   nlohmann::json list(const Field& field, const Json& value, const std::string& pointer, bool varying) {
@@ -200,6 +211,7 @@ class Decoder {
   }
 
   const Blame& blame_;
+  const Files& files_;
   const Json& sweeps_;
   nlohmann::json* swept_;
 };
@@ -250,14 +262,14 @@ Field discriminator_field(const Field& variant) {
           .choices = names(variant.variants)};
 }
 
-nlohmann::json canonical_point(const Json& scenario, const Blame& blame) {
+nlohmann::json canonical_point(const Json& scenario, const Blame& blame, const Files& files) {
   const Json none = Json::object();
-  return Decoder(blame, none, nullptr).decode(scenario_field(), scenario, "", false);
+  return Decoder(blame, files, none, nullptr).decode(scenario_field(), scenario, "", false);
 }
 
-nlohmann::json canonical_file(const Json& scenario, const Json& sweeps, const Blame& blame) {
+nlohmann::json canonical_file(const Json& scenario, const Json& sweeps, const Blame& blame, const Files& files) {
   nlohmann::json swept = nlohmann::json::object();
-  nlohmann::json out = Decoder(blame, sweeps, &swept).decode(scenario_field(), scenario, "", true);
+  nlohmann::json out = Decoder(blame, files, sweeps, &swept).decode(scenario_field(), scenario, "", true);
   if (!swept.empty()) out["sweep"] = std::move(swept);
   return out;
 }

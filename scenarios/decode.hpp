@@ -9,6 +9,7 @@
 
 #include "scenarios/blame.hpp"
 #include "scenarios/fields.hpp"
+#include "scenarios/files.hpp"
 #include "scenarios/json_text.hpp"
 
 namespace ringsim::scenarios {
@@ -29,14 +30,17 @@ const Field* member(const Field& field, const Field& own, const std::vector<cons
 /// The discriminator as a field of its own.
 Field discriminator_field(const Field& variant);
 
-/// Decodes one point: no lists where one value is expected.
-nlohmann::json canonical_point(const Json& scenario, const Blame& blame);
+/// Decodes one point: no lists where one value is expected. A file that it names becomes `{"content": digest, "path":
+/// name}`: its content is part of the question.
+nlohmann::json canonical_point(const Json& scenario, const Blame& blame, const Files& files);
 
 /// Decodes a whole file: lists and ranges stay, each value of them in canonical form; sweeps stand under "sweep". Every
 /// value that the file spells out is checked. A list of one value is that value.
-nlohmann::json canonical_file(const Json& scenario, const Json& sweeps, const Blame& blame);
+nlohmann::json canonical_file(const Json& scenario, const Json& sweeps, const Blame& blame, const Files& files);
 
-/// XXH3-128 of the canonical form without what is not physics (name, $schema), as 32 hex digits.
+/// XXH3-128 of the canonical form without what is not physics (name, $schema, paths of files), as 32 hex digits.
 std::string hash_of(const nlohmann::json& canonical);
+/// XXH3-128 of a text, as 32 hex digits.
+std::string digest_of(std::string_view text);
 
 }  // namespace ringsim::scenarios

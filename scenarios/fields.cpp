@@ -8,6 +8,7 @@
 
 #include "algorithms/catalog.hpp"
 #include "topologies/catalog.hpp"
+#include "topologies/nccl_rules.hpp"
 
 namespace ringsim::scenarios {
 
@@ -83,25 +84,91 @@ Field graph_topology() {
                        .members = {link}}}};
 }
 
-Field cluster_topology() {
+std::vector<std::string> preset_names() {
   std::vector<std::string> presets;
-  for (const CatalogEntry& entry : node_catalog()) presets.push_back(entry.name);
+  for (const PresetFile& file : preset_files()) presets.emplace_back(file.name);
+  return presets;
+}
+
+Field preset_field(std::string name, std::string doc, bool required = false) {
+  return {.name = std::move(name),
+          .type = Type::text,
+          .doc = std::move(doc),
+          .required = required,
+          .choices = preset_names()};
+}
+
+Field file_field(std::string name, std::string doc, bool required, std::string example) {
+  return {.name = std::move(name),
+          .type = Type::file,
+          .doc = std::move(doc),
+          .required = required,
+          .min = 1,
+          .examples = {std::move(example)}};
+}
+
+/// How many nodes; without a fallback it has to be said, or stand elsewhere.
+Field nodes_field(std::string fallback = "") {
+  return {.name = "nodes",
+          .type = Type::whole,
+          .doc = "How many nodes.",
+          .fallback = std::move(fallback),
+          .min = 1,
+          .max = 65'536,
+          .examples = {"2"}};
+}
+
+Field node_field() { return preset_field("node", "A preset: `ringsim list nodes` shows them."); }
+Field node_file_field() {
+  return file_field("node_file", "A machine file, in the format of the presets.", false, R"("my-server.json")");
+}
+
+Field cluster_topology() {
+  const Field part{.name = "part",
+                   .type = Type::object,
+                   .doc = "Some equal nodes.",
+                   .members = {node_field(), node_file_field(), nodes_field("1")}};
   return {.name = "cluster",
           .type = Type::object,
-          .doc = "Equal nodes of a preset, joined by a fabric.",
-          .members = {{.name = "node",
-                       .type = Type::text,
-                       .doc = "A preset: `ringsim list nodes` shows them.",
-                       .required = true,
-                       .choices = presets},
-                      {.name = "nodes",
-                       .type = Type::whole,
-                       .doc = "How many nodes.",
-                       .required = true,
+          .doc = "Nodes joined by a fabric: `node` or `node_file` with `nodes` where they are equal, else `parts`.",
+          .members = {node_field(),
+                      node_file_field(),
+                      nodes_field(),
+                      {.name = "parts",
+                       .type = Type::list,
+                       .doc = "Unequal nodes, in order.",
                        .min = 1,
                        .max = 65'536,
-                       .examples = {"2"}},
+                       .examples = {R"([{"node": "dgx-1v", "nodes": 2}, {"node_file": "my-server.json"}])"},
+                       .members = {part}},
                       fabric_field()}};
+}
+
+Field nccl_xml_topology() {
+  Field nic = link_field("nic", "What a NIC offers whose speed the file does not tell.");
+  nic.required = false;
+  nic.examples = {R"({"bandwidth": "200 Gb/s", "latency": "0.5 us"})"};
+  return {.name = "nccl_xml",
+          .type = Type::object,
+          .doc = "Nodes as NCCL's topology XML describes one of them, joined by a fabric.",
+          .members = {file_field("file", "What NCCL_TOPO_DUMP_FILE wrote, or a cloud ships.", true, R"("topo.xml")"),
+                      nodes_field("1"),
+                      {.name = "gpu",
+                       .type = Type::text,
+                       .doc = "The GPUs' model, where the file does not tell their compute capability.",
+                       .choices = nccl::gpu_models()},
+                      preset_field("nvlink", "A preset whose NVLinks the GPUs have, where the file lists none."),
+                      nic,
+                      fabric_field()}};
+}
+
+Field nvidia_smi_topology() {
+  return {.name = "nvidia_smi",
+          .type = Type::object,
+          .doc = "Nodes as the matrix of `nvidia-smi topo -m` shows one of them, joined by a fabric.",
+          .members = {file_field("file", "What `nvidia-smi topo -m` printed.", true, R"("topo.txt")"),
+                      preset_field("like", "A preset whose links have the speeds that the matrix does not tell.", true),
+                      nodes_field("1"), fabric_field()}};
 }
 
 Field topology_field() {
@@ -133,7 +200,7 @@ Field topology_field() {
                        plain_topology("ring", "Ranks in a closed ring, each cabled to the next.", most_ranks),
                        // Cables grow with the square of the ranks: 4096 ranks have 8 million.
                        plain_topology("full_mesh", "A cable between every two ranks.", 4096), torus, graph_topology(),
-                       cluster_topology()}};
+                       cluster_topology(), nccl_xml_topology(), nvidia_smi_topology()}};
 }
 
 Field parameter_field(const Parameter& parameter) {
@@ -419,6 +486,8 @@ std::string expectation(const Field& field) {
       return "a list";
     case Type::ignored:
       return "text";
+    case Type::file:
+      return "the name of a file";
   }
   return "";
 }

@@ -12,6 +12,7 @@ namespace ringsim::scenarios {
 
 enum class Type : std::uint8_t {
   text,
+  file,  ///< the name of a file, relative to the scenario's folder
   boolean,
   whole,    ///< a whole number
   size,     ///< "64 MiB"

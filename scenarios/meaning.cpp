@@ -8,6 +8,8 @@
 
 #include "scenarios/fields.hpp"
 #include "sim/error.hpp"
+#include "topologies/nccl_xml_import.hpp"
+#include "topologies/smi_import.hpp"
 
 namespace ringsim::scenarios {
 
@@ -113,23 +115,117 @@ std::vector<CableChange> cable_changes_of(const Canonical& fabric) {
   return changes;
 }
 
-TopologySpec topology_of(const Canonical& topology, const Blame& blame) {
+/// Clusters, and what else stands for nodes of a machine.
+class Clusters {
+ public:
+  Clusters(const Canonical& topology, const Blame& blame, const Files& files)
+      : topology_(topology), blame_(blame), files_(files) {}
+
+  Cluster cluster() const {
+    Cluster out;
+    if (topology_["kind"] == "cluster") {
+      out.parts = parts();
+    } else {
+      out.parts.push_back({topology_["kind"] == "nccl_xml" ? nccl_xml() : nvidia_smi(), topology_["nodes"].get<int>()});
+    }
+    std::int64_t nodes = 0;
+    for (const Cluster::Part& part : out.parts) nodes += part.nodes;
+    if (topology_.contains("fabric")) {
+      out.fabric = fabric_of(topology_["fabric"]);
+      out.changes = cable_changes_of(topology_["fabric"]);
+    }
+    if (nodes > 1) check_joined(out);
+    return out;
+  }
+
+ private:
+  using Node = std::shared_ptr<const Machine>;
+
+  std::vector<Cluster::Part> parts() const {
+    std::vector<Cluster::Part> out;
+    check_exactly_one(topology_, "/topology", {"node", "node_file", "parts"});
+    if (topology_.contains("parts")) {
+      if (topology_.contains("nodes")) {
+        blame_.fail("/topology/nodes", "expected no key \"nodes\" beside \"parts\", found one",
+                    "each part has its own");
+      }
+      for (std::size_t i = 0; i < topology_["parts"].size(); ++i) {
+        const Canonical& part = topology_["parts"][i];
+        check_exactly_one(part, fmt::format("/topology/parts/{}", i), {"node", "node_file"});
+        out.push_back({node_of(part), part["nodes"].get<int>()});
+      }
+      return out;
+    }
+    if (!topology_.contains("nodes")) {
+      blame_.fail("/topology", "expected the key \"nodes\", found none", "nodes: How many nodes. For example: 2");
+    }
+    return {{node_of(topology_), topology_["nodes"].get<int>()}};
+  }
+
+  void check_exactly_one(const Canonical& object, const std::string& pointer,
+                         const std::vector<std::string>& keys) const {
+    std::vector<std::string> found;
+    for (const std::string& key : keys) {
+      if (object.contains(key)) found.push_back(key);
+    }
+    if (found.size() == 1) return;
+    blame_.fail(pointer, fmt::format("expected one of the keys \"{}\", found {}", fmt::join(keys, "\", \""),
+                                     found.empty() ? "none" : fmt::format("\"{}\"", fmt::join(found, "\" and \""))));
+  }
+
+  static Node preset(const Canonical& name) { return std::make_shared<Machine>(node_preset(name.get<std::string>())); }
+  const Files::Content& content(const Canonical& file) const { return files_.read(file["path"].get<std::string>()); }
+
+  Node node_of(const Canonical& part) const {
+    if (part.contains("node")) return preset(part["node"]);
+    const Files::Content& file = content(part["node_file"]);
+    return std::make_shared<Machine>(parse_machine(file.text, file.path));
+  }
+
+  Node nccl_xml() const {
+    const Files::Content& file = content(topology_["file"]);
+    NcclXmlOptions options;
+    if (topology_.contains("gpu")) options.gpu = topology_["gpu"].get<std::string>();
+    if (topology_.contains("nvlink")) options.nvlink_from = *preset(topology_["nvlink"]);
+    if (topology_.contains("nic")) options.nic = link_of(topology_["nic"]);
+    return std::make_shared<Machine>(import_nccl_xml(file.text, file.path, options));
+  }
+
+  Node nvidia_smi() const {
+    const Files::Content& file = content(topology_["file"]);
+    return std::make_shared<Machine>(import_nvidia_smi(file.text, file.path, *preset(topology_["like"])));
+  }
+
+  void check_joined(const Cluster& cluster) const {
+    if (!cluster.fabric) {
+      blame_.fail("/topology", "expected the key \"fabric\" where there is more than one node, found none",
+                  R"(for example {"kind": "star", "link": {"bandwidth": "100 Gb/s", "latency": "1 us"}})");
+    }
+    for (const Cluster::Part& part : cluster.parts) {
+      const auto& devices = part.machine->devices;
+      if (std::any_of(devices.begin(), devices.end(),
+                      [](const Machine::Device& device) { return device.port.has_value(); })) {
+        continue;
+      }
+      blame_.fail(
+          "/topology",
+          fmt::format("expected nodes with a NIC that can be cabled where there is more than one, found none in {}",
+                      part.machine->name),
+          topology_["kind"] == "nccl_xml" ? "where the file does not tell the speed of NICs, say \"nic\"" : "");
+    }
+  }
+
+  const Canonical& topology_;
+  const Blame& blame_;
+  const Files& files_;
+};
+
+TopologySpec topology_of(const Canonical& topology, const Blame& blame, const Files& files) {
   const std::string& kind = topology["kind"].get_ref<const std::string&>();
   if (kind == "torus") return torus_of(topology, blame);
   if (kind == "graph") return graph_of(topology);
-  if (kind == "cluster") {
-    Cluster cluster;
-    cluster.parts.push_back(
-        {std::make_shared<Machine>(node_preset(topology["node"].get<std::string>())), topology["nodes"].get<int>()});
-    if (topology.contains("fabric")) {
-      cluster.fabric = fabric_of(topology["fabric"]);
-      cluster.changes = cable_changes_of(topology["fabric"]);
-    } else if (cluster.parts.front().nodes > 1) {
-      blame.fail("/topology", "expected the key \"fabric\" where there is more than one node, found none",
-                 R"(for example {"kind": "star", "link": {"bandwidth": "100 Gb/s", "latency": "1 us"}})");
-    }
-    return cluster;
-  }
+  if (kind == "cluster" || kind == "nccl_xml" || kind == "nvidia_smi")
+    return Clusters(topology, blame, files).cluster();
   const int ranks = topology["ranks"].get<int>();
   const LinkSpec link = link_of(topology["link"]);
   if (kind == "star") return Star{.ranks = ranks, .link = link};
@@ -283,9 +379,15 @@ void use_one_spelling(Canonical& canonical) {
   transport.erase("gpudirect");
 }
 
-Scenario scenario_of(const Canonical& canonical, const Json& written, const Blame& blame) {
+Scenario scenario_of(const Canonical& canonical, const Json& written, const Blame& blame, const Files& files) {
   Scenario out;
-  out.topology = topology_of(canonical["topology"], blame);
+  out.topology = topology_of(canonical["topology"], blame, files);
+  if (const auto* cluster = std::get_if<Cluster>(&out.topology)) {
+    for (const Cluster::Part& part : cluster->parts) {
+      const auto& warnings = part.machine->warnings;
+      out.warnings.insert(out.warnings.end(), warnings.begin(), warnings.end());
+    }
+  }
   const std::size_t gpus = gpus_of(out.topology, blame);
 
   const Canonical& collective = canonical["collective"];

@@ -4,6 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "scenarios/blame.hpp"
+#include "scenarios/files.hpp"
 #include "scenarios/json_text.hpp"
 #include "scenarios/scenario.hpp"
 
@@ -15,6 +16,6 @@ void use_one_spelling(nlohmann::json& canonical);
 
 /// Builds the scenario from its canonical form; `written` is the same point as the user wrote it, for what was left
 /// out. Leaves name, hash and varied to the caller.
-Scenario scenario_of(const nlohmann::json& canonical, const Json& written, const Blame& blame);
+Scenario scenario_of(const nlohmann::json& canonical, const Json& written, const Blame& blame, const Files& files);
 
 }  // namespace ringsim::scenarios

@@ -3,17 +3,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <system_error>
 
 #include "scenarios/decode.hpp"
 #include "scenarios/edit.hpp"
 #include "scenarios/expand.hpp"
 #include "scenarios/fields.hpp"
+#include "scenarios/files.hpp"
 #include "scenarios/meaning.hpp"
 #include "scenarios/spelling.hpp"
 #include "sim/error.hpp"
@@ -24,32 +21,7 @@ using namespace scenarios;
 
 namespace {
 
-constexpr std::size_t most_bytes = std::size_t{32} << 20;  // a graph of some hundred thousand links
 constexpr std::size_t most_sweeps = 64;
-
-/// Reads a whole file, or throws InputError.
-std::string read_text(const std::string& path) {
-  std::error_code error;
-  const std::filesystem::file_status status = std::filesystem::status(path, error);
-  if (status.type() == std::filesystem::file_type::not_found) {
-    throw InputError(path, "expected a scenario file, found nothing of that name");
-  }
-  if (std::filesystem::is_directory(status)) throw InputError(path, "expected a scenario file, found a directory");
-  errno = 0;
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw InputError(path, fmt::format("expected a readable file, found: {}", std::strerror(errno)));
-  std::string text;
-  std::vector<char> block(1 << 16);
-  while (in.read(block.data(), static_cast<std::streamsize>(block.size())), in.gcount() > 0) {
-    text.append(block.data(), static_cast<std::size_t>(in.gcount()));
-    if (text.size() > most_bytes) {
-      throw InputError(path,
-                       fmt::format("expected a scenario of at most {} MiB, found a larger file", most_bytes >> 20));
-    }
-  }
-  if (in.bad()) throw InputError(path, fmt::format("expected a readable file, found: {}", std::strerror(errno)));
-  return text;
-}
 
 /// One --set: its path, its value, and how errors call it.
 struct Override {
@@ -144,13 +116,14 @@ struct ScenarioFile::Impl {
   Blame blame;
   std::string name, file, hash;
   std::unique_ptr<Points> points;
+  std::unique_ptr<Files> files;
 
   Scenario point(std::size_t i) const {
     Varied varied;
     const Json written = points->at(i, varied);
-    nlohmann::json canonical = canonical_point(written, blame);
+    nlohmann::json canonical = canonical_point(written, blame, *files);
     use_one_spelling(canonical);
-    Scenario scenario = scenario_of(canonical, written, blame);
+    Scenario scenario = scenario_of(canonical, written, blame, *files);
     scenario.name = name;
     scenario.file = file;
     scenario.hash = hash_of(canonical);
@@ -165,7 +138,7 @@ ScenarioFile::ScenarioFile(ScenarioFile&&) noexcept = default;
 ScenarioFile& ScenarioFile::operator=(ScenarioFile&&) noexcept = default;
 
 ScenarioFile ScenarioFile::load(const std::string& path, const std::vector<std::string>& overrides) {
-  return parse(read_text(path), path, overrides);
+  return parse(read_text(path, "a scenario file"), path, overrides);
 }
 
 ScenarioFile ScenarioFile::parse(std::string_view text, const std::string& name,
@@ -182,10 +155,15 @@ ScenarioFile ScenarioFile::parse(std::string_view text, const std::string& name,
   const Json sweeps = place_sweeps(root, blame);
 
   ScenarioFile file;
-  nlohmann::json canonical = canonical_file(root, sweeps, blame);
+  auto files = std::make_unique<Files>(name);
+  nlohmann::json canonical = canonical_file(root, sweeps, blame, *files);
   use_one_spelling(canonical);
-  file.impl_ = std::make_unique<Impl>(
-      Impl{.blame = blame, .name = "", .file = name, .hash = hash_of(canonical), .points = nullptr});
+  file.impl_ = std::make_unique<Impl>(Impl{.blame = blame,
+                                           .name = "",
+                                           .file = name,
+                                           .hash = hash_of(canonical),
+                                           .points = nullptr,
+                                           .files = std::move(files)});
   file.impl_->name =
       canonical.contains("name") ? canonical["name"].get<std::string>() : std::filesystem::path(name).stem().string();
   file.impl_->points = std::make_unique<Points>(root, sweeps, blame);

@@ -42,6 +42,8 @@ struct Scenario {
   RoutingSpec routing;
   /// What varies between the points of the file, in the order in which it varies: dotted path, value as JSON text.
   std::vector<std::pair<std::string, std::string>> varied;
+  /// What was odd about files that it names, and what is taken instead. For people, on stderr.
+  std::vector<std::string> warnings;
 };
 
 /// A scenario file: one or many points, as lists, ranges and `sweep` say.

@@ -81,6 +81,7 @@ Schema Writer::value_of(const Field& field, const std::string& parent) {
           {"additionalProperties",
            {{"anyOf", {{{"type", "array"}, {"minItems", 1}}, reference("number_range"), reference("text_range")}}}}};
     case Type::text:
+    case Type::file:
     case Type::ignored:
       break;
   }

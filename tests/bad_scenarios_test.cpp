@@ -146,15 +146,15 @@ TEST_CASE("a bad scenario is refused with the place, what was expected, what was
        {{R"("kind": "star", )", ""}},
        R"(s.json: /topology: expected the key "kind", found none)"
        "\n  hint: "
-       R"(kind: The devices and the links between them. Here: one of "star", "ring", "full_mesh", "torus", "graph", "cluster")"},
+       R"(kind: The devices and the links between them. Here: one of "star", "ring", "full_mesh", "torus", "graph", "cluster", "nccl_xml", "nvidia_smi")"},
       {"a kind in capitals",
        {{R"("star")", R"("Star")"}},
-       R"(s.json: /topology/kind: expected one of "star", "ring", "full_mesh", "torus", "graph", "cluster", found "Star")"
+       R"(s.json: /topology/kind: expected one of "star", "ring", "full_mesh", "torus", "graph", "cluster", "nccl_xml", "nvidia_smi", found "Star")"
        "\n  hint: "
        R"(did you mean "star"?)"},
       {"a kind unlike any",
        {{R"("star")", R"("butterfly")"}},
-       R"(s.json: /topology/kind: expected one of "star", "ring", "full_mesh", "torus", "graph", "cluster", found "butterfly")"},
+       R"(s.json: /topology/kind: expected one of "star", "ring", "full_mesh", "torus", "graph", "cluster", "nccl_xml", "nvidia_smi", found "butterfly")"},
       {"a number in quotes",
        {{"8,", R"("8",)"}},
        R"(s.json: /topology/ranks: expected a whole number from 1 to 1048576, found "8")"

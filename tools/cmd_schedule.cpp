@@ -6,6 +6,7 @@
 #include "sim/quantity.hpp"
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
+#include "tools/warnings.hpp"
 #include "validate/predict.hpp"
 
 namespace ringsim::tools {
@@ -46,9 +47,11 @@ std::string short_text(const Schedule& schedule, const Op& op) {
 template <class Write>
 int for_each_schedule(const ShowArguments& arguments, Output& output, Write write) {
   const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
+  Warnings warnings;
   for (std::size_t i = 0; i < file.size(); ++i) {
     if (stop_requested) throw Interrupted(fmt::format("{} of {} points done", i, file.size()));
     const Scenario scenario = file.point(i);
+    warnings.say(scenario.warnings);
     write(i, scenario, schedule_of(scenario, &stop_requested));
   }
   output.finish();

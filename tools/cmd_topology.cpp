@@ -9,6 +9,7 @@
 #include "sim/quantity.hpp"
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
+#include "tools/warnings.hpp"
 #include "topologies/nearest.hpp"
 #include "validate/predict.hpp"
 
@@ -178,6 +179,7 @@ NodeId device(const Topology& topology, const std::string& name) {
 int topology_show_command(const TopologyShowArguments& arguments) {
   const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
   const Scenario scenario = first_point(file);
+  Warnings().say(scenario.warnings);
   const Topology topology = topology_of(scenario);
   Output output;
   output.write(devices_text(topology) + "\n" + links_text(topology) + "\n" + matrix_text(topology, scenario.transport));
@@ -192,6 +194,7 @@ int topology_show_command(const TopologyShowArguments& arguments) {
 int topology_paths_command(const PathArguments& arguments) {
   const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
   const Scenario scenario = first_point(file);
+  Warnings().say(scenario.warnings);
   const Topology topology = topology_of(scenario);
   const NodeId from = device(topology, arguments.from), to = device(topology, arguments.to);
   Routes routes(topology, scenario.transport, routing_of(topology, scenario));

@@ -61,6 +61,21 @@ struct PathArguments {
   std::string from, to;
 };
 int topology_paths_command(const PathArguments& arguments);
+struct ImportArguments {
+  std::string file;
+  std::string like;              ///< a preset, for a matrix of nvidia-smi
+  std::string nvlink, nic, gpu;  ///< a preset, a rate, a model: what an XML file lacks
+  std::string output;
+};
+int topology_import_command(const ImportArguments& arguments);
+
+struct ExportArguments {
+  std::string scenario;
+  std::vector<std::string> set;
+  std::string to;  ///< nccl-xml, graphml, dot, machine
+  std::string output;
+};
+int topology_export_command(const ExportArguments& arguments);
 int schedule_show_command(const ShowArguments& arguments);
 int schedule_check_command(const ShowArguments& arguments);
 

@@ -22,6 +22,7 @@ need libcli11-dev "/usr/*/CLI/CLI.hpp"
 need libfmt-dev "/usr/*/fmt/format.h"
 need libxxhash-dev "/usr/*/xxhash.h"
 need robin-map-dev "/usr/*/tsl/robin_map.h"
+need libpugixml-dev "/usr/*/pugixml.hpp"
 need doctest-dev "/usr/*/doctest/doctest.h"
 if [[ ${1:-} == ci ]]; then
   need clang clang++

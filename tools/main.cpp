@@ -114,7 +114,7 @@ int command_line(int argc, char** argv) {
   schema_app->footer("Example: ringsim schema > scenario.schema.json");
 
   ShowArguments show;
-  auto* topology_app = app.add_subcommand("topology", "looks at a scenario's topology");
+  auto* topology_app = app.add_subcommand("topology", "looks at a scenario's topology; from and to other formats");
   topology_app->require_subcommand(1);
   auto* topology_show = topology_app->add_subcommand("show", "devices, links, and how near they are to each other");
   TopologyShowArguments topology;
@@ -127,6 +127,26 @@ int command_line(int argc, char** argv) {
   topology_paths->add_option("FROM", paths.from, "a device, say node0.gpu0")->required();
   topology_paths->add_option("TO", paths.to, "another device")->required();
   topology_paths->footer("Example: ringsim topology paths scenarios/two-node-server.json node0.gpu0 node1.gpu1");
+  ImportArguments import_;
+  auto* topology_import = topology_app->add_subcommand(
+      "import", "reads NCCL's topology XML or `nvidia-smi topo -m`, prints a machine file");
+  topology_import->add_option("FILE", import_.file, "an XML file, or the matrix as text")->required();
+  topology_import->add_option("--like", import_.like, "a preset for the speeds that a matrix does not tell");
+  topology_import->add_option("--nvlink", import_.nvlink, "a preset whose NVLinks the XML file lacks");
+  topology_import->add_option("--nic", import_.nic, "the rate of NICs where the XML file tells none, say \"200 Gb/s\"");
+  topology_import->add_option("--gpu", import_.gpu, "the GPUs' model where the XML file does not tell it, say V100");
+  topology_import->add_option("-o,--output", import_.output, "a file for the machine; - is standard output");
+  topology_import->footer(
+      "Example: ringsim topology import topo.xml --nvlink dgx-1v --nic \"100 Gb/s\" -o machine.json");
+  ExportArguments export_;
+  auto* topology_export = topology_app->add_subcommand("export", "writes a scenario's topology for other programs");
+  add_scenario(*topology_export, export_.scenario, export_.set);
+  topology_export->add_option("--to", export_.to, "nccl-xml and machine: the machine of the first node")
+      ->required()
+      ->check(CLI::IsMember({"nccl-xml", "graphml", "dot", "machine"}))
+      ->option_text("nccl-xml|graphml|dot|machine");
+  topology_export->add_option("-o,--output", export_.output, "a file for the result; - is standard output");
+  topology_export->footer("Example: ringsim topology export scenarios/two-node-server.json --to dot -o topology.dot");
 
   auto* schedule_app = app.add_subcommand("schedule", "looks at a scenario's schedule");
   schedule_app->require_subcommand(1);
@@ -153,6 +173,8 @@ int command_line(int argc, char** argv) {
     if (*schema_app) return schema_command();
     if (*topology_show) return topology_show_command(topology);
     if (*topology_paths) return topology_paths_command(paths);
+    if (*topology_import) return topology_import_command(import_);
+    if (*topology_export) return topology_export_command(export_);
     if (*schedule_show) return schedule_show_command(show);
     return schedule_check_command(show);
   });

@@ -12,6 +12,7 @@
 #include "sim/error.hpp"
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
+#include "tools/warnings.hpp"
 
 namespace ringsim::tools {
 
@@ -80,9 +81,10 @@ class Queue {
 }  // namespace
 
 void predict_points(const ScenarioFile& file, int jobs, const std::function<void(Prediction&&)>& take) {
+  Warnings warnings;
   for (std::size_t i = 0; i < file.size(); ++i) {
     if (stop_requested) throw Interrupted("stopped while the points were being read");
-    static_cast<void>(file.point(i));
+    warnings.say(file.point(i).warnings);
   }
   if (jobs == 0) jobs = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const std::size_t n_threads = std::min(static_cast<std::size_t>(jobs), file.size());

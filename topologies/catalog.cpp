@@ -36,6 +36,8 @@ std::vector<CatalogEntry> topology_catalog() {
       {"torus", "a grid of any dimensions, closed in each"},
       {"graph", "nodes and links as listed; its gpus are the ranks"},
       {"cluster", "machines, equal or not, joined by a fabric"},
+      {"nccl_xml", "machines as NCCL's topology XML describes one, joined by a fabric"},
+      {"nvidia_smi", "machines as the matrix of nvidia-smi topo -m shows one, joined by a fabric"},
   };
 }
 

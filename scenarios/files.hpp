@@ -1,0 +1,33 @@
+// The files that a scenario names, relative to its own folder.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+
+namespace ringsim::scenarios {
+
+/// Reads a whole file of at most 32 MiB. `what` says what it should be: "a scenario file". Throws InputError.
+std::string read_text(const std::string& path, const std::string& what);
+
+/// Reads each file once; from any thread.
+class Files {
+ public:
+  struct Content {
+    std::string path;  ///< as errors call it: relative to the working directory
+    std::string text;
+    std::string digest;  ///< XXH3-128, 32 hex digits
+  };
+
+  /// `scenario`: the scenario's own file.
+  explicit Files(const std::string& scenario);
+  /// Throws InputError (with the file's path as `where`) where it cannot be read. The reference lives as long as this.
+  const Content& read(const std::string& name) const;
+
+ private:
+  std::string scenario_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::string, Content> contents_;
+};
+
+}  // namespace ringsim::scenarios

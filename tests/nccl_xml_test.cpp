@@ -1,0 +1,310 @@
+// NCCL's topology XML, read and written.
+#include <doctest/doctest.h>
+#include <fmt/ranges.h>
+
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "sim/error.hpp"
+#include "sim/routes.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/machines.hpp"
+#include "topologies/catalog.hpp"
+#include "topologies/nccl_xml_export.hpp"
+#include "topologies/nccl_xml_import.hpp"
+
+using namespace ringsim;
+using namespace ringsim::literals;
+using namespace std::chrono_literals;
+using namespace std::string_literals;
+using test::cables_of;
+using test::device;
+using test::read_file;
+using test::sample;
+using test::shape_of;
+using Lines = std::vector<std::string>;
+
+namespace {
+
+/// Lines as one text, which a failing test prints.
+std::string text(const Lines& lines) { return fmt::format("{}", fmt::join(lines, "\n")); }
+
+Machine import_sample(const std::string& name, const NcclXmlOptions& options = {}) {
+  return import_nccl_xml(read_file(sample(name)), name, options);
+}
+
+std::string complaint(const std::string& text, const NcclXmlOptions& options = {}) {
+  try {
+    import_nccl_xml(text, "t.xml", options);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+/// One GPU below one CPU, with more below either.
+std::string small(const std::string& in_cpu = "", const std::string& in_gpu = "") {
+  return "<system version=\"1\">\n<cpu numaid=\"0\">\n<pci busid=\"0000:01:00.0\" class=\"0x030200\" link_speed=\"8 "
+         "GT/s\" "
+         "link_width=\"16\">\n<gpu dev=\"0\" sm=\"70\">" +
+         in_gpu + "</gpu></pci>\n" + in_cpu + "\n</cpu>\n</system>\n";
+}
+
+const LinkSpec users_nic{.bandwidth = 200_Gbps, .latency = 700ns, .source = "the user"};
+
+Machine with_gpus(std::size_t n) {
+  Machine machine{.name = "joined"};
+  for (std::size_t i = 0; i < n; ++i) machine.devices.push_back({"g" + std::to_string(i), NodeKind::gpu, {}, {}});
+  machine.devices.push_back({"s", NodeKind::nvswitch, {}, {}});
+  for (std::uint32_t i = 0; i < n; ++i) {
+    machine.cables.push_back({i,
+                              static_cast<std::uint32_t>(n),
+                              {.bandwidth = 240_GBps, .kind = LinkKind::nvlink, .joined = 12, .source = "t"}});
+  }
+  return machine;
+}
+
+}  // namespace
+
+TEST_CASE("a full dump: devices by their number, links by NCCL's rules") {
+  const Machine m = import_sample("dump.xml");
+  CHECK(text(m.warnings) == "");
+  // gpu0 is dev 0, which stands second in the file; mlx5_0 and mlx5_1 are two functions of one NIC.
+  // PCIe 3 x16: 16 * 60 / 80 = 12 GB/s, x8 6; PCIe 4 x16 24. sm 70: 20 GB/s an NVLink. Skylake: 10 GB/s. C2C: 43.125
+  // GB/s.
+  CHECK(text(cables_of(m)) ==
+        text({"pcie0 - cpu0: pcie 12 GB/s", "gpu1 - pcie0: pcie 12 GB/s", "gpu0 - pcie0: pcie 12 GB/s",
+              "nic0 - pcie0: pcie 6 GB/s", "pcie1 - cpu1: pcie 12 GB/s", "gpu2 - pcie1: pcie 12 GB/s",
+              "nic1 - pcie1: pcie 24 GB/s", "gpu2 - cpu1: c2c 345 GB/s x8", "gpu0 - gpu1: nvlink 40 GB/s x2",
+              "gpu1 - gpu2: nvlink 20 GB/s", "cpu0 - cpu1: socket 10 GB/s", "mem0 - cpu0: memory 95976 MB/s",
+              "mem1 - cpu1: memory 95976 MB/s"}));
+  CHECK(device(m, "nic0").port->bandwidth == 200_Gbps);  // two ports of 100 Gb/s
+  CHECK(device(m, "nic0").port->latency == 500ns);       // assumed: the file says 0
+  CHECK(device(m, "nic0").port->kind == LinkKind::infiniband);
+  CHECK(device(m, "nic1").port->latency == 1500ns);
+  CHECK(device(m, "gpu0").attributes.at("busid") == "0000:12:00.0");
+  CHECK(device(m, "nic0").attributes.at("net1.name") == "mlx5_1");
+  CHECK(device(m, "cpu1").attributes.at("numaid") == "1");
+  CHECK(m.cables[1].link.source.starts_with("bandwidth: dump.xml:6: 8.0 GT/s PCIe x16; NVIDIA/nccl 5067397c2676"));
+  CHECK(m.host.peer_cost == 1.2);
+  CHECK(m.host.peer_access == PathType::phb);
+}
+
+TEST_CASE("a skeleton: devices by class, GPUs in the order of bus ids, the user says the rest") {
+  const Machine bare = import_sample("skeleton.xml");
+  CHECK(bare.warnings.size() == 3);  // two NICs without a speed, no NVLinks
+  CHECK_FALSE(device(bare, "nic0").port);
+  CHECK(device(bare, "gpu0").attributes.at("busid") == "0001:00:00.0");
+  CHECK(device(bare, "gpu2").attributes.at("busid") == "0003:00:00.0");
+  CHECK(bare.host.peer_cost == 1);  // AMD
+
+  const Machine full = import_sample("skeleton.xml", {.gpu = "A100", .nvlink_from = with_gpus(8), .nic = users_nic});
+  CHECK(full.warnings == Lines{});
+  CHECK(device(full, "gpu0").attributes.at("sm") == "80");
+  CHECK(device(full, "nic1").port->bandwidth == 200_Gbps);
+  CHECK(device(full, "nic1").port->latency == 700ns);
+  CHECK(device(full, "nic1").port->kind == LinkKind::infiniband);  // its class says so
+  CHECK(cables_of(full)[12] == "gpu0 - s: nvlink 240 GB/s x12");
+  CHECK(cables_of(full).size() == bare.cables.size() + 8);
+}
+
+TEST_CASE("AMD: xGMI by RCCL's rule, a speed in kb/s, CPUs as they stand in the file") {
+  const Machine m = import_sample("xgmi.xml");
+  CHECK(text(m.warnings) == text({"xgmi.xml:10: speed \"200000000\" Mb/s is beyond any NIC; taken as kb/s: 200 Gb/s"}));
+  CHECK(text(cables_of(m)) ==
+        text({"gpu0 - cpu0: pcie 48 GB/s", "nic0 - cpu0: pcie 24 GB/s", "gpu1 - cpu1: pcie 48 GB/s",
+              "gpu0 - gpu1: xgmi 96 GB/s x2", "cpu0 - cpu1: socket 16 GB/s", "mem0 - cpu0: memory 345.6 GB/s",
+              "mem1 - cpu1: memory 345.6 GB/s"}));
+  CHECK(device(m, "nic0").port->bandwidth == 200_Gbps);
+  CHECK(device(m, "nic0").port->kind == LinkKind::ethernet);
+  CHECK(device(m, "cpu0").attributes.at("numaid") == "1");
+}
+
+TEST_CASE("every trap is a warning that names the line and says what is taken instead") {
+  const Machine m = import_sample("traps.xml");
+  CHECK(
+      m.warnings ==
+      Lines{
+          "traps.xml:2: numaid \"-1\" names no NUMA domain; CPUs are numbered as they stand in the file",
+          "traps.xml:4: link_speed \"32 GT/s PCIe/s\" is not how NCCL spells it, which would take it as 8 GT/s; taken "
+          "as "
+          "32.0 GT/s PCIe",
+          "traps.xml:12: no link_speed; taken as 8 GT/s, as NCCL does",
+          "traps.xml:12: link_width \"0\"; taken as x16, as NCCL does",
+          "traps.xml:18: link_speed \"Unknown\" is unknown; taken as 8 GT/s, as NCCL does",
+          "traps.xml:24: a device of class 0x010802; left out",
+          "traps.xml:25: a device without a class, so nobody knows what it is; left out",
+          "traps.xml:3: the uplink of switch 0000:01:00.0 says 2.5 GT/s PCIe x1, below PCIe 3 and slower than a device "
+          "behind it, as virtual switches do; taken as fast as that device, 32.0 GT/s PCIe x16",
+          "traps.xml:21: a <net> without dev; left out, as NCCL does",
+          "traps.xml:20: speed \"-1\" Mb/s; taken as 10 Gb/s, as NCCL does where it is 0 or less",
+          "traps.xml:28: speed \"200000000\" Mb/s is beyond any NIC; taken as kb/s: 200 Gb/s",
+          "traps.xml:6: a link from 0000:02:00.0 to itself, as some virtual machines write; left out",
+          "traps.xml:8: target 0000:77:00.0 is no GPU of this file, and class \"0x030200\" no NVSwitch; left out",
+          "traps.xml:9: <warp> within <gpu> is not understood; left out",
+          "traps.xml:15: count \"none\" is no number of links; left out"});
+  CHECK(text(cables_of(m)) ==
+        text({"pcie0 - cpu0: pcie 48 GB/s", "gpu0 - pcie0: pcie 48 GB/s", "gpu1 - pcie0: pcie 12 GB/s",
+              "nic0 - pcie0: pcie 6 GB/s", "nic1 - cpu0: pcie 5 TB/s", "gpu0 - nvswitch0: nvlink 370.8 GB/s x18",
+              "gpu1 - nvswitch0: nvlink 370.8 GB/s x18", "mem0 - cpu0: memory 230.4 GB/s"}));
+}
+
+TEST_CASE("a file that cannot be a machine is refused with its line and the reason") {
+  CHECK(complaint(small()) == "");
+  struct Row {
+    std::string text, message;
+  };
+  const std::string nic = "<pci busid=\"0000:01:00.0\" class=\"0x020000\"/>";
+  const std::vector<Row> rows{
+      {"", "t.xml: expected an XML document, found no element"},
+      {"<!-- x -->", "t.xml: expected an XML document, found no element"},
+      {"<system>\n<cpu>\n</system>", "t.xml:3: not XML: Start-end tags mismatch"},
+      {"<system/><system/>", "t.xml:1: expected one root element, found <system> after it"},
+      {"<system a=\"1\" a=\"2\"/>", "t.xml:1: expected each attribute once, found \"a\" again in <system>"},
+      {"<system>\n\nhello</system>", "t.xml:3: expected elements within <system>, found text \"hello\""},
+      {"<system>\n\x01</system>", "t.xml:2: expected text, found byte 0x01"},
+      {"<system a=\"\xFF\"/>", "t.xml: expected text in UTF-8, found other bytes"},
+      {"\n<graphs version=\"1\"/>",
+       "t.xml:2: expected NCCL's topology XML, whose root is <system>, found an NCCL graph file: the rings and trees "
+       "that "
+       "NCCL chose, not the machine\n  hint: NCCL writes it where NCCL_TOPO_DUMP_FILE says"},
+      {"<system><cpu/></system>",
+       "t.xml:1: expected at least one GPU: a <gpu>, or a <pci> of class 0x03... or 0x12..., found none\n  hint: a "
+       "file that "
+       "leaves GPUs to the system that reads it cannot be used elsewhere; take a full dump"},
+      {small(nic), "t.xml:5: expected each bus id once, found 0000:01:00.0 again (first on line 3)"},
+      {small("<pci class=\"0x03\"/>"), "t.xml:5: expected a bus id such as \"0000:07:00.0\" in <pci>, found none"},
+      {small("<pci busid=\"1\"><gpu/><gpu/></pci>"),
+       "t.xml:5: expected one <gpu> in the <pci> 1, found another\n  hint: partitions of a GPU, which share its links, "
+       "are "
+       "not modelled"},
+      {small("<pci busid=\"1\"><gpu/><pci busid=\"2\"/></pci>"),
+       "t.xml:5: expected no <pci> below the <pci> of a device, found one below 1"},
+      {small("</cpu><cpu host_hash=\"0x2\">"),
+       "t.xml:5: expected the CPUs of one host, found host_hash 0x2 after none\n  hint: keep the <cpu> elements of one "
+       "host "
+       "in the file, and say in the scenario how many nodes there are"}};
+  for (const Row& row : rows) {
+    CAPTURE(row.text);
+    CHECK(complaint(row.text) == row.message);
+  }
+}
+
+TEST_CASE("documents that would exhaust memory or the stack are refused") {
+  std::string deep, wide = "<system>";
+  for (int i = 0; i < 100'000; ++i) deep += "<a>";
+  for (int i = 0; i < 100'000; ++i) wide += "<a/>";
+  CHECK(complaint(deep) != "");
+  CHECK(complaint("<system>" + deep) != "");
+  std::string nested;
+  for (int i = 0; i < 70; ++i) nested = "<a>" + nested + "</a>";
+  CHECK(complaint(nested) == "t.xml:1: expected elements nested at most 64 deep");
+  CHECK(complaint(wide + "</system>") == "t.xml:1: expected at most 100000 elements");
+}
+
+TEST_CASE("what the user says must fit the file") {
+  const std::string gpus = small("<pci busid=\"2\" class=\"0x03\"><gpu dev=\"1\" sm=\"70\"/></pci>",
+                                 "<nvlink target=\"2\" count=\"1\" tclass=\"0x03\"/>");
+  CHECK(
+      complaint(gpus, {.nvlink_from = with_gpus(2)}) ==
+      "t.xml: the file lists the links between GPUs itself\n  hint: leave out the machine whose NVLinks it shall have");
+  CHECK(complaint(small(), {.nvlink_from = with_gpus(2)}) ==
+        "t.xml: expected NVLinks of a machine with 1 GPUs, found joined with 2");
+  Machine none = with_gpus(1);
+  none.cables.clear();
+  CHECK(complaint(small(), {.nvlink_from = none}) ==
+        "t.xml: expected a machine with NVLinks, found joined, which has none\n  hint: `ringsim list nodes` shows all");
+  CHECK(complaint(small(), {.gpu = "H10"}) ==
+        "t.xml: expected a model of GPU that NCCL has a rule for, found \"H10\"\n  hint: did you mean \"A10\"?");
+  CHECK(import_nccl_xml(small(), "t.xml", {.gpu = "V100", .nic = users_nic}).warnings ==
+        Lines{"t.xml: the file tells the speed of every NIC; what you say of NICs is not used",
+              "t.xml: the file tells each GPU's sm; the model that you say is not used"});
+}
+
+TEST_CASE("a machine that was written is read as the same devices, tree, links and speeds") {
+  int n = 0;
+  const auto check = [&](const Machine& machine, const std::string& what) {
+    CAPTURE(what);
+    const std::string xml = to_nccl_xml(machine);
+    const Machine again = import_nccl_xml(xml, "again.xml");
+    CHECK(shape_of(again) == shape_of(machine));
+    CHECK(to_nccl_xml(again) == xml);  // nothing is lost on the way
+    ++n;
+  };
+  for (const PresetFile& preset : preset_files())
+    check(node_preset(std::string(preset.name)), std::string(preset.name));
+  for (const auto& path : test::files_in(sample(""), ".xml"))
+    check(import_nccl_xml(read_file(path), path.string()), path);
+  CHECK(n >= 5);
+  check(import_sample("skeleton.xml", {.gpu = "A100", .nvlink_from = with_gpus(8), .nic = users_nic}),
+        "skeleton, completed");
+}
+
+TEST_CASE("an imported machine is written with what its file said") {
+  const std::string xml = to_nccl_xml(import_sample("dump.xml"));
+  for (
+      const std::string& piece :
+      {"<cpu affinity=\"0000ffff\" arch=\"x86_64\" familyid=\"6\" modelid=\"85\" numaid=\"0\" vendor=\"GenuineIntel\">"s,
+       "<pci busid=\"0000:10:00.0\" class=\"0x060400\" vendor=\"0x10b5\" device=\"0x8747\" link_speed=\"8.0 GT/s "
+       "PCIe\" "
+       "link_width=\"16\">"s,
+       "<gpu dev=\"0\" gdr=\"1\" rank=\"0\" sm=\"70\">"s,
+       "<nvlink target=\"0000:11:00.0\" count=\"2\" tclass=\"0x030200\"/>"s, "<c2c bw=\"43125\" count=\"8\"/>"s,
+       "<net dev=\"1\" gdr=\"1\" guid=\"0xa1\" latency=\"0.000000\" maxconn=\"131072\" name=\"mlx5_1\" port=\"2\" "
+       "speed=\"100000\"/>"s}) {
+    CAPTURE(piece);
+    CHECK(xml.find(piece) != std::string::npos);
+  }
+}
+
+TEST_CASE("names that XML must escape survive") {
+  Machine machine = import_sample("dump.xml");
+  machine.devices[0].attributes["busid"] = "a\"<&>";
+  CHECK(import_nccl_xml(to_nccl_xml(machine), "again.xml").devices[0].attributes.at("busid") == "a\"<&>");
+}
+
+TEST_CASE("a damaged file is read or refused, never a crash") {
+  int read = 0, refused = 0;
+  for (const auto& path : test::files_in(sample(""), ".xml")) {
+    const std::string text = read_file(path);
+    for (unsigned seed = 0; seed < 1000; ++seed) {
+      CAPTURE(path.string());
+      CAPTURE(seed);
+      std::mt19937 random(seed);
+      try {
+        const Machine machine = import_nccl_xml(test::damaged(text, random), "damaged.xml");
+        to_nccl_xml(machine);
+        build(Cluster{{{std::make_shared<Machine>(machine), 1}}, std::nullopt});
+        ++read;
+      } catch (const InputError&) {
+        ++refused;
+      }
+    }
+  }
+  CHECK(read > 100);
+  CHECK(refused > 100);
+}
+
+TEST_CASE("public topology files are read, or refused for a reason that is known") {
+  int n = 0;
+  for (const auto& path : test::files_in(RINGSIM_SOURCE_DIR "/../shared/data/nccl-topology", ".xml")) {
+    CAPTURE(path.string());
+    const std::string name = path.filename().string(), text = read_file(path);
+    if (name == "azure_ncv4-graph.xml" || name == "aws_p5.48xl-topo.xml") {  // a graph; a skeleton without GPUs
+      CHECK_THROWS_AS(import_nccl_xml(text, name), InputError);
+      continue;
+    }
+    const Machine machine = import_nccl_xml(text, name);
+    CHECK(machine.n_gpus() >= 4);
+    CHECK(shape_of(import_nccl_xml(to_nccl_xml(machine), "again.xml")) == shape_of(machine));
+    const Topology topology = build(Cluster{{{std::make_shared<Machine>(machine), 1}}, std::nullopt});
+    Routes routes(topology, {});
+    for (const NodeId from : topology.ranks()) {
+      for (const NodeId to : topology.ranks()) CHECK_NOTHROW(routes.find(from, to));
+    }
+    ++n;
+  }
+  if (n == 0) MESSAGE("no public files here: skipped");
+}

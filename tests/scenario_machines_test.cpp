@@ -1,0 +1,187 @@
+// Scenarios whose nodes are read from files.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "scenarios/scenario.hpp"
+#include "sim/error.hpp"
+#include "tests/support/command.hpp"
+#include "tests/support/files.hpp"
+#include "topologies/machine_text.hpp"
+
+using namespace ringsim;
+using namespace ringsim::literals;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr const char* star = R"("fabric": {"kind": "star", "link": {"bandwidth": "100 Gb/s", "latency": "1 us"}})";
+
+std::string text_of(const std::string& topology, const std::string& more = "") {
+  return R"({"version": 1, "topology": )" + topology +
+         R"(, "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 MiB"})" + more + "}";
+}
+
+/// A scenario in the folder of the samples.
+ScenarioFile in_samples(const std::string& topology, const std::string& more = "") {
+  return ScenarioFile::parse(text_of(topology, more), test::sample("s.json").string());
+}
+Scenario only(const std::string& topology) { return in_samples(topology).point(0); }
+const Cluster& cluster_of(const Scenario& scenario) { return std::get<Cluster>(scenario.topology); }
+
+std::string complaint(const std::string& topology) {
+  try {
+    in_samples(topology);
+  } catch (const InputError& error) {
+    std::string message = error.what();
+    const std::string folder = test::sample("").string();
+    for (std::size_t at = 0; (at = message.find(folder)) != std::string::npos;) message.erase(at, folder.size());
+    return message;
+  }
+  return "";
+}
+
+/// A scenario with a file of its own beside it.
+ScenarioFile beside(const std::string& topology, const std::string& name, const std::string& content,
+                    const std::string& more = "") {
+  const std::filesystem::path scenario = test::temporary_file("s.json", text_of(topology, more));
+  std::ofstream(scenario.parent_path() / name, std::ios::binary) << content;
+  return ScenarioFile::load(scenario.string());
+}
+
+}  // namespace
+
+TEST_CASE("nccl_xml: nodes are what the file describes, and its warnings are the scenario's") {
+  const Scenario scenario = only(R"({"kind": "nccl_xml", "file": "traps.xml", "nodes": 3, )" + std::string(star) + "}");
+  CHECK(cluster_of(scenario).parts.at(0).nodes == 3);
+  CHECK(scenario.request.ranks == 6);
+  CHECK(scenario.warnings.size() == 15);
+  CHECK(scenario.warnings.front().find("traps.xml:2: numaid \"-1\"") != std::string::npos);
+  CHECK(only(R"({"kind": "nccl_xml", "file": "dump.xml"})").request.ranks == 3);  // one node needs no fabric
+  CHECK(only(R"({"kind": "nccl_xml", "file": "dump.xml"})").warnings.empty());
+}
+
+TEST_CASE("nccl_xml: the user says what a skeleton lacks") {
+  const Scenario scenario = only(R"({"kind": "nccl_xml", "file": "skeleton.xml", "gpu": "V100", "nvlink": "dgx-1v",
+      "nic": {"bandwidth": "200 Gb/s", "latency": "600 ns"}, "nodes": 2, )" +
+                                 std::string(star) + "}");
+  const Machine& machine = *cluster_of(scenario).parts.at(0).machine;
+  CHECK(scenario.warnings.empty());
+  CHECK(machine.devices.at(0).attributes.at("sm") == "70");
+  CHECK(machine.devices.at(8).port->bandwidth == 200_Gbps);
+  CHECK(machine.devices.at(8).port->latency == 600ns);
+  std::size_t nvlinks = 0;
+  for (const Machine::Cable& cable : machine.cables) nvlinks += cable.link.kind == LinkKind::nvlink ? 1 : 0;
+  CHECK(nvlinks == 16);  // the mesh of a DGX-1V
+}
+
+TEST_CASE("nvidia_smi: nodes are what the matrix shows, as fast as a preset") {
+  const Scenario scenario =
+      only(R"({"kind": "nvidia_smi", "file": "matrix.txt", "like": "dgx-1v", "nodes": 2, )" + std::string(star) + "}");
+  CHECK(scenario.request.ranks == 8);
+  CHECK(cluster_of(scenario).parts.at(0).machine->cables.at(2).link.bandwidth == 12_GBps);
+}
+
+TEST_CASE("cluster: a preset, a machine file, or unequal parts") {
+  Machine tiny = node_preset("dgx-1v");
+  tiny.name = "tiny";
+  const std::string file = to_machine_file(tiny);
+  const Scenario one =
+      beside(R"({"kind": "cluster", "node_file": "m.json", "nodes": 2, )" + std::string(star) + "}", "m.json", file)
+          .point(0);
+  CHECK(cluster_of(one).parts.at(0).machine->name == "tiny");
+  CHECK(one.request.ranks == 16);
+  const Scenario parts =
+      beside(R"({"kind": "cluster", "parts": [{"node": "dgx-1v", "nodes": 2}, {"node_file": "m.json"}], )" +
+                 std::string(star) + "}",
+             "m.json", file)
+          .point(0);
+  REQUIRE(cluster_of(parts).parts.size() == 2);
+  CHECK(cluster_of(parts).parts[0].nodes == 2);
+  CHECK(cluster_of(parts).parts[1].machine->name == "tiny");
+  CHECK(parts.request.ranks == 24);
+}
+
+TEST_CASE("the hash follows the content of a file, not its name") {
+  const std::string dump = test::read_file(test::sample("dump.xml"));
+  const auto hash = [](const std::string& name, const std::string& content) {
+    return beside(R"({"kind": "nccl_xml", "file": ")" + name + "\"}", name, content).hash();
+  };
+  CHECK(hash("a.xml", dump) == hash("b.xml", dump));
+  CHECK(hash("a.xml", dump) != hash("a.xml", dump + "\n"));
+  // Of a swept file too, and of each point.
+  const auto swept = [&](const std::string& content) {
+    return beside(R"({"kind": "nccl_xml", "file": "a.xml"})", "a.xml", content,
+                  R"(, "sweep": {"topology.file": ["a.xml"]})");
+  };
+  CHECK(swept(dump).hash() != swept(dump + "\n").hash());
+  const ScenarioFile two = in_samples(R"({"kind": "nccl_xml", "file": ["dump.xml", "xgmi.xml"]})");
+  REQUIRE(two.size() == 2);
+  CHECK(two.point(0).hash != two.point(1).hash);
+  CHECK(two.point(0).hash == only(R"({"kind": "nccl_xml", "file": "dump.xml"})").hash);
+}
+
+TEST_CASE("what is wrong with a file, or with what stands beside it, is refused at its place") {
+  struct Row {
+    std::string topology, message;
+  };
+  const std::string fabric(star);
+  const std::vector<Row> rows{
+      {R"({"kind": "nccl_xml", "file": "none.xml"})",
+       "s.json: /topology/file: expected a file that the scenario names, found nothing of that name: none.xml\n  hint: "
+       "files "
+       "are relative to the scenario's folder"},
+      {R"({"kind": "nccl_xml", "file": 7})", "s.json: /topology/file: expected the name of a file, found 7"},
+      {R"({"kind": "nccl_xml", "file": "matrix.txt"})",
+       "matrix.txt: expected an XML document, found text that does not begin with \"<\""},
+      {R"({"kind": "nvidia_smi", "file": "dump.xml", "like": "dgx-1v"})",
+       "dump.xml: expected the matrix of `nvidia-smi topo -m`, found no header GPU0 GPU1 ..."},
+      {R"({"kind": "nccl_xml", "file": "skeleton.xml", "nodes": 2, )" + fabric + "}",
+       "s.json: /topology: expected nodes with a NIC that can be cabled where there is more than one, found none in "
+       "skeleton\n  hint: where the file does not tell the speed of NICs, say \"nic\""},
+      {R"({"kind": "nccl_xml", "file": "dump.xml", "nodes": 2})",
+       "s.json: /topology: expected the key \"fabric\" where there is more than one node, found none\n  hint: for "
+       "example "
+       R"({"kind": "star", "link": {"bandwidth": "100 Gb/s", "latency": "1 us"}})"},
+      {R"({"kind": "nccl_xml", "file": "xgmi.xml", "nvlink": "dgx-1v"})",
+       "xgmi.xml: the file lists the links between GPUs itself\n  hint: leave out the machine whose NVLinks it shall "
+       "have"},
+      {R"({"kind": "cluster", "node_file": "dump.xml", "nodes": 1})", "dump.xml:1: not JSON"},
+      {R"({"kind": "cluster", "nodes": 1})",
+       R"(s.json: /topology: expected one of the keys "node", "node_file", "parts", found none)"},
+      {R"({"kind": "cluster", "node": "dgx-1v", "node_file": "m.json", "nodes": 1})",
+       "s.json: /topology/node_file: expected a file that the scenario names, found nothing of that name: m.json\n  "
+       "hint: "
+       "files are relative to the scenario's folder"},
+      {R"({"kind": "cluster", "node": "dgx-1v", "parts": [{"node": "dgx-1v"}], "nodes": 1})",
+       R"(s.json: /topology: expected one of the keys "node", "node_file", "parts", found "node" and "parts")"},
+      {R"({"kind": "cluster", "node": "dgx-1v"})",
+       "s.json: /topology: expected the key \"nodes\", found none\n  hint: nodes: How many nodes. For example: 2"},
+      {R"({"kind": "cluster", "parts": [{"node": "dgx-1v"}], "nodes": 1})",
+       "s.json: /topology/nodes: expected no key \"nodes\" beside \"parts\", found one\n  hint: each part has its own"},
+      {R"({"kind": "cluster", "parts": [{"node": "dgx-1v"}, {"nodes": 2}], )" + fabric + "}",
+       R"(s.json: /topology/parts/1: expected one of the keys "node", "node_file", found none)"},
+      {R"({"kind": "cluster", "parts": [{"node": "dgx-1v", "nodes": 2}]})",
+       "s.json: /topology: expected the key \"fabric\" where there is more than one node, found none\n  hint: for "
+       "example "
+       R"({"kind": "star", "link": {"bandwidth": "100 Gb/s", "latency": "1 us"}})"}};
+  for (const Row& row : rows) {
+    CAPTURE(row.topology);
+    CHECK(complaint(row.topology) == row.message);
+  }
+}
+
+TEST_CASE("a run says each warning of a file once, on stderr, and simulates what was read") {
+  const std::string scenario =
+      test::temporary_file("s.json", text_of(R"({"kind": "nccl_xml", "file": ")" + test::sample("xgmi.xml").string() +
+                                             R"(", "nodes": [2, 4], )" + star + "}"));
+  const test::Outcome outcome = test::run_command({"run", scenario, "--format", "csv"});
+  CHECK(outcome.code == 0);
+  CHECK(outcome.err == "ringsim: warning: " + test::sample("xgmi.xml").string() +
+                           ":10: speed \"200000000\" Mb/s is beyond any NIC; taken as kb/s: 200 Gb/s\n");
+  CHECK(std::count(outcome.out.begin(), outcome.out.end(), '\n') == 3);
+}

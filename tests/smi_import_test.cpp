@@ -1,0 +1,169 @@
+// The matrix of `nvidia-smi topo -m`.
+#include <doctest/doctest.h>
+#include <fmt/ranges.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "sim/error.hpp"
+#include "sim/routes.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/machines.hpp"
+#include "topologies/catalog.hpp"
+#include "topologies/smi_import.hpp"
+
+using namespace ringsim;
+using namespace ringsim::literals;
+using test::device;
+
+namespace {
+
+std::string text(const std::vector<std::string>& lines) { return fmt::format("{}", fmt::join(lines, "\n")); }
+
+/// One link of each kind, with speeds that are told apart; a GPU has three pairs of NVLinks.
+Machine like() {
+  Machine m{.name = "model"};
+  m.devices = {{"g0", NodeKind::gpu, {}, {{"sm", "70"}}},
+               {"g1", NodeKind::gpu, {}, {}},
+               {"n", NodeKind::nic, LinkSpec{.bandwidth = 12_GBps, .kind = LinkKind::infiniband}, {}},
+               {"p", NodeKind::pcie_switch, {}, {}},
+               {"c0", NodeKind::cpu, {}, {}},
+               {"c1", NodeKind::cpu, {}, {}},
+               {"m", NodeKind::memory, {}, {}}};
+  m.cables = {{0, 1, {.bandwidth = 120_GBps, .kind = LinkKind::nvlink, .joined = 6}},
+              {0, 3, {.bandwidth = 13_GBps, .kind = LinkKind::pcie}},
+              {4, 5, {.bandwidth = 7_GBps, .kind = LinkKind::socket}},
+              {6, 4, {.bandwidth = 50_GBps, .kind = LinkKind::memory, .duplex = Duplex::half}}};
+  m.host.peer_cost = 1.2;
+  return m;
+}
+
+std::string complaint(const std::string& matrix, const Machine& model = like()) {
+  try {
+    import_nvidia_smi(matrix, "m.txt", model);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("switches, host bridges and CPUs are those that the matrix tells apart") {
+  const Machine m = import_nvidia_smi(test::read_file(test::sample("matrix.txt")), "matrix.txt", like());
+  // GPU0-2 share a switch (PIX); NIC0 is one more away (PXB); NIC2 is on another host bridge of that CPU (NODE).
+  // GPU3 and NIC1 hang on the other CPU's host bridge (PHB), SYS from the rest. NV2: two NVLinks of 20 GB/s.
+  CHECK(text(test::cables_of(m)) ==
+        text({"mem0 - cpu0: memory 50 GB/s", "bridge0 - cpu0: pcie 50 GB/s", "pcie0 - bridge0: pcie 13 GB/s",
+              "pcie1 - pcie0: pcie 13 GB/s", "gpu0 - pcie1: pcie 13 GB/s", "gpu1 - pcie1: pcie 13 GB/s",
+              "gpu2 - pcie1: pcie 13 GB/s", "pcie2 - pcie0: pcie 13 GB/s", "nic0 - pcie2: pcie 13 GB/s",
+              "bridge1 - cpu0: pcie 50 GB/s", "nic2 - bridge1: pcie 13 GB/s", "mem1 - cpu1: memory 50 GB/s",
+              "gpu3 - cpu1: pcie 13 GB/s", "nic1 - cpu1: pcie 13 GB/s", "cpu0 - cpu1: socket 7 GB/s",
+              "gpu0 - gpu1: nvlink 40 GB/s x2", "gpu2 - gpu3: nvlink 20 GB/s"}));
+  CHECK(text(m.warnings) == "");
+  CHECK(device(m, "nic2").attributes.at("name") == "mlx5_bond_0");
+  CHECK(device(m, "nic2").port->bandwidth == 12_GBps);
+  CHECK(device(m, "gpu3").attributes.at("sm") == "70");
+  CHECK(m.host.peer_cost == 1.2);
+}
+
+TEST_CASE("old drivers: spaces, SOC, NICs by their own names") {
+  const Machine m = import_nvidia_smi(test::read_file(test::sample("old_matrix.txt")), "old_matrix.txt", like());
+  CHECK(text(test::cables_of(m)) ==
+        text({"mem0 - cpu0: memory 50 GB/s", "gpu0 - cpu0: pcie 13 GB/s", "gpu1 - cpu0: pcie 13 GB/s",
+              "mem1 - cpu1: memory 50 GB/s", "gpu2 - cpu1: pcie 13 GB/s", "nic0 - cpu1: pcie 13 GB/s",
+              "cpu0 - cpu1: socket 7 GB/s"}));
+  CHECK(device(m, "nic0").attributes.at("name") == "mlx5_0");
+}
+
+TEST_CASE("equal NVLinks between all GPUs are direct as long as a GPU has so many, else through an NVSwitch") {
+  // A GPU of the model has 6 NVLinks: NV3 to two others is 6, NV4 would be 8.
+  const auto three = [](const std::string& cell) {
+    return "GPU0 GPU1 GPU2\nGPU0 X " + cell + " " + cell + "\nGPU1 " + cell + " X " + cell + "\nGPU2 " + cell + " " +
+           cell + " X\n";
+  };
+  const auto nvlinks = [&](const std::string& matrix) {
+    std::vector<std::string> lines;
+    for (const std::string& line : test::cables_of(import_nvidia_smi(matrix, "m.txt", like()))) {
+      if (line.find("nvlink") != std::string::npos) lines.push_back(line);
+    }
+    return text(lines);
+  };
+  CHECK(nvlinks(three("NV3")) ==
+        text({"gpu0 - gpu1: nvlink 60 GB/s x3", "gpu0 - gpu2: nvlink 60 GB/s x3", "gpu1 - gpu2: nvlink 60 GB/s x3"}));
+  CHECK(nvlinks(three("NV4")) == text({"gpu0 - nvswitch0: nvlink 80 GB/s x4", "gpu1 - nvswitch0: nvlink 80 GB/s x4",
+                                       "gpu2 - nvswitch0: nvlink 80 GB/s x4"}));
+}
+
+TEST_CASE("GPUs whose place on PCIe NVLink hides share the CPU of their affinity, and a warning says so") {
+  const Machine m = import_nvidia_smi(
+      "GPU0 GPU1 GPU2 CPU Affinity\nGPU0 X NV2 NV2 0-7\nGPU1 NV2 X NV2 8-15\nGPU2 NV2 NV2 X 0-7\n", "m.txt", like());
+  const std::string cables = text(test::cables_of(m));
+  // cpu0 has two host bridges, one a GPU; cpu1 with its only GPU is one itself.
+  CHECK(cables.find("gpu0 - bridge0") != std::string::npos);
+  CHECK(cables.find("gpu2 - bridge1") != std::string::npos);
+  CHECK(cables.find("bridge1 - cpu0") != std::string::npos);
+  CHECK(cables.find("gpu1 - cpu1") != std::string::npos);
+  CHECK(text(m.warnings) ==
+        "m.txt: the matrix does not tell what shares a PCIe switch with GPU0, GPU1, GPU2; taken to hang on the CPU of "
+        "the "
+        "same affinity, each for itself");
+}
+
+TEST_CASE("a matrix that is none, or contradicts itself, is refused with row and column") {
+  const std::string good = "GPU0 GPU1 NIC0\nGPU0 X PIX SYS\nGPU1 PIX X SYS\nNIC0 SYS SYS X\n";
+  CHECK(complaint(good) == "");
+  struct Row {
+    std::string text, message;
+  };
+  Machine bare = like();
+  bare.cables.erase(bare.cables.begin());
+  CHECK(complaint("GPU0 GPU1\nGPU0 X NV1\nGPU1 NV1 X\n", bare) ==
+        "m.txt: the matrix has NVLinks (NV#), and model has no nvlink link to take the speed from\n  hint: name a "
+        "machine that "
+        "has: `ringsim list nodes` shows all");
+  const std::vector<Row> rows{
+      {"hello\n", "m.txt: expected the matrix of `nvidia-smi topo -m`, found no header GPU0 GPU1 ..."},
+      {"GPU0 GPU0\n", "m.txt:1: expected each device once in the header"},
+      {"GPU0 GPU1\nGPU0 X PIX\n", "m.txt:2: expected a row for GPU1, found the end of the file"},
+      {"GPU0 GPU1\nGPU0 X PIX\nGPU2 PIX X\n", "m.txt:3: expected the row of GPU1, found GPU2"},
+      {"GPU0 GPU1\nGPU0 X PIX\nGPU1 PIX\n", "m.txt:3: expected 2 cells in row GPU1, found 1"},
+      {"GPU0\nGPU0 X\nGPU1 X\n", "m.txt:3: expected the end of the matrix after 1 rows, found GPU1"},
+      {"GPU0 GPU1\nGPU0 X PIY\nGPU1 PIX X\n",
+       "m.txt:2: expected X, NV#, PIX, PXB, PHB, NODE or SYS at row GPU0, column GPU1, found PIY"},
+      {"GPU0 GPU1\nGPU0 PIX X\nGPU1 PIX X\n",
+       "m.txt:2: expected X on the diagonal and nowhere else, found PIX at row GPU0, column GPU0"},
+      {"GPU0 NIC0\nGPU0 X NV1\nNIC0 NV1 X\n",
+       "m.txt:2: expected NV1 to NV1000 between two GPUs, found NV1 at row GPU0, column NIC0"},
+      {"GPU0 GPU1\nGPU0 X PIX\nGPU1 PXB X\n",
+       "m.txt:3: row GPU1, column GPU0 (PXB) contradicts row GPU0, column GPU1 (PIX)"},
+      {"GPU0 GPU1 NIC0\nGPU0 X PIX SYS\nGPU1 PIX X PIX\nNIC0 SYS PIX X\n",
+       "m.txt:4: row NIC0, column GPU0 (SYS) contradicts row NIC0, column GPU1 (PIX) and row GPU1, column GPU0 (PIX)\n "
+       " hint: "
+       "what is near to one of two neighbours is as near to the other"}};
+  for (const Row& row : rows) {
+    CAPTURE(row.text);
+    CHECK(complaint(row.text) == row.message);
+  }
+}
+
+TEST_CASE("a damaged matrix is read or refused, never a crash") {
+  int read = 0, refused = 0;
+  for (const auto& path : test::files_in(test::sample(""), ".txt")) {
+    const std::string matrix = test::read_file(path);
+    for (unsigned seed = 0; seed < 1000; ++seed) {
+      CAPTURE(seed);
+      std::mt19937 random(seed);
+      try {
+        const Machine m = import_nvidia_smi(test::damaged(matrix, random), "damaged.txt", like());
+        build(Cluster{{{std::make_shared<Machine>(m), 1}}, std::nullopt});
+        ++read;
+      } catch (const InputError&) {
+        ++refused;
+      }
+    }
+  }
+  CHECK(read > 100);
+  CHECK(refused > 100);
+}

@@ -1,0 +1,110 @@
+// ringsim topology import and export, as a user meets them.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "tests/support/command.hpp"
+#include "tests/support/files.hpp"
+#include "topologies/machine_text.hpp"
+#include "topologies/nccl_xml_export.hpp"
+#include "topologies/nccl_xml_import.hpp"
+#include "topologies/smi_import.hpp"
+
+using namespace ringsim;
+using namespace ringsim::literals;
+using test::Outcome;
+using test::run_command;
+using test::sample;
+
+namespace {
+
+std::string cluster() {
+  return test::temporary_file("s.json",
+                              R"({"version": 1, "topology": {"kind": "cluster", "node": "dgx-1v", "nodes": [2, 4],
+      "fabric": {"kind": "star", "link": {"bandwidth": "100 Gb/s"}}},
+      "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 MiB"}})");
+}
+
+}  // namespace
+
+TEST_CASE("import prints the machine file of an XML file, and its warnings on stderr") {
+  const std::string dump = sample("dump.xml").string();
+  const Outcome plain = run_command({"topology", "import", dump});
+  CHECK(plain.code == 0);
+  CHECK(plain.err == "");
+  CHECK(plain.out == to_machine_file(import_nccl_xml(test::read_file(dump), dump)));
+
+  const std::string skeleton = sample("skeleton.xml").string();
+  const Outcome bare = run_command({"topology", "import", skeleton});
+  CHECK(bare.code == 0);
+  CHECK(bare.err.starts_with("ringsim: warning: " + skeleton + ":5: the file does not tell the speed of this NIC"));
+  const Outcome full =
+      run_command({"topology", "import", skeleton, "--nvlink", "dgx-1v", "--nic", "200 Gb/s", "--gpu", "V100"});
+  CHECK(full.code == 0);
+  CHECK(full.err == "");
+  CHECK(full.out.find(R"("bandwidth":{"value":"25 GB/s","source":"said with --nic"})") != std::string::npos);
+}
+
+TEST_CASE("import tells a matrix from XML by what is in the file") {
+  const std::string matrix = sample("matrix.txt").string();
+  const Outcome outcome = run_command({"topology", "import", matrix, "--like", "dgx-1v"});
+  CHECK(outcome.code == 0);
+  CHECK(outcome.out == to_machine_file(import_nvidia_smi(test::read_file(matrix), matrix, node_preset("dgx-1v"))));
+}
+
+TEST_CASE("what import cannot use has code 3 and says why") {
+  const std::string dump = sample("dump.xml").string(), matrix = sample("matrix.txt").string();
+  const Outcome no_like = run_command({"topology", "import", matrix});
+  CHECK(no_like.code == 3);
+  CHECK(no_like.err ==
+        "ringsim: error: " + matrix +
+            ": expected NCCL's topology XML, or --like for a matrix of `nvidia-smi topo -m`\n  hint: --like "
+            "names a preset for the speeds that a matrix does not tell: `ringsim list nodes` shows all\n");
+  const Outcome like = run_command({"topology", "import", dump, "--like", "dgx-1v"});
+  CHECK(like.code == 3);
+  CHECK(like.err == "ringsim: error: --like: expected it only for a matrix of nvidia-smi, found an XML file: " + dump +
+                        "\n  hint: --nvlink, --nic and --gpu say what an XML file lacks\n");
+  const Outcome nic = run_command({"topology", "import", matrix, "--like", "dgx-1v", "--nic", "1 GB/s"});
+  CHECK(nic.code == 3);
+  CHECK(nic.err.starts_with("ringsim: error: --nic: expected it only for NCCL's topology XML"));
+  const Outcome rate = run_command({"topology", "import", dump, "--nic", "200G"});
+  CHECK(rate.code == 3);
+  CHECK(rate.err.starts_with("ringsim: error: --nic: expected a rate such as"));
+  const Outcome preset = run_command({"topology", "import", dump, "--nvlink", "dgx-1vv"});
+  CHECK(preset.code == 3);
+  CHECK(preset.err ==
+        "ringsim: error: --nvlink: expected the name of a node preset, found \"dgx-1vv\"\n  hint: did you mean "
+        "\"dgx-1v\"?\n");
+  CHECK(run_command({"topology", "import", "/no/such/file"}).code == 3);
+  CHECK(run_command({"topology", "import"}).code == 2);
+  CHECK(run_command({"topology", "import", dump, "-o", dump}).code == 3);  // never written over
+}
+
+TEST_CASE("export writes the first node's machine, or the whole topology") {
+  const std::string scenario = cluster();
+  const Machine machine = node_preset("dgx-1v");
+  CHECK(run_command({"topology", "export", scenario, "--to", "nccl-xml"}).out == to_nccl_xml(machine));
+  CHECK(run_command({"topology", "export", scenario, "--to", "machine"}).out == to_machine_file(machine));
+  const Outcome dot = run_command({"topology", "export", scenario, "--to", "dot"});
+  CHECK(dot.code == 0);
+  CHECK(dot.err == "ringsim: the first of 2 points; choose another with --set\n");
+  CHECK(dot.out.find("subgraph cluster_node1 {") != std::string::npos);
+  CHECK(dot.out.find("subgraph cluster_node2 {") == std::string::npos);
+  const Outcome four = run_command({"topology", "export", scenario, "--to", "graphml", "--set", "topology.nodes=4"});
+  CHECK(four.err == "");
+  CHECK(four.out.find("node3.gpu7") != std::string::npos);
+}
+
+TEST_CASE("a topology without machines is no NCCL file") {
+  const std::string star = test::temporary_file("s.json", R"({"version": 1,
+      "topology": {"kind": "star", "ranks": 4, "link": {"bandwidth": "10 GB/s"}},
+      "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 MiB"}})");
+  const Outcome outcome = run_command({"topology", "export", star, "--to", "nccl-xml"});
+  CHECK(outcome.code == 3);
+  CHECK(outcome.err ==
+        "ringsim: error: " + star +
+            ": /topology/kind: expected nodes that are machines (cluster, nccl_xml, nvidia_smi), found another "
+            "kind of topology\n  hint: --to graphml and --to dot take any topology\n");
+  CHECK(run_command({"topology", "export", star, "--to", "graphml"}).code == 0);
+  CHECK(run_command({"topology", "export", star, "--to", "png"}).code == 2);
+}

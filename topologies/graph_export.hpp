@@ -1,0 +1,19 @@
+// A topology as a graph for other programs.
+#pragma once
+
+#include <string>
+
+#include "sim/topology.hpp"
+
+namespace ringsim {
+
+/// GraphML for NetworkX, Gephi, yEd: one directed edge a link. Nodes: name, kind, node (the machine it sits in; absent
+/// for the fabric), rank (absent for what is none). Edges: kind, bandwidth_GBps, latency_us, duplex ("full", "half"),
+/// joined.
+std::string to_graphml(const Topology& topology);
+
+/// Graphviz: one edge a cable (an arrow where it is one way), machines as clusters, lines as wide as the cable is fast
+/// (the logarithm of its bandwidth), coloured by kind.
+std::string to_dot(const Topology& topology);
+
+}  // namespace ringsim

@@ -1,0 +1,71 @@
+// What NCCL takes links to be, and what it does not say (latencies, memories) as ringsim takes it: one place for the
+// importers and the exporter of NCCL's topology XML. NCCL: NVIDIA/nccl 5067397c2676 src/graph/topo.h and topo.cc.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/topology.hpp"
+#include "sim/units.hpp"
+
+namespace ringsim::nccl {
+
+/// A PCIe generation: how NCCL writes it, and NCCL's bandwidth of a lane in units of 12.5 MB/s (GB/s = lanes * k / 80).
+struct PcieRate {
+  std::string_view text;
+  double gigatransfers;
+  int k;
+};
+inline constexpr std::array<PcieRate, 6> pcie_rates{{{"2.5 GT/s PCIe", 2.5, 15},
+                                                     {"5.0 GT/s PCIe", 5, 30},
+                                                     {"8.0 GT/s PCIe", 8, 60},
+                                                     {"16.0 GT/s PCIe", 16, 120},
+                                                     {"32.0 GT/s PCIe", 32, 240},
+                                                     {"64.0 GT/s PCIe", 64, 480}}};
+inline constexpr std::array<int, 5> pcie_widths{16, 8, 4, 2, 1};
+
+Bandwidth pcie_bandwidth(const PcieRate& rate, int width);
+
+struct PcieLink {
+  const PcieRate* rate;
+  int width;
+};
+/// The link whose bandwidth by NCCL is nearest (by ratio); of equals the widest.
+PcieLink nearest_pcie(Bandwidth bandwidth);
+
+/// One NVLink, one direction, by compute capability ("sm": 70, 80, 86, 90, 100).
+Bandwidth nvlink_bandwidth(int sm);
+/// One xGMI link by RCCL's constants: gcn "910" or "gfx90a..." 36 GB/s, gfx94, gfx95 and "940" 48, others 24.
+/// ROCm/rccl src/graph/topo.h: VEGA_XGMI_WIDTH, MI200_XGMI_WIDTH, GFX94X_XGMI_WIDTH.
+Bandwidth xgmi_bandwidth(std::string_view gcn);
+
+/// What decides the bandwidth between two CPUs, as the XML has it. `family` and `model` are 0 where they are not known.
+struct CpuModel {
+  std::string_view arch = "x86_64", vendor;
+  int family = 0, model = 0;
+};
+struct InterSocket {
+  Bandwidth bandwidth;
+  std::string rule;  ///< the constant's name, for sources
+};
+InterSocket inter_socket(const CpuModel& cpu);
+/// The CPU of `vendor` whose inter-socket bandwidth by NCCL is nearest.
+CpuModel nearest_cpu(Bandwidth bandwidth, bool intel);
+
+/// Compute capability of a GPU model ("V100": 70); nothing where it is not known.
+std::optional<int> sm_of(std::string_view model);
+/// The models that sm_of() knows.
+std::vector<std::string> gpu_models();
+
+/// Links by kind with what NCCL does not say: latency and its reason. `bandwidth_source` says where the bandwidth is
+/// from.
+LinkSpec link(LinkKind kind, Bandwidth bandwidth, const std::string& bandwidth_source);
+/// The memory of one of `n_domains` NUMA domains: half duplex, assumed by the CPU's model.
+LinkSpec memory(const CpuModel& cpu, std::size_t n_domains);
+/// `count` parallel links as one, in the words in which a machine file's "count" reads.
+LinkSpec joined(LinkSpec each, int count);
+
+}  // namespace ringsim::nccl
