@@ -71,6 +71,7 @@ struct Routes::Impl {
         routing(std::move(which)),
         fabric(t, 0, static_cast<std::uint32_t>(t.n_nodes()), fabric_role),
         spans(t.hosts().size()) {
+    std::vector<NodeId> nics;
     for (std::uint32_t n = 0; n < t.n_nodes(); ++n) {
       const auto& host = t.node(NodeId{n}).host;
       if (!host) continue;
@@ -78,6 +79,14 @@ struct Routes::Impl {
       spans[*host].last = std::max(spans[*host].last, n + 1);
       if (has_fabric_link(NodeId{n})) nics.push_back(NodeId{n});
     }
+    // A rail fabric is cabled rail by rail, so that the NICs below one of its switches have numbers in a row.
+    const auto first_cable = [&](NodeId nic) {
+      for (const LinkId id : t.links_from(nic))
+        if (t.node(t.link(id).to).host != t.node(nic).host) return id;
+      return no_link;
+    };
+    std::sort(nics.begin(), nics.end(), [&](NodeId a, NodeId b) { return first_cable(a) < first_cable(b); });
+    for (std::size_t i = 0; i < nics.size(); ++i) numbers.emplace(nics[i].value, i);
     for (const Routing::Entry& entry : routing.table) {
       ensure(best_link(t, entry.at, entry.via).has_value(), "an entry of a table leads to a neighbour");
       table[{entry.at, entry.to}] = entry.via;
@@ -418,21 +427,32 @@ struct Routes::Impl {
   /// What the switches on the way to `far` choose.
   Pick chooser(NodeId far, NodeId from, NodeId to, std::uint32_t label) const {
     // D-mod-k takes another digit of the destination's number at every switch that has a choice; so do turns.
-    const auto place = std::lower_bound(nics.begin(), nics.end(), far) - nics.begin();
+    const auto number_of = numbers.find(far.value);
     const std::uint64_t pair = mix(routing.seed ^ mix(static_cast<std::uint64_t>(from.value) << 32 | to.value));
     const bool destination = routing.policy == Routing::Policy::fixed;
-    std::uint64_t digits = destination ? static_cast<std::uint64_t>(place) : label;
+    std::uint64_t digits = !destination ? label : number_of == numbers.end() ? 0 : number_of->second;
     return [=, this](NodeId at, std::span<const LinkId> candidates) mutable {
       if (const auto listed = listed_link(at, far)) return *listed;
       if (candidates.size() == 1 || (destination && topology.ties() == Ties::first)) return candidates.front();
       std::uint64_t number = digits;
       if (routing.policy == Routing::Policy::ecmp) {
         number = mix(pair ^ mix(static_cast<std::uint64_t>(at.value) << 32 | label));
-      } else {
-        digits /= candidates.size();
-        if (!destination) number += mix(pair ^ at.value);
+        return candidates[number % candidates.size()];
       }
-      return candidates[number % candidates.size()];
+      // A neighbour takes a digit; of parallel cables to it the rest of the number chooses and is not used up, so that
+      // the far switch tells apart in the same way what it sends on through a bundle.
+      std::vector<NodeId> neighbours;
+      for (const LinkId id : candidates) {
+        const NodeId next = topology.link(id).to;
+        if (std::find(neighbours.begin(), neighbours.end(), next) == neighbours.end()) neighbours.push_back(next);
+      }
+      digits /= neighbours.size();
+      if (!destination) number += mix(pair ^ at.value);
+      const NodeId next = neighbours[number % neighbours.size()];
+      std::vector<LinkId> bundle;
+      for (const LinkId id : candidates)
+        if (topology.link(id).to == next) bundle.push_back(id);
+      return bundle[number / neighbours.size() % bundle.size()];
     };
   }
 
@@ -512,8 +532,8 @@ struct Routes::Impl {
   const Transport transport;
   const Routing routing;
   CheapestWay fabric;
-  std::vector<Span> spans;   ///< [host]
-  std::vector<NodeId> nics;  ///< those that are cabled to the fabric, ascending
+  std::vector<Span> spans;                                   ///< [host]
+  std::unordered_map<std::uint32_t, std::uint64_t> numbers;  ///< of NICs, in the order of their cables to the fabric
   std::map<std::pair<NodeId, NodeId>, NodeId> table;
   std::unique_ptr<Inside> last_inside;
   std::unordered_map<std::uint32_t, std::vector<Port>> ports_out, ports_in;  ///< by device

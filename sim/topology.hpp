@@ -65,8 +65,10 @@ struct Host {
 
 /// Of several ways that are equally good (sim/routes.hpp), which one a switch of the topology takes by itself.
 enum class Ties : std::uint8_t {
-  first,           ///< the link that was added first
-  by_destination,  ///< the (d mod n)th of n, where d counts the NICs (D-mod-k: Zahavi, CCIT report 776, Technion, 2010)
+  first,  ///< the link that was added first
+  /// The (d mod n)th of n, where d counts the NICs in the order of their cables to the fabric (D-mod-k: Zahavi, CCIT
+  /// report 776, Technion, 2010).
+  by_destination,
 };
 
 /// One direction of a cable. Links with the same resource share its bandwidth.
