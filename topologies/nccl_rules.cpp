@@ -162,6 +162,17 @@ LinkSpec link(LinkKind kind, Bandwidth bandwidth, const std::string& bandwidth_s
           .source = fmt::format("bandwidth: {}; latency: {}", bandwidth_source, latency.reason)};
 }
 
+LinkSpec switched(LinkSpec nvlink) {
+  nvlink.latency /= 2;
+  const std::size_t at = nvlink.source.rfind("; latency: ");
+  nvlink.source.replace(
+      at, std::string::npos,
+      "; latency: assumed: half of a direct link's 0.6 us, so that a pair of GPUs over one NVSwitch also "
+      "takes the 0.6 us that NCCL charges a ring step of LL over NVLink (NVIDIA/nccl 5067397c2676 "
+      "src/graph/tuning.cc)");
+  return nvlink;
+}
+
 LinkSpec memory(const CpuModel& cpu, std::size_t n_domains) {
   const Memory known = memory_of(cpu);
   const auto domains_a_socket = static_cast<std::int64_t>(n_domains > 2 ? n_domains / 2 : 1);

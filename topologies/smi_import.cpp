@@ -276,7 +276,7 @@ class Builder {
   /// The first link of `like` of that kind between such devices.
   LinkSpec like_link(LinkKind kind, const std::string& what) const {
     for (const Machine::Cable& cable : like_.cables) {
-      if (cable.link.kind != kind) continue;
+      if (cable.link.kind != kind || is_bridge(cable)) continue;
       LinkSpec link = cable.link;
       link.bandwidth.bytes_per_second /= link.joined;
       const std::string prefix = fmt::format("{} links as one, of each: ", link.joined);
@@ -288,6 +288,11 @@ class Builder {
                      fmt::format("the matrix has {}, and {} has no {} link to take the speed from", what, like_.name,
                                  to_string(kind)),
                      fmt::format("name a machine that has: `ringsim list nodes` shows all"));
+  }
+
+  bool is_bridge(const Machine::Cable& cable) const {
+    return like_.devices[cable.from].kind == NodeKind::host_bridge ||
+           like_.devices[cable.to].kind == NodeKind::host_bridge;
   }
 
   std::uint32_t add_device(std::string name, NodeKind kind) {
@@ -368,6 +373,12 @@ class Builder {
 
   std::uint32_t new_bridge(std::uint32_t cpu, Bandwidth memory) {
     const std::uint32_t bridge = add_numbered("bridge", NodeKind::host_bridge);
+    for (const Machine::Cable& cable : like_.cables) {
+      const NodeKind from = like_.devices[cable.from].kind, to = like_.devices[cable.to].kind;
+      if (!is_bridge(cable) || (from != NodeKind::cpu && to != NodeKind::cpu)) continue;
+      join(bridge, cpu, cable.link);
+      return bridge;
+    }
     join(bridge, cpu,
          {.bandwidth = memory,
           .kind = LinkKind::pcie,
