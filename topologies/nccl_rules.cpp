@@ -24,8 +24,6 @@ const std::vector<std::pair<std::string, int>> models{
     {"L40S", 89},  {"H20", 90},   {"RTX 3090", 86}, {"RTX 4090", 89}, {"H100", 90},  {"H200", 90}, {"H800", 90},
     {"GH200", 90}, {"B200", 100}, {"GB200", 100},   {"B300", 103},    {"GB300", 103}};
 
-constexpr std::string_view topo_h = "NVIDIA/nccl 5067397c2676 src/graph/topo.h";
-
 struct Assumed {
   Picoseconds latency;
   std::string_view reason;
