@@ -25,6 +25,8 @@ constexpr std::size_t most_devices = 128;
 enum Near : int { unknown, self, pix, pxb, phb, node, sys };
 constexpr std::array words{"NV#", "X", "PIX", "PXB", "PHB", "NODE", "SYS"};
 
+std::string word_of(Near near) { return words[static_cast<std::size_t>(near)]; }
+
 struct Row {
   std::string name;
   std::size_t line = 0;
@@ -192,7 +194,7 @@ class Builder {
   std::string cell(std::size_t row, std::size_t column) const {
     const Row& r = matrix_.rows[row];
     return fmt::format("row {}, column {} ({})", r.name, matrix_.rows[column].name,
-                       r.near[column] == unknown ? fmt::format("NV{}", r.nvlinks[column]) : words[r.near[column]]);
+                       r.near[column] == unknown ? fmt::format("NV{}", r.nvlinks[column]) : word_of(r.near[column]));
   }
 
   void check_symmetry() const {
@@ -233,7 +235,7 @@ class Builder {
     }
     fail(file_, matrix_.rows[a].line,
          fmt::format("{} contradicts the row's other cells, which join the two by {} or nearer", cell(a, b),
-                     words[level]));
+                     word_of(level)));
   }
 
   /// GPUs whose place on PCIe the matrix does not tell share a CPU with those of their affinity.
