@@ -151,13 +151,19 @@ TEST_CASE("schedule show prints the ring of three: six chunks on their way in ea
   CHECK(too_many.code == 3);
 }
 
-TEST_CASE(
-    "topology show prints the path types of a DGX-1V as nvidia-smi does: nearest NIC by PIX, others by PHB or SYS") {
-  const Outcome outcome = run_command({"topology", "show", RINGSIM_SOURCE_DIR "/scenarios/dgx-1v-ring.json"});
+TEST_CASE("topology show prints the matrix of nvidia-smi, and the paths that data takes in NCCL's words") {
+  const std::string dgx = RINGSIM_SOURCE_DIR "/scenarios/dgx-1v-ring.json";
+  const Outcome outcome = run_command({"topology", "show", dgx});
   CHECK(outcome.code == 0);
-  CHECK(outcome.out.find(
-            "node0.gpu5  NVB         NVL         NVB         NVB         NVL         X           NVL         NVL "
-            "        SYS         SYS         PIX         PHB\n") != std::string::npos);
+  CHECK(outcome.out.find("gpu5  SYS   NV2   SYS   SYS   NV1   X     NV2   NV1   SYS   SYS   PIX   PHB      1\n") !=
+        std::string::npos);
+  CHECK(outcome.out.find("gpu5  NVB   NVL   NVB   NVB   NVL   X     NVL   NVL   SYS   SYS   PIX   PHB\n") !=
+        std::string::npos);
+  const Outcome pairs = run_command({"topology", "show", dgx, "--pairs"});
+  CHECK(pairs.out.find("node0.gpu0  node0.gpu7  NVB      2  48.48 GB/s  1.2 us\n") != std::string::npos);
+  const Outcome wrong = run_command({"topology", "show", dgx, "--node", "1"});
+  CHECK(wrong.code == 3);
+  CHECK(wrong.err.ends_with("ringsim: error: --node: expected the number of a node, 0 to 0, found 1\n"));
 }
 
 TEST_CASE("topology paths explains a path leg by leg") {

@@ -149,6 +149,7 @@ TEST_CASE("every trap is a warning that names the line and says what is taken in
         text({"pcie0 - cpu0: pcie 48 GB/s", "gpu0 - pcie0: pcie 48 GB/s", "gpu1 - pcie0: pcie 12 GB/s",
               "nic0 - pcie0: pcie 6 GB/s", "nic1 - cpu0: pcie 5 TB/s", "gpu0 - nvswitch0: nvlink 370.8 GB/s x18",
               "gpu1 - nvswitch0: nvlink 370.8 GB/s x18", "mem0 - cpu0: memory 230.4 GB/s"}));
+  CHECK(m.cables[5].link.latency == 300ns);  // half of a direct NVLink's: two of them join a pair
 }
 
 TEST_CASE("a file that cannot be a machine is refused with its line and the reason") {

@@ -11,6 +11,7 @@
 #include "tools/output.hpp"
 #include "tools/warnings.hpp"
 #include "topologies/nearest.hpp"
+#include "topologies/smi_matrix.hpp"
 #include "validate/predict.hpp"
 
 namespace ringsim::tools {
@@ -57,23 +58,48 @@ std::string path_type(Routes& routes, NodeId from, NodeId to) {
   }
 }
 
-// As `nvidia-smi topo -m` prints it: gpus, then nics, of the first host.
-std::string matrix_text(const Topology& topology, const Transport& transport) {
-  std::vector<NodeId> shown;
-  for (const NodeKind kind : {NodeKind::gpu, NodeKind::nic})
-    for (std::uint32_t i = 0; i < topology.n_nodes(); ++i)
-      if (topology.node({i}).kind == kind && topology.node({i}).host.value_or(0) == 0) shown.push_back({i});
-  if (shown.size() > max_matrix) return fmt::format("(no matrix: {} devices are too many to print)\n", shown.size());
-  Routes routes(topology, transport);
+// "node0.gpu3" is gpu3 in a table about one host.
+std::string short_name(const std::string& name) {
+  const std::size_t dot = name.find('.');
+  return dot == std::string::npos ? name : name.substr(dot + 1);
+}
+
+std::string smi_text(const Topology& topology, std::uint32_t host) {
+  const SmiMatrix matrix = smi_matrix(topology, host);
   std::vector<std::string> head{""};
-  for (const NodeId node : shown) head.push_back(topology.node(node).name);
+  for (const std::string& name : matrix.names) head.push_back(short_name(name));
+  head.emplace_back("NUMA");
+  Table table(head);
+  for (std::size_t r = 0; r < matrix.names.size(); ++r) {
+    std::vector<std::string> row{short_name(matrix.names[r])};
+    row.insert(row.end(), matrix.cells[r].begin(), matrix.cells[r].end());
+    row.push_back(matrix.numa[r]);
+    table.add(row);
+  }
+  return "as `nvidia-smi topo -m` prints it:\n" + table.text();
+}
+
+// The types of the paths that transfers take: of one host, or of a topology without hosts.
+std::string types_text(const Topology& topology, const std::vector<NodeId>& shown, Routes& routes) {
+  std::vector<std::string> head{""};
+  for (const NodeId node : shown) head.push_back(short_name(topology.node(node).name));
   Table table(head);
   for (const NodeId from : shown) {
-    std::vector<std::string> row{topology.node(from).name};
+    std::vector<std::string> row{short_name(topology.node(from).name)};
     for (const NodeId to : shown) row.push_back(from == to ? "X" : path_type(routes, from, to));
     table.add(row);
   }
-  return table.text();
+  return "the paths that data takes, in NCCL's words (`topology paths` explains one):\n" + table.text();
+}
+
+std::string matrices_text(const Topology& topology, Routes& routes, std::uint32_t host) {
+  std::vector<NodeId> shown;
+  for (const NodeKind kind : {NodeKind::gpu, NodeKind::nic})
+    for (std::uint32_t i = 0; i < topology.n_nodes(); ++i)
+      if (topology.node({i}).kind == kind && topology.node({i}).host.value_or(host) == host) shown.push_back({i});
+  if (shown.size() > max_matrix) return fmt::format("(no matrix: {} devices are too many to print)\n", shown.size());
+  const std::string types = types_text(topology, shown, routes);
+  return topology.hosts().empty() ? types : smi_text(topology, host) + "\n" + types;
 }
 
 Scenario first_point(const ScenarioFile& file) {
@@ -174,6 +200,14 @@ NodeId device(const Topology& topology, const std::string& name) {
                    hint.empty() ? "`ringsim topology show` lists its links" : hint);
 }
 
+std::uint32_t host_of(const Topology& topology, const TopologyShowArguments& arguments) {
+  const auto n = topology.hosts().size();
+  if (arguments.host == 0 || arguments.host < n) return arguments.host;
+  throw InputError("--node",
+                   n == 0 ? "expected 0: this topology is not made of nodes"
+                          : fmt::format("expected the number of a node, 0 to {}, found {}", n - 1, arguments.host));
+}
+
 }  // namespace
 
 int topology_show_command(const TopologyShowArguments& arguments) {
@@ -182,11 +216,10 @@ int topology_show_command(const TopologyShowArguments& arguments) {
   Warnings().say(scenario.warnings);
   const Topology topology = topology_of(scenario);
   Output output;
-  output.write(devices_text(topology) + "\n" + links_text(topology) + "\n" + matrix_text(topology, scenario.transport));
-  if (arguments.pairs) {
-    Routes routes(topology, scenario.transport, routing_of(topology, scenario));
-    output.write("\n" + pairs_text(topology, routes));
-  }
+  Routes routes(topology, scenario.transport, routing_of(topology, scenario));
+  output.write(devices_text(topology) + "\n" + links_text(topology) + "\n" +
+               matrices_text(topology, routes, host_of(topology, arguments)));
+  if (arguments.pairs) output.write("\n" + pairs_text(topology, routes));
   output.finish();
   return good;
 }

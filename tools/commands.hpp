@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -52,7 +53,8 @@ struct ShowArguments {
 struct TopologyShowArguments {
   std::string scenario;
   std::vector<std::string> set;
-  bool pairs = false;  ///< type, bandwidth and latency of each pair of gpus
+  std::uint32_t host = 0;  ///< whose matrices are printed
+  bool pairs = false;      ///< type, bandwidth and latency of each pair of gpus
 };
 int topology_show_command(const TopologyShowArguments& arguments);
 struct PathArguments {

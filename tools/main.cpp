@@ -119,6 +119,7 @@ int command_line(int argc, char** argv) {
   auto* topology_show = topology_app->add_subcommand("show", "devices, links, and how near they are to each other");
   TopologyShowArguments topology;
   add_scenario(*topology_show, topology.scenario, topology.set);
+  topology_show->add_option("--node", topology.host, "the node whose matrices are printed; default: 0");
   topology_show->add_flag("--pairs", topology.pairs, "type, bandwidth and latency from each gpu to each other");
   topology_show->footer("Example: ringsim topology show scenarios/two-node-server.json");
   PathArguments paths;

@@ -86,7 +86,9 @@ Json device_of(const Machine::Device& device, Types& types) {
   Json out{{"name", device.name}, {"kind", to_string(device.kind)}};
   if (device.port) out["port"] = types.name_of(*device.port);
   if (device.kind == NodeKind::nic && !device.port) out["cabled"] = false;
-  if (!device.attributes.empty()) out["attributes"] = device.attributes;
+  for (const auto& [key, value] : device.attributes) {
+    if (!value.empty()) out["attributes"][key] = value;  // a machine file has no empty texts
+  }
   return out;
 }
 

@@ -24,8 +24,6 @@ const std::vector<std::pair<std::string, int>> models{
     {"L40S", 89},  {"H20", 90},   {"RTX 3090", 86}, {"RTX 4090", 89}, {"H100", 90},  {"H200", 90}, {"H800", 90},
     {"GH200", 90}, {"B200", 100}, {"GB200", 100},   {"B300", 103},    {"GB300", 103}};
 
-constexpr std::string_view topo_h = "NVIDIA/nccl 5067397c2676 src/graph/topo.h";
-
 struct Assumed {
   Picoseconds latency;
   std::string_view reason;
@@ -160,6 +158,17 @@ LinkSpec link(LinkKind kind, Bandwidth bandwidth, const std::string& bandwidth_s
           .latency = latency.latency,
           .kind = kind,
           .source = fmt::format("bandwidth: {}; latency: {}", bandwidth_source, latency.reason)};
+}
+
+LinkSpec switched(LinkSpec nvlink) {
+  nvlink.latency /= 2;
+  const std::size_t at = nvlink.source.rfind("; latency: ");
+  nvlink.source.replace(
+      at, std::string::npos,
+      "; latency: assumed: half of a direct link's 0.6 us, so that a pair of GPUs over one NVSwitch also "
+      "takes the 0.6 us that NCCL charges a ring step of LL over NVLink (NVIDIA/nccl 5067397c2676 "
+      "src/graph/tuning.cc)");
+  return nvlink;
 }
 
 LinkSpec memory(const CpuModel& cpu, std::size_t n_domains) {

@@ -63,6 +63,8 @@ std::vector<std::string> gpu_models();
 /// Links by kind with what NCCL does not say: latency and its reason. `bandwidth_source` says where the bandwidth is
 /// from.
 LinkSpec link(LinkKind kind, Bandwidth bandwidth, const std::string& bandwidth_source);
+/// An NVLink to an NVSwitch: half the latency of one between GPUs, for a pair takes two of them.
+LinkSpec switched(LinkSpec nvlink);
 /// The memory of one of `n_domains` NUMA domains: half duplex, assumed by the CPU's model.
 LinkSpec memory(const CpuModel& cpu, std::size_t n_domains);
 /// `count` parallel links as one, in the words in which a machine file's "count" reads.

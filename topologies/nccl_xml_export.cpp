@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "topologies/nccl_rules.hpp"
@@ -253,7 +254,12 @@ class Writer {
     own.emplace("sm", std::to_string(likely_sm(d)));
     if (has_xgmi() && !own.contains("gcn")) own["gcn"] = likely_gcn();
     line(depth, "gpu", {own.begin(), own.end()}, false);
-    for (const Machine::Cable* cable : cables_[d]) write_peer(*cable, other(*cable, d), depth + 1);
+    std::vector<const Machine::Cable*> cables = cables_[d];
+    std::stable_sort(cables.begin(), cables.end(), [&](const Machine::Cable* a, const Machine::Cable* b) {
+      const std::uint32_t x = other(*a, d), y = other(*b, d);
+      return std::pair(device(x).kind, x) < std::pair(device(y).kind, y);
+    });
+    for (const Machine::Cable* cable : cables) write_peer(*cable, other(*cable, d), depth + 1);
     close(depth, "gpu");
   }
 

@@ -72,9 +72,16 @@ class TreeReader {
   enum class What { bridge, gpu, nic, other };
 
   int add(Found found) {
-    for (const auto& [name, value] : found.element->attributes) found.attributes[name] = value;
+    keep(*found.element, found);
     import_.found.push_back(std::move(found));
     return static_cast<int>(import_.found.size()) - 1;
+  }
+
+  /// What the file says and the simulation does not need; an attribute without text says nothing.
+  static void keep(const XmlElement& element, Found& found) {
+    for (const auto& [name, value] : element.attributes) {
+      if (!value.empty()) found.attributes[name] = value;
+    }
   }
 
   void left_out(const XmlElement& element, std::string_view where) {
@@ -131,7 +138,7 @@ class TreeReader {
 
   void read_gpu(const XmlElement& gpu, Found& found) {
     found.gpu = &gpu;
-    for (const auto& [name, value] : gpu.attributes) found.attributes[name] = value;
+    keep(gpu, found);
     if (const auto dev = whole(gpu, "dev", 0, 1 << 20)) found.dev = static_cast<int>(*dev);
   }
 

@@ -154,8 +154,9 @@ class LinkReader {
 
   /// `count` links of the GPU's generation.
   void add(std::uint32_t from, std::uint32_t to, LinkKind kind, const Found& gpu, const XmlElement& at, int count) {
-    import_.machine.cables.push_back(
-        {from, to, joined(kind == LinkKind::xgmi ? xgmi(gpu, at) : nvlink(gpu, at), count)});
+    LinkSpec each = kind == LinkKind::xgmi ? xgmi(gpu, at) : nvlink(gpu, at);
+    if (nvswitch_ == to) each = switched(std::move(each));
+    import_.machine.cables.push_back({from, to, joined(std::move(each), count)});
     has_links_ = true;
   }
 

@@ -131,7 +131,9 @@ void read_nets(XmlImport& import) {
   for (Found* nic : import.all(NodeKind::nic)) {
     const std::vector<const XmlElement*>& own = nets[nic];
     for (std::size_t i = 0; i < own.size(); ++i) {
-      for (const auto& [name, value] : own[i]->attributes) nic->attributes[fmt::format("net{}.{}", i, name)] = value;
+      for (const auto& [name, value] : own[i]->attributes) {
+        if (!value.empty()) nic->attributes[fmt::format("net{}.{}", i, name)] = value;
+      }
     }
     if (!own.empty()) {
       nic->dev = static_cast<int>(*whole(*own.front(), "dev", 0, 1 << 20));

@@ -25,6 +25,8 @@ constexpr std::size_t most_devices = 128;
 enum Near : int { unknown, self, pix, pxb, phb, node, sys };
 constexpr std::array words{"NV#", "X", "PIX", "PXB", "PHB", "NODE", "SYS"};
 
+std::string word_of(Near near) { return words[static_cast<std::size_t>(near)]; }
+
 struct Row {
   std::string name;
   std::size_t line = 0;
@@ -192,7 +194,7 @@ class Builder {
   std::string cell(std::size_t row, std::size_t column) const {
     const Row& r = matrix_.rows[row];
     return fmt::format("row {}, column {} ({})", r.name, matrix_.rows[column].name,
-                       r.near[column] == unknown ? fmt::format("NV{}", r.nvlinks[column]) : words[r.near[column]]);
+                       r.near[column] == unknown ? fmt::format("NV{}", r.nvlinks[column]) : word_of(r.near[column]));
   }
 
   void check_symmetry() const {
@@ -233,7 +235,7 @@ class Builder {
     }
     fail(file_, matrix_.rows[a].line,
          fmt::format("{} contradicts the row's other cells, which join the two by {} or nearer", cell(a, b),
-                     words[level]));
+                     word_of(level)));
   }
 
   /// GPUs whose place on PCIe the matrix does not tell share a CPU with those of their affinity.
@@ -276,7 +278,7 @@ class Builder {
   /// The first link of `like` of that kind between such devices.
   LinkSpec like_link(LinkKind kind, const std::string& what) const {
     for (const Machine::Cable& cable : like_.cables) {
-      if (cable.link.kind != kind) continue;
+      if (cable.link.kind != kind || is_bridge(cable)) continue;
       LinkSpec link = cable.link;
       link.bandwidth.bytes_per_second /= link.joined;
       const std::string prefix = fmt::format("{} links as one, of each: ", link.joined);
@@ -288,6 +290,11 @@ class Builder {
                      fmt::format("the matrix has {}, and {} has no {} link to take the speed from", what, like_.name,
                                  to_string(kind)),
                      fmt::format("name a machine that has: `ringsim list nodes` shows all"));
+  }
+
+  bool is_bridge(const Machine::Cable& cable) const {
+    return like_.devices[cable.from].kind == NodeKind::host_bridge ||
+           like_.devices[cable.to].kind == NodeKind::host_bridge;
   }
 
   std::uint32_t add_device(std::string name, NodeKind kind) {
@@ -368,6 +375,12 @@ class Builder {
 
   std::uint32_t new_bridge(std::uint32_t cpu, Bandwidth memory) {
     const std::uint32_t bridge = add_numbered("bridge", NodeKind::host_bridge);
+    for (const Machine::Cable& cable : like_.cables) {
+      const NodeKind from = like_.devices[cable.from].kind, to = like_.devices[cable.to].kind;
+      if (!is_bridge(cable) || (from != NodeKind::cpu && to != NodeKind::cpu)) continue;
+      join(bridge, cpu, cable.link);
+      return bridge;
+    }
     join(bridge, cpu,
          {.bandwidth = memory,
           .kind = LinkKind::pcie,

@@ -34,7 +34,8 @@ inline const Machine::Device& device(const Machine& machine, const std::string& 
 }
 
 /// What NCCL's XML can hold of a machine, with devices called after kind and order: which GPUs and NICs each switch and
-/// CPU has below it, links between GPUs with their count, NICs' speed in Mb/s. Host bridges count as their CPU.
+/// CPU has below it, links between GPUs with their count, NICs' speed in Mb/s. Host bridges count as their CPU; a GPU
+/// without PCIe sits below the CPU that it has C2C to.
 class Shape {
  public:
   explicit Shape(const Machine& machine) : machine_(machine), below_(machine.devices.size()) {
@@ -87,13 +88,19 @@ class Shape {
       const std::uint32_t up = cable.from == at ? cable.to : cable.from;
       const NodeKind kind = machine_.devices[up].kind;
       const bool bridge = kind == NodeKind::host_bridge || machine_.devices[at].kind == NodeKind::host_bridge;
-      if (!bridge && cable.link.kind != LinkKind::pcie) continue;
+      const bool by_c2c = cable.link.kind == LinkKind::c2c && !has_pcie(at);
+      if (!bridge && !by_c2c && cable.link.kind != LinkKind::pcie) continue;
       // A switch above: its own way up is not back. Trees are drawn from the device to the root.
       if (kind == NodeKind::cpu || kind == NodeKind::host_bridge ||
           (kind == NodeKind::pcie_switch && leads_up(at, up))) {
         climb(endpoint, up, seen);
       }
     }
+  }
+  bool has_pcie(std::uint32_t d) const {
+    return std::any_of(machine_.cables.begin(), machine_.cables.end(), [&](const Machine::Cable& cable) {
+      return cable.link.kind == LinkKind::pcie && (cable.from == d || cable.to == d);
+    });
   }
   /// From a device every switch leads up; from a switch only the one that is nearer to a CPU.
   bool leads_up(std::uint32_t from, std::uint32_t to) const {
