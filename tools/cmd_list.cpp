@@ -37,7 +37,12 @@ std::string models_text() {
   Table table({"model", "what is shared"});
   table.add({"fair", "every link, max-min fairly (default)"});
   table.add({"ideal", "only a path's first and last link; whatever lies between has room for all"});
-  return table.text();
+  Table routing({"routing", "which of several equally short ways data takes"});
+  routing.add({"static", "tables in every switch: by destination in fabrics (D-mod-k), entries of your own (default)"});
+  routing.add({"ecmp", "a seeded hash for each connection"});
+  routing.add({"flow_spray", "message after message in turn"});
+  routing.add({"packet_spray", "all ways at once, divided equally at every switch"});
+  return table.text() + "\n" + routing.text();
 }
 
 }  // namespace
