@@ -18,7 +18,7 @@ page = root / "docs/machines.md"
 # What the model leaves out, by the letters of validate/measured/copies.csv, column `missing`.
 MISSING = {
     "a": "PCIe has NCCL's constants (12, 24, 48 GB/s for x16 of generation 3, 4, 5) in each direction, whatever the other does. Left out:"
-         " the header of every packet of 64 to 256 bytes, and DMA reads, whose requests travel against the data and whose number on"
+         " the headers of packets, and DMA reads, whose requests travel against the data and whose number on"
          " the way is limited by credits and tags. The constants are no upper bound either: 8 H200 copy 55 GB/s from host memory to a GPU over generation 5"
          " (stas00/ml-engineering 744d01e18b79 network/README.md).",
     "b": "On one switch the copy up to host memory and the copy down from it meet on one uplink, in opposite directions, and slow each"
