@@ -35,20 +35,21 @@ constexpr Cost unreachable{std::numeric_limits<std::int32_t>::max(), std::numeri
 }  // namespace
 
 struct CheapestWay::Impl {
-  Impl(const Topology& topology, std::uint32_t first, std::uint32_t last, std::function<Role(const Node&)> role)
-      : topology_(topology), first_(first), last_(last), role_(std::move(role)) {}
+  Impl(const Topology& topology, std::uint32_t first, std::uint32_t last, std::function<Role(const Node&)> role,
+       std::function<bool(const Link&)> usable)
+      : topology_(topology), first_(first), last_(last), role_(std::move(role)), usable_(std::move(usable)) {}
 
   std::optional<Way> find(NodeId from, NodeId to) {
     if (from == to) return Way{};
-    if (const auto link = best_link(topology_, from, to)) return Way{*link};
+    if (const auto link = direct(from, to)) return Way{*link};
     const NodeId entry = only_neighbour(from, topology_.links_from(from), &Link::to);
     const NodeId exit = only_neighbour(to, topology_.links_to(to), &Link::from);
     // A neighbour that may not be crossed leads nowhere: `to` is not the neighbour, or the link would be direct.
     if ((entry != from && !can_cross(entry)) || (exit != to && !can_cross(exit))) return std::nullopt;
     Way way;
-    if (entry != from) way.push_back(*best_link(topology_, from, entry));
+    if (entry != from) way.push_back(*direct(from, entry));
     if (entry != exit && !append_core(entry, exit, way)) return std::nullopt;
-    if (exit != to) way.push_back(*best_link(topology_, exit, to));
+    if (exit != to) way.push_back(*direct(exit, to));
     return way;
   }
 
@@ -107,12 +108,13 @@ struct CheapestWay::Impl {
   /// All links from one node to another; without `by_hops` only the best, and those that equal it.
   std::vector<LinkId> links_between(NodeId from, NodeId to, bool by_hops) const {
     std::vector<LinkId> all;
-    const auto best = best_link(topology_, from, to);
+    const auto best = direct(from, to);
     if (!best) return all;
     const auto out = topology_.links_from(from), in = topology_.links_to(to);
     for (const LinkId id : out.size() <= in.size() ? out : in) {
       const Link& link = topology_.link(id);
-      if (link.from == from && link.to == to && (by_hops || cost(id) == cost(*best))) all.push_back(id);
+      if (link.from == from && link.to == to && is_usable(id) && (by_hops || cost(id) == cost(*best)))
+        all.push_back(id);
     }
     return all;
   }
@@ -135,6 +137,8 @@ struct CheapestWay::Impl {
 
   bool contains(NodeId id) const { return id.value >= first_ && id.value < last_ && role(id) != Role::outside; }
   Role role(NodeId id) const { return role_(topology_.node(id)); }
+  bool is_usable(LinkId id) const { return !usable_ || usable_(topology_.link(id)); }
+  std::optional<LinkId> direct(NodeId from, NodeId to) const { return best_link(topology_, from, to, usable_); }
   bool can_cross(NodeId id) const { return role(id) >= Role::relay; }
 
   Cost cost(LinkId id) const {
@@ -147,7 +151,7 @@ struct CheapestWay::Impl {
     NodeId only = self;
     for (const LinkId id : links) {
       const NodeId other = topology_.link(id).*end;
-      if (other == only || !contains(other)) continue;
+      if (other == only || !contains(other) || !is_usable(id)) continue;
       if (only != self) return self;
       only = other;
     }
@@ -173,7 +177,7 @@ struct CheapestWay::Impl {
     for (const NodeId node : members_) {
       for (const LinkId id : topology_.links_to(node)) {
         const NodeId before = topology_.link(id).from;
-        if (!contains(before) || index_[before.value - first_] == 0) continue;
+        if (!contains(before) || index_[before.value - first_] == 0 || !is_usable(id)) continue;
         edges.emplace_back(place(node), place(before));
         weights.push_back({cost(id)});
       }
@@ -206,7 +210,7 @@ struct CheapestWay::Impl {
   /// Whether a cheapest way from `at` to the tree's root goes over the link.
   bool leads_on(const std::vector<Cost>& tree, NodeId at, LinkId id, NodeId root, bool by_hops) const {
     const NodeId other = topology_.link(id).to;
-    if (!contains(other) || !in_core(other) || (other != root && !can_cross(other))) return false;
+    if (!contains(other) || !in_core(other) || !is_usable(id) || (other != root && !can_cross(other))) return false;
     if (tree[place(other)] == unreachable) return false;
     const Cost whole = tree[place(other)] + cost(id);
     const Cost& least = tree[place(at)];
@@ -241,6 +245,7 @@ struct CheapestWay::Impl {
   const Topology& topology_;
   std::uint32_t first_, last_;
   std::function<Role(const Node&)> role_;
+  std::function<bool(const Link&)> usable_;
   std::vector<NodeId> members_;       ///< of the core, ascending
   std::vector<std::uint32_t> index_;  ///< [id - first_]: 1 + place in members_, 0 where it is no member
   std::optional<Core> core_;
@@ -248,8 +253,8 @@ struct CheapestWay::Impl {
 };
 
 CheapestWay::CheapestWay(const Topology& topology, std::uint32_t first, std::uint32_t last,
-                         std::function<Role(const Node&)> role)
-    : impl_(std::make_unique<Impl>(topology, first, last, std::move(role))) {}
+                         std::function<Role(const Node&)> role, std::function<bool(const Link&)> usable)
+    : impl_(std::make_unique<Impl>(topology, first, last, std::move(role), std::move(usable))) {}
 CheapestWay::~CheapestWay() = default;
 CheapestWay::CheapestWay(CheapestWay&&) noexcept = default;
 
@@ -259,7 +264,8 @@ std::optional<Way> CheapestWay::find(NodeId from, NodeId to, bool by_hops, const
 }
 std::optional<std::vector<Share>> CheapestWay::spread(NodeId from, NodeId to) { return impl_->spread(from, to); }
 
-std::optional<LinkId> best_link(const Topology& topology, NodeId from, NodeId to) {
+std::optional<LinkId> best_link(const Topology& topology, NodeId from, NodeId to,
+                                const std::function<bool(const Link&)>& usable) {
   const auto out = topology.links_from(from), in = topology.links_to(to);
   const auto key = [&](LinkId id) {
     const Link& link = topology.link(id);
@@ -268,7 +274,7 @@ std::optional<LinkId> best_link(const Topology& topology, NodeId from, NodeId to
   std::optional<LinkId> best;
   for (const LinkId id : out.size() <= in.size() ? out : in) {
     const Link& link = topology.link(id);
-    if (link.from == from && link.to == to && (!best || key(id) < key(*best))) best = id;
+    if (link.from == from && link.to == to && (!usable || usable(link)) && (!best || key(id) < key(*best))) best = id;
   }
   return best;
 }

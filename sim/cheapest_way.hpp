@@ -43,8 +43,10 @@ struct Share {
 /// Keeps a reference to the topology.
 class CheapestWay {
  public:
-  /// Searches among the nodes with ids in [first, last) to which `role` gives a part.
-  CheapestWay(const Topology& topology, std::uint32_t first, std::uint32_t last, std::function<Role(const Node&)> role);
+  /// Searches among the nodes with ids in [first, last) to which `role` gives a part, over the links that are `usable`
+  /// (all, where it is empty).
+  CheapestWay(const Topology& topology, std::uint32_t first, std::uint32_t last, std::function<Role(const Node&)> role,
+              std::function<bool(const Link&)> usable = {});
   ~CheapestWay();
   CheapestWay(CheapestWay&&) noexcept;
 
@@ -63,7 +65,9 @@ class CheapestWay {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The best direct link: lower latency, then higher bandwidth, then added first. O(the smaller degree).
-std::optional<LinkId> best_link(const Topology& topology, NodeId from, NodeId to);
+/// The best direct link among the usable: lower latency, then higher bandwidth, then added first. O(the smaller
+/// degree).
+std::optional<LinkId> best_link(const Topology& topology, NodeId from, NodeId to,
+                                const std::function<bool(const Link&)>& usable = {});
 
 }  // namespace ringsim

@@ -130,8 +130,9 @@ struct Routes::Impl {
     const auto only_here = [host](Role (*role)(const Node&)) {
       return [host, role](const Node& node) { return node.host == host ? role(node) : Role::outside; };
     };
-    last_inside.reset(new Inside{host, CheapestWay(topology, first, last, only_here(nvlink_role)),
-                                 CheapestWay(topology, first, last, only_here(host_role))});
+    last_inside.reset(new Inside{
+        host, CheapestWay(topology, first, last, only_here(nvlink_role)),
+        CheapestWay(topology, first, last, only_here(host_role), [](const Link& link) { return !is_nvlink(link); })});
     return *last_inside;
   }
 
@@ -295,8 +296,9 @@ struct Routes::Impl {
     for (const Port& in : ins) {
       Gates best;
       int best_rank = 0;
+      // Of equals NICs of one number meet, as NCCL has it (ncclTopoGetNetDev); so do not all take the first proxy.
       const auto consider = [&](const Port& out, NodeId proxy) {
-        const int rank = rank_of(from, out, proxy, in);
+        const int rank = 2 * rank_of(from, out, proxy, in) + (proxy == no_node || out.number == in.number ? 0 : 1);
         if ((best.out != nullptr && rank >= best_rank) || !are_joined(out, in)) return;
         best = {&out, &in, proxy};
         best_rank = rank;
@@ -347,30 +349,57 @@ struct Routes::Impl {
   std::vector<Port> make_ports(NodeId device, bool outward) {
     const auto& host = topology.node(device).host;
     if (!host || has_fabric_link(device)) return {{device, PathType::loc, {}, leaf_of(device), 0}};
+    std::vector<Port> found = sorted_ports(device, outward);
+    if (found.empty() || topology.node(device).kind != NodeKind::gpu) return found;
+    // Equally near NICs are dealt out to the GPUs to which the same ones are nearest.
+    const std::size_t before = sharers_before(device, outward, nearest_nics(found));
+    for (auto first = found.begin(); first != found.end();) {
+      const auto last =
+          std::find_if(first, found.end(), [&](const Port& p) { return nearness(p) != nearness(*first); });
+      std::rotate(first, first + static_cast<std::ptrdiff_t>(before % static_cast<std::size_t>(last - first)), last);
+      first = last;
+    }
+    return found;
+  }
+
+  static std::pair<PathType, std::size_t> nearness(const Port& port) { return {port.type, port.way.size()}; }
+
+  /// The cabled NICs of a device's host, nearest first, then by number.
+  std::vector<Port> sorted_ports(NodeId device, bool outward) {
+    const std::uint32_t host = *topology.node(device).host;
     std::vector<Port> found;
-    std::uint32_t number = 0, gpu_number = 0;
-    for (std::uint32_t n = spans[*host].first; n < spans[*host].last; ++n) {
+    std::uint32_t number = 0;
+    for (std::uint32_t n = spans[host].first; n < spans[host].last; ++n) {
       const NodeId nic{n};
-      if (topology.node(nic).host != host) continue;
-      if (topology.node(nic).kind == NodeKind::gpu && nic < device) ++gpu_number;
-      if (!has_fabric_link(nic)) continue;
+      if (topology.node(nic).host != host || !has_fabric_link(nic)) continue;
       const std::uint32_t this_number = number++;
-      auto way = outward ? find_pcie(*host, device, nic) : find_pcie(*host, nic, device);
+      auto way = outward ? find_pcie(host, device, nic) : find_pcie(host, nic, device);
       if (!way) continue;
       const PathType type = type_of(outward ? device : nic, *way);
       found.push_back({nic, type, std::move(*way), leaf_of(nic), this_number});
     }
-    const auto nearness = [](const Port& port) { return std::tuple(port.type, port.way.size()); };
     std::stable_sort(found.begin(), found.end(),
-                     [&](const Port& a, const Port& b) { return nearness(a) < nearness(b); });
-    // Equally near ones are dealt out: each GPU begins with another.
-    for (auto first = found.begin(); first != found.end();) {
-      const auto last =
-          std::find_if(first, found.end(), [&](const Port& p) { return nearness(p) != nearness(*first); });
-      std::rotate(first, first + gpu_number % (last - first), last);
-      first = last;
-    }
+                     [](const Port& a, const Port& b) { return nearness(a) < nearness(b); });
     return found;
+  }
+
+  static std::vector<NodeId> nearest_nics(const std::vector<Port>& ports) {
+    std::vector<NodeId> nearest;
+    for (const Port& port : ports)
+      if (nearness(port) == nearness(ports.front())) nearest.push_back(port.nic);
+    return nearest;
+  }
+
+  /// How many GPUs of the host with lower numbers have these NICs nearest.
+  std::size_t sharers_before(NodeId device, bool outward, const std::vector<NodeId>& nearest) {
+    std::size_t count = 0;
+    const auto& host = topology.node(device).host;
+    for (std::uint32_t n = spans[*host].first; n < device.value; ++n) {
+      const Node& node = topology.node(NodeId{n});
+      if (node.host != host || node.kind != NodeKind::gpu) continue;
+      if (nearest_nics(sorted_ports(NodeId{n}, outward)) == nearest) ++count;
+    }
+    return count;
   }
 
   static std::vector<const Port*> by_number(const std::vector<Port>& ports) {

@@ -78,7 +78,7 @@ struct Path {
 
 /// Finds paths as they are asked for. Rules, in order:
 ///  1. Another host. The receiver's NIC is the one nearest to it that the fabric joins to the sender's host (PathType,
-///     then hops; equally near ones are dealt out by the number of the GPU, as NCCL does). The sender's is its nearest
+///     then hops; equally near ones are dealt out to the GPUs that have them nearest). The sender's is its nearest
 ///     if that is within GPUDirect's reach and on the same switch as the receiver's; else with PXN that of a GPU to
 ///     which it has NVLink, on the same switch; else its nearest if within reach; else PXN's on any switch; else its
 ///     nearest. Data is staged in the host memory nearest to the GPU by hops.
