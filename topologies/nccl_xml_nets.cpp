@@ -54,7 +54,7 @@ Speed speed_of(XmlImport& import, const XmlElement& net) {
   }
   if (speed && *speed > fastest_mbps && *speed / 1000 <= fastest_mbps) {
     import.warn(net, fmt::format("{} is beyond any NIC; taken as kb/s: {} Gb/s", odd,
-                                 static_cast<double>(*speed / 1000) / 1000));
+                                 static_cast<double>(*speed) / 1e6));
     return {*speed / 1000};
   }
   import.warn(net, fmt::format("{}; taken as 10 Gb/s, as NCCL does where it is 0 or less", odd));
