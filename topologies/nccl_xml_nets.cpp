@@ -53,8 +53,8 @@ Speed speed_of(XmlImport& import, const XmlElement& net) {
     return {0, true};
   }
   if (speed && *speed > fastest_mbps && *speed / 1000 <= fastest_mbps) {
-    import.warn(net, fmt::format("{} is beyond any NIC; taken as kb/s: {} Gb/s", odd,
-                                 static_cast<double>(*speed) / 1e6));
+    import.warn(net,
+                fmt::format("{} is beyond any NIC; taken as kb/s: {} Gb/s", odd, static_cast<double>(*speed) / 1e6));
     return {*speed / 1000};
   }
   import.warn(net, fmt::format("{}; taken as 10 Gb/s, as NCCL does where it is 0 or less", odd));
