@@ -12,6 +12,7 @@
 #include "tests/support/machines.hpp"
 #include "topologies/catalog.hpp"
 #include "topologies/smi_import.hpp"
+#include "topologies/smi_matrix.hpp"
 
 using namespace ringsim;
 using namespace ringsim::literals;
@@ -109,6 +110,42 @@ TEST_CASE("GPUs whose place on PCIe NVLink hides share the CPU of their affinity
         "m.txt: the matrix does not tell what shares a PCIe switch with GPU0, GPU1, GPU2; taken to hang on the CPU of "
         "the "
         "same affinity, each for itself");
+}
+
+TEST_CASE("the matrix of every machine, printed and read, prints the same again") {
+  int n = 0;
+  for (const PresetFile& preset : preset_files()) {
+    CAPTURE(preset.name);
+    const Machine machine = node_preset(std::string(preset.name));
+    const auto matrix_of = [](const Machine& m) {
+      return smi_matrix(build(Cluster{{{std::make_shared<Machine>(m), 1}}, std::nullopt}), 0);
+    };
+    const SmiMatrix matrix = matrix_of(machine);
+    std::string printed;
+    for (const std::string& name : matrix.names) {
+      const bool gpu = name.find("gpu") != std::string::npos;
+      printed += (gpu ? "GPU" : "NIC") + name.substr(name.find_first_of("0123456789", name.find('.'))) + '\t';
+    }
+    std::vector<std::string> names;
+    for (std::size_t at = 0; at < printed.size(); at = printed.find('\t', at) + 1) {
+      names.push_back(printed.substr(at, printed.find('\t', at) - at));
+    }
+    bool readable = true;  // nvidia-smi knows neither xGMI nor devices that nothing joins
+    std::string rows;
+    for (std::size_t row = 0; row < names.size(); ++row) {
+      rows += names[row];
+      for (const std::string& cell : matrix.cells[row]) {
+        rows += '\t' + cell;
+        readable = readable && cell != "XGMI" && cell != "-";
+      }
+      rows += '\t' + (matrix.numa[row].empty() ? "" : "cpu" + matrix.numa[row]) + '\n';
+    }
+    if (!readable || names.size() > 128) continue;
+    const SmiMatrix again = matrix_of(import_nvidia_smi(printed + "CPU Affinity\n" + rows, "m.txt", machine));
+    CHECK(again.cells == matrix.cells);
+    ++n;
+  }
+  CHECK(n >= 20);
 }
 
 TEST_CASE("a matrix that is none, or contradicts itself, is refused with row and column") {

@@ -178,7 +178,7 @@ class Writer {
   }
 
   void line(int depth, std::string_view name, const Pairs& attributes, bool closed) {
-    out_.append(static_cast<std::size_t>(2 * depth), ' ').append("<").append(name);
+    out_.append(2 * static_cast<std::size_t>(depth), ' ').append("<").append(name);
     for (const auto& [key, value] : attributes) {
       if (is_xml_name(key)) out_ += fmt::format(" {}=\"{}\"", key, escaped(value));
     }

@@ -143,7 +143,7 @@ class TreeReader {
   }
 
   std::string check_busid(const XmlElement& pci) {
-    const std::string busid = lower(text_of(pci, "busid"));
+    std::string busid = lower(text_of(pci, "busid"));
     if (busid.empty()) import_.fail(pci, "expected a bus id such as \"0000:07:00.0\" in <pci>, found none");
     const auto [first, is_new] = lines_.emplace(busid, pci.line);
     if (!is_new) {

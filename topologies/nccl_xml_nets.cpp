@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -52,8 +53,8 @@ Speed speed_of(XmlImport& import, const XmlElement& net) {
     return {0, true};
   }
   if (speed && *speed > fastest_mbps && *speed / 1000 <= fastest_mbps) {
-    import.warn(net, fmt::format("{} is beyond any NIC; taken as kb/s: {} Gb/s", odd,
-                                 static_cast<double>(*speed / 1000) / 1000));
+    import.warn(net,
+                fmt::format("{} is beyond any NIC; taken as kb/s: {} Gb/s", odd, static_cast<double>(*speed) / 1e6));
     return {*speed / 1000};
   }
   import.warn(net, fmt::format("{}; taken as 10 Gb/s, as NCCL does where it is 0 or less", odd));
@@ -65,7 +66,7 @@ Picoseconds latency_of(const XmlElement& net) {
   double us = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), us);
   if (error != std::errc() || !(us > 0 && us < 1e6)) return Picoseconds{0};
-  return Picoseconds{static_cast<std::int64_t>(us * 1e6 + 0.5)};
+  return Picoseconds{std::llround(us * 1e6)};
 }
 
 LinkKind kind_of(const Found& nic) {

@@ -292,9 +292,11 @@ class Builder {
                      fmt::format("name a machine that has: `ringsim list nodes` shows all"));
   }
 
+  /// Whether it is what joins a CPU and a host bridge of its own: no PCIe of any speed.
   bool is_bridge(const Machine::Cable& cable) const {
-    return like_.devices[cable.from].kind == NodeKind::host_bridge ||
-           like_.devices[cable.to].kind == NodeKind::host_bridge;
+    const NodeKind from = like_.devices[cable.from].kind, to = like_.devices[cable.to].kind;
+    return (from == NodeKind::host_bridge && to == NodeKind::cpu) ||
+           (from == NodeKind::cpu && to == NodeKind::host_bridge);
   }
 
   std::uint32_t add_device(std::string name, NodeKind kind) {
@@ -376,8 +378,7 @@ class Builder {
   std::uint32_t new_bridge(std::uint32_t cpu, Bandwidth memory) {
     const std::uint32_t bridge = add_numbered("bridge", NodeKind::host_bridge);
     for (const Machine::Cable& cable : like_.cables) {
-      const NodeKind from = like_.devices[cable.from].kind, to = like_.devices[cable.to].kind;
-      if (!is_bridge(cable) || (from != NodeKind::cpu && to != NodeKind::cpu)) continue;
+      if (!is_bridge(cable)) continue;
       join(bridge, cpu, cable.link);
       return bridge;
     }
