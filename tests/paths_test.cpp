@@ -86,6 +86,8 @@ TEST_CASE("a level below NVL turns NVLink off, one below NVB the relay") {
   CHECK(found(t, {.p2p_level = PathType::nvl}, "g0", "g1") == "NVL: g0 > g1");
   CHECK(found(t, {.p2p_level = PathType::nvl}, "g0", "g3") == "SYS: g0 > p0 > c0 > c1 > m1 | m1 > c1 > g3");
   CHECK(found(t, {.p2p_level = PathType::loc}, "g0", "g1") == "PIX: g0 > p0 > c0 > m0 | m0 > c0 > p0 > g1");
+  // How near they are is what PCIe and sockets say, not the NVLink that is not used.
+  CHECK(found(t, {.p2p_level = PathType::loc}, "g1", "g3") == "SYS: g1 > p0 > c0 > c1 > m1 | m1 > c1 > g3");
 }
 
 TEST_CASE("through an Intel CPU, a byte from GPU to GPU costs more than one on every PCIe link of its way") {
@@ -192,6 +194,35 @@ TEST_CASE("a GPU without a NIC of its own sends through that of a GPU it has NVL
   CHECK(found(t, {}, "g1", "g0'") == "NET: g1 > g0 | g0 > p0 > n0 > s > n0' > g0'");
   CHECK(found(t, {.pxn = false}, "g1", "g0'") == "NET: g1 > p1 > c0 > m0 | m0 > c0 > p0 > n0 > s > n0' > g0'");
   CHECK(found(t, {}, "g0'", "g1") == "NET: g0' > n0' > s > n0 > p0 > c0 > m0 | m0 > c0 > p1 > g1");
+}
+
+TEST_CASE("four GPUs, a NIC at every other: those without send through the proxy whose NIC the receiver has") {
+  // g0, n0 below p0; g1 below p1; g2, n2 below p2; g3 below p3; all switches below c0; NVLink between all.
+  Sketch s;
+  s.node("s");
+  for (const std::uint32_t host : {0U, 1U}) {
+    const std::string h = host == 0 ? "" : "'";
+    s.node("c0" + h, host);
+    s.node("m0" + h, host);
+    s.cable("c0" + h, "m0" + h, pcie);
+    for (int g = 0; g < 4; ++g) {
+      const std::string i = std::to_string(g) + h;
+      s.node("g" + i, host);
+      s.node("p" + i, host);
+      s.cable("g" + i, "p" + i, pcie);
+      s.cable("p" + i, "c0" + h, pcie);
+      for (int other = 0; other < g; ++other) s.cable("g" + i, "g" + std::to_string(other) + h, nvlink);
+      if (g % 2 != 0) continue;
+      s.node("n" + i, host);
+      s.cable("n" + i, "p" + i, pcie);
+      s.cable("n" + i, "s", cable);
+    }
+  }
+  const Topology t = s.builder.build();
+  CHECK(found(t, {}, "g0", "g0'") == "NET: g0 > p0 > n0 > s > n0' > p0' > g0'");
+  // g1 and g3 share n0 and n2, both beyond the CPU: g1 receives by the one, g3 by the other.
+  CHECK(found(t, {}, "g1", "g1'") == "NET: g1 > g0 | g0 > p0 > n0 > s > n0' > p0' > c0' > m0' | m0' > c0' > p1' > g1'");
+  CHECK(found(t, {}, "g3", "g3'") == "NET: g3 > g2 | g2 > p2 > n2 > s > n2' > p2' > c0' > m0' | m0' > c0' > p3' > g3'");
 }
 
 TEST_CASE("of NICs that are equally near, GPUs take different ones; with all, a message takes every one") {
