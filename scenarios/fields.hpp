@@ -46,9 +46,13 @@ struct Field {
 /// The whole scenario. Made once, from the catalogues of algorithms and nodes.
 const Field& scenario_field();
 
-/// Parts of the table: a link of that name, required; and what joins the nodes of a cluster.
+/// Parts of the table: topologies; a link of that name, required; and what joins the nodes of a cluster.
+Field topology_field();
 Field link_field(std::string name, std::string doc);
 Field fabric_field();
+
+/// The most ranks of any topology.
+inline constexpr std::int64_t most_ranks = 1'048'576;
 
 /// Whether a number or a range of numbers may stand there: whole, size, rate, time.
 bool is_scalar(Type type);
