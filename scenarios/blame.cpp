@@ -25,7 +25,7 @@ std::string child(const std::string& pointer, std::string_view key) {
 
 std::string child(const std::string& pointer, std::size_t index) { return pointer + '/' + std::to_string(index); }
 
-void Blame::fail(const std::string& pointer, std::string message, std::string hint) const {
+std::string Blame::where(const std::string& pointer) const {
   const auto covers = [&](const Origin& origin) {
     return pointer.starts_with(origin.pointer) &&
            (pointer.size() == origin.pointer.size() || pointer[origin.pointer.size()] == '/');
@@ -37,7 +37,11 @@ void Blame::fail(const std::string& pointer, std::string message, std::string hi
     with_pointer = last->with_pointer;
   }
   if (with_pointer && !pointer.empty()) where += ": " + pointer;
-  throw InputError(std::move(where), std::move(message), std::move(hint));
+  return where;
+}
+
+void Blame::fail(const std::string& pointer, std::string message, std::string hint) const {
+  throw InputError(where(pointer), std::move(message), std::move(hint));
 }
 
 }  // namespace ringsim::scenarios

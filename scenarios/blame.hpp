@@ -28,6 +28,8 @@ class Blame {
     origins_.push_back({std::move(pointer), file_ + ": " + place, false});
   }
 
+  /// How errors and warnings call the place.
+  std::string where(const std::string& pointer) const;
   [[noreturn]] void fail(const std::string& pointer, std::string message, std::string hint = "") const;
 
  private:

@@ -90,8 +90,8 @@ class Decoder {
   }
 
   nlohmann::json text(const Field& field, const Json& value, const std::string& pointer) {
-    if (!value.is_string()) fail(pointer, expectation(field), value);
-    const auto& found = value.get_ref<const std::string&>();
+    if (!value.is_string() && !(field.digits && value.is_number_integer())) fail(pointer, expectation(field), value);
+    const std::string found = value.is_string() ? value.get<std::string>() : value.dump();
     if (!field.choices.empty() && std::find(field.choices.begin(), field.choices.end(), found) == field.choices.end()) {
       const std::string near = nearest(found, field.choices);
       fail(pointer, expectation(field), value, near.empty() ? "" : fmt::format("did you mean \"{}\"?", near));

@@ -98,10 +98,13 @@ std::vector<Field> nccl_fields() {
   const std::vector<std::string> levels = {"LOC", "NVL", "PIX", "PXB", "P2C", "PHB", "SYS",
                                            "0",   "1",   "2",   "3",   "4",   "5"};
   const std::vector<std::string> flag = {"0", "1"};
-  return {level_field("NCCL_NET_GDR_LEVEL", "gdr_level in NCCL's spelling; 0 to 5 are its older numbers.", "", levels),
-          level_field("NCCL_P2P_LEVEL", "p2p_level in NCCL's spelling; 0 to 5 are its older numbers.", "", levels),
-          level_field("NCCL_P2P_DISABLE", "\"1\": p2p_level LOC.", "", flag),
-          level_field("NCCL_PXN_DISABLE", "\"1\": pxn false.", "", flag)};
+  std::vector<Field> fields = {
+      level_field("NCCL_NET_GDR_LEVEL", "gdr_level in NCCL's spelling; 0 to 5 are its older numbers.", "", levels),
+      level_field("NCCL_P2P_LEVEL", "p2p_level in NCCL's spelling; 0 to 5 are its older numbers.", "", levels),
+      level_field("NCCL_P2P_DISABLE", "\"1\": p2p_level LOC.", "", flag),
+      level_field("NCCL_PXN_DISABLE", "\"1\": pxn false.", "", flag)};
+  for (Field& field : fields) field.digits = true;  // `--set transport.NCCL_P2P_DISABLE=1` gives a number
+  return fields;
 }
 
 Field transport_field() {

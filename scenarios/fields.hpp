@@ -41,6 +41,7 @@ struct Field {
   std::vector<Field> variants = {};  ///< objects; their names are the discriminator's values
   bool varies = true;                ///< a list or range of values is accepted where one is expected
   bool unique = false;               ///< of a list: each element once
+  bool digits = false;               ///< of a text: a whole number is read as its digits
 };
 
 /// The whole scenario. Made once, from the catalogues of algorithms and nodes.

@@ -81,6 +81,18 @@ PathType level_of(const std::string& text) {
   return *level;
 }
 
+/// A seed that nothing draws from changes nothing: points that differ in it alone are equal.
+void warn_of_seeds(const Canonical& canonical, const Json& written, const Blame& blame, Scenario& scenario) {
+  const auto warn = [&](const char* part, const char* because) {
+    if (!written.contains(part) || !written[part].contains("seed")) return;
+    scenario.warnings.push_back(
+        fmt::format("{}: it has no effect, because {}", blame.where(fmt::format("/{}/seed", part)), because));
+  };
+  if (canonical["collective"]["order"] == "given") warn("collective", "order is given, not shuffled");
+  const Canonical& routing = canonical["network"]["routing"];
+  if (routing != "ecmp" && routing != "flow_spray") warn("network", "routing is neither ecmp nor flow_spray");
+}
+
 /// Two spellings of one setting: only one may be used.
 void check_spellings(const Json& written, const Blame& blame) {
   if (!written.contains("transport")) return;
@@ -97,7 +109,10 @@ void check_spellings(const Json& written, const Blame& blame) {
   for (const auto& [one, other] : same)
     if (said.contains(one) && said.contains(other)) refuse(one, other);
   for (const char* level : {"gdr_level", "NCCL_NET_GDR_LEVEL"})
-    if (said.contains("gpudirect") && said["gpudirect"] == false && said.contains(level)) refuse("gpudirect", level);
+    if (said.contains("gpudirect") && said.contains(level) &&
+        (said["gpudirect"] == false ||
+         level_of(said[level].is_string() ? said[level].get<std::string>() : said[level].dump()) == PathType::loc))
+      refuse("gpudirect", level);
 }
 
 Transport transport_of(const Canonical& transport) {
@@ -191,6 +206,7 @@ Scenario scenario_of(const Canonical& canonical, const Json& written, const Blam
         "use a star, or leave out the parameter that asks for helpers");
   }
 
+  warn_of_seeds(canonical, written, blame, out);
   if (collective["order"] == "shuffled") out.shuffle = collective["seed"].get<std::uint64_t>();
   check_spellings(written, blame);
   out.transport = transport_of(canonical["transport"]);

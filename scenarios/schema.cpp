@@ -87,6 +87,11 @@ Schema Writer::value_of(const Field& field, const std::string& parent) {
   }
   Schema out{{"type", "string"}};
   if (!field.choices.empty()) out["enum"] = field.choices;
+  if (field.digits) {
+    out["type"] = {"string", "integer"};
+    for (const std::string& choice : field.choices)
+      if (choice.find_first_not_of("0123456789") == std::string::npos) out["enum"].push_back(std::stoi(choice));
+  }
   if (field.min > 0) out["minLength"] = field.min;
   return out;
 }

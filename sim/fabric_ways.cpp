@@ -60,36 +60,42 @@ bool FabricWays::are_joined(const Port& out, const Port& in) {
   return (out.leaf != no_node && out.leaf == in.leaf) || search_.find(out.nic, in.nic).has_value();
 }
 
-std::vector<Share> FabricWays::across(NodeId port, NodeId far, NodeId from, NodeId to, std::uint32_t label) {
+FabricWays::Crossing FabricWays::across(NodeId port, NodeId far, NodeId from, NodeId to, std::uint32_t label) {
   if (port == far) return {};
+  const auto plain = search_.find(port, far);
+  if (!plain) fail_across(from, to, port, far);
   if (routing_.policy == Routing::Policy::packet_spray) {
     auto ways = search_.spread(port, far);
-    if (!ways) fail_across(from, to, port, far);
+    ensure(ways.has_value(), "where one way leads, all lead");
     for (const Share& each : *ways) {
       const Node& next = topology_.node(topology_.link(each.link).to);
       if (topology_.link(each.link).to == far || next.kind != NodeKind::gpu) continue;
       fail_path(topology_, from, to, "data rests in " + next.name + " on its way and cannot be spread by packet",
                 "take another policy than packet_spray");
     }
-    return std::move(*ways);
+    return {std::move(*ways)};
   }
-  const bool fixed = routing_.policy == Routing::Policy::fixed;
-  const bool is_plain = fixed && table_.empty() && topology_.ties() == Ties::first;
-  const auto way = is_plain ? search_.find(port, far) : search_.find(port, far, !fixed, chooser(far, from, to, label));
+  // A switch looks at hops; only where the order of links is to decide, at what they are, too.
+  const bool first = routing_.policy == Routing::Policy::fixed && topology_.ties() == Ties::first;
+  if (first && table_.empty()) return {chain(*plain)};
+  Crossing crossing;
+  const auto way = search_.find(port, far, !first, chooser(far, from, to, label, crossing.turns));
   if (!way) fail_across(from, to, port, far);
-  return chain(*way);
+  crossing.links = chain(*way);
+  return crossing;
 }
 
 /// What the switches on the way to `far` choose.
-Pick FabricWays::chooser(NodeId far, NodeId from, NodeId to, std::uint32_t label) const {
+Pick FabricWays::chooser(NodeId far, NodeId from, NodeId to, std::uint32_t label, std::uint32_t& turns) const {
   // D-mod-k takes another digit of the destination's number at every switch that has a choice; so do turns.
   const auto number_of = numbers_.find(far.value);
   const std::uint64_t pair = mix(routing_.seed ^ mix(static_cast<std::uint64_t>(from.value) << 32 | to.value));
   const bool destination = routing_.policy == Routing::Policy::fixed;
   std::uint64_t digits = !destination ? label : number_of == numbers_.end() ? 0 : number_of->second;
-  return [=, this](NodeId at, std::span<const LinkId> candidates) mutable {
+  return [=, this, &turns](NodeId at, std::span<const LinkId> candidates) mutable {
     if (const auto listed = listed_link(at, far)) return *listed;
     if (candidates.size() == 1 || (destination && topology_.ties() == Ties::first)) return candidates.front();
+    turns = std::min<std::uint32_t>(max_sprayed, turns * static_cast<std::uint32_t>(candidates.size()));
     std::uint64_t number = digits;
     if (routing_.policy == Routing::Policy::ecmp) {
       number = mix(pair ^ mix(static_cast<std::uint64_t>(at.value) << 32 | label));

@@ -22,12 +22,16 @@ class FabricWays {
 
   /// Whether any way leads from one NIC to another.
   bool are_joined(const Port& out, const Port& in);
+  struct Crossing {
+    std::vector<Share> links;
+    std::uint32_t turns = 1;  ///< as Path::turns
+  };
   /// From one port of the fabric to another, as the policy says; `from` and `to` are the devices that talk, `label` as
   /// in Routes::find(). Throws InputError naming both where there is none.
-  std::vector<Share> across(NodeId port, NodeId far, NodeId from, NodeId to, std::uint32_t label);
+  Crossing across(NodeId port, NodeId far, NodeId from, NodeId to, std::uint32_t label);
 
  private:
-  Pick chooser(NodeId far, NodeId from, NodeId to, std::uint32_t label) const;
+  Pick chooser(NodeId far, NodeId from, NodeId to, std::uint32_t label, std::uint32_t& turns) const;
   std::optional<LinkId> listed_link(NodeId at, NodeId far) const;
   [[noreturn]] void fail_across(NodeId from, NodeId to, NodeId port, NodeId far) const;
 

@@ -57,13 +57,19 @@ HostWays::Inside& HostWays::inside(NodeId device) {
     return [host, role](const Node& node) { return node.host == host ? role(node) : Role::outside; };
   };
   last_inside_.reset(new Inside{
-      host, CheapestWay(topology_, first, last, only_here(nvlink_role)),
+      host, CheapestWay(topology_, first, last, only_here(nvlink_role), is_nvlink),
       CheapestWay(topology_, first, last, only_here(host_role), [](const Link& link) { return !is_nvlink(link); })});
   return *last_inside_;
 }
 
 std::optional<Way> HostWays::nvlink(NodeId from, NodeId to) { return inside(from).nvlink.find(from, to); }
-std::optional<Way> HostWays::pcie(NodeId from, NodeId to) { return inside(from).pcie.find(from, to); }
+
+const std::optional<Way>& HostWays::pcie(NodeId from, NodeId to) {
+  const std::uint64_t key = static_cast<std::uint64_t>(from.value) << 32 | to.value;
+  const auto known = pcie_ways_.find(key);
+  if (known != pcie_ways_.end()) return known->second;
+  return pcie_ways_.emplace(key, inside(from).pcie.find(from, to)).first->second;
+}
 
 std::optional<std::pair<LinkId, LinkId>> HostWays::relay(NodeId from, NodeId to) const {
   std::optional<std::pair<LinkId, LinkId>> best;
@@ -100,8 +106,8 @@ std::pair<NodeId, Way> HostWays::nearest_memory(NodeId device, bool outward) {
   std::pair<NodeId, Way> best{no_node, {}};
   for_host_of(device, [&](NodeId memory) {
     if (topology_.node(memory).kind != NodeKind::memory) return;
-    auto way = outward ? pcie(device, memory) : pcie(memory, device);
-    if (way && (best.first == no_node || way->size() < best.second.size())) best = {memory, std::move(*way)};
+    const auto& way = outward ? pcie(device, memory) : pcie(memory, device);
+    if (way && (best.first == no_node || way->size() < best.second.size())) best = {memory, *way};
   });
   return best;
 }
@@ -142,10 +148,8 @@ std::vector<Port> HostWays::sorted_ports(NodeId device, bool outward) {
   for_host_of(device, [&](NodeId nic) {
     if (!is_cabled_nic(nic)) return;
     const std::uint32_t this_number = number++;
-    auto way = outward ? pcie(device, nic) : pcie(nic, device);
-    if (!way) return;
-    const PathType type = type_of(outward ? device : nic, *way);
-    found.push_back({nic, type, std::move(*way), leaf_of(nic), this_number});
+    const auto& way = outward ? pcie(device, nic) : pcie(nic, device);
+    if (way) found.push_back({nic, type_of(outward ? device : nic, *way), *way, leaf_of(nic), this_number});
   });
   std::stable_sort(found.begin(), found.end(), [](const Port& a, const Port& b) { return nearness(a) < nearness(b); });
   return found;

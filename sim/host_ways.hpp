@@ -31,8 +31,8 @@ class HostWays {
 
   /// Over NVLink (or xGMI), directly or through NVSwitches.
   std::optional<Way> nvlink(NodeId from, NodeId to);
-  /// Over PCIe, sockets and chip-to-chip links.
-  std::optional<Way> pcie(NodeId from, NodeId to);
+  /// Over PCIe, sockets and chip-to-chip links. Kept: staged data asks for the same few ways again and again.
+  const std::optional<Way>& pcie(NodeId from, NodeId to);
   /// Two NVLinks that meet in a GPU, the one whose narrower link is widest; of equals the lowest number.
   std::optional<std::pair<LinkId, LinkId>> relay(NodeId from, NodeId to) const;
   /// How near the ends of a way over PCIe are, in NCCL's words. A CPU at an end counts: GPU to CPU is PHB, or C2C.
@@ -72,6 +72,7 @@ class HostWays {
   const Topology& topology_;
   std::vector<Span> spans_;  // [host]
   std::unique_ptr<Inside> last_inside_;
+  std::unordered_map<std::uint64_t, std::optional<Way>> pcie_ways_;                  // by from << 32 | to
   std::unordered_map<std::uint32_t, std::vector<Port>> ports_out_, ports_in_;        // by device
   std::unordered_map<std::uint32_t, std::vector<NodeId>> nearest_out_, nearest_in_;  // by gpu: its nearest NICs
 };

@@ -37,19 +37,23 @@ std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
   info.first_use = static_cast<std::uint32_t>(uses_.size());
   info.cap = std::numeric_limits<double>::infinity();
   info.alone = std::numeric_limits<double>::infinity();
+  // Of a leg that is spread several links may leave the source, or enter the destination.
+  const NodeId source = topology_.link(leg.links.front()).from, destination = topology_.link(leg.links.back()).to;
+  const auto number = static_cast<std::uint32_t>(legs_.size()) + 1;
   for (std::size_t i = 0; i < leg.links.size(); ++i) {
     const Link& link = topology_.link(leg.links[i]);
-    const bool is_port = (first && i == 0) || (last && i + 1 == leg.links.size());
+    const bool is_port = (first && link.from == source) || (last && link.to == destination);
     auto rate = static_cast<double>(link.bandwidth.bytes_per_second);
     if (model_ == NetworkModel::fair || is_port) {
-      const auto begin = uses_.begin() + info.first_use;
-      auto known =
-          std::find_if(begin, uses_.end(), [&](const Use& use) { return use.resource == link.resource.value; });
-      if (known == uses_.end())
-        known = uses_.insert(uses_.end(), Use{link.resource.value, leg.share(i)});
-      else
-        known->weight += leg.share(i);
-      rate /= known->weight;
+      ResourceState& resource = resources_[link.resource.value];
+      if (resource.last_leg != number) {
+        resource.last_leg = number;
+        resource.last_use = static_cast<std::uint32_t>(uses_.size());
+        uses_.push_back({link.resource.value, 0});
+      }
+      Use& use = uses_[resource.last_use];
+      use.weight += leg.share(i);
+      rate /= use.weight;
     } else if (rate /= leg.share(i); rate < info.cap) {
       info.cap = rate;
       info.cap_resource = link.resource;

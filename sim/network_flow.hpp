@@ -73,9 +73,10 @@ class FlowNetwork final : public Network {
     std::uint32_t n_limited = 0;  // members whose limiter this is: above 0, it is saturated
     bool is_dirty = false;
     std::uint32_t touch_mark = 0;
-    double residual = 0;       // within solve(): what the decided flows leave
-    double open_weight = 0;    // within solve(): of the undecided flows
-    std::uint32_t n_open = 0;  // within solve(): how many uses these are
+    double residual = 0;                       // within solve(): what the decided flows leave
+    double open_weight = 0;                    // within solve(): of the undecided flows
+    std::uint32_t n_open = 0;                  // within solve(): how many uses these are
+    std::uint32_t last_leg = 0, last_use = 0;  // within add_leg(): the leg (from 1) that used it last, and its use
     SimTime busy_since{};
     Carried carried;
   };

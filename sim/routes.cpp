@@ -32,7 +32,9 @@ struct Routes::Impl {
     if (here && here == there) return find_inside(from, to);
     if (here || there) return find_between_hosts(from, to, gates(from, to), label);
     Path path{{}, PathType::dir};
-    append_legs(fabric.across(from, to, from, to, label), path);
+    const FabricWays::Crossing crossing = fabric.across(from, to, from, to, label);
+    path.turns = crossing.turns;
+    append_legs(crossing.links, path);
     return path;
   }
 
@@ -73,7 +75,7 @@ struct Routes::Impl {
         return path;
       }
     }
-    const auto way = hosts.pcie(from, to);
+    const std::optional<Way>& way = hosts.pcie(from, to);
     if (!way) {
       fail(from, to, "no chain of PCIe switches and CPUs joins them, and at most one GPU may relay over NVLink",
            "add the PCIe links of this host");
@@ -114,7 +116,9 @@ struct Routes::Impl {
     } else {
       middle = leave(from, to, *gates.out, path);
     }
-    for (const Share& each : fabric.across(gates.out->nic, gates.in->nic, from, to, label)) middle.push_back(each);
+    const FabricWays::Crossing crossing = fabric.across(gates.out->nic, gates.in->nic, from, to, label);
+    path.turns = crossing.turns;
+    middle.insert(middle.end(), crossing.links.begin(), crossing.links.end());
     std::optional<Leg> last;
     for (const Share& each : enter(from, to, *gates.in, last)) middle.push_back(each);
     append_legs(middle, path);
@@ -131,7 +135,7 @@ struct Routes::Impl {
     if (is_direct(from, port)) return chain(port.way);
     const auto [memory, way] = hosts.nearest_memory(from, true);
     if (memory == no_node) fail_without_memory(from, to, from);
-    const auto onward = hosts.pcie(memory, port.nic);
+    const std::optional<Way>& onward = hosts.pcie(memory, port.nic);
     if (!onward)
       fail(from, to, "no chain of links joins " + name(memory) + " and " + name(port.nic), "add the missing link");
     path.legs.push_back(leg(chain(way)));
@@ -143,7 +147,7 @@ struct Routes::Impl {
     if (is_direct(to, port)) return chain(port.way);
     const auto [memory, way] = hosts.nearest_memory(to, false);
     if (memory == no_node) fail_without_memory(from, to, to);
-    const auto before = hosts.pcie(port.nic, memory);
+    const std::optional<Way>& before = hosts.pcie(port.nic, memory);
     if (!before)
       fail(from, to, "no chain of links joins " + name(port.nic) + " and " + name(memory), "add the missing link");
     last = leg(chain(way));
@@ -174,7 +178,8 @@ struct Routes::Impl {
         best_rank = rank;
       };
       for (const Port& out : outs) consider(out, no_node);
-      const bool may_proxy = transport.pxn && topology.node(from).kind == NodeKind::gpu && topology.node(from).host;
+      const bool may_proxy = transport.pxn && transport.p2p_level >= PathType::nvl &&
+                             topology.node(from).kind == NodeKind::gpu && topology.node(from).host;
       if (may_proxy && (best.out == nullptr || best_rank > 0))
         for (const NodeId proxy : hosts.nvlink_peers(from))
           for (const Port& out : hosts.ports(proxy, true))
@@ -228,9 +233,11 @@ struct Routes::Impl {
   /// Appends the way, cut into legs where it passes through a GPU: data rests there.
   void append_legs(const std::vector<Share>& way, Path& path) const {
     std::vector<Share> stretch;
+    const NodeId end = topology.link(way.back().link).to;  // where several links may end, of a spread way
     for (std::size_t i = 0; i < way.size(); ++i) {
       stretch.push_back(way[i]);
-      if (i + 1 < way.size() && topology.node(topology.link(way[i].link).to).kind == NodeKind::gpu) {
+      const NodeId next = topology.link(way[i].link).to;
+      if (next != end && topology.node(next).kind == NodeKind::gpu) {
         path.legs.push_back(leg(stretch));
         stretch.clear();
       }

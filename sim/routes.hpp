@@ -42,7 +42,7 @@ struct Transport {
 /// How the fabric chooses among ways that are equally short (fewest relays, then fewest hops).
 struct Routing {
   enum class Policy : std::uint8_t {
-    fixed,         ///< a table in every switch: lower latency, more bandwidth, then Topology::ties(); see `table`
+    fixed,         ///< a table in every switch, as Topology::ties() says; see `table`
     ecmp,          ///< a connection (from, to, channel) keeps to one way, drawn by a seeded hash at every switch
     flow_spray,    ///< each message of a pair takes the next way in turn
     packet_spray,  ///< each message is spread over all ways at once, equally at every switch
@@ -74,14 +74,16 @@ struct Path {
   PathType type = PathType::loc;
   /// Between hosts: how near GPU and NIC are at the sending and at the receiving end.
   PathType out = PathType::loc, in = PathType::loc;
+  /// Labels from here on lead over ways that smaller ones have led over; at most max_sprayed.
+  std::uint32_t turns = 1;
 };
 
 /// Finds paths as they are asked for. Rules, in order:
 ///  1. Another host. The receiver's NIC is the one nearest to it that the fabric joins to the sender's host (PathType,
 ///     then hops; equally near ones are dealt out to the GPUs that have them nearest). The sender's is its nearest
-///     if that is within GPUDirect's reach and on the same switch as the receiver's; else with PXN that of a GPU to
-///     which it has NVLink, on the same switch; else its nearest if within reach; else PXN's on any switch; else its
-///     nearest. Data is staged in the host memory nearest to the GPU by hops.
+///     if that is nearer than PHB and on the same switch as the receiver's; else with PXN that of a GPU to which it has
+///     NVLink, on the same switch; else its nearest if nearer than PHB; else PXN's on any switch; else its nearest.
+///     Data is staged in the host memory nearest to the GPU by hops.
 ///  2. The same host: NVLink directly, through an NVSwitch, or relayed by one GPU (NVB, two legs; of several relays the
 ///     one whose narrower link is widest, then the lowest number); else the shortest way over PCIe and sockets, in one
 ///     leg where GPUs have peer access, else through the host memory nearest to the receiver (NCCL's default for its

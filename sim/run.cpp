@@ -24,7 +24,8 @@ struct Route {
   /// Where a message is cut into equal parts, each on a path of its own: their routes stand at [first_part, first_part
   /// + n_parts); this one has no legs.
   std::uint32_t first_part = 0, n_parts = 0;
-  Bytes carried;  // over all messages
+  std::uint32_t turns = 1;  // as Path::turns
+  Bytes carried;            // over all messages
 };
 
 constexpr std::uint32_t no_transfer = UINT32_MAX;
@@ -217,8 +218,12 @@ class Run {
     switch (options_.routing.policy) {
       case Routing::Policy::ecmp:
         return channel;
-      case Routing::Policy::flow_spray:
-        return static_cast<std::uint16_t>(messages_of_[key_of(from, to, 0)]++ % max_sprayed);
+      case Routing::Policy::flow_spray: {
+        const auto known = route_of_.find(key_of(from, to, 0));
+        if (known == route_of_.end()) return 0;
+        const std::uint32_t turns = compiled_[known->second].turns;
+        return turns == 1 ? std::uint16_t{0} : static_cast<std::uint16_t>(++messages_of_[key_of(from, to, 0)] % turns);
+      }
       default:
         return 0;
     }
@@ -248,6 +253,7 @@ class Run {
           {.first_part = whole + 1, .n_parts = static_cast<std::uint32_t>(parts.size()), .carried = Bytes{}});
     }
     for (const Path& path : parts) compiled_.push_back(compiled(path));
+    for (const Path& path : parts) compiled_[whole].turns = std::max(compiled_[whole].turns, path.turns);
     entry.value() = whole;
     return whole;
   }

@@ -65,7 +65,7 @@ struct Host {
 
 /// Of several ways that are equally good (sim/routes.hpp), which one a switch of the topology takes by itself.
 enum class Ties : std::uint8_t {
-  first,  ///< the link that was added first
+  first,  ///< the lower latency, then the higher bandwidth, then the link that was added first
   /// The (d mod n)th of n, where d counts the NICs in the order of their cables to the fabric (D-mod-k: Zahavi, CCIT
   /// report 776, Technion, 2010).
   by_destination,

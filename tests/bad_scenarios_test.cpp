@@ -215,6 +215,10 @@ TEST_CASE("a bad scenario is refused with the place, what was expected, what was
        {{R"("64 MiB"}})", R"("64 MiB"}, "transport": {"gpudirect": false, "gdr_level": "PHB"}})"}},
        "s.json: /transport/gdr_level: expected either gpudirect or gdr_level, found both"
        "\n  hint: they set the same; leave one out"},
+      {"GPUDirect, but to nowhere",
+       {{R"("64 MiB"}})", R"("64 MiB"}, "transport": {"gpudirect": true, "NCCL_NET_GDR_LEVEL": 0}})"}},
+       "s.json: /transport/NCCL_NET_GDR_LEVEL: expected either gpudirect or NCCL_NET_GDR_LEVEL, found both"
+       "\n  hint: they set the same; leave one out"},
       {"a level that NCCL does not have",
        {{R"("64 MiB"}})", R"("64 MiB"}, "transport": {"p2p_level": "PXC"}})"}},
        R"(s.json: /transport/p2p_level: expected one of "LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "PHB", "SYS", )"

@@ -185,13 +185,26 @@ TEST_CASE("topology paths explains a path leg by leg") {
   CHECK(run_command({"topology", "paths", two, "node0.gpu0"}).code == 2);
 }
 
-TEST_CASE("a table that names no node, or no neighbour, is refused at its place") {
-  const auto complaint = [&](const std::string& table) {
-    return run_command({"run", RINGSIM_SOURCE_DIR "/scenarios/one-trunk.json", "--set", "network.table=" + table}).err;
+TEST_CASE("a table that names no node, no neighbour, or no port of the fabric is refused at its place") {
+  const std::string file = temporary_file("table.json", R"({"version": 1,
+    "topology": {"kind": "cluster", "node": "dgx-1v", "nodes": 4, "fabric": {"kind": "leaf_spine",
+                 "nodes_per_leaf": 2, "link": {"bandwidth": "100 Gb/s"}}},
+    "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 MiB"}})");
+  const auto complaint = [&](const std::string& at, const std::string& to, const std::string& via) {
+    const std::string entry = fmt::format(R"([{{"at": "{}", "to": "{}", "via": "{}"}}])", at, to, via);
+    const std::string err = run_command({"run", file, "--set", "network.table=" + entry}).err;
+    const std::string head = "ringsim: error: " + file + ": /network/table/0/";
+    return err.starts_with(head) ? err.substr(head.size()) : err;
   };
-  CHECK(complaint(R"([{"at": "nowhere", "to": "*", "via": "s1"}])")
-            .find("/network/table/0/at: expected the name of a node of the topology, found \"nowhere\"") !=
-        std::string::npos);
+  CHECK(complaint("leaf0", "node2.nic1", "spine1") == "");
+  CHECK(complaint("leaf0", "node2", "spine1") == "");
+  CHECK(complaint("nowhere", "*", "spine1").starts_with("at: expected the name of a node of the topology, found"));
+  CHECK(complaint("leaf0", "nowhere", "spine1").starts_with("to: expected the name of a node of the topology, found"));
+  CHECK(complaint("leaf0", "*", "leaf1").starts_with("via: expected a neighbour of leaf0, found \"leaf1\""));
+  CHECK(complaint("leaf0", "node2.gpu1", "spine1")
+            .starts_with("to: expected a NIC, a node or \"*\", found \"node2.gpu1\""));
+  CHECK(
+      complaint("node0.pcie0", "*", "node0.cpu0").starts_with("at: expected a switch of the fabric, or a NIC, found"));
 }
 
 TEST_CASE("an impossible fabric is refused with the scenario's file and pointer") {

@@ -75,6 +75,8 @@ TEST_CASE("a preset with a mistake is refused at the place of the mistake") {
        "x.json: /link_types/wire: expected either \"bandwidth\", or \"line_rate\" and \"efficiency\""},
       {R"("from": "gpu0")", R"("from": "gpu1")",
        "x.json: /links/0/from: expected the name of a device, found \"gpu1\"\n  hint: did you mean \"gpu0\"?"},
+      {R"("12 GB/s")", R"("900000 TB/s")",
+       "x.json: /links/0/count: expected links of at most 1000000 TB/s together, found 2 of 900000 TB/s"},
       {R"("count": 2)", R"("count": 0)",
        "x.json: /links/0/count: expected how many links are joined into one (1 to 1000), found 0"},
       {R"("to": "nic0")", R"("to": "gpu0")", "x.json: /links/0: a link from \"gpu0\" to itself"},

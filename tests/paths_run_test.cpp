@@ -123,15 +123,54 @@ TEST_CASE("four flows over four spines: on one spine by a bad table a quarter of
   CHECK(pairs(t, 8, bytes, {}).duration() == ms(10));
   const Routing bad{.table = {{at(t, "leaf0"), no_node, at(t, "x0")}}};
   CHECK(pairs(t, 8, bytes, {.routing = bad}).duration() == ms(40));
-  for (const auto policy : {Routing::Policy::packet_spray, Routing::Policy::flow_spray}) {
-    const Timeline line = pairs(t, 8, bytes, {.routing = {.policy = policy}}, true);
-    if (policy == Routing::Policy::packet_spray) {
-      CHECK(line.duration() == ms(10));
-      for (std::uint32_t l = 0; l < t.n_links(); ++l)
-        if (t.link_name({l}).starts_with("x")) CHECK(line.link_bytes[l] == bytes);  // 4 flows, a quarter of each
-    } else {
-      CHECK(line.duration() >= ms(10));  // turns begin at random places: two pairs may meet
-      CHECK(line.duration() <= ms(40));
-    }
+  const Timeline sprayed = pairs(t, 8, bytes, {.routing = {.policy = Routing::Policy::packet_spray}}, true);
+  CHECK(sprayed.duration() == ms(10));
+  for (std::uint32_t l = 0; l < t.n_links(); ++l)
+    if (t.link_name({l}).starts_with("x")) CHECK(sprayed.link_bytes[l] == bytes);  // 4 flows, a quarter of each
+}
+
+TEST_CASE("in turns, the messages of a ring over two leaves use every spine alike") {
+  // g0..g3 on leaf0, g4..g7 on leaf1: one flow crosses each way at a time, 14 messages each way over 2 spines: 7 by
+  // each.
+  Sketch s;
+  s.node("leaf0");
+  s.node("leaf1");
+  for (int i = 0; i < 8; ++i) {
+    s.node("g" + std::to_string(i), static_cast<std::uint32_t>(i));
+    s.node("n" + std::to_string(i), static_cast<std::uint32_t>(i));
+    s.cable("g" + std::to_string(i), "n" + std::to_string(i), pcie);
+    s.cable("n" + std::to_string(i), i < 4 ? "leaf0" : "leaf1", cable);
+  }
+  for (const char* spine : {"x0", "x1"}) {
+    s.node(spine);
+    s.cable("leaf0", spine, cable);
+    s.cable("leaf1", spine, cable);
+  }
+  const Topology t = s.builder.build();
+  const Algorithm* ring = find_algorithm("ring");
+  const CheckedSchedule checked = check(ring->make({.ranks = 8, .bytes = 8_MiB}, {}));
+  const Timeline line = run(t, checked, {.routing = {.policy = Routing::Policy::flow_spray}});
+  for (std::uint32_t l = 0; l < t.n_links(); ++l)
+    if (t.link_name({l}).starts_with("leaf0 -> x") || t.link_name({l}).starts_with("leaf1 -> x"))
+      CHECK(line.link_bytes[l] == 7_MiB);
+}
+
+TEST_CASE("with ideal, packets that leave by two ports of their own draw on both") {
+  // g0 has 10 GB/s to s0 and to s1; g1 is beyond both, g2 beyond s1 only. From g0 100 MB to g1, spread, and 100 MB to
+  // g2: at rates a and b, s1's port carries a/2 + b, so both move at 20/3 GB/s: 15 ms.
+  Sketch s;
+  for (const char* name : {"g0", "g1", "g2", "s0", "s1"}) s.node(name);
+  for (const char* hub : {"s0", "s1"}) {
+    s.cable("g0", hub, {.bandwidth = 10_GBps});
+    s.cable("g1", hub, {.bandwidth = 100_GBps});
+  }
+  s.cable("g2", "s1", {.bandwidth = 100_GBps});
+  const Topology t = s.builder.build();
+  for (const NetworkModel model : {NetworkModel::fair, NetworkModel::ideal}) {
+    CAPTURE(to_string(model));
+    const RunOptions options{.model = model,
+                             .routing = {.policy = Routing::Policy::packet_spray},
+                             .placement = {at(t, "g0"), at(t, "g0"), at(t, "g1"), at(t, "g2")}};
+    CHECK(pairs(t, 4, {100'000'000}, options).duration() == ms(15));
   }
 }

@@ -163,7 +163,9 @@ TEST_CASE("PXN sends over NVLink to the GPU on the receiver's rail; without it t
         "NET: g0 > p0 > c0 > m0 | m0 > c0 > p1 > n1 > s1 > n1' > p1' > g1'");
   CHECK(found(apart, {.gdr_level = PathType::phb, .pxn = false}, "g0", "g1'") ==
         "NET: g0 > p0 > c0 > p1 > n1 > s1 > n1' > p1' > g1'");
-  // PXN needs GPUDirect at the NIC, and NVLink to the proxy.
+  // PXN needs peer access over NVLink, GPUDirect at the NIC, and NVLink to the proxy.
+  CHECK(found(joined, {.p2p_level = PathType::loc}, "g0", "g1'") ==
+        "NET: g0 > p0 > n0 > s0 > t > s1 > n1' > p1' > g1'");
   CHECK(found(joined, {.gdr_level = PathType::loc}, "g0", "g1'") ==
         "NET: g0 > p0 > c0 > m0 | m0 > c0 > p0 > n0 > s0 > t > s1 > n1' > p1' > c0' > m0' | m0' > c0' > p1' > g1'");
   CHECK(found(rails(true, false), {}, "g0", "g1'") == "NET: g0 > p0 > n0 > s0 > t > s1 > n1' > p1' > g1'");
@@ -335,6 +337,42 @@ TEST_CASE("entries of a table replace what a switch would do, and circles are re
                        doctest::Contains("the tables send data from n0 to n4 round in circles, through "), InputError);
 }
 
+TEST_CASE("a switch's table looks at hops: one cable that differs from the rest keeps its share of the destinations") {
+  Sketch s;
+  s.node("leaf0");
+  s.node("leaf1");
+  for (int i = 0; i < 8; ++i) {
+    s.node("g" + std::to_string(i), static_cast<std::uint32_t>(i));
+    s.node("n" + std::to_string(i), static_cast<std::uint32_t>(i));
+    s.cable("g" + std::to_string(i), "n" + std::to_string(i), pcie);
+    s.cable("n" + std::to_string(i), i < 4 ? "leaf0" : "leaf1", cable);
+  }
+  for (const std::string i : {"0", "1"}) {
+    s.node("spine" + i);
+    s.cable("leaf0", "spine" + i, i == "0" ? cable : LinkSpec{.bandwidth = 1_GBps, .latency = 9_ps});
+    s.cable("leaf1", "spine" + i, cable);
+  }
+  s.builder.break_ties(Ties::by_destination);
+  const Topology t = s.builder.build();
+  Routes routes(t);
+  CHECK(spine_of(t, routes, 0, 4) == "spine0");
+  CHECK(spine_of(t, routes, 0, 5) == "spine1");
+}
+
+TEST_CASE("where nothing leads every policy says so") {
+  Sketch s;
+  for (const char* name : {"g0", "g1", "s0", "s1"}) s.node(name);
+  s.cable("g0", "s0", cable);
+  s.cable("g1", "s1", cable);
+  const Topology t = s.builder.build();
+  using enum Routing::Policy;
+  for (const auto policy : {fixed, ecmp, flow_spray, packet_spray}) {
+    Routes routes(t, {}, {.policy = policy});
+    CHECK_THROWS_WITH_AS(routes.find(at(t, "g0"), at(t, "g1")),
+                         doctest::Contains("no path from g0 to g1: no chain of links leads there"), InputError);
+  }
+}
+
 TEST_CASE("ECMP keeps a connection on one way, draws by the seed, and uses all ways") {
   const Topology t = two_leaves(Ties::by_destination);
   std::set<std::string> seen, with_seed_7;
@@ -358,7 +396,9 @@ TEST_CASE("spraying by flow takes turns: four messages in a row use four spines"
     std::set<std::string> seen;
     for (std::uint32_t message = 0; message < 4; ++message) seen.insert(spine_of(t, routes, 0, to, message));
     CHECK(seen.size() == 4);
+    CHECK(routes.find(at(t, "g0"), at(t, "g" + std::to_string(to))).turns == 4);
   }
+  CHECK(routes.find(at(t, "g0"), at(t, "g1")).turns == 1);  // on one leaf there is no choice
 }
 
 TEST_CASE("spraying by packet divides equally at every switch, and a leg is as fast as its fullest link allows") {
@@ -392,6 +432,27 @@ TEST_CASE("spraying by packet divides equally at every switch, and a leg is as f
   const Topology t = s.builder.build();
   Routes routes(t, {}, {.policy = Routing::Policy::packet_spray});
   CHECK(narrowest(t, routes.find(at(t, "n0"), at(t, "n1"))) == 2_GBps);
+}
+
+TEST_CASE("several cables to the receiver are one leg when packets are spread over them") {
+  Sketch s;
+  for (const char* name : {"g0", "g1", "s0", "s1"}) s.node(name);
+  s.cable("g0", "g1", cable);
+  s.cable("g0", "g1", cable);
+  const Topology two = s.builder.build();
+  Routes spread(two, {}, {.policy = Routing::Policy::packet_spray});
+  const Path path = spread.find(at(two, "g0"), at(two, "g1"));
+  REQUIRE(path.legs.size() == 1);
+  CHECK(path.legs[0].shares == std::vector<double>{0.5, 0.5});
+  CHECK(narrowest(two, path) == 20_GBps);
+}
+
+TEST_CASE("a PCIe cable between two GPUs is no NVLink") {
+  Sketch s;
+  for (const char* name : {"g0", "g1"}) s.node(name, 0);
+  s.cable("g0", "g1", pcie);
+  const Topology t = s.builder.build();
+  CHECK(found(t, {}, "g0", "g1") == "PIX: g0 > g1");
 }
 
 TEST_CASE("data that rests in a GPU on its way cannot be spread by packet") {

@@ -361,6 +361,7 @@ TEST_CASE("the levels of paths are read in ringsim's words and in NCCL's, with o
   for (const char* spelling :
        {R"("NCCL_NET_GDR_LEVEL": "PHB", "NCCL_P2P_LEVEL": "LOC", "NCCL_PXN_DISABLE": "1", "nics": "all")",
         R"("NCCL_NET_GDR_LEVEL": "3", "NCCL_P2P_DISABLE": "1", "NCCL_PXN_DISABLE": "1", "nics": "all")",
+        R"("NCCL_NET_GDR_LEVEL": 3, "NCCL_P2P_DISABLE": 1, "NCCL_PXN_DISABLE": 1, "nics": "all")",
         R"("NCCL_NET_GDR_LEVEL": "3", "NCCL_P2P_LEVEL": "0", "pxn": false, "nics": "all")"}) {
     CAPTURE(spelling);
     CHECK(point(spelling).hash == ours.hash);
@@ -368,6 +369,16 @@ TEST_CASE("the levels of paths are read in ringsim's words and in NCCL's, with o
   }
   CHECK(point(R"("gpudirect": false)").hash == point(R"("gdr_level": "LOC")").hash);
   CHECK(point(R"("NCCL_P2P_DISABLE": "0", "NCCL_PXN_DISABLE": "0")").hash == point("").hash);
+}
+
+TEST_CASE("a seed that nothing draws from is warned of at its place") {
+  const auto warnings = [](const std::string& rest) { return parse(extended(rest)).point(0).warnings; };
+  CHECK(warnings(R"("network": {"seed": 7})") ==
+        Texts{"s.json: /network/seed: it has no effect, because routing is neither ecmp nor flow_spray"});
+  CHECK(warnings(R"("network": {"seed": 7, "routing": "ecmp"})").empty());
+  CHECK(parse(changed("\"bytes\"", R"("seed": 1, "bytes")")).point(0).warnings ==
+        Texts{"s.json: /collective/seed: it has no effect, because order is given, not shuffled"});
+  CHECK(parse(changed("\"bytes\"", R"("seed": 1, "order": "shuffled", "bytes")")).point(0).shuffle == 1U);
 }
 
 TEST_CASE("routing is read, its tables by name") {

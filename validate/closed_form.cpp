@@ -95,7 +95,9 @@ Uniform uniform_of(const Topology& topology, std::span<const NodeId> ranks, std:
   std::vector<NodeId> members(ranks.begin(), ranks.end());
   members.insert(members.end(), helpers.begin(), helpers.end());
   // Where cables are not used, or a table sends data round, what the cables look like says nothing.
-  const bool takes_cables = transport.p2p_level >= PathType::nvl && routing.table.empty();
+  const auto in_host = [&](NodeId id) { return topology.node(id).host.has_value(); };
+  const bool takes_cables = routing.table.empty() && (transport.p2p_level >= PathType::nvl ||
+                                                      std::none_of(members.begin(), members.end(), in_host));
   if (const auto star = takes_cables ? as_star(topology, members) : std::nullopt) return *star;
   if (takes_cables && helpers.empty() && ranks.size() > 1) {
     if (auto near = as_neighbours(topology, ranks)) {

@@ -46,6 +46,9 @@ Routing routing_in(const Topology& topology, const RoutingSpec& spec) {
     const auto& [at, to, via] = spec.table[i];
     const std::string where = fmt::format("/table/{}", i);
     const NodeId here = node_named(topology, at, where + "/at"), next = node_named(topology, via, where + "/via");
+    if (topology.node(here).host && topology.node(here).kind != NodeKind::nic)
+      throw InputError(where + "/at", fmt::format("expected a switch of the fabric, or a NIC, found \"{}\"", at),
+                       "within a host there are no tables");
     const auto leads = [&](LinkId id) { return topology.link(id).to == next; };
     const auto links = topology.links_from(here);
     if (std::none_of(links.begin(), links.end(), leads))
@@ -61,6 +64,10 @@ Routing routing_in(const Topology& topology, const RoutingSpec& spec) {
       if (node.name == to || of_host) routing.table.push_back({here, {n}, next});
     }
     if (routing.table.size() == before) node_named(topology, to, where + "/to");
+    if (const auto found = topology.find(to);
+        found && !topology.hosts().empty() && topology.node(*found).kind != NodeKind::nic)
+      throw InputError(where + "/to", fmt::format("expected a NIC, a node or \"*\", found \"{}\"", to),
+                       "over the fabric data goes to NICs");
   }
   return routing;
 }

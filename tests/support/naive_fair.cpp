@@ -22,7 +22,8 @@ Needs needs_of(const Topology& topology, NetworkModel model, const Flow& flow) {
   Needs needs;
   for (std::size_t i = 0; i < flow.leg.links.size(); ++i) {
     const Link& link = topology.link(flow.leg.links[i]);
-    const bool is_port = (flow.first && i == 0) || (flow.last && i + 1 == flow.leg.links.size());
+    const bool is_port = (flow.first && link.from == topology.link(flow.leg.links.front()).from) ||
+                         (flow.last && link.to == topology.link(flow.leg.links.back()).to);
     if (model == NetworkModel::fair || is_port)
       needs.crossings[link.resource.value] += flow.leg.share(i);
     else
