@@ -32,5 +32,6 @@ install(FILES ${PROJECT_BINARY_DIR}/ringsim-config.cmake ${PROJECT_BINARY_DIR}/r
   DESTINATION ${ringsim_package_dir})
 install(EXPORT ringsim-targets NAMESPACE ringsim:: DESTINATION ${ringsim_package_dir})
 
-install(DIRECTORY scenarios/ DESTINATION ${CMAKE_INSTALL_DATADIR}/ringsim/scenarios FILES_MATCHING PATTERN "*.json")
+install(DIRECTORY scenarios/ DESTINATION ${CMAKE_INSTALL_DATADIR}/ringsim/scenarios FILES_MATCHING
+  PATTERN "*.json" PATTERN "*.xml")
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -309,6 +309,22 @@ TEST_CASE("a graph with links one way only runs what needs no way back") {
   CHECK(run_command({"run", path, "--set", "collective.op=all_reduce"}).code == 3);  // needs g1 -> g0
 }
 
+TEST_CASE("a value too long for a column has a number in the table and a line below it; a long line is cut") {
+  const Outcome outcome = run_command({"run", RINGSIM_SOURCE_DIR "/scenarios/rails.json"});
+  REQUIRE(outcome.code == 0);
+  const std::size_t below = outcome.out.find("\ntopology.fabric [1]: ") + 1;
+  REQUIRE(below > 0);
+  CHECK(outcome.out.substr(0, below).find('{') == std::string::npos);
+  for (const char* number : {"  [1]  ", "  [2]  ", "  [3]  "})
+    CHECK(outcome.out.substr(0, below).find(number) != std::string::npos);
+  const char* const expected =
+      R"(topology.fabric [1]: {"kind":"leaf_spine","nodes_per_leaf":2,"oversubscription":2,"link":{"bandwidth":"100 Gb/s","latency":"150 ns"}}
+topology.fabric [2]: {"kind":"rail","nodes_per_group":4,"spines":2,"oversubscription":2,"link":{"bandwidth":"100 Gb/s","latency":"150 ns"}}
+topology.fabric [3]: {"kind":"rail","nodes_per_group":4,"spines":2,"oversubscription":2,"link":{"bandwidth":"100 Gb/s","latency":"1 ... "bandwidth":"25 Gb/s"}]}
+)";
+  CHECK(outcome.out.substr(below, std::string(expected).size()) == expected);
+}
+
 TEST_CASE(
     "--explain shows what the links of two servers carried: without GPUDirect, both ways, the uplink carries all "
     "twice") {

@@ -30,10 +30,16 @@ std::string read(const fs::path& path) {
 
 std::vector<fs::path> examples() {
   std::vector<fs::path> found;
-  for (const auto& entry : fs::directory_iterator(scenarios))
-    if (entry.path().extension() == ".json") found.push_back(entry.path());
+  for (const fs::path& folder : {scenarios, scenarios / "questions"})
+    for (const auto& entry : fs::directory_iterator(folder))
+      if (entry.path().extension() == ".json") found.push_back(entry.path());
   std::sort(found.begin(), found.end());
   return found;
+}
+
+/// As model_history.txt calls it: "star", "questions/17-acs".
+std::string name_of(const fs::path& scenario) {
+  return fs::relative(scenario, scenarios).replace_extension().generic_string();
 }
 
 std::string digest(const std::string& text) { return fmt::format("{:016x}", XXH3_64bits(text.data(), text.size())); }
@@ -41,9 +47,9 @@ std::string digest(const std::string& text) { return fmt::format("{:016x}", XXH3
 }  // namespace
 
 TEST_CASE("every example scenario gives the result that is kept beside it, to the last digit") {
-  REQUIRE(examples().size() >= 10);
+  REQUIRE(examples().size() >= 28);
   for (const fs::path& scenario : examples()) {
-    CAPTURE(scenario.filename().string());
+    CAPTURE(name_of(scenario));
     const auto outcome = ringsim::test::run_command({"run", scenario.string(), "--format", "csv"});
     CHECK(outcome.code == 0);
     CHECK(outcome.err == "");
@@ -53,7 +59,7 @@ TEST_CASE("every example scenario gives the result that is kept beside it, to th
 
 TEST_CASE("the results do not depend on how many points are simulated at a time") {
   for (const fs::path& scenario : examples()) {
-    CAPTURE(scenario.filename().string());
+    CAPTURE(name_of(scenario));
     const auto one = ringsim::test::run_command({"run", scenario.string(), "--format", "json", "-j", "1"});
     const auto two = ringsim::test::run_command({"run", scenario.string(), "--format", "json", "-j", "2"});
     CHECK(one.out == two.out);
@@ -77,8 +83,8 @@ TEST_CASE("a result that changes raises the model's version") {
     latest[key] = {version_read, answer};
   }
   for (const fs::path& scenario : examples()) {
-    CAPTURE(scenario.filename().string());
-    const auto found = latest.find(scenario.stem().string() + " " + digest(read(scenario)));
+    CAPTURE(name_of(scenario));
+    const auto found = latest.find(name_of(scenario) + " " + digest(read(scenario)));
     REQUIRE_MESSAGE(found != latest.end(), "run tests/update_goldens.sh to add its line");
     CHECK_MESSAGE(found->second.second == digest(read(fs::path(scenario).replace_extension(".expected"))),
                   "the result changed: raise model_version in sim/version.hpp, then run tests/update_goldens.sh");

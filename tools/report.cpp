@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "sim/error.hpp"
@@ -104,7 +105,40 @@ std::string value_of(const Prediction& r, const std::string& path) {
   return "";
 }
 
+/// What varies, as the table shows it: a value too long for a column has a number there, and is told by `legend`.
+class Values {
+ public:
+  std::string shown(const Prediction& r, const std::string& path) {
+    std::string value = value_of(r, path);
+    if (value.size() <= widest) return value;
+    std::vector<std::string>& known = long_ones_[path];
+    auto found = std::find(known.begin(), known.end(), value);
+    if (found == known.end()) found = known.insert(known.end(), std::move(value));
+    return fmt::format("[{}]", found - known.begin() + 1);
+  }
+  /// A line for each, cut in the middle where even a line is too short; --format json has them whole.
+  std::string legend() const {
+    constexpr std::size_t head = 110, tail = 24;
+    std::string text;
+    for (const auto& [path, values] : long_ones_) {
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const std::string& value = values[i];
+        text += fmt::format("{} [{}]: {}\n", path, i + 1,
+                            value.size() <= head + tail + 5
+                                ? value
+                                : value.substr(0, head) + " ... " + value.substr(value.size() - tail));
+      }
+    }
+    return text;
+  }
+
+ private:
+  static constexpr std::size_t widest = 40;
+  std::map<std::string, std::vector<std::string>> long_ones_;  // [path], in the order of their first row
+};
+
 std::string table(const std::vector<Prediction>& results, bool explain) {
+  Values values;
   const std::vector<std::string> extra = extra_columns(results);
   const bool inter_node =
       std::any_of(results.begin(), results.end(), [](const auto& r) { return r.inter_node.has_value(); });
@@ -117,7 +151,7 @@ std::string table(const std::vector<Prediction>& results, bool explain) {
   for (const Prediction& r : results) {
     std::vector<std::string> row{format(r.request.bytes), std::string(to_string(r.request.op)), algorithm_text(r),
                                  std::string(to_string(r.model)), fmt::to_string(r.request.ranks)};
-    for (const std::string& path : extra) row.push_back(value_of(r, path));
+    for (const std::string& path : extra) row.push_back(values.shown(r, path));
     row.push_back(fmt::format("{:.3f}", microseconds(r.time)));
     row.push_back(fmt::format("{:.3f}", r.algbw));
     row.push_back(fmt::format("{:.3f}", r.busbw));
@@ -128,7 +162,7 @@ std::string table(const std::vector<Prediction>& results, bool explain) {
     row.push_back(r.bottleneck ? fmt::format("{:.1f} %", 100 * r.bottleneck->busy) : "");
     table.add(row);
   }
-  std::string text = table.text();
+  std::string text = table.text() + values.legend();
   std::vector<std::string> reasons;
   for (const Prediction& r : results) {
     if (!r.form) continue;
@@ -139,7 +173,7 @@ std::string table(const std::vector<Prediction>& results, bool explain) {
   if (!explain) return text;
   for (const Prediction& r : results) {
     text += fmt::format("\n{} {} {}", format(r.request.bytes), to_string(r.request.op), algorithm_text(r));
-    for (const std::string& path : extra) text += fmt::format(", {} {}", path, value_of(r, path));
+    for (const std::string& path : extra) text += fmt::format(", {} {}", path, values.shown(r, path));
     if (r.bottleneck)
       text += fmt::format(": {:.1f} % of the critical path is owed to {}, {:.1f} % to latency and filling",
                           100 * r.bottleneck->busy, r.bottleneck->link.empty() ? "no link" : r.bottleneck->link,
