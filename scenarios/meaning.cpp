@@ -81,18 +81,6 @@ PathType level_of(const std::string& text) {
   return *level;
 }
 
-/// A seed that nothing draws from changes nothing: points that differ in it alone are equal.
-void warn_of_seeds(const Canonical& canonical, const Json& written, const Blame& blame, Scenario& scenario) {
-  const auto warn = [&](const char* part, const char* because) {
-    if (!written.contains(part) || !written[part].contains("seed")) return;
-    scenario.warnings.push_back(
-        fmt::format("{}: it has no effect, because {}", blame.where(fmt::format("/{}/seed", part)), because));
-  };
-  if (canonical["collective"]["order"] == "given") warn("collective", "order is given, not shuffled");
-  const Canonical& routing = canonical["network"]["routing"];
-  if (routing != "ecmp" && routing != "flow_spray") warn("network", "routing is neither ecmp nor flow_spray");
-}
-
 /// Two spellings of one setting: only one may be used.
 void check_spellings(const Json& written, const Blame& blame) {
   if (!written.contains("transport")) return;
@@ -165,6 +153,22 @@ void use_one_spelling(Canonical& canonical) {
   transport.erase("gpudirect");
 }
 
+void warn_of_seeds(const Canonical& canonical, const Json& written, const Blame& blame, Scenario& scenario) {
+  const auto warn = [&](const char* part, const char* user, const char* because) {
+    if (!written.contains(part) || !written[part].contains("seed")) return;
+    // Where the file varies what would draw from it, the seed is for its other points.
+    const std::string key = fmt::format("{}.{}", part, user);
+    for (const auto& [varied, value] : scenario.varied)
+      if (varied == key) return;
+    scenario.warnings.push_back(
+        fmt::format("{}: it has no effect, because {}", blame.where(fmt::format("/{}/seed", part)), because));
+  };
+  if (canonical["collective"]["order"] == "given") warn("collective", "order", "order is given, not shuffled");
+  const Canonical& routing = canonical["network"]["routing"];
+  if (routing != "ecmp" && routing != "flow_spray")
+    warn("network", "routing", "routing is neither ecmp nor flow_spray");
+}
+
 Scenario scenario_of(const Canonical& canonical, const Json& written, const Blame& blame, const Files& files) {
   Scenario out;
   out.topology = topology_of(canonical["topology"], blame, files);
@@ -206,7 +210,6 @@ Scenario scenario_of(const Canonical& canonical, const Json& written, const Blam
         "use a star, or leave out the parameter that asks for helpers");
   }
 
-  warn_of_seeds(canonical, written, blame, out);
   if (collective["order"] == "shuffled") out.shuffle = collective["seed"].get<std::uint64_t>();
   check_spellings(written, blame);
   out.transport = transport_of(canonical["transport"]);

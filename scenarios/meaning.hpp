@@ -14,6 +14,9 @@ namespace ringsim::scenarios {
 /// into one, so that equal questions have one hash. Comes before scenario_of().
 void use_one_spelling(nlohmann::json& canonical);
 
+/// Warns of a seed that nothing draws from: points that differ in it alone are equal. Comes when `varied` is known.
+void warn_of_seeds(const nlohmann::json& canonical, const Json& written, const Blame& blame, Scenario& scenario);
+
 /// Builds the scenario from its canonical form; `written` is the same point as the user wrote it, for what was left
 /// out. Leaves name, hash and varied to the caller.
 Scenario scenario_of(const nlohmann::json& canonical, const Json& written, const Blame& blame, const Files& files);

@@ -128,6 +128,7 @@ struct ScenarioFile::Impl {
     scenario.file = file;
     scenario.hash = hash_of(canonical);
     scenario.varied = std::move(varied);
+    warn_of_seeds(canonical, written, blame, scenario);
     return scenario;
   }
 };
