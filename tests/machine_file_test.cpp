@@ -2,10 +2,14 @@
 #include <doctest/doctest.h>
 
 #include <map>
+#include <memory>
+#include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "sim/error.hpp"
+#include "tests/support/files.hpp"
 #include "topologies/catalog.hpp"
 #include "topologies/machine.hpp"
 
@@ -260,4 +264,24 @@ TEST_CASE("a layout has a source, an assumption or both, and nothing else") {
   CHECK_THROWS_WITH_AS(with(R"({"sources": "a page"})"),
                        "x.json: /layout/sources: unknown key \"sources\"\n  hint: did you mean \"source\"?",
                        InputError);
+}
+
+TEST_CASE("a damaged machine file is read or refused, never a crash") {
+  int read = 0, refused = 0;
+  for (const char* name : {"dgx-1v", "rtx4090-pcie", "gb200-nvl72"}) {
+    const std::string text = test::read_file(std::string(RINGSIM_SOURCE_DIR) + "/topologies/presets/" + name + ".json");
+    for (unsigned seed = 0; seed < 1000; ++seed) {
+      CAPTURE(seed);
+      std::mt19937 random(seed);
+      try {
+        const Machine machine = parse_machine(test::damaged(text, random), "damaged.json");
+        build(Cluster{{{std::make_shared<Machine>(machine), 1}}, std::nullopt, {}});
+        ++read;
+      } catch (const InputError&) {
+        ++refused;
+      }
+    }
+  }
+  CHECK(read > 100);
+  CHECK(refused > 100);
 }
