@@ -39,6 +39,10 @@ struct Machine {
   std::size_t n_gpus() const;
 };
 
+/// `count` parallel links as one, and the way back: one of them.
+LinkSpec joined(LinkSpec each, int count);
+LinkSpec each_of(LinkSpec link);
+
 /// Reads a machine file; topologies/README.md describes it. `file` stands for it in errors. Throws InputError where the
 /// text is not JSON, a key is unknown, missing or doubled, a name is unknown or doubled, or a number has neither a
 /// `source` nor an `assumed` reason.

@@ -147,9 +147,7 @@ void add_cables(const Place& entry, const Ids& ids, LinkTypes& types, Machine& m
       entry.at("count").fail("expected links of at most 1000000 TB/s together, found " + count.dump() + " of " +
                              format(link.bandwidth));
     }
-    link.bandwidth.bytes_per_second *= count.get<std::int64_t>();
-    link.joined = count.get<std::uint16_t>();
-    link.source = std::to_string(count.get<int>()) + " links as one, of each: " + link.source;
+    link = joined(link, count.get<int>());
   }
   for (const auto& [from, to] : pairs) {
     if (from == to) entry.fail("a link from \"" + machine.devices[from].name + "\" to itself");
@@ -157,11 +155,6 @@ void add_cables(const Place& entry, const Ids& ids, LinkTypes& types, Machine& m
   }
 }
 }  // namespace
-
-std::size_t Machine::n_gpus() const {
-  return static_cast<std::size_t>(
-      std::count_if(devices.begin(), devices.end(), [](const Device& d) { return d.kind == NodeKind::gpu; }));
-}
 
 Machine parse_machine(std::string_view text, const std::string& file) {
   const Json json = parse_strictly(text, file);

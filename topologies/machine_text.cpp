@@ -41,16 +41,6 @@ Origins origins_of(const std::string& source) {
           at == std::string::npos ? head : source.substr(at + second.size())};
 }
 
-/// One of the links that the cable stands for.
-LinkSpec each_of(LinkSpec link) {
-  if (link.joined <= 1) return link;
-  const std::string prefix = fmt::format("{} links as one, of each: ", link.joined);
-  if (link.source.starts_with(prefix)) link.source.erase(0, prefix.size());
-  link.bandwidth.bytes_per_second /= link.joined;
-  link.joined = 1;
-  return link;
-}
-
 /// The link types of a machine, in the order in which they are met, named after their kinds.
 class Types {
  public:

@@ -186,12 +186,4 @@ LinkSpec memory(const CpuModel& cpu, std::size_t n_domains) {
   return out;
 }
 
-LinkSpec joined(LinkSpec each, int count) {
-  if (count == 1) return each;
-  each.bandwidth.bytes_per_second *= count;
-  each.joined = static_cast<std::uint16_t>(count);
-  each.source = fmt::format("{} links as one, of each: {}", count, each.source);
-  return each;
-}
-
 }  // namespace ringsim::nccl

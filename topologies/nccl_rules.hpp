@@ -67,7 +67,4 @@ LinkSpec link(LinkKind kind, Bandwidth bandwidth, const std::string& bandwidth_s
 LinkSpec switched(LinkSpec nvlink);
 /// The memory of one of `n_domains` NUMA domains: half duplex, assumed by the CPU's model.
 LinkSpec memory(const CpuModel& cpu, std::size_t n_domains);
-/// `count` parallel links as one, in the words in which a machine file's "count" reads.
-LinkSpec joined(LinkSpec each, int count);
-
 }  // namespace ringsim::nccl

@@ -279,12 +279,7 @@ class Builder {
   LinkSpec like_link(LinkKind kind, const std::string& what) const {
     for (const Machine::Cable& cable : like_.cables) {
       if (cable.link.kind != kind || is_bridge(cable)) continue;
-      LinkSpec link = cable.link;
-      link.bandwidth.bytes_per_second /= link.joined;
-      const std::string prefix = fmt::format("{} links as one, of each: ", link.joined);
-      if (link.source.starts_with(prefix)) link.source.erase(0, prefix.size());
-      link.joined = 1;
-      return link;
+      return each_of(cable.link);
     }
     throw InputError(file_,
                      fmt::format("the matrix has {}, and {} has no {} link to take the speed from", what, like_.name,
@@ -441,13 +436,6 @@ class Builder {
     }
   }
 
-  static LinkSpec bonded(LinkSpec link, int count) {
-    if (count > 1) link.source = fmt::format("{} links as one, of each: {}", count, link.source);
-    link.bandwidth.bytes_per_second *= count;
-    link.joined = static_cast<std::uint16_t>(count);
-    return link;
-  }
-
   void join_gpus(const std::vector<std::size_t>& gpus, const LinkSpec& each) {
     if (gpus.size() < 2) return;
     const int count = matrix_.rows[gpus[0]].nvlinks[gpus[1]];
@@ -457,13 +445,13 @@ class Builder {
     });
     if (equal && count * static_cast<int>(gpus.size() - 1) > most_nvlinks()) {
       const std::uint32_t nvswitch = add_numbered("nvswitch", NodeKind::nvswitch);
-      for (const std::size_t a : gpus) join(endpoints_[a], nvswitch, bonded(each, count));
+      for (const std::size_t a : gpus) join(endpoints_[a], nvswitch, joined(each, count));
       return;
     }
     for (const std::size_t a : gpus) {
       for (const std::size_t b : gpus) {
         if (a < b && matrix_.rows[a].nvlinks[b] > 0) {
-          join(endpoints_[a], endpoints_[b], bonded(each, matrix_.rows[a].nvlinks[b]));
+          join(endpoints_[a], endpoints_[b], joined(each, matrix_.rows[a].nvlinks[b]));
         }
       }
     }
