@@ -30,7 +30,7 @@ std::string joined_to(NodeId from, const std::string& wanted, std::size_t first,
     const std::string& name = builder.nodes()[link.to.value].name;
     if (link.from == from && (names.empty() || names.back() != name)) names.push_back(name);
   }
-  const std::string near = did_you_mean(wanted, names);
+  std::string near = did_you_mean(wanted, names);
   if (!near.empty()) return near;
   constexpr std::size_t shown = 4;
   std::string list;

@@ -72,7 +72,9 @@ void add(const Dragonfly& fabric, std::span<const NicPort> ports, TopologyBuilde
       builder.add_cable(routers[r], routers[other], local);
     }
   }
-  const auto router_of = [&](std::uint32_t group, std::uint64_t q) { return routers[group * a + q / h]; };
+  const auto router_of = [&](std::uint32_t group, std::uint64_t q) {
+    return routers[std::uint64_t{group} * a + q / h];
+  };
   for (std::uint64_t copy = 0; copy < copies; ++copy) {
     for (std::uint32_t i = 0; i < g; ++i) {
       for (std::uint32_t j = i + 1; j < g; ++j) {
