@@ -3,18 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
+#include <filesystem>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "scenarios/scenario.hpp"
 #include "sim/collective.hpp"
 #include "sim/error.hpp"
 #include "sim/fold.hpp"
 #include "tests/support/command.hpp"
 #include "tests/support/every_algorithm.hpp"
-#include "tests/support/table.hpp"
 #include "tests/support/tiny.hpp"
+#include "validate/predict.hpp"
 
 using namespace ringsim;
 using namespace ringsim::literals;
@@ -175,6 +177,37 @@ TEST_CASE("the rank that stands for all computes, passes adapters, and stages in
   }
   const Topology relayed = builder.build();
   CHECK(both_ways(relayed, check(ring_all_reduce(5, 5_MiB + 1310720_B))) == "");
+}
+
+TEST_CASE("messages of one step are alike, those of another may be unlike them") {
+  TopologyBuilder builder;  // a square with two fast sides
+  for (int g = 0; g < 4; ++g) builder.add_gpu(fmt::format("gpu{}", g));
+  for (const auto& [a, b] : {std::pair{0U, 1U}, {2U, 3U}}) builder.add_cable(NodeId{a}, NodeId{b}, cable);
+  for (const auto& [a, b] : {std::pair{0U, 2U}, {1U, 3U}})
+    builder.add_cable(NodeId{a}, NodeId{b}, {.bandwidth = 3_GBps, .latency = 3us});
+  const Topology square = builder.build();
+  CHECK(both_ways(square, check(halving_doubling(4, 4_MiB, Fold::naive))) == "");
+}
+
+TEST_CASE("the example scenarios come out the same, folded where that is possible") {
+  int n_folded = 0, n_whole = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(RINGSIM_SOURCE_DIR "/scenarios")) {
+    if (entry.path().extension() != ".json") continue;
+    CAPTURE(entry.path().string());
+    const ScenarioFile file = ScenarioFile::load(entry.path().string(), {});
+    for (std::size_t i = 0; i < file.size(); ++i) {
+      CAPTURE(i);
+      const Scenario scenario = file.point(i);
+      const Topology net = topology_of(scenario);
+      if (!scenario.ranks.empty() || scenario.shuffle || scenario.request.ranks < 2) continue;  // placed otherwise
+      const std::string why_not =
+          both_ways(net, schedule_of(scenario),
+                    {.model = scenario.model, .transport = scenario.transport, .routing = routing_of(net, scenario)});
+      ++(why_not.empty() ? n_folded : n_whole);
+    }
+  }
+  CHECK(n_folded > 10);
+  CHECK(n_whole > 10);
 }
 
 TEST_CASE("ranks may sit anywhere on the star, and ports that nobody uses may be unlike the others") {
