@@ -229,6 +229,14 @@ TEST_CASE("where ports or paths differ, or messages meet, all ranks are simulate
                               LinkSpec{.bandwidth = 10_GBps, .latency = 1us, .kind = LinkKind::nvlink}})
     CHECK(ring_on(star_of(8, [&](int g) { return g == 5 ? odd : cable; })) ==
           "the port of gpu5 is not like that of gpu0");
+  TopologyBuilder builder;  // gpu2 sends as all do, and hears less well
+  for (int g = 0; g < 3; ++g) builder.add_gpu(fmt::format("gpu{}", g));
+  const NodeId hub = builder.add_node("switch0", NodeKind::network_switch);
+  for (std::uint32_t g = 0; g < 3; ++g) {
+    builder.add_link(NodeId{g}, hub, cable);
+    builder.add_link(hub, NodeId{g}, g == 2 ? LinkSpec{.bandwidth = 9_GBps, .latency = 1us} : cable);
+  }
+  CHECK(ring_on(builder.build()) == "the port of gpu2 is not like that of gpu0");
   const LinkSpec half{.bandwidth = 10_GBps, .latency = 1us, .duplex = Duplex::half};
   CHECK(ring_on(star(8, half)) == "gpu0 sends and receives over one half-duplex cable");
   CHECK(ring_on(star_of(8, [&](int g) { return g == 5 ? half : cable; })) ==
