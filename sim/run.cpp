@@ -71,10 +71,10 @@ class Run {
         schedule_(folding == nullptr ? checked.schedule() : folding->one),
         folding_(folding),
         options_(options),
+        placement_(placement),
         routes_(topology, options.transport, options.routing),
         network_(make_network(options.model, topology, engine_)),
-        lanes_(schedule_, 0, *this),
-        placement_(placement) {
+        lanes_(schedule_, 0, *this) {
     sort_links();
     begun_.resize(lanes_.n_lanes());
     trails_.resize(lanes_.n_lanes());
@@ -491,15 +491,15 @@ class Run {
   const Schedule& schedule_;
   const Folding* folding_;
   const RunOptions& options_;
+  const std::vector<NodeId>& placement_;  // [actor]
   Engine<Event> engine_;
   Routes routes_;
   std::unique_ptr<Network> network_;
   LaneRunner<Run> lanes_;
-  const std::vector<NodeId>& placement_;  // [actor]
-  std::vector<SimTime> begun_;            // [lane] when its current step began
-  std::vector<Trail> trails_;             // [lane] the critical path up to the start of its current step
-  std::vector<OwnEnd> own_;               // [lane]
-  std::vector<std::uint32_t> class_of_;   // [resource] its class of like links
+  std::vector<SimTime> begun_;           // [lane] when its current step began
+  std::vector<Trail> trails_;            // [lane] the critical path up to the start of its current step
+  std::vector<OwnEnd> own_;              // [lane]
+  std::vector<std::uint32_t> class_of_;  // [resource] its class of like links
   std::vector<Transfer> transfers_;
   std::vector<std::uint32_t> free_transfers_;
   tsl::robin_map<std::uint64_t, std::uint32_t, MixedHash> route_of_;     // by key_of()
