@@ -51,6 +51,7 @@ class Promises {
 /// step(a) = a + step(0), as sets of chunks.
 bool same_op(const Symmetry& group, Actor actor, const Op& zero, const Op& here) {
   if (here.what != zero.what || here.channel != zero.channel || here.time != zero.time) return false;
+  if (here.what == Do::compute) return true;  // names no chunk
   if (here.region.buffer != zero.region.buffer || here.region.count != zero.region.count) return false;
   if (zero.peer >= 0 && here.peer != group.add(actor, zero.peer)) return false;
   for (std::uint32_t c = 0; c < zero.region.count; ++c) {
@@ -60,23 +61,34 @@ bool same_op(const Symmetry& group, Actor actor, const Op& zero, const Op& here)
   return true;
 }
 
-bool same_program(const Schedule& schedule, Actor actor, Step& zero, Step& here) {
+bool same_step(const Symmetry& group, Actor actor, const Step& zero, const Step& here) {
+  if (zero.ops.size() != here.ops.size() || zero.waits.size() != here.waits.size()) return false;
+  for (std::size_t w = 0; w < zero.waits.size(); ++w)
+    if (zero.waits[w].lane != here.waits[w].lane || zero.waits[w].steps != here.waits[w].steps) return false;
+  for (std::size_t k = 0; k < zero.ops.size(); ++k)
+    if (!same_op(group, actor, zero.ops[k], here.ops[k])) return false;
+  return true;
+}
+
+/// One of `actors` that does not do what rank 0 does, seen from itself; -1 where all do.
+Actor unlike(const Schedule& schedule, const std::vector<Actor>& actors, const CheckOptions& options) {
+  Step zero, here;
   for (Lane lane = 0; lane < schedule.lanes; ++lane) {
     const int n_steps = schedule.n_steps(0, lane);
-    if (schedule.n_steps(actor, lane) != n_steps) return false;
+    for (const Actor actor : actors)
+      if (schedule.n_steps(actor, lane) != n_steps) return actor;
     for (int i = 0; i < n_steps; ++i) {
+      look_up(options);
       zero.clear();
-      here.clear();
       schedule.step(0, lane, i, zero);
-      schedule.step(actor, lane, i, here);
-      if (zero.ops.size() != here.ops.size() || zero.waits.size() != here.waits.size()) return false;
-      for (std::size_t w = 0; w < zero.waits.size(); ++w)
-        if (zero.waits[w].lane != here.waits[w].lane || zero.waits[w].steps != here.waits[w].steps) return false;
-      for (std::size_t k = 0; k < zero.ops.size(); ++k)
-        if (!same_op(schedule.symmetry, actor, zero.ops[k], here.ops[k])) return false;
+      for (const Actor actor : actors) {
+        here.clear();
+        schedule.step(actor, lane, i, here);
+        if (!same_step(schedule.symmetry, actor, zero, here)) return actor;
+      }
     }
   }
-  return true;
+  return -1;
 }
 
 /// All ranks in lockstep, seen from actor 0: what it sends to +d is what it gets from -d. Follows chunk 0 wherever it
@@ -189,7 +201,7 @@ bool check_by_symmetry(const Schedule& schedule, const CheckOptions& options, Pr
   check_structure(schedule, 0, lanes);
   check_races(schedule, 0);
   std::int64_t touches = 0, operations = 0;
-  Step zero, here;
+  Step zero;
   for (Lane lane = 0; lane < schedule.lanes; ++lane) {
     for (int i = 0; i < schedule.n_steps(0, lane); ++i) {
       zero.clear();
@@ -202,10 +214,29 @@ bool check_by_symmetry(const Schedule& schedule, const CheckOptions& options, Pr
   const bool complete = touches + n <= max_touches / n;  // what the ranks do, and what they are promised
   proof.by = complete ? Proof::By::symmetry : Proof::By::symmetry_samples;
 
+  std::vector<Actor> actors;
+  if (complete) {
+    for (Actor actor = 1; actor < n; ++actor) actors.push_back(actor);
+  } else {  // a step either way in every digit, and ranks anywhere
+    int weight = 1;
+    for (auto radix = group.radices().rbegin(); radix != group.radices().rend(); ++radix) {
+      if (*radix > 1) actors.insert(actors.end(), {weight, weight * (*radix - 1)});
+      weight *= *radix;
+    }
+    for (int i = 0; i < n_random_samples; ++i) actors.push_back(sample(n, i));
+  }
+
+  const auto refuse_unlike = [&](Actor actor) {
+    refuse(schedule,
+           fmt::format("a symmetry is claimed, but {} does not do what rank 0 does, seen from itself",
+                       name_of(schedule, actor)),
+           "correct the algorithm, or do not set Schedule::symmetry");
+  };
+  if (const Actor actor = unlike(schedule, actors, options); actor >= 0) refuse_unlike(actor);
   const Promises promises(schedule);
-  const auto expect_same = [&](Actor actor) {
+  for (const Actor actor : actors) {
     look_up(options);
-    bool same = same_program(schedule, actor, zero, here);
+    bool same = true;
     if (complete) {
       for (int c = 0; c < n && same; ++c) same = promises.same(actor, static_cast<std::uint32_t>(c));
     } else {
@@ -213,24 +244,7 @@ bool check_by_symmetry(const Schedule& schedule, const CheckOptions& options, Pr
         same = promises.same(actor, static_cast<std::uint32_t>(sample(n, actor + i)));
       for (const int c : {0, 1, actor, n - 1}) same = same && promises.same(actor, static_cast<std::uint32_t>(c));
     }
-    if (!same)
-      refuse(schedule,
-             fmt::format("a symmetry is claimed, but {} does not do what rank 0 does, seen from itself",
-                         name_of(schedule, actor)),
-             "correct the algorithm, or do not set Schedule::symmetry");
-  };
-  if (complete) {
-    for (Actor actor = 1; actor < n; ++actor) expect_same(actor);
-  } else {  // a step either way in every digit, and ranks anywhere
-    int weight = 1;
-    for (auto radix = group.radices().rbegin(); radix != group.radices().rend(); ++radix) {
-      if (*radix > 1) {
-        expect_same(weight);
-        expect_same(weight * (*radix - 1));
-      }
-      weight *= *radix;
-    }
-    for (int i = 0; i < n_random_samples; ++i) expect_same(sample(n, i));
+    if (!same) refuse_unlike(actor);
   }
 
   // The quotient follows one chunk number; a promise that moves chunks to other numbers needs all ranks followed.

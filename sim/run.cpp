@@ -12,6 +12,7 @@
 #include "sim/critical_path.hpp"
 #include "sim/engine.hpp"
 #include "sim/error.hpp"
+#include "sim/fold.hpp"
 #include "sim/lanes.hpp"
 
 namespace ringsim {
@@ -64,15 +65,19 @@ struct Transfer {
 
 class Run {
  public:
-  Run(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options)
+  /// `folding`: only rank 0 is simulated, for all of them.
+  Run(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options,
+      const std::vector<NodeId>& placement, const Folding* folding = nullptr)
       : topology_(topology),
-        schedule_(checked.schedule()),
+        schedule_(folding == nullptr ? checked.schedule() : folding->one),
+        folding_(folding),
         options_(options),
+        placement_(placement),
         routes_(topology, options.transport, options.routing),
         network_(make_network(options.model, topology, engine_)),
         lanes_(schedule_, 0, *this) {
-    place_actors();
     sort_links();
+    begun_.resize(lanes_.n_lanes());
     trails_.resize(lanes_.n_lanes());
     own_.resize(lanes_.n_lanes());
     last_route_.resize(lanes_.n_lanes());
@@ -99,7 +104,10 @@ class Run {
   // What LaneRunner asks of its handler.
   using Note = Bytes;
   Bytes note(const Op& op) const { return schedule_.size(op.region); }
-  std::uint64_t connection(Actor self, const Op& op) const { return connection_key(self, op); }
+  /// Folded: rank 0 receives in each step what it sends, seen from its peer.
+  std::uint64_t connection(Actor self, const Op& op) const {
+    return folding_ == nullptr ? connection_key(self, op) : 0;
+  }
 
   void matched(const Message<Bytes>& message) {
     const std::uint32_t index = new_transfer();
@@ -112,7 +120,9 @@ class Run {
     // LaneRunner begins one step at a time: the end that has just been posted is the one that was waited for, unless
     // both came at this instant; then it is the sender.
     transfer.sender_was_last = begun_[message.sender.lane] >= begun_[message.receiver.lane];
-    transfer.route = route_from(message.sender.lane, lanes_.actor(message.receiver.lane), message.channel);
+    const Actor to = folding_ == nullptr ? lanes_.actor(message.receiver.lane)
+                                         : folding_->peer[static_cast<std::size_t>(message.sender.step)];
+    transfer.route = route_from(message.sender.lane, to, message.channel);
     bytes_sent_ += transfer.size;
     bytes_expected_ += message.target;
     set_out(index);
@@ -171,24 +181,6 @@ class Run {
  private:
   static std::uint64_t piece(std::uint32_t transfer, std::uint32_t leg) {
     return static_cast<std::uint64_t>(transfer) << 32 | leg;
-  }
-
-  void place_actors() {
-    placement_ = options_.placement;
-    if (placement_.empty()) {
-      const auto n_helpers = static_cast<std::size_t>(schedule_.actors - schedule_.collective.ranks);
-      const auto n_ranks = static_cast<std::size_t>(schedule_.collective.ranks);
-      if (topology_.ranks().size() < n_ranks || topology_.helpers().size() < n_helpers)
-        throw InputError("", fmt::format("the schedule {} needs {} ranks and {} helpers, the topology has {} and {}",
-                                         schedule_.algorithm, n_ranks, n_helpers, topology_.ranks().size(),
-                                         topology_.helpers().size()));
-      placement_.assign(topology_.ranks().begin(), topology_.ranks().begin() + static_cast<std::ptrdiff_t>(n_ranks));
-      placement_.insert(placement_.end(), topology_.helpers().begin(),
-                        topology_.helpers().begin() + static_cast<std::ptrdiff_t>(n_helpers));
-    }
-    ensure(placement_.size() == static_cast<std::size_t>(schedule_.actors), "every actor has a place");
-    ensure(placement_.size() < (std::size_t{1} << 24), "an actor's number has 24 bits, as key_of() needs");
-    begun_.resize(lanes_.n_lanes());
   }
 
   // Like links: of one kind, between devices of the same kinds, of equal bandwidth.
@@ -436,7 +428,7 @@ class Run {
   }
 
   void digest(std::uint64_t word) {
-    std::uint64_t& h = timeline_.fingerprint;
+    std::uint64_t& h = *timeline_.fingerprint;
     h = (h ^ word) * 0x9E3779B97F4A7C15U;
     h ^= h >> 32;
   }
@@ -503,12 +495,13 @@ class Run {
 
   const Topology& topology_;
   const Schedule& schedule_;
+  const Folding* folding_;
   const RunOptions& options_;
+  const std::vector<NodeId>& placement_;  // [actor]
   Engine<Event> engine_;
   Routes routes_;
   std::unique_ptr<Network> network_;
   LaneRunner<Run> lanes_;
-  std::vector<NodeId> placement_;        // [actor]
   std::vector<SimTime> begun_;           // [lane] when its current step began
   std::vector<Trail> trails_;            // [lane] the critical path up to the start of its current step
   std::vector<OwnEnd> own_;              // [lane]
@@ -529,6 +522,25 @@ class Run {
   Timeline timeline_;
 };
 
+/// Where each actor sits.
+std::vector<NodeId> places(const Topology& topology, const Schedule& schedule, const RunOptions& options) {
+  std::vector<NodeId> placement = options.placement;
+  if (placement.empty()) {
+    const auto n_helpers = static_cast<std::size_t>(schedule.actors - schedule.collective.ranks);
+    const auto n_ranks = static_cast<std::size_t>(schedule.collective.ranks);
+    if (topology.ranks().size() < n_ranks || topology.helpers().size() < n_helpers)
+      throw InputError(
+          "", fmt::format("the schedule {} needs {} ranks and {} helpers, the topology has {} and {}",
+                          schedule.algorithm, n_ranks, n_helpers, topology.ranks().size(), topology.helpers().size()));
+    placement.assign(topology.ranks().begin(), topology.ranks().begin() + static_cast<std::ptrdiff_t>(n_ranks));
+    placement.insert(placement.end(), topology.helpers().begin(),
+                     topology.helpers().begin() + static_cast<std::ptrdiff_t>(n_helpers));
+  }
+  ensure(placement.size() == static_cast<std::size_t>(schedule.actors), "every actor has a place");
+  ensure(placement.size() < (std::size_t{1} << 24), "an actor's number has 24 bits, as key_of() needs");
+  return placement;
+}
+
 }  // namespace
 
 Timeline run(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options) {
@@ -537,7 +549,15 @@ Timeline run(const Topology& topology, const CheckedSchedule& checked, const Run
                      fmt::format("the schedule {} needs messages that run ahead of their receiver; protocol none has "
                                  "no slots for them ({})",
                                  checked.schedule().algorithm, to_string(checked.proof())));
-  return Run(topology, checked, options).go();
+  const std::vector<NodeId> placement = places(topology, checked.schedule(), options);
+  std::string why_not;
+  // A message is two operations.
+  if (options.fold && checked.proof().operations / 2 >= options.fold_from)
+    if (const auto folding = fold(topology, checked, options, placement, why_not))
+      return folding->unfold(Run(topology, checked, options, placement, &*folding).go());
+  Timeline timeline = Run(topology, checked, options, placement).go();
+  timeline.not_folded = std::move(why_not);
+  return timeline;
 }
 
 }  // namespace ringsim

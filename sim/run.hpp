@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -20,6 +21,10 @@ struct RunOptions {
   /// Where each actor sits, [actor]. Empty: ranks on topology.ranks(), helpers on topology.helpers(), in order.
   std::vector<NodeId> placement;
   bool record_spans = false;
+  /// Whether one rank may stand for all where that is exact (sim/fold.hpp), in runs of at least `fold_from` messages:
+  /// smaller ones take no time, and simulated in full they have a fingerprint.
+  bool fold = true;
+  std::int64_t fold_from = std::int64_t{1} << 20;
   /// Asked now and then; true ends the run with Interrupted.
   const std::atomic<bool>* stop = nullptr;
   /// Told now and then which share of the steps is done, 0 to 1.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "sim/ids.hpp"
@@ -41,8 +42,14 @@ struct Timeline {
   std::optional<Bottleneck> bottleneck;  ///< nothing where nothing moved
   std::int64_t events = 0;
   /// A digest of all messages in order of arrival (who, how much, from when to when): equal runs, equal digests.
-  std::uint64_t fingerprint = 0;
+  /// None where the run was folded: it has no such order.
+  std::optional<std::uint64_t> fingerprint = 0;
   std::vector<Span> spans;  ///< in order of arrival; only where RunOptions::record_spans asks for them
+
+  /// Why one rank could stand for all (sim/fold.hpp), where it did. Then what is told is what the whole run would tell,
+  /// but for the fingerprint; of several links that held it back alike, `bottleneck` names rank 0's.
+  std::optional<std::string> folded;
+  std::string not_folded;  ///< why it could not, where that was looked into
 
   Picoseconds duration() const { return finish.time_since_epoch(); }
 };

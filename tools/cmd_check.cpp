@@ -108,7 +108,7 @@ int check_scenario(const CheckArguments& arguments, int jobs) {
   Table table(
       {"bytes", "collective", "algorithm", "model", "ranks", "simulated us", "closed form us", "ratio", "", "because"});
   int failed = 0;
-  predict_points(file, jobs, [&](Prediction&& r) {
+  predict_points(file, jobs, true, [&](Prediction&& r) {
     std::vector<std::string> row{format(r.request.bytes),
                                  std::string(to_string(r.request.op)),
                                  algorithm_text(r),

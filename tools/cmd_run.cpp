@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <filesystem>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "sim/error.hpp"
@@ -22,6 +24,7 @@ int run_command(const RunArguments& arguments) {
   std::vector<Prediction> results;  // for the formats that are one document
   std::size_t done = 0;
   std::int64_t events = 0, transfers = 0;
+  std::set<std::string> not_folded;
   const auto started = std::chrono::steady_clock::now();
   const bool by_line = arguments.format == Format::jsonl;
   const auto finish = [&] {
@@ -29,8 +32,9 @@ int run_command(const RunArguments& arguments) {
     output.finish();
   };
   try {
-    predict_points(file, arguments.jobs, [&](Prediction&& result) {
+    predict_points(file, arguments.jobs, arguments.fold, [&](Prediction&& result) {
       ++done;
+      if (!result.not_folded.empty()) not_folded.insert(result.not_folded);
       events += result.events;
       transfers += result.transfers;
       if (by_line)
@@ -49,6 +53,7 @@ int run_command(const RunArguments& arguments) {
   if (arguments.timing) {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
     say(fmt::format("{} points, {} transfers, {} events in {:.3f} s\n", done, transfers, events, seconds));
+    for (const std::string& why : not_folded) say(fmt::format("not folded: {}\n", why));
   }
   return good;
 }

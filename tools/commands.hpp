@@ -32,7 +32,8 @@ struct RunArguments {
   std::string output;    ///< a file; empty or "-": stdout
   int jobs = 0;          ///< points at a time; 0: one a core
   bool explain = false;  ///< what the links carried
-  bool timing = false;   ///< events and wall time, on stderr
+  bool timing = false;   ///< events and wall time, and why a large run was not folded, on stderr
+  bool fold = true;
 };
 int run_command(const RunArguments& arguments);
 

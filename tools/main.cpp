@@ -94,7 +94,9 @@ int command_line(int argc, char** argv) {
   run_app->add_option("-o,--output", run.output, "a file for the results; - is standard output");
   run_app->add_option("-j,--jobs", run.jobs, "points at a time; default: one a core")->check(CLI::Range(1, 4096));
   run_app->add_flag("--explain", run.explain, "adds what the links carried");
-  run_app->add_flag("--timing", run.timing, "prints events and wall time to stderr");
+  run_app->add_flag_callback(
+      "--no-fold", [&run] { run.fold = false; }, "simulates every rank, even where one could stand for all");
+  run_app->add_flag("--timing", run.timing, "prints events, wall time, and why a large run was not folded to stderr");
   run_app->footer("Example: ringsim run scenarios/star.json --set topology.ranks=16 --format csv -o star.csv");
 
   CheckArguments check;

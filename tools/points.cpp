@@ -26,8 +26,8 @@ struct Outcome {
 /// Hands points out, and results on in order.
 class Queue {
  public:
-  Queue(const ScenarioFile& file, const std::function<void(Prediction&&)>& take)
-      : file_(file), take_(take), progress_(file.size()) {}
+  Queue(const ScenarioFile& file, bool fold, const std::function<void(Prediction&&)>& take)
+      : file_(file), fold_(fold), take_(take), progress_(file.size()) {}
 
   void work() {
     for (;;) {
@@ -39,8 +39,9 @@ class Queue {
       }
       Outcome outcome;
       try {
-        outcome.result = predict(file_.point(point), {.stop = &stop_requested,
-                                                      .progress = [&](double share) { progress_.set(point, share); }});
+        outcome.result = predict(
+            file_.point(point),
+            {.stop = &stop_requested, .progress = [&](double share) { progress_.set(point, share); }, .fold = fold_});
       } catch (...) {
         outcome.error = std::current_exception();
       }
@@ -70,6 +71,7 @@ class Queue {
   }
 
   const ScenarioFile& file_;
+  bool fold_;
   const std::function<void(Prediction&&)>& take_;
   ProgressLine progress_;
   std::mutex mutex_;
@@ -80,7 +82,7 @@ class Queue {
 
 }  // namespace
 
-void predict_points(const ScenarioFile& file, int jobs, const std::function<void(Prediction&&)>& take) {
+void predict_points(const ScenarioFile& file, int jobs, bool fold, const std::function<void(Prediction&&)>& take) {
   Warnings warnings;
   for (std::size_t i = 0; i < file.size(); ++i) {
     if (stop_requested) throw Interrupted("stopped while the points were being read");
@@ -88,7 +90,7 @@ void predict_points(const ScenarioFile& file, int jobs, const std::function<void
   }
   if (jobs == 0) jobs = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const std::size_t n_threads = std::min(static_cast<std::size_t>(jobs), file.size());
-  Queue queue(file, take);
+  Queue queue(file, fold, take);
   {
     std::vector<std::jthread> threads;
     try {

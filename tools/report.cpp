@@ -43,6 +43,10 @@ const char* proof_text(Proof::By by) {
   fail_invariant("a proof was found in one of three ways");
 }
 
+std::string fingerprint_text(const Prediction& r) {
+  return r.fingerprint ? fmt::format("{:016x}", *r.fingerprint) : "";
+}
+
 Json as_json(const Prediction& r, bool explain) {
   Json result = {{"collective", to_string(r.request.op)}, {"algorithm", r.algorithm}};
   if (!r.parameters.empty()) result["parameters"] = object_of(r.parameters);
@@ -65,7 +69,8 @@ Json as_json(const Prediction& r, bool explain) {
     result["bottleneck"] = nullptr;
   if (r.inter_node) result["inter_node"] = {{"bytes", r.inter_node->first.count}, {"GBps", r.inter_node->second}};
   result["proof"] = proof_text(r.proof.by);
-  result["fingerprint"] = fmt::format("{:016x}", r.fingerprint);
+  result["fingerprint"] = r.fingerprint ? Json(fingerprint_text(r)) : Json(nullptr);
+  if (r.folded) result["folded"] = *r.folded;
   if (explain) {
     result["links"] = Json::array();
     for (const LinkGroup& group : r.links)
@@ -170,6 +175,10 @@ std::string table(const std::vector<Prediction>& results, bool explain) {
       if (std::find(reasons.begin(), reasons.end(), because) == reasons.end()) reasons.push_back(because);
   }
   for (const std::string& because : reasons) text += fmt::format("(*) not the form's case: {}\n", because);
+  reasons.clear();
+  for (const Prediction& r : results)
+    if (r.folded && std::find(reasons.begin(), reasons.end(), *r.folded) == reasons.end()) reasons.push_back(*r.folded);
+  for (const std::string& because : reasons) text += fmt::format("folded: {}\n", because);
   if (!explain) return text;
   for (const Prediction& r : results) {
     text += fmt::format("\n{} {} {}", format(r.request.bytes), to_string(r.request.op), algorithm_text(r));
@@ -219,7 +228,7 @@ std::string csv(const std::vector<Prediction>& results) {
                                        r.bottleneck->busy, r.bottleneck->latency)
                          : ",,,,";
     text += r.inter_node ? fmt::format("{},{},", r.inter_node->first.count, r.inter_node->second) : ",,";
-    text += fmt::format("{:016x}", r.fingerprint);
+    text += fingerprint_text(r);
     for (const std::string& path : varied) text += "," + csv_field(value_of(r, path));
     text += '\n';
   }

@@ -182,6 +182,7 @@ Prediction predict(const Scenario& scenario, const PredictOptions& options) {
                          .transport = scenario.transport,
                          .routing = routing_of(topology, scenario),
                          .placement = blaming(scenario, "/collective", [&] { return places(topology, scenario); }),
+                         .fold = options.fold,
                          .stop = options.stop,
                          .progress = options.progress};
   const std::vector<NodeId> ranks = run_options.placement;
@@ -204,6 +205,8 @@ Prediction predict(const Scenario& scenario, const PredictOptions& options) {
   result.transfers = timeline.transfers;
   result.events = timeline.events;
   result.fingerprint = timeline.fingerprint;
+  result.folded = timeline.folded;
+  result.not_folded = timeline.not_folded;
   result.proof = checked.proof();
   result.form = closed_form(*scenario.algorithm, scenario.arguments, scenario.request,
                             uniform_of(topology, ranks, helpers, scenario.transport, run_options.routing));

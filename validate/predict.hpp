@@ -41,7 +41,9 @@ struct Prediction {
   double algbw = 0, busbw = 0;  ///< GB/s, as nccl-tests defines them
   std::int64_t transfers = 0;
   std::int64_t events = 0;
-  std::uint64_t fingerprint = 0;
+  std::optional<std::uint64_t> fingerprint;
+  std::optional<std::string> folded;  ///< as Timeline's, and so is the next
+  std::string not_folded;
   std::optional<ClosedForm> form;
   std::optional<BottleneckReport> bottleneck;  ///< nothing where nothing moved
   /// Where there are several hosts: most bytes that left one of them, and at what average rate (GB/s).
@@ -54,6 +56,7 @@ struct Prediction {
 struct PredictOptions {
   const std::atomic<bool>* stop = nullptr;
   std::function<void(double)> progress;
+  bool fold = true;  ///< as RunOptions::fold
 };
 
 /// The first stages of the line by themselves. Errors name the scenario's file and the place in it.
