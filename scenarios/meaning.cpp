@@ -8,6 +8,7 @@
 
 #include "scenarios/fields.hpp"
 #include "sim/error.hpp"
+#include "sim/quantity.hpp"
 #include "topologies/nccl_xml_import.hpp"
 #include "topologies/smi_import.hpp"
 
@@ -339,6 +340,19 @@ Transport transport_of(const Canonical& transport) {
                       .depth = transport["staging"]["depth"].get<int>()}};
 }
 
+PacketOptions packet_of(const Canonical& packet, const Blame& blame) {
+  PacketOptions out{.flow_control = enum_of<PacketOptions::FlowControl>(
+                        packet["flow_control"],
+                        {{"credit", PacketOptions::FlowControl::credit}, {"pause", PacketOptions::FlowControl::pause}}),
+                    .mtu = {packet["mtu"].get<std::int64_t>()}};
+  if (!packet.contains("buffer")) return out;
+  out.buffer = Bytes{packet["buffer"].get<std::int64_t>()};
+  if (*out.buffer < out.mtu)
+    blame.fail("/network/packet/buffer",
+               fmt::format("expected room for a packet at least, {}, found {}", format(out.mtu), format(*out.buffer)));
+  return out;
+}
+
 RoutingSpec routing_of(const Canonical& network, const Blame& blame) {
   using Policy = Routing::Policy;
   RoutingSpec out;
@@ -423,8 +437,10 @@ Scenario scenario_of(const Canonical& canonical, const Json& written, const Blam
   if (collective["order"] == "shuffled") out.shuffle = collective["seed"].get<std::uint64_t>();
   check_spellings(written, blame);
   out.transport = transport_of(canonical["transport"]);
-  out.model = enum_of<NetworkModel>(canonical["network"]["model"],
-                                    {{"ideal", NetworkModel::ideal}, {"fair", NetworkModel::fair}});
+  out.model = enum_of<NetworkModel>(
+      canonical["network"]["model"],
+      {{"ideal", NetworkModel::ideal}, {"fair", NetworkModel::fair}, {"packet", NetworkModel::packet}});
+  out.packet = packet_of(canonical["network"]["packet"], blame);
   out.routing = routing_of(canonical["network"], blame);
   return out;
 }

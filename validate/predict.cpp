@@ -172,6 +172,7 @@ CheckedSchedule schedule_of(const Scenario& scenario, const std::atomic<bool>* s
 Prediction predict(const Scenario& scenario, const PredictOptions& options) {
   const Topology topology = topology_of(scenario);
   RunOptions run_options{.model = scenario.model,
+                         .packet = scenario.packet,
                          .transport = scenario.transport,
                          .routing = routing_of(topology, scenario),
                          .placement = blaming(scenario, "/collective", [&] { return places(topology, scenario); }),

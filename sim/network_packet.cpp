@@ -1,0 +1,488 @@
+#include "sim/network_packet.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "sim/error.hpp"
+
+namespace ringsim {
+
+namespace {
+
+// An event's stamp: what it is about, and a number of up to 29 bits.
+constexpr int number_bits = 29;
+constexpr std::uint32_t number_mask = (1U << number_bits) - 1;
+
+constexpr int packets_beyond_latency = 16;  // see PacketOptions::buffer
+// With `pause`: what may still come after the sender was asked to stop, beyond the link's latency there and back: the
+// packet that it is sending, one on its way, and one that is there but not whole.
+constexpr int packets_still_coming = 3;
+constexpr int packets_between_stop_and_go = 2;
+
+Picoseconds time_on(std::int64_t size, double cost, Bandwidth bandwidth) {
+  if (cost == 1) return transfer_time({size}, bandwidth);
+  return transfer_time({static_cast<std::int64_t>(std::ceil(static_cast<double>(size) * cost - 1e-6))}, bandwidth);
+}
+
+}  // namespace
+
+PacketNetwork::PacketNetwork(const PacketOptions& options, const Topology& topology, Engine<Event>& engine)
+    : options_(options),
+      topology_(topology),
+      engine_(engine),
+      has_credits_(options.flow_control == PacketOptions::FlowControl::credit),
+      links_(topology.n_links()),
+      serialisers_(topology.n_resources()) {
+  if (options_.mtu.count < 1 || options_.mtu.count > number_mask)
+    throw InputError("", fmt::format("expected packets of 1 B to {} B, found {} B", number_mask, options_.mtu.count));
+  for (std::uint32_t l = 0; l < links_.size(); ++l)
+    serialisers_[topology.link({l}).resource.value].links.push_back({l});
+  size_buffers();
+}
+
+void PacketNetwork::size_buffers() {
+  const std::int64_t mtu = options_.mtu.count;
+  for (std::uint32_t l = 0; l < links_.size(); ++l) {
+    const Link& link = topology_.link({l});
+    LinkState& state = links_[l];
+    const double there_and_back =
+        2 * static_cast<double>(link.bandwidth.bytes_per_second) * static_cast<double>(link.latency.count()) / 1e12;
+    if (there_and_back > 1e18) fail_too_large("more bytes are on their way on a link than can be counted");
+    const auto on_the_way = static_cast<std::int64_t>(std::ceil(there_and_back));
+    state.buffer =
+        options_.buffer ? options_.buffer->count : (has_credits_ ? 1 : 2) * on_the_way + packets_beyond_latency * mtu;
+    const std::int64_t least =
+        has_credits_ ? mtu : on_the_way + (packets_still_coming + packets_between_stop_and_go) * mtu;
+    if (state.buffer < least)
+      throw InputError(
+          "",
+          fmt::format("expected buffers of the network model packet of at least {} B ({}), found {} B", least,
+                      has_credits_
+                          ? "one packet"
+                          : fmt::format("what still comes over {} when it is paused, and {} packets",
+                                        topology_.link_name({l}), packets_still_coming + packets_between_stop_and_go),
+                      state.buffer),
+          "leave the size of the buffers out: it then follows from each link's latency");
+    state.stop_above = state.buffer - on_the_way - packets_still_coming * mtu;
+    state.go_below = state.stop_above - packets_between_stop_and_go * mtu;
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------- legs and ways
+
+// A leg is a chain, or, where packets are spread, a graph without circles whose links stand in order of distance. A
+// link's share is the part of the packets that come over it, times what a byte costs on it.
+std::uint32_t PacketNetwork::add_leg(const Leg& leg, bool, bool) {
+  ensure(!leg.links.empty(), "a leg has links");
+  LegInfo info{.first_hop = static_cast<Index>(hops_.size()), .n_hops = static_cast<Index>(leg.links.size())};
+  info.latency = leg.latency;
+  std::map<NodeId, std::vector<Index>> out;  // which of the leg's links go on from a node
+  for (Index i = 0; i < info.n_hops; ++i) {
+    out[topology_.link(leg.links[i]).from].push_back(i);
+    hops_.push_back({.link = leg.links[i]});
+  }
+  std::map<NodeId, double> here;  // the part of the packets that comes by
+  const NodeId source = topology_.link(leg.links.front()).from;
+  here[source] = 1;
+  double arrived = 0;
+  for (Index i = 0; i < info.n_hops; ++i) {
+    const Link& link = topology_.link(leg.links[i]);
+    double sum = 0;
+    for (const Index other : out[link.from]) sum += leg.share(other);
+    ensure(here.contains(link.from) && sum > 0, "the links of a leg stand in order of distance");
+    const double cost = sum / here[link.from];
+    if (std::abs(cost - 1) > 1e-9) hops_[info.first_hop + i].cost = cost;
+    const double part = leg.share(i) / cost;
+    here[link.to] += part;
+    if (!out.contains(link.to)) arrived += part;
+  }
+  ensure(std::abs(arrived - 1) < 1e-6, "what sets out on a leg arrives at its end");
+
+  // Ways from a node: legs begin with another one each, lest all start over the same link.
+  const auto ways_from = [&](NodeId node, LinkId from) {
+    std::vector<Index> hops;
+    std::vector<double> shares;
+    if (const auto found = out.find(node); found != out.end()) {
+      double sum = 0;
+      for (const Index i : found->second) sum += leg.share(i);
+      for (std::size_t k = 0; k < found->second.size(); ++k) {
+        const Index i = found->second[(k + legs_.size()) % found->second.size()];
+        hops.push_back(info.first_hop + i);
+        shares.push_back(leg.share(i) / sum);
+      }
+    }
+    return add_ways(from, hops, shares);
+  };
+  std::tie(info.first_way, info.n_ways) = ways_from(source, no_link);
+  for (Index i = 0; i < info.n_hops; ++i) {
+    Hop& hop = hops_[info.first_hop + i];
+    std::tie(hop.first_way, hop.n_ways) = ways_from(topology_.link(hop.link).to, hop.link);
+  }
+  legs_.push_back(info);
+  return static_cast<std::uint32_t>(legs_.size() - 1);
+}
+
+std::pair<PacketNetwork::Index, PacketNetwork::Index> PacketNetwork::add_ways(LinkId from,
+                                                                              const std::vector<Index>& hops,
+                                                                              const std::vector<double>& shares) {
+  const auto first = static_cast<Index>(ways_.size());
+  for (std::size_t i = 0; i < hops.size(); ++i) {
+    const Index input = from == no_link ? none : input_between(from, hops_[hops[i]].link);
+    ways_.push_back({.hop = hops[i], .input = input, .share = shares[i]});
+  }
+  return {first, static_cast<Index>(hops.size())};
+}
+
+PacketNetwork::Index PacketNetwork::input_between(LinkId from, LinkId to) {
+  const auto next = static_cast<Index>(inputs_.size());
+  const auto [known, is_new] = input_of_.try_emplace(std::uint64_t{from.value} << 32 | to.value, next);
+  if (is_new) inputs_.push_back({.from = from, .to = to});
+  return known->second;
+}
+
+// Smooth weighted round robin: every way is owed its share of each packet; the one that is owed most takes it.
+const PacketNetwork::Way& PacketNetwork::choose_way(Index first, Index count) {
+  Index chosen = first;
+  if (count > 1) {
+    for (Index w = first; w < first + count; ++w) {
+      ways_[w].lead += ways_[w].share;
+      if (ways_[w].lead > ways_[chosen].lead) chosen = w;
+    }
+    ways_[chosen].lead -= 1;
+  }
+  return ways_[chosen];
+}
+
+// ------------------------------------------------------------------------------------------------- pieces and events
+
+void PacketNetwork::schedule(SimTime when, What what, std::uint32_t id, std::int64_t number) {
+  engine_.at(when, {Event::Kind::flow, id,
+                    static_cast<std::uint32_t>(what) << number_bits | static_cast<std::uint32_t>(number)});
+}
+
+void PacketNetwork::start(std::uint32_t leg, Bytes size, std::uint64_t piece) {
+  Index index = 0;
+  if (free_flows_.empty()) {
+    index = static_cast<Index>(flows_.size());
+    flows_.emplace_back();
+    flows_[index].input = static_cast<Index>(inputs_.size());
+    inputs_.push_back({.flow = index});
+  } else {
+    index = free_flows_.back();
+    free_flows_.pop_back();
+  }
+  Flow& flow = flows_[index];
+  const LegInfo& info = legs_[leg];
+  flow.piece = piece;
+  flow.leg = leg;
+  flow.size = size.count;
+  flow.cut = flow.landed = 0;
+  flow.last_tail = engine_.now();
+  if (size.count == 0) {  // an empty packet, which takes no link's time
+    schedule(engine_.now(), What::left, index);
+    schedule(later(info.latency), What::arrived, index);
+    return;
+  }
+  flow.busy_before.clear();
+  for (Index h = info.first_hop; h < info.first_hop + info.n_hops; ++h)
+    flow.busy_before.push_back(serialisers_[topology_.link(hops_[h].link).resource.value].carried.busy);
+  flow.hop = choose_way(info.first_way, info.n_ways).hop;
+  inputs_[flow.input].to = hops_[flow.hop].link;
+  put_in_turn(flow.input);
+}
+
+std::optional<Left> PacketNetwork::due(const Event& event) {
+  const std::int64_t number = event.stamp & number_mask;
+  switch (static_cast<What>(event.stamp >> number_bits)) {
+    case What::wake:
+      make_dirty(ResourceId{event.id});
+      return std::nullopt;
+    case What::ready:
+      ready(event.id);
+      return std::nullopt;
+    case What::release:
+      release({event.id}, number);
+      return std::nullopt;
+    case What::stop:
+      links_[event.id].stopped = true;
+      return std::nullopt;
+    case What::go:
+      links_[event.id].stopped = false;
+      make_dirty(topology_.link({event.id}).resource);
+      return std::nullopt;
+    case What::left:
+      return landed(event.id, false);
+    case What::arrived:
+      free_flows_.push_back(event.id);
+      ensure(flows_[event.id].landed == flows_[event.id].size, "bytes in equal bytes out");
+      return landed(event.id, true);
+  }
+  fail_invariant("every event of the network is known");
+}
+
+Left PacketNetwork::landed(Index index, bool has_arrived) const {
+  const Flow& flow = flows_[index];
+  return {.piece = flow.piece, .limiter = limiter(flow), .has_arrived = has_arrived};
+}
+
+// The link of its leg that was busy for the longest while it was under way.
+ResourceId PacketNetwork::limiter(const Flow& flow) const {
+  if (flow.size == 0) return no_resource;
+  const LegInfo& leg = legs_[flow.leg];
+  ResourceId busiest = no_resource;
+  Picoseconds most{-1};
+  for (Index i = 0; i < leg.n_hops; ++i) {
+    const ResourceId resource = topology_.link(hops_[leg.first_hop + i].link).resource;
+    const Picoseconds busy = serialisers_[resource.value].carried.busy - flow.busy_before[i];
+    if (busy > most) {
+      most = busy;
+      busiest = resource;
+    }
+  }
+  return busiest;
+}
+
+std::vector<Carried> PacketNetwork::carried() const {
+  std::vector<Carried> result;
+  for (const Serialiser& serialiser : serialisers_) result.push_back(serialiser.carried);
+  return result;
+}
+
+// ------------------------------------------------------------------------------------------------------ who may send
+
+void PacketNetwork::put_in_turn(Index index) {
+  Input& input = inputs_[index];
+  LinkState& link = links_[input.to.value];
+  input.next = none;
+  if (link.last_turn == none)
+    link.first_turn = index;
+  else
+    inputs_[link.last_turn].next = index;
+  link.last_turn = index;
+  make_dirty(topology_.link(input.to).resource);
+}
+
+void PacketNetwork::make_dirty(ResourceId resource) {
+  Serialiser& serialiser = serialisers_[resource.value];
+  if (serialiser.is_dirty) return;
+  serialiser.is_dirty = true;
+  dirty_.push_back(resource.value);
+}
+
+void PacketNetwork::settle() {
+  for (std::size_t i = 0; i < dirty_.size(); ++i) serve(dirty_[i]);  // grows as it goes
+  dirty_.clear();
+}
+
+void PacketNetwork::serve(Index index) {
+  Serialiser& serialiser = serialisers_[index];
+  while (serialiser.free_at <= engine_.now() && send_next(serialiser)) {
+  }
+  serialiser.is_dirty = false;
+  if (serialiser.free_at <= engine_.now() || serialiser.wake_at == serialiser.free_at) return;
+  const auto waits = [&](LinkId link) { return links_[link.value].first_turn != none; };
+  if (std::none_of(serialiser.links.begin(), serialiser.links.end(), waits)) return;
+  serialiser.wake_at = serialiser.free_at;
+  schedule(serialiser.free_at, What::wake, index);
+}
+
+bool PacketNetwork::send_next(Serialiser& serialiser) {
+  for (std::size_t i = 0; i < serialiser.links.size(); ++i) {
+    const std::size_t turn = (serialiser.turn + i) % serialiser.links.size();
+    const LinkId link = serialiser.links[turn];
+    if (!may_send(link)) continue;
+    serialiser.turn = turn + 1;
+    send(link);
+    return true;
+  }
+  return false;
+}
+
+bool PacketNetwork::may_send(LinkId id) const {
+  const LinkState& link = links_[id.value];
+  if (link.first_turn == none || link.stopped) return false;
+  if (!has_credits_) return true;
+  const Input& input = inputs_[link.first_turn];
+  const bool is_cut = input.flow == none;
+  const Flow* flow = is_cut ? nullptr : &flows_[input.flow];
+  const Index hop = is_cut ? packets_[input.first].hop : flow->hop;
+  const std::int64_t size = is_cut ? packets_[input.first].size : std::min(options_.mtu.count, flow->size - flow->cut);
+  return hops_[hop].n_ways == 0 || link.held + size <= link.buffer;
+}
+
+// The next packet of an input, which goes to the end of the line or leaves it.
+PacketNetwork::Index PacketNetwork::take_packet(Index index) {
+  LinkState& link = links_[inputs_[index].to.value];
+  link.first_turn = inputs_[index].next;
+  if (link.first_turn == none) link.last_turn = none;
+  if (inputs_[index].flow == none) {
+    Input& input = inputs_[index];
+    const Index taken = input.first;
+    input.first = packets_[taken].next;
+    if (input.first != none)
+      put_in_turn(index);
+    else
+      input.last = none;
+    return taken;
+  }
+  const Index made = new_packet();
+  Packet& packet = packets_[made];
+  Flow& flow = flows_[inputs_[index].flow];
+  packet.flow = inputs_[index].flow;
+  packet.hop = flow.hop;
+  packet.size = std::min(options_.mtu.count, flow.size - flow.cut);
+  packet.from = no_link;
+  packet.tail = engine_.now();
+  flow.cut += packet.size;
+  if (flow.cut < flow.size) {
+    flow.hop = choose_way(legs_[flow.leg].first_way, legs_[flow.leg].n_ways).hop;
+    inputs_[index].to = hops_[flow.hop].link;
+    put_in_turn(index);
+  }
+  return made;
+}
+
+PacketNetwork::Index PacketNetwork::new_packet() {
+  if (free_packets_.empty()) {
+    packets_.emplace_back();
+    return static_cast<Index>(packets_.size() - 1);
+  }
+  const Index index = free_packets_.back();
+  free_packets_.pop_back();
+  return index;
+}
+
+// ------------------------------------------------------------------------------------------------- a packet's journey
+
+void PacketNetwork::send(LinkId id) {
+  const Index index = take_packet(links_[id.value].first_turn);
+  Packet& packet = packets_[index];
+  const Hop& hop = hops_[packet.hop];
+  const SimTime finish = occupy(hop, packet);
+  if (packet.from != no_link) {
+    const Picoseconds heard = has_credits_ ? topology_.link(packet.from).latency : Picoseconds{0};
+    schedule(SimTime{add(finish.time_since_epoch(), heard)}, What::release, packet.from.value, packet.size);
+  } else if (flows_[packet.flow].cut == flows_[packet.flow].size) {
+    schedule(finish, What::left, packet.flow);
+  }
+  packet.tail = SimTime{add(finish.time_since_epoch(), topology_.link(id).latency)};
+  packet.from = id;
+  if (hop.n_ways > 0) {
+    if (has_credits_) hold(id, packet.size);
+    go_on(index);
+    return;
+  }
+  Flow& flow = flows_[packet.flow];
+  flow.landed += packet.size;
+  flow.last_tail = std::max(flow.last_tail, packet.tail);
+  if (flow.landed == flow.size) schedule(flow.last_tail, What::arrived, packet.flow);
+  free_packets_.push_back(index);
+}
+
+// Returns when the link is free again. Rounded up once for all packets between which there is no gap.
+SimTime PacketNetwork::occupy(const Hop& hop, const Packet& packet) {
+  const ResourceId resource = topology_.link(hop.link).resource;
+  Serialiser& serialiser = serialisers_[resource.value];
+  if (serialiser.free_at < engine_.now() || serialiser.work == 0) {
+    serialiser.since = engine_.now();
+    serialiser.work = 0;
+  }
+  const double bytes = static_cast<double>(packet.size) * hop.cost;
+  serialiser.work += bytes;
+  const auto whole = static_cast<std::int64_t>(std::ceil(serialiser.work - 1e-6));
+  const Picoseconds taken = transfer_time({whole}, topology_.resource(resource).bandwidth);
+  // What a rounded picosecond might take away: a tail does not leave before it has come.
+  const SimTime finish =
+      std::max({SimTime{add(serialiser.since.time_since_epoch(), taken)}, packet.tail, engine_.now()});
+  serialiser.free_at = finish;
+  ++serialiser.carried.pieces;
+  serialiser.carried.bytes += bytes;
+  serialiser.carried.busy += finish - engine_.now();
+  return finish;
+}
+
+// Cut-through: on the next link it may start as its head arrives, but not so early that its tail would come too late.
+void PacketNetwork::go_on(Index index) {
+  Packet& packet = packets_[index];
+  const Link& link = topology_.link(packet.from);
+  const Way& way = choose_way(hops_[packet.hop].first_way, hops_[packet.hop].n_ways);
+  packet.hop = way.hop;
+  packet.input = way.input;
+  const Hop& next = hops_[way.hop];
+  const SimTime in_time = packet.tail - time_on(packet.size, next.cost, topology_.link(next.link).bandwidth);
+  schedule(std::max(later(link.latency), in_time), What::ready, index);
+}
+
+void PacketNetwork::ready(Index index) {
+  Packet& packet = packets_[index];
+  packet.next = none;
+  Input& input = inputs_[packet.input];
+  if (!has_credits_) hold(packet.from, packet.size);
+  if (input.last != none) {
+    packets_[input.last].next = index;
+    input.last = index;
+    return;
+  }
+  input.first = input.last = index;
+  put_in_turn(packet.input);
+}
+
+void PacketNetwork::hold(LinkId id, std::int64_t bytes) {
+  LinkState& link = links_[id.value];
+  link.held += bytes;
+  link.most_held = std::max(link.most_held, link.held);
+  ensure(link.held <= link.buffer, "no buffer holds more than its size");
+  if (has_credits_ || link.asked_to_stop || link.held <= link.stop_above) return;
+  link.asked_to_stop = true;
+  schedule(later(topology_.link(id).latency), What::stop, id.value);
+}
+
+void PacketNetwork::release(LinkId id, std::int64_t bytes) {
+  LinkState& link = links_[id.value];
+  link.held -= bytes;
+  ensure(link.held >= 0, "no buffer gives back more than it took");
+  if (has_credits_) return make_dirty(topology_.link(id).resource);
+  if (!link.asked_to_stop || link.held > link.go_below) return;
+  link.asked_to_stop = false;
+  schedule(later(topology_.link(id).latency), What::go, id.value);
+}
+
+// --------------------------------------------------------------------------------------------------------- stuck for
+// good
+
+// Links each of which waits for room that only the next one can make.
+std::vector<LinkId> PacketNetwork::circle() const {
+  std::map<LinkId, LinkId> waits_for;  // by the full link: one over which packets in its buffer want to go on
+  for (const Input& input : inputs_)
+    if (input.flow == none && input.first != none) waits_for.try_emplace(input.from, input.to);
+  if (waits_for.empty()) return {};
+  std::vector<LinkId> way{waits_for.begin()->first};
+  for (;;) {
+    const auto next = waits_for.find(way.back());
+    if (next == waits_for.end()) return {};
+    const auto known = std::find(way.begin(), way.end(), next->second);
+    if (known != way.end()) return {known, way.end()};
+    way.push_back(next->second);
+  }
+}
+
+void PacketNetwork::explain_stall() const {
+  const std::vector<LinkId> links = circle();
+  if (links.empty()) return;
+  std::vector<std::string> names;
+  for (const LinkId link : links) names.push_back(topology_.link_name(link));
+  throw InputError(
+      "",
+      fmt::format("the network is deadlocked at {} us: the buffers of these links are full, and each waits "
+                  "for room in the next, the last for the first: {}",
+                  microseconds(engine_.now().time_since_epoch()), fmt::join(names, ", ")),
+      "real fabrics of this shape have virtual lanes or a routing without circles, which the model packet "
+      "does not; take the model fair, or larger buffers");
+}
+
+}  // namespace ringsim
