@@ -275,6 +275,8 @@ void PacketNetwork::make_dirty(ResourceId resource) {
 }
 
 void PacketNetwork::settle() {
+  for (const LinkId link : changed_) stop_or_go(link);
+  changed_.clear();
   for (std::size_t i = 0; i < dirty_.size(); ++i) serve(dirty_[i]);  // grows as it goes
   dirty_.clear();
 }
@@ -437,19 +439,25 @@ void PacketNetwork::hold(LinkId id, std::int64_t bytes) {
   link.held += bytes;
   link.most_held = std::max(link.most_held, link.held);
   ensure(link.held <= link.buffer, "no buffer holds more than its size");
-  if (has_credits_ || link.asked_to_stop || link.held <= link.stop_above) return;
-  link.asked_to_stop = true;
-  schedule(later(topology_.link(id).latency), What::stop, id.value);
+  if (!has_credits_) changed_.push_back(id);
 }
 
 void PacketNetwork::release(LinkId id, std::int64_t bytes) {
+  links_[id.value].held -= bytes;
+  ensure(links_[id.value].held >= 0, "no buffer gives back more than it took");
+  if (has_credits_)
+    make_dirty(topology_.link(id).resource);
+  else
+    changed_.push_back(id);
+}
+
+// The receiver looks at what it holds when all of an instant has happened: what comes and what goes at one instant is
+// in no order.
+void PacketNetwork::stop_or_go(LinkId id) {
   LinkState& link = links_[id.value];
-  link.held -= bytes;
-  ensure(link.held >= 0, "no buffer gives back more than it took");
-  if (has_credits_) return make_dirty(topology_.link(id).resource);
-  if (!link.asked_to_stop || link.held > link.go_below) return;
-  link.asked_to_stop = false;
-  schedule(later(topology_.link(id).latency), What::go, id.value);
+  if (link.asked_to_stop ? link.held > link.go_below : link.held <= link.stop_above) return;
+  link.asked_to_stop = !link.asked_to_stop;
+  schedule(later(topology_.link(id).latency), link.asked_to_stop ? What::stop : What::go, id.value);
 }
 
 // --------------------------------------------------------------------------------------------------------- stuck for

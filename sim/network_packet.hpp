@@ -132,6 +132,7 @@ class PacketNetwork final : public Network {
   void ready(Index packet);
   void release(LinkId link, std::int64_t bytes);
   void hold(LinkId link, std::int64_t bytes);
+  void stop_or_go(LinkId link);
   Index new_packet();
   Left landed(Index flow, bool has_arrived) const;
   ResourceId limiter(const Flow& flow) const;
@@ -152,7 +153,8 @@ class PacketNetwork final : public Network {
   std::vector<Packet> packets_;
   std::vector<Flow> flows_;
   std::vector<Index> free_packets_, free_flows_;
-  std::vector<Index> dirty_;  // resources that may have something to send
+  std::vector<LinkId> changed_;  // with `pause`: links whose buffers hold more or less than before
+  std::vector<Index> dirty_;     // resources that may have something to send
 };
 
 }  // namespace ringsim
