@@ -215,6 +215,10 @@ RandomCase random_case(std::mt19937_64& random) {
                         .duplex = below(random, 4) == 0 ? Duplex::half : Duplex::full};
     builder.add_cable(nodes[from], nodes[to], spec);
   }
+  const bool in_a_circle = below(random, 8) == 0;  // all the same way round: they may get stuck
+  const auto first_of_circle = static_cast<std::uint32_t>(builder.links().size());
+  for (std::size_t i = 0; in_a_circle && i < nodes.size(); ++i)
+    builder.add_link(nodes[i], nodes[(i + 1) % nodes.size()], {.bandwidth = {1'000'000'007 + below(random, 999)}});
   RandomCase made{builder.build(), {}, {}};
   made.options.mtu = {500 + below(random, 600)};
   if (below(random, 2) == 0) {
@@ -240,6 +244,11 @@ RandomCase random_case(std::mt19937_64& random) {
     }
     if (!flow.links.empty()) made.flows.push_back(flow);
   }
+  const auto n = static_cast<std::uint32_t>(nodes.size());
+  for (std::uint32_t i = 0; in_a_circle && i < n; ++i)
+    made.flows.push_back({SimTime{Picoseconds{below(random, 997)}},
+                          {{first_of_circle + i}, {first_of_circle + (i + 1) % n}},
+                          {1 + below(random, 40'000)}});
   return made;
 }
 
