@@ -313,6 +313,12 @@ PathType level_of(const std::string& text) {
 
 /// Two spellings of one setting: only one may be used.
 void check_spellings(const Json& written, const Blame& blame) {
+  if (written.contains("network") && written["network"].contains("packet") &&
+      written["network"].value("model", "fair") != "packet")
+    blame.fail("/network/packet",
+               fmt::format("expected settings of packets only with the model packet, found the model {}",
+                           written["network"].value("model", "fair")),
+               R"(to compare models: "network": [{"model": "fair"}, {"model": "packet", "packet": {"mtu": "1 KiB"}}])");
   if (!written.contains("transport")) return;
   const Json& said = written["transport"];
   constexpr std::pair<const char*, const char*> same[] = {{"gdr_level", "NCCL_NET_GDR_LEVEL"},
@@ -382,6 +388,11 @@ void use_one_spelling(Canonical& canonical) {
     transport.erase(nccl);
   };
   if (Canonical& op = canonical["collective"]["op"]; op == "alltoall") op = "all_to_all";
+  // Other models have no packets, so their settings are no part of the question.
+  if (Canonical& network = canonical["network"]; network.is_object() && network.contains("model")) {
+    const Canonical& model = network["model"];
+    if (model != "packet" && std::find(model.begin(), model.end(), "packet") == model.end()) network.erase("packet");
+  }
   take("NCCL_NET_GDR_LEVEL", [&](const std::string& level) { transport["gdr_level"] = to_string(level_of(level)); });
   take("NCCL_P2P_LEVEL", [&](const std::string& level) { transport["p2p_level"] = to_string(level_of(level)); });
   take("NCCL_P2P_DISABLE", [&](const std::string& flag) {
@@ -440,7 +451,7 @@ Scenario scenario_of(const Canonical& canonical, const Json& written, const Blam
   out.model = enum_of<NetworkModel>(
       canonical["network"]["model"],
       {{"ideal", NetworkModel::ideal}, {"fair", NetworkModel::fair}, {"packet", NetworkModel::packet}});
-  out.packet = packet_of(canonical["network"]["packet"], blame);
+  if (out.model == NetworkModel::packet) out.packet = packet_of(canonical["network"]["packet"], blame);
   out.routing = routing_of(canonical["network"], blame);
   return out;
 }

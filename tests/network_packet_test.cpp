@@ -471,3 +471,19 @@ TEST_CASE("a run by packets repeats to the last event, and moves the bytes that 
   CHECK(once.transfers == 30);
   CHECK(once.fingerprint != run(hub, all).fingerprint);  // fair
 }
+
+TEST_CASE("a message that rests in a GPU on its way pipelines slot by slot, as under fair") {
+  // gpu0 - gpu1 - gpu2: 4 MiB in slots of 512 KiB. While a slot is in flight the next one leaves.
+  TopologyBuilder builder;
+  for (int g = 0; g < 3; ++g) builder.add_gpu(fmt::format("gpu{}", g));
+  builder.add_cable({0}, {1}, {.bandwidth = 10_GBps, .latency = 3'000'000_ps});
+  builder.add_cable({1}, {2}, {.bandwidth = 10_GBps, .latency = 3'000'000_ps});
+  const Topology line = builder.build();
+  const CollectiveRequest request{.op = CollectiveOp::pairs, .ranks = 2, .bytes = 4_MiB};
+  const CheckedSchedule pairs = check(find_algorithm("direct")->make(request, {}));
+  const auto took = [&](NetworkModel model) {
+    return run(line, pairs, {.model = model, .placement = {NodeId{0}, NodeId{2}}}).duration();
+  };
+  CHECK(took(NetworkModel::packet) == 6'000'000_ps + transfer_time(4_MiB + 512_KiB, 10_GBps));
+  CHECK(took(NetworkModel::packet) == took(NetworkModel::fair));
+}
