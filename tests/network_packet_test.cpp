@@ -302,13 +302,21 @@ TEST_CASE("two, seven or thirty flows into one port share it as fair says, withi
 }
 
 TEST_CASE("a port into which many send is never idle: all have arrived when fair says") {
-  const Topology hub = star(8, {.bandwidth = 25_GBps, .latency = 1'000'000_ps});
-  std::vector<Sent> sent;
-  for (int f = 0; f < 7; ++f) sent.push_back({along(hub, {fmt::format("gpu{}", f), "switch0", "gpu7"}), 1'000'003_B});
-  const Driver driver(hub, {}, sent);
-  Picoseconds last{0};
-  for (const auto& arrived : driver.arrived) last = std::max(last, arrived.value());
-  CHECK(last == 2'000'000_ps + transfer_time(7 * 1'000'003_B, 25_GBps));
+  // They end one after the other, and the last has the port for itself: what waits for it must last until more has
+  // come, be its link as long as it may.
+  for (const auto control : {PacketOptions::FlowControl::credit, PacketOptions::FlowControl::pause}) {
+    for (const Picoseconds latency : {0_ps, 1'000'000_ps, 20'000'000_ps}) {
+      CAPTURE(latency.count());
+      const Topology hub = star(8, {.bandwidth = 25_GBps, .latency = latency});
+      std::vector<Sent> sent;
+      for (int f = 0; f < 7; ++f)
+        sent.push_back({along(hub, {fmt::format("gpu{}", f), "switch0", "gpu7"}), 1'000'003_B * (f + 1)});
+      const Driver driver(hub, {.flow_control = control}, sent);
+      Picoseconds last{0};
+      for (const auto& arrived : driver.arrived) last = std::max(last, arrived.value());
+      CHECK(last == 2 * latency + transfer_time(28 * 1'000'003_B, 25_GBps));
+    }
+  }
 }
 
 TEST_CASE("parking lot: of three flows that merge one after another the nearest gets half, not a third") {
