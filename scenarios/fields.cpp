@@ -385,6 +385,12 @@ Field network_field() {
            .min = 1,
            .max = 1LL << 40,
            .examples = {R"("256 KiB")"}},
+          {.name = "lanes",
+           .type = Type::whole,
+           .doc = "Most virtual lanes over which routes are laid so that none wait for each other in a circle.",
+           .fallback = "15",
+           .min = 1,
+           .max = 256},
           {.name = "flow_control",
            .type = Type::text,
            .doc =

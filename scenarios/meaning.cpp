@@ -350,7 +350,9 @@ PacketOptions packet_of(const Canonical& packet, const Blame& blame) {
   PacketOptions out{.flow_control = enum_of<PacketOptions::FlowControl>(
                         packet["flow_control"],
                         {{"credit", PacketOptions::FlowControl::credit}, {"pause", PacketOptions::FlowControl::pause}}),
-                    .mtu = {packet["mtu"].get<std::int64_t>()}};
+                    .mtu = {packet["mtu"].get<std::int64_t>()},
+                    .buffer = {},
+                    .lanes = packet["lanes"].get<int>()};
   if (!packet.contains("buffer")) return out;
   out.buffer = Bytes{packet["buffer"].get<std::int64_t>()};
   if (*out.buffer < out.mtu)

@@ -36,6 +36,9 @@ struct PacketOptions {
   /// filled again, twice its latency at its bandwidth (and as much again with `pause`, which is told late that the room
   /// is full), and 16 packets. The 16 are assumed: vendors do not publish what a port of a lossless switch keeps.
   std::optional<Bytes> buffer;
+  /// Most virtual lanes over which routes are laid so that none wait for each other in a circle (VirtualLanes); as few
+  /// are used as it takes. InfiniBand has 15 for data.
+  int lanes = 15;
 };
 std::string_view to_string(PacketOptions::FlowControl flow_control);
 

@@ -36,20 +36,25 @@ PacketNetwork::PacketNetwork(const PacketOptions& options, const Topology& topol
       topology_(topology),
       engine_(engine),
       has_credits_(options.flow_control == PacketOptions::FlowControl::credit),
-      links_(topology.n_links()),
+      lanes_(topology.n_links(), std::max(1, options.lanes)),
+      channels_(topology.n_links()),
       serialisers_(topology.n_resources()) {
+  if (options_.lanes < 1)
+    throw InputError("", fmt::format("expected one virtual lane or more, found {}", options_.lanes));
   if (options_.mtu.count < 1 || options_.mtu.count > number_mask)
     throw InputError("", fmt::format("expected packets of 1 B to {} B, found {} B", number_mask, options_.mtu.count));
-  for (std::uint32_t l = 0; l < links_.size(); ++l)
-    serialisers_[topology.link({l}).resource.value].links.push_back({l});
+  for (std::uint32_t l = 0; l < channels_.size(); ++l) {
+    channels_[l].link = {l};
+    serialisers_[topology.link({l}).resource.value].channels.push_back(l);
+  }
   size_buffers();
 }
 
 void PacketNetwork::size_buffers() {
   const std::int64_t mtu = options_.mtu.count;
-  for (std::uint32_t l = 0; l < links_.size(); ++l) {
+  for (std::uint32_t l = 0; l < channels_.size(); ++l) {
     const Link& link = topology_.link({l});
-    LinkState& state = links_[l];
+    Channel& state = channels_[l];
     const double there_and_back =
         2 * static_cast<double>(link.bandwidth.bytes_per_second) * static_cast<double>(link.latency.count()) / 1e12;
     if (there_and_back > 1e18) fail_too_large("more bytes are on their way on a link than can be counted");
@@ -84,8 +89,13 @@ std::uint32_t PacketNetwork::add_leg(const Leg& leg, bool, bool) {
   std::map<NodeId, std::vector<Index>> out;  // which of the leg's links go on from a node
   for (Index i = 0; i < info.n_hops; ++i) {
     out[topology_.link(leg.links[i]).from].push_back(i);
-    hops_.push_back({.link = leg.links[i]});
   }
+  std::vector<VirtualLanes::Dependency> dependencies;
+  for (const LinkId from : leg.links)
+    if (const auto next = out.find(topology_.link(from).to); next != out.end())
+      for (const Index i : next->second) dependencies.emplace_back(from, leg.links[i]);
+  const std::uint32_t lane = lanes_.place(dependencies);
+  for (const LinkId link : leg.links) hops_.push_back({.channel = channel(link, lane)});
   std::map<NodeId, double> here;  // the part of the packets that comes by
   const NodeId source = topology_.link(leg.links.front()).from;
   here[source] = 1;
@@ -104,7 +114,7 @@ std::uint32_t PacketNetwork::add_leg(const Leg& leg, bool, bool) {
   ensure(std::abs(arrived - 1) < 1e-6, "what sets out on a leg arrives at its end");
 
   // Ways from a node: legs begin with another one each, lest all start over the same link.
-  const auto ways_from = [&](NodeId node, LinkId from) {
+  const auto ways_from = [&](NodeId node, Index from) {
     std::vector<Index> hops;
     std::vector<double> shares;
     if (const auto found = out.find(node); found != out.end()) {
@@ -118,29 +128,42 @@ std::uint32_t PacketNetwork::add_leg(const Leg& leg, bool, bool) {
     }
     return add_ways(from, hops, shares);
   };
-  std::tie(info.first_way, info.n_ways) = ways_from(source, no_link);
+  std::tie(info.first_way, info.n_ways) = ways_from(source, none);
   for (Index i = 0; i < info.n_hops; ++i) {
     Hop& hop = hops_[info.first_hop + i];
-    std::tie(hop.first_way, hop.n_ways) = ways_from(topology_.link(hop.link).to, hop.link);
+    std::tie(hop.first_way, hop.n_ways) = ways_from(link_of(hop.channel).to, hop.channel);
   }
   legs_.push_back(info);
   return static_cast<std::uint32_t>(legs_.size() - 1);
 }
 
-std::pair<PacketNetwork::Index, PacketNetwork::Index> PacketNetwork::add_ways(LinkId from,
+std::pair<PacketNetwork::Index, PacketNetwork::Index> PacketNetwork::add_ways(Index from,
                                                                               const std::vector<Index>& hops,
                                                                               const std::vector<double>& shares) {
   const auto first = static_cast<Index>(ways_.size());
   for (std::size_t i = 0; i < hops.size(); ++i) {
-    const Index input = from == no_link ? none : input_between(from, hops_[hops[i]].link);
+    const Index input = from == none ? none : input_between(from, hops_[hops[i]].channel);
     ways_.push_back({.hop = hops[i], .input = input, .share = shares[i]});
   }
   return {first, static_cast<Index>(hops.size())};
 }
 
-PacketNetwork::Index PacketNetwork::input_between(LinkId from, LinkId to) {
+PacketNetwork::Index PacketNetwork::channel(LinkId link, std::uint32_t lane) {
+  if (lane == 0) return link.value;
+  const auto next = static_cast<Index>(channels_.size());
+  const auto [known, is_new] = channel_of_.try_emplace(std::uint64_t{lane} << 32 | link.value, next);
+  if (is_new) {
+    Channel added = channels_[link.value];
+    added = {.link = link, .buffer = added.buffer, .stop_above = added.stop_above, .go_below = added.go_below};
+    channels_.push_back(added);
+    serialisers_[topology_.link(link).resource.value].channels.push_back(next);
+  }
+  return known->second;
+}
+
+PacketNetwork::Index PacketNetwork::input_between(Index from, Index to) {
   const auto next = static_cast<Index>(inputs_.size());
-  const auto [known, is_new] = input_of_.try_emplace(std::uint64_t{from.value} << 32 | to.value, next);
+  const auto [known, is_new] = input_of_.try_emplace(std::uint64_t{from} << 32 | to, next);
   if (is_new) inputs_.push_back({.from = from, .to = to});
   return known->second;
 }
@@ -190,9 +213,9 @@ void PacketNetwork::start(std::uint32_t leg, Bytes size, std::uint64_t piece) {
   }
   flow.busy_before.clear();
   for (Index h = info.first_hop; h < info.first_hop + info.n_hops; ++h)
-    flow.busy_before.push_back(serialisers_[topology_.link(hops_[h].link).resource.value].carried.busy);
+    flow.busy_before.push_back(serialisers_[link_of(hops_[h].channel).resource.value].carried.busy);
   flow.hop = choose_way(info.first_way, info.n_ways).hop;
-  inputs_[flow.input].to = hops_[flow.hop].link;
+  inputs_[flow.input].to = hops_[flow.hop].channel;
   put_in_turn(flow.input);
 }
 
@@ -206,14 +229,14 @@ std::optional<Left> PacketNetwork::due(const Event& event) {
       ready(event.id);
       return std::nullopt;
     case What::release:
-      release({event.id}, number);
+      release(event.id, number);
       return std::nullopt;
     case What::stop:
-      links_[event.id].stopped = true;
+      channels_[event.id].stopped = true;
       return std::nullopt;
     case What::go:
-      links_[event.id].stopped = false;
-      make_dirty(topology_.link({event.id}).resource);
+      channels_[event.id].stopped = false;
+      make_dirty(link_of(event.id).resource);
       return std::nullopt;
     case What::left:
       return landed(event.id, false);
@@ -237,7 +260,7 @@ ResourceId PacketNetwork::limiter(const Flow& flow) const {
   ResourceId busiest = no_resource;
   Picoseconds most{-1};
   for (Index i = 0; i < leg.n_hops; ++i) {
-    const ResourceId resource = topology_.link(hops_[leg.first_hop + i].link).resource;
+    const ResourceId resource = link_of(hops_[leg.first_hop + i].channel).resource;
     const Picoseconds busy = serialisers_[resource.value].carried.busy - flow.busy_before[i];
     if (busy > most) {
       most = busy;
@@ -257,14 +280,14 @@ std::vector<Carried> PacketNetwork::carried() const {
 
 void PacketNetwork::put_in_turn(Index index) {
   Input& input = inputs_[index];
-  LinkState& link = links_[input.to.value];
+  Channel& channel = channels_[input.to];
   input.next = none;
-  if (link.last_turn == none)
-    link.first_turn = index;
+  if (channel.last_turn == none)
+    channel.first_turn = index;
   else
-    inputs_[link.last_turn].next = index;
-  link.last_turn = index;
-  make_dirty(topology_.link(input.to).resource);
+    inputs_[channel.last_turn].next = index;
+  channel.last_turn = index;
+  make_dirty(link_of(input.to).resource);
 }
 
 void PacketNetwork::make_dirty(ResourceId resource) {
@@ -275,7 +298,7 @@ void PacketNetwork::make_dirty(ResourceId resource) {
 }
 
 void PacketNetwork::settle() {
-  for (const LinkId link : changed_) stop_or_go(link);
+  for (const Index channel : changed_) stop_or_go(channel);
   changed_.clear();
   for (std::size_t i = 0; i < dirty_.size(); ++i) serve(dirty_[i]);  // grows as it goes
   dirty_.clear();
@@ -287,41 +310,41 @@ void PacketNetwork::serve(Index index) {
   }
   serialiser.is_dirty = false;
   if (serialiser.free_at <= engine_.now() || serialiser.wake_at == serialiser.free_at) return;
-  const auto waits = [&](LinkId link) { return links_[link.value].first_turn != none; };
-  if (std::none_of(serialiser.links.begin(), serialiser.links.end(), waits)) return;
+  const auto waits = [&](Index channel) { return channels_[channel].first_turn != none; };
+  if (std::none_of(serialiser.channels.begin(), serialiser.channels.end(), waits)) return;
   serialiser.wake_at = serialiser.free_at;
   schedule(serialiser.free_at, What::wake, index);
 }
 
 bool PacketNetwork::send_next(Serialiser& serialiser) {
-  for (std::size_t i = 0; i < serialiser.links.size(); ++i) {
-    const std::size_t turn = (serialiser.turn + i) % serialiser.links.size();
-    const LinkId link = serialiser.links[turn];
-    if (!may_send(link)) continue;
+  for (std::size_t i = 0; i < serialiser.channels.size(); ++i) {
+    const std::size_t turn = (serialiser.turn + i) % serialiser.channels.size();
+    const Index channel = serialiser.channels[turn];
+    if (!may_send(channel)) continue;
     serialiser.turn = turn + 1;
-    send(link);
+    send(channel);
     return true;
   }
   return false;
 }
 
-bool PacketNetwork::may_send(LinkId id) const {
-  const LinkState& link = links_[id.value];
-  if (link.first_turn == none || link.stopped) return false;
+bool PacketNetwork::may_send(Index index) const {
+  const Channel& channel = channels_[index];
+  if (channel.first_turn == none || channel.stopped) return false;
   if (!has_credits_) return true;
-  const Input& input = inputs_[link.first_turn];
+  const Input& input = inputs_[channel.first_turn];
   const bool is_cut = input.flow == none;
   const Flow* flow = is_cut ? nullptr : &flows_[input.flow];
   const Index hop = is_cut ? packets_[input.first].hop : flow->hop;
   const std::int64_t size = is_cut ? packets_[input.first].size : std::min(options_.mtu.count, flow->size - flow->cut);
-  return hops_[hop].n_ways == 0 || link.held + size <= link.buffer;
+  return hops_[hop].n_ways == 0 || channel.held + size <= channel.buffer;
 }
 
 // The next packet of an input, which goes to the end of the line or leaves it.
 PacketNetwork::Index PacketNetwork::take_packet(Index index) {
-  LinkState& link = links_[inputs_[index].to.value];
-  link.first_turn = inputs_[index].next;
-  if (link.first_turn == none) link.last_turn = none;
+  Channel& channel = channels_[inputs_[index].to];
+  channel.first_turn = inputs_[index].next;
+  if (channel.first_turn == none) channel.last_turn = none;
   if (inputs_[index].flow == none) {
     Input& input = inputs_[index];
     const Index taken = input.first;
@@ -338,12 +361,12 @@ PacketNetwork::Index PacketNetwork::take_packet(Index index) {
   packet.flow = inputs_[index].flow;
   packet.hop = flow.hop;
   packet.size = std::min(options_.mtu.count, flow.size - flow.cut);
-  packet.from = no_link;
+  packet.from = none;
   packet.tail = engine_.now();
   flow.cut += packet.size;
   if (flow.cut < flow.size) {
     flow.hop = choose_way(legs_[flow.leg].first_way, legs_[flow.leg].n_ways).hop;
-    inputs_[index].to = hops_[flow.hop].link;
+    inputs_[index].to = hops_[flow.hop].channel;
     put_in_turn(index);
   }
   return made;
@@ -361,21 +384,21 @@ PacketNetwork::Index PacketNetwork::new_packet() {
 
 // ------------------------------------------------------------------------------------------------- a packet's journey
 
-void PacketNetwork::send(LinkId id) {
-  const Index index = take_packet(links_[id.value].first_turn);
+void PacketNetwork::send(Index channel) {
+  const Index index = take_packet(channels_[channel].first_turn);
   Packet& packet = packets_[index];
   const Hop& hop = hops_[packet.hop];
   const SimTime finish = occupy(hop, packet);
-  if (packet.from != no_link) {
-    const Picoseconds heard = has_credits_ ? topology_.link(packet.from).latency : Picoseconds{0};
-    schedule(SimTime{add(finish.time_since_epoch(), heard)}, What::release, packet.from.value, packet.size);
+  if (packet.from != none) {
+    const Picoseconds heard = has_credits_ ? link_of(packet.from).latency : Picoseconds{0};
+    schedule(SimTime{add(finish.time_since_epoch(), heard)}, What::release, packet.from, packet.size);
   } else if (flows_[packet.flow].cut == flows_[packet.flow].size) {
     schedule(finish, What::left, packet.flow);
   }
-  packet.tail = SimTime{add(finish.time_since_epoch(), topology_.link(id).latency)};
-  packet.from = id;
+  packet.tail = SimTime{add(finish.time_since_epoch(), link_of(channel).latency)};
+  packet.from = channel;
   if (hop.n_ways > 0) {
-    if (has_credits_) hold(id, packet.size);
+    if (has_credits_) hold(channel, packet.size);
     go_on(index);
     return;
   }
@@ -388,7 +411,7 @@ void PacketNetwork::send(LinkId id) {
 
 // Returns when the link is free again. Rounded up once for all packets between which there is no gap.
 SimTime PacketNetwork::occupy(const Hop& hop, const Packet& packet) {
-  const ResourceId resource = topology_.link(hop.link).resource;
+  const ResourceId resource = link_of(hop.channel).resource;
   Serialiser& serialiser = serialisers_[resource.value];
   if (serialiser.free_at < engine_.now() || serialiser.work == 0) {
     serialiser.since = engine_.now();
@@ -411,12 +434,12 @@ SimTime PacketNetwork::occupy(const Hop& hop, const Packet& packet) {
 // Cut-through: on the next link it may start as its head arrives, but not so early that its tail would come too late.
 void PacketNetwork::go_on(Index index) {
   Packet& packet = packets_[index];
-  const Link& link = topology_.link(packet.from);
+  const Link& link = link_of(packet.from);
   const Way& way = choose_way(hops_[packet.hop].first_way, hops_[packet.hop].n_ways);
   packet.hop = way.hop;
   packet.input = way.input;
   const Hop& next = hops_[way.hop];
-  const SimTime in_time = packet.tail - time_on(packet.size, next.cost, topology_.link(next.link).bandwidth);
+  const SimTime in_time = packet.tail - time_on(packet.size, next.cost, link_of(next.channel).bandwidth);
   schedule(std::max(later(link.latency), in_time), What::ready, index);
 }
 
@@ -434,42 +457,42 @@ void PacketNetwork::ready(Index index) {
   put_in_turn(packet.input);
 }
 
-void PacketNetwork::hold(LinkId id, std::int64_t bytes) {
-  LinkState& link = links_[id.value];
-  link.held += bytes;
-  link.most_held = std::max(link.most_held, link.held);
-  ensure(link.held <= link.buffer, "no buffer holds more than its size");
-  if (!has_credits_) changed_.push_back(id);
+void PacketNetwork::hold(Index index, std::int64_t bytes) {
+  Channel& channel = channels_[index];
+  channel.held += bytes;
+  channel.most_held = std::max(channel.most_held, channel.held);
+  ensure(channel.held <= channel.buffer, "no buffer holds more than its size");
+  if (!has_credits_) changed_.push_back(index);
 }
 
-void PacketNetwork::release(LinkId id, std::int64_t bytes) {
-  links_[id.value].held -= bytes;
-  ensure(links_[id.value].held >= 0, "no buffer gives back more than it took");
+void PacketNetwork::release(Index index, std::int64_t bytes) {
+  channels_[index].held -= bytes;
+  ensure(channels_[index].held >= 0, "no buffer gives back more than it took");
   if (has_credits_)
-    make_dirty(topology_.link(id).resource);
+    make_dirty(link_of(index).resource);
   else
-    changed_.push_back(id);
+    changed_.push_back(index);
 }
 
 // The receiver looks at what it holds when all of an instant has happened: what comes and what goes at one instant is
 // in no order.
-void PacketNetwork::stop_or_go(LinkId id) {
-  LinkState& link = links_[id.value];
-  if (link.asked_to_stop ? link.held > link.go_below : link.held <= link.stop_above) return;
-  link.asked_to_stop = !link.asked_to_stop;
-  schedule(later(topology_.link(id).latency), link.asked_to_stop ? What::stop : What::go, id.value);
+void PacketNetwork::stop_or_go(Index index) {
+  Channel& channel = channels_[index];
+  if (channel.asked_to_stop ? channel.held > channel.go_below : channel.held <= channel.stop_above) return;
+  channel.asked_to_stop = !channel.asked_to_stop;
+  schedule(later(link_of(index).latency), channel.asked_to_stop ? What::stop : What::go, index);
 }
 
 // --------------------------------------------------------------------------------------------------------- stuck for
 // good
 
-// Links each of which waits for room that only the next one can make.
-std::vector<LinkId> PacketNetwork::circle() const {
-  std::map<LinkId, LinkId> waits_for;  // by the full link: one over which packets in its buffer want to go on
+// Channels each of which waits for room that only the next one can make.
+std::vector<PacketNetwork::Index> PacketNetwork::circle() const {
+  std::map<Index, Index> waits_for;  // by the full channel: one over which packets in its buffer want to go on
   for (const Input& input : inputs_)
     if (input.flow == none && input.first != none) waits_for.try_emplace(input.from, input.to);
   if (waits_for.empty()) return {};
-  std::vector<LinkId> way{waits_for.begin()->first};
+  std::vector<Index> way{waits_for.begin()->first};
   for (;;) {
     const auto next = waits_for.find(way.back());
     if (next == waits_for.end()) return {};
@@ -479,18 +502,24 @@ std::vector<LinkId> PacketNetwork::circle() const {
   }
 }
 
+Bytes PacketNetwork::most_held(LinkId link) const {
+  Bytes most;
+  for (const Channel& channel : channels_)
+    if (channel.link == link) most = std::max(most, Bytes{channel.most_held});
+  return most;
+}
+
 void PacketNetwork::explain_stall() const {
-  const std::vector<LinkId> links = circle();
-  if (links.empty()) return;
+  const std::vector<Index> channels = circle();
+  if (channels.empty()) return;
   std::vector<std::string> names;
-  for (const LinkId link : links) names.push_back(topology_.link_name(link));
+  for (const Index channel : channels) names.push_back(topology_.link_name(channels_[channel].link));
   throw InputError(
       "",
       fmt::format("the network is deadlocked at {} us: the buffers of these links are full, and each waits "
                   "for room in the next, the last for the first: {}",
                   microseconds(engine_.now().time_since_epoch()), fmt::join(names, ", ")),
-      "real fabrics of this shape have virtual lanes or a routing without circles, which the model packet "
-      "does not; take the model fair, or larger buffers");
+      "the routes need more virtual lanes than network.packet.lanes, or larger buffers");
 }
 
 }  // namespace ringsim

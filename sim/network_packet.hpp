@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/network.hpp"
+#include "sim/virtual_lanes.hpp"
 
 namespace ringsim {
 
@@ -36,9 +37,12 @@ namespace ringsim {
 /// whole, at most mtu (1/b - 1/b') for each step up from a link b to a faster b'. A link with a `buffer` below what its
 /// latency needs gives buffer / (2 latency + packet time), as a long cable does.
 ///
-/// Assumptions: one virtual lane, so that buffers that wait for each other in a circle stay stuck (explain_stall()
-/// names them; routing that allows no circles is the fabric's affair); switches are not slowed by anything inside;
-/// credits and pause frames take no bandwidth; no congestion control slows the sources (DCQCN, InfiniBand's).
+/// Routes that could wait for each other in a circle lie on virtual lanes of their own (VirtualLanes), each with
+/// buffers of its own; a link's lanes take turns. Where there are too few lanes they may stay stuck: explain_stall()
+/// says so.
+///
+/// Assumptions: switches are not slowed by anything inside; credits and pause frames take no bandwidth; no congestion
+/// control slows the sources (DCQCN, InfiniBand's); a port's buffer is not shared with other ports.
 class PacketNetwork final : public Network {
  public:
   /// Throws InputError where a packet has no room in the buffers.
@@ -53,8 +57,8 @@ class PacketNetwork final : public Network {
   std::vector<Carried> carried() const override;
 
   /// Most bytes that were ever held at the end of a link (with `credit`, on their way there too): for tests.
-  Bytes most_held(LinkId link) const { return {links_[link.value].most_held}; }
-  Bytes buffer(LinkId link) const { return {links_[link.value].buffer}; }
+  Bytes most_held(LinkId link) const;
+  Bytes buffer(LinkId link) const { return {channels_[link.value].buffer}; }
 
  private:
   using Index = std::uint32_t;
@@ -67,7 +71,7 @@ class PacketNetwork final : public Network {
     double lead = 0;     // how many packets it is owed
   };
   struct Hop {  // a link of a leg
-    LinkId link;
+    Index channel = 0;
     double cost = 1;                  // what a byte takes on it
     Index first_way = 0, n_ways = 0;  // none: the leg ends here
   };
@@ -79,9 +83,9 @@ class PacketNetwork final : public Network {
   struct Packet {
     Index flow = 0, hop = 0, input = none;
     std::int64_t size = 0;
-    LinkId from = no_link;  // in whose buffer it is, or will be
-    SimTime tail{};         // when all of it is there
-    Index next = none;      // behind it at the same input
+    Index from = none;  // the channel in whose buffer it is, or will be
+    SimTime tail{};     // when all of it is there
+    Index next = none;  // behind it at the same input
   };
   struct Flow {
     std::uint64_t piece = 0;
@@ -90,13 +94,14 @@ class PacketNetwork final : public Network {
     SimTime last_tail{};
     std::vector<Picoseconds> busy_before;  // [hop] how long its link had been busy at the start
   };
-  struct Input {  // what waits to be sent over a link, and came from one place
-    LinkId from = no_link, to = no_link;
+  struct Input {  // what waits to be sent over a channel, and came from one place
+    Index from = none, to = none;
     Index flow = none;                // of a piece that starts here
     Index first = none, last = none;  // else packets
     Index next = none;                // whose turn comes after its
   };
-  struct LinkState {
+  struct Channel {  // a virtual lane of a link; below n_links: lane 0 of the link of that number
+    LinkId link = no_link;
     Index first_turn = none, last_turn = none;  // inputs that have a packet
     std::int64_t buffer = 0, stop_above = 0, go_below = 0;
     std::int64_t held = 0, most_held = 0;
@@ -104,8 +109,8 @@ class PacketNetwork final : public Network {
     bool stopped = false;        // as its sender does
   };
   struct Serialiser {  // a resource
-    std::vector<LinkId> links;
-    std::size_t turn = 0;  // among the links
+    std::vector<Index> channels;
+    std::size_t turn = 0;  // among the channels
     SimTime free_at{}, wake_at = SimTime::min();
     SimTime since{};  // no gap between packets from here on, so that time is rounded once
     double work = 0;  // bytes since then
@@ -115,8 +120,10 @@ class PacketNetwork final : public Network {
   enum class What : std::uint32_t { wake, ready, release, stop, go, left, arrived };
 
   void size_buffers();
-  Index input_between(LinkId from, LinkId to);
-  std::pair<Index, Index> add_ways(LinkId from, const std::vector<Index>& hops, const std::vector<double>& shares);
+  const Link& link_of(Index channel) const { return topology_.link(channels_[channel].link); }
+  Index channel(LinkId link, std::uint32_t lane);
+  Index input_between(Index from, Index to);
+  std::pair<Index, Index> add_ways(Index from, const std::vector<Index>& hops, const std::vector<double>& shares);
   const Way& choose_way(Index first, Index count);
   void schedule(SimTime when, What what, std::uint32_t id, std::int64_t number = 0);
 
@@ -124,19 +131,19 @@ class PacketNetwork final : public Network {
   void make_dirty(ResourceId resource);
   void serve(Index resource);
   bool send_next(Serialiser& serialiser);
-  bool may_send(LinkId link) const;
-  void send(LinkId link);
+  bool may_send(Index channel) const;
+  void send(Index channel);
   Index take_packet(Index input);
   SimTime occupy(const Hop& hop, const Packet& packet);
   void go_on(Index packet);
   void ready(Index packet);
-  void release(LinkId link, std::int64_t bytes);
-  void hold(LinkId link, std::int64_t bytes);
-  void stop_or_go(LinkId link);
+  void release(Index channel, std::int64_t bytes);
+  void hold(Index channel, std::int64_t bytes);
+  void stop_or_go(Index channel);
   Index new_packet();
   Left landed(Index flow, bool has_arrived) const;
   ResourceId limiter(const Flow& flow) const;
-  std::vector<LinkId> circle() const;
+  std::vector<Index> circle() const;
   SimTime later(Picoseconds delay) const { return SimTime{add(engine_.now().time_since_epoch(), delay)}; }
 
   PacketOptions options_;
@@ -146,15 +153,17 @@ class PacketNetwork final : public Network {
   std::vector<LegInfo> legs_;
   std::vector<Hop> hops_;
   std::vector<Way> ways_;
-  std::vector<LinkState> links_;
+  VirtualLanes lanes_;
+  std::vector<Channel> channels_;
+  tsl::robin_map<std::uint64_t, Index> channel_of_;  // by lane, above 0, and link
   std::vector<Serialiser> serialisers_;
   std::vector<Input> inputs_;
-  tsl::robin_map<std::uint64_t, Index> input_of_;  // by the links between which it is
+  tsl::robin_map<std::uint64_t, Index> input_of_;  // by the channels between which it is
   std::vector<Packet> packets_;
   std::vector<Flow> flows_;
   std::vector<Index> free_packets_, free_flows_;
-  std::vector<LinkId> changed_;  // with `pause`: links whose buffers hold more or less than before
-  std::vector<Index> dirty_;     // resources that may have something to send
+  std::vector<Index> changed_;  // with `pause`: channels whose buffers hold more or less than before
+  std::vector<Index> dirty_;    // resources that may have something to send
 };
 
 }  // namespace ringsim

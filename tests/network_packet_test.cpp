@@ -221,6 +221,7 @@ RandomCase random_case(std::mt19937_64& random) {
     builder.add_link(nodes[i], nodes[(i + 1) % nodes.size()], {.bandwidth = {1'000'000'007 + below(random, 999)}});
   RandomCase made{builder.build(), {}, {}};
   made.options.mtu = {500 + below(random, 600)};
+  made.options.lanes = 1;
   if (below(random, 2) == 0) {
     made.options.flow_control = PacketOptions::FlowControl::pause;
     made.options.buffer = Bytes{19'000 + made.options.mtu.count * (5 + below(random, 8))};
@@ -280,6 +281,27 @@ TEST_CASE("on 3000 small random networks every piece arrives when the naive simu
   CHECK(blocked > 500);
   CHECK(stuck > 5);
   CHECK(paused > 100);
+}
+
+TEST_CASE("with virtual lanes no route waits for ever, be the buffers as small as they may") {
+  int needed = 0;
+  for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
+    CAPTURE(seed);
+    std::mt19937_64 random(seed);
+    RandomCase made = random_case(random);
+    std::vector<Sent> sent;
+    for (const naive::PacketFlow& flow : made.flows) sent.push_back({{.links = flow.links}, flow.size, flow.start});
+    const Driver narrow(made.topology, made.options, sent);
+    made.options.lanes = 15;
+    const Driver driver(made.topology, made.options, sent);
+    bool got_stuck = false;
+    for (std::size_t f = 0; f < sent.size(); ++f) {
+      REQUIRE(driver.arrived[f]);
+      got_stuck = got_stuck || !narrow.arrived[f];
+    }
+    needed += got_stuck;
+  }
+  CHECK(needed > 5);
 }
 
 TEST_CASE("two, seven or thirty flows into one port share it as fair says, within 2 %") {
@@ -430,13 +452,13 @@ TEST_CASE("buffers that wait for each other in a circle are found out, and their
   const CollectiveRequest request{.op = CollectiveOp::pairs, .ranks = 4, .bytes = 1_MiB, .both_ways = true};
   const CheckedSchedule pairs = check(find_algorithm("direct")->make(request, {}));
   CHECK_THROWS_WITH_AS(
-      run(circle, pairs, {.model = NetworkModel::packet, .packet = {.buffer = 4096_B}}),
+      run(circle, pairs, {.model = NetworkModel::packet, .packet = {.buffer = 4096_B, .lanes = 1}}),
       "the network is deadlocked at 0.8212 us: the buffers of these links are full, and each waits for "
       "room in the next, the last for the first: s0 -> s1, s1 -> s2, s2 -> s3, s3 -> s0\n"
-      "  hint: real fabrics of this shape have virtual lanes or a routing without circles, which the "
-      "model packet does not; take the model fair, or larger buffers",
+      "  hint: the routes need more virtual lanes than network.packet.lanes, or larger buffers",
       InputError);
-  CHECK(run(circle, pairs, {.model = NetworkModel::packet, .packet = {.buffer = 4_MiB}}).transfers == 4);
+  CHECK(run(circle, pairs, {.model = NetworkModel::packet, .packet = {.buffer = 4_MiB, .lanes = 1}}).transfers == 4);
+  CHECK(run(circle, pairs, {.model = NetworkModel::packet, .packet = {.buffer = 4096_B, .lanes = 2}}).transfers == 4);
 }
 
 TEST_CASE("buffers in which a packet has no room are an error") {
