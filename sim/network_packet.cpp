@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <tuple>
 
 #include "sim/error.hpp"
 
@@ -17,12 +16,6 @@ namespace {
 // An event's stamp: what it is about, and a number of up to 29 bits.
 constexpr int number_bits = 29;
 constexpr std::uint32_t number_mask = (1U << number_bits) - 1;
-
-constexpr int packets_beyond_latency = 16;  // see PacketOptions::buffer
-// With `pause`: what may still come after the sender was asked to stop, beyond the link's latency there and back: the
-// packet that it is sending, one on its way, and one that is there but not whole.
-constexpr int packets_still_coming = 3;
-constexpr int packets_between_stop_and_go = 2;
 
 Picoseconds time_on(std::int64_t size, double cost, Bandwidth bandwidth) {
   if (cost == 1) return transfer_time({size}, bandwidth);
@@ -48,137 +41,6 @@ PacketNetwork::PacketNetwork(const PacketOptions& options, const Topology& topol
     serialisers_[topology.link({l}).resource.value].channels.push_back(l);
   }
   size_buffers();
-}
-
-void PacketNetwork::size_buffers() {
-  const std::int64_t mtu = options_.mtu.count;
-  for (std::uint32_t l = 0; l < channels_.size(); ++l) {
-    const Link& link = topology_.link({l});
-    Channel& state = channels_[l];
-    const double there_and_back =
-        2 * static_cast<double>(link.bandwidth.bytes_per_second) * static_cast<double>(link.latency.count()) / 1e12;
-    if (there_and_back > 1e18) fail_too_large("more bytes are on their way on a link than can be counted");
-    const auto on_the_way = static_cast<std::int64_t>(std::ceil(there_and_back));
-    state.buffer =
-        options_.buffer ? options_.buffer->count : (has_credits_ ? 1 : 2) * on_the_way + packets_beyond_latency * mtu;
-    const std::int64_t least =
-        has_credits_ ? mtu : on_the_way + (packets_still_coming + packets_between_stop_and_go) * mtu;
-    if (state.buffer < least)
-      throw InputError(
-          "",
-          fmt::format("expected buffers of the network model packet of at least {} B ({}), found {} B", least,
-                      has_credits_
-                          ? "one packet"
-                          : fmt::format("what still comes over {} when it is paused, and {} packets",
-                                        topology_.link_name({l}), packets_still_coming + packets_between_stop_and_go),
-                      state.buffer),
-          "leave the size of the buffers out: it then follows from each link's latency");
-    state.stop_above = state.buffer - on_the_way - packets_still_coming * mtu;
-    state.go_below = state.stop_above - packets_between_stop_and_go * mtu;
-  }
-}
-
-// ---------------------------------------------------------------------------------------------------- legs and ways
-
-// A leg is a chain, or, where packets are spread, a graph without circles whose links stand in order of distance. A
-// link's share is the part of the packets that come over it, times what a byte costs on it.
-std::uint32_t PacketNetwork::add_leg(const Leg& leg, bool, bool) {
-  ensure(!leg.links.empty(), "a leg has links");
-  LegInfo info{.first_hop = static_cast<Index>(hops_.size()), .n_hops = static_cast<Index>(leg.links.size())};
-  info.latency = leg.latency;
-  std::map<NodeId, std::vector<Index>> out;  // which of the leg's links go on from a node
-  for (Index i = 0; i < info.n_hops; ++i) {
-    out[topology_.link(leg.links[i]).from].push_back(i);
-  }
-  std::vector<VirtualLanes::Dependency> dependencies;
-  for (const LinkId from : leg.links)
-    if (const auto next = out.find(topology_.link(from).to); next != out.end())
-      for (const Index i : next->second) dependencies.emplace_back(from, leg.links[i]);
-  const std::uint32_t lane = lanes_.place(dependencies);
-  for (const LinkId link : leg.links) hops_.push_back({.channel = channel(link, lane)});
-  std::map<NodeId, double> here;  // the part of the packets that comes by
-  const NodeId source = topology_.link(leg.links.front()).from;
-  here[source] = 1;
-  double arrived = 0;
-  for (Index i = 0; i < info.n_hops; ++i) {
-    const Link& link = topology_.link(leg.links[i]);
-    double sum = 0;
-    for (const Index other : out[link.from]) sum += leg.share(other);
-    ensure(here.contains(link.from) && sum > 0, "the links of a leg stand in order of distance");
-    const double cost = sum / here[link.from];
-    if (std::abs(cost - 1) > 1e-9) hops_[info.first_hop + i].cost = cost;
-    const double part = leg.share(i) / cost;
-    here[link.to] += part;
-    if (!out.contains(link.to)) arrived += part;
-  }
-  ensure(std::abs(arrived - 1) < 1e-6, "what sets out on a leg arrives at its end");
-
-  // Ways from a node: legs begin with another one each, lest all start over the same link.
-  const auto ways_from = [&](NodeId node, Index from) {
-    std::vector<Index> hops;
-    std::vector<double> shares;
-    if (const auto found = out.find(node); found != out.end()) {
-      double sum = 0;
-      for (const Index i : found->second) sum += leg.share(i);
-      for (std::size_t k = 0; k < found->second.size(); ++k) {
-        const Index i = found->second[(k + legs_.size()) % found->second.size()];
-        hops.push_back(info.first_hop + i);
-        shares.push_back(leg.share(i) / sum);
-      }
-    }
-    return add_ways(from, hops, shares);
-  };
-  std::tie(info.first_way, info.n_ways) = ways_from(source, none);
-  for (Index i = 0; i < info.n_hops; ++i) {
-    Hop& hop = hops_[info.first_hop + i];
-    std::tie(hop.first_way, hop.n_ways) = ways_from(link_of(hop.channel).to, hop.channel);
-  }
-  legs_.push_back(info);
-  return static_cast<std::uint32_t>(legs_.size() - 1);
-}
-
-std::pair<PacketNetwork::Index, PacketNetwork::Index> PacketNetwork::add_ways(Index from,
-                                                                              const std::vector<Index>& hops,
-                                                                              const std::vector<double>& shares) {
-  const auto first = static_cast<Index>(ways_.size());
-  for (std::size_t i = 0; i < hops.size(); ++i) {
-    const Index input = from == none ? none : input_between(from, hops_[hops[i]].channel);
-    ways_.push_back({.hop = hops[i], .input = input, .share = shares[i]});
-  }
-  return {first, static_cast<Index>(hops.size())};
-}
-
-PacketNetwork::Index PacketNetwork::channel(LinkId link, std::uint32_t lane) {
-  if (lane == 0) return link.value;
-  const auto next = static_cast<Index>(channels_.size());
-  const auto [known, is_new] = channel_of_.try_emplace(std::uint64_t{lane} << 32 | link.value, next);
-  if (is_new) {
-    Channel added = channels_[link.value];
-    added = {.link = link, .buffer = added.buffer, .stop_above = added.stop_above, .go_below = added.go_below};
-    channels_.push_back(added);
-    serialisers_[topology_.link(link).resource.value].channels.push_back(next);
-  }
-  return known->second;
-}
-
-PacketNetwork::Index PacketNetwork::input_between(Index from, Index to) {
-  const auto next = static_cast<Index>(inputs_.size());
-  const auto [known, is_new] = input_of_.try_emplace(std::uint64_t{from} << 32 | to, next);
-  if (is_new) inputs_.push_back({.from = from, .to = to});
-  return known->second;
-}
-
-// Smooth weighted round robin: every way is owed its share of each packet; the one that is owed most takes it.
-const PacketNetwork::Way& PacketNetwork::choose_way(Index first, Index count) {
-  Index chosen = first;
-  if (count > 1) {
-    for (Index w = first; w < first + count; ++w) {
-      ways_[w].lead += ways_[w].share;
-      if (ways_[w].lead > ways_[chosen].lead) chosen = w;
-    }
-    ways_[chosen].lead -= 1;
-  }
-  return ways_[chosen];
 }
 
 // ------------------------------------------------------------------------------------------------- pieces and events
@@ -383,6 +245,19 @@ PacketNetwork::Index PacketNetwork::new_packet() {
 }
 
 // ------------------------------------------------------------------------------------------------- a packet's journey
+
+// Smooth weighted round robin: every way is owed its share of each packet; the one that is owed most takes it.
+const PacketNetwork::Way& PacketNetwork::choose_way(Index first, Index count) {
+  Index chosen = first;
+  if (count > 1) {
+    for (Index w = first; w < first + count; ++w) {
+      ways_[w].lead += ways_[w].share;
+      if (ways_[w].lead > ways_[chosen].lead) chosen = w;
+    }
+    ways_[chosen].lead -= 1;
+  }
+  return ways_[chosen];
+}
 
 void PacketNetwork::send(Index channel) {
   const Index index = take_packet(channels_[channel].first_turn);

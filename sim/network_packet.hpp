@@ -4,7 +4,8 @@
 #include <tsl/robin_map.h>
 
 #include <cstdint>
-#include <string>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "sim/network.hpp"
@@ -22,15 +23,12 @@ namespace ringsim {
 ///   that came and go on by the same links. Packets for other links pass it by, but they share the buffer: when it is
 ///   full of packets for a busy link, nobody comes in any more (head-of-line blocking).
 /// - A packet starts on a link only where the next buffer has room for it. With `credit` room is taken at the start,
-/// and
-///   given back when the packet has left the buffer, a latency of the link later. With `pause` the receiver asks the
-///   sender to stop when more than `buffer` less what may still come is full, to go on two packets lower; either is
-///   heard a latency later. The end of a leg takes data at once.
-/// - Cut-through: a packet may go on when its head has arrived, or as much later as it must so that its tail is there
-/// in
-///   time, where the next link is faster.
-/// - Where a leg goes several ways (Routing::Policy::packet_spray), each packet takes one of them, in turn by the
-/// shares.
+///   and given back when the packet has left the buffer, a latency of the link later. With `pause` the receiver asks
+///   the sender to stop when more than `buffer` less what may still come is full, and to go on two packets lower;
+///   either is heard a latency later. The end of a leg takes data at once.
+/// - Cut-through: a packet may go on when its head has arrived; where the next link is faster, as much later as it
+///   must so that its tail is there in time.
+/// - Where a leg goes several ways (Routing::Policy::packet_spray), each packet takes one of them, in turn by shares.
 ///
 /// So a piece that is alone takes size / b + latency, to the picosecond as in the flow models, b the narrowest link.
 /// Longer only where a link is slower than one before it and that faster than one before: there one packet waits to be
@@ -63,6 +61,7 @@ class PacketNetwork final : public Network {
  private:
   using Index = std::uint32_t;
   static constexpr Index none = UINT32_MAX;
+  using LinksFrom = std::map<NodeId, std::vector<Index>>;  // which of a leg's links go on from a node
 
   struct Way {  // from a link of a leg on to the next
     Index hop = 0;
@@ -123,7 +122,9 @@ class PacketNetwork final : public Network {
   const Link& link_of(Index channel) const { return topology_.link(channels_[channel].link); }
   Index channel(LinkId link, std::uint32_t lane);
   Index input_between(Index from, Index to);
-  std::pair<Index, Index> add_ways(Index from, const std::vector<Index>& hops, const std::vector<double>& shares);
+  void add_hops(const Leg& leg, const LinksFrom& out);
+  static double shares_from(const Leg& leg, const LinksFrom& out, NodeId node);
+  std::pair<Index, Index> add_ways(const Leg& leg, const LinksFrom& out, Index first_hop, NodeId node, Index from);
   const Way& choose_way(Index first, Index count);
   void schedule(SimTime when, What what, std::uint32_t id, std::int64_t number = 0);
 
