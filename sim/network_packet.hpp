@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/lanes.hpp"  // MixedHash
 #include "sim/network.hpp"
 #include "sim/virtual_lanes.hpp"
 
@@ -156,10 +157,10 @@ class PacketNetwork final : public Network {
   std::vector<Way> ways_;
   VirtualLanes lanes_;
   std::vector<Channel> channels_;
-  tsl::robin_map<std::uint64_t, Index> channel_of_;  // by lane, above 0, and link
+  tsl::robin_map<std::uint64_t, Index, MixedHash> channel_of_;  // by lane, above 0, and link
   std::vector<Serialiser> serialisers_;
   std::vector<Input> inputs_;
-  tsl::robin_map<std::uint64_t, Index> input_of_;  // by the channels between which it is
+  tsl::robin_map<std::uint64_t, Index, MixedHash> input_of_;  // by the channels between which it is
   std::vector<Packet> packets_;
   std::vector<Flow> flows_;
   std::vector<Index> free_packets_, free_flows_;

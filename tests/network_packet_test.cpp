@@ -341,6 +341,16 @@ TEST_CASE("a port into which many send is never idle: all have arrived when fair
   }
 }
 
+TEST_CASE("600 ports send to one port, in time and room for 600") {
+  const Topology hub = star(601, {.bandwidth = 25_GBps, .latency = 1000_ps});
+  std::vector<Sent> sent;
+  for (int f = 0; f < 600; ++f) sent.push_back({along(hub, {fmt::format("gpu{}", f), "switch0", "gpu600"}), 10_KiB});
+  const Driver driver(hub, {}, sent);
+  Picoseconds last{0};
+  for (const auto& arrived : driver.arrived) last = std::max(last, arrived.value());
+  CHECK(last == 2000_ps + transfer_time(600 * 10_KiB, 25_GBps));
+}
+
 TEST_CASE("parking lot: of three flows that merge one after another the nearest gets half, not a third") {
   // gpu0 and gpu1 merge in s1, what comes of them merges with gpu2 in s2. A switch takes turns among its inputs and
   // does not know how many flows an input brings: s2 gives half to gpu2, half to the link from s1, of which s1 gave
