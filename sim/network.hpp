@@ -32,9 +32,11 @@ struct PacketOptions {
   /// Of a packet, payload: InfiniBand's largest MTU (RoCE uses the same). NVLink and PCIe move 256 B and less, so
   /// there this is coarser than the machine; one number, because a message is cut once for its whole leg.
   Bytes mtu{4096};
-  /// Room at the receiving end of each link. Default: what a link at full speed needs until room that was given back is
-  /// filled again, twice its latency at its bandwidth (and as much again with `pause`, which is told late that the room
-  /// is full), and 16 packets. The 16 are assumed: vendors do not publish what a port of a lossless switch keeps.
+  /// Room at the receiving end of each link, and of each virtual lane of it. Default: what a link at full speed needs
+  /// until room that was given back is filled again, twice its latency at its bandwidth (and as much again with
+  /// `pause`, which is told late that the room is full), and 16 packets. The 16 are assumed: vendors do not publish
+  /// what a port of a lossless switch keeps. Ethernet switches share tens of MB among their ports and have more; say
+  /// how much.
   std::optional<Bytes> buffer;
   /// Most virtual lanes over which routes are laid so that none wait for each other in a circle (VirtualLanes); as few
   /// are used as it takes. InfiniBand has 15 for data.
