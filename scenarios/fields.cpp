@@ -177,6 +177,39 @@ Field network_field() {
                     .members = {node("at", "The switch.", R"("leaf0")"),
                                 node("to", "A NIC, a node (all of its NICs), or * for all.", R"("node3.nic0")"),
                                 node("via", "The neighbour that comes next.", R"("spine1")")}};
+  const Field packet{
+      .name = "packet",
+      .type = Type::object,
+      .doc = "Of the model packet.",
+      .members = {
+          {.name = "mtu",
+           .type = Type::size,
+           .doc = "Bytes of a packet. Larger ones simulate faster, and are less exact by as much.",
+           .fallback = "4 KiB",
+           .min = 1,
+           .max = 64LL << 20,
+           .examples = {R"("4 KiB")"}},
+          {.name = "buffer",
+           .type = Type::size,
+           .doc =
+               "Room at the end of each link; default: what keeps the link busy for its latency there and back (with "
+               "pause twice that), and 16 packets.",
+           .min = 1,
+           .max = 1LL << 40,
+           .examples = {R"("256 KiB")"}},
+          {.name = "lanes",
+           .type = Type::whole,
+           .doc = "Most virtual lanes over which routes are laid so that none wait for each other in a circle.",
+           .fallback = "15",
+           .min = 1,
+           .max = 256},
+          {.name = "flow_control",
+           .type = Type::text,
+           .doc =
+               "credit: a packet starts where room is kept for it (InfiniBand); pause: a receiver that fills up stops "
+               "its sender (RoCE).",
+           .fallback = "credit",
+           .choices = {"credit", "pause"}}}};
   return {
       .name = "network",
       .type = Type::object,
@@ -185,9 +218,10 @@ Field network_field() {
           {.name = "model",
            .type = Type::text,
            .doc = "ideal: only a path's first and last link are shared; fair: max-min fair shares on every "
-                  "link.",
+                  "link; packet: packets take turns on links and wait in finite buffers.",
            .fallback = "fair",
-           .choices = {"ideal", "fair"}},
+           .choices = {"ideal", "fair", "packet"}},
+          packet,
           {.name = "routing",
            .type = Type::text,
            .doc = "static: tables (D-mod-k in fabrics of switches); ecmp: a seeded hash for each connection; "

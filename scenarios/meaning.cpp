@@ -10,6 +10,7 @@
 #include "scenarios/fields.hpp"
 #include "scenarios/meaning_topology.hpp"
 #include "sim/error.hpp"
+#include "sim/quantity.hpp"
 
 namespace ringsim::scenarios {
 
@@ -83,6 +84,12 @@ PathType level_of(const std::string& text) {
 
 /// Two spellings of one setting: only one may be used.
 void check_spellings(const Json& written, const Blame& blame) {
+  if (written.contains("network") && written["network"].contains("packet") &&
+      written["network"].value("model", "fair") != "packet")
+    blame.fail("/network/packet",
+               fmt::format("expected settings of packets only with the model packet, found the model {}",
+                           written["network"].value("model", "fair")),
+               R"(to compare models: "network": [{"model": "fair"}, {"model": "packet", "packet": {"mtu": "1 KiB"}}])");
   if (!written.contains("transport")) return;
   const Json& said = written["transport"];
   constexpr std::pair<const char*, const char*> same[] = {{"gdr_level", "NCCL_NET_GDR_LEVEL"},
@@ -111,6 +118,21 @@ Transport transport_of(const Canonical& transport) {
                                            {{"nearest", Transport::Nics::nearest}, {"all", Transport::Nics::all}}),
           .staging = {.size = {transport["staging"]["size"].get<std::int64_t>()},
                       .depth = transport["staging"]["depth"].get<int>()}};
+}
+
+PacketOptions packet_of(const Canonical& packet, const Blame& blame) {
+  PacketOptions out{.flow_control = enum_of<PacketOptions::FlowControl>(
+                        packet["flow_control"],
+                        {{"credit", PacketOptions::FlowControl::credit}, {"pause", PacketOptions::FlowControl::pause}}),
+                    .mtu = {packet["mtu"].get<std::int64_t>()},
+                    .buffer = {},
+                    .lanes = packet["lanes"].get<int>()};
+  if (!packet.contains("buffer")) return out;
+  out.buffer = Bytes{packet["buffer"].get<std::int64_t>()};
+  if (*out.buffer < out.mtu)
+    blame.fail("/network/packet/buffer",
+               fmt::format("expected room for a packet at least, {}, found {}", format(out.mtu), format(*out.buffer)));
+  return out;
 }
 
 RoutingSpec routing_of(const Canonical& network, const Blame& blame) {
@@ -142,6 +164,11 @@ void use_one_spelling(Canonical& canonical) {
     transport.erase(nccl);
   };
   if (Canonical& op = canonical["collective"]["op"]; op == "alltoall") op = "all_to_all";
+  // Other models have no packets, so their settings are no part of the question.
+  if (Canonical& network = canonical["network"]; network.is_object() && network.contains("model")) {
+    const Canonical& model = network["model"];
+    if (model != "packet" && std::find(model.begin(), model.end(), "packet") == model.end()) network.erase("packet");
+  }
   take("NCCL_NET_GDR_LEVEL", [&](const std::string& level) { transport["gdr_level"] = to_string(level_of(level)); });
   take("NCCL_P2P_LEVEL", [&](const std::string& level) { transport["p2p_level"] = to_string(level_of(level)); });
   take("NCCL_P2P_DISABLE", [&](const std::string& flag) {
@@ -213,8 +240,10 @@ Scenario scenario_of(const Canonical& canonical, const Json& written, const Blam
   if (collective["order"] == "shuffled") out.shuffle = collective["seed"].get<std::uint64_t>();
   check_spellings(written, blame);
   out.transport = transport_of(canonical["transport"]);
-  out.model = enum_of<NetworkModel>(canonical["network"]["model"],
-                                    {{"ideal", NetworkModel::ideal}, {"fair", NetworkModel::fair}});
+  out.model = enum_of<NetworkModel>(
+      canonical["network"]["model"],
+      {{"ideal", NetworkModel::ideal}, {"fair", NetworkModel::fair}, {"packet", NetworkModel::packet}});
+  if (out.model == NetworkModel::packet) out.packet = packet_of(canonical["network"]["packet"], blame);
   out.routing = routing_of(canonical["network"], blame);
   return out;
 }

@@ -39,6 +39,7 @@ struct Scenario {
   std::optional<std::uint64_t> shuffle;  ///< the seed by which the ranks are shuffled; none: as they stand
   Transport transport;
   NetworkModel model = NetworkModel::fair;
+  PacketOptions packet;
   RoutingSpec routing;
   /// What varies between the points of the file, in the order in which it varies: dotted path, value as JSON text.
   std::vector<std::pair<std::string, std::string>> varied;

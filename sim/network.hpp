@@ -16,10 +16,33 @@
 namespace ringsim {
 
 enum class NetworkModel : std::uint8_t {
-  ideal,  ///< only a path's first and last link can be shared; whatever lies between has room for all
-  fair,   ///< flows that share a link share it max-min fairly
+  ideal,   ///< only a path's first and last link can be shared; whatever lies between has room for all
+  fair,    ///< flows that share a link share it max-min fairly
+  packet,  ///< packets take turns on links, and wait where there is no room (sim/network_packet.hpp)
 };
 std::string_view to_string(NetworkModel model);
+
+/// What `packet` has beyond the links.
+struct PacketOptions {
+  /// How a link that has no room at its end is held back; no packet is ever dropped.
+  enum class FlowControl : std::uint8_t {
+    credit,  ///< a packet starts only where room is kept for it (InfiniBand, NVLink, PCIe)
+    pause,   ///< the receiver stops the sender when it fills up, and lets it go again (Ethernet's PFC, for RoCE)
+  } flow_control = FlowControl::credit;
+  /// Of a packet, payload: InfiniBand's largest MTU (RoCE uses the same). NVLink and PCIe move 256 B and less, so
+  /// there this is coarser than the machine; one number, because a message is cut once for its whole leg.
+  Bytes mtu{4096};
+  /// Room at the receiving end of each link, and of each virtual lane of it. Default: what a link at full speed needs
+  /// until room that was given back is filled again, twice its latency at its bandwidth (and as much again with
+  /// `pause`, which is told late that the room is full), and 16 packets. The 16 are assumed: vendors do not publish
+  /// what a port of a lossless switch keeps. Ethernet switches share tens of MB among their ports and have more; say
+  /// how much.
+  std::optional<Bytes> buffer;
+  /// Most virtual lanes over which routes are laid so that none wait for each other in a circle (VirtualLanes); as few
+  /// are used as it takes. InfiniBand has 15 for data.
+  int lanes = 15;
+};
+std::string_view to_string(PacketOptions::FlowControl flow_control);
 
 /// What can be due in a run. `id` and `stamp` belong to whoever scheduled it.
 struct Event {
@@ -28,21 +51,23 @@ struct Event {
   std::uint32_t stamp = 0;
 };
 
-/// A piece of data whose last byte has left the source of its leg; it arrives a latency later.
+/// A piece of data whose last byte has left the source of its leg; it arrives a latency later. Networks that
+/// tell_arrivals() say so a second time, when it has arrived.
 struct Left {
   std::uint64_t piece = 0;
-  ResourceId limiter = no_resource;  ///< what set its speed at the end; no_resource for an empty piece
+  ResourceId limiter = no_resource;  ///< what set its speed; no_resource for an empty piece
+  bool has_arrived = false;
 };
 
 /// What a resource (a link) carried in a run.
 struct Carried {
-  std::int64_t pieces = 0;
-  double bytes = 0;     ///< counted once a crossing; whole numbers, exact below 2^53, but where packets are spread
-  Picoseconds busy{0};  ///< time during which at least one piece used it
+  std::int64_t pieces = 0;  ///< with `packet`: packets
+  double bytes = 0;         ///< counted once a crossing; whole numbers, exact below 2^53, but where packets are spread
+  Picoseconds busy{0};      ///< time during which at least one piece used it
 };
 
-/// Moves pieces of data over legs and says when each has left. Latency is the caller's affair: a leg's links are held
-/// from a piece's start until its last byte has left.
+/// Moves pieces of data over legs and says when each has left. In the flow models latency is the caller's affair: a
+/// leg's links are held from a piece's start until its last byte has left.
 class Network {
  public:
   virtual ~Network() = default;
@@ -55,11 +80,16 @@ class Network {
   virtual void settle() = 0;
   /// An event of kind `flow` is due. Nothing where it was overtaken by a change of rate.
   virtual std::optional<Left> due(const Event& event) = 0;
+  /// Whether it says when a piece has arrived; else that is the leg's latency after it has left.
+  virtual bool tells_arrivals() const { return false; }
+  /// Nothing is due any more, though pieces are under way. Throws InputError where the network knows why.
+  virtual void explain_stall() const {}
   /// What each resource carried so far, [resource]; of those that the model can saturate.
   virtual std::vector<Carried> carried() const = 0;
 };
 
-/// The flow models. Both references must outlive the network.
-std::unique_ptr<Network> make_network(NetworkModel model, const Topology& topology, Engine<Event>& engine);
+/// Both references must outlive the network. `options` are for `packet`.
+std::unique_ptr<Network> make_network(NetworkModel model, const PacketOptions& options, const Topology& topology,
+                                      Engine<Event>& engine);
 
 }  // namespace ringsim

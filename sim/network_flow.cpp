@@ -19,12 +19,6 @@ constexpr int max_rounds = 4;
 
 }  // namespace
 
-std::string_view to_string(NetworkModel model) { return model == NetworkModel::ideal ? "ideal" : "fair"; }
-
-std::unique_ptr<Network> make_network(NetworkModel model, const Topology& topology, Engine<Event>& engine) {
-  return std::make_unique<FlowNetwork>(model, topology, engine);
-}
-
 FlowNetwork::FlowNetwork(NetworkModel model, const Topology& topology, Engine<Event>& engine)
     : topology_(topology), engine_(engine), model_(model), resources_(topology.n_resources()) {
   for (std::uint32_t r = 0; r < resources_.size(); ++r)
@@ -354,7 +348,7 @@ Picoseconds FlowNetwork::time_left(const Flow& flow) const {
 std::optional<Left> FlowNetwork::due(const Event& event) {
   Flow& flow = flows_[event.id];
   if (flow.stamp != event.stamp) return std::nullopt;  // overtaken by a change of rate
-  const Left left{flow.piece, flow.limiter};
+  const Left left{.piece = flow.piece, .limiter = flow.limiter};
   if (flow.size.count > 0) {
     const double seconds = static_cast<double>((engine_.now() - flow.since).count()) / 1e12;
     const double error = std::abs(flow.left - flow.rate * seconds);

@@ -74,7 +74,7 @@ class Run {
         options_(options),
         placement_(placement),
         routes_(topology, options.transport, options.routing),
-        network_(make_network(options.model, topology, engine_)),
+        network_(make_network(options.model, options.packet, topology, engine_)),
         lanes_(schedule_, 0, *this) {
     sort_links();
     begun_.resize(lanes_.n_lanes());
@@ -264,7 +264,7 @@ class Run {
   void handle(const Event& event) {
     switch (event.kind) {
       case Event::Kind::flow:
-        if (const auto left = network_->due(event)) piece_left(*left);
+        if (const auto left = network_->due(event)) left->has_arrived ? piece_landed(*left) : piece_left(*left);
         break;
       case Event::Kind::arrival:
         piece_arrived(event.id, event.stamp);
@@ -301,10 +301,24 @@ class Run {
       start_piece(index, leg);                   // the next one of this leg
       if (leg > 0) start_piece(index, leg - 1);  // a room is free again
     }
+    if (network_->tells_arrivals()) return;
     if (latency.count() == 0)
       piece_arrived(index, leg);
     else
       engine_.after(latency, {Event::Kind::arrival, index, leg});
+  }
+
+  // The network itself brought a piece to the end of its leg: what was not latency is owed to the links.
+  void piece_landed(const Left& landed) {
+    const auto index = static_cast<std::uint32_t>(landed.piece >> 32);
+    const auto leg = static_cast<std::uint32_t>(landed.piece & UINT32_MAX);
+    Transfer& transfer = transfers_[index];
+    const Route& way = compiled_[transfer.route];
+    if (way.n_legs == 1) {
+      transfer.left = std::max(transfer.start, engine_.now() - legs_[way.first_leg].latency);
+      transfer.limiter = landed.limiter;
+    }
+    piece_arrived(index, leg);
   }
 
   // Starts the next piece of a leg, if there is one, it has arrived, and there is room for it where it goes.
@@ -478,6 +492,7 @@ class Run {
   }
 
   [[noreturn]] void stalled() const {
+    network_->explain_stall();
     for (LaneNumber lane = 0; lane < lanes_.n_lanes(); ++lane)
       if (!lanes_.is_through(lane))
         throw InvariantError(fmt::format("the simulation stalled: actor {}, lane {}, waits in step {} of schedule {}",

@@ -16,6 +16,7 @@ namespace ringsim {
 
 struct RunOptions {
   NetworkModel model = NetworkModel::fair;
+  PacketOptions packet;  ///< for the model of that name
   Transport transport;
   Routing routing;
   /// Where each actor sits, [actor]. Empty: ranks on topology.ranks(), helpers on topology.helpers(), in order.

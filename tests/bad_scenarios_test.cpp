@@ -204,9 +204,23 @@ TEST_CASE("a bad scenario is refused with the place, what was expected, what was
        "s.json: /transport/channels: expected 1, found 2"},
       {"a misspelt model",
        {{R"("64 MiB"}})", R"("64 MiB"}, "network": {"model": "fiar"}})"}},
-       R"(s.json: /network/model: expected one of "ideal", "fair", found "fiar")"
+       R"(s.json: /network/model: expected one of "ideal", "fair", "packet", found "fiar")"
        "\n  hint: "
        R"(did you mean "fair"?)"},
+      {"packets of a model that has none",
+       {{R"("64 MiB"}})", R"("64 MiB"}, "network": {"packet": {"mtu": "1 KiB"}}})"}},
+       "s.json: /network/packet: expected settings of packets only with the model packet, found the model fair"
+       "\n  hint: "
+       R"(to compare models: "network": [{"model": "fair"}, {"model": "packet", "packet": {"mtu": "1 KiB"}}])"},
+      {"packets larger than the room for them",
+       {{R"("64 MiB"}})", R"("64 MiB"}, "network": {"model": "packet", "packet": {"buffer": "2 KiB"}}})"}},
+       "s.json: /network/packet/buffer: expected room for a packet at least, 4 KiB, found 2 KiB"},
+      {"an empty packet",
+       {{R"("64 MiB"}})", R"("64 MiB"}, "network": {"model": "packet", "packet": {"mtu": "0 B"}}})"}},
+       R"(s.json: /network/packet/mtu: expected at least 1 B, found "0 B")"},
+      {"a flow control that loses packets",
+       {{R"("64 MiB"}})", R"("64 MiB"}, "network": {"model": "packet", "packet": {"flow_control": "drop"}}})"}},
+       R"(s.json: /network/packet/flow_control: expected one of "credit", "pause", found "drop")"},
       {"a setting in two spellings",
        {{R"("64 MiB"}})", R"("64 MiB"}, "transport": {"gdr_level": "PHB", "NCCL_NET_GDR_LEVEL": "PHB"}})"}},
        "s.json: /transport/NCCL_NET_GDR_LEVEL: expected either gdr_level or NCCL_NET_GDR_LEVEL, found both"

@@ -141,3 +141,21 @@ TEST_CASE("every case of the grid up to 100 ranks is good: the larger ones are r
   }
   CHECK(cases > 8000);
 }
+
+TEST_CASE("where packets get in each other's way, or buffers hold them back, a form says that it does not hold") {
+  const auto holds = [](const std::string& algorithm, CollectiveOp op, const Arguments& arguments,
+                        const PacketOptions& options) {
+    auto form = closed_form(*find_algorithm(algorithm), arguments, {.op = op, .ranks = 8, .bytes = 1_MiB},
+                            {Shape::star, 10_GBps, 1000_ps});
+    REQUIRE(form.has_value());
+    REQUIRE(form->holds());
+    assume_packets(*form, options);
+    return form->holds();
+  };
+  CHECK(holds("ring", CollectiveOp::all_reduce, {}, {}));
+  CHECK(holds("parameter_server", CollectiveOp::all_reduce, {}, {}));
+  CHECK(holds("pairwise", CollectiveOp::all_to_all, {}, {}));
+  CHECK_FALSE(holds("direct", CollectiveOp::all_to_all, {}, {}));
+  CHECK_FALSE(holds("parameter_server", CollectiveOp::all_reduce, {.numbers = {{"servers", 2}}}, {}));
+  CHECK_FALSE(holds("ring", CollectiveOp::all_reduce, {}, {.buffer = 1_MiB}));
+}

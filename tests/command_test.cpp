@@ -231,7 +231,7 @@ TEST_CASE("every list names what the catalogues hold") {
   const Outcome outcome = run_command({"list"});
   CHECK(outcome.code == 0);
   for (const char* name : {"parameter_server", "ring", "halving_doubling", "direct", "star", "torus", "cluster",
-                           "leaf_spine", "fat_tree", "dragonfly", "dgx-1v", "ideal"})
+                           "leaf_spine", "fat_tree", "dragonfly", "dgx-1v", "ideal", "packet "})
     CHECK(outcome.out.find(name) != std::string::npos);
   CHECK(run_command({"list", "planets"}).code == 2);
 }

@@ -391,6 +391,21 @@ TEST_CASE("routing is read, its tables by name") {
   CHECK(table.routing.table[0].via == "b");
 }
 
+TEST_CASE("the model packet takes its settings, and has defaults for them") {
+  const Scenario said = only(extended(
+      R"("network": {"model": "packet", "packet": {"mtu": "1 KiB", "buffer": "64 KiB", "flow_control": "pause"}})"));
+  CHECK(said.model == NetworkModel::packet);
+  CHECK(said.packet.mtu == 1_KiB);
+  CHECK(said.packet.buffer == 64_KiB);
+  CHECK(said.packet.flow_control == PacketOptions::FlowControl::pause);
+  const Scenario plainly = only(extended(R"("network": {"model": "packet"})"));
+  CHECK(plainly.packet.mtu == 4_KiB);
+  CHECK_FALSE(plainly.packet.buffer);
+  CHECK(plainly.packet.flow_control == PacketOptions::FlowControl::credit);
+  CHECK(plainly.hash != only(extended(R"("network": {"model": "packet", "packet": {"mtu": "1 KiB"}})")).hash);
+  CHECK(plainly.hash == only(extended(R"("network": {"model": "packet", "packet": {"mtu": "4 KiB"}})")).hash);
+}
+
 TEST_CASE("another scenario has another hash") {
   const std::set<std::string> hashes{
       hash(plain),

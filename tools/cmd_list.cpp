@@ -37,6 +37,7 @@ std::string models_text() {
   Table table({"model", "what is shared"});
   table.add({"fair", "every link, max-min fairly (default)"});
   table.add({"ideal", "only a path's first and last link; whatever lies between has room for all"});
+  table.add({"packet", "every link, packet by packet: taking turns, with finite buffers and credits or pause frames"});
   Table routing({"routing", "which of several equally short ways data takes"});
   routing.add({"static", "tables in every switch: by destination in fabrics (D-mod-k), entries of your own (default)"});
   routing.add({"ecmp", "a seeded hash for each connection"});

@@ -168,6 +168,7 @@ ClosedForm parameter_server_form(int servers, const CollectiveRequest& request, 
   Sum sum{machine, form};
   if (servers > 0) {
     form.formula = "2 max(W ceil(p/S), p)/b + 2a";
+    form.is_shared = servers > 1;
     needs_star(machine, form);
     // Chunks are floor(p/S) or one byte more. While the even part moves, the busier side of every port is full; then
     // the last bytes go to p mod S servers, from all workers at once. Equal to the formula unless S > W and S does not
@@ -244,6 +245,7 @@ ClosedForm all_to_all_form(bool in_steps, const CollectiveRequest& request, cons
   }
   // Every port is full from the first byte to the last; block 0, the rank's own, is one of floor(p/n) bytes.
   ClosedForm form{.formula = "a + (K-1) p/(K b)"};
+  form.is_shared = true;
   needs_star(machine, form);
   Sum{machine, form}.steps(1, p - p / n);
   ++form.steps;  // blocks of floor(p/n) end before those that are a byte longer
@@ -269,6 +271,14 @@ std::optional<ClosedForm> closed_form(const Algorithm& algorithm, const Argument
     return form;
   }
   return std::nullopt;
+}
+
+void assume_packets(ClosedForm& form, const PacketOptions& options) {
+  if (form.is_shared)
+    form.because.emplace_back(
+        "messages to several ports leave one port at once: packet after packet they get in each other's way, and ports "
+        "stand idle for some packets' time");
+  if (options.buffer) form.because.emplace_back("buffers of a given size can hold links back");
 }
 
 }  // namespace ringsim

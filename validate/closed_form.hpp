@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "algorithms/catalog.hpp"
+#include "sim/network.hpp"
 #include "sim/routes.hpp"
 #include "sim/topology.hpp"
 #include "sim/units.hpp"
@@ -19,6 +20,8 @@ struct ClosedForm {
   Picoseconds time{0};  ///< with every block that does not divide evenly rounded up
   Picoseconds low{0};   ///< with every such block rounded down; equal to `time` where the form is exact
   int steps = 0;        ///< how many times a transfer's time is rounded: simulation may part by 1 ps for each
+  bool is_shared =
+      false;  ///< several messages leave a port at once for several others: packets get in each other's way
   std::vector<std::string> because;  ///< assumptions that do not hold here; empty: the form holds
 
   bool holds() const { return because.empty(); }
@@ -48,5 +51,8 @@ Uniform uniform_of(const Topology& topology, std::span<const NodeId> ranks, std:
 /// Launch, copy and reduction are free. Sources stand with each algorithm.
 std::optional<ClosedForm> closed_form(const Algorithm& algorithm, const Arguments& arguments,
                                       const CollectiveRequest& request, const Uniform& machine);
+
+/// Says in `because` what of the form does not hold where data moves in packets (NetworkModel::packet).
+void assume_packets(ClosedForm& form, const PacketOptions& options);
 
 }  // namespace ringsim

@@ -32,14 +32,15 @@ struct Row {
   Arguments arguments;
   std::vector<const char*> other_machines;
   int most_ranks = 1000;
+  bool by_packet = true;  // false: messages to several ports leave one at once; see assume_packets()
 };
 
 const std::vector<Row>& rows() {
   static const std::vector<Row> all{
       {"parameter_server", CollectiveOp::all_reduce, {}, {"full_mesh"}},
       {"parameter_server", CollectiveOp::all_reduce, {.numbers = {{"servers", 1}}}, {}},
-      {"parameter_server", CollectiveOp::all_reduce, {.numbers = {{"servers", 3}}}, {}},
-      {"parameter_server", CollectiveOp::all_reduce, {.numbers = {{"servers", 16}}}, {}},
+      {"parameter_server", CollectiveOp::all_reduce, {.numbers = {{"servers", 3}}}, {}, 1000, false},
+      {"parameter_server", CollectiveOp::all_reduce, {.numbers = {{"servers", 16}}}, {}, 1000, false},
       {"ring", CollectiveOp::all_reduce, {}, {"full_mesh", "ring"}},
       {"ring", CollectiveOp::reduce_scatter, {}, {"full_mesh", "ring"}},
       {"ring", CollectiveOp::all_gather, {}, {"full_mesh", "ring"}},
@@ -49,7 +50,7 @@ const std::vector<Row>& rows() {
       {"halving_doubling", CollectiveOp::all_reduce, {.texts = {{"fold", "naive"}}}, {"full_mesh"}},
       {"direct", CollectiveOp::pairs, {}, {"full_mesh"}},
       {"pairwise", CollectiveOp::all_to_all, {}, {"full_mesh"}, 256},
-      {"direct", CollectiveOp::all_to_all, {}, {}, 256},  // K(K-1) messages at once
+      {"direct", CollectiveOp::all_to_all, {}, {}, 256, false},  // K(K-1) messages at once
   };
   return all;
 }
@@ -78,7 +79,9 @@ std::vector<GridCase> closed_form_grid() {
         if (row.op == CollectiveOp::pairs && k % 2 != 0) continue;
         for (const Bytes p : {1_B, 1_KiB, 1000003_B, 64_MiB, 1_GiB})
           for (const Picoseconds latency : {0_ps, some_latency})
-            for (const NetworkModel model : {NetworkModel::ideal, NetworkModel::fair})
+            for (const NetworkModel model : {NetworkModel::ideal, NetworkModel::fair, NetworkModel::packet}) {
+              // What is small enough to go packet by packet.
+              if (model == NetworkModel::packet && (!row.by_packet || k > 17 || p > 1000003_B)) continue;
               cases.push_back({.machine = machine,
                                .algorithm = name_of(row),
                                .request = {.op = row.op, .ranks = k, .bytes = p, .both_ways = true},
@@ -86,6 +89,7 @@ std::vector<GridCase> closed_form_grid() {
                                .model = model,
                                .entry = find_algorithm(row.algorithm),
                                .arguments = row.arguments});
+            }
       }
     }
   }

@@ -179,6 +179,7 @@ CheckedSchedule schedule_of(const Scenario& scenario, const std::atomic<bool>* s
 Prediction predict(const Scenario& scenario, const PredictOptions& options) {
   const Topology topology = topology_of(scenario);
   RunOptions run_options{.model = scenario.model,
+                         .packet = scenario.packet,
                          .transport = scenario.transport,
                          .routing = routing_of(topology, scenario),
                          .placement = blaming(scenario, "/collective", [&] { return places(topology, scenario); }),
@@ -210,6 +211,7 @@ Prediction predict(const Scenario& scenario, const PredictOptions& options) {
   result.proof = checked.proof();
   result.form = closed_form(*scenario.algorithm, scenario.arguments, scenario.request,
                             uniform_of(topology, ranks, helpers, scenario.transport, run_options.routing));
+  if (result.form && scenario.model == NetworkModel::packet) assume_packets(*result.form, scenario.packet);
   if (timeline.bottleneck) result.bottleneck = report(topology, *timeline.bottleneck, result.time);
   if (result.time.count() > 0) {
     if (const auto bytes = most_leaving(topology, timeline))
