@@ -140,6 +140,8 @@ Field cluster_topology() {
 Field nccl_xml_topology() {
   Field nic = link_field("nic", "What a NIC offers whose speed the file does not tell.");
   nic.required = false;
+  for (Field& member : nic.members)
+    if (member.name == "latency") member.fallback = "500 ns";  // as `topology import --nic` has it: nccl_rules.cpp
   nic.examples = {R"({"bandwidth": "200 Gb/s", "latency": "0.5 us"})"};
   return {.name = "nccl_xml",
           .type = Type::object,

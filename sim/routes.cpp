@@ -50,9 +50,26 @@ struct Routes::Impl {
       Gates pair{outs[i % outs.size()], ins[i % ins.size()]};
       for (std::size_t k = 0; k < ins.size() && !fabric.are_joined(*pair.out, *pair.in); ++k)
         pair.in = ins[(i + k) % ins.size()];
-      parts.push_back(find_between_hosts(from, to, pair, label));
+      parts.push_back(find_between_hosts(from, to, by_proxy(from, pair), label));
     }
     return parts;
+  }
+
+  /// The same NICs; but where the sender's is far from it and near a GPU to which it has NVLink, by that one (PXN).
+  Gates by_proxy(NodeId from, Gates gates) {
+    if (!may_proxy(from) || gates.out->type <= PathType::p2c) return gates;
+    for (const NodeId proxy : hosts.nvlink_peers(from)) {
+      for (const Port& out : hosts.ports(proxy, true)) {
+        if (out.nic != gates.out->nic || out.type > std::min(PathType::p2c, transport.gdr_level)) continue;
+        return {&out, gates.in, proxy};
+      }
+    }
+    return gates;
+  }
+
+  bool may_proxy(NodeId from) const {
+    return transport.pxn && transport.p2p_level >= PathType::nvl && topology.node(from).kind == NodeKind::gpu &&
+           topology.node(from).host;
   }
 
   // --- within a host -----------------------------------------------------------------------------------------------
@@ -178,9 +195,7 @@ struct Routes::Impl {
         best_rank = rank;
       };
       for (const Port& out : outs) consider(out, no_node);
-      const bool may_proxy = transport.pxn && transport.p2p_level >= PathType::nvl &&
-                             topology.node(from).kind == NodeKind::gpu && topology.node(from).host;
-      if (may_proxy && (best.out == nullptr || best_rank > 0))
+      if (may_proxy(from) && (best.out == nullptr || best_rank > 0))
         for (const NodeId proxy : hosts.nvlink_peers(from))
           for (const Port& out : hosts.ports(proxy, true))
             if (out.type <= std::min(PathType::p2c, transport.gdr_level)) consider(out, proxy);

@@ -240,6 +240,7 @@ class Run {
         routes_.find_parts(placement_[static_cast<std::size_t>(from)], placement_[static_cast<std::size_t>(to)],
                            static_cast<std::uint32_t>(key & UINT16_MAX));
     const auto whole = static_cast<std::uint32_t>(compiled_.size());
+    if ((whole & 0xFF) == 0xFF) stop_if_asked();  // many paths take a while before anything moves
     if (parts.size() > 1) {
       compiled_.push_back(
           {.first_part = whole + 1, .n_parts = static_cast<std::uint32_t>(parts.size()), .carried = Bytes{}});
@@ -447,11 +448,15 @@ class Run {
     h ^= h >> 32;
   }
 
-  void look_up() {
+  void stop_if_asked() const {
     if (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed))
       throw Interrupted(fmt::format("stopped at {} us of simulated time, {} of {} steps done",
                                     microseconds(engine_.now().time_since_epoch()), lanes_.steps_done(),
                                     lanes_.n_steps()));
+  }
+
+  void look_up() {
+    stop_if_asked();
     if (options_.progress)
       options_.progress(static_cast<double>(lanes_.steps_done()) / static_cast<double>(lanes_.n_steps()));
   }

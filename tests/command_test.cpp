@@ -160,7 +160,7 @@ TEST_CASE("topology show prints the matrix of nvidia-smi, and the paths that dat
   CHECK(outcome.out.find("gpu5  NVB   NVL   NVB   NVB   NVL   X     NVL   NVL   SYS   SYS   PIX   PHB\n") !=
         std::string::npos);
   const Outcome pairs = run_command({"topology", "show", dgx, "--pairs"});
-  CHECK(pairs.out.find("node0.gpu0  node0.gpu7  NVB      2  48.48 GB/s  1.2 us\n") != std::string::npos);
+  CHECK(pairs.out.find("node0.gpu0  node0.gpu7  1/1   NVB      2  48.48 GB/s  1.2 us\n") != std::string::npos);
   const Outcome wrong = run_command({"topology", "show", dgx, "--node", "1"});
   CHECK(wrong.code == 3);
   CHECK(wrong.err.ends_with("ringsim: error: --node: expected the number of a node, 0 to 0, found 1\n"));
@@ -203,6 +203,12 @@ TEST_CASE("a table that names no node, no neighbour, or no port of the fabric is
   CHECK(complaint("leaf0", "*", "leaf1").starts_with("via: expected a neighbour of leaf0, found \"leaf1\""));
   CHECK(complaint("leaf0", "node2.gpu1", "spine1")
             .starts_with("to: expected a NIC, a node or \"*\", found \"node2.gpu1\""));
+  CHECK(complaint("leaf0", "*", "node0.nic1").starts_with("via: expected a switch, found the NIC \"node0.nic1\""));
+  const Outcome twice = run_command({"run", file, "--set",
+                                     R"(network.table=[{"at": "leaf0", "to": "node2", "via": "spine1"},)"
+                                     R"({"at": "leaf0", "to": "node2", "via": "spine0"}])"});
+  CHECK(twice.err.find("/network/table/1: expected one entry at leaf0 for node2, found a second one\n"
+                       "  hint: the first is /network/table/0; leave one out") != std::string::npos);
   CHECK(
       complaint("node0.pcie0", "*", "node0.cpu0").starts_with("at: expected a switch of the fabric, or a NIC, found"));
 }

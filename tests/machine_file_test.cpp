@@ -81,6 +81,9 @@ TEST_CASE("a preset with a mistake is refused at the place of the mistake") {
        "x.json: /links/0/from: expected the name of a device, found \"gpu1\"\n  hint: did you mean \"gpu0\"?"},
       {R"("12 GB/s")", R"("900000 TB/s")",
        "x.json: /links/0/count: expected links of at most 1000000 TB/s together, found 2 of 900000 TB/s"},
+      {R"("count": 2}])", R"("count": 2}, {"from": "nic0", "to": "gpu0", "type": "wire"}])",
+       "x.json: /links/1: a second cable of that kind between \"nic0\" and \"gpu0\"\n"
+       "  hint: parallel links are one cable with a \"count\""},
       {R"("count": 2)", R"("count": 0)",
        "x.json: /links/0/count: expected how many links are joined into one (1 to 1000), found 0"},
       {R"("to": "nic0")", R"("to": "gpu0")", "x.json: /links/0: a link from \"gpu0\" to itself"},

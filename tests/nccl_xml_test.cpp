@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <functional>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -264,6 +265,26 @@ TEST_CASE("names that XML must escape survive") {
   Machine machine = import_sample("dump.xml");
   machine.devices[0].attributes["busid"] = "a\"<&>";
   CHECK(import_nccl_xml(to_nccl_xml(machine), "again.xml").devices[0].attributes.at("busid") == "a\"<&>");
+}
+
+TEST_CASE("a GPU that has PCIe and C2C to its CPU sends over C2C, so that GPUDirect reaches the NIC") {
+  const std::string xml = R"(<system version="1">
+  <cpu numaid="0" arch="arm64" vendor="ARM" familyid="0" modelid="0" host_hash="0x1" affinity="ff">
+    <pci busid="0001:01:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16">
+      <gpu dev="0" sm="90" rank="0" gdr="1"><c2c bw="43125" count="10"/></gpu>
+    </pci>
+    <pci busid="0002:01:00.0" class="0x020700" link_speed="32.0 GT/s PCIe" link_width="16">
+      <nic><net name="mlx5_0" dev="0" speed="400000" port="1" guid="0x1" maxconn="1" gdr="1"/></nic>
+    </pci>
+  </cpu>
+</system>)";
+  const Machine machine = import_nccl_xml(xml, "gh.xml");
+  const Topology t = build(
+      Cluster{{{std::make_shared<Machine>(machine), 2}}, StarFabric{{.bandwidth = Bandwidth{50'000'000'000}}}, {}});
+  Routes routes(t);
+  const Path path = routes.find(t.ranks()[0], t.ranks()[1]);
+  CHECK(path.out == PathType::p2c);
+  CHECK(path.legs.size() == 1);
 }
 
 TEST_CASE("a damaged file is read or refused, never a crash") {

@@ -176,6 +176,22 @@ TEST_CASE("PXN sends over NVLink to the GPU on the receiver's rail; without it t
   CHECK(path.in == PathType::pix);
 }
 
+TEST_CASE("with all NICs, those that are far from the sender are reached by proxy, too") {
+  const Topology t = rails(true);
+  const auto parts = [&](const Transport& transport) {
+    Routes routes(t, transport);
+    std::vector<std::string> texts;
+    for (const Path& part : routes.find_parts(at(t, "g0"), at(t, "g0'"))) texts.push_back(text_of(t, part));
+    return texts;
+  };
+  const std::string near = "NET: g0 > p0 > n0 > s0 > n0' > p0' > g0'",
+                    staged = "n1' > p1' > c0' > m0' | m0' > c0' > p0' > g0'";
+  CHECK(parts({.nics = Transport::Nics::all}) ==
+        std::vector<std::string>{near, "NET: g0 > g1 | g1 > p1 > n1 > s1 > " + staged});
+  CHECK(parts({.pxn = false, .nics = Transport::Nics::all}) ==
+        std::vector<std::string>{near, "NET: g0 > p0 > c0 > m0 | m0 > c0 > p1 > n1 > s1 > " + staged});
+}
+
 TEST_CASE("a GPU without a NIC of its own sends through that of a GPU it has NVLink to, and receives through memory") {
   // Host 0: g0 beside n0 (PIX), g1 alone on its switch; host 1: g0' beside n0'.
   Sketch s;

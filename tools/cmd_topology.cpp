@@ -110,13 +110,15 @@ Scenario first_point(const ScenarioFile& file) {
 // Every pair of the first ranks, as far as they can be read.
 std::string pairs_text(const Topology& topology, Routes& routes) {
   const auto ranks = topology.ranks().first(std::min(topology.ranks().size(), max_matrix));
-  Table table({"from", "to", "type", "legs", "bandwidth", "latency"});
+  Table table({"from", "to", "part", "type", "legs", "bandwidth", "latency"});
   for (const NodeId from : ranks) {
     for (const NodeId to : ranks) {
       if (from == to) continue;
-      const Path path = routes.find(from, to);
-      table.add({topology.node(from).name, topology.node(to).name, std::string(to_string(path.type)),
-                 fmt::format("{}", path.legs.size()), format(narrowest(topology, path)), format(latency(path))});
+      const std::vector<Path> parts = routes.find_parts(from, to);
+      for (std::size_t i = 0; i < parts.size(); ++i)
+        table.add({topology.node(from).name, topology.node(to).name, fmt::format("{}/{}", i + 1, parts.size()),
+                   std::string(to_string(parts[i].type)), fmt::format("{}", parts[i].legs.size()),
+                   format(narrowest(topology, parts[i])), format(latency(parts[i]))});
     }
   }
   const std::size_t left_out = topology.ranks().size() - ranks.size();
@@ -155,8 +157,9 @@ std::string why_inside(const Topology& topology, const Path& path, const Transpo
   }
 }
 
-std::string why_gate(std::string_view whose, PathType type, const Transport& transport) {
+std::string why_gate(std::string_view whose, const Node& device, PathType type, const Transport& transport) {
   if (type == PathType::loc) return "";
+  if (device.kind != NodeKind::gpu) return fmt::format("{} NIC: at {}\n", whose, to_string(type));
   if (type == PathType::pxn)
     return fmt::format(
         "{} NIC: PXN, that of a GPU to which it has NVLink, for the receiver's switch or for want of a "
@@ -174,7 +177,8 @@ std::string path_text(const Topology& topology, const Path& path, const Transpor
                   topology.node(to).name, to_string(path.type), path.legs.size(), path.legs.size() == 1 ? "" : "s",
                   format(narrowest(topology, path)), format(latency(path)));
   if (path.type == PathType::net) {
-    text += why_gate("the sender's", path.out, transport) + why_gate("the receiver's", path.in, transport);
+    text += why_gate("the sender's", topology.node(from), path.out, transport) +
+            why_gate("the receiver's", topology.node(to), path.in, transport);
   } else if (path.type != PathType::dir) {
     text += why_inside(topology, path, transport, from) + "\n";
   }
@@ -215,11 +219,13 @@ int topology_show_command(const TopologyShowArguments& arguments) {
   const Scenario scenario = first_point(file);
   Warnings().say(scenario.warnings);
   const Topology topology = topology_of(scenario);
+  stop_if_asked();
   Output output;
   Routes routes(topology, scenario.transport, routing_of(topology, scenario));
   output.write(devices_text(topology) + "\n" + links_text(topology) + "\n" +
                matrices_text(topology, routes, host_of(topology, arguments)));
   if (arguments.pairs) output.write("\n" + pairs_text(topology, routes));
+  stop_if_asked();
   output.finish();
   return good;
 }
@@ -229,6 +235,7 @@ int topology_paths_command(const PathArguments& arguments) {
   const Scenario scenario = first_point(file);
   Warnings().say(scenario.warnings);
   const Topology topology = topology_of(scenario);
+  stop_if_asked();
   const NodeId from = device(topology, arguments.from), to = device(topology, arguments.to);
   Routes routes(topology, scenario.transport, routing_of(topology, scenario));
   const std::vector<Path> parts = routes.find_parts(from, to);
@@ -237,6 +244,7 @@ int topology_paths_command(const PathArguments& arguments) {
     if (parts.size() > 1) output.write(fmt::format("{}part {} of {}\n", i == 0 ? "" : "\n", i + 1, parts.size()));
     output.write(path_text(topology, parts[i], scenario.transport, from, to));
   }
+  stop_if_asked();
   output.finish();
   return good;
 }

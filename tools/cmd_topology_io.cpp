@@ -1,6 +1,7 @@
 // ringsim topology import, export: machines and topologies from and to other programs' formats.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 
@@ -77,8 +78,23 @@ const Machine& machine_of(const Scenario& scenario) {
                    "--to graphml and --to dot take any topology");
 }
 
+/// The header of topologies/nccl_xml_export.hpp as far as this machine is concerned.
+void say_what_is_lost(const Machine& machine) {
+  const Machine back = import_nccl_xml(to_nccl_xml(machine), "export");
+  std::string lost = "latencies, and rates other than NCCL's own";
+  if (back.host.peer_access != machine.host.peer_access)
+    lost += fmt::format(", peer access up to {} ({} when read back)", to_string(machine.host.peer_access),
+                        to_string(back.host.peer_access));
+  const auto is_bridge = [](const Machine::Device& d) { return d.kind == NodeKind::host_bridge; };
+  if (std::any_of(machine.devices.begin(), machine.devices.end(), is_bridge)) lost += ", host bridges";
+  Warnings().say({"NCCL's XML does not hold " + lost});
+}
+
 std::string exported(const Scenario& scenario, const std::string& to) {
-  if (to == "nccl-xml") return to_nccl_xml(machine_of(scenario));
+  if (to == "nccl-xml") {
+    say_what_is_lost(machine_of(scenario));
+    return to_nccl_xml(machine_of(scenario));
+  }
   if (to == "machine") return to_machine_file(machine_of(scenario));
   const Topology topology = topology_of(scenario);
   return to == "dot" ? to_dot(topology) : to_graphml(topology);
@@ -113,6 +129,7 @@ int topology_export_command(const ExportArguments& arguments) {
     say(fmt::format("ringsim: the first of {} points; choose another with --set\n", file.size()));
   }
   const std::string text = exported(scenario, arguments.to);
+  stop_if_asked();
   Output output(arguments.output);
   output.write(text);
   output.finish();

@@ -22,6 +22,8 @@ enum Exit : int {
 
 /// Set by Ctrl-C. A second Ctrl-C ends the process at once.
 extern std::atomic<bool> stop_requested;
+/// Throws Interrupted where it is: for commands whose work is done in a few long stages.
+void stop_if_asked();
 
 enum class Format { table, json, jsonl, csv, nccl_tests };
 

@@ -18,6 +18,10 @@ namespace ringsim::tools {
 
 std::atomic<bool> stop_requested{false};
 
+void stop_if_asked() {
+  if (stop_requested.load(std::memory_order_relaxed)) throw Interrupted("stopped before the result was written");
+}
+
 namespace {
 
 void on_interrupt(int) { stop_requested.store(true, std::memory_order_relaxed); }

@@ -151,6 +151,14 @@ void add_cables(const Place& entry, const Ids& ids, LinkTypes& types, Machine& m
   }
   for (const auto& [from, to] : pairs) {
     if (from == to) entry.fail("a link from \"" + machine.devices[from].name + "\" to itself");
+    for (const Machine::Cable& other : machine.cables) {
+      const bool same = std::minmax(other.from, other.to) == std::minmax(from, to);
+      if (same && other.link.kind == link.kind) {
+        entry.fail("a second cable of that kind between \"" + machine.devices[from].name + "\" and \"" +
+                       machine.devices[to].name + "\"",
+                   "parallel links are one cable with a \"count\"");
+      }
+    }
     machine.cables.push_back({from, to, link});
   }
 }

@@ -35,10 +35,11 @@ Assumed latency_of(LinkKind kind) {
   switch (kind) {
     case LinkKind::nvlink:
     case LinkKind::xgmi:
-    case LinkKind::c2c:
       return {600ns,
               "assumed: NCCL charges 0.6 us a ring step of LL over NVLink (NVIDIA/nccl 5067397c2676 "
               "src/graph/tuning.cc); no figure of the link alone is published"};
+    case LinkKind::c2c:  // below PCIe's: where a GPU has both, it is C2C that data takes, as NCCL has it
+      return {300ns, "assumed: half of a direct NVLink's: it stays on the module; none is published"};
     case LinkKind::pcie:
       return {350ns,
               "assumed: as on a DGX-1V, (2.38 - 2 * 0.5) / 4: 8 B from GPU to GPU over EDR take 2.38 us "
@@ -127,11 +128,12 @@ InterSocket inter_socket(const CpuModel& cpu) {
 }
 
 CpuModel nearest_cpu(Bandwidth bandwidth, bool intel) {
-  const std::vector<CpuModel> known = intel ? std::vector<CpuModel>{{"x86_64", "GenuineIntel", 6, 0x4F},
-                                                                    {"x86_64", "GenuineIntel", 6, 0x55},
-                                                                    {"x86_64", "GenuineIntel", 6, 0x8F},
-                                                                    {"x86_64", "GenuineIntel", 6, 0xCF}}
-                                            : std::vector<CpuModel>{{"x86_64", "AuthenticAMD", 23, 49}};
+  const std::vector<CpuModel> known =
+      intel ? std::vector<CpuModel>{{"x86_64", "GenuineIntel", 6, 0x4F},
+                                    {"x86_64", "GenuineIntel", 6, 0x55},
+                                    {"x86_64", "GenuineIntel", 6, 0x8F},
+                                    {"x86_64", "GenuineIntel", 6, 0xCF}}
+            : std::vector<CpuModel>{{"x86_64", "AuthenticAMD", 23, 49}, {"arm64", "ARM", 0, 0}};
   CpuModel best = known.front();
   for (const CpuModel& cpu : known) {
     if (apart(inter_socket(cpu).bandwidth, bandwidth) < apart(inter_socket(best).bandwidth, bandwidth)) best = cpu;

@@ -53,6 +53,13 @@ Routing routing_in(const Topology& topology, const RoutingSpec& spec) {
     const auto links = topology.links_from(here);
     if (std::none_of(links.begin(), links.end(), leads))
       throw InputError(where + "/via", fmt::format("expected a neighbour of {}, found \"{}\"", at, via));
+    for (std::size_t other = 0; other < i; ++other)
+      if (spec.table[other].at == at && spec.table[other].to == to)
+        throw InputError(where, fmt::format("expected one entry at {} for {}, found a second one", at, to),
+                         fmt::format("the first is /network/table/{}; leave one out", other));
+    if (topology.node(next).kind == NodeKind::nic && via != to)
+      throw InputError(where + "/via", fmt::format("expected a switch, found the NIC \"{}\"", via),
+                       "a NIC passes nothing on");
     if (to == "*") {
       routing.table.push_back({here, no_node, next});
       continue;
