@@ -103,55 +103,28 @@ TEST_CASE("without peer access both copies of a message share the host's memory,
 }
 
 TEST_CASE("four flows over four spines: on one spine by a bad table a quarter of the rate, sprayed the whole") {
-  Sketch s;
-  s.node("leaf0");
-  s.node("leaf1");
-  for (int i = 0; i < 8; ++i) {
-    s.node("g" + std::to_string(i), static_cast<std::uint32_t>(i));
-    s.node("n" + std::to_string(i), static_cast<std::uint32_t>(i));
-    s.cable("g" + std::to_string(i), "n" + std::to_string(i), pcie);
-    s.cable("n" + std::to_string(i), i < 4 ? "leaf0" : "leaf1", cable);
-  }
-  for (const char* spine : {"x0", "x1", "x2", "x3"}) {
-    s.node(spine);
-    s.cable("leaf0", spine, cable);
-    s.cable("leaf1", spine, cable);
-  }
+  Sketch s = two_leaves(4, pcie, cable);
   s.builder.break_ties(Ties::by_destination);
   const Topology t = s.builder.build();
   const Bytes bytes{100'000'000};  // 10 ms at 10 GB/s
   CHECK(pairs(t, 8, bytes, {}).duration() == ms(10));
-  const Routing bad{.table = {{at(t, "leaf0"), no_node, at(t, "x0")}}};
+  const Routing bad{.table = {{at(t, "leaf0"), no_node, at(t, "spine0")}}};
   CHECK(pairs(t, 8, bytes, {.routing = bad}).duration() == ms(40));
   const Timeline sprayed = pairs(t, 8, bytes, {.routing = {.policy = Routing::Policy::packet_spray}}, true);
   CHECK(sprayed.duration() == ms(10));
   for (std::uint32_t l = 0; l < t.n_links(); ++l)
-    if (t.link_name({l}).starts_with("x")) CHECK(sprayed.link_bytes[l] == bytes);  // 4 flows, a quarter of each
+    if (t.link_name({l}).starts_with("spine")) CHECK(sprayed.link_bytes[l] == bytes);  // 4 flows, a quarter of each
 }
 
 TEST_CASE("in turns, the messages of a ring over two leaves use every spine alike") {
   // g0..g3 on leaf0, g4..g7 on leaf1: one flow crosses each way at a time, 14 messages each way over 2 spines: 7 by
   // each.
-  Sketch s;
-  s.node("leaf0");
-  s.node("leaf1");
-  for (int i = 0; i < 8; ++i) {
-    s.node("g" + std::to_string(i), static_cast<std::uint32_t>(i));
-    s.node("n" + std::to_string(i), static_cast<std::uint32_t>(i));
-    s.cable("g" + std::to_string(i), "n" + std::to_string(i), pcie);
-    s.cable("n" + std::to_string(i), i < 4 ? "leaf0" : "leaf1", cable);
-  }
-  for (const char* spine : {"x0", "x1"}) {
-    s.node(spine);
-    s.cable("leaf0", spine, cable);
-    s.cable("leaf1", spine, cable);
-  }
-  const Topology t = s.builder.build();
+  const Topology t = two_leaves(2, pcie, cable).builder.build();
   const Algorithm* ring = find_algorithm("ring");
   const CheckedSchedule checked = check(ring->make({.ranks = 8, .bytes = 8_MiB}, {}));
   const Timeline line = run(t, checked, {.routing = {.policy = Routing::Policy::flow_spray}});
   for (std::uint32_t l = 0; l < t.n_links(); ++l)
-    if (t.link_name({l}).starts_with("leaf0 -> x") || t.link_name({l}).starts_with("leaf1 -> x"))
+    if (t.link_name({l}).starts_with("leaf0 -> spine") || t.link_name({l}).starts_with("leaf1 -> spine"))
       CHECK(line.link_bytes[l] == 7_MiB);
 }
 

@@ -269,25 +269,8 @@ TEST_CASE("of NICs that are equally near, GPUs take different ones; with all, a 
 }
 
 namespace {
-/// Two leaves with 4 ports each (n0..n3, n4..n7; GPUs g0..g7 behind them, a host each), joined by 4 spines.
 Topology two_leaves(Ties ties, int n_spines = 4) {
-  Sketch s;
-  s.node("leaf0");
-  s.node("leaf1");
-  for (int i = 0; i < 8; ++i) {
-    const auto host = static_cast<std::uint32_t>(i);
-    const std::string number = std::to_string(i);
-    s.node("g" + number, host);
-    s.node("n" + number, host);
-    s.cable("g" + number, "n" + number, pcie);
-    s.cable("n" + number, i < 4 ? "leaf0" : "leaf1", cable);
-  }
-  for (int i = 0; i < n_spines; ++i) {
-    const std::string spine = "spine" + std::to_string(i);
-    s.node(spine);
-    s.cable("leaf0", spine, cable);
-    s.cable("leaf1", spine, cable);
-  }
+  Sketch s = two_leaves(n_spines, pcie, cable);
   s.builder.break_ties(ties);
   return s.builder.build();
 }
@@ -354,20 +337,10 @@ TEST_CASE("entries of a table replace what a switch would do, and circles are re
 }
 
 TEST_CASE("a switch's table looks at hops: one cable that differs from the rest keeps its share of the destinations") {
-  Sketch s;
-  s.node("leaf0");
-  s.node("leaf1");
-  for (int i = 0; i < 8; ++i) {
-    s.node("g" + std::to_string(i), static_cast<std::uint32_t>(i));
-    s.node("n" + std::to_string(i), static_cast<std::uint32_t>(i));
-    s.cable("g" + std::to_string(i), "n" + std::to_string(i), pcie);
-    s.cable("n" + std::to_string(i), i < 4 ? "leaf0" : "leaf1", cable);
-  }
-  for (const std::string i : {"0", "1"}) {
-    s.node("spine" + i);
-    s.cable("leaf0", "spine" + i, i == "0" ? cable : LinkSpec{.bandwidth = 1_GBps, .latency = 9_ps});
-    s.cable("leaf1", "spine" + i, cable);
-  }
+  Sketch s = two_leaves(1, pcie, cable);
+  s.node("spine1");
+  s.cable("leaf0", "spine1", {.bandwidth = 1_GBps, .latency = 9_ps});
+  s.cable("leaf1", "spine1", cable);
   s.builder.break_ties(Ties::by_destination);
   const Topology t = s.builder.build();
   Routes routes(t);

@@ -1,6 +1,7 @@
 // Topologies for tests of paths: nodes by their names.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -44,5 +45,27 @@ struct Sketch {
     }
   }
 };
+
+/// Two leaves with four ports each, g0 - n0 ... g3 - n3 on leaf0 and g4 - n4 ... g7 - n7 on leaf1, every GPU a host of
+/// its own; spine0 ... joined to both leaves.
+inline Sketch two_leaves(int n_spines, const LinkSpec& inside, const LinkSpec& cable) {
+  Sketch s;
+  s.node("leaf0");
+  s.node("leaf1");
+  for (int i = 0; i < 8; ++i) {
+    const std::string number = std::to_string(i);
+    s.node("g" + number, static_cast<std::uint32_t>(i));
+    s.node("n" + number, static_cast<std::uint32_t>(i));
+    s.cable("g" + number, "n" + number, inside);
+    s.cable("n" + number, i < 4 ? "leaf0" : "leaf1", cable);
+  }
+  for (int i = 0; i < n_spines; ++i) {
+    const std::string spine = "spine" + std::to_string(i);
+    s.node(spine);
+    s.cable("leaf0", spine, cable);
+    s.cable("leaf1", spine, cable);
+  }
+  return s;
+}
 
 }  // namespace ringsim
