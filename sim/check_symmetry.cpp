@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "sim/check_detail.hpp"
+#include "sim/collective.hpp"
 
 namespace ringsim::check_detail {
 
@@ -48,30 +49,36 @@ class Promises {
   std::vector<Content> before_, after_;  // [chunk] of rank 0
 };
 
-/// step(a) = a + step(0), as sets of chunks.
-bool same_op(const Symmetry& group, Actor actor, const Op& zero, const Op& here) {
-  if (here.what != zero.what || here.channel != zero.channel || here.time != zero.time) return false;
+/// step(a) = a + step(0), as sets of chunks. `plus_actor` is the group's addition of a.
+template <class PlusActor>
+bool same_op(PlusActor plus_actor, const Op& zero, const Op& here) {
+  const bool alike = (here.what == zero.what) & (here.channel == zero.channel) & (here.time == zero.time) &
+                     (here.region.buffer == zero.region.buffer) & (here.region.count == zero.region.count);
+  if (!alike || (zero.peer >= 0 && here.peer != plus_actor(zero.peer))) return false;
   if (here.what == Do::compute) return true;  // names no chunk
-  if (here.region.buffer != zero.region.buffer || here.region.count != zero.region.count) return false;
-  if (zero.peer >= 0 && here.peer != group.add(actor, zero.peer)) return false;
+  if (zero.region.count == 1)
+    return here.region.first == static_cast<std::uint32_t>(plus_actor(static_cast<int>(zero.region.first)));
   for (std::uint32_t c = 0; c < zero.region.count; ++c) {
-    const auto moved = static_cast<std::uint32_t>(group.add(actor, static_cast<int>(zero.region.first + c)));
+    const auto moved = static_cast<std::uint32_t>(plus_actor(static_cast<int>(zero.region.first + c)));
     if (moved < here.region.first || moved >= here.region.first + here.region.count) return false;
   }
   return true;
 }
 
-bool same_step(const Symmetry& group, Actor actor, const Step& zero, const Step& here) {
-  if (zero.ops.size() != here.ops.size() || zero.waits.size() != here.waits.size()) return false;
+template <class PlusActor>
+bool same_step(PlusActor plus_actor, const Step& zero, const Step& here) {
+  if (here.ops.size() != zero.ops.size() || here.waits.size() != zero.waits.size()) return false;
   for (std::size_t w = 0; w < zero.waits.size(); ++w)
     if (zero.waits[w].lane != here.waits[w].lane || zero.waits[w].steps != here.waits[w].steps) return false;
-  for (std::size_t k = 0; k < zero.ops.size(); ++k)
-    if (!same_op(group, actor, zero.ops[k], here.ops[k])) return false;
-  return true;
+  return std::equal(zero.ops.begin(), zero.ops.end(), here.ops.begin(),
+                    [&](const Op& one, const Op& other) { return same_op(plus_actor, one, other); });
 }
 
 /// One of `actors` that does not do what rank 0 does, seen from itself; -1 where all do.
 Actor unlike(const Schedule& schedule, const std::vector<Actor>& actors, const CheckOptions& options) {
+  const Symmetry& group = schedule.symmetry;
+  const bool is_cyclic = group.radices().size() == 1;  // almost all comparisons of a large run: without a call each
+  const int n = group.order();
   Step zero, here;
   for (Lane lane = 0; lane < schedule.lanes; ++lane) {
     const int n_steps = schedule.n_steps(0, lane);
@@ -84,7 +91,10 @@ Actor unlike(const Schedule& schedule, const std::vector<Actor>& actors, const C
       for (const Actor actor : actors) {
         here.clear();
         schedule.step(actor, lane, i, here);
-        if (!same_step(schedule.symmetry, actor, zero, here)) return actor;
+        const bool same = is_cyclic
+                              ? same_step([&](int a) { return actor + a < n ? actor + a : actor + a - n; }, zero, here)
+                              : same_step([&](int a) { return group.add(actor, a); }, zero, here);
+        if (!same) return actor;
       }
     }
   }
@@ -234,7 +244,7 @@ bool check_by_symmetry(const Schedule& schedule, const CheckOptions& options, Pr
   };
   if (const Actor actor = unlike(schedule, actors, options); actor >= 0) refuse_unlike(actor);
   const Promises promises(schedule);
-  for (const Actor actor : actors) {
+  for (const Actor actor : promises_are_alike(schedule.collective) ? std::vector<Actor>{} : actors) {
     look_up(options);
     bool same = true;
     if (complete) {

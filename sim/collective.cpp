@@ -8,8 +8,28 @@ Content nothing() { return {}; }
 Content of_rank(Actor rank, std::uint32_t chunk) { return {Content::Who::one, rank, chunk}; }
 Content of_all(std::uint32_t chunk) { return {Content::Who::all, -1, chunk}; }
 
+// In place: what a rank has, or wants, of a chunk of its data.
+using Promise = Content(Actor, Buffer, std::uint32_t);
 Content own_data(Actor rank, Buffer buffer, std::uint32_t chunk) {
   return buffer == Buffer::data ? of_rank(rank, chunk) : nothing();
+}
+Content own_chunk(Actor rank, Buffer buffer, std::uint32_t chunk) {
+  return buffer == Buffer::data && chunk == static_cast<std::uint32_t>(rank) ? of_rank(rank, chunk) : nothing();
+}
+Content sum(Actor, Buffer buffer, std::uint32_t chunk) { return buffer == Buffer::data ? of_all(chunk) : nothing(); }
+Content own_chunk_of_sum(Actor rank, Buffer buffer, std::uint32_t chunk) {
+  return buffer == Buffer::data && chunk == static_cast<std::uint32_t>(rank) ? of_all(chunk) : nothing();
+}
+Content everybodys_chunk(Actor, Buffer buffer, std::uint32_t chunk) {
+  return buffer == Buffer::data ? of_rank(static_cast<Actor>(chunk), chunk) : nothing();
+}
+
+bool is_alike(const std::function<Promise>& promise) {
+  Promise* const* function = promise.target<Promise*>();
+  if (function == nullptr) return false;
+  for (Promise* known : {own_data, own_chunk, sum, own_chunk_of_sum, everybodys_chunk})
+    if (*function == known) return true;
+  return false;
 }
 
 }  // namespace
@@ -17,30 +37,26 @@ Content own_data(Actor rank, Buffer buffer, std::uint32_t chunk) {
 Collective all_reduce(int ranks, Bytes bytes) {
   Collective c{.op = CollectiveOp::all_reduce, .ranks = ranks, .bytes = bytes};
   c.before = own_data;
-  c.after = [](Actor, Buffer buffer, std::uint32_t chunk) {
-    return buffer == Buffer::data ? of_all(chunk) : nothing();
-  };
+  c.after = sum;
   return c;
 }
 
 Collective reduce_scatter(int ranks, Bytes bytes) {
   Collective c{.op = CollectiveOp::reduce_scatter, .ranks = ranks, .bytes = bytes};
   c.before = own_data;
-  c.after = [](Actor rank, Buffer buffer, std::uint32_t chunk) {
-    return buffer == Buffer::data && chunk == static_cast<std::uint32_t>(rank) ? of_all(chunk) : nothing();
-  };
+  c.after = own_chunk_of_sum;
   return c;
 }
 
 Collective all_gather(int ranks, Bytes bytes) {
   Collective c{.op = CollectiveOp::all_gather, .ranks = ranks, .bytes = bytes};
-  c.before = [](Actor rank, Buffer buffer, std::uint32_t chunk) {
-    return buffer == Buffer::data && chunk == static_cast<std::uint32_t>(rank) ? of_rank(rank, chunk) : nothing();
-  };
-  c.after = [](Actor, Buffer buffer, std::uint32_t chunk) {
-    return buffer == Buffer::data ? of_rank(static_cast<Actor>(chunk), chunk) : nothing();
-  };
+  c.before = own_chunk;
+  c.after = everybodys_chunk;
   return c;
+}
+
+bool promises_are_alike(const Collective& collective) {
+  return is_alike(collective.before) && is_alike(collective.after);
 }
 
 Collective broadcast(int ranks, Bytes bytes, Actor root) {

@@ -27,4 +27,10 @@ Collective all_to_all(int ranks, Bytes bytes);
 /// back. n even. (The pairs of OSU's multiple-pair bandwidth test, osu_mbw_mr.)
 Collective pairs(int ranks, Bytes bytes, bool both_ways);
 
+/// Whether every rank is promised the same, seen from itself, whatever the group: with a added to ranks and chunks,
+/// rank a is promised of chunk a + c what rank 0 is of c. True of the definitions above whose chunks are the ranks'
+/// (all_reduce, reduce_scatter, all_gather) while nobody has put other functions in their place; false: not known. It
+/// saves the proof n^2 questions.
+bool promises_are_alike(const Collective& collective);
+
 }  // namespace ringsim

@@ -61,7 +61,7 @@ class LaneRunner {
 
  public:
   LaneRunner(const Schedule& schedule, int slots, Handler& handler)
-      : schedule_(schedule), slots_(slots), handler_(handler) {
+      : schedule_(schedule), n_lanes_(static_cast<unsigned>(schedule.lanes)), slots_(slots), handler_(handler) {
     ensure(schedule.actors < (1 << 24), "a schedule has less than 2^24 actors");
     most_mailboxes_ = 1024 + 4 * static_cast<std::size_t>(schedule.actors) * static_cast<std::size_t>(schedule.lanes);
     lanes_.resize(static_cast<std::size_t>(schedule.actors) * static_cast<std::size_t>(schedule.lanes));
@@ -76,21 +76,15 @@ class LaneRunner {
     }
   }
 
-  Actor actor(LaneNumber number) const { return static_cast<Actor>(number / static_cast<unsigned>(schedule_.lanes)); }
-  Lane lane_of(LaneNumber number) const { return static_cast<Lane>(number % static_cast<unsigned>(schedule_.lanes)); }
+  Actor actor(LaneNumber number) const {
+    return static_cast<Actor>(n_lanes_ == 1 ? number
+                                            : number / n_lanes_);  // a division is slow, and most have one lane
+  }
+  Lane lane_of(LaneNumber number) const { return static_cast<Lane>(n_lanes_ == 1 ? 0 : number % n_lanes_); }
 
   /// Begins steps until no lane can go on before something else is done.
   void run_ready() {
-    while (next_ready_ < ready_.size()) {
-      begin(ready_[next_ready_++]);
-      if (next_ready_ == ready_.size()) {
-        ready_.clear();
-        next_ready_ = 0;
-      } else if (next_ready_ > 4096 && next_ready_ > ready_.size() / 2) {  // what is behind takes no room
-        ready_.erase(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(next_ready_));
-        next_ready_ = 0;
-      }
-    }
+    if (next_ready_ < ready_.size()) begin_ready();
   }
 
   /// True where this is the last open operation of the lane's step: op_done() will complete the step.
@@ -116,8 +110,10 @@ class LaneRunner {
   template <class Visit>
   void for_each_unmatched(Visit visit) const {
     for (const Mailbox& box : mailboxes_)
-      if (box.length > 0)
-        for (std::uint32_t i = box.first; i != none; i = waiting_[i].next) visit(waiting_[i].place, box.of_sends);
+      if (box.length > 0) {
+        visit(box.first.place, box.of_sends);
+        for (std::uint32_t i = box.first.next; i != none; i = waiting_[i].next) visit(waiting_[i].place, box.of_sends);
+      }
   }
 
  private:
@@ -134,18 +130,32 @@ class LaneRunner {
     OpPlace place;
     Note note{};
     bool add = false;
-    bool gone_ahead = false;  // a send whose data lies in a slot
+    std::uint32_t slot = no_slot;  // of a send that has gone ahead: where its data lies
   };
   struct Mailbox {  // first come, first served: the k-th send meets the k-th receive
-    std::uint32_t first = none, last = none;
+    std::uint64_t connection = 0;
     std::int32_t length = 0;
     bool of_sends = false;
-    std::uint64_t connection = 0;
+    std::uint32_t last = none;  // in waiting_; none where there is no second
+    Half first;                 // in here, because most often it is the only one; the others are in waiting_
   };
   struct LastMailbox {  // a lane mostly sends to whom it sent before, and hears from whom it heard
     std::uint64_t connection = UINT64_MAX;
     std::uint32_t index = 0;
   };
+
+  void begin_ready() {
+    while (next_ready_ < ready_.size()) {
+      begin(ready_[next_ready_++]);
+      if (next_ready_ == ready_.size()) {
+        ready_.clear();
+        next_ready_ = 0;
+      } else if (next_ready_ > 4096 && next_ready_ > ready_.size() / 2) {  // what is behind takes no room
+        ready_.erase(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(next_ready_));
+        next_ready_ = 0;
+      }
+    }
+  }
 
   void begin(LaneNumber number) {
     LaneState& lane = lanes_[number];
@@ -159,30 +169,32 @@ class LaneRunner {
       }
     }
     handler_.begins(number);
-    lane.open = static_cast<std::int32_t>(scratch_.ops.size());
-    if (lane.open == 0) return complete(number);
-    for (std::size_t i = 0; i < scratch_.ops.size(); ++i) {
-      const Op& op = scratch_.ops[i];
-      const OpPlace place{number, lane.step, static_cast<std::int32_t>(i)};
-      switch (op.what) {
-        case Do::send:
-          post_send(self, place, op);
-          break;
-        case Do::receive:
-        case Do::receive_add:
-          post_receive(self, place, op);
-          break;
-        default:
-          handler_.local(place, op);
-          break;
-      }
+    const auto n_ops = static_cast<std::int32_t>(scratch_.ops.size());
+    lane.open = n_ops;
+    if (n_ops == 0) return complete(number);
+    for (std::int32_t i = 0; i < n_ops; ++i) {
+      const Op& op = scratch_.ops[static_cast<std::size_t>(i)];
+      const bool is_send = op.what == Do::send;
+      if (is_send || op.what == Do::receive || op.what == Do::receive_add)
+        post(self, number, i, op, is_send);
+      else
+        handler_.local({number, lane.step, i}, op);
     }
   }
 
   // The mailbox of a connection. Empty ones are cleared away only when there are many: memory grows with the lanes and
   // with what waits, not with the connections.
   Mailbox& mailbox(std::uint64_t connection, LastMailbox& last) {
-    if (last.connection == connection) return mailboxes_[last.index];
+    if (last.connection != connection) {
+      const std::uint32_t index = find_mailbox(connection);  // may clear `last`
+      last.connection = connection;
+      last.index = index;
+    }
+    return mailboxes_[last.index];
+  }
+
+  // Apart, so that what most operations need stays small.
+  [[gnu::noinline]] std::uint32_t find_mailbox(std::uint64_t connection) {
     auto [entry, is_new] = mailbox_of_.try_emplace(connection, static_cast<std::uint32_t>(mailboxes_.size()));
     if (is_new) {
       if (mailboxes_.size() >= most_mailboxes_) {
@@ -192,9 +204,7 @@ class LaneRunner {
       mailboxes_.emplace_back();
       mailboxes_.back().connection = connection;
     }
-    last.connection = connection;
-    last.index = entry->second;
-    return mailboxes_[last.index];
+    return entry->second;
   }
 
   void clear_empty_mailboxes() {
@@ -211,77 +221,71 @@ class LaneRunner {
     std::fill(last_receive_.begin(), last_receive_.end(), LastMailbox{});
   }
 
-  void post_send(Actor self, OpPlace place, const Op& op) {
-    Mailbox& box = mailbox(handler_.connection(self, op), last_send_[place.lane]);
-    if (box.length > 0 && !box.of_sends) {
-      const Half other = take(box);
-      handler_.matched({place, other.place, handler_.note(op), other.note, other.add, op.channel, no_slot});
-      return;
-    }
-    box.of_sends = true;
-    const std::uint32_t index = put(box, place, handler_.note(op), false);
-    if (box.length <= slots_) go_ahead(index);
-  }
-
-  void post_receive(Actor self, OpPlace place, const Op& op) {
-    const bool add = op.what == Do::receive_add;
-    Mailbox& box = mailbox(handler_.connection(self, op), last_receive_[place.lane]);
-    if (box.length > 0 && box.of_sends) {
-      const std::uint32_t slot = waiting_[box.first].gone_ahead ? box.first : no_slot;
-      // A slot is free again: the first send that still stands before them goes ahead.
-      std::uint32_t ahead = none;
-      if (box.length > slots_ && slots_ > 0) {
-        ahead = box.first;
-        while (waiting_[ahead].gone_ahead) ahead = waiting_[ahead].next;
-      }
-      const Half other = take(box);
-      handler_.matched({other.place, place, other.note, handler_.note(op), add, op.channel, slot});
-      if (ahead != none) go_ahead(ahead);
-      return;
-    }
-    box.of_sends = false;
-    put(box, place, handler_.note(op), add);
-  }
-
-  void go_ahead(std::uint32_t index) {
-    Half& half = waiting_[index];
-    half.gone_ahead = true;
-    handler_.left(index, half.place, half.note);
-  }
-
-  std::uint32_t put(Mailbox& box, OpPlace place, const Note& note, bool add) {
-    std::uint32_t index = 0;
-    if (free_.empty()) {
-      index = static_cast<std::uint32_t>(waiting_.size());
-      waiting_.emplace_back();
-    } else {
-      index = free_.back();
-      free_.pop_back();
-    }
-    // Field by field: a struct put together on the stack and copied at once makes the processor wait for its parts.
-    Half& half = waiting_[index];
+  // Places are handed on and stored number by number: a struct put together on the stack and copied at once makes the
+  // processor wait for its parts.
+  void post(Actor self, LaneNumber number, std::int32_t index, const Op& op, bool is_send) {
+    Mailbox& box = mailbox(handler_.connection(self, op), (is_send ? last_send_ : last_receive_)[number]);
+    if (box.length > 0 && box.of_sends != is_send) return meet(box, number, index, op, is_send);
+    box.of_sends = is_send;
+    Half& half = put(box);
     half.next = none;
-    half.place.lane = place.lane;
-    half.place.step = place.step;
-    half.place.op = place.op;
-    half.note = note;
-    half.add = add;
-    half.gone_ahead = false;
-    if (box.length++ == 0)
-      box.first = index;
-    else
-      waiting_[box.last].next = index;
-    box.last = index;
-    return index;
+    half.place.lane = number;
+    half.place.step = lanes_[number].step;
+    half.place.op = index;
+    half.note = handler_.note(op);
+    half.slot = no_slot;
+    half.add = op.what == Do::receive_add;
+    if (is_send && box.length <= slots_) go_ahead(half);
   }
 
-  Half take(Mailbox& box) {
-    const std::uint32_t index = box.first;
-    const Half half = waiting_[index];
-    box.first = half.next;
-    free_.push_back(index);
-    --box.length;  // an empty mailbox stays: most connections are used again
-    return half;
+  // The operation meets the first that waits.
+  void meet(Mailbox& box, LaneNumber number, std::int32_t index, const Op& op, bool is_send) {
+    Message<Note> message;
+    OpPlace& mine = is_send ? message.sender : message.receiver;
+    OpPlace& theirs = is_send ? message.receiver : message.sender;
+    mine.lane = number;
+    mine.step = lanes_[number].step;
+    mine.op = index;
+    theirs.lane = box.first.place.lane;
+    theirs.step = box.first.place.step;
+    theirs.op = box.first.place.op;
+    (is_send ? message.source : message.target) = handler_.note(op);
+    (is_send ? message.target : message.source) = box.first.note;
+    message.add = is_send ? box.first.add : op.what == Do::receive_add;
+    message.channel = op.channel;
+    message.slot = box.first.slot;
+    if (--box.length > 0) {  // an empty mailbox stays: most connections are used again
+      free_.push_back(box.first.next);
+      box.first = waiting_[box.first.next];
+    }
+    handler_.matched(message);
+    if (message.slot == no_slot) return;
+    free_slots_.push_back(message.slot);
+    if (box.length < slots_) return;
+    Half* ahead = &box.first;  // a slot is free again: the first send that has none goes ahead
+    while (ahead->slot != no_slot) ahead = &waiting_[ahead->next];
+    go_ahead(*ahead);
+  }
+
+  void go_ahead(Half& half) {
+    if (free_slots_.empty()) free_slots_.push_back(n_slots_++);
+    half.slot = free_slots_.back();
+    free_slots_.pop_back();
+    handler_.left(half.slot, half.place, half.note);
+  }
+
+  // Room for one more that waits.
+  Half& put(Mailbox& box) {
+    if (box.length++ == 0) return box.first;
+    if (free_.empty()) {
+      free_.push_back(static_cast<std::uint32_t>(waiting_.size()));
+      waiting_.emplace_back();
+    }
+    const std::uint32_t index = free_.back();
+    free_.pop_back();
+    (box.length == 2 ? box.first : waiting_[box.last]).next = index;
+    box.last = index;
+    return waiting_[index];
   }
 
   void complete(LaneNumber number) {
@@ -305,6 +309,7 @@ class LaneRunner {
   }
 
   const Schedule& schedule_;
+  unsigned n_lanes_;  // of each actor
   int slots_;
   Handler& handler_;
   std::vector<LaneState> lanes_;
@@ -316,6 +321,8 @@ class LaneRunner {
   std::size_t most_mailboxes_ = 0;                                      // when it is time to clear the empty ones away
   std::vector<Half> waiting_;
   std::vector<std::uint32_t> free_;
+  std::vector<std::uint32_t> free_slots_;
+  std::uint32_t n_slots_ = 0;
   Step scratch_;
   std::int64_t steps_done_ = 0, n_steps_ = 0;
 };

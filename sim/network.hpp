@@ -57,6 +57,7 @@ struct Left {
   std::uint64_t piece = 0;
   ResourceId limiter = no_resource;  ///< what set its speed; no_resource for an empty piece
   bool has_arrived = false;
+  Picoseconds latency{0};  ///< of one that has arrived: what of its time was not owed to the limiter
 };
 
 /// What a resource (a link) carried in a run.

@@ -58,8 +58,56 @@ std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
     }
   }
   info.n_uses = static_cast<std::uint32_t>(uses_.size()) - info.first_use;
+  info.latency = leg.latency;
+  info.is_whole_path = first && last;
+  bool has_all = true;  // nobody else uses its resources
+  for (std::uint32_t u = info.first_use; u < uses_.size(); ++u) {
+    ResourceState& resource = resources_[uses_[u].resource];
+    has_all = has_all && !resource.is_used;
+    if (resource.owner != none) open_up(resource.owner);
+    resource.is_used = true;
+  }
+  if (has_all) {
+    for (std::uint32_t u = info.first_use; u < uses_.size(); ++u) resources_[uses_[u].resource].owner = number - 1;
+    if (free_own_legs_.empty()) {
+      free_own_legs_.push_back(static_cast<std::uint32_t>(own_legs_.size()));
+      own_legs_.emplace_back();
+    }
+    info.own = free_own_legs_.back();
+    free_own_legs_.pop_back();
+    own_legs_[info.own] = {.leg = number - 1};
+  }
   legs_.push_back(info);
-  return static_cast<std::uint32_t>(legs_.size() - 1);
+  return number - 1;
+}
+
+// The leg is no longer alone on its resources, or has a second flow: from now on its flows are entered there.
+void FlowNetwork::open_up(std::uint32_t number) {
+  LegInfo& leg = legs_[number];
+  OwnLeg own = own_legs_[leg.own];
+  free_own_legs_.push_back(leg.own);
+  leg.own = none;
+  const bool is_moving = own.active != none && engine_.now() < own.until;
+  const bool is_settled = is_moving && flows_[own.active].rate > 0;  // else it has only just started
+  if (is_settled) own.carried.busy -= own.until - flows_[own.active].since;
+  for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u) {
+    ResourceState& resource = resources_[uses_[u].resource];
+    resource.owner = none;
+    resource.carried.pieces += own.carried.pieces;
+    resource.carried.bytes += own.carried.bytes * uses_[u].weight;
+    resource.carried.busy += own.carried.busy;
+  }
+  if (!is_moving) return;
+  Flow& flow = flows_[own.active];
+  enter(own.active);
+  for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u)
+    resources_[uses_[u].resource].busy_since = flow.since;
+  if (!is_settled) return;
+  ++resources_[flow.limiter.value].n_limited;
+  if (!flow.is_due_on_arrival) return;
+  flow.is_due_on_arrival = false;
+  ++flow.stamp;
+  engine_.at(own.until, {Event::Kind::flow, own.active, flow.stamp});
 }
 
 void FlowNetwork::start(std::uint32_t leg, Bytes size, std::uint64_t piece) {
@@ -84,22 +132,41 @@ void FlowNetwork::start(std::uint32_t leg, Bytes size, std::uint64_t piece) {
     engine_.at(engine_.now(), {Event::Kind::flow, index, flow.stamp});
     return;
   }
-  join(index);
   new_flows_.push_back(index);
+  if (const std::uint32_t own = legs_[leg].own; own != none) {
+    OwnLeg& here = own_legs_[own];
+    if (here.active == none || engine_.now() >= here.until) {
+      here.active = index;
+      here.until = SimTime::max();  // settle() knows
+      ++here.carried.pieces;
+      here.carried.bytes += static_cast<double>(size.count);
+      return;
+    }
+    open_up(leg);
+  }
+  join(index);
 }
 
 void FlowNetwork::join(FlowIndex index) {
+  enter(index);
+  const LegInfo& leg = legs_[flows_[index].leg];
+  const auto size = static_cast<double>(flows_[index].size.count);
+  for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u) {
+    ResourceState& resource = resources_[uses_[u].resource];
+    ++resource.carried.pieces;
+    resource.carried.bytes += size * uses_[u].weight;
+  }
+}
+
+void FlowNetwork::enter(FlowIndex index) {
   Flow& flow = flows_[index];
   const LegInfo& leg = legs_[flow.leg];
   flow.places.resize(leg.n_uses);
   for (std::uint32_t u = 0; u < leg.n_uses; ++u) {
-    const Use& use = uses_[leg.first_use + u];
-    ResourceState& resource = resources_[use.resource];
+    ResourceState& resource = resources_[uses_[leg.first_use + u].resource];
     if (resource.members.empty()) resource.busy_since = engine_.now();
     flow.places[u] = static_cast<std::uint32_t>(resource.members.size());
     resource.members.push_back({index, u});
-    ++resource.carried.pieces;
-    resource.carried.bytes += static_cast<double>(flow.size.count) * use.weight;
   }
 }
 
@@ -145,6 +212,10 @@ void FlowNetwork::settle() {
   to_solve_.clear();
   for (const FlowIndex index : new_flows_) {
     const LegInfo& leg = legs_[flows_[index].leg];
+    if (leg.own != none) {
+      go_alone(index);
+      continue;
+    }
     if (is_alone(flows_[index])) {  // most flows of most schedules: nothing to work out
       set_rate(index, leg.alone, leg.alone_resource);
       continue;
@@ -334,30 +405,70 @@ void FlowNetwork::set_rate(FlowIndex index, double rate, ResourceId limiter) {
   engine_.after(time_left(flow), {Event::Kind::flow, index, flow.stamp});
 }
 
-Picoseconds FlowNetwork::time_left(const Flow& flow) const {
-  // A flow that has its leg for itself from its first byte: exact, and equal in `ideal` and `fair`.
-  const double alone = legs_[flow.leg].alone;
-  if (flow.rate == alone && flow.left == static_cast<double>(flow.size.count) && alone == std::floor(alone))
-    return transfer_time(flow.size, {static_cast<std::int64_t>(alone)});
-  // Rounded up to a picosecond, but not for the sake of the last bits of a double.
-  const double time = flow.left / flow.rate * 1e12;
+// set_rate() for a flow that has its leg for itself.
+void FlowNetwork::go_alone(FlowIndex index) {
+  Flow& flow = flows_[index];
+  const LegInfo& leg = legs_[flow.leg];
+  OwnLeg& own = own_legs_[leg.own];
+  if (own.last_size != flow.size) {
+    own.last_time = time_alone(leg, flow.size);
+    own.last_size = flow.size;
+  }
+  flow.rate = leg.alone;
+  flow.limiter = leg.alone_resource;
+  flow.is_due_on_arrival = leg.is_whole_path;
+  ++flow.stamp;
+  own.until = SimTime{add(engine_.now().time_since_epoch(), own.last_time)};
+  own.carried.busy += own.last_time;
+  engine_.at(leg.is_whole_path ? SimTime{add(own.until.time_since_epoch(), leg.latency)} : own.until,
+             {Event::Kind::flow, index, flow.stamp});
+}
+
+namespace {
+// Rounded up to a picosecond, but not for the sake of the last bits of a double.
+Picoseconds fluid_time(double bytes, double rate) {
+  const double time = bytes / rate * 1e12;
   if (time >= 9e18) fail_too_long();
   return Picoseconds{static_cast<std::int64_t>(std::ceil(time - 1e-3 - time * 1e-15))};
+}
+}  // namespace
+
+// A flow that has its leg for itself from its first byte: exact, and equal in `ideal` and `fair`.
+Picoseconds FlowNetwork::time_alone(const LegInfo& leg, Bytes size) {
+  if (leg.alone == std::floor(leg.alone)) return transfer_time(size, {static_cast<std::int64_t>(leg.alone)});
+  return fluid_time(static_cast<double>(size.count), leg.alone);
+}
+
+Picoseconds FlowNetwork::time_left(const Flow& flow) const {
+  const LegInfo& leg = legs_[flow.leg];
+  if (flow.rate == leg.alone && flow.left == static_cast<double>(flow.size.count)) return time_alone(leg, flow.size);
+  return fluid_time(flow.left, flow.rate);
 }
 
 std::optional<Left> FlowNetwork::due(const Event& event) {
   Flow& flow = flows_[event.id];
   if (flow.stamp != event.stamp) return std::nullopt;  // overtaken by a change of rate
-  const Left left{.piece = flow.piece, .limiter = flow.limiter};
+  const LegInfo& leg = legs_[flow.leg];
+  Left left{.piece = flow.piece, .limiter = flow.limiter};
+  if (flow.is_due_on_arrival) {
+    left.has_arrived = true;
+    left.latency = leg.latency;
+  }
   if (flow.size.count > 0) {
-    const double seconds = static_cast<double>((engine_.now() - flow.since).count()) / 1e12;
+    const double seconds = static_cast<double>((engine_.now() - flow.since - left.latency).count()) * 1e-12;
     const double error = std::abs(flow.left - flow.rate * seconds);
     ensure(error <= flow.rate * 2e-12 + static_cast<double>(flow.size.count) * tolerance,
            "a flow ends when its last byte has left: bytes in equal bytes out");
-    leave(event.id);
+    if (leg.own != none) {
+      OwnLeg& own = own_legs_[leg.own];
+      if (own.active == event.id) own.active = none;
+    } else if (!flow.is_due_on_arrival) {
+      leave(event.id);
+    }
   }
   ++flow.stamp;
   flow.rate = -1;
+  flow.is_due_on_arrival = false;
   free_flows_.push_back(event.id);
   return left;
 }
@@ -378,6 +489,17 @@ std::vector<Carried> FlowNetwork::carried() const {
   for (std::size_t r = 0; r < resources_.size(); ++r) {
     result[r] = resources_[r].carried;
     if (!resources_[r].members.empty()) result[r].busy += engine_.now() - resources_[r].busy_since;
+    if (resources_[r].owner == none) continue;
+    const LegInfo& leg = legs_[resources_[r].owner];
+    const OwnLeg& own = own_legs_[leg.own];
+    for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u) {
+      if (uses_[u].resource != r) continue;
+      result[r].pieces += own.carried.pieces;
+      result[r].bytes += own.carried.bytes * uses_[u].weight;
+      result[r].busy += own.carried.busy;
+    }
+    if (own.active != none && flows_[own.active].rate > 0 && engine_.now() < own.until)
+      result[r].busy -= own.until - engine_.now();
   }
   return result;
 }

@@ -37,6 +37,7 @@ class FlowNetwork final : public Network {
 
  private:
   using FlowIndex = std::uint32_t;
+  static constexpr std::uint32_t none = UINT32_MAX;
 
   struct Use {  // of a resource by a leg
     std::uint32_t resource = 0;
@@ -48,8 +49,21 @@ class FlowNetwork final : public Network {
     ResourceId cap_resource;
     double alone = 0;           // the rate of a flow that is alone on all of it
     ResourceId alone_resource;  // what sets that rate
+    std::uint32_t own = none;   // in own_legs_: no other leg uses its resources, so far; none: some does
+    Picoseconds latency{0};
+    bool is_whole_path = false;
   };
-  struct Flow {
+  // A leg that has its resources for itself, and no more than one flow at a time: there is nothing to share, and no
+  // need to enter the flow anywhere. When another leg or flow comes, open_up() enters what is there.
+  struct OwnLeg {
+    std::uint32_t leg = 0;
+    FlowIndex active = none;  // the flow on it, or the last that was
+    SimTime until{};          // when that one has left
+    Carried carried;
+    Bytes last_size{-1};  // and how long that takes: most messages of a leg are alike
+    Picoseconds last_time{0};
+  };
+  struct alignas(64) Flow {  // what a flow that is alone needs comes first, and fits a cache line
     std::uint64_t piece = 0;
     std::uint32_t leg = 0;
     std::uint32_t stamp = 0;  // raised at every change of rate: events of older rates are void
@@ -58,9 +72,11 @@ class FlowNetwork final : public Network {
     double rate = -1;  // bytes/s; negative: not settled yet
     SimTime since{};
     ResourceId limiter = no_resource;
+    bool is_due_on_arrival = false;  // one event for both: it has its leg for itself until it has left
+
     std::uint32_t solve_mark = 0;  // equal to epoch_: to be solved in this settle()
-    double decided = -1;           // within settle(): its new rate; negative: not decided yet
     ResourceId decided_limiter = no_resource;
+    double decided = -1;                // within settle(): its new rate; negative: not decided yet
     std::vector<std::uint32_t> places;  // [use] where it stands among the resource's members
   };
   struct Member {
@@ -77,11 +93,15 @@ class FlowNetwork final : public Network {
     double open_weight = 0;                    // within solve(): of the undecided flows
     std::uint32_t n_open = 0;                  // within solve(): how many uses these are
     std::uint32_t last_leg = 0, last_use = 0;  // within add_leg(): the leg (from 1) that used it last, and its use
+    std::uint32_t owner = none;                // the leg that has it for itself
+    bool is_used = false;                      // by some leg
     SimTime busy_since{};
     Carried carried;
   };
 
+  void open_up(std::uint32_t leg);
   void join(FlowIndex index);
+  void enter(FlowIndex index);
   void leave(FlowIndex index);
   bool is_alone(const Flow& flow) const;
   bool to_be_solved(FlowIndex index) const { return flows_[index].solve_mark == epoch_; }
@@ -94,14 +114,18 @@ class FlowNetwork final : public Network {
   void widen_to_all_connected();
   void apply();
   void set_rate(FlowIndex index, double rate, ResourceId limiter);
+  void go_alone(FlowIndex index);
   void set_limiter(Flow& flow, ResourceId limiter);
   Picoseconds time_left(const Flow& flow) const;
+  static Picoseconds time_alone(const LegInfo& leg, Bytes size);
   void check_rates() const;
 
   const Topology& topology_;
   Engine<Event>& engine_;
   NetworkModel model_;
   std::vector<LegInfo> legs_;
+  std::vector<OwnLeg> own_legs_;
+  std::vector<std::uint32_t> free_own_legs_;
   std::vector<Use> uses_;
   std::vector<ResourceState> resources_;
   std::vector<Flow> flows_;

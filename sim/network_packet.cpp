@@ -112,7 +112,8 @@ std::optional<Left> PacketNetwork::due(const Event& event) {
 
 Left PacketNetwork::landed(Index index, bool has_arrived) const {
   const Flow& flow = flows_[index];
-  return {.piece = flow.piece, .limiter = limiter(flow), .has_arrived = has_arrived};
+  return {
+      .piece = flow.piece, .limiter = limiter(flow), .has_arrived = has_arrived, .latency = legs_[flow.leg].latency};
 }
 
 // The link of its leg that was busy for the longest while it was under way.

@@ -26,10 +26,11 @@ struct Route {
   /// + n_parts); this one has no legs.
   std::uint32_t first_part = 0, n_parts = 0;
   std::uint32_t turns = 1;  // as Path::turns
+  std::uint32_t leg = 0;    // the network's number of the only one, where n_legs is 1
   Bytes carried;            // over all messages
 };
 
-constexpr std::uint32_t no_transfer = UINT32_MAX;
+constexpr std::uint32_t none = UINT32_MAX;
 
 struct LegUse {
   std::uint32_t leg = 0;  // the network's number
@@ -48,6 +49,12 @@ struct LegProgress {
   Picoseconds limiter_lead{0};
 };
 
+// A message whose route has several legs, in pieces.
+struct Staged {
+  std::int64_t n_pieces = 1;
+  std::vector<LegProgress> legs;
+};
+
 struct Transfer {
   LaneNumber sender = 0, receiver = 0;
   std::uint32_t route = 0;
@@ -57,9 +64,8 @@ struct Transfer {
   SimTime start{};
   SimTime left{};
   ResourceId limiter = no_resource;
-  std::int64_t n_pieces = 1;
-  std::vector<LegProgress> legs;      // only where the route has several
-  std::uint32_t whole = no_transfer;  // of a part: the message that it belongs to
+  std::uint32_t staged = none;        // in Run::staged_; only where the route has several legs
+  std::uint32_t whole = none;         // of a part: the message that it belongs to
   std::uint32_t parts_under_way = 0;  // of a message that is cut into parts
 };
 
@@ -117,6 +123,7 @@ class Run {
     transfer.channel = message.channel;
     transfer.size = message.source;
     transfer.start = engine_.now();
+    transfer.whole = none;
     // LaneRunner begins one step at a time: the end that has just been posted is the one that was waited for, unless
     // both came at this instant; then it is the sender.
     transfer.sender_was_last = begun_[message.sender.lane] >= begun_[message.receiver.lane];
@@ -132,18 +139,27 @@ class Run {
   void set_out(std::uint32_t index) {
     Transfer& transfer = transfers_[index];
     Route& way = compiled_[transfer.route];
+    if (way.n_legs == 1) {
+      way.carried += transfer.size;
+      return network_->start(way.leg, transfer.size, piece(index, 0));
+    }
     if (way.n_parts > 0) return cut(index);
     way.carried += transfer.size;
     if (way.n_legs == 0) {
       transfer.left = engine_.now();
       engine_.at(engine_.now(), {Event::Kind::arrival, index, 0});
-    } else if (way.n_legs == 1) {
-      network_->start(legs_[way.first_leg].leg, transfer.size, piece(index, 0));
     } else {
       const std::int64_t slot = options_.transport.staging.size.count;
       const std::int64_t whole = transfer.size.count / slot;
-      transfer.n_pieces = std::max<std::int64_t>(1, whole + (transfer.size.count % slot > 0 ? 1 : 0));
-      transfer.legs.assign(way.n_legs, {});
+      if (free_staged_.empty()) {
+        free_staged_.push_back(static_cast<std::uint32_t>(staged_.size()));
+        staged_.emplace_back();
+      }
+      transfer.staged = free_staged_.back();
+      free_staged_.pop_back();
+      Staged& staged = staged_[transfer.staged];
+      staged.n_pieces = std::max<std::int64_t>(1, whole + (transfer.size.count % slot > 0 ? 1 : 0));
+      staged.legs.assign(way.n_legs, {});
       start_piece(index, 0);
     }
   }
@@ -156,7 +172,6 @@ class Run {
     for (std::uint32_t i = 0; i < way.n_parts; ++i) {
       const std::uint32_t part = new_transfer();  // may move the others
       Transfer& made = transfers_[part];
-      made = Transfer{};
       made.sender = transfers_[index].sender;
       made.receiver = transfers_[index].receiver;
       made.route = way.first_part + i;
@@ -259,6 +274,7 @@ class Run {
       const Leg& leg = path.legs[i];
       legs_.push_back({network_->add_leg(leg, i == 0, i + 1 == path.legs.size()), leg.latency, leg.links, leg.shares});
     }
+    if (route.n_legs == 1) route.leg = legs_[route.first_leg].leg;
     return route;
   }
 
@@ -286,7 +302,7 @@ class Run {
       transfer.left = engine_.now();
       transfer.limiter = gone.limiter;
     } else {
-      LegProgress& progress = transfer.legs[leg];
+      LegProgress& progress = staged_[transfer.staged].legs[leg];
       const Picoseconds time = engine_.now() - progress.moving_since;
       progress.moving = false;
       progress.busy += time;
@@ -314,11 +330,8 @@ class Run {
     const auto index = static_cast<std::uint32_t>(landed.piece >> 32);
     const auto leg = static_cast<std::uint32_t>(landed.piece & UINT32_MAX);
     Transfer& transfer = transfers_[index];
-    const Route& way = compiled_[transfer.route];
-    if (way.n_legs == 1) {
-      transfer.left = std::max(transfer.start, engine_.now() - legs_[way.first_leg].latency);
-      transfer.limiter = landed.limiter;
-    }
+    transfer.left = std::max(transfer.start, engine_.now() - landed.latency);
+    transfer.limiter = landed.limiter;
     piece_arrived(index, leg);
   }
 
@@ -326,10 +339,11 @@ class Run {
   void start_piece(std::uint32_t index, std::uint32_t leg) {
     Transfer& transfer = transfers_[index];
     const Route& way = compiled_[transfer.route];
-    LegProgress& here = transfer.legs[leg];
-    if (here.moving || here.started == transfer.n_pieces) return;
-    if (leg > 0 && transfer.legs[leg - 1].arrived <= here.started) return;
-    if (leg + 1 < way.n_legs && here.started - transfer.legs[leg + 1].left >= options_.transport.staging.depth) return;
+    Staged& staged = staged_[transfer.staged];
+    LegProgress& here = staged.legs[leg];
+    if (here.moving || here.started == staged.n_pieces) return;
+    if (leg > 0 && staged.legs[leg - 1].arrived <= here.started) return;
+    if (leg + 1 < way.n_legs && here.started - staged.legs[leg + 1].left >= options_.transport.staging.depth) return;
     const std::int64_t slot = options_.transport.staging.size.count;
     const std::int64_t size = std::min(slot, transfer.size.count - here.started * slot);
     here.moving = true;
@@ -339,47 +353,46 @@ class Run {
   }
 
   void piece_arrived(std::uint32_t index, std::uint32_t leg) {
-    Transfer& transfer = transfers_[index];
-    const std::uint32_t n_legs = compiled_[transfer.route].n_legs;
-    if (n_legs > 1) {
-      ++transfer.legs[leg].arrived;
-      if (leg + 1 < n_legs) return start_piece(index, leg + 1);
-      if (transfer.legs[leg].arrived < transfer.n_pieces) return;
+    if (const std::uint32_t number = transfers_[index].staged; number != none) {
+      Staged& staged = staged_[number];
+      ++staged.legs[leg].arrived;
+      if (leg + 1 < staged.legs.size()) return start_piece(index, leg + 1);
+      if (staged.legs[leg].arrived < staged.n_pieces) return;
     }
     delivered(index);
   }
 
   void delivered(std::uint32_t index) {
-    const Transfer& transfer = transfers_[index];
-    if (transfer.whole != no_transfer) return part_delivered(index);
+    Transfer& transfer = transfers_[index];
+    if (transfer.whole != none) return part_delivered(index);
     const auto [limiter, busy] = held_by(transfer);
     const Picoseconds latency = engine_.now() - transfer.start - busy;
 
     ++timeline_.transfers;
     bytes_delivered_ += transfer.size;
     const Actor from = lanes_.actor(transfer.sender), to = lanes_.actor(transfer.receiver);
-    digest(static_cast<std::uint64_t>(from) << 40 | static_cast<std::uint64_t>(to) << 16 | transfer.channel);
-    digest(static_cast<std::uint64_t>(transfer.size.count));
-    digest(static_cast<std::uint64_t>(transfer.start.time_since_epoch().count()));
-    digest(static_cast<std::uint64_t>(engine_.now().time_since_epoch().count()));
+    fingerprint_ =
+        digest(fingerprint_, key_of(from, to, transfer.channel), transfer.size, transfer.start, engine_.now());
     if (options_.record_spans)
       timeline_.spans.push_back({from, to, transfer.channel, transfer.size, transfer.start, engine_.now()});
+    free_transfers_.push_back(index);
 
     // The end that was waited for carries the trail; it is told last, while its trail is still that of its step's
     // start.
     const LaneNumber cause = transfer.sender_was_last ? transfer.sender : transfer.receiver;
     const LaneNumber other = transfer.sender_was_last ? transfer.receiver : transfer.sender;
-    end_op(other, cause, limiter, busy, latency);
-    end_op(cause, cause, limiter, busy, latency);
-    transfers_[index].legs.clear();
-    free_transfers_.push_back(index);
+    end_other_op(other, cause, limiter, busy, latency);
+    end_own_op(cause, limiter, busy, latency);
   }
 
-  // Which time of a message is owed to a link's speed, and to which link.
-  static std::pair<ResourceId, Picoseconds> held_by(const Transfer& transfer) {
-    if (transfer.legs.empty()) return {transfer.limiter, transfer.left - transfer.start};
-    const LegProgress* slowest = &transfer.legs.front();
-    for (const LegProgress& leg : transfer.legs)
+  // Which time of a message is owed to a link's speed, and to which link. Staged: gives back its rooms.
+  std::pair<ResourceId, Picoseconds> held_by(Transfer& transfer) {
+    if (transfer.staged == none) return {transfer.limiter, transfer.left - transfer.start};
+    const std::vector<LegProgress>& legs = staged_[transfer.staged].legs;
+    free_staged_.push_back(transfer.staged);
+    transfer.staged = none;
+    const LegProgress* slowest = &legs.front();
+    for (const LegProgress& leg : legs)
       if (leg.busy > slowest->busy) slowest = &leg;
     return {slowest->limiter, slowest->busy};
   }
@@ -388,7 +401,6 @@ class Run {
   void part_delivered(std::uint32_t index) {
     const std::uint32_t whole = transfers_[index].whole;
     const auto [limiter, busy] = held_by(transfers_[index]);
-    transfers_[index] = Transfer{};
     free_transfers_.push_back(index);
     Transfer& message = transfers_[whole];
     if (--message.parts_under_way > 0) return;
@@ -397,32 +409,39 @@ class Run {
     delivered(whole);
   }
 
-  // An operation of `lane` ends now; its message began when `cause` began its step. The lane's trail goes on through
-  // the last operation of its step; among several at one instant, through one that it caused itself (so that a lane's
-  // trail stays its own, and short).
-  void end_op(LaneNumber lane, LaneNumber cause, ResourceId limiter, Picoseconds busy, Picoseconds latency) {
-    OwnEnd& own = own_[lane];
-    if (cause == lane) {  // field by field: see LaneRunner::put
+  // An operation of a lane ends now. The lane's trail goes on through the last operation of its step; among several at
+  // one instant, through one that it caused itself (so that a lane's trail stays its own, and short). First one whose
+  // message began when the lane itself began its step, then one whose message began when `cause` began its.
+  void end_own_op(LaneNumber lane, ResourceId limiter, Picoseconds busy, Picoseconds latency) {
+    if (lanes_.is_last(lane)) {
+      extend_trail(lane, lane, limiter, busy, latency);
+      end_of_step(lane);
+    } else {
+      OwnEnd& own = own_[lane];  // field by field: see LaneRunner::post
       own.when = engine_.now();
-      own.limiter = limiter;
       own.busy = busy;
       own.latency = latency;
+      own.limiter = limiter;
       own.any = true;
     }
+    lanes_.op_done(lane);
+  }
+  void end_other_op(LaneNumber lane, LaneNumber cause, ResourceId limiter, Picoseconds busy, Picoseconds latency) {
     if (lanes_.is_last(lane)) {
-      Trail& trail = trails_[lane];
-      if (own.any && own.when == engine_.now()) {
-        trail.add(class_of(own.limiter), own.limiter, own.busy);
-        trail.latency += own.latency;
-      } else {
-        trail = trails_[cause];
-        trail.add(class_of(limiter), limiter, busy);
-        trail.latency += latency;
-      }
-      own.any = false;
+      if (const OwnEnd& own = own_[lane]; own.any && own.when == engine_.now())
+        extend_trail(lane, lane, own.limiter, own.busy, own.latency);
+      else
+        extend_trail(lane, cause, limiter, busy, latency);
       end_of_step(lane);
     }
     lanes_.op_done(lane);
+  }
+
+  void extend_trail(LaneNumber lane, LaneNumber from, ResourceId limiter, Picoseconds busy, Picoseconds latency) {
+    Trail& trail = trails_[lane];
+    if (from != lane) trail = trails_[from];
+    trail.add(class_of(limiter), limiter, busy);
+    trail.latency += latency;
   }
 
   std::uint32_t class_of(ResourceId resource) const { return resource == no_resource ? 0 : class_of_[resource.value]; }
@@ -430,22 +449,27 @@ class Run {
   void local_done(LaneNumber lane) {
     if (lanes_.is_last(lane)) {
       trails_[lane].compute += engine_.now() - begun_[lane];
-      own_[lane].any = false;
       end_of_step(lane);
     }
     lanes_.op_done(lane);
   }
 
   void end_of_step(LaneNumber lane) {
+    own_[lane].any = false;
     timeline_.actor_finish[static_cast<std::size_t>(lanes_.actor(lane))] = engine_.now();
-    last_lane_ = timeline_.finish < engine_.now() || !last_lane_ ? lane : *last_lane_;
-    timeline_.finish = std::max(timeline_.finish, engine_.now());
+    if (last_lane_ != none && timeline_.finish == engine_.now()) return;  // the first of those that are last
+    last_lane_ = lane;
+    timeline_.finish = engine_.now();
   }
 
-  void digest(std::uint64_t word) {
-    std::uint64_t& h = *timeline_.fingerprint;
-    h = (h ^ word) * 0x9E3779B97F4A7C15U;
-    h ^= h >> 32;
+  static std::uint64_t digest(std::uint64_t h, std::uint64_t connection, Bytes size, SimTime start, SimTime end) {
+    for (const std::uint64_t word : {connection, static_cast<std::uint64_t>(size.count),
+                                     static_cast<std::uint64_t>(start.time_since_epoch().count()),
+                                     static_cast<std::uint64_t>(end.time_since_epoch().count())}) {
+      h = (h ^ word) * 0x9E3779B97F4A7C15U;
+      h ^= h >> 32;
+    }
+    return h;
   }
 
   void stop_if_asked() const {
@@ -466,6 +490,7 @@ class Run {
     ensure(bytes_sent_ == bytes_delivered_ && bytes_sent_ == bytes_expected_, "bytes in equal bytes out");
     ensure(free_transfers_.size() == transfers_.size(), "nothing is on its way at the end");
     timeline_.bytes_sent = bytes_sent_;
+    timeline_.fingerprint = fingerprint_;
     timeline_.link_bytes.assign(topology_.n_links(), Bytes{});
     std::vector<double> crossed(topology_.n_links(), 0);  // whole numbers but where packets are spread
     for (const Route& way : compiled_) {
@@ -478,8 +503,8 @@ class Run {
     }
     for (std::size_t i = 0; i < crossed.size(); ++i) timeline_.link_bytes[i] = {std::llround(crossed[i])};
     check_link_rates();
-    if (timeline_.transfers > 0 && timeline_.duration().count() > 0 && last_lane_) {
-      const Bottleneck found = trails_[*last_lane_].bottleneck();
+    if (timeline_.transfers > 0 && timeline_.duration().count() > 0 && last_lane_ != none) {
+      const Bottleneck found = trails_[last_lane_].bottleneck();
       if (found.resource != no_resource || found.latency.count() > 0 || found.compute.count() > 0)
         timeline_.bottleneck = found;
     }
@@ -508,8 +533,8 @@ class Run {
 
   struct OwnEnd {  // the latest operation of a lane's step that the lane itself caused
     SimTime when{};
-    ResourceId limiter = no_resource;
     Picoseconds busy{0}, latency{0};
+    ResourceId limiter = no_resource;
     bool any = false;
   };
 
@@ -528,6 +553,8 @@ class Run {
   std::vector<std::uint32_t> class_of_;  // [resource] its class of like links
   std::vector<Transfer> transfers_;
   std::vector<std::uint32_t> free_transfers_;
+  std::vector<Staged> staged_;
+  std::vector<std::uint32_t> free_staged_;
   tsl::robin_map<std::uint64_t, std::uint32_t, MixedHash> route_of_;     // by key_of()
   tsl::robin_map<std::uint64_t, std::uint32_t, MixedHash> messages_of_;  // of a pair, so far: for flow_spray
   struct LastRoute {
@@ -538,7 +565,8 @@ class Run {
   std::vector<Route> compiled_;
   std::vector<LegUse> legs_;
   Bytes bytes_sent_, bytes_expected_, bytes_delivered_;  // by the sends, by the receives, by what arrived
-  std::optional<LaneNumber> last_lane_;
+  LaneNumber last_lane_ = none;                          // the first of those that ended last
+  std::uint64_t fingerprint_ = 0;
   Timeline timeline_;
 };
 

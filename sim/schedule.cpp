@@ -137,16 +137,7 @@ int add_digit(int x, int y, int radix) { return x + y < radix ? x + y : x + y - 
 int subtract_digit(int x, int y, int radix) { return x >= y ? x - y : x - y + radix; }
 }  // namespace
 
-int Symmetry::add(int a, int b) const {
-  if (binary_) return a ^ b;
-  if (radices_.size() == 1) return add_digit(a, b, order_);
-  return by_digits(radices_, a, b, add_digit);
-}
-
-int Symmetry::subtract(int a, int b) const {
-  if (binary_) return a ^ b;
-  if (radices_.size() == 1) return subtract_digit(a, b, order_);
-  return by_digits(radices_, a, b, subtract_digit);
-}
+int Symmetry::add_digits(int a, int b) const { return by_digits(radices_, a, b, add_digit); }
+int Symmetry::subtract_digits(int a, int b) const { return by_digits(radices_, a, b, subtract_digit); }
 
 }  // namespace ringsim

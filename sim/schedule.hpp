@@ -143,10 +143,23 @@ class Symmetry {
   bool claimed() const { return !radices_.empty(); }
   int order() const { return order_; }  ///< the product of the radices
   const std::vector<int>& radices() const { return radices_; }
-  int add(int a, int b) const;       ///< digit by digit, without carry
-  int subtract(int a, int b) const;  ///< the d with add(d, b) = a
+  /// Digit by digit, without carry.
+  int add(int a, int b) const {
+    if (binary_) return a ^ b;
+    if (radices_.size() == 1) return a + b < order_ ? a + b : a + b - order_;
+    return add_digits(a, b);
+  }
+  /// The d with add(d, b) = a.
+  int subtract(int a, int b) const {
+    if (binary_) return a ^ b;
+    if (radices_.size() == 1) return a >= b ? a - b : a - b + order_;
+    return subtract_digits(a, b);
+  }
 
  private:
+  int add_digits(int a, int b) const;
+  int subtract_digits(int a, int b) const;
+
   std::vector<int> radices_;
   int order_ = 0;
   bool binary_ = false;  // all radices are 2: digit-wise addition is exclusive or
@@ -172,6 +185,12 @@ struct Schedule {
 
 /// a modulo n, from 0 to n - 1, for negative a too.
 inline int wrap(int a, int n) {
+  // Steps ask for what is near: a division costs more than all the rest of a step.
+  if (a < 0) a += n;
+  if (a < 0) a += n;
+  if (a >= n) a -= n;
+  if (a >= 0 && a < n) [[likely]]
+    return a;
   const int r = a % n;
   return r < 0 ? r + n : r;
 }

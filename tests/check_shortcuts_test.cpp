@@ -100,6 +100,30 @@ TEST_CASE("a claimed symmetry is held against every rank's promise of every chun
       "itself\n  hint: correct the algorithm, or do not set Schedule::symmetry");
 }
 
+TEST_CASE(
+    "promises that are known to be alike are what rank 0 is promised, moved, in every group; others are not known") {
+  const auto is_moved = [](const Symmetry& group, Actor a, const Content& zero, const Content& here) {
+    if (here.who != zero.who || here.who == Content::Who::nothing) return here.who == zero.who;
+    const bool chunk = here.chunk == static_cast<std::uint32_t>(group.add(a, static_cast<int>(zero.chunk)));
+    return chunk && (here.who == Content::Who::all || here.rank == group.add(a, zero.rank));
+  };
+  for (const Symmetry& group : {Symmetry({12}), Symmetry({3, 4}), Symmetry({2, 3, 2}), Symmetry({2, 2, 2})}) {
+    const int n = group.order();
+    for (const Collective& c : {all_reduce(n, 96_B), reduce_scatter(n, 96_B), all_gather(n, 96_B)}) {
+      CHECK(promises_are_alike(c));
+      for (const auto* promise : {&c.before, &c.after})
+        for (Actor a = 0; a < n; ++a)
+          for (int chunk = 0; chunk < n; ++chunk)
+            CHECK(is_moved(group, a, (*promise)(0, Buffer::data, static_cast<std::uint32_t>(chunk)),
+                           (*promise)(a, Buffer::data, static_cast<std::uint32_t>(group.add(a, chunk)))));
+    }
+  }
+  CHECK_FALSE(promises_are_alike(broadcast(12, 96_B, 0)));
+  Collective changed = all_reduce(12, 96_B);
+  changed.after = [](Actor, Buffer, std::uint32_t) { return Content{}; };
+  CHECK_FALSE(promises_are_alike(changed));
+}
+
 TEST_CASE("a ring of very many ranks is proved at samples, and says so; a proof can be stopped") {
   const Schedule large = ring_all_reduce(10000, {10000});
   CHECK(check(large).proof().by == Proof::By::symmetry_samples);
