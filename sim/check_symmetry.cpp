@@ -1,6 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
+#include <span>
+#include <thread>
+#include <tuple>
 #include <vector>
 
 #include "sim/check_detail.hpp"
@@ -74,8 +78,14 @@ bool same_step(PlusActor plus_actor, const Step& zero, const Step& here) {
                     [&](const Op& one, const Op& other) { return same_op(plus_actor, one, other); });
 }
 
-/// One of `actors` that does not do what rank 0 does, seen from itself; -1 where all do.
-Actor unlike(const Schedule& schedule, const std::vector<Actor>& actors, const CheckOptions& options) {
+struct Place {
+  Lane lane = 0;
+  int step = 0;
+  Actor actor = -1;  // -1: nowhere
+};
+
+/// Where one of the actors first does not do what rank 0 does, seen from itself; by lane, step, and their order.
+Place first_unlike(const Schedule& schedule, std::span<const Actor> actors, const CheckOptions& options) {
   const Symmetry& group = schedule.symmetry;
   const bool is_cyclic = group.radices().size() == 1;  // almost all comparisons of a large run: without a call each
   const int n = group.order();
@@ -83,7 +93,7 @@ Actor unlike(const Schedule& schedule, const std::vector<Actor>& actors, const C
   for (Lane lane = 0; lane < schedule.lanes; ++lane) {
     const int n_steps = schedule.n_steps(0, lane);
     for (const Actor actor : actors)
-      if (schedule.n_steps(actor, lane) != n_steps) return actor;
+      if (schedule.n_steps(actor, lane) != n_steps) return {lane, -1, actor};
     for (int i = 0; i < n_steps; ++i) {
       look_up(options);
       zero.clear();
@@ -94,11 +104,32 @@ Actor unlike(const Schedule& schedule, const std::vector<Actor>& actors, const C
         const bool same = is_cyclic
                               ? same_step([&](int a) { return actor + a < n ? actor + a : actor + a - n; }, zero, here)
                               : same_step([&](int a) { return group.add(actor, a); }, zero, here);
-        if (!same) return actor;
+        if (!same) return {lane, i, actor};
       }
     }
   }
-  return -1;
+  return {};
+}
+
+/// The same, by as many threads as there are processors where it is much: steps are pure functions.
+Actor unlike(const Schedule& schedule, std::span<const Actor> actors, std::int64_t touches,
+             const CheckOptions& options) {
+  constexpr std::int64_t much = 1 << 20;  // about 10 ms
+  const std::size_t n_threads = touches < much ? 1 : std::clamp(std::thread::hardware_concurrency(), 1U, 16U);
+  std::vector<std::future<Place>> parts;
+  for (std::size_t t = 0; t < n_threads; ++t) {
+    const std::size_t first = actors.size() * t / n_threads, last = actors.size() * (t + 1) / n_threads;
+    parts.push_back(
+        std::async(n_threads == 1 ? std::launch::deferred : std::launch::async,
+                   [&, part = actors.subspan(first, last - first)] { return first_unlike(schedule, part, options); }));
+  }
+  Place found;
+  for (std::future<Place>& part : parts) {
+    const Place place = part.get();
+    if (place.actor < 0) continue;
+    if (found.actor < 0 || std::tie(place.lane, place.step) < std::tie(found.lane, found.step)) found = place;
+  }
+  return found.actor;
 }
 
 /// All ranks in lockstep, seen from actor 0: what it sends to +d is what it gets from -d. Follows chunk 0 wherever it
@@ -242,7 +273,8 @@ bool check_by_symmetry(const Schedule& schedule, const CheckOptions& options, Pr
                        name_of(schedule, actor)),
            "correct the algorithm, or do not set Schedule::symmetry");
   };
-  if (const Actor actor = unlike(schedule, actors, options); actor >= 0) refuse_unlike(actor);
+  if (const Actor actor = unlike(schedule, actors, complete ? touches * n : 0, options); actor >= 0)
+    refuse_unlike(actor);
   const Promises promises(schedule);
   for (const Actor actor : promises_are_alike(schedule.collective) ? std::vector<Actor>{} : actors) {
     look_up(options);

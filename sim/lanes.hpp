@@ -132,7 +132,7 @@ class LaneRunner {
     bool add = false;
     std::uint32_t slot = no_slot;  // of a send that has gone ahead: where its data lies
   };
-  struct Mailbox {  // first come, first served: the k-th send meets the k-th receive
+  struct alignas(64) Mailbox {  // first come, first served: the k-th send meets the k-th receive
     std::uint64_t connection = 0;
     std::int32_t length = 0;
     bool of_sends = false;

@@ -14,6 +14,20 @@ namespace {
 constexpr double tolerance = 1e-9;
 bool clearly_above(double a, double b) { return a > b * (1 + tolerance); }
 
+// Rounded up to a picosecond, but not for the sake of the last bits of a double.
+Picoseconds fluid_time(double bytes, double rate) {
+  const double time = bytes / rate * 1e12;
+  if (time >= 9e18) fail_too_long();
+  return Picoseconds{static_cast<std::int64_t>(std::ceil(time - 1e-3 - time * 1e-15))};
+}
+
+// What was left of a flow is what passed at its last rate; `size` is all of it.
+void check_all_left(double left, double rate, Picoseconds time, Bytes size) {
+  const double error = std::abs(left - rate * (static_cast<double>(time.count()) * 1e-12));
+  ensure(error <= rate * 2e-12 + static_cast<double>(size.count) * tolerance,
+         "a flow ends when its last byte has left: bytes in equal bytes out");
+}
+
 // How often settle() widens its circle before it takes all that is connected: each round solves anew.
 constexpr int max_rounds = 4;
 
@@ -87,9 +101,7 @@ void FlowNetwork::open_up(std::uint32_t number) {
   OwnLeg own = own_legs_[leg.own];
   free_own_legs_.push_back(leg.own);
   leg.own = none;
-  const bool is_moving = own.active != none && engine_.now() < own.until;
-  const bool is_settled = is_moving && flows_[own.active].rate > 0;  // else it has only just started
-  if (is_settled) own.carried.busy -= own.until - flows_[own.active].since;
+  if (is_moving(own)) own.carried.busy -= own.until - flows_[own.active].since;
   for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u) {
     ResourceState& resource = resources_[uses_[u].resource];
     resource.owner = none;
@@ -97,12 +109,11 @@ void FlowNetwork::open_up(std::uint32_t number) {
     resource.carried.bytes += own.carried.bytes * uses_[u].weight;
     resource.carried.busy += own.carried.busy;
   }
-  if (!is_moving) return;
+  if (!is_moving(own)) return;
   Flow& flow = flows_[own.active];
   enter(own.active);
   for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u)
     resources_[uses_[u].resource].busy_since = flow.since;
-  if (!is_settled) return;
   ++resources_[flow.limiter.value].n_limited;
   if (!flow.is_due_on_arrival) return;
   flow.is_due_on_arrival = false;
@@ -124,27 +135,46 @@ void FlowNetwork::start(std::uint32_t leg, Bytes size, std::uint64_t piece) {
   flow.leg = leg;
   flow.size = size;
   flow.left = static_cast<double>(size.count);
-  flow.rate = -1;
   flow.since = engine_.now();
-  flow.limiter = no_resource;
+  flow.is_member = false;
   if (size.count == 0) {  // nothing to share: it has left as it starts
     flow.rate = 0;
+    flow.limiter = no_resource;
+    flow.is_due_on_arrival = false;
     engine_.at(engine_.now(), {Event::Kind::flow, index, flow.stamp});
     return;
   }
-  new_flows_.push_back(index);
   if (const std::uint32_t own = legs_[leg].own; own != none) {
-    OwnLeg& here = own_legs_[own];
-    if (here.active == none || engine_.now() >= here.until) {
-      here.active = index;
-      here.until = SimTime::max();  // settle() knows
-      ++here.carried.pieces;
-      here.carried.bytes += static_cast<double>(size.count);
-      return;
-    }
+    if (!is_moving(own_legs_[own])) return go_alone(index);
     open_up(leg);
   }
+  flow.rate = -1;
+  flow.limiter = no_resource;
+  flow.is_due_on_arrival = false;
   join(index);
+  new_flows_.push_back(index);
+}
+
+// The flow has its leg for itself: nothing to work out.
+void FlowNetwork::go_alone(FlowIndex index) {
+  Flow& flow = flows_[index];
+  const LegInfo& leg = legs_[flow.leg];
+  OwnLeg& own = own_legs_[leg.own];
+  if (own.last_size != flow.size) {
+    own.last_time = time_alone(leg, flow.size);
+    own.last_size = flow.size;
+    check_all_left(flow.left, leg.alone, own.last_time, flow.size);
+  }
+  flow.rate = leg.alone;
+  flow.limiter = leg.alone_resource;
+  flow.is_due_on_arrival = leg.is_whole_path;
+  own.active = index;
+  own.until = SimTime{add(engine_.now().time_since_epoch(), own.last_time)};
+  own.carried.busy += own.last_time;
+  own.carried.bytes += flow.left;
+  ++own.carried.pieces;
+  engine_.at(leg.is_whole_path ? SimTime{add(own.until.time_since_epoch(), leg.latency)} : own.until,
+             {Event::Kind::flow, index, flow.stamp});
 }
 
 void FlowNetwork::join(FlowIndex index) {
@@ -161,6 +191,7 @@ void FlowNetwork::join(FlowIndex index) {
 void FlowNetwork::enter(FlowIndex index) {
   Flow& flow = flows_[index];
   const LegInfo& leg = legs_[flow.leg];
+  flow.is_member = true;
   flow.places.resize(leg.n_uses);
   for (std::uint32_t u = 0; u < leg.n_uses; ++u) {
     ResourceState& resource = resources_[uses_[leg.first_use + u].resource];
@@ -212,10 +243,6 @@ void FlowNetwork::settle() {
   to_solve_.clear();
   for (const FlowIndex index : new_flows_) {
     const LegInfo& leg = legs_[flows_[index].leg];
-    if (leg.own != none) {
-      go_alone(index);
-      continue;
-    }
     if (is_alone(flows_[index])) {  // most flows of most schedules: nothing to work out
       set_rate(index, leg.alone, leg.alone_resource);
       continue;
@@ -405,34 +432,6 @@ void FlowNetwork::set_rate(FlowIndex index, double rate, ResourceId limiter) {
   engine_.after(time_left(flow), {Event::Kind::flow, index, flow.stamp});
 }
 
-// set_rate() for a flow that has its leg for itself.
-void FlowNetwork::go_alone(FlowIndex index) {
-  Flow& flow = flows_[index];
-  const LegInfo& leg = legs_[flow.leg];
-  OwnLeg& own = own_legs_[leg.own];
-  if (own.last_size != flow.size) {
-    own.last_time = time_alone(leg, flow.size);
-    own.last_size = flow.size;
-  }
-  flow.rate = leg.alone;
-  flow.limiter = leg.alone_resource;
-  flow.is_due_on_arrival = leg.is_whole_path;
-  ++flow.stamp;
-  own.until = SimTime{add(engine_.now().time_since_epoch(), own.last_time)};
-  own.carried.busy += own.last_time;
-  engine_.at(leg.is_whole_path ? SimTime{add(own.until.time_since_epoch(), leg.latency)} : own.until,
-             {Event::Kind::flow, index, flow.stamp});
-}
-
-namespace {
-// Rounded up to a picosecond, but not for the sake of the last bits of a double.
-Picoseconds fluid_time(double bytes, double rate) {
-  const double time = bytes / rate * 1e12;
-  if (time >= 9e18) fail_too_long();
-  return Picoseconds{static_cast<std::int64_t>(std::ceil(time - 1e-3 - time * 1e-15))};
-}
-}  // namespace
-
 // A flow that has its leg for itself from its first byte: exact, and equal in `ideal` and `fair`.
 Picoseconds FlowNetwork::time_alone(const LegInfo& leg, Bytes size) {
   if (leg.alone == std::floor(leg.alone)) return transfer_time(size, {static_cast<std::int64_t>(leg.alone)});
@@ -454,21 +453,12 @@ std::optional<Left> FlowNetwork::due(const Event& event) {
     left.has_arrived = true;
     left.latency = leg.latency;
   }
-  if (flow.size.count > 0) {
-    const double seconds = static_cast<double>((engine_.now() - flow.since - left.latency).count()) * 1e-12;
-    const double error = std::abs(flow.left - flow.rate * seconds);
-    ensure(error <= flow.rate * 2e-12 + static_cast<double>(flow.size.count) * tolerance,
-           "a flow ends when its last byte has left: bytes in equal bytes out");
-    if (leg.own != none) {
-      OwnLeg& own = own_legs_[leg.own];
-      if (own.active == event.id) own.active = none;
-    } else if (!flow.is_due_on_arrival) {
-      leave(event.id);
-    }
+  if (flow.is_member) {
+    check_all_left(flow.left, flow.rate, engine_.now() - flow.since, flow.size);
+    leave(event.id);
   }
   ++flow.stamp;
   flow.rate = -1;
-  flow.is_due_on_arrival = false;
   free_flows_.push_back(event.id);
   return left;
 }
@@ -498,8 +488,7 @@ std::vector<Carried> FlowNetwork::carried() const {
       result[r].bytes += own.carried.bytes * uses_[u].weight;
       result[r].busy += own.carried.busy;
     }
-    if (own.active != none && flows_[own.active].rate > 0 && engine_.now() < own.until)
-      result[r].busy -= own.until - engine_.now();
+    if (is_moving(own)) result[r].busy -= own.until - engine_.now();
   }
   return result;
 }

@@ -57,8 +57,8 @@ class FlowNetwork final : public Network {
   // need to enter the flow anywhere. When another leg or flow comes, open_up() enters what is there.
   struct OwnLeg {
     std::uint32_t leg = 0;
-    FlowIndex active = none;  // the flow on it, or the last that was
-    SimTime until{};          // when that one has left
+    FlowIndex active = none;         // the flow on it, or the last that was
+    SimTime until = SimTime::min();  // when that one has left
     Carried carried;
     Bytes last_size{-1};  // and how long that takes: most messages of a leg are alike
     Picoseconds last_time{0};
@@ -72,6 +72,7 @@ class FlowNetwork final : public Network {
     double rate = -1;  // bytes/s; negative: not settled yet
     SimTime since{};
     ResourceId limiter = no_resource;
+    bool is_member = false;          // of its resources
     bool is_due_on_arrival = false;  // one event for both: it has its leg for itself until it has left
 
     std::uint32_t solve_mark = 0;  // equal to epoch_: to be solved in this settle()
@@ -115,6 +116,7 @@ class FlowNetwork final : public Network {
   void apply();
   void set_rate(FlowIndex index, double rate, ResourceId limiter);
   void go_alone(FlowIndex index);
+  bool is_moving(const OwnLeg& own) const { return engine_.now() < own.until; }
   void set_limiter(Flow& flow, ResourceId limiter);
   Picoseconds time_left(const Flow& flow) const;
   static Picoseconds time_alone(const LegInfo& leg, Bytes size);

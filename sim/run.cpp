@@ -55,7 +55,7 @@ struct Staged {
   std::vector<LegProgress> legs;
 };
 
-struct Transfer {
+struct alignas(64) Transfer {
   LaneNumber sender = 0, receiver = 0;
   std::uint32_t route = 0;
   std::uint16_t channel = 0;
