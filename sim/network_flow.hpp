@@ -28,6 +28,9 @@ class FlowNetwork final : public Network {
   void start(std::uint32_t leg, Bytes size, std::uint64_t piece) override;
   void settle() override;
   std::optional<Left> due(const Event& event) override;
+  void expect_changes() override { keeps_inner_ = true; }
+  void set_bandwidth(ResourceId resource, Bandwidth bandwidth) override;
+  std::vector<Withdrawn> withdraw(const std::vector<std::uint64_t>& pieces) override;
   std::vector<Carried> carried() const override;
 
   /// Rate of each flow in progress by piece, bytes/s: for tests.
@@ -46,8 +49,9 @@ class FlowNetwork final : public Network {
     std::uint32_t first_use = 0, n_uses = 0;
     double cap = 0;  // the narrowest link that the model does not share; infinite where it shares all
     ResourceId cap_resource;
-    double alone = 0;           // the rate of a flow that is alone on all of it
-    ResourceId alone_resource;  // what sets that rate
+    double alone = 0;                            // the rate of a flow that is alone on all of it
+    ResourceId alone_resource;                   // what sets that rate
+    std::uint32_t first_inner = 0, n_inner = 0;  // in inner_: links that the model does not share, if they may change
   };
   struct Flow {
     std::uint64_t piece = 0;
@@ -96,6 +100,10 @@ class FlowNetwork final : public Network {
   void set_rate(FlowIndex index, double rate, ResourceId limiter);
   void set_limiter(Flow& flow, ResourceId limiter);
   Picoseconds time_left(const Flow& flow) const;
+  double bytes_left(const Flow& flow) const;
+  bool is_under_way(FlowIndex flow) const;
+  void set_alone_rate(LegInfo& leg);
+  void take_changes();
   void check_rates() const;
 
   const Topology& topology_;
@@ -103,6 +111,9 @@ class FlowNetwork final : public Network {
   NetworkModel model_;
   std::vector<LegInfo> legs_;
   std::vector<Use> uses_;
+  std::vector<Use> inner_;
+  bool keeps_inner_ = false;
+  std::vector<std::uint32_t> changed_;  // resources whose bandwidth changed at this instant
   std::vector<ResourceState> resources_;
   std::vector<Flow> flows_;
   std::vector<FlowIndex> free_flows_;
