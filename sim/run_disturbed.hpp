@@ -174,6 +174,7 @@ class Disturber {
   }
 
  private:
+  using Taken = std::map<std::uint64_t, Network::Withdrawn>;  // by piece
   enum class What : std::uint32_t { change, resume, background };
   static constexpr SimTime no_hold = SimTime::min();
 
@@ -225,8 +226,6 @@ class Disturber {
     return {run_.lanes_.actor(message->sender), run_.lanes_.actor(message->receiver), message->channel};
   }
 
-  using Taken = std::map<std::uint64_t, Network::Withdrawn>;  // by piece
-
   // --- links that go down ------------------------------------------------------------------------------------------
 
   void give_up_ways(const std::vector<LinkId>& gone) {
@@ -242,18 +241,61 @@ class Disturber {
     for (std::uint32_t index = 0; index < run_.transfers_.size(); ++index) {
       if (is_free[index] || run_.transfers_[index].parts_under_way > 0 || !leads_over(index, is_gone)) continue;
       hit.push_back(index);
+      const auto& way = run_.compiled_[run_.transfers_[index].route];
+      for (std::uint32_t leg = 0; leg < way.n_legs; ++leg)
+        if (crosses(way.first_leg + leg, is_gone)) pieces.push_back(Run::piece(index, leg));
+    }
+    Taken taken = withdraw(pieces);
+    for (const std::uint32_t index : std::exchange(hit, {})) {
+      const std::uint32_t n_legs = run_.compiled_[run_.transfers_[index].route].n_legs;
+      if (n_legs == 1) {
+        const auto found = taken.find(Run::piece(index, 0));
+        if (found != taken.end()) give_up(index, found->second);  // else all of it has left before
+        continue;
+      }
+      for (std::uint32_t leg = 0; leg < n_legs; ++leg) note_if_left(index, leg, taken);
+      if (leads_over(index, is_gone)) hit.push_back(index);
+    }
+    // Staged data that is to come over a link that is gone: it is given up on the other legs, too.
+    pieces.clear();
+    for (const std::uint32_t index : hit) {
       const std::uint32_t n_legs = run_.compiled_[run_.transfers_[index].route].n_legs;
       for (std::uint32_t leg = 0; leg < n_legs; ++leg) pieces.push_back(Run::piece(index, leg));
     }
+    Taken others = withdraw(pieces);
+    for (const std::uint32_t index : hit) {
+      const std::uint32_t last = run_.compiled_[run_.transfers_[index].route].n_legs - 1;
+      note_if_left(index, last, others);
+    }
+    taken.merge(others);
+    for (const std::uint32_t index : hit) give_up_staged(index, taken);
+  }
+
+  Taken withdraw(std::vector<std::uint64_t>& pieces) {
     std::sort(pieces.begin(), pieces.end());
     Taken taken;
-    for (const Network::Withdrawn& each : run_.network_->withdraw(pieces)) taken[each.piece] = each;
-    for (const std::uint32_t index : hit) {
-      if (run_.compiled_[run_.transfers_[index].route].n_legs > 1)
-        give_up_staged(index, taken);
-      else if (const auto found = taken.find(Run::piece(index, 0)); found != taken.end())
-        give_up(index, found->second);  // else all of it has left before
-    }
+    if (!pieces.empty())
+      for (const Network::Withdrawn& each : run_.network_->withdraw(pieces)) taken[each.piece] = each;
+    return taken;
+  }
+
+  // A piece of a staged message that leaves at this very instant.
+  void note_if_left(std::uint32_t index, std::uint32_t leg, const Taken& taken) {
+    const auto found = taken.find(Run::piece(index, leg));
+    if (found == taken.end() || found->second.rest.count > 0) return;
+    auto& transfer = run_.transfers_[index];
+    auto& progress = transfer.legs[leg];
+    progress.moving = false;
+    progress.busy += run_.engine_.now() - progress.moving_since;
+    progress.limiter = found->second.limiter;
+    ++progress.left;
+    const Picoseconds latency = run_.legs_[run_.compiled_[transfer.route].first_leg + leg].latency;
+    run_.engine_.after(latency, {Event::Kind::arrival, index, leg});
+  }
+
+  bool crosses(std::uint32_t leg, const std::vector<bool>& links) const {
+    const auto& all = run_.legs_[leg].links;
+    return std::any_of(all.begin(), all.end(), [&](LinkId link) { return links[link.value]; });
   }
 
   // Whether anything of the transfer is still to cross one of these links.
@@ -262,8 +304,7 @@ class Disturber {
     const auto& way = run_.compiled_[transfer.route];
     for (std::uint32_t leg = 0; leg < way.n_legs; ++leg) {
       if (way.n_legs > 1 && transfer.legs[leg].left == transfer.n_pieces) continue;
-      for (const LinkId link : run_.legs_[way.first_leg + leg].links)
-        if (links[link.value]) return true;
+      if (crosses(way.first_leg + leg, links)) return true;
     }
     return false;
   }
@@ -290,11 +331,6 @@ class Disturber {
     auto& transfer = run_.transfers_[index];
     const auto& way = run_.compiled_[transfer.route];
     const std::uint32_t last = way.n_legs - 1;
-    if (const auto found = taken.find(Run::piece(index, last)); found != taken.end() && found->second.rest.count == 0) {
-      ++transfer.legs[last].left;
-      run_.engine_.after(run_.legs_[way.first_leg + last].latency, {Event::Kind::arrival, index, last});
-      if (transfer.legs[last].left == transfer.n_pieces) return;
-    }
     const std::int64_t kept = transfer.legs[last].left;  // not all pieces, so that these are whole slots
     std::uint32_t on_their_way = 0;
     for (std::uint32_t leg = 0; leg <= last; ++leg) {
@@ -346,23 +382,23 @@ class Disturber {
   }
 
   [[noreturn]] void fail_stranded() {
-    std::vector<std::string> flows;
+    std::set<std::pair<Actor, Actor>> flows;
     std::set<std::string> links;
     for (const std::uint32_t index : stranded_) {
       const auto [from, to, channel] = ends(index);
-      const NodeId a = run_.placement_[static_cast<std::size_t>(from)],
-                   b = run_.placement_[static_cast<std::size_t>(to)];
-      const bool rank = from < run_.schedule_.actors && run_.schedule_.jobs.empty();
-      const auto name = [&](Actor actor, NodeId node) {
-        const std::string& device = run_.topology_.node(node).name;
-        return rank ? fmt::format("rank {} ({})", actor, device) : device;
-      };
-      flows.push_back(fmt::format("{} -> {}", name(from, a), name(to, b)));
-      for (const Path& path : run_.routes_.find_parts(a, b, run_.label(from, to, channel)))
+      flows.insert({from, to});
+      for (const Path& path : run_.routes_.find_parts(place(from), place(to), run_.label(from, to, channel)))
         for (const Leg& leg : path.legs)
           for (const LinkId link : leg.links)
             if (states_.down()[link.value]) links.insert(run_.topology_.link_name(link));
     }
+    const auto name = [&](Actor actor) {
+      const std::string& device = run_.topology_.node(place(actor)).name;
+      const bool is_rank = actor < run_.schedule_.collective.ranks && run_.schedule_.jobs.empty();
+      return is_rank ? fmt::format("rank {} ({})", actor, device) : device;
+    };
+    std::vector<std::string> pairs;
+    for (const auto& [from, to] : flows) pairs.push_back(fmt::format("{} -> {}", name(from), name(to)));
     if (links.empty())  // the way of old is one of several that would have been taken in turn
       for (std::uint32_t l = 0; l < states_.down().size(); ++l)
         if (states_.down()[l]) links.insert(run_.topology_.link_name({l}));
@@ -374,10 +410,12 @@ class Disturber {
     };
     throw InputError("",
                      fmt::format("no way is left at {} us for {}: down for good {} {}",
-                                 microseconds(run_.engine_.now().time_since_epoch()), few(flows),
+                                 microseconds(run_.engine_.now().time_since_epoch()), few(pairs),
                                  links.size() == 1 ? "is" : "are", few(links)),
                      "have the link restored (then messages wait for it), or give the topology another way");
   }
+
+  NodeId place(Actor actor) const { return run_.placement_[static_cast<std::size_t>(actor)]; }
 
   void start_background(std::uint32_t number) {
     const Disturbance::Background& each = what_.background[number];
