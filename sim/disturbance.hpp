@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "sim/error.hpp"
 #include "sim/ids.hpp"
 #include "sim/topology.hpp"
 #include "sim/units.hpp"
@@ -23,7 +24,7 @@ namespace ringsim {
 /// the rest takes a new way at once, and pays that way's latency. Where data is staged (several legs) what has left on
 /// the last leg arrives, and all else, which lies in rooms of the old way, is sent again from the source. Messages
 /// whose way does not lead over the link keep to it, and so do those whose data is past it. With no way left a message
-/// waits until a link is restored; if none ever is, InputError names it, at the instant at which it has none. (Real
+/// waits until a link is restored; if none ever is, StrandedError names it, at the instant at which it has none. (Real
 /// RC connections give up after NCCL_IB_RETRY_CNT times 4.096 us 2^NCCL_IB_TIMEOUT or so, 30 s by default; ringsim
 /// waits.) That time is counted to the link that then sets its speed. `packet` refuses links that are down.
 ///
@@ -42,6 +43,12 @@ struct LinkChange {
 
   /// What a link of that nominal bandwidth has then; nominal where it is down (nothing uses it).
   Bandwidth of(Bandwidth nominal) const;
+};
+
+/// Faults leave messages without a way for good.
+class StrandedError : public InputError {
+ public:
+  using InputError::InputError;
 };
 
 /// A step of an actor can begin when its lane's previous step is done and its waits are met. It does begin at

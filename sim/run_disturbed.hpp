@@ -408,11 +408,11 @@ class Disturber {
       if (n > 4) all.resize(3);
       return fmt::format("{}{}", fmt::join(all, ", "), n > 4 ? fmt::format(" and {} more", n - 3) : "");
     };
-    throw InputError("",
-                     fmt::format("no way is left at {} us for {}: down for good {} {}",
-                                 microseconds(run_.engine_.now().time_since_epoch()), few(pairs),
-                                 links.size() == 1 ? "is" : "are", few(links)),
-                     "have the link restored (then messages wait for it), or give the topology another way");
+    throw StrandedError("",
+                        fmt::format("no way is left at {} us for {}: down for good {} {}",
+                                    microseconds(run_.engine_.now().time_since_epoch()), few(pairs),
+                                    links.size() == 1 ? "is" : "are", few(links)),
+                        "have the link restored (then messages wait for it), or give the topology another way");
   }
 
   NodeId place(Actor actor) const { return run_.placement_[static_cast<std::size_t>(actor)]; }

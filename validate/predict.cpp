@@ -318,6 +318,18 @@ Prediction about(const Topology& topology, const Scenario& scenario, const Place
   return result;
 }
 
+// What the topology lacks, or what its faults take away.
+Timeline run_blaming(const Scenario& scenario, const Topology& topology, const CheckedSchedule& schedule,
+                     const RunOptions& options) {
+  try {
+    return run(topology, schedule, options);
+  } catch (const StrandedError& error) {
+    throw InputError(scenario.file + ": /faults", error.message(), error.hint());
+  } catch (const InputError& error) {
+    throw InputError(scenario.file + ": /topology" + error.where(), error.message(), error.hint());
+  }
+}
+
 void set_time(Prediction& result, Picoseconds time) {
   result.time = time;
   result.algbw = gigabytes_per_second(result.request.bytes, time);
@@ -349,7 +361,7 @@ Prediction predict(const Scenario& scenario, const PredictOptions& options) {
   }
   run_options.disturbance = disturbance_of(topology, scenario, first_actors);
   const CheckedSchedule whole = jobs.size() == 1 ? schedules.front() : side_by_side(schedules);
-  const Timeline timeline = blaming(scenario, "/topology", [&] { return run(topology, whole, run_options); });
+  const Timeline timeline = run_blaming(scenario, topology, whole, run_options);
 
   Prediction result = about(topology, scenario, jobs.front(), run_options.routing);
   result.events = timeline.events;
