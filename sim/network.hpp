@@ -87,7 +87,8 @@ class Network {
 
   // Disturbance (sim/disturbance.hpp).
 
-  /// Bandwidths may change; comes before the first leg.
+  /// The run is disturbed: bandwidths may change, pieces be withdrawn, or be under way at the end. Comes before the
+  /// first leg.
   virtual void expect_changes() {}
   /// The resource has that bandwidth from now on. Comes before what else happens at this instant.
   virtual void set_bandwidth(ResourceId resource, Bandwidth bandwidth) = 0;

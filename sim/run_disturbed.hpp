@@ -25,7 +25,8 @@ inline constexpr std::uint32_t nowhere = UINT32_MAX;
 /// Transfer::whole of a background message: that plus its number. Above, no_transfer.
 inline constexpr std::uint32_t first_background = UINT32_MAX - (1U << 16);
 
-/// Run is the class of that name in run.cpp, whose friend this is; one template, so that it stays there.
+/// Run is the class of that name in run.cpp, whose friend this is. One template, and so one long file: what links do to
+/// messages needs all that a run knows of them.
 ///
 /// Who sends background messages: two actors each, beyond those of the schedule.
 template <class Run>
@@ -56,13 +57,12 @@ class Disturber {
       run.placement_.push_back(each.from);
       run.placement_.push_back(each.to);
     }
-    if (what_.links.empty()) return;
+    run.network_->expect_changes();
     if (run.options_.model == NetworkModel::packet)
       for (const LinkChange& change : what_.links)
         if (change.to == LinkChange::To::down)
           throw InputError("", "expected no link that goes down with the network model packet, found one",
                            "packets cannot be taken back from the buffers they wait in: take the model fair");
-    run.network_->expect_changes();
   }
 
   /// Before anything begins: what changes at 0 counts from the first step on; all else is scheduled first, so that it
