@@ -75,6 +75,8 @@ class Decoder {
       case Type::rate:
       case Type::time:
         return read_scalar(field, value, pointer, blame_);
+      case Type::portion:
+        return read_portion(field, value, pointer, blame_);
       case Type::object:
       case Type::variant:
         return object(field, value, pointer, varying);

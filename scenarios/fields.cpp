@@ -265,6 +265,9 @@ Field make_scenario_field() {
                       collective_field(),
                       transport_field(),
                       network_field(),
+                      faults_field(),
+                      disturbance_field(),
+                      jobs_field(collective_field()),
                       {.name = "sweep",
                        .type = Type::sweep,
                        .doc = "Dotted paths, each with the list or range of values that replace what stands there; the "
@@ -320,6 +323,8 @@ std::string expectation(const Field& field) {
       return R"(a size such as "64 MiB" or "1.5 GB")";
     case Type::rate:
       return R"(a rate such as "25 GB/s" or "200 Gb/s")";
+    case Type::portion:
+      return R"(a share such as "25%" or a rate such as "25 GB/s")";
     case Type::time:
       return R"(a time such as "1.3 us" or "500 ns")";
     case Type::object:

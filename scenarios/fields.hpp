@@ -18,6 +18,7 @@ enum class Type : std::uint8_t {
   size,     ///< "64 MiB"
   rate,     ///< "25 GB/s"
   time,     ///< "1.3 us"
+  portion,  ///< "25%" of what there is, or a rate; canonical: {"millionths": 250000}, or bytes a second
   object,   ///< keys: `members`
   variant,  ///< an object whose key `discriminator` says which of `variants` the other keys belong to
   list,     ///< of `members[0]`; a value in itself, so it does not vary
@@ -51,6 +52,10 @@ const Field& scenario_field();
 Field topology_field();
 Field link_field(std::string name, std::string doc);
 Field fabric_field();
+/// What befalls the run; jobs have a `collective` each.
+Field faults_field();
+Field disturbance_field();
+Field jobs_field(Field collective);
 
 /// The most ranks of any topology.
 inline constexpr std::int64_t most_ranks = 1'048'576;

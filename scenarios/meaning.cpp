@@ -8,6 +8,7 @@
 
 #include "scenarios/enum_of.hpp"
 #include "scenarios/fields.hpp"
+#include "scenarios/meaning_disturbance.hpp"
 #include "scenarios/meaning_topology.hpp"
 #include "sim/error.hpp"
 #include "sim/quantity.hpp"
@@ -31,44 +32,98 @@ Arguments arguments_of(const Algorithm& algorithm, const Canonical& given) {
   return arguments;
 }
 
-void check_supports(const Algorithm& algorithm, CollectiveOp op, const Blame& blame) {
+void check_supports(const Algorithm& algorithm, CollectiveOp op, const std::string& pointer, const Blame& blame) {
   if (algorithm.supports(op)) return;
   std::vector<std::string_view> can, others;
   for (const CollectiveOp each : algorithm.ops) can.push_back(to_string(each));
   for (const Algorithm& other : algorithms()) {
     if (other.supports(op)) others.push_back(other.name);
   }
-  blame.fail("/collective/algorithm",
+  blame.fail(pointer + "/algorithm",
              fmt::format("expected an algorithm for {}, found \"{}\"", to_string(op), algorithm.name),
              fmt::format("{} does {}; {}", algorithm.name, fmt::join(can, ", "),
                          others.empty() ? fmt::format("no algorithm does {}", to_string(op))
                                         : fmt::format("{} is done by {}", to_string(op), fmt::join(others, ", "))));
 }
 
-void check_request(const Scenario& scenario, const Canonical& collective, const Json& written, std::size_t gpus,
-                   const Blame& blame) {
-  const CollectiveRequest& request = scenario.request;
-  const Json& said = written["collective"];
-  const auto found = [&] { return fmt::format("found op {} by {}", to_string(request.op), scenario.algorithm->name); };
-  if (scenario.ranks.size() > gpus) {
-    blame.fail("/collective/ranks",
-               fmt::format("expected at most {} names, one for each gpu, found {}", gpus, scenario.ranks.size()));
+void check_request(const Job& job, const Canonical& collective, const Json& said, std::size_t gpus,
+                   const std::string& pointer, const Blame& blame) {
+  const CollectiveRequest& request = job.request;
+  const auto found = [&] { return fmt::format("found op {} by {}", to_string(request.op), job.algorithm->name); };
+  if (job.ranks.size() > gpus) {
+    blame.fail(pointer + "/ranks",
+               fmt::format("expected at most {} names, one for each gpu, found {}", gpus, job.ranks.size()));
   }
-  if (said.contains("root") && request.op != CollectiveOp::broadcast &&
-      scenario.algorithm->name != "parameter_server") {
-    blame.fail("/collective/root", "expected a root only for broadcast or parameter_server, " + found(),
+  if (said.contains("root") && request.op != CollectiveOp::broadcast && job.algorithm->name != "parameter_server") {
+    blame.fail(pointer + "/root", "expected a root only for broadcast or parameter_server, " + found(),
                "leave \"root\" out");
   }
   if (request.root >= request.ranks) {
-    blame.fail("/collective/root", fmt::format("expected a rank from 0 to {}, found {}", request.ranks - 1,
-                                               collective["root"].get<std::int64_t>()));
+    blame.fail(pointer + "/root", fmt::format("expected a rank from 0 to {}, found {}", request.ranks - 1,
+                                              collective["root"].get<std::int64_t>()));
   }
   if (said.contains("both_ways") && request.op != CollectiveOp::pairs) {
-    blame.fail("/collective/both_ways", "expected both_ways only for op pairs, " + found(), "leave \"both_ways\" out");
+    blame.fail(pointer + "/both_ways", "expected both_ways only for op pairs, " + found(), "leave \"both_ways\" out");
   }
   if (request.op == CollectiveOp::pairs && request.ranks % 2 != 0) {
-    blame.fail("/collective/op", fmt::format("expected an even number of ranks for pairs, found {}", request.ranks));
+    blame.fail(pointer + "/op", fmt::format("expected an even number of ranks for pairs, found {}", request.ranks));
   }
+}
+
+Job job_of(const Canonical& collective, const Json& written, std::size_t gpus, const std::string& pointer,
+           const Blame& blame) {
+  Job out;
+  const Canonical& algorithm = collective["algorithm"];
+  out.algorithm = find_algorithm(algorithm["name"].get_ref<const std::string&>());
+  ensure(out.algorithm != nullptr, "the table of fields names the algorithms of the catalogue");
+  out.arguments = arguments_of(*out.algorithm, algorithm);
+  if (collective.contains("ranks")) out.ranks = collective["ranks"].get<std::vector<std::string>>();
+  out.request = {.op = enum_of<CollectiveOp>(collective["op"], {{"all_reduce", CollectiveOp::all_reduce},
+                                                                {"reduce_scatter", CollectiveOp::reduce_scatter},
+                                                                {"all_gather", CollectiveOp::all_gather},
+                                                                {"broadcast", CollectiveOp::broadcast},
+                                                                {"all_to_all", CollectiveOp::all_to_all},
+                                                                {"pairs", CollectiveOp::pairs}}),
+                 .ranks = static_cast<int>(out.ranks.empty() ? gpus : out.ranks.size()),
+                 .bytes = {collective["bytes"].get<std::int64_t>()},
+                 .root = collective["root"].get<Actor>(),
+                 .both_ways = collective["both_ways"].get<bool>()};
+  check_supports(*out.algorithm, out.request.op, pointer, blame);
+  check_request(out, collective, written, gpus, pointer, blame);
+  if (collective["order"] == "shuffled") out.shuffle = collective["seed"].get<std::uint64_t>();
+  return out;
+}
+
+/// What has helpers needs ports for them.
+int helpers_of(const Job& job, const Scenario& scenario, const std::string& kind, const std::string& pointer,
+               const Blame& blame) {
+  const int helpers = job.algorithm->helpers(job.arguments);
+  if (helpers > 0 && !std::holds_alternative<Star>(scenario.topology)) {
+    blame.fail(pointer + "/algorithm",
+               fmt::format("expected a topology of kind star, whose extra ports hold the {} helper{} of {}, found {}",
+                           helpers, helpers == 1 ? "" : "s", job.algorithm->name, kind),
+               "use a star, or leave out the parameter that asks for helpers");
+  }
+  return helpers;
+}
+
+std::vector<Job> jobs_of(const Canonical& canonical, const Json& written, std::size_t gpus, const Blame& blame) {
+  std::vector<Job> jobs;
+  if (!canonical.contains("jobs")) return jobs;
+  for (std::size_t i = 0; i < canonical["jobs"].size(); ++i) {
+    const Canonical& given = canonical["jobs"][i];
+    const std::string pointer = fmt::format("/jobs/{}", i);
+    Job job = job_of(given["collective"], written["jobs"][i]["collective"], gpus, pointer + "/collective", blame);
+    job.name = given["name"].get<std::string>();
+    job.start = Picoseconds{given["start"].get<std::int64_t>()};
+    const auto is_it = [&](const Job& other) { return other.name == job.name; };
+    if (job.name == "main" || std::any_of(jobs.begin(), jobs.end(), is_it)) {
+      blame.fail(pointer + "/name", fmt::format("expected a name of its own, found \"{}\" again", job.name),
+                 "main is the scenario's own collective");
+    }
+    jobs.push_back(std::move(job));
+  }
+  return jobs;
 }
 
 /// A level by name, or by the numbers of older NCCLs: 0 never, 1 one switch, 2 several, 3 the host bridge, 4 and 5
@@ -163,7 +218,14 @@ void use_one_spelling(Canonical& canonical) {
     use(transport[nccl].get<std::string>());
     transport.erase(nccl);
   };
-  if (Canonical& op = canonical["collective"]["op"]; op == "alltoall") op = "all_to_all";
+  const auto one_name = [](Canonical& collective) {
+    if (Canonical& op = collective["op"]; op == "alltoall") op = "all_to_all";
+  };
+  one_name(canonical["collective"]);
+  drop_empty_disturbance(canonical);
+  if (canonical.contains("jobs") && canonical["jobs"].is_array())
+    for (Canonical& job : canonical["jobs"])
+      if (job.is_object() && job["collective"].is_object()) one_name(job["collective"]);
   // Other models have no packets, so their settings are no part of the question.
   if (Canonical& network = canonical["network"]; network.is_object() && network.contains("model")) {
     const Canonical& model = network["model"];
@@ -207,37 +269,19 @@ Scenario scenario_of(const Canonical& canonical, const Json& written, const Blam
   }
   const std::size_t gpus = gpus_of(out.topology, blame);
 
-  const Canonical& collective = canonical["collective"];
-  const Canonical& algorithm = collective["algorithm"];
-  out.algorithm = find_algorithm(algorithm["name"].get_ref<const std::string&>());
-  ensure(out.algorithm != nullptr, "the table of fields names the algorithms of the catalogue");
-  out.arguments = arguments_of(*out.algorithm, algorithm);
-  if (collective.contains("ranks")) out.ranks = collective["ranks"].get<std::vector<std::string>>();
-  out.request = {.op = enum_of<CollectiveOp>(collective["op"], {{"all_reduce", CollectiveOp::all_reduce},
-                                                                {"reduce_scatter", CollectiveOp::reduce_scatter},
-                                                                {"all_gather", CollectiveOp::all_gather},
-                                                                {"broadcast", CollectiveOp::broadcast},
-                                                                {"all_to_all", CollectiveOp::all_to_all},
-                                                                {"pairs", CollectiveOp::pairs}}),
-                 .ranks = static_cast<int>(out.ranks.empty() ? gpus : out.ranks.size()),
-                 .bytes = {collective["bytes"].get<std::int64_t>()},
-                 .root = collective["root"].get<Actor>(),
-                 .both_ways = collective["both_ways"].get<bool>()};
-  check_supports(*out.algorithm, out.request.op, blame);
-  check_request(out, collective, written, gpus, blame);
+  const Job main = job_of(canonical["collective"], written["collective"], gpus, "/collective", blame);
+  out.algorithm = main.algorithm;
+  out.arguments = main.arguments;
+  out.request = main.request;
+  out.ranks = main.ranks;
+  out.shuffle = main.shuffle;
+  out.jobs = jobs_of(canonical, written, gpus, blame);
+  const auto kind = canonical["topology"]["kind"].get<std::string>();
+  int helpers = helpers_of(main, out, kind, "/collective", blame);
+  for (std::size_t i = 0; i < out.jobs.size(); ++i)
+    helpers += helpers_of(out.jobs[i], out, kind, fmt::format("/jobs/{}/collective", i), blame);
+  if (auto* star = std::get_if<Star>(&out.topology)) star->extra_ports = helpers;
 
-  const int helpers = out.algorithm->helpers(out.arguments);
-  if (auto* star = std::get_if<Star>(&out.topology)) {
-    star->extra_ports = helpers;
-  } else if (helpers > 0) {
-    blame.fail(
-        "/collective/algorithm",
-        fmt::format("expected a topology of kind star, whose extra ports hold the {} helper{} of {}, found {}", helpers,
-                    helpers == 1 ? "" : "s", out.algorithm->name, canonical["topology"]["kind"].get<std::string>()),
-        "use a star, or leave out the parameter that asks for helpers");
-  }
-
-  if (collective["order"] == "shuffled") out.shuffle = collective["seed"].get<std::uint64_t>();
   check_spellings(written, blame);
   out.transport = transport_of(canonical["transport"]);
   out.model = enum_of<NetworkModel>(
@@ -245,6 +289,7 @@ Scenario scenario_of(const Canonical& canonical, const Json& written, const Blam
       {{"ideal", NetworkModel::ideal}, {"fair", NetworkModel::fair}, {"packet", NetworkModel::packet}});
   if (out.model == NetworkModel::packet) out.packet = packet_of(canonical["network"]["packet"], blame);
   out.routing = routing_of(canonical["network"], blame);
+  take_disturbance(canonical, blame, out);
   return out;
 }
 

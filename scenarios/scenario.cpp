@@ -94,7 +94,8 @@ Json place_sweeps(Json& root, Blame& blame) {
     }
     const Field* field = find(scenario_field().members, path.front());
     if (field != nullptr && !field->varies) {
-      blame.fail(place, fmt::format("expected a path in topology, collective, transport or network, found {}",
+      blame.fail(place, fmt::format("expected a path in topology, collective, transport, network, faults, "
+                                    "disturbance or jobs, found {}",
                                     in_quotes(key)));
     }
     for (const DottedPath& other : paths) {

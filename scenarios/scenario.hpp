@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "algorithms/catalog.hpp"
+#include "sim/disturbance.hpp"
 #include "sim/network.hpp"
 #include "sim/routes.hpp"
 #include "topologies/catalog.hpp"
@@ -24,6 +25,35 @@ struct RoutingSpec {
   Routing::Policy policy = Routing::Policy::fixed;
   std::uint64_t seed = 0;
   std::vector<Entry> table;
+};
+
+/// A change of links (sim/disturbance.hpp), and its end, by the names of a topology that is not built yet.
+struct FaultSpec {
+  std::string link;  ///< "FROM -> TO", or a node: all of its links
+  LinkChange change;
+  std::optional<SimTime> until;  ///< restored then
+};
+/// The delay of a rank. `job`: 0 the collective itself, i the ith of the jobs, counted from 1.
+struct RankDelay {
+  std::size_t job = 0;
+  Actor rank = 0;
+  Picoseconds time{0};
+};
+/// Background messages between gpus of those names.
+struct BackgroundSpec {
+  std::string from, to;
+  Disturbance::Background message;  ///< but for its ends
+};
+
+/// A collective, and who takes part.
+struct Job {
+  std::string name;
+  const Algorithm* algorithm = nullptr;  ///< of the catalogue
+  Arguments arguments;
+  CollectiveRequest request;             ///< request.ranks: the number of members
+  std::vector<std::string> ranks;        ///< names of the gpus that take part, in rank order; empty: all
+  std::optional<std::uint64_t> shuffle;  ///< the seed by which the ranks are shuffled; none: as they stand
+  Picoseconds start{0};
 };
 
 /// One point: everything that one simulation needs, validated, in base units.
@@ -41,6 +71,11 @@ struct Scenario {
   NetworkModel model = NetworkModel::fair;
   PacketOptions packet;
   RoutingSpec routing;
+  std::vector<FaultSpec> faults;
+  std::vector<RankDelay> late, slow;
+  Disturbance::Jitter jitter;
+  std::vector<BackgroundSpec> background;
+  std::vector<Job> jobs;  ///< other collectives at the same time
   /// What varies between the points of the file, in the order in which it varies: dotted path, value as JSON text.
   std::vector<std::pair<std::string, std::string>> varied;
   /// What was odd about files that it names, and what is taken instead. For people, on stderr.

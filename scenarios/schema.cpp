@@ -64,6 +64,8 @@ Schema Writer::value_of(const Field& field, const std::string& parent) {
     case Type::rate:
     case Type::time:
       return reference(name_of(field.type));
+    case Type::portion:
+      return reference("portion");
     case Type::object:
       return define(field, parent, object_of(field));
     case Type::variant:
@@ -207,6 +209,8 @@ std::string scenario_schema() {
   definitions["rate"] =
       quantity("Bytes (GB/s) or bits (Gb/s) per second.", "(" + size + ")/s|[kMGT]?b/s", {"25 GB/s", "200 Gb/s"});
   definitions["time"] = quantity("A length of time.", "ps|ns|us|ms|s", {"1.3 us", "500 ns"});
+  definitions["portion"] = {
+      {"anyOf", {quantity("A share of what there is without faults.", "%", {"25%", "12.5%"}), reference("rate")}}};
   for (const char* name : {"size", "rate", "time"}) {
     definitions[name + std::string("_range")] = range_of(reference(name), reference(name));
   }

@@ -52,6 +52,36 @@ std::optional<Factor> read_factor(const Json& value) {
 
 }  // namespace
 
+nlohmann::json read_portion(const Field& field, const Json& value, const std::string& pointer, const Blame& blame) {
+  const auto fail = [&](const std::string& hint = "") {
+    blame.fail(pointer, fmt::format("expected {}, found {}", expectation(field), describe(value)), hint);
+  };
+  if (!value.is_string()) fail(R"(both are text: "25%", "25 GB/s")");
+  std::string text = value.get<std::string>();
+  if (!text.ends_with('%')) {
+    try {
+      return parse_bandwidth(text).bytes_per_second;
+    } catch (const InputError& error) {
+      fail(error.hint());
+    }
+  }
+  // Digits of a share in ten thousandths of a percent, which are millionths of the whole.
+  text.pop_back();
+  if (text.ends_with(' ')) text.pop_back();
+  const std::size_t point = std::min(text.find('.'), text.size());
+  const std::string digits = text.substr(0, point) + (point < text.size() ? text.substr(point + 1) : "");
+  const std::size_t decimals = point < text.size() ? text.size() - point - 1 : 0;
+  const bool is_number = !digits.empty() && point > 0 && (point == text.size() || decimals > 0) &&
+                         digits.find_first_not_of("0123456789") == std::string::npos;
+  if (!is_number) fail();
+  if (decimals > 4 || digits.size() > 9) fail("a share has at most 4 decimals");
+  std::int64_t millionths = std::stoll(digits);
+  for (std::size_t i = decimals; i < 4; ++i) millionths *= 10;
+  if (millionths == 0) fail(R"(a link without bandwidth is down: "state": "down")");
+  if (millionths > 1'000'000) fail("a fault takes bandwidth away; more belongs into the topology");
+  return {{"millionths", millionths}};
+}
+
 std::int64_t read_scalar(const Field& field, const Json& value, const std::string& pointer, const Blame& blame) {
   const auto fail = [&](const std::string& hint = "") {
     blame.fail(pointer, fmt::format("expected {}, found {}", expectation(field), describe(value)), hint);

@@ -36,7 +36,7 @@ constexpr Cost unreachable{std::numeric_limits<std::int32_t>::max(), std::numeri
 
 struct CheapestWay::Impl {
   Impl(const Topology& topology, std::uint32_t first, std::uint32_t last, std::function<Role(const Node&)> role,
-       std::function<bool(const Link&)> usable)
+       Usable usable)
       : topology_(topology), first_(first), last_(last), role_(std::move(role)), usable_(std::move(usable)) {}
 
   std::optional<Way> find(NodeId from, NodeId to) {
@@ -137,7 +137,7 @@ struct CheapestWay::Impl {
 
   bool contains(NodeId id) const { return id.value >= first_ && id.value < last_ && role(id) != Role::outside; }
   Role role(NodeId id) const { return role_(topology_.node(id)); }
-  bool is_usable(LinkId id) const { return !usable_ || usable_(topology_.link(id)); }
+  bool is_usable(LinkId id) const { return !usable_ || usable_(id); }
   std::optional<LinkId> direct(NodeId from, NodeId to) const { return best_link(topology_, from, to, usable_); }
   bool can_cross(NodeId id) const { return role(id) >= Role::relay; }
 
@@ -245,7 +245,7 @@ struct CheapestWay::Impl {
   const Topology& topology_;
   std::uint32_t first_, last_;
   std::function<Role(const Node&)> role_;
-  std::function<bool(const Link&)> usable_;
+  Usable usable_;
   std::vector<NodeId> members_;       ///< of the core, ascending
   std::vector<std::uint32_t> index_;  ///< [id - first_]: 1 + place in members_, 0 where it is no member
   std::optional<Core> core_;
@@ -253,7 +253,7 @@ struct CheapestWay::Impl {
 };
 
 CheapestWay::CheapestWay(const Topology& topology, std::uint32_t first, std::uint32_t last,
-                         std::function<Role(const Node&)> role, std::function<bool(const Link&)> usable)
+                         std::function<Role(const Node&)> role, Usable usable)
     : impl_(std::make_unique<Impl>(topology, first, last, std::move(role), std::move(usable))) {}
 CheapestWay::~CheapestWay() = default;
 CheapestWay::CheapestWay(CheapestWay&&) noexcept = default;
@@ -264,8 +264,7 @@ std::optional<Way> CheapestWay::find(NodeId from, NodeId to, bool by_hops, const
 }
 std::optional<std::vector<Share>> CheapestWay::spread(NodeId from, NodeId to) { return impl_->spread(from, to); }
 
-std::optional<LinkId> best_link(const Topology& topology, NodeId from, NodeId to,
-                                const std::function<bool(const Link&)>& usable) {
+std::optional<LinkId> best_link(const Topology& topology, NodeId from, NodeId to, const Usable& usable) {
   const auto out = topology.links_from(from), in = topology.links_to(to);
   const auto key = [&](LinkId id) {
     const Link& link = topology.link(id);
@@ -274,7 +273,7 @@ std::optional<LinkId> best_link(const Topology& topology, NodeId from, NodeId to
   std::optional<LinkId> best;
   for (const LinkId id : out.size() <= in.size() ? out : in) {
     const Link& link = topology.link(id);
-    if (link.from == from && link.to == to && (!usable || usable(link)) && (!best || key(id) < key(*best))) best = id;
+    if (link.from == from && link.to == to && (!usable || usable(id)) && (!best || key(id) < key(*best))) best = id;
   }
   return best;
 }

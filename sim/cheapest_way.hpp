@@ -28,6 +28,9 @@ using Way = std::vector<LinkId>;
 /// At a node from which several links lead on equally well: which one to take. It may take another than these, too.
 using Pick = std::function<LinkId(NodeId at, std::span<const LinkId> candidates)>;
 
+/// Which links a search may use; empty: all.
+using Usable = std::function<bool(LinkId)>;
+
 /// A link, and which share of the data crosses it.
 struct Share {
   LinkId link;
@@ -46,7 +49,7 @@ class CheapestWay {
   /// Searches among the nodes with ids in [first, last) to which `role` gives a part, over the links that are `usable`
   /// (all, where it is empty).
   CheapestWay(const Topology& topology, std::uint32_t first, std::uint32_t last, std::function<Role(const Node&)> role,
-              std::function<bool(const Link&)> usable = {});
+              Usable usable = {});
   ~CheapestWay();
   CheapestWay(CheapestWay&&) noexcept;
 
@@ -67,7 +70,6 @@ class CheapestWay {
 
 /// The best direct link among the usable: lower latency, then higher bandwidth, then added first. O(the smaller
 /// degree).
-std::optional<LinkId> best_link(const Topology& topology, NodeId from, NodeId to,
-                                const std::function<bool(const Link&)>& usable = {});
+std::optional<LinkId> best_link(const Topology& topology, NodeId from, NodeId to, const Usable& usable = {});
 
 }  // namespace ringsim

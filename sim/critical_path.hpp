@@ -24,7 +24,7 @@ struct Trail {
     std::int64_t time = 0;              // ps, of the class
     std::int64_t lead = 0;              // ps, by which the majority leads
   };
-  Picoseconds latency{0}, compute{0};
+  Picoseconds latency{0}, compute{0}, delay{0};
   std::array<Entry, n_entries> entries;
 
   /// `resource`, of that class, held the chain back for `time` more.
@@ -62,7 +62,7 @@ struct Trail {
     for (const Entry& entry : entries)
       if (entry.time > longest.time || (entry.time == longest.time && entry.resource < longest.resource))
         longest = entry;
-    return {longest.resource, Picoseconds{longest.time}, latency, compute};
+    return {longest.resource, Picoseconds{longest.time}, latency, compute, delay};
   }
 };
 

@@ -45,10 +45,11 @@ std::vector<NodeId> nics_by_cable(const Topology& topology, const HostWays& host
 
 }  // namespace
 
-FabricWays::FabricWays(const Topology& topology, const HostWays& hosts, Routing routing)
+FabricWays::FabricWays(const Topology& topology, const HostWays& hosts, Routing routing, Usable usable)
     : topology_(topology),
       routing_(std::move(routing)),
-      search_(topology, 0, static_cast<std::uint32_t>(topology.n_nodes()), fabric_role) {
+      usable_(std::move(usable)),
+      search_(topology, 0, static_cast<std::uint32_t>(topology.n_nodes()), fabric_role, usable_) {
   for (const NodeId nic : nics_by_cable(topology, hosts)) numbers_.emplace(nic.value, numbers_.size());
   for (const Routing::Entry& entry : routing_.table) {
     ensure(best_link(topology, entry.at, entry.via).has_value(), "an entry of a table leads to a neighbour");
@@ -57,7 +58,8 @@ FabricWays::FabricWays(const Topology& topology, const HostWays& hosts, Routing 
 }
 
 bool FabricWays::are_joined(const Port& out, const Port& in) {
-  return (out.leaf != no_node && out.leaf == in.leaf) || search_.find(out.nic, in.nic).has_value();
+  // A cable may be down in one direction only: then the leaf of a NIC says nothing.
+  return (!usable_ && out.leaf != no_node && out.leaf == in.leaf) || search_.find(out.nic, in.nic).has_value();
 }
 
 FabricWays::Crossing FabricWays::across(NodeId port, NodeId far, NodeId from, NodeId to, std::uint32_t label) {
@@ -121,9 +123,9 @@ Pick FabricWays::chooser(NodeId far, NodeId from, NodeId to, std::uint32_t label
 std::optional<LinkId> FabricWays::listed_link(NodeId at, NodeId far) const {
   if (table_.empty()) return std::nullopt;
   auto entry = table_.find({at, far});
-  if (entry == table_.end() && !best_link(topology_, at, far)) entry = table_.find({at, no_node});
+  if (entry == table_.end() && !best_link(topology_, at, far, usable_)) entry = table_.find({at, no_node});
   if (entry == table_.end()) return std::nullopt;
-  return best_link(topology_, at, entry->second);
+  return best_link(topology_, at, entry->second, usable_);
 }
 
 void FabricWays::fail_across(NodeId from, NodeId to, NodeId port, NodeId far) const {

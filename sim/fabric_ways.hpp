@@ -18,7 +18,8 @@ namespace ringsim {
 /// Keeps references to the topology and the hosts.
 class FabricWays {
  public:
-  FabricWays(const Topology& topology, const HostWays& hosts, Routing routing);
+  /// `usable`: the links that are not down. An entry of a table that leads over one that is down is not followed.
+  FabricWays(const Topology& topology, const HostWays& hosts, Routing routing, Usable usable = {});
 
   /// Whether any way leads from one NIC to another.
   bool are_joined(const Port& out, const Port& in);
@@ -37,6 +38,7 @@ class FabricWays {
 
   const Topology& topology_;
   const Routing routing_;
+  const Usable usable_;
   CheapestWay search_;
   std::unordered_map<std::uint32_t, std::uint64_t> numbers_;  // of NICs, in the order of their cables to the fabric
   std::map<std::pair<NodeId, NodeId>, NodeId> table_;         // [at, to] via

@@ -33,7 +33,8 @@ std::vector<NodeId> nearest_nics(const std::vector<Port>& ports) {
 
 }  // namespace
 
-HostWays::HostWays(const Topology& topology) : topology_(topology), spans_(topology.hosts().size()) {
+HostWays::HostWays(const Topology& topology, Usable usable)
+    : topology_(topology), usable_(std::move(usable)), spans_(topology.hosts().size()) {
   for (std::uint32_t n = 0; n < topology.n_nodes(); ++n) {
     const auto& host = topology.node(NodeId{n}).host;
     if (!host) continue;
@@ -56,9 +57,11 @@ HostWays::Inside& HostWays::inside(NodeId device) {
   const auto only_here = [host](Role (*role)(const Node&)) {
     return [host, role](const Node& node) { return node.host == host ? role(node) : Role::outside; };
   };
-  last_inside_.reset(new Inside{
-      host, CheapestWay(topology_, first, last, only_here(nvlink_role), is_nvlink),
-      CheapestWay(topology_, first, last, only_here(host_role), [](const Link& link) { return !is_nvlink(link); })});
+  const auto over = [this](bool nvlink) {
+    return [this, nvlink](LinkId id) { return is_nvlink(topology_.link(id)) == nvlink && is_up(id); };
+  };
+  last_inside_.reset(new Inside{host, CheapestWay(topology_, first, last, only_here(nvlink_role), over(true)),
+                                CheapestWay(topology_, first, last, only_here(host_role), over(false))});
   return *last_inside_;
 }
 
@@ -76,8 +79,8 @@ std::optional<std::pair<LinkId, LinkId>> HostWays::relay(NodeId from, NodeId to)
   std::pair<std::int64_t, std::uint32_t> best_key{};
   for (const LinkId id : topology_.links_from(from)) {
     const Link& first = topology_.link(id);
-    if (!is_nvlink(first) || topology_.node(first.to).kind != NodeKind::gpu) continue;
-    const auto second = best_link(topology_, first.to, to);
+    if (!is_nvlink(first) || !is_up(id) || topology_.node(first.to).kind != NodeKind::gpu) continue;
+    const auto second = best_link(topology_, first.to, to, usable_);
     if (!second || !is_nvlink(topology_.link(*second))) continue;
     const auto width = std::min(first.bandwidth, topology_.link(*second).bandwidth).bytes_per_second;
     const std::pair key{-width, first.to.value};
@@ -147,7 +150,8 @@ std::vector<Port> HostWays::sorted_ports(NodeId device, bool outward) {
   std::uint32_t number = 0;
   for_host_of(device, [&](NodeId nic) {
     if (!is_cabled_nic(nic)) return;
-    const std::uint32_t this_number = number++;
+    const std::uint32_t this_number = number++;  // stays what it is where others are down
+    if (!has_cable_up(nic, outward)) return;
     const auto& way = outward ? pcie(device, nic) : pcie(nic, device);
     if (way) found.push_back({nic, type_of(outward ? device : nic, *way), *way, leaf_of(nic), this_number});
   });
@@ -175,11 +179,21 @@ bool HostWays::is_cabled_nic(NodeId id) const {
   return node.kind == NodeKind::nic && node.host && std::any_of(links.begin(), links.end(), leaves);
 }
 
+/// Whether a link joins the NIC to what is outside of its host and is not down; `outward`: from it, else to it.
+bool HostWays::has_cable_up(NodeId nic, bool outward) const {
+  if (!usable_) return true;
+  const auto links = outward ? topology_.links_from(nic) : topology_.links_to(nic);
+  return std::any_of(links.begin(), links.end(), [&](LinkId id) {
+    const Link& link = topology_.link(id);
+    return usable_(id) && topology_.node(outward ? link.to : link.from).host != topology_.node(nic).host;
+  });
+}
+
 /// The first switch to which a NIC is cabled.
 NodeId HostWays::leaf_of(NodeId nic) const {
   for (const LinkId id : topology_.links_from(nic)) {
     const NodeId other = topology_.link(id).to;
-    if (topology_.node(other).kind == NodeKind::network_switch) return other;
+    if (is_up(id) && topology_.node(other).kind == NodeKind::network_switch) return other;
   }
   return no_node;
 }

@@ -27,7 +27,8 @@ struct Port {
 /// Keeps a reference to the topology. Both ends of a way are of one host. Searches of one host are kept at a time.
 class HostWays {
  public:
-  explicit HostWays(const Topology& topology);
+  /// `usable`: the links that are not down; a NIC with no such cable in a direction is no port in it.
+  explicit HostWays(const Topology& topology, Usable usable = {});
 
   /// Over NVLink (or xGMI), directly or through NVSwitches.
   std::optional<Way> nvlink(NodeId from, NodeId to);
@@ -68,8 +69,11 @@ class HostWays {
   std::vector<Port> sorted_ports(NodeId device, bool outward);
   std::size_t sharers_before(NodeId device, bool outward, const std::vector<NodeId>& nearest);
   NodeId leaf_of(NodeId nic) const;
+  bool is_up(LinkId link) const { return !usable_ || usable_(link); }
+  bool has_cable_up(NodeId nic, bool outward) const;
 
   const Topology& topology_;
+  const Usable usable_;
   std::vector<Span> spans_;  // [host]
   std::unique_ptr<Inside> last_inside_;
   std::unordered_map<std::uint64_t, std::optional<Way>> pcie_ways_;                  // by from << 32 | to

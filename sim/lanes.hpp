@@ -52,6 +52,9 @@ inline constexpr std::uint32_t no_slot = UINT32_MAX;
 ///   void left(std::uint32_t slot, OpPlace, const Note&) a send ran ahead into a slot; it is done for the sender
 ///   void begins(LaneNumber lane)                          a step begins: its waits are met
 ///   void woken(LaneNumber lane, LaneNumber by)            a wait is over because a step of `by` was completed
+/// and may give
+///   bool holds(LaneNumber lane)         asked before a step begins, its waits being met: it does not until
+///   resume(lane)
 /// Slots: how many messages a connection's sender may be ahead; 0 is rendezvous.
 ///
 /// Memory: 48 bytes a lane, and the operations that wait for their other half.
@@ -86,6 +89,9 @@ class LaneRunner {
   void run_ready() {
     if (next_ready_ < ready_.size()) begin_ready();
   }
+
+  /// A step that the handler holds is tried again (and the handler asked again).
+  void resume(LaneNumber number) { ready_.push_back(number); }
 
   /// True where this is the last open operation of the lane's step: op_done() will complete the step.
   bool is_last(LaneNumber number) const { return lanes_[number].open == 1; }
@@ -168,6 +174,8 @@ class LaneRunner {
         return;
       }
     }
+    if constexpr (requires { handler_.holds(number); })
+      if (handler_.holds(number)) return;
     handler_.begins(number);
     const auto n_ops = static_cast<std::int32_t>(scratch_.ops.size());
     lane.open = n_ops;

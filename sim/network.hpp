@@ -46,7 +46,7 @@ std::string_view to_string(PacketOptions::FlowControl flow_control);
 
 /// What can be due in a run. `id` and `stamp` belong to whoever scheduled it.
 struct Event {
-  enum class Kind : std::uint32_t { flow, arrival, local } kind = Kind::flow;
+  enum class Kind : std::uint32_t { flow, arrival, local, disturbance } kind = Kind::flow;
   std::uint32_t id = 0;
   std::uint32_t stamp = 0;
 };
@@ -85,6 +85,23 @@ class Network {
   virtual bool tells_arrivals() const { return false; }
   /// Nothing is due any more, though pieces are under way. Throws InputError where the network knows why.
   virtual void explain_stall() const {}
+
+  // Disturbance (sim/disturbance.hpp).
+
+  /// The run is disturbed: bandwidths may change, pieces be withdrawn, or be under way at the end. Comes before the
+  /// first leg.
+  virtual void expect_changes() {}
+  /// The resource has that bandwidth from now on. Comes before what else happens at this instant.
+  virtual void set_bandwidth(ResourceId resource, Bandwidth bandwidth) = 0;
+  /// A piece taken off the network, and how much of it had not left. Whole bytes: one that has begun to leave has left.
+  struct Withdrawn {
+    std::uint64_t piece = 0;
+    Bytes rest;                        ///< 0 where all of it leaves at this instant
+    ResourceId limiter = no_resource;  ///< as Left's
+  };
+  /// Takes off those of the pieces (in ascending order) of which nothing was said yet; no due() will tell of them.
+  virtual std::vector<Withdrawn> withdraw(const std::vector<std::uint64_t>& pieces) = 0;
+
   /// What each resource carried so far, [resource]; of those that the model can saturate.
   virtual std::vector<Carried> carried() const = 0;
 };

@@ -42,6 +42,7 @@ FlowNetwork::FlowNetwork(NetworkModel model, const Topology& topology, Engine<Ev
 std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
   ensure(!leg.links.empty(), "a leg has links");
   LegInfo info;
+  info.first_inner = static_cast<std::uint32_t>(inner_.size());
   info.first_use = static_cast<std::uint32_t>(uses_.size());
   info.cap = std::numeric_limits<double>::infinity();
   info.alone = std::numeric_limits<double>::infinity();
@@ -51,7 +52,8 @@ std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
   for (std::size_t i = 0; i < leg.links.size(); ++i) {
     const Link& link = topology_.link(leg.links[i]);
     const bool is_port = (first && link.from == source) || (last && link.to == destination);
-    auto rate = static_cast<double>(link.bandwidth.bytes_per_second);
+    auto rate = resources_[link.resource.value].capacity;
+    if (keeps_inner_ && model_ != NetworkModel::fair && !is_port) inner_.push_back({link.resource.value, leg.share(i)});
     if (model_ == NetworkModel::fair || is_port) {
       ResourceState& resource = resources_[link.resource.value];
       if (resource.last_leg != number) {
@@ -71,10 +73,11 @@ std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
       info.alone_resource = link.resource;
     }
   }
+  info.n_inner = static_cast<std::uint32_t>(inner_.size()) - info.first_inner;
   info.n_uses = static_cast<std::uint32_t>(uses_.size()) - info.first_use;
   info.latency = leg.latency;
   info.is_whole_path = first && last;
-  bool has_all = true;  // nobody else uses its resources
+  bool has_all = !keeps_inner_;  // nobody else uses its resources; where links change all flows are entered
   for (std::uint32_t u = info.first_use; u < uses_.size(); ++u) {
     ResourceState& resource = resources_[uses_[u].resource];
     has_all = has_all && !resource.is_used;
@@ -238,6 +241,7 @@ void FlowNetwork::add_to_solve(FlowIndex index) {
 }
 
 void FlowNetwork::settle() {
+  if (!changed_.empty()) take_changes();
   if (new_flows_.empty() && dirty_.empty()) return;
   ++epoch_;
   to_solve_.clear();
@@ -421,10 +425,7 @@ void FlowNetwork::set_limiter(Flow& flow, ResourceId limiter) {
 void FlowNetwork::set_rate(FlowIndex index, double rate, ResourceId limiter) {
   ensure(rate > 0, "a flow that has bytes left has a rate");
   Flow& flow = flows_[index];
-  if (flow.rate > 0) {
-    const double seconds = static_cast<double>((engine_.now() - flow.since).count()) / 1e12;
-    flow.left = std::max(0.0, flow.left - flow.rate * seconds);
-  }
+  flow.left = bytes_left(flow);
   flow.since = engine_.now();
   flow.rate = rate;
   set_limiter(flow, limiter);
@@ -436,6 +437,13 @@ void FlowNetwork::set_rate(FlowIndex index, double rate, ResourceId limiter) {
 Picoseconds FlowNetwork::time_alone(const LegInfo& leg, Bytes size) {
   if (leg.alone == std::floor(leg.alone)) return transfer_time(size, {static_cast<std::int64_t>(leg.alone)});
   return fluid_time(static_cast<double>(size.count), leg.alone);
+}
+
+// Whole bytes until something has moved, so that a flow which is alone from its start is exact.
+double FlowNetwork::bytes_left(const Flow& flow) const {
+  if (flow.rate <= 0) return flow.left;
+  const double seconds = static_cast<double>((engine_.now() - flow.since).count()) / 1e12;
+  return std::max(0.0, flow.left - flow.rate * seconds);
 }
 
 Picoseconds FlowNetwork::time_left(const Flow& flow) const {
@@ -463,6 +471,78 @@ std::optional<Left> FlowNetwork::due(const Event& event) {
   return left;
 }
 
+// ------------------------------------------------------------------------------------------------ links that change
+
+void FlowNetwork::set_bandwidth(ResourceId changed, Bandwidth bandwidth) {
+  resources_[changed.value].capacity = static_cast<double>(bandwidth.bytes_per_second);
+  changed_.push_back(changed.value);
+  const auto is_it = [&](const Use& use) { return use.resource == changed.value; };
+  for (LegInfo& leg : legs_) {
+    const auto uses = uses_.begin() + leg.first_use, inner = inner_.begin() + leg.first_inner;
+    if (std::any_of(uses, uses + leg.n_uses, is_it) || std::any_of(inner, inner + leg.n_inner, is_it))
+      set_alone_rate(leg);
+  }
+}
+
+// All flows over the resources count as new ones: what other flows take is left to settle().
+void FlowNetwork::take_changes() {
+  std::sort(changed_.begin(), changed_.end());
+  const auto has_changed = [&](const Use& use) {
+    return std::binary_search(changed_.begin(), changed_.end(), use.resource);
+  };
+  for (FlowIndex f = 0; f < flows_.size(); ++f) {
+    if (flows_[f].rate <= 0) continue;  // has left, or is new already
+    const LegInfo& leg = legs_[flows_[f].leg];
+    const auto uses = uses_.begin() + leg.first_use, inner = inner_.begin() + leg.first_inner;
+    if (std::any_of(uses, uses + leg.n_uses, has_changed) || std::any_of(inner, inner + leg.n_inner, has_changed))
+      new_flows_.push_back(f);
+  }
+  changed_.clear();
+}
+
+// As add_leg() works them out, in the same order.
+void FlowNetwork::set_alone_rate(LegInfo& leg) {
+  leg.cap = leg.alone = std::numeric_limits<double>::infinity();
+  const auto narrow = [](double& least, ResourceId& which, double rate, std::uint32_t resource) {
+    if (rate >= least) return;
+    least = rate;
+    which = {resource};
+  };
+  for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u)
+    narrow(leg.alone, leg.alone_resource, resources_[uses_[u].resource].capacity / uses_[u].weight, uses_[u].resource);
+  for (std::uint32_t i = leg.first_inner; i < leg.first_inner + leg.n_inner; ++i) {
+    const double rate = resources_[inner_[i].resource].capacity / inner_[i].weight;
+    narrow(leg.cap, leg.cap_resource, rate, inner_[i].resource);
+    narrow(leg.alone, leg.alone_resource, rate, inner_[i].resource);
+  }
+}
+
+// Empty flows have a rate of 0, those that have left one of -1.
+bool FlowNetwork::is_under_way(FlowIndex flow) const {
+  return flows_[flow].rate > 0 || std::find(new_flows_.begin(), new_flows_.end(), flow) != new_flows_.end();
+}
+
+std::vector<Network::Withdrawn> FlowNetwork::withdraw(const std::vector<std::uint64_t>& pieces) {
+  std::vector<Withdrawn> taken;
+  for (FlowIndex f = 0; f < flows_.size(); ++f) {
+    Flow& flow = flows_[f];
+    if (!is_under_way(f) || !std::binary_search(pieces.begin(), pieces.end(), flow.piece)) continue;
+    // Not for the sake of the last bits of a double, nor of what leaves by the picosecond to which times are rounded.
+    const double little = 1e-6 + static_cast<double>(flow.size.count) * 1e-14 + std::max(0.0, flow.rate) * 2e-15;
+    const auto rest = std::max<std::int64_t>(0, static_cast<std::int64_t>(std::ceil(bytes_left(flow) - little)));
+    taken.push_back({flow.piece, {rest}, flow.limiter});
+    const LegInfo& leg = legs_[flow.leg];
+    for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u)
+      resources_[uses_[u].resource].carried.bytes -= static_cast<double>(rest) * uses_[u].weight;
+    leave(f);
+    std::erase(new_flows_, f);
+    ++flow.stamp;
+    flow.rate = -1;
+    free_flows_.push_back(f);
+  }
+  return taken;
+}
+
 void FlowNetwork::check_rates() const {
   for (const std::uint32_t r : touched_) {
     double total = 0;
@@ -474,21 +554,30 @@ void FlowNetwork::check_rates() const {
   }
 }
 
+// What crossed a resource that one leg has for itself.
+void FlowNetwork::add_own_leg(std::uint32_t resource, Carried& sum) const {
+  const LegInfo& leg = legs_[resources_[resource].owner];
+  const OwnLeg& own = own_legs_[leg.own];
+  for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u) {
+    if (uses_[u].resource != resource) continue;
+    sum.pieces += own.carried.pieces;
+    sum.bytes += own.carried.bytes * uses_[u].weight;
+    sum.busy += own.carried.busy;
+  }
+  if (is_moving(own)) sum.busy -= own.until - engine_.now();
+}
+
 std::vector<Carried> FlowNetwork::carried() const {
   std::vector<Carried> result(resources_.size());
-  for (std::size_t r = 0; r < resources_.size(); ++r) {
+  for (std::uint32_t r = 0; r < resources_.size(); ++r) {
     result[r] = resources_[r].carried;
-    if (!resources_[r].members.empty()) result[r].busy += engine_.now() - resources_[r].busy_since;
-    if (resources_[r].owner == none) continue;
-    const LegInfo& leg = legs_[resources_[r].owner];
-    const OwnLeg& own = own_legs_[leg.own];
-    for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u) {
-      if (uses_[u].resource != r) continue;
-      result[r].pieces += own.carried.pieces;
-      result[r].bytes += own.carried.bytes * uses_[u].weight;
-      result[r].busy += own.carried.busy;
+    if (resources_[r].owner != none) add_own_leg(r, result[r]);
+    if (resources_[r].members.empty()) continue;  // at the end of a run: but for what nobody waits for
+    result[r].busy += engine_.now() - resources_[r].busy_since;
+    for (const Member& member : resources_[r].members) {
+      const Flow& flow = flows_[member.flow];
+      result[r].bytes -= bytes_left(flow) * uses_[legs_[flow.leg].first_use + member.use].weight;
     }
-    if (is_moving(own)) result[r].busy -= own.until - engine_.now();
   }
   return result;
 }

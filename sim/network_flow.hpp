@@ -28,6 +28,9 @@ class FlowNetwork final : public Network {
   void start(std::uint32_t leg, Bytes size, std::uint64_t piece) override;
   void settle() override;
   std::optional<Left> due(const Event& event) override;
+  void expect_changes() override { keeps_inner_ = true; }
+  void set_bandwidth(ResourceId resource, Bandwidth bandwidth) override;
+  std::vector<Withdrawn> withdraw(const std::vector<std::uint64_t>& pieces) override;
   std::vector<Carried> carried() const override;
 
   /// Rate of each flow in progress by piece, bytes/s: for tests.
@@ -52,6 +55,7 @@ class FlowNetwork final : public Network {
     std::uint32_t own = none;   // in own_legs_: no other leg uses its resources, so far; none: some does
     Picoseconds latency{0};
     bool is_whole_path = false;
+    std::uint32_t first_inner = 0, n_inner = 0;  // in inner_: links that the model does not share, if they may change
   };
   // A leg that has its resources for itself, and no more than one flow at a time: there is nothing to share, and no
   // need to enter the flow anywhere. When another leg or flow comes, open_up() enters what is there.
@@ -116,10 +120,15 @@ class FlowNetwork final : public Network {
   void apply();
   void set_rate(FlowIndex index, double rate, ResourceId limiter);
   void go_alone(FlowIndex index);
+  void add_own_leg(std::uint32_t resource, Carried& sum) const;
   bool is_moving(const OwnLeg& own) const { return engine_.now() < own.until; }
   void set_limiter(Flow& flow, ResourceId limiter);
   Picoseconds time_left(const Flow& flow) const;
   static Picoseconds time_alone(const LegInfo& leg, Bytes size);
+  double bytes_left(const Flow& flow) const;
+  bool is_under_way(FlowIndex flow) const;
+  void set_alone_rate(LegInfo& leg);
+  void take_changes();
   void check_rates() const;
 
   const Topology& topology_;
@@ -129,6 +138,9 @@ class FlowNetwork final : public Network {
   std::vector<OwnLeg> own_legs_;
   std::vector<std::uint32_t> free_own_legs_;
   std::vector<Use> uses_;
+  std::vector<Use> inner_;
+  bool keeps_inner_ = false;
+  std::vector<std::uint32_t> changed_;  // resources whose bandwidth changed at this instant
   std::vector<ResourceState> resources_;
   std::vector<Flow> flows_;
   std::vector<FlowIndex> free_flows_;

@@ -40,6 +40,7 @@ PacketNetwork::PacketNetwork(const PacketOptions& options, const Topology& topol
     channels_[l].link = {l};
     serialisers_[topology.link({l}).resource.value].channels.push_back(l);
   }
+  for (std::uint32_t r = 0; r < serialisers_.size(); ++r) serialisers_[r].bandwidth = topology.resource({r}).bandwidth;
   size_buffers();
 }
 
@@ -131,6 +132,15 @@ ResourceId PacketNetwork::limiter(const Flow& flow) const {
     }
   }
   return busiest;
+}
+
+void PacketNetwork::set_bandwidth(ResourceId resource, Bandwidth bandwidth) {
+  serialisers_[resource.value].bandwidth = bandwidth;
+  serialisers_[resource.value].work = 0;  // time is rounded anew from the next packet on
+}
+
+std::vector<Network::Withdrawn> PacketNetwork::withdraw(const std::vector<std::uint64_t>&) {
+  fail_invariant("packets are not taken back: links that are down were refused");
 }
 
 std::vector<Carried> PacketNetwork::carried() const {
@@ -296,7 +306,7 @@ SimTime PacketNetwork::occupy(const Hop& hop, const Packet& packet) {
   const double bytes = static_cast<double>(packet.size) * hop.cost;
   serialiser.work += bytes;
   const auto whole = static_cast<std::int64_t>(std::ceil(serialiser.work - 1e-6));
-  const Picoseconds taken = transfer_time({whole}, topology_.resource(resource).bandwidth);
+  const Picoseconds taken = transfer_time({whole}, serialiser.bandwidth);
   // What a rounded picosecond might take away: a tail does not leave before it has come.
   const SimTime finish =
       std::max({SimTime{add(serialiser.since.time_since_epoch(), taken)}, packet.tail, engine_.now()});
@@ -315,7 +325,8 @@ void PacketNetwork::go_on(Index index) {
   packet.hop = way.hop;
   packet.input = way.input;
   const Hop& next = hops_[way.hop];
-  const SimTime in_time = packet.tail - time_on(packet.size, next.cost, link_of(next.channel).bandwidth);
+  const SimTime in_time =
+      packet.tail - time_on(packet.size, next.cost, serialisers_[link_of(next.channel).resource.value].bandwidth);
   schedule(std::max(later(link.latency), in_time), What::ready, index);
 }
 

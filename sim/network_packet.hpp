@@ -40,6 +40,8 @@ namespace ringsim {
 /// buffers of its own; a link's lanes take turns. Where there are too few lanes they may stay stuck: explain_stall()
 /// says so.
 ///
+/// - Where a link's bandwidth changes, the packet that is on it goes on as it is; buffers keep their size.
+///
 /// Assumptions: switches are not slowed by anything inside; credits and pause frames take no bandwidth; no congestion
 /// control slows the sources (DCQCN, InfiniBand's); a port's buffer is not shared with other ports.
 class PacketNetwork final : public Network {
@@ -53,6 +55,8 @@ class PacketNetwork final : public Network {
   std::optional<Left> due(const Event& event) override;
   bool tells_arrivals() const override { return true; }
   void explain_stall() const override;
+  void set_bandwidth(ResourceId resource, Bandwidth bandwidth) override;
+  std::vector<Withdrawn> withdraw(const std::vector<std::uint64_t>& pieces) override;
   std::vector<Carried> carried() const override;
 
   /// Most bytes that were ever held at the end of a link (with `credit`, on their way there too): for tests.
@@ -109,6 +113,7 @@ class PacketNetwork final : public Network {
     bool stopped = false;        // as its sender does
   };
   struct Serialiser {  // a resource
+    Bandwidth bandwidth;
     std::vector<Index> channels;
     std::size_t turn = 0;  // among the channels
     SimTime free_at{}, wake_at = SimTime::min();

@@ -21,8 +21,8 @@ struct Routes::Impl {
     NodeId proxy = no_node;  ///< PXN: the GPU near `out`
   };
 
-  Impl(const Topology& t, const Transport& how, Routing which)
-      : topology(t), transport(how), hosts(t), fabric(t, hosts, std::move(which)) {}
+  Impl(const Topology& t, const Transport& how, Routing which, const Usable& usable)
+      : topology(t), transport(how), hosts(t, usable), fabric(t, hosts, std::move(which), usable) {}
 
   Path find(NodeId from, NodeId to, std::uint32_t label) {
     ensure(from.value < topology.n_nodes() && to.value < topology.n_nodes(), "a path joins nodes of its topology");
@@ -271,8 +271,15 @@ struct Routes::Impl {
   FabricWays fabric;
 };
 
-Routes::Routes(const Topology& topology, Transport transport, Routing routing)
-    : impl_(std::make_unique<Impl>(topology, transport, std::move(routing))) {}
+namespace {
+Usable all_but(std::vector<bool> down) {
+  if (std::find(down.begin(), down.end(), true) == down.end()) return {};
+  return [down = std::move(down)](LinkId id) { return !down[id.value]; };
+}
+}  // namespace
+
+Routes::Routes(const Topology& topology, Transport transport, Routing routing, std::vector<bool> down)
+    : impl_(std::make_unique<Impl>(topology, transport, std::move(routing), all_but(std::move(down)))) {}
 Routes::~Routes() = default;
 Routes::Routes(Routes&&) noexcept = default;
 

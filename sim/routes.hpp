@@ -95,7 +95,10 @@ struct Path {
 /// Keeps a reference to the topology, which must outlive it. Not for use by several threads at once.
 class Routes {
  public:
-  explicit Routes(const Topology& topology, Transport transport = {}, Routing routing = {});
+  /// `down`: links out of use, [link]; empty: none. A NIC whose cable is down is not used; a way over a link that is
+  /// down does not exist.
+  explicit Routes(const Topology& topology, Transport transport = {}, Routing routing = {},
+                  std::vector<bool> down = {});
   ~Routes();
   Routes(Routes&&) noexcept;
   Routes& operator=(Routes&&) = delete;

@@ -14,6 +14,7 @@
 #include "sim/error.hpp"
 #include "sim/fold.hpp"
 #include "sim/lanes.hpp"
+#include "sim/run_disturbed.hpp"
 
 namespace ringsim {
 
@@ -37,6 +38,7 @@ struct LegUse {
   Picoseconds latency{0};
   std::vector<LinkId> links;
   std::vector<double> shares;  // as Leg::shares
+  std::int64_t beyond = 0;     // bytes that crossed it, less those of its route: of messages that gave up their way
 };
 
 /// How far a message is on one leg of several: it goes in pieces, from room to room.
@@ -70,6 +72,8 @@ struct alignas(64) Transfer {
 };
 
 class Run {
+  friend class Disturber<Run>;
+
  public:
   /// `folding`: only rank 0 is simulated, for all of them.
   Run(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options,
@@ -87,10 +91,13 @@ class Run {
     trails_.resize(lanes_.n_lanes());
     own_.resize(lanes_.n_lanes());
     last_route_.resize(lanes_.n_lanes());
+    jobs_.resize(schedule_.jobs.size());
+    if (!options.disturbance.empty()) disturber_ = std::make_unique<Disturber<Run>>(*this);
     timeline_.actor_finish.assign(static_cast<std::size_t>(schedule_.actors), SimTime{});
   }
 
   Timeline go() {
+    if (disturber_) disturber_->begin();
     lanes_.run_ready();
     network_->settle();
     do {
@@ -103,7 +110,7 @@ class Run {
         }
         network_->settle();
       } while (engine_.has_now());
-    } while (engine_.advance());
+    } while (!(disturber_ && lanes_.finished()) && engine_.advance());
     return finish();
   }
 
@@ -167,6 +174,7 @@ class Run {
   /// Cuts a message into equal parts; the first ones are a byte longer where it does not divide.
   void cut(std::uint32_t index) {
     const Route way = compiled_[transfers_[index].route];
+    if (way.n_parts == nowhere) return disturber_->strand(index);
     const std::int64_t size = transfers_[index].size.count;
     transfers_[index].parts_under_way = way.n_parts;
     for (std::uint32_t i = 0; i < way.n_parts; ++i) {
@@ -190,6 +198,7 @@ class Run {
     local_done(place.lane);  // copies and adds are free
   }
   void left(std::uint32_t, OpPlace, Bytes) { fail_invariant("without slots no send runs ahead"); }
+  bool holds(LaneNumber lane) { return disturber_ && disturber_->holds(lane); }
   void begins(LaneNumber lane) { begun_[lane] = engine_.now(); }
   void woken(LaneNumber lane, LaneNumber by) { trails_[lane] = trails_[by]; }
 
@@ -218,6 +227,13 @@ class Run {
     const std::uint32_t index = free_transfers_.back();
     free_transfers_.pop_back();
     return index;
+  }
+
+  /// Of one that did not come to its end.
+  void free_transfer(std::uint32_t index) {
+    if (transfers_[index].staged != none) free_staged_.push_back(transfers_[index].staged);
+    transfers_[index] = Transfer{};
+    free_transfers_.push_back(index);
   }
 
   // What tells the flows of a pair apart, as far as the routes look at it.
@@ -251,11 +267,14 @@ class Run {
   std::uint32_t route(std::uint64_t key, Actor from, Actor to) {
     const auto [entry, is_new] = route_of_.try_emplace(key, 0);
     if (!is_new) return entry->second;
-    const std::vector<Path> parts =
-        routes_.find_parts(placement_[static_cast<std::size_t>(from)], placement_[static_cast<std::size_t>(to)],
-                           static_cast<std::uint32_t>(key & UINT16_MAX));
+    const NodeId here = placement_[static_cast<std::size_t>(from)], there = placement_[static_cast<std::size_t>(to)];
+    const auto told_apart = static_cast<std::uint32_t>(key & UINT16_MAX);
+    const std::vector<Path> parts = disturber_ && disturber_->any_down()
+                                        ? disturber_->find_parts(here, there, told_apart)
+                                        : routes_.find_parts(here, there, told_apart);
     const auto whole = static_cast<std::uint32_t>(compiled_.size());
     if ((whole & 0xFF) == 0xFF) stop_if_asked();  // many paths take a while before anything moves
+    if (parts.empty()) compiled_.push_back({.n_parts = nowhere, .carried = Bytes{}});
     if (parts.size() > 1) {
       compiled_.push_back(
           {.first_part = whole + 1, .n_parts = static_cast<std::uint32_t>(parts.size()), .carried = Bytes{}});
@@ -264,6 +283,12 @@ class Run {
     for (const Path& path : parts) compiled_[whole].turns = std::max(compiled_[whole].turns, path.turns);
     entry.value() = whole;
     return whole;
+  }
+
+  // Other links are down than before: routes are found anew. What the old ones carried stays counted.
+  void forget_routes() {
+    route_of_.clear();
+    std::fill(last_route_.begin(), last_route_.end(), LastRoute{});
   }
 
   Route compiled(const Path& path) {
@@ -284,10 +309,13 @@ class Run {
         if (const auto left = network_->due(event)) left->has_arrived ? piece_landed(*left) : piece_left(*left);
         break;
       case Event::Kind::arrival:
-        piece_arrived(event.id, event.stamp);
+        if (!disturber_ || !disturber_->swallows(event)) piece_arrived(event.id, event.stamp);
         break;
       case Event::Kind::local:
         local_done(event.id);
+        break;
+      case Event::Kind::disturbance:
+        disturber_->due(event);
         break;
     }
   }
@@ -369,6 +397,7 @@ class Run {
     const Picoseconds latency = engine_.now() - transfer.start - busy;
 
     ++timeline_.transfers;
+    if (!jobs_.empty()) count_for_job(transfer);
     bytes_delivered_ += transfer.size;
     const Actor from = lanes_.actor(transfer.sender), to = lanes_.actor(transfer.receiver);
     fingerprint_ =
@@ -400,13 +429,25 @@ class Run {
   // The message waits for its last part: what held that one held it.
   void part_delivered(std::uint32_t index) {
     const std::uint32_t whole = transfers_[index].whole;
+    if (whole >= first_background) return disturber_->background_delivered(index);
     const auto [limiter, busy] = held_by(transfers_[index]);
-    free_transfers_.push_back(index);
+    if (!disturber_ || disturber_->may_free(index)) free_transfers_.push_back(index);
     Transfer& message = transfers_[whole];
     if (--message.parts_under_way > 0) return;
     message.limiter = limiter;
     message.left = message.start + busy;
     delivered(whole);
+  }
+
+  JobTimeline& job_of(Actor actor) {
+    const auto next = std::upper_bound(schedule_.jobs.begin(), schedule_.jobs.end(), actor);
+    return jobs_[static_cast<std::size_t>(next - schedule_.jobs.begin()) - 1];
+  }
+
+  void count_for_job(const Transfer& transfer) {
+    JobTimeline& job = job_of(lanes_.actor(transfer.sender));
+    ++job.transfers;
+    job.bytes_sent += transfer.size;
   }
 
   // An operation of a lane ends now. The lane's trail goes on through the last operation of its step; among several at
@@ -454,9 +495,16 @@ class Run {
     lanes_.op_done(lane);
   }
 
+  void end_of_job_step(LaneNumber lane) {
+    JobTimeline& job = job_of(lanes_.actor(lane));
+    if (job.finish < engine_.now() || !job.bottleneck) job.bottleneck = trails_[lane].bottleneck();
+    job.finish = engine_.now();
+  }
+
   void end_of_step(LaneNumber lane) {
     own_[lane].any = false;
     timeline_.actor_finish[static_cast<std::size_t>(lanes_.actor(lane))] = engine_.now();
+    if (!jobs_.empty()) end_of_job_step(lane);
     if (last_lane_ != none && timeline_.finish == engine_.now()) return;  // the first of those that are last
     last_lane_ = lane;
     timeline_.finish = engine_.now();
@@ -488,26 +536,31 @@ class Run {
   Timeline finish() {
     if (!lanes_.finished()) stalled();
     ensure(bytes_sent_ == bytes_delivered_ && bytes_sent_ == bytes_expected_, "bytes in equal bytes out");
-    ensure(free_transfers_.size() == transfers_.size(), "nothing is on its way at the end");
+    const std::size_t in_use = transfers_.size() - free_transfers_.size();
+    disturber_ ? disturber_->expect_all_accounted(in_use) : ensure(in_use == 0, "nothing is on its way at the end");
     timeline_.bytes_sent = bytes_sent_;
     timeline_.fingerprint = fingerprint_;
     timeline_.link_bytes.assign(topology_.n_links(), Bytes{});
     std::vector<double> crossed(topology_.n_links(), 0);  // whole numbers but where packets are spread
-    for (const Route& way : compiled_) {
+    for (std::uint32_t r = 0; r < compiled_.size(); ++r) {
+      const Route& way = compiled_[r];
+      if (disturber_ && disturber_->is_background(r)) continue;
       for (std::uint32_t leg = way.first_leg; leg < way.first_leg + way.n_legs; ++leg) {
         const LegUse& use = legs_[leg];
         for (std::size_t i = 0; i < use.links.size(); ++i)
           crossed[use.links[i].value] +=
-              static_cast<double>(way.carried.count) * (use.shares.empty() ? 1 : use.shares[i]);
+              static_cast<double>(way.carried.count + use.beyond) * (use.shares.empty() ? 1 : use.shares[i]);
       }
     }
     for (std::size_t i = 0; i < crossed.size(); ++i) timeline_.link_bytes[i] = {std::llround(crossed[i])};
     check_link_rates();
     if (timeline_.transfers > 0 && timeline_.duration().count() > 0 && last_lane_ != none) {
       const Bottleneck found = trails_[last_lane_].bottleneck();
-      if (found.resource != no_resource || found.latency.count() > 0 || found.compute.count() > 0)
+      if (found.resource != no_resource || found.latency.count() > 0 || found.compute.count() > 0 ||
+          found.delay.count() > 0)
         timeline_.bottleneck = found;
     }
+    timeline_.jobs = jobs_;
     return std::move(timeline_);
   }
 
@@ -542,7 +595,7 @@ class Run {
   const Schedule& schedule_;
   const Folding* folding_;
   const RunOptions& options_;
-  const std::vector<NodeId>& placement_;  // [actor]
+  std::vector<NodeId> placement_;  // [actor], then the ends of background messages
   Engine<Event> engine_;
   Routes routes_;
   std::unique_ptr<Network> network_;
@@ -567,6 +620,8 @@ class Run {
   Bytes bytes_sent_, bytes_expected_, bytes_delivered_;  // by the sends, by the receives, by what arrived
   LaneNumber last_lane_ = none;                          // the first of those that ended last
   std::uint64_t fingerprint_ = 0;
+  std::vector<JobTimeline> jobs_;              // as Timeline::jobs
+  std::unique_ptr<Disturber<Run>> disturber_;  // none: an undisturbed run
   Timeline timeline_;
 };
 
@@ -600,9 +655,12 @@ Timeline run(const Topology& topology, const CheckedSchedule& checked, const Run
   const std::vector<NodeId> placement = places(topology, checked.schedule(), options);
   std::string why_not;
   // A message is two operations.
-  if (options.fold && checked.proof().operations / 2 >= options.fold_from)
-    if (const auto folding = fold(topology, checked, options, placement, why_not))
+  if (options.fold && checked.proof().operations / 2 >= options.fold_from) {
+    if (!options.disturbance.empty())
+      why_not = "something disturbs the run, so that ranks need not do the same at one time";
+    else if (const auto folding = fold(topology, checked, options, placement, why_not))
       return folding->unfold(Run(topology, checked, options, placement, &*folding).go());
+  }
   Timeline timeline = Run(topology, checked, options, placement).go();
   timeline.not_folded = std::move(why_not);
   return timeline;

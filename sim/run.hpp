@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/check.hpp"
+#include "sim/disturbance.hpp"
 #include "sim/network.hpp"
 #include "sim/routes.hpp"
 #include "sim/timeline.hpp"
@@ -19,6 +20,7 @@ struct RunOptions {
   PacketOptions packet;  ///< for the model of that name
   Transport transport;
   Routing routing;
+  Disturbance disturbance;
   /// Where each actor sits, [actor]. Empty: ranks on topology.ranks(), helpers on topology.helpers(), in order.
   std::vector<NodeId> placement;
   bool record_spans = false;
@@ -37,8 +39,9 @@ struct RunOptions {
 /// add in no time.
 ///
 /// Throws InputError where the topology has too few places, or no path between two actors; where the schedule needs
-/// more slots than rendezvous has. Throws InvariantError where the simulation breaks a law: bytes in = bytes out, no
-/// link above its rate, time never back, nothing left waiting at the end.
+/// more slots than rendezvous has; where faults leave no way (sim/disturbance.hpp). Throws InvariantError where the
+/// simulation breaks a law: bytes in = bytes out, no link above its rate, time never back, nothing left waiting at the
+/// end.
 Timeline run(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options = {});
 
 }  // namespace ringsim

@@ -173,6 +173,8 @@ struct Schedule {
   int lanes = 1;                         ///< of each actor
   std::array<Layout, n_buffers> layout;  ///< [buffer]; the same for every actor
   Symmetry symmetry;
+  /// Of several schedules side by side, the first actor of each; else empty.
+  std::vector<Actor> jobs;
   /// How many steps the lane has. Cheap: it is asked often.
   std::function<int(Actor, Lane)> n_steps;
   /// Appends operations and waits of step i to `out`, which comes empty. Pure: equal arguments, equal steps.

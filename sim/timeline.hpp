@@ -31,6 +31,16 @@ struct Bottleneck {
   /// How long the critical path waited for latencies, and for staged pieces to fill the rooms on their way.
   Picoseconds latency{0};
   Picoseconds compute{0};  ///< time of the critical path spent in `compute`
+  /// How long it waited because ranks are late, slow or unsteady (sim/disturbance.hpp).
+  Picoseconds delay{0};
+};
+
+/// One of several schedules that ran side by side (side_by_side() in sim/check.hpp).
+struct JobTimeline {
+  SimTime finish{};
+  std::int64_t transfers = 0;
+  Bytes bytes_sent;
+  std::optional<Bottleneck> bottleneck;
 };
 
 struct Timeline {
@@ -44,6 +54,8 @@ struct Timeline {
   /// A digest of all messages in order of arrival (who, how much, from when to when): equal runs, equal digests.
   /// None where the run was folded: it has no such order.
   std::optional<std::uint64_t> fingerprint = 0;
+  std::vector<JobTimeline>
+      jobs;                 ///< where the schedule is several side by side, [job]; then `bottleneck` is the last's
   std::vector<Span> spans;  ///< in order of arrival; only where RunOptions::record_spans asks for them
 
   /// Why one rank could stand for all (sim/fold.hpp), where it did. Then what is told is what the whole run would tell,

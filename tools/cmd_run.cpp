@@ -33,7 +33,7 @@ int run_command(const RunArguments& arguments) {
   };
   try {
     predict_points(file, arguments.jobs, arguments.fold, [&](Prediction&& result) {
-      ++done;
+      if (result.job.empty() || result.job == "main") ++done;
       if (!result.not_folded.empty()) not_folded.insert(result.not_folded);
       events += result.events;
       transfers += result.transfers;

@@ -62,7 +62,9 @@ class Queue {
          first = done_.erase(first), ++handed_) {
       try {
         if (first->second.error) std::rethrow_exception(first->second.error);
+        std::vector<Prediction> jobs = std::move(first->second.result->jobs);
         take_(std::move(*first->second.result));
+        for (Prediction& job : jobs) take_(std::move(job));
       } catch (...) {
         failed_ = std::current_exception();
         return;

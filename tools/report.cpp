@@ -48,13 +48,17 @@ std::string fingerprint_text(const Prediction& r) {
 }
 
 Json as_json(const Prediction& r, bool explain) {
-  Json result = {{"collective", to_string(r.request.op)}, {"algorithm", r.algorithm}};
+  Json result = Json::object();
+  if (!r.job.empty()) result["job"] = r.job;
+  result["collective"] = to_string(r.request.op);
+  result["algorithm"] = r.algorithm;
   if (!r.parameters.empty()) result["parameters"] = object_of(r.parameters);
   result["protocol"] = "none";
   result["model"] = to_string(r.model);
   result["ranks"] = r.request.ranks;
   result["bytes"] = r.request.bytes.count;
   if (!r.varied.empty()) result["point"] = object_of(r.varied);
+  if (r.start.count() > 0) result["start_us"] = microseconds(r.start);
   result["time_us"] = microseconds(r.time);
   result["algbw_GBps"] = r.algbw;
   result["busbw_GBps"] = r.busbw;
@@ -67,6 +71,7 @@ Json as_json(const Prediction& r, bool explain) {
                             {"latency", r.bottleneck->latency}};
   else
     result["bottleneck"] = nullptr;
+  if (r.disturbed) result["delayed"] = r.bottleneck ? r.bottleneck->delay : 0.0;
   if (r.inter_node) result["inter_node"] = {{"bytes", r.inter_node->first.count}, {"GBps", r.inter_node->second}};
   result["proof"] = proof_text(r.proof.by);
   result["fingerprint"] = r.fingerprint ? Json(fingerprint_text(r)) : Json(nullptr);
@@ -102,6 +107,14 @@ std::vector<std::string> extra_columns(const std::vector<Prediction>& results) {
     if (!shown) names.push_back(path);
   }
   return names;
+}
+
+bool has_jobs(const std::vector<Prediction>& results) {
+  return std::any_of(results.begin(), results.end(), [](const Prediction& r) { return !r.job.empty(); });
+}
+bool is_delayed(const std::vector<Prediction>& results) {
+  return std::any_of(results.begin(), results.end(),
+                     [](const Prediction& r) { return r.bottleneck && r.bottleneck->delay > 0; });
 }
 
 std::string value_of(const Prediction& r, const std::string& path) {
@@ -147,15 +160,19 @@ std::string table(const std::vector<Prediction>& results, bool explain) {
   const std::vector<std::string> extra = extra_columns(results);
   const bool inter_node =
       std::any_of(results.begin(), results.end(), [](const auto& r) { return r.inter_node.has_value(); });
+  const bool jobs = has_jobs(results), delayed = is_delayed(results);
   std::vector<std::string> head{"bytes", "collective", "algorithm", "model", "ranks"};
+  if (jobs) head.insert(head.begin(), "job");
   for (const std::string& path : extra) head.push_back(path.substr(path.rfind('.') + 1));
   for (const char* name : {"time us", "algbw GB/s", "busbw GB/s"}) head.emplace_back(name);
   if (inter_node) head.emplace_back("node out GB/s");
   for (const char* name : {"closed form", "bottleneck", "busy"}) head.emplace_back(name);
+  if (delayed) head.emplace_back("delayed");
   Table table(head);
   for (const Prediction& r : results) {
     std::vector<std::string> row{format(r.request.bytes), std::string(to_string(r.request.op)), algorithm_text(r),
                                  std::string(to_string(r.model)), fmt::to_string(r.request.ranks)};
+    if (jobs) row.insert(row.begin(), r.job);
     for (const std::string& path : extra) row.push_back(values.shown(r, path));
     row.push_back(fmt::format("{:.3f}", microseconds(r.time)));
     row.push_back(fmt::format("{:.3f}", r.algbw));
@@ -165,6 +182,7 @@ std::string table(const std::vector<Prediction>& results, bool explain) {
                           : fmt::format("x {:.4f}{}", r.form->ratio(r.time), r.form->holds() ? "" : " (*)"));
     row.push_back(r.bottleneck ? (r.bottleneck->link.empty() ? "latency" : r.bottleneck->link) : "");
     row.push_back(r.bottleneck ? fmt::format("{:.1f} %", 100 * r.bottleneck->busy) : "");
+    if (delayed) row.push_back(r.bottleneck ? fmt::format("{:.1f} %", 100 * r.bottleneck->delay) : "");
     table.add(row);
   }
   std::string text = table.text() + values.legend();
@@ -181,13 +199,17 @@ std::string table(const std::vector<Prediction>& results, bool explain) {
   for (const std::string& because : reasons) text += fmt::format("folded: {}\n", because);
   if (!explain) return text;
   for (const Prediction& r : results) {
-    text += fmt::format("\n{} {} {}", format(r.request.bytes), to_string(r.request.op), algorithm_text(r));
+    text += fmt::format("\n{}{} {} {}", r.job.empty() ? "" : r.job + ": ", format(r.request.bytes),
+                        to_string(r.request.op), algorithm_text(r));
     for (const std::string& path : extra) text += fmt::format(", {} {}", path, values.shown(r, path));
     if (r.bottleneck)
       text += fmt::format(": {:.1f} % of the critical path is owed to {}, {:.1f} % to latency and filling",
                           100 * r.bottleneck->busy, r.bottleneck->link.empty() ? "no link" : r.bottleneck->link,
                           100 * r.bottleneck->latency);
+    if (r.bottleneck && r.bottleneck->delay > 0)
+      text += fmt::format(", {:.1f} % to ranks that are late, slow or unsteady", 100 * r.bottleneck->delay);
     text += '\n';
+    if (!r.job.empty() && r.links.empty()) continue;  // told with the first one's
     Table links({"links", "kind", "count", "busiest carried", "utilisation"});
     for (const LinkGroup& group : r.links)
       links.add({group.links, group.kind, fmt::to_string(group.count), format(group.most),
@@ -215,6 +237,10 @@ std::string csv(const std::vector<Prediction>& results) {
       "collective,algorithm,protocol,model,ranks,bytes,time_us,algbw_GBps,busbw_GBps,transfers,"
       "closed_form,closed_form_us,closed_form_ratio,closed_form_holds,bottleneck_link,bottleneck_kind,bottleneck_busy,"
       "bottleneck_latency,inter_node_bytes,inter_node_GBps,fingerprint";
+  const bool jobs = has_jobs(results);
+  const bool disturbed = std::any_of(results.begin(), results.end(), [](const auto& r) { return r.disturbed; });
+  if (jobs) text += ",job,start_us";
+  if (disturbed) text += ",delayed";
   for (const std::string& path : varied) text += "," + csv_field("point." + path);
   text += '\n';
   for (const Prediction& r : results) {
@@ -229,6 +255,8 @@ std::string csv(const std::vector<Prediction>& results) {
                          : ",,,,";
     text += r.inter_node ? fmt::format("{},{},", r.inter_node->first.count, r.inter_node->second) : ",,";
     text += fingerprint_text(r);
+    if (jobs) text += fmt::format(",{},{}", csv_field(r.job), microseconds(r.start));
+    if (disturbed) text += fmt::format(",{}", r.bottleneck ? r.bottleneck->delay : 0.0);
     for (const std::string& path : varied) text += "," + csv_field(value_of(r, path));
     text += '\n';
   }
@@ -245,6 +273,7 @@ std::string nccl_tests(const std::vector<Prediction>& results) {
     const bool adds = r.request.op == CollectiveOp::all_reduce || r.request.op == CollectiveOp::reduce_scatter;
     std::string about = fmt::format("# ringsim {}: {} {}, {} ranks, model {}", version, to_string(r.request.op),
                                     algorithm_text(r), r.request.ranks, to_string(r.model));
+    if (!r.job.empty()) about += ", job " + r.job;
     for (const std::string& path : extra_columns(results)) about += fmt::format(", {} {}", path, value_of(r, path));
     if (about != before) {
       text += about + "\n#\n";

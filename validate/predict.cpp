@@ -8,26 +8,46 @@
 #include <utility>
 
 #include "sim/error.hpp"
+#include "sim/quantity.hpp"
 #include "sim/run.hpp"
 
 namespace ringsim {
 
 namespace {
 
-std::vector<NodeId> places(const Topology& topology, const Scenario& scenario) {
+NodeId gpu_named(const Topology& topology, const std::string& name, const std::string& pointer) {
+  const auto node = topology.find(name);
+  if (node && topology.node(*node).kind == NodeKind::gpu) return *node;
+  throw InputError(
+      pointer, fmt::format("expected the name of a gpu, found \"{}\"", name),
+      fmt::format("gpus are named {} to {}; `ringsim topology show` lists them",
+                  topology.node(topology.ranks().front()).name, topology.node(topology.ranks().back()).name));
+}
+
+/// The collective itself as a job, as the others are.
+Job main_of(const Scenario& scenario) {
+  return {.name = "main",
+          .algorithm = scenario.algorithm,
+          .arguments = scenario.arguments,
+          .request = scenario.request,
+          .ranks = scenario.ranks,
+          .shuffle = scenario.shuffle};
+}
+
+/// A job, and where its scenario says it.
+struct PlacedJob {
+  Job job;
+  std::string pointer;
+  std::vector<NodeId> ranks, helpers;
+};
+
+std::vector<NodeId> places(const Topology& topology, const Job& job) {
   std::vector<NodeId> result;
-  if (scenario.ranks.empty()) result.assign(topology.ranks().begin(), topology.ranks().end());
-  for (std::size_t i = 0; i < scenario.ranks.size(); ++i) {
-    const auto node = topology.find(scenario.ranks[i]);
-    if (!node || topology.node(*node).kind != NodeKind::gpu)
-      throw InputError(
-          fmt::format("/ranks/{}", i), fmt::format("expected the name of a gpu, found \"{}\"", scenario.ranks[i]),
-          fmt::format("gpus are named {} to {}; `ringsim topology show` lists them",
-                      topology.node(topology.ranks().front()).name, topology.node(topology.ranks().back()).name));
-    result.push_back(*node);
-  }
-  if (scenario.shuffle) {  // Fisher and Yates; the standard's own shuffle differs between libraries
-    std::mt19937_64 random(*scenario.shuffle);
+  if (job.ranks.empty()) result.assign(topology.ranks().begin(), topology.ranks().end());
+  for (std::size_t i = 0; i < job.ranks.size(); ++i)
+    result.push_back(gpu_named(topology, job.ranks[i], fmt::format("/ranks/{}", i)));
+  if (job.shuffle) {  // Fisher and Yates; the standard's own shuffle differs between libraries
+    std::mt19937_64 random(*job.shuffle);
     for (std::size_t i = result.size(); i > 1; --i) std::swap(result[i - 1], result[random() % i]);
   }
   return result;
@@ -79,22 +99,23 @@ Routing routing_in(const Topology& topology, const RoutingSpec& spec) {
   return routing;
 }
 
-std::vector<std::pair<std::string, std::string>> parameters_of(const Scenario& scenario) {
+std::vector<std::pair<std::string, std::string>> parameters_of(const Job& job) {
   std::vector<std::pair<std::string, std::string>> result;
-  for (const Parameter& parameter : scenario.algorithm->parameters) {
+  for (const Parameter& parameter : job.algorithm->parameters) {
     if (!parameter.choices.empty()) {
-      result.emplace_back(parameter.name, '"' + text(*scenario.algorithm, scenario.arguments, parameter.name) + '"');
-    } else if (const auto value = number(*scenario.algorithm, scenario.arguments, parameter.name);
-               value != parameter.fallback) {
+      result.emplace_back(parameter.name, '"' + text(*job.algorithm, job.arguments, parameter.name) + '"');
+    } else if (const auto value = number(*job.algorithm, job.arguments, parameter.name); value != parameter.fallback) {
       result.emplace_back(parameter.name, fmt::to_string(value));
     }
   }
   return result;
 }
 
-BottleneckReport report(const Topology& topology, const Bottleneck& found, Picoseconds duration) {
+/// `start`: of a job; all its ranks wait for it, so that it is no delay.
+BottleneckReport report(const Topology& topology, const Bottleneck& found, Picoseconds duration, Picoseconds start) {
   BottleneckReport result;
   const auto total = static_cast<double>(duration.count());
+  result.delay = static_cast<double>((found.delay - start).count()) / total;
   if (found.resource != no_resource) {
     result.link = topology.resource_name(found.resource);
     result.kind = to_string(topology.link(topology.resource(found.resource).link).kind);
@@ -156,9 +177,45 @@ std::vector<LinkGroup> groups(const Topology& topology, const Timeline& timeline
   return result;
 }
 
+std::vector<LinkId> links_named(const Topology& topology, const std::string& name, const std::string& pointer) {
+  std::vector<LinkId> links;
+  const auto node = topology.find(name);
+  for (std::uint32_t l = 0; l < topology.n_links(); ++l) {
+    const Link& link = topology.link({l});
+    if (node ? link.from == *node || link.to == *node : topology.link_name({l}) == name) links.push_back({l});
+  }
+  if (!links.empty()) return links;
+  throw InputError(
+      pointer, fmt::format("expected a link, FROM -> TO, or the name of a node that has links, found \"{}\"", name),
+      fmt::format("for example \"{}\"; `ringsim topology show` lists nodes and links", topology.link_name({0})));
+}
+
+std::vector<LinkChange> changes_in(const Topology& topology, const std::vector<FaultSpec>& faults) {
+  std::vector<LinkChange> changes;
+  for (std::size_t i = 0; i < faults.size(); ++i) {
+    const std::string pointer = fmt::format("/{}", i);
+    LinkChange change = faults[i].change;
+    change.links = links_named(topology, faults[i].link, pointer + "/link");
+    for (const LinkId link : change.links) {
+      const Bandwidth nominal = topology.link(link).bandwidth;
+      if (change.to == LinkChange::To::bandwidth && nominal < change.bandwidth)
+        throw InputError(pointer + "/bandwidth",
+                         fmt::format("expected at most what {} has without faults, {}, found {}",
+                                     topology.link_name(link), format(nominal), format(change.bandwidth)),
+                         "a fault takes bandwidth away; more belongs into the topology");
+    }
+    changes.push_back(change);
+    if (!faults[i].until) continue;
+    change.to = LinkChange::To::restored;
+    change.at = *faults[i].until;
+    changes.push_back(std::move(change));
+  }
+  return changes;
+}
+
 // What only the built topology can tell is the file's mistake all the same: says so with the file's name.
 template <class Part>
-auto blaming(const Scenario& scenario, const char* pointer, Part part) {
+auto blaming(const Scenario& scenario, const std::string& pointer, Part part) {
   try {
     return part();
   } catch (const ScheduleError&) {
@@ -178,9 +235,110 @@ Routing routing_of(const Topology& topology, const Scenario& scenario) {
   return blaming(scenario, "/network", [&] { return routing_in(topology, scenario.routing); });
 }
 
+Disturbance disturbance_of(const Topology& topology, const Scenario& scenario, const std::vector<Actor>& first_actors) {
+  Disturbance out;
+  out.links = blaming(scenario, "/faults", [&] { return changes_in(topology, scenario.faults); });
+  const auto actor = [&](const RankDelay& delay) { return first_actors[delay.job] + delay.rank; };
+  const auto start = [&](std::size_t job) { return job == 0 ? Picoseconds{0} : scenario.jobs[job - 1].start; };
+  for (const RankDelay& each : scenario.late) out.late.push_back({actor(each), SimTime{each.time}});
+  for (const RankDelay& each : scenario.slow) out.slow.push_back({actor(each), each.time});
+  for (std::size_t j = 1; j < first_actors.size(); ++j) {
+    const Job& job = scenario.jobs[j - 1];
+    const int actors = job.request.ranks + job.algorithm->helpers(job.arguments);
+    for (Actor a = 0; a < actors && start(j).count() > 0; ++a)
+      out.late.push_back({first_actors[j] + a, SimTime{start(j)}});
+  }
+  out.jitter = scenario.jitter;
+  for (std::size_t i = 0; i < scenario.background.size(); ++i) {
+    const BackgroundSpec& spec = scenario.background[i];
+    Disturbance::Background message = spec.message;
+    blaming(scenario, fmt::format("/disturbance/background/{}", i), [&] {
+      message.from = gpu_named(topology, spec.from, "/from");
+      message.to = gpu_named(topology, spec.to, "/to");
+      if (message.from == message.to)
+        throw InputError("/to", fmt::format("expected another gpu than the one that sends, found \"{}\"", spec.to));
+      return 0;
+    });
+    out.background.push_back(message);
+  }
+  return out;
+}
+
+namespace {
+CheckedSchedule schedule_of(const Scenario& scenario, const PlacedJob& placed, const std::atomic<bool>* stop) {
+  const Job& job = placed.job;
+  return blaming(scenario, placed.pointer,
+                 [&] { return check(job.algorithm->make(job.request, job.arguments), {.stop = stop}); });
+}
+
+/// All collectives of a scenario; helpers take the extra ports in order.
+std::vector<PlacedJob> placed_jobs(const Topology& topology, const Scenario& scenario) {
+  std::vector<PlacedJob> jobs{{main_of(scenario), "/collective", {}, {}}};
+  for (std::size_t i = 0; i < scenario.jobs.size(); ++i)
+    jobs.push_back({scenario.jobs[i], fmt::format("/jobs/{}/collective", i), {}, {}});
+  std::size_t helpers = 0;
+  for (PlacedJob& placed : jobs) {
+    placed.ranks = blaming(scenario, placed.pointer, [&] { return places(topology, placed.job); });
+    const auto n = static_cast<std::size_t>(placed.job.algorithm->helpers(placed.job.arguments));
+    const auto found = topology.helpers().subspan(std::min(helpers, topology.helpers().size()));
+    placed.helpers.assign(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(std::min(n, found.size())));
+    helpers += n;
+  }
+  return jobs;
+}
+
+/// What the closed forms know nothing of.
+std::vector<std::string> disturbances(const Scenario& scenario) {
+  std::vector<std::string> because;
+  if (!scenario.faults.empty()) because.emplace_back("links have faults");
+  if (!scenario.late.empty() || !scenario.slow.empty() || scenario.jitter.most.count() > 0)
+    because.emplace_back("ranks are late, slow or unsteady");
+  if (!scenario.background.empty()) because.emplace_back("background messages share the links");
+  if (!scenario.jobs.empty()) because.emplace_back("other collectives run at the same time");
+  return because;
+}
+
+/// What all formats say of a collective, but for its time and what held it back.
+Prediction about(const Topology& topology, const Scenario& scenario, const PlacedJob& placed, const Routing& routing) {
+  const Job& job = placed.job;
+  Prediction result;
+  if (!scenario.jobs.empty()) result.job = job.name;
+  result.request = job.request;
+  result.algorithm = job.algorithm->name;
+  result.parameters = parameters_of(job);
+  result.model = scenario.model;
+  result.varied = scenario.varied;
+  result.start = job.start;
+  result.disturbed = !disturbances(scenario).empty();
+  result.form = closed_form(*job.algorithm, job.arguments, job.request,
+                            uniform_of(topology, placed.ranks, placed.helpers, scenario.transport, routing));
+  if (!result.form) return result;
+  if (scenario.model == NetworkModel::packet) assume_packets(*result.form, scenario.packet);
+  for (std::string& because : disturbances(scenario)) result.form->because.push_back(std::move(because));
+  return result;
+}
+
+// What the topology lacks, or what its faults take away.
+Timeline run_blaming(const Scenario& scenario, const Topology& topology, const CheckedSchedule& schedule,
+                     const RunOptions& options) {
+  try {
+    return run(topology, schedule, options);
+  } catch (const StrandedError& error) {
+    throw InputError(scenario.file + ": /faults", error.message(), error.hint());
+  } catch (const InputError& error) {
+    throw InputError(scenario.file + ": /topology" + error.where(), error.message(), error.hint());
+  }
+}
+
+void set_time(Prediction& result, Picoseconds time) {
+  result.time = time;
+  result.algbw = gigabytes_per_second(result.request.bytes, time);
+  result.busbw = result.algbw * busbw_factor(result.request.op, result.request.ranks);
+}
+}  // namespace
+
 CheckedSchedule schedule_of(const Scenario& scenario, const std::atomic<bool>* stop) {
-  return blaming(scenario, "/collective",
-                 [&] { return check(scenario.algorithm->make(scenario.request, scenario.arguments), {.stop = stop}); });
+  return schedule_of(scenario, {main_of(scenario), "/collective", {}, {}}, stop);
 }
 
 Prediction predict(const Scenario& scenario, const PredictOptions& options) {
@@ -189,41 +347,47 @@ Prediction predict(const Scenario& scenario, const PredictOptions& options) {
                          .packet = scenario.packet,
                          .transport = scenario.transport,
                          .routing = routing_of(topology, scenario),
-                         .placement = blaming(scenario, "/collective", [&] { return places(topology, scenario); }),
                          .fold = options.fold,
                          .stop = options.stop,
                          .progress = options.progress};
-  const std::vector<NodeId> ranks = run_options.placement;
-  const auto n_helpers = static_cast<std::size_t>(scenario.algorithm->helpers(scenario.arguments));
-  const auto helpers = topology.helpers().subspan(0, std::min(n_helpers, topology.helpers().size()));
-  run_options.placement.insert(run_options.placement.end(), helpers.begin(), helpers.end());
+  const std::vector<PlacedJob> jobs = placed_jobs(topology, scenario);
+  std::vector<CheckedSchedule> schedules;
+  std::vector<Actor> first_actors;
+  for (const PlacedJob& placed : jobs) {
+    first_actors.push_back(static_cast<Actor>(run_options.placement.size()));
+    for (const auto* nodes : {&placed.ranks, &placed.helpers})
+      run_options.placement.insert(run_options.placement.end(), nodes->begin(), nodes->end());
+    schedules.push_back(schedule_of(scenario, placed, options.stop));
+  }
+  run_options.disturbance = disturbance_of(topology, scenario, first_actors);
+  const CheckedSchedule whole = jobs.size() == 1 ? schedules.front() : side_by_side(schedules);
+  const Timeline timeline = run_blaming(scenario, topology, whole, run_options);
 
-  const CheckedSchedule checked = schedule_of(scenario, options.stop);
-  const Timeline timeline = blaming(scenario, "/topology", [&] { return run(topology, checked, run_options); });
-
-  Prediction result;
-  result.request = scenario.request;
-  result.algorithm = scenario.algorithm->name;
-  result.parameters = parameters_of(scenario);
-  result.model = scenario.model;
-  result.varied = scenario.varied;
-  result.time = timeline.duration();
-  result.algbw = gigabytes_per_second(scenario.request.bytes, result.time);
-  result.busbw = result.algbw * busbw_factor(scenario.request.op, scenario.request.ranks);
-  result.transfers = timeline.transfers;
+  Prediction result = about(topology, scenario, jobs.front(), run_options.routing);
   result.events = timeline.events;
   result.fingerprint = timeline.fingerprint;
   result.folded = timeline.folded;
   result.not_folded = timeline.not_folded;
-  result.proof = checked.proof();
-  result.form = closed_form(*scenario.algorithm, scenario.arguments, scenario.request,
-                            uniform_of(topology, ranks, helpers, scenario.transport, run_options.routing));
-  if (result.form && scenario.model == NetworkModel::packet) assume_packets(*result.form, scenario.packet);
-  if (timeline.bottleneck) result.bottleneck = report(topology, *timeline.bottleneck, result.time);
-  if (result.time.count() > 0) {
-    if (const auto bytes = most_leaving(topology, timeline))
-      result.inter_node = {*bytes, gigabytes_per_second(*bytes, result.time)};
-    result.links = groups(topology, timeline);
+  result.proof = schedules.front().proof();
+  if (jobs.size() == 1) {
+    set_time(result, timeline.duration());
+    result.transfers = timeline.transfers;
+    if (timeline.bottleneck) result.bottleneck = report(topology, *timeline.bottleneck, result.time, {});
+    const auto bytes = most_leaving(topology, timeline);
+    if (bytes && result.time.count() > 0) result.inter_node = {*bytes, gigabytes_per_second(*bytes, result.time)};
+  }
+  if (timeline.duration().count() > 0) result.links = groups(topology, timeline);
+  for (std::size_t j = 0; jobs.size() > 1 && j < jobs.size(); ++j) {
+    if (j > 0) result.jobs.push_back(about(topology, scenario, jobs[j], run_options.routing));
+    Prediction& one = j == 0 ? result : result.jobs.back();
+    const JobTimeline& job = timeline.jobs[j];
+    const Picoseconds start = jobs[j].job.start;
+    // One that moves nothing ends as it begins.
+    set_time(one, std::max(Picoseconds{0}, job.finish.time_since_epoch() - start));
+    one.transfers = job.transfers;
+    one.fingerprint = timeline.fingerprint;
+    one.proof = schedules[j].proof();
+    if (job.bottleneck && one.time.count() > 0) one.bottleneck = report(topology, *job.bottleneck, one.time, start);
   }
   return result;
 }

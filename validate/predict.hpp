@@ -21,6 +21,7 @@ struct BottleneckReport {
   std::string kind;    ///< of the link
   double busy = 0;     ///< share of the run during which it, or its like, set the speed of the critical path
   double latency = 0;  ///< share of the run that the critical path spent in latencies and in filling staging rooms
+  double delay = 0;    ///< ... that it waited for ranks that are late, slow or unsteady
 };
 
 /// What the busiest of a group of like links carried. Like: the same name but for its numbers.
@@ -32,7 +33,12 @@ struct LinkGroup {
   double utilisation = 0;  ///< of the busiest: its bytes over what it could have carried in the run
 };
 
+/// Of one collective. Where a scenario has jobs, `jobs` of the first one's are the others.
 struct Prediction {
+  std::string job;  ///< "main", or the job's name; empty where there is but one collective
+  std::vector<Prediction> jobs;
+  Picoseconds start{0};    ///< of a job: when its ranks began; `time` counts from there
+  bool disturbed = false;  ///< faults, delays or the traffic of others
   CollectiveRequest request;
   std::string algorithm;                                        ///< its name
   std::vector<std::pair<std::string, std::string>> parameters;  ///< of the algorithm, with their values as JSON text
@@ -46,9 +52,10 @@ struct Prediction {
   std::string not_folded;
   std::optional<ClosedForm> form;
   std::optional<BottleneckReport> bottleneck;  ///< nothing where nothing moved
-  /// Where there are several hosts: most bytes that left one of them, and at what average rate (GB/s).
+  /// Where there are several hosts and one collective: most bytes that left one of them, and at what average rate
+  /// (GB/s).
   std::optional<std::pair<Bytes, double>> inter_node;
-  std::vector<LinkGroup> links;  ///< the busiest first
+  std::vector<LinkGroup> links;  ///< the busiest first; of all collectives together, with the first one's
   Proof proof;
   std::vector<std::pair<std::string, std::string>> varied;  ///< see Scenario::varied
 };
@@ -62,6 +69,9 @@ struct PredictOptions {
 /// The first stages of the line by themselves. Errors name the scenario's file and the place in it.
 Topology topology_of(const Scenario& scenario);
 Routing routing_of(const Topology& topology, const Scenario& scenario);
+/// Faults, delays and background messages; late starts of jobs among the delays. `first_actors`: [job] its first actor.
+Disturbance disturbance_of(const Topology& topology, const Scenario& scenario, const std::vector<Actor>& first_actors);
+/// That of the scenario's own collective, not those of its jobs.
 CheckedSchedule schedule_of(const Scenario& scenario, const std::atomic<bool>* stop = nullptr);
 
 /// Builds topology and schedule, checks the schedule, runs it, and works out what to report.

@@ -18,7 +18,12 @@ struct Needs {
   long double cap = infinite;
 };
 
-Needs needs_of(const Topology& topology, NetworkModel model, const Flow& flow) {
+std::int64_t bandwidth_of(const Topology& topology, const std::vector<Bandwidth>& bandwidths, ResourceId resource) {
+  return (bandwidths.empty() ? topology.resource(resource).bandwidth : bandwidths[resource.value]).bytes_per_second;
+}
+
+Needs needs_of(const Topology& topology, NetworkModel model, const Flow& flow,
+               const std::vector<Bandwidth>& bandwidths) {
   Needs needs;
   for (std::size_t i = 0; i < flow.leg.links.size(); ++i) {
     const Link& link = topology.link(flow.leg.links[i]);
@@ -27,21 +32,31 @@ Needs needs_of(const Topology& topology, NetworkModel model, const Flow& flow) {
     if (model == NetworkModel::fair || is_port)
       needs.crossings[link.resource.value] += flow.leg.share(i);
     else
-      needs.cap = std::min(needs.cap, static_cast<long double>(link.bandwidth.bytes_per_second) / flow.leg.share(i));
+      needs.cap = std::min(
+          needs.cap, static_cast<long double>(bandwidth_of(topology, bandwidths, link.resource)) / flow.leg.share(i));
   }
   return needs;
 }
 
 }  // namespace
 
-std::vector<long double> rates(const Topology& topology, NetworkModel model, const std::vector<Flow>& flows) {
+std::vector<Bandwidth> bandwidths_at(const Topology& topology, const std::vector<Change>& changes, SimTime when) {
+  std::vector<Bandwidth> result;
+  for (std::uint32_t r = 0; r < topology.n_resources(); ++r) result.push_back(topology.resource({r}).bandwidth);
+  for (const Change& change : changes)
+    if (change.at <= when) result[change.resource.value] = change.bandwidth;
+  return result;
+}
+
+std::vector<long double> rates(const Topology& topology, NetworkModel model, const std::vector<Flow>& flows,
+                               const std::vector<Bandwidth>& bandwidths) {
   std::vector<Needs> needs;
-  for (const Flow& flow : flows) needs.push_back(needs_of(topology, model, flow));
+  for (const Flow& flow : flows) needs.push_back(needs_of(topology, model, flow, bandwidths));
   std::vector<long double> rate(flows.size(), -1);  // negative: not frozen yet
   for (std::size_t n_frozen = 0; n_frozen < flows.size();) {
     std::vector<long double> share(topology.n_resources(), infinite);  // [resource] what each open flow could have
     for (std::uint32_t r = 0; r < topology.n_resources(); ++r) {
-      long double room = static_cast<long double>(topology.resource({r}).bandwidth.bytes_per_second);
+      long double room = static_cast<long double>(bandwidth_of(topology, bandwidths, {r}));
       long double open = 0;
       for (std::size_t f = 0; f < flows.size(); ++f) {
         const auto crossing = needs[f].crossings.find(r);
@@ -70,7 +85,8 @@ std::vector<long double> rates(const Topology& topology, NetworkModel model, con
   return rate;
 }
 
-Result simulate(const Topology& topology, NetworkModel model, const std::vector<Flow>& flows) {
+Result simulate(const Topology& topology, NetworkModel model, const std::vector<Flow>& flows,
+                const std::vector<Change>& changes) {
   Result result;
   result.finish.resize(flows.size());
   std::vector<long double> left;
@@ -94,8 +110,10 @@ Result simulate(const Topology& topology, NetworkModel model, const std::vector<
       together.push_back(flows[f]);
     }
     result.changes += changed ? 1 : 0;
-    const std::vector<long double> rate = rates(topology, model, together);
+    const std::vector<long double> rate = rates(topology, model, together, bandwidths_at(topology, changes, now));
     SimTime next = SimTime::max();
+    for (const Change& change : changes)
+      if (change.at > now && !moving.empty()) next = std::min(next, change.at);
     for (std::size_t f = 0; f < flows.size(); ++f)
       if (!started[f]) next = std::min(next, flows[f].start);
     std::vector<SimTime> end(moving.size());
@@ -114,15 +132,16 @@ Result simulate(const Topology& topology, NetworkModel model, const std::vector<
       result.finish[moving[m]] = next;
     }
     result.changes += some_ended ? 1 : 0;
+    for (const Change& change : changes) result.changes += change.at == next ? 1 : 0;
     now = next;
   }
 }
 
 bool each_has_a_bottleneck(const Topology& topology, NetworkModel model, const std::vector<Flow>& flows,
-                           const std::vector<double>& rates) {
+                           const std::vector<double>& rates, const std::vector<Bandwidth>& bandwidths) {
   constexpr double little = 1e-9;
   std::vector<Needs> needs;
-  for (const Flow& flow : flows) needs.push_back(needs_of(topology, model, flow));
+  for (const Flow& flow : flows) needs.push_back(needs_of(topology, model, flow, bandwidths));
   std::vector<double> total(topology.n_resources(), 0), fastest(topology.n_resources(), 0);
   for (std::size_t f = 0; f < flows.size(); ++f) {
     for (const auto& [r, times] : needs[f].crossings) {
@@ -133,7 +152,7 @@ bool each_has_a_bottleneck(const Topology& topology, NetworkModel model, const s
   for (std::size_t f = 0; f < flows.size(); ++f) {
     bool found = rates[f] >= static_cast<double>(needs[f].cap) * (1 - little);
     for (const auto& [r, times] : needs[f].crossings) {
-      const auto capacity = static_cast<double>(topology.resource({r}).bandwidth.bytes_per_second);
+      const auto capacity = static_cast<double>(bandwidth_of(topology, bandwidths, {r}));
       found = found || (total[r] >= capacity * (1 - little) && rates[f] >= fastest[r] * (1 - little));
     }
     if (!found) return false;

@@ -1,0 +1,273 @@
+// Ranks that are late, slow or unsteady, the traffic of others, and several collectives at once.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "algorithms/direct.hpp"
+#include "algorithms/parameter_server.hpp"
+#include "algorithms/ring.hpp"
+#include "sim/error.hpp"
+#include "tests/support/every_algorithm.hpp"
+#include "tests/support/tiny.hpp"
+
+using namespace ringsim;
+using namespace ringsim::literals;
+using namespace std::chrono_literals;
+
+namespace {
+
+SimTime at(Picoseconds time) { return SimTime{time}; }
+const LinkSpec port{.bandwidth = 10_GBps, .latency = 1us};
+
+Timeline run_with(const Topology& net, const Schedule& schedule, Disturbance disturbance) {
+  return run(net, check(schedule), {.disturbance = std::move(disturbance)});
+}
+
+/// One message of 10 MB from gpu0 to gpu1 of a star, and what else there is: 1000 us at 10 GB/s, 2 us of latency.
+Timeline one_message(const Disturbance& disturbance, NetworkModel model = NetworkModel::fair) {
+  const Topology net = star(4, port);
+  return run(net, check(direct_pairs(2, 10'000'000_B, false)),
+             {.model = model, .disturbance = disturbance, .placement = {NodeId{0}, NodeId{1}}});
+}
+
+}  // namespace
+
+TEST_CASE("a ring with a rank that is late by d ends exactly d later") {
+  // All others wait for it, and their steps are as long as its own: nothing is made good, nothing is lost.
+  for (const int n : {2, 3, 5, 8}) {
+    const Topology net = star(n, port);
+    for (const std::int64_t size : {0, 1, 1'000'003, 64'000'000}) {
+      const Schedule ring = ring_all_reduce(n, {size});
+      const Picoseconds plain = run_with(net, ring, {}).duration();
+      for (const Picoseconds late : {Picoseconds{1_ps}, Picoseconds{777us}, Picoseconds{20ms}}) {
+        CAPTURE(n);
+        CAPTURE(size);
+        const Timeline found = run_with(net, ring, {.late = {{n / 2, at(late)}}});
+        // Chunks differ by a byte: which of them waits for which may shift by that byte's time a step.
+        const std::int64_t most = size % n == 0 ? 0 : 2 * n * 100;
+        CHECK((found.duration() - plain - late).count() <= 0);
+        CHECK((found.duration() - plain - late).count() >= -most);
+        REQUIRE(found.bottleneck);
+        if (late > 1us) CHECK(found.bottleneck->delay == late);  // else other paths may be as long
+      }
+    }
+  }
+}
+
+TEST_CASE("two late ranks cost what the later one costs") {
+  const Topology net = star(6, port);
+  const Schedule ring = ring_all_reduce(6, 60'000'000_B);
+  CHECK(run_with(net, ring, {.late = {{1, at(3ms)}, {4, at(5ms)}, {4, at(2ms)}}}).duration() ==
+        run_with(net, ring, {}).duration() + 5ms);
+}
+
+TEST_CASE("a rank that begins each step late adds its delay to every step of a ring") {
+  // 2(n-1) steps of 1000 us + 2 us; each begins 5 us later at rank 0 and so at its neighbours, one after the other.
+  const Topology net = star(4, port);
+  const Timeline found = run_with(net, ring_all_reduce(4, 40'000'000_B), {.slow = {{0, 5us}}});
+  CHECK(found.duration() == 6 * 1007us);
+  REQUIRE(found.bottleneck);
+  CHECK(found.bottleneck->delay == 6 * 5us);
+  // Late and slow: the delay comes on top of the late start. Two delays of one rank add up.
+  CHECK(run_with(net, ring_all_reduce(4, 40'000'000_B), {.late = {{0, at(1ms)}}, .slow = {{0, 2us}, {0, 3us}}})
+            .duration() == 1ms + 6 * 1007us);
+}
+
+TEST_CASE("jitter is drawn anew for each step, evenly from 0 to the most, and a seed is all it takes to repeat it") {
+  constexpr int n = 100'000;
+  const Disturbance::Jitter jitter{.most = 9_ps, .seed = 7};
+  std::vector<int> count(10);
+  for (int i = 0; i < n; ++i) {
+    const Picoseconds drawn = jitter_of(jitter, i % 17, i % 3, i / 51);
+    REQUIRE(drawn >= 0_ps);
+    REQUIRE(drawn <= 9_ps);
+    ++count[static_cast<std::size_t>(drawn.count())];
+  }
+  // 10000 each is expected; six standard deviations are 6 sqrt(10000 * 0.9) = 569.
+  for (const int times : count) CHECK(std::abs(times - n / 10) < 569);
+  // Each argument counts.
+  const Disturbance::Jitter wide{.most = 1s, .seed = 7};
+  CHECK(std::set{jitter_of(wide, 0, 0, 0), jitter_of(wide, 1, 0, 0), jitter_of(wide, 0, 1, 0), jitter_of(wide, 0, 0, 1),
+                 jitter_of({.most = 1s, .seed = 8}, 0, 0, 0)}
+            .size() == 5);
+}
+
+TEST_CASE("with jitter a run ends no earlier, no later than the longest draws of all steps, and the same each time") {
+  for (const int n : {2, 4, 7}) {
+    const Topology net = star(n, port);
+    for (const Schedule& schedule : every_algorithm(n, 1_MiB)) {
+      if (schedule.actors > n) continue;
+      CAPTURE(schedule.algorithm);
+      const Picoseconds plain = run_with(net, schedule, {}).duration();
+      std::set<std::uint64_t> seen;
+      for (const std::uint64_t seed : {1U, 2U, 3U}) {
+        const Disturbance disturbance{.jitter = {.most = 3us, .seed = seed}};
+        const Timeline found = run_with(net, schedule, disturbance);
+        CHECK(run_with(net, schedule, disturbance).fingerprint == found.fingerprint);
+        seen.insert(*found.fingerprint);
+        CHECK(found.transfers == run_with(net, schedule, {}).transfers);
+        int steps = 0;
+        for (Lane lane = 0; lane < schedule.lanes; ++lane)
+          for (Actor actor = 0; actor < schedule.actors; ++actor) steps += schedule.n_steps(actor, lane);
+        CHECK(found.duration() <= plain + steps * 3us);
+        // Rings and exchanges have no shared links, so that nothing can end earlier for a delay.
+        if (schedule.algorithm.starts_with("ring") || schedule.algorithm.starts_with("halving"))
+          CHECK(found.duration() >= plain);
+      }
+      CHECK(seen.size() == 3);
+    }
+  }
+}
+
+TEST_CASE("a background message that enters the same port takes half of it while it lasts") {
+  const Topology net = star(4, port);
+  const auto traffic = [&](Bytes bytes) {
+    return Disturbance::Background{.from = NodeId{2}, .to = NodeId{1}, .bytes = bytes};
+  };
+  for (const NetworkModel model : {NetworkModel::ideal, NetworkModel::fair}) {
+    CHECK(one_message({}, model).duration() == 1002us);
+    // All the time: 2000 us. From 500 us on: 5 MB at 10 GB/s, 5 MB at 5: 1500 us. From another gpu to another: nothing.
+    Disturbance disturbance{.background = {traffic(1'000'000'000_B)}};
+    CHECK(one_message(disturbance, model).duration() == 2002us);
+    disturbance.background[0].start = at(500us);
+    CHECK(one_message(disturbance, model).duration() == 1502us);
+    disturbance.background[0].to = NodeId{3};
+    CHECK(one_message(disturbance, model).duration() == 1002us);
+  }
+  // Back to back, 1 MB each: 200 us shared, then 2 us of latency during which the port is free for 0.02 MB. Nine times
+  // 1.02 MB in 202 us, then 0.82 MB at half the rate: 1818 + 164 us, and 2 us of latency.
+  const Timeline back_to_back = one_message({.background = {traffic(1'000'000_B)}});
+  CHECK(back_to_back.duration() == 1984us);
+  CHECK(back_to_back.transfers == 1);
+  CHECK(back_to_back.bytes_sent == 10'000'000_B);
+  CHECK(back_to_back.link_bytes[link_between(net, "switch0", "gpu1").value] == 10'000'000_B);
+  CHECK(back_to_back.link_bytes[link_between(net, "gpu2", "switch0").value] == 0_B);
+  // Every 500 us: 200 us shared (1 MB), 300 us alone (3 MB); 8 MB at 1000 us, 1 MB shared until 1200 us, 1 MB alone.
+  Disturbance disturbance{.background = {traffic(1'000'000_B)}};
+  disturbance.background[0].every = 500us;
+  CHECK(one_message(disturbance).duration() == 1302us);
+  // No more after 400 us, or 500 us, at which one still starts: 9 MB left at 200 us; or 5 MB at 700 us.
+  disturbance.background[0].until = at(400us);
+  CHECK(one_message(disturbance).duration() == 1102us);
+  disturbance.background[0].until = at(500us);
+  CHECK(one_message(disturbance).duration() == 1202us);
+  // Faster than they are delivered: they pile up. At 0, 100, 200 us: 1/2, then 1/3 of the port, ...
+  disturbance.background[0].every = 100us;
+  CHECK(one_message(disturbance).duration() > 1302us);
+}
+
+TEST_CASE("background messages take the links as they are: they go round a link that is down") {
+  // gpu2 -> gpu1 is sent to for ever; its own port goes down for 300 us in which gpu0 has gpu1's port for itself.
+  const Topology net = star(4, port);
+  Disturbance disturbance{.background = {{.from = NodeId{2}, .to = NodeId{1}, .bytes = 1'000'000'000_B}}};
+  const LinkId link = link_between(net, "gpu2", "switch0");
+  disturbance.links = {{.to = LinkChange::To::down, .at = at(200us), .links = {link}},
+                       {.to = LinkChange::To::restored, .at = at(500us), .links = {link}}};
+  // 1 MB, 3 MB, then 6 MB at half the rate.
+  CHECK(one_message(disturbance).duration() == 200us + 300us + 1200us + 2us);
+  disturbance.links.pop_back();
+  CHECK_THROWS_WITH_AS(one_message(disturbance),
+                       "no way is left at 200 us for gpu2 -> gpu1: down for good is gpu2 -> switch0\n"
+                       "  hint: have the link restored (then messages wait for it), or give the topology another way",
+                       InputError);
+}
+
+TEST_CASE("background messages share links in the packet model, too") {
+  const Disturbance disturbance{.background = {{.from = NodeId{2}, .to = NodeId{1}, .bytes = 1'000'000'000_B}}};
+  const Picoseconds found = one_message(disturbance, NetworkModel::packet).duration();
+  CHECK(std::abs((found - Picoseconds{2002us}).count()) < 2'000'000);  // within 5 packets of 4 KiB, 0.4 us each
+}
+
+TEST_CASE("a disturbed run is not folded, and says why") {
+  const Topology net = star(8, port);
+  const CheckedSchedule ring = check(ring_all_reduce(8, 8'000'000_B));
+  RunOptions options{.disturbance = {.late = {{3, at(1ms)}}}, .fold_from = 0};
+  CHECK(run(net, ring, options).not_folded ==
+        "something disturbs the run, so that ranks need not do the same at one time");
+  CHECK(run(net, ring, {.fold_from = 0}).folded.has_value());
+}
+
+// --------------------------------------------------------------------------------------------------- several at once
+
+TEST_CASE("two jobs on ranks of their own take exactly what each takes alone") {
+  const Topology net = star(8, port);
+  const CheckedSchedule ring = check(ring_all_reduce(4, 40'000'001_B)),
+                        pairs = check(direct_pairs(4, 3'000'003_B, true));
+  const std::vector<NodeId> low{NodeId{0}, NodeId{1}, NodeId{2}, NodeId{3}},
+      high{NodeId{7}, NodeId{6}, NodeId{5}, NodeId{4}};
+  std::vector<NodeId> both = low;
+  both.insert(both.end(), high.begin(), high.end());
+  const Timeline found = run(net, side_by_side({ring, pairs}), {.placement = both});
+  REQUIRE(found.jobs.size() == 2);
+  for (const auto& [job, alone] : {std::pair{found.jobs[0], run(net, ring, {.placement = low})},
+                                   std::pair{found.jobs[1], run(net, pairs, {.placement = high})}}) {
+    CHECK(job.finish == alone.finish);
+    CHECK(job.transfers == alone.transfers);
+    CHECK(job.bytes_sent == alone.bytes_sent);
+    REQUIRE(job.bottleneck);
+    CHECK(job.bottleneck->busy == alone.bottleneck->busy);
+    CHECK(job.bottleneck->latency == alone.bottleneck->latency);
+  }
+  CHECK(found.finish == found.jobs[0].finish);
+  CHECK(found.transfers == found.jobs[0].transfers + found.jobs[1].transfers);
+}
+
+TEST_CASE("jobs that share ports share them by the model, each counted from its own start") {
+  // gpu0 -> gpu1, 10 MB and 5 MB at once: half of 10 GB/s each until 1000 us; then the rest of the first, 5 MB, alone.
+  const Topology net = star(2, port);
+  const auto message = [](std::int64_t bytes) { return check(direct_pairs(2, {bytes}, false)); };
+  const std::vector<NodeId> placement{NodeId{0}, NodeId{1}, NodeId{0}, NodeId{1}};
+  RunOptions options{.placement = placement};
+  const CheckedSchedule both = side_by_side({message(10'000'000), message(5'000'000)});
+  Timeline found = run(net, both, options);
+  CHECK(found.jobs[0].finish == at(1502us));
+  CHECK(found.jobs[1].finish == at(1002us));
+  CHECK(found.jobs[1].bytes_sent == 5'000'000_B);
+  // The second from 500 us on: both have 5 MB left and half a port, until 1500 us.
+  options.disturbance.late = {{2, at(500us)}, {3, at(500us)}};
+  found = run(net, both, options);
+  CHECK(found.jobs[0].finish == at(1502us));
+  CHECK(found.jobs[1].finish == at(1502us));
+  REQUIRE(found.jobs[1].bottleneck);
+  CHECK(found.jobs[1].bottleneck->delay == 500us);
+}
+
+TEST_CASE("side by side, schedules keep their steps: actors, chunks and lanes are moved, sizes are not") {
+  const std::vector<Schedule> parts{sharded_parameter_server(3, 1001_B, 2), ring_all_reduce(4, 77_B),
+                                    direct_pairs(2, 5_B, true)};
+  std::vector<CheckedSchedule> checked;
+  for (const Schedule& part : parts) checked.push_back(check(part));
+  const CheckedSchedule whole_checked = side_by_side(checked);
+  const Schedule& whole = whole_checked.schedule();
+  CHECK(whole.actors == 5 + 4 + 2);
+  CHECK(whole.jobs == std::vector<Actor>{0, 5, 9});
+  CHECK(whole.algorithm == parts[0].algorithm + " beside " + parts[1].algorithm + " beside " + parts[2].algorithm);
+  std::int64_t operations = 0;
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    const Schedule& one = parts[p];
+    const Actor first = whole.jobs[p];
+    operations += checked[p].proof().operations;
+    for (Actor actor = 0; actor < one.actors; ++actor) {
+      for (Lane lane = 0; lane < whole.lanes; ++lane) {
+        const int n = lane < one.lanes ? one.n_steps(actor, lane) : 0;
+        REQUIRE(whole.n_steps(first + actor, lane) == n);
+        for (int i = 0; i < n; ++i) {
+          Step is, was;
+          whole.step(first + actor, lane, i, is);
+          one.step(actor, lane, i, was);
+          REQUIRE(is.ops.size() == was.ops.size());
+          CHECK(is.waits.size() == was.waits.size());
+          for (std::size_t o = 0; o < was.ops.size(); ++o) {
+            CHECK(is.ops[o].what == was.ops[o].what);
+            CHECK(is.ops[o].peer == was.ops[o].peer + first);
+            CHECK(whole.size(is.ops[o].region) == one.size(was.ops[o].region));
+          }
+        }
+      }
+    }
+  }
+  CHECK(whole_checked.proof().operations == operations);
+}

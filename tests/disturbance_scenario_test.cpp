@@ -1,0 +1,301 @@
+// Faults, disturbance and jobs as a scenario says them: what they become, what is refused, what comes out.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scenarios/scenario.hpp"
+#include "sim/error.hpp"
+#include "tests/support/command.hpp"
+#include "validate/predict.hpp"
+
+using namespace ringsim;
+using namespace ringsim::literals;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// A ring all-reduce of 40 MB over a star of four ranks at 10 GB/s, 1 us a link: 6 steps of 1002 us.
+std::string scenario(const std::string& more, const std::string& model = "fair") {
+  return R"({"version": 1,
+  "topology": {"kind": "star", "ranks": 4, "link": {"bandwidth": "10 GB/s", "latency": "1 us"}},
+  "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "40 MB"},
+  "network": {"model": ")" +
+         model + R"("})" + (more.empty() ? "" : ",\n  " + more) + "}";
+}
+
+std::vector<Prediction> results(const std::string& text) {
+  const ScenarioFile file = ScenarioFile::parse(text, "s.json");
+  std::vector<Prediction> found;
+  for (std::size_t i = 0; i < file.size(); ++i) found.push_back(predict(file.point(i)));
+  return found;
+}
+Picoseconds time_with(const std::string& more, const std::string& model = "fair") {
+  return results(scenario(more, model)).at(0).time;
+}
+std::string hash_with(const std::string& more) { return ScenarioFile::parse(scenario(more), "s.json").hash(); }
+
+std::string complaint(const std::string& text) {
+  try {
+    results(text);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("faults are what they say: shares and rates, links and nodes, with a beginning and an end") {
+  CHECK(time_with("") == 6 * 1002us);
+  // A port out at a quarter: 4000 us a step instead of 1000.
+  CHECK(time_with(R"("faults": [{"link": "gpu1 -> switch0", "bandwidth": "25%"}])") == 6 * 4002us);
+  CHECK(time_with(R"("faults": [{"link": "gpu1 -> switch0", "bandwidth": "2.5 GB/s"}])") == 6 * 4002us);
+  CHECK(time_with(R"("faults": [{"link": "gpu1", "bandwidth": "20 Gb/s", "at": "0 us"}])") == 6 * 4002us);
+  // From the end of the second step until that of the third: one step is slow; the one that has begun by 6006 us is on
+  // its way at 10 GB/s from then on. 2004 us, 4002 us, three steps.
+  CHECK(time_with(
+            R"("faults": [{"link": "gpu1 -> switch0", "bandwidth": "25.0 %", "at": "2004 us", "until": "6006 us"}])") ==
+        2004us + 4002us + 3 * 1002us);
+  CHECK(time_with(R"("faults": [{"link": "gpu1 -> switch0", "bandwidth": "25%", "at": "2004 us"},
+                               {"link": "gpu1", "state": "restored", "at": "6006 us"}])") == 9012us);
+  // Down for a millisecond, 500 us into the first step: that step is a millisecond longer.
+  CHECK(time_with(R"("faults": [{"link": "gpu1", "state": "down", "at": "500 us", "until": "1500 us"}])") == 7012us);
+  CHECK(time_with(R"("faults": [{"link": "gpu1 -> switch0", "bandwidth": "33.3333%"}])") > 6 * 3002us);
+}
+
+TEST_CASE("delays and background are what they say") {
+  CHECK(time_with(R"("disturbance": {"late": [{"rank": 2, "by": "3 ms"}]})") == 6 * 1002us + 3ms);
+  CHECK(time_with(R"("disturbance": {"slow": [{"rank": 0, "step_delay": "5 us"}]})") == 6 * 1007us);
+  const Picoseconds unsteady = time_with(R"("disturbance": {"jitter": {"most": "10 us", "seed": 4}})");
+  CHECK(unsteady > 6 * 1002us);
+  CHECK(unsteady <= 6 * 1012us);
+  CHECK(unsteady != time_with(R"("disturbance": {"jitter": {"most": "10 us", "seed": 5}})"));
+  // gpu3 -> gpu0 is a port in and a port out that the ring fills: all steps take twice as long but for the latency.
+  CHECK(time_with(R"("disturbance": {"background": [{"from": "gpu3", "to": "gpu0", "bytes": "1 GB"}]})") == 6 * 2002us);
+  CHECK(time_with(
+            R"("disturbance": {"background": [{"from": "gpu3", "to": "gpu0", "bytes": "1 MB", "start": "7 ms"}]})") ==
+        6 * 1002us);
+  // 1 MB at the beginning of each step takes half of the ports for 200 us: 100 us more.
+  CHECK(time_with(R"("disturbance": {"background": [{"from": "gpu3", "to": "gpu0", "bytes": "1 MB", "every": "1102 us",
+                                                   "until": "2 ms"}]})") == 6 * 1002us + 2 * 100us);
+}
+
+TEST_CASE("a disturbed result says that the closed form is not its case, and which share of it was waiting") {
+  const auto because = [](const std::string& more) { return results(scenario(more)).at(0).form->because; };
+  using Texts = std::vector<std::string>;
+  CHECK(because("") == Texts{});
+  CHECK(because(R"("faults": [], "disturbance": {"late": []}, "jobs": [])") == Texts{});
+  CHECK(because(R"("faults": [{"link": "gpu0", "bandwidth": "50%", "at": "1 s"}])") == Texts{"links have faults"});
+  CHECK(because(R"("disturbance": {"jitter": {"most": "1 us"}})") == Texts{"ranks are late, slow or unsteady"});
+  CHECK(because(R"("disturbance": {"background": [{"from": "gpu0", "to": "gpu1", "bytes": "1 B"}]})") ==
+        Texts{"background messages share the links"});
+  CHECK(
+      because(R"("jobs": [{"name": "b", "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 B"}}])") ==
+      Texts{"other collectives run at the same time"});
+  const Prediction late = results(scenario(R"("disturbance": {"late": [{"rank": 1, "by": "6012 us"}]})")).at(0);
+  REQUIRE(late.bottleneck);
+  CHECK(late.bottleneck->delay == 0.5);
+}
+
+TEST_CASE("every job has a result of its own, from its own start, and can be delayed by its name") {
+  // Ranks 0 and 1 do the scenario's, 2 and 3 the job: no port in common, so that both take 2 (2000 us + 2 us).
+  const auto both = [](const std::string& start, const std::string& more) {
+    return results(R"({"version": 1,
+      "topology": {"kind": "star", "ranks": 4, "link": {"bandwidth": "10 GB/s", "latency": "1 us"}},
+      "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "40 MB", "ranks": ["gpu0", "gpu1"]},
+      "jobs": [{"name": "second", "start": ")" +
+                   start + R"(", "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "40 MB",
+                                               "ranks": ["gpu3", "gpu2"]}}])" +
+                   more + "}")
+        .at(0);
+  };
+  Prediction found = both("1 ms", "");
+  CHECK(found.job == "main");
+  CHECK(found.time == 4004us);
+  CHECK(found.transfers == 4);
+  REQUIRE(found.jobs.size() == 1);
+  CHECK(found.jobs[0].job == "second");
+  CHECK(found.jobs[0].time == 4004us);
+  CHECK(found.jobs[0].start == 1ms);
+  CHECK(found.jobs[0].transfers == 4);
+  CHECK(found.jobs[0].busbw == doctest::Approx(40e6 / 4004e-6 / 1e9));
+  REQUIRE(found.jobs[0].bottleneck);
+  CHECK(found.jobs[0].bottleneck->delay == 0);  // its start is nobody's delay
+  found = both("0 us", R"(, "disturbance": {"late": [{"rank": 1, "by": "1 ms", "job": "second"}],
+                                          "slow": [{"rank": 0, "step_delay": "1 us"}]})");
+  CHECK(found.time == 4006us);
+  CHECK(found.jobs[0].time == 5004us);
+  // Helpers of several jobs sit on ports of their own: two servers each.
+  const Prediction servers = results(scenario(R"("jobs": [{"name": "ps", "collective": {"op": "all_reduce",
+    "algorithm": {"name": "parameter_server", "servers": 2}, "bytes": "4 kB", "ranks": ["gpu0", "gpu1"]}},
+    {"name": "ps2", "collective": {"op": "all_reduce", "algorithm": {"name": "parameter_server", "servers": 2},
+    "bytes": "4 kB", "ranks": ["gpu2", "gpu3"]}}])"))
+                                 .at(0);
+  CHECK(servers.jobs[0].time == servers.jobs[1].time);
+}
+
+TEST_CASE("jobs and delays are told in every format, and only where there are any") {
+  const std::string plain = test::temporary_file("plain.json", scenario(""));
+  const std::string jobs =
+      test::temporary_file("jobs.json", scenario(R"("disturbance": {"late": [{"rank": 0, "by": "1 ms"}]},
+    "jobs": [{"name": "b", "start": "2 us", "collective": {"op": "alltoall", "algorithm": "pairwise", "bytes": "1 kB"}}])"));
+  const auto out = [](const std::string& file, const std::string& format, const char* more = "--no-fold") {
+    const test::Outcome outcome = test::run_command({"run", file, "--format", format, more});
+    CHECK(outcome.code == 0);
+    return outcome.out;
+  };
+  const auto has = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  for (const char* format : {"table", "csv", "json", "jsonl", "nccl-tests"}) {
+    CAPTURE(format);
+    CHECK_FALSE(has(out(plain, format), "job"));
+    CHECK_FALSE(has(out(plain, format), "delayed"));
+  }
+  CHECK(has(out(jobs, "csv"), ",fingerprint,job,start_us,delayed\n"));
+  CHECK(has(out(jobs, "csv"), ",main,0,0.1426"));  // 1000 of 7012 us
+  CHECK(has(out(jobs, "csv"), ",b,2,0\n"));
+  CHECK(has(out(jobs, "jsonl"), R"("job":"main","collective":"all_reduce")"));
+  CHECK(has(out(jobs, "jsonl"), R"("job":"b","collective":"all_to_all")"));
+  CHECK(has(out(jobs, "json"), R"("start_us": 2.0,)"));
+  CHECK(has(out(jobs, "table"), "job   bytes"));
+  CHECK(has(out(jobs, "table", "--explain"), "% to ranks that are late, slow or unsteady"));
+  CHECK(has(out(jobs, "nccl-tests"), ", job b\n"));
+}
+
+TEST_CASE("faults, disturbance and jobs are part of the question, but not how they are spelled") {
+  const std::string plain = hash_with("");
+  CHECK(hash_with(R"("faults": [], "disturbance": {"late": [], "background": []}, "jobs": [])") == plain);
+  const std::string quarter = hash_with(R"("faults": [{"link": "gpu0", "bandwidth": "25%"}])");
+  CHECK(quarter != plain);
+  CHECK(hash_with(R"("faults": [{"bandwidth": "25.00 %", "at": "0 ns", "link": "gpu0"}])") == quarter);
+  CHECK(hash_with(R"("faults": [{"link": "gpu0", "bandwidth": "2.5 GB/s"}])") != quarter);
+  CHECK(hash_with(R"("disturbance": {"jitter": {"most": "1 us"}})") ==
+        hash_with(R"("disturbance": {"jitter": {"most": "1000 ns", "seed": 0}})"));
+  const std::string job =
+      R"("jobs": [{"name": "b", "collective": {"op": "alltoall", "algorithm": "direct", "bytes": "1 B"}}])";
+  CHECK(hash_with(job) != plain);
+  CHECK(hash_with(job) == hash_with(R"("jobs": [{"name": "b", "start": "0 s", "collective": {"op": "all_to_all",
+    "algorithm": {"name": "direct"}, "bytes": "1 B"}}])"));
+}
+
+TEST_CASE("faults and disturbance are swept, in place and by path, and results do not depend on the threads") {
+  const std::string swept = scenario(R"("faults": [{"link": "gpu0", "bandwidth": ["50%", "25%"]}],
+    "sweep": {"disturbance.jitter.most": {"from": "1 us", "to": "4 us", "factor": 2}, "faults.0.at": ["0 us", "3 ms"]})");
+  CHECK(ScenarioFile::parse(swept, "s.json").size() == 2 * 3 * 2);
+  CHECK(ScenarioFile::parse(scenario(R"("sweep": {"faults": [[], [{"link": "gpu0", "bandwidth": "50%"}]]})"), "s")
+            .size() == 2);
+  const std::string file = test::temporary_file("swept.json", swept);
+  const test::Outcome one = test::run_command({"run", file, "--format", "csv", "-j", "1"});
+  CHECK(one.code == 0);
+  CHECK(test::run_command({"run", file, "--format", "csv", "-j", "4"}).out == one.out);
+  CHECK(test::run_command({"run", file, "--format", "csv", "--set", "faults.0.bandwidth=\"10%\""}).out != one.out);
+}
+
+TEST_CASE("bad faults, disturbances and jobs are refused, each with its place") {
+  struct Row {
+    std::string more, message;
+  };
+  const std::string job = R"("collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 B"}})";
+  const std::vector<Row> rows{
+      {R"("faults": [{"bandwidth": "25%"}])",
+       "s.json: /faults/0: expected the key \"link\", found none\n"
+       "  hint: link: FROM -> TO, one direction; or a node's name: all links from and to it. For example: "
+       "\"node1.nic0\""},
+      {R"("faults": [{"link": "gpu0"}])",
+       R"(s.json: /faults/0: expected one of the keys "bandwidth", "state", found none)"},
+      {R"("faults": [{"link": "gpu0", "bandwidth": "25%", "state": "down"}])",
+       R"(s.json: /faults/0: expected one of the keys "bandwidth", "state", found both)"},
+      {R"("faults": [{"link": "gpu0", "bandwidth": 0.25}])",
+       "s.json: /faults/0/bandwidth: expected a share such as \"25%\" or a rate such as \"25 GB/s\", found 0.25\n"
+       "  hint: both are text: \"25%\", \"25 GB/s\""},
+      {R"("faults": [{"link": "gpu0", "bandwidth": "%"}])",
+       "s.json: /faults/0/bandwidth: expected a share such as \"25%\" or a rate such as \"25 GB/s\", found \"%\""},
+      {R"("faults": [{"link": "gpu0", "bandwidth": "-5%"}])",
+       "s.json: /faults/0/bandwidth: expected a share such as \"25%\" or a rate such as \"25 GB/s\", found \"-5%\""},
+      {R"("faults": [{"link": "gpu0", "bandwidth": "12.34567%"}])",
+       "s.json: /faults/0/bandwidth: expected a share such as \"25%\" or a rate such as \"25 GB/s\", found "
+       "\"12.34567%\"\n"
+       "  hint: a share has at most 4 decimals"},
+      {R"("faults": [{"link": "gpu0", "bandwidth": "0%"}])",
+       "s.json: /faults/0/bandwidth: expected a share such as \"25%\" or a rate such as \"25 GB/s\", found \"0%\"\n"
+       "  hint: a link without bandwidth is down: \"state\": \"down\""},
+      {R"("faults": [{"link": "gpu0", "bandwidth": "101%"}])",
+       "s.json: /faults/0/bandwidth: expected a share such as \"25%\" or a rate such as \"25 GB/s\", found \"101%\"\n"
+       "  hint: a fault takes bandwidth away; more belongs into the topology"},
+      {R"("faults": [{"link": "gpu0", "bandwidth": "11 GB/s"}])",
+       "s.json: /faults/0/bandwidth: expected at most what gpu0 -> switch0 has without faults, 10 GB/s, found 11 GB/s\n"
+       "  hint: a fault takes bandwidth away; more belongs into the topology"},
+      {R"("faults": [{"link": "gpu0 -> gpu1", "state": "down"}])",
+       "s.json: /faults/0/link: expected a link, FROM -> TO, or the name of a node that has links, found \"gpu0 -> "
+       "gpu1\"\n"
+       "  hint: for example \"gpu0 -> switch0\"; `ringsim topology show` lists nodes and links"},
+      {R"("faults": [{"link": "gpu0", "state": "broken"}])",
+       "s.json: /faults/0/state: expected one of \"down\", \"restored\", found \"broken\""},
+      {R"("faults": [{"link": "gpu0", "state": "restored", "until": "1 us"}])",
+       "s.json: /faults/0/until: expected no end of a link's being restored, found one\n"
+       "  hint: leave \"until\" out, or say what becomes of the link before"},
+      {R"("faults": [{"link": "gpu0", "state": "down", "at": "2 us", "until": "2000 ns"}])",
+       "s.json: /faults/0/until: expected a time after \"at\", 2 us, found 2 us"},
+      {R"("faults": [{"link": "gpu0", "state": "down", "at": "500 us"}])",
+       "s.json: /faults: no way is left at 500 us for rank 0 (gpu0) -> rank 1 (gpu1), rank 3 (gpu3) -> rank 0 "
+       "(gpu0): down for good are gpu0 -> switch0, switch0 -> gpu0\n"
+       "  hint: have the link restored (then messages wait for it), or give the topology another way"},
+      {R"("disturbance": {"late": [{"rank": 4, "by": "1 us"}]})",
+       "s.json: /disturbance/late/0/rank: expected a rank from 0 to 3, found 4"},
+      {R"("disturbance": {"slow": [{"rank": 0, "step_delay": "1 us", "job": "b"}]})",
+       "s.json: /disturbance/slow/0/job: expected main or the name of a job, found \"b\""},
+      {R"("disturbance": {"late": [{"rank": 0, "by": 5}]})",
+       "s.json: /disturbance/late/0/by: expected a time such as \"1.3 us\" or \"500 ns\", found 5\n"
+       "  hint: a number needs a unit, and both are text: \"1.3 us\""},
+      {R"("disturbance": {"jitter": {"seed": 1}})",
+       "s.json: /disturbance/jitter: expected the key \"most\", found none\n"
+       "  hint: most: The longest. For example: \"3 ms\""},
+      {R"("disturbance": {"background": [{"from": "gpu0", "to": "gpu0", "bytes": "1 B"}]})",
+       "s.json: /disturbance/background/0/to: expected another gpu than the one that sends, found \"gpu0\""},
+      {R"("disturbance": {"background": [{"from": "gpu0", "to": "switch0", "bytes": "1 B"}]})",
+       "s.json: /disturbance/background/0/to: expected the name of a gpu, found \"switch0\"\n"
+       "  hint: gpus are named gpu0 to gpu3; `ringsim topology show` lists them"},
+      {R"("disturbance": {"background": [{"from": "gpu0", "to": "gpu1", "bytes": "1 B", "every": "0 us"}]})",
+       "s.json: /disturbance/background/0/every: expected a time above 0 between two messages, found 0\n"
+       "  hint: leave \"every\" out to have each sent when the one before is delivered"},
+      {R"("disturbance": {"background": [{"from": "gpu0", "to": "gpu1", "bytes": "1 B", "start": "2 us", "until": "1 us"}]})",
+       "s.json: /disturbance/background/0/until: expected a time not before the first message, 2 us, found 1 us"},
+      {R"("disturbance": {"background": [{"from": "gpu0", "to": "gpu1", "bytes": "0 B"}]})",
+       "s.json: /disturbance/background/0/bytes: expected at least 1 B, found \"0 B\""},
+      {R"("jobs": [{"name": "main", )" + job + "]",
+       "s.json: /jobs/0/name: expected a name of its own, found \"main\" again\n"
+       "  hint: main is the scenario's own collective"},
+      {R"("jobs": [{"name": "b", )" + job + R"(, {"name": "b", )" + job + "]",
+       "s.json: /jobs/1/name: expected a name of its own, found \"b\" again\n"
+       "  hint: main is the scenario's own collective"},
+      {R"("jobs": [{"name": "b", "collective": {"op": "all_reduce", "algorithm": "pairwise", "bytes": "1 B"}}])",
+       "s.json: /jobs/0/collective/algorithm: expected an algorithm for all_reduce, found \"pairwise\""},
+      {R"("jobs": [{"name": "b", "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 B", "ranks": ["gpu7"]}}])",
+       "s.json: /jobs/0/collective/ranks/0: expected the name of a gpu, found \"gpu7\"\n"
+       "  hint: gpus are named gpu0 to gpu3; `ringsim topology show` lists them"},
+      {R"("disturbance": {"lte": []})",
+       "s.json: /disturbance/lte: expected a known key of disturbance, found \"lte\"\n"
+       "  hint: did you mean \"late\"? known here: late, slow, jitter, background"}};
+  for (const Row& row : rows) {
+    CAPTURE(row.more);
+    const std::string found = complaint(scenario(row.more));
+    // What other algorithms there are is no matter of this test.
+    CHECK(found.substr(0, found.find("\n  hint: pairwise does")) == row.message);
+  }
+  CHECK(complaint(scenario(R"("faults": [{"link": "gpu0", "state": "down", "until": "1 us"}])", "packet")) ==
+        "s.json: /faults/0/state: expected no link that is down with the network model packet, found one\n"
+        "  hint: packets cannot be taken back from the buffers they wait in: take the model fair");
+  // A helper needs a star, in a job as well.
+  CHECK(
+      complaint(R"({"version": 1,
+    "topology": {"kind": "ring", "ranks": 4, "link": {"bandwidth": "10 GB/s", "latency": "1 us"}},
+    "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 B"},
+    "jobs": [{"name": "ps", "collective": {"op": "all_reduce", "algorithm": {"name": "parameter_server", "servers": 1},
+              "bytes": "1 B"}}]})") ==
+      "s.json: /jobs/0/collective/algorithm: expected a topology of kind star, whose extra ports hold the 1 helper of "
+      "parameter_server, found ring\n"
+      "  hint: use a star, or leave out the parameter that asks for helpers");
+}
