@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 #include <fstream>
 #include <memory>
 #include <random>
@@ -129,12 +130,12 @@ const Case& find_case(const std::string& name) {
 }
 
 Prepared prepare(const Case& chosen) {
-  const auto start = std::chrono::steady_clock::now();
+  const double start = cpu_seconds();
   Topology topology = chosen.topology();
-  const double build_seconds = seconds_since(start);
-  const auto then = std::chrono::steady_clock::now();
+  const double build_seconds = cpu_seconds() - start;
+  const double then = cpu_seconds();
   CheckedSchedule checked = check(chosen.schedule());
-  Prepared made{std::move(topology), std::move(checked), chosen.options, build_seconds, seconds_since(then)};
+  Prepared made{std::move(topology), std::move(checked), chosen.options, build_seconds, cpu_seconds() - then};
   if (chosen.shuffled) {
     std::vector<NodeId>& places = made.options.placement;
     places.assign(made.topology.ranks().begin(), made.topology.ranks().end());
@@ -171,8 +172,6 @@ double peak_mib() {
   throw EnvironmentError("/proc/self/status does not tell the most memory that the process had (VmHWM)");
 }
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
+double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 }  // namespace ringsim::bench

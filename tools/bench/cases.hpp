@@ -40,6 +40,7 @@ std::int64_t packets_of(const Schedule& schedule, Bytes mtu);
 /// The most memory that this process has ever had. Not getrusage's, which remembers what forked it.
 double peak_mib();
 
-double seconds_since(std::chrono::steady_clock::time_point start);
+/// Of the processor, for this process: on an idle machine the time that passes, on a busy one less.
+double cpu_seconds();
 
 }  // namespace ringsim::bench

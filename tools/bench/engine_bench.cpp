@@ -17,9 +17,9 @@ void whole_run(benchmark::State& state, const bench::Case& chosen) {
   double run_seconds = 0;
   for (auto _ : state) {
     const bench::Prepared ready = bench::prepare(chosen);
-    const auto start = std::chrono::steady_clock::now();
+    const double start = bench::cpu_seconds();
     const Timeline timeline = run(ready.topology, ready.checked, ready.options);
-    run_seconds += bench::seconds_since(start);
+    run_seconds += bench::cpu_seconds() - start;
     transfers += timeline.transfers;
     events += timeline.events;
   }

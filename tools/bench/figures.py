@@ -6,7 +6,8 @@
   tools/bench/figures.py ring/1024 ...   some
 
 whole s: topology, proof and run, as `ringsim run` does them. run s: the simulation alone, the best of --times; ns: that
-over the transfers. MiB: the most memory of the process. Packets are counted from end to end, not link by link: the bytes
+over the transfers. Seconds are the processor's, which other work on the machine disturbs least. MiB: the most memory of
+the process. Packets are counted from end to end, not link by link: the bytes
 of every message over the MTU, rounded up.
 """
 
