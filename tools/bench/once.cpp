@@ -43,11 +43,11 @@ int run_case(const bench::Case& chosen, int times) {
   }
   const bool in_packets = ready.options.model == NetworkModel::packet;
   fmt::print(R"({{"case": "{}", "build_s": {}, "proof_s": {}, "run_s": {}, "peak_MiB": {}, "transfers": {}, )"
-             R"("events": {}, "packets": {}, "finish_ps": {}, "folded": {}}})"
+             R"("events": {}, "packets": {}, "finish_ps": {}, "fingerprint": "{:016x}", "folded": {}}})"
              "\n",
              chosen.name, ready.build_seconds, ready.proof_seconds, best, bench::peak_mib(), timeline.transfers,
              timeline.events, in_packets ? bench::packets_of(ready.checked.schedule(), ready.options.packet.mtu) : 0,
-             timeline.duration().count(), timeline.folded.has_value());
+             timeline.duration().count(), timeline.fingerprint.value_or(0), timeline.folded.has_value());
   return 0;
 }
 
