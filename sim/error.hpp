@@ -52,10 +52,15 @@ class Interrupted : public std::runtime_error {
 /// A sum that leaves what 64 bits count: 106 days of simulated time, 9.2 EB. The user asked for too much.
 [[noreturn]] void fail_too_large(std::string_view what);
 
-/// A law of the simulation. Stays on in Release: a wrong simulation is worse than a slow one.
+/// A law of the simulation. Stays on in Release: a wrong simulation is worse than a slow one. (tools/bench alone builds
+/// a program without, to measure what the laws cost.)
+#ifndef RINGSIM_NO_CHECKS
 inline void ensure(bool holds, std::string_view law) {
   if (!holds) [[unlikely]]
     fail_invariant(law);
 }
+#else
+inline void ensure(bool, std::string_view) {}
+#endif
 
 }  // namespace ringsim

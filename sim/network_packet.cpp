@@ -1,11 +1,9 @@
 #include "sim/network_packet.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "sim/error.hpp"
 
@@ -31,16 +29,17 @@ PacketNetwork::PacketNetwork(const PacketOptions& options, const Topology& topol
       has_credits_(options.flow_control == PacketOptions::FlowControl::credit),
       lanes_(topology.n_links(), std::max(1, options.lanes)),
       channels_(topology.n_links()),
-      serialisers_(topology.n_resources()) {
+      serialisers_(topology.n_resources()),
+      channels_of_(topology.n_resources()) {
   if (options_.lanes < 1)
     throw InputError("", fmt::format("expected one virtual lane or more, found {}", options_.lanes));
   if (options_.mtu.count < 1 || options_.mtu.count > number_mask)
     throw InputError("", fmt::format("expected packets of 1 B to {} B, found {} B", number_mask, options_.mtu.count));
   for (std::uint32_t l = 0; l < channels_.size(); ++l) {
-    channels_[l].link = {l};
-    serialisers_[topology.link({l}).resource.value].channels.push_back(l);
+    const Link& link = topology.link({l});
+    channels_[l] = {.link = {l}, .resource = link.resource, .bandwidth = link.bandwidth, .latency = link.latency};
+    add_channel(link.resource, l);
   }
-  for (std::uint32_t r = 0; r < serialisers_.size(); ++r) serialisers_[r].bandwidth = topology.resource({r}).bandwidth;
   size_buffers();
 }
 
@@ -76,7 +75,7 @@ void PacketNetwork::start(std::uint32_t leg, Bytes size, std::uint64_t piece) {
   }
   flow.busy_before.clear();
   for (Index h = info.first_hop; h < info.first_hop + info.n_hops; ++h)
-    flow.busy_before.push_back(serialisers_[link_of(hops_[h].channel).resource.value].carried.busy);
+    flow.busy_before.push_back(serialisers_[channels_[hops_[h].channel].resource.value].carried.busy);
   flow.hop = choose_way(info.first_way, info.n_ways).hop;
   inputs_[flow.input].to = hops_[flow.hop].channel;
   put_in_turn(flow.input);
@@ -99,7 +98,7 @@ std::optional<Left> PacketNetwork::due(const Event& event) {
       return std::nullopt;
     case What::go:
       channels_[event.id].stopped = false;
-      make_dirty(link_of(event.id).resource);
+      make_dirty(channels_[event.id].resource);
       return std::nullopt;
     case What::left:
       return landed(event.id, false);
@@ -124,7 +123,7 @@ ResourceId PacketNetwork::limiter(const Flow& flow) const {
   ResourceId busiest = no_resource;
   Picoseconds most{-1};
   for (Index i = 0; i < leg.n_hops; ++i) {
-    const ResourceId resource = link_of(hops_[leg.first_hop + i].channel).resource;
+    const ResourceId resource = channels_[hops_[leg.first_hop + i].channel].resource;
     const Picoseconds busy = serialisers_[resource.value].carried.busy - flow.busy_before[i];
     if (busy > most) {
       most = busy;
@@ -135,7 +134,7 @@ ResourceId PacketNetwork::limiter(const Flow& flow) const {
 }
 
 void PacketNetwork::set_bandwidth(ResourceId resource, Bandwidth bandwidth) {
-  serialisers_[resource.value].bandwidth = bandwidth;
+  for (const Index channel : channels_of_[resource.value]) channels_[channel].bandwidth = bandwidth;
   serialisers_[resource.value].work = 0;  // time is rounded anew from the next packet on
 }
 
@@ -160,7 +159,7 @@ void PacketNetwork::put_in_turn(Index index) {
   else
     inputs_[channel.last_turn].next = index;
   channel.last_turn = index;
-  make_dirty(link_of(input.to).resource);
+  make_dirty(channel.resource);
 }
 
 void PacketNetwork::make_dirty(ResourceId resource) {
@@ -179,23 +178,33 @@ void PacketNetwork::settle() {
 
 void PacketNetwork::serve(Index index) {
   Serialiser& serialiser = serialisers_[index];
-  while (serialiser.free_at <= engine_.now() && send_next(serialiser)) {
+  while (serialiser.free_at <= engine_.now() && send_next(index)) {
   }
   serialiser.is_dirty = false;
-  if (serialiser.free_at <= engine_.now() || serialiser.wake_at == serialiser.free_at) return;
-  const auto waits = [&](Index channel) { return channels_[channel].first_turn != none; };
-  if (std::none_of(serialiser.channels.begin(), serialiser.channels.end(), waits)) return;
-  serialiser.wake_at = serialiser.free_at;
+  if (serialiser.free_at <= engine_.now() || serialiser.wakes || !something_waits(index)) return;
+  serialiser.wakes = true;
   schedule(serialiser.free_at, What::wake, index);
 }
 
-bool PacketNetwork::send_next(Serialiser& serialiser) {
-  for (std::size_t i = 0; i < serialiser.channels.size(); ++i) {
-    const std::size_t turn = (serialiser.turn + i) % serialiser.channels.size();
-    const Index channel = serialiser.channels[turn];
-    if (!may_send(channel)) continue;
+bool PacketNetwork::something_waits(Index resource) const {
+  const auto waits = [&](Index channel) { return channels_[channel].first_turn != none; };
+  if (serialisers_[resource].n_channels == 1) return waits(serialisers_[resource].first);
+  return std::any_of(channels_of_[resource].begin(), channels_of_[resource].end(), waits);
+}
+
+bool PacketNetwork::send_next(Index resource) {
+  Serialiser& serialiser = serialisers_[resource];
+  if (serialiser.n_channels == 1) {
+    if (!may_send(serialiser.first)) return false;
+    send(serialiser.first);
+    return true;
+  }
+  const std::vector<Index>& channels = channels_of_[resource];
+  for (std::uint32_t i = 0; i < serialiser.n_channels; ++i) {
+    const std::uint32_t turn = (serialiser.turn + i) % serialiser.n_channels;
+    if (!may_send(channels[turn])) continue;
     serialiser.turn = turn + 1;
-    send(channel);
+    send(channels[turn]);
     return true;
   }
   return false;
@@ -206,11 +215,10 @@ bool PacketNetwork::may_send(Index index) const {
   if (channel.first_turn == none || channel.stopped) return false;
   if (!has_credits_) return true;
   const Input& input = inputs_[channel.first_turn];
-  const bool is_cut = input.flow == none;
-  const Flow* flow = is_cut ? nullptr : &flows_[input.flow];
-  const Index hop = is_cut ? packets_[input.first].hop : flow->hop;
-  const std::int64_t size = is_cut ? packets_[input.first].size : std::min(options_.mtu.count, flow->size - flow->cut);
-  return hops_[hop].n_ways == 0 || channel.held + size <= channel.buffer;
+  if (input.flow == none) return channel.held + packets_[input.first].room <= channel.buffer;
+  const Flow& flow = flows_[input.flow];
+  return hops_[flow.hop].n_ways == 0 ||
+         channel.held + std::min(options_.mtu.count, flow.size - flow.cut) <= channel.buffer;
 }
 
 // The next packet of an input, which goes to the end of the line or leaves it.
@@ -233,8 +241,8 @@ PacketNetwork::Index PacketNetwork::take_packet(Index index) {
   Flow& flow = flows_[inputs_[index].flow];
   packet.flow = inputs_[index].flow;
   packet.hop = flow.hop;
-  packet.size = std::min(options_.mtu.count, flow.size - flow.cut);
-  packet.from = none;
+  packet.size = static_cast<std::int32_t>(std::min(options_.mtu.count, flow.size - flow.cut));
+  packet.input = none;
   packet.tail = engine_.now();
   flow.cut += packet.size;
   if (flow.cut < flow.size) {
@@ -275,17 +283,17 @@ void PacketNetwork::send(Index channel) {
   Packet& packet = packets_[index];
   const Hop& hop = hops_[packet.hop];
   const SimTime finish = occupy(hop, packet);
-  if (packet.from != none) {
-    const Picoseconds heard = has_credits_ ? link_of(packet.from).latency : Picoseconds{0};
-    schedule(SimTime{add(finish.time_since_epoch(), heard)}, What::release, packet.from, packet.size);
+  if (packet.input != none) {
+    const Index from = inputs_[packet.input].from;
+    const Picoseconds heard = has_credits_ ? channels_[from].latency : Picoseconds{0};
+    schedule(SimTime{add(finish.time_since_epoch(), heard)}, What::release, from, packet.size);
   } else if (flows_[packet.flow].cut == flows_[packet.flow].size) {
     schedule(finish, What::left, packet.flow);
   }
-  packet.tail = SimTime{add(finish.time_since_epoch(), link_of(channel).latency)};
-  packet.from = channel;
+  packet.tail = SimTime{add(finish.time_since_epoch(), channels_[channel].latency)};
   if (hop.n_ways > 0) {
     if (has_credits_) hold(channel, packet.size);
-    go_on(index);
+    go_on(index, channels_[channel]);
     return;
   }
   Flow& flow = flows_[packet.flow];
@@ -297,8 +305,8 @@ void PacketNetwork::send(Index channel) {
 
 // Returns when the link is free again. Rounded up once for all packets between which there is no gap.
 SimTime PacketNetwork::occupy(const Hop& hop, const Packet& packet) {
-  const ResourceId resource = link_of(hop.channel).resource;
-  Serialiser& serialiser = serialisers_[resource.value];
+  const Channel& channel = channels_[hop.channel];
+  Serialiser& serialiser = serialisers_[channel.resource.value];
   if (serialiser.free_at < engine_.now() || serialiser.work == 0) {
     serialiser.since = engine_.now();
     serialiser.work = 0;
@@ -306,11 +314,12 @@ SimTime PacketNetwork::occupy(const Hop& hop, const Packet& packet) {
   const double bytes = static_cast<double>(packet.size) * hop.cost;
   serialiser.work += bytes;
   const auto whole = static_cast<std::int64_t>(std::ceil(serialiser.work - 1e-6));
-  const Picoseconds taken = transfer_time({whole}, serialiser.bandwidth);
+  const Picoseconds taken = transfer_time({whole}, channel.bandwidth);
   // What a rounded picosecond might take away: a tail does not leave before it has come.
   const SimTime finish =
       std::max({SimTime{add(serialiser.since.time_since_epoch(), taken)}, packet.tail, engine_.now()});
   serialiser.free_at = finish;
+  serialiser.wakes = false;
   ++serialiser.carried.pieces;
   serialiser.carried.bytes += bytes;
   serialiser.carried.busy += finish - engine_.now();
@@ -318,23 +327,28 @@ SimTime PacketNetwork::occupy(const Hop& hop, const Packet& packet) {
 }
 
 // Cut-through: on the next link it may start as its head arrives, but not so early that its tail would come too late.
-void PacketNetwork::go_on(Index index) {
+void PacketNetwork::go_on(Index index, const Channel& on) {
   Packet& packet = packets_[index];
-  const Link& link = link_of(packet.from);
-  const Way& way = choose_way(hops_[packet.hop].first_way, hops_[packet.hop].n_ways);
-  packet.hop = way.hop;
-  packet.input = way.input;
-  const Hop& next = hops_[way.hop];
-  const SimTime in_time =
-      packet.tail - time_on(packet.size, next.cost, serialisers_[link_of(next.channel).resource.value].bandwidth);
-  schedule(std::max(later(link.latency), in_time), What::ready, index);
+  const Hop& here = hops_[packet.hop];
+  if (here.n_ways == 1) {
+    packet.hop = here.next_hop;
+    packet.input = here.next_input;
+  } else {
+    const Way& way = choose_way(here.first_way, here.n_ways);
+    packet.hop = way.hop;
+    packet.input = way.input;
+  }
+  const Hop& next = hops_[packet.hop];
+  packet.room = next.n_ways > 0 ? packet.size : 0;
+  const SimTime in_time = packet.tail - time_on(packet.size, next.cost, channels_[next.channel].bandwidth);
+  schedule(std::max(later(on.latency), in_time), What::ready, index);
 }
 
 void PacketNetwork::ready(Index index) {
   Packet& packet = packets_[index];
   packet.next = none;
   Input& input = inputs_[packet.input];
-  if (!has_credits_) hold(packet.from, packet.size);
+  if (!has_credits_) hold(input.from, packet.size);
   if (input.last != none) {
     packets_[input.last].next = index;
     input.last = index;
@@ -356,7 +370,7 @@ void PacketNetwork::release(Index index, std::int64_t bytes) {
   channels_[index].held -= bytes;
   ensure(channels_[index].held >= 0, "no buffer gives back more than it took");
   if (has_credits_)
-    make_dirty(link_of(index).resource);
+    make_dirty(channels_[index].resource);
   else
     changed_.push_back(index);
 }
@@ -365,48 +379,10 @@ void PacketNetwork::release(Index index, std::int64_t bytes) {
 // in no order.
 void PacketNetwork::stop_or_go(Index index) {
   Channel& channel = channels_[index];
-  if (channel.asked_to_stop ? channel.held > channel.go_below : channel.held <= channel.stop_above) return;
+  const Thresholds& at = thresholds_[channel.link.value];
+  if (channel.asked_to_stop ? channel.held > at.go_below : channel.held <= at.stop_above) return;
   channel.asked_to_stop = !channel.asked_to_stop;
-  schedule(later(link_of(index).latency), channel.asked_to_stop ? What::stop : What::go, index);
-}
-
-// --------------------------------------------------------------------------------------------------------- stuck for
-// good
-
-// Channels each of which waits for room that only the next one can make.
-std::vector<PacketNetwork::Index> PacketNetwork::circle() const {
-  std::map<Index, Index> waits_for;  // by the full channel: one over which packets in its buffer want to go on
-  for (const Input& input : inputs_)
-    if (input.flow == none && input.first != none) waits_for.try_emplace(input.from, input.to);
-  if (waits_for.empty()) return {};
-  std::vector<Index> way{waits_for.begin()->first};
-  for (;;) {
-    const auto next = waits_for.find(way.back());
-    if (next == waits_for.end()) return {};
-    const auto known = std::find(way.begin(), way.end(), next->second);
-    if (known != way.end()) return {known, way.end()};
-    way.push_back(next->second);
-  }
-}
-
-Bytes PacketNetwork::most_held(LinkId link) const {
-  Bytes most;
-  for (const Channel& channel : channels_)
-    if (channel.link == link) most = std::max(most, Bytes{channel.most_held});
-  return most;
-}
-
-void PacketNetwork::explain_stall() const {
-  const std::vector<Index> channels = circle();
-  if (channels.empty()) return;
-  std::vector<std::string> names;
-  for (const Index channel : channels) names.push_back(topology_.link_name(channels_[channel].link));
-  throw InputError(
-      "",
-      fmt::format("the network is deadlocked at {} us: the buffers of these links are full, and each waits "
-                  "for room in the next, the last for the first: {}",
-                  microseconds(engine_.now().time_since_epoch()), fmt::join(names, ", ")),
-      "the routes need more virtual lanes than network.packet.lanes, or larger buffers");
+  schedule(later(channel.latency), channel.asked_to_stop ? What::stop : What::go, index);
 }
 
 }  // namespace ringsim

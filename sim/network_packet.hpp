@@ -74,22 +74,25 @@ class PacketNetwork final : public Network {
     double share = 1;    // of the packets that come
     double lead = 0;     // how many packets it is owed
   };
+  // What a packet touches on its way is kept small and in one place: in a large fabric the processor waits for memory
+  // more than it works.
   struct Hop {  // a link of a leg
     Index channel = 0;
-    double cost = 1;                  // what a byte takes on it
-    Index first_way = 0, n_ways = 0;  // none: the leg ends here
+    Index first_way = 0, n_ways = 0;     // none: the leg ends here
+    Index next_hop = 0, next_input = 0;  // of its way, where there is only one
+    double cost = 1;                     // what a byte takes on it
   };
   struct LegInfo {
     Index first_way = 0, n_ways = 0;  // from its source
     Index first_hop = 0, n_hops = 0;
     Picoseconds latency{0};
   };
-  struct Packet {
+  struct Packet {  // it is, or will be, in the buffer of the channel from which its input comes
     Index flow = 0, hop = 0, input = none;
-    std::int64_t size = 0;
-    Index from = none;  // the channel in whose buffer it is, or will be
-    SimTime tail{};     // when all of it is there
-    Index next = none;  // behind it at the same input
+    Index next = none;      // behind it at the same input
+    std::int32_t size = 0;  // at most number_mask
+    std::int32_t room = 0;  // what it needs at the end of its hop: its size, or nothing where its leg ends there
+    SimTime tail{};         // when all of it is there
   };
   struct Flow {
     std::uint64_t piece = 0;
@@ -104,28 +107,35 @@ class PacketNetwork final : public Network {
     Index first = none, last = none;  // else packets
     Index next = none;                // whose turn comes after its
   };
-  struct Channel {  // a virtual lane of a link; below n_links: lane 0 of the link of that number
+  struct alignas(64) Channel {  // a virtual lane of a link; below n_links: lane 0 of the link of that number
     LinkId link = no_link;
     Index first_turn = none, last_turn = none;  // inputs that have a packet
-    std::int64_t buffer = 0, stop_above = 0, go_below = 0;
+    ResourceId resource;                        // this and the next two are the link's
+    Bandwidth bandwidth;
+    Picoseconds latency{0};
+    std::int64_t buffer = 0;
     std::int64_t held = 0, most_held = 0;
     bool asked_to_stop = false;  // as its receiver sees it
     bool stopped = false;        // as its sender does
   };
-  struct Serialiser {  // a resource
-    Bandwidth bandwidth;
-    std::vector<Index> channels;
-    std::size_t turn = 0;  // among the channels
-    SimTime free_at{}, wake_at = SimTime::min();
+  struct Thresholds {  // of a link's buffers, with `pause`
+    std::int64_t stop_above = 0, go_below = 0;
+  };
+  struct alignas(64) Serialiser {  // a resource
+    Index first = none;            // its channel; where there are several they are in channels_of_
+    std::uint32_t n_channels = 0;
+    std::uint32_t turn = 0;  // among the channels
+    bool is_dirty = false;
+    bool wakes = false;  // an event is due when it is free
+    SimTime free_at{};
     SimTime since{};  // no gap between packets from here on, so that time is rounded once
     double work = 0;  // bytes since then
-    bool is_dirty = false;
     Carried carried;
   };
   enum class What : std::uint32_t { wake, ready, release, stop, go, left, arrived };
 
   void size_buffers();
-  const Link& link_of(Index channel) const { return topology_.link(channels_[channel].link); }
+  void add_channel(ResourceId resource, Index channel);
   Index channel(LinkId link, std::uint32_t lane);
   Index input_between(Index from, Index to);
   void add_hops(const Leg& leg, const LinksFrom& out);
@@ -137,12 +147,13 @@ class PacketNetwork final : public Network {
   void put_in_turn(Index input);
   void make_dirty(ResourceId resource);
   void serve(Index resource);
-  bool send_next(Serialiser& serialiser);
+  bool something_waits(Index resource) const;
+  bool send_next(Index resource);
   bool may_send(Index channel) const;
   void send(Index channel);
   Index take_packet(Index input);
   SimTime occupy(const Hop& hop, const Packet& packet);
-  void go_on(Index packet);
+  void go_on(Index packet, const Channel& on);
   void ready(Index packet);
   void release(Index channel, std::int64_t bytes);
   void hold(Index channel, std::int64_t bytes);
@@ -163,7 +174,9 @@ class PacketNetwork final : public Network {
   VirtualLanes lanes_;
   std::vector<Channel> channels_;
   tsl::robin_map<std::uint64_t, Index, MixedHash> channel_of_;  // by lane, above 0, and link
+  std::vector<Thresholds> thresholds_;                          // [link]
   std::vector<Serialiser> serialisers_;
+  std::vector<std::vector<Index>> channels_of_;  // [resource]
   std::vector<Input> inputs_;
   tsl::robin_map<std::uint64_t, Index, MixedHash> input_of_;  // by the channels between which it is
   std::vector<Packet> packets_;

@@ -42,8 +42,8 @@ void PacketNetwork::size_buffers() {
                                         topology_.link_name({l}), packets_still_coming + packets_between_stop_and_go),
                       state.buffer),
           "leave the size of the buffers out: it then follows from each link's latency");
-    state.stop_above = state.buffer - on_the_way - packets_still_coming * mtu;
-    state.go_below = state.stop_above - packets_between_stop_and_go * mtu;
+    const std::int64_t stop_above = state.buffer - on_the_way - packets_still_coming * mtu;
+    thresholds_.push_back({.stop_above = stop_above, .go_below = stop_above - packets_between_stop_and_go * mtu});
   }
 }
 
@@ -58,8 +58,13 @@ std::uint32_t PacketNetwork::add_leg(const Leg& leg, bool, bool) {
   const NodeId source = topology_.link(leg.links.front()).from;
   std::tie(info.first_way, info.n_ways) = add_ways(leg, out, info.first_hop, source, none);
   for (Index h = info.first_hop; h < info.first_hop + info.n_hops; ++h) {
-    const Index channel = hops_[h].channel;
-    std::tie(hops_[h].first_way, hops_[h].n_ways) = add_ways(leg, out, info.first_hop, link_of(channel).to, channel);
+    Hop& hop = hops_[h];
+    const NodeId end = topology_.link(channels_[hop.channel].link).to;
+    std::tie(hop.first_way, hop.n_ways) = add_ways(leg, out, info.first_hop, end, hop.channel);
+    if (hop.n_ways == 1) {
+      hop.next_hop = ways_[hop.first_way].hop;
+      hop.next_input = ways_[hop.first_way].input;
+    }
   }
   legs_.push_back(info);
   return static_cast<std::uint32_t>(legs_.size() - 1);
@@ -117,12 +122,22 @@ PacketNetwork::Index PacketNetwork::channel(LinkId link, std::uint32_t lane) {
   const auto next = static_cast<Index>(channels_.size());
   const auto [known, is_new] = channel_of_.try_emplace(std::uint64_t{lane} << 32 | link.value, next);
   if (is_new) {
-    Channel added = channels_[link.value];
-    added = {.link = link, .buffer = added.buffer, .stop_above = added.stop_above, .go_below = added.go_below};
+    const Channel& lane0 = channels_[link.value];
+    const Channel added{.link = link,
+                        .resource = lane0.resource,
+                        .bandwidth = lane0.bandwidth,
+                        .latency = lane0.latency,
+                        .buffer = lane0.buffer};
     channels_.push_back(added);
-    serialisers_[topology_.link(link).resource.value].channels.push_back(next);
+    add_channel(added.resource, next);
   }
   return known->second;
+}
+
+void PacketNetwork::add_channel(ResourceId resource, Index channel) {
+  Serialiser& serialiser = serialisers_[resource.value];
+  if (serialiser.n_channels++ == 0) serialiser.first = channel;
+  channels_of_[resource.value].push_back(channel);
 }
 
 PacketNetwork::Index PacketNetwork::input_between(Index from, Index to) {

@@ -6,7 +6,11 @@ namespace ringsim {
 
 Picoseconds transfer_time(Bytes size, Bandwidth rate) {
   ensure(size.count >= 0 && rate.bytes_per_second > 0, "a transfer needs size >= 0 and a rate above 0");
-  // 128 bits: 1 GiB * 10^12 is already beyond 64.
+  if (size.count <= INT64_MAX / picoseconds_per_second) {  // 9 MB: packets, and chunks of many ranks
+    const std::int64_t product = size.count * picoseconds_per_second;
+    return Picoseconds{product / rate.bytes_per_second + (product % rate.bytes_per_second > 0 ? 1 : 0)};
+  }
+  // 128 bits, which processors divide slowly: 1 GiB * 10^12 is beyond 64.
   __extension__ using Wide = unsigned __int128;
   const Wide product = static_cast<Wide>(size.count) * static_cast<Wide>(picoseconds_per_second);
   const Wide divisor = static_cast<Wide>(rate.bytes_per_second);
