@@ -131,7 +131,8 @@ TEST_CASE("a bad scenario is refused with the place, what was expected, what was
        {{R"("64 MiB"}})", R"("64 MiB"}, "colour": "red"})"}},
        R"(s.json: /colour: expected a known key, found "colour")"
        "\n  hint: "
-       "known here: $schema, version, name, topology, collective, transport, network, faults, disturbance, jobs, sweep"},
+       "known here: $schema, version, name, topology, collective, transport, network, faults, disturbance, jobs, "
+       "sweep"},
       {"a misspelt key",
        {{R"("ranks")", R"("rank")"}},
        R"(s.json: /topology/rank: expected a known key of star, found "rank")"
