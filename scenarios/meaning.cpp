@@ -31,6 +31,12 @@ Arguments arguments_of(const Algorithm& algorithm, const Canonical& given) {
   return arguments;
 }
 
+CollectiveOp op_of(const std::string& name) {
+  for (const CollectiveOp op : collective_ops())
+    if (to_string(op) == name) return op;
+  fail_invariant("the table of fields names an op that nothing stands for: " + name);
+}
+
 void check_supports(const Algorithm& algorithm, CollectiveOp op, const Blame& blame) {
   if (algorithm.supports(op)) return;
   std::vector<std::string_view> can, others;
@@ -54,10 +60,19 @@ void check_request(const Scenario& scenario, const Canonical& collective, const 
     blame.fail("/collective/ranks",
                fmt::format("expected at most {} names, one for each gpu, found {}", gpus, scenario.ranks.size()));
   }
-  if (said.contains("root") && request.op != CollectiveOp::broadcast &&
-      scenario.algorithm->name != "parameter_server") {
-    blame.fail("/collective/root", "expected a root only for broadcast or parameter_server, " + found(),
+  if (said.contains("root") && !scenario.algorithm->takes_root(request.op)) {
+    std::vector<std::string_view> takers;
+    for (const CollectiveOp op : collective_ops())
+      if (has_root(op)) takers.push_back(to_string(op));
+    for (const Algorithm& each : algorithms())
+      if (each.rooted) takers.push_back(each.name);
+    blame.fail("/collective/root",
+               fmt::format("expected a root only for one of {}, {}", fmt::join(takers, ", "), found()),
                "leave \"root\" out");
+  }
+  if (request.op == CollectiveOp::barrier && request.bytes.count != 0) {
+    blame.fail("/collective/bytes",
+               fmt::format(R"(expected "0 B", since a barrier moves no data, found "{}")", format(request.bytes)));
   }
   if (request.root >= request.ranks) {
     blame.fail("/collective/root", fmt::format("expected a rank from 0 to {}, found {}", request.ranks - 1,
@@ -163,7 +178,9 @@ void use_one_spelling(Canonical& canonical) {
     use(transport[nccl].get<std::string>());
     transport.erase(nccl);
   };
-  if (Canonical& op = canonical["collective"]["op"]; op == "alltoall") op = "all_to_all";
+  Canonical& op = canonical["collective"]["op"];
+  if (op == "alltoall") op = "all_to_all";
+  if (op == "sendrecv") op = "send_recv";
   // Other models have no packets, so their settings are no part of the question.
   if (Canonical& network = canonical["network"]; network.is_object() && network.contains("model")) {
     const Canonical& model = network["model"];
@@ -213,12 +230,7 @@ Scenario scenario_of(const Canonical& canonical, const Json& written, const Blam
   ensure(out.algorithm != nullptr, "the table of fields names the algorithms of the catalogue");
   out.arguments = arguments_of(*out.algorithm, algorithm);
   if (collective.contains("ranks")) out.ranks = collective["ranks"].get<std::vector<std::string>>();
-  out.request = {.op = enum_of<CollectiveOp>(collective["op"], {{"all_reduce", CollectiveOp::all_reduce},
-                                                                {"reduce_scatter", CollectiveOp::reduce_scatter},
-                                                                {"all_gather", CollectiveOp::all_gather},
-                                                                {"broadcast", CollectiveOp::broadcast},
-                                                                {"all_to_all", CollectiveOp::all_to_all},
-                                                                {"pairs", CollectiveOp::pairs}}),
+  out.request = {.op = op_of(collective["op"].get_ref<const std::string&>()),
                  .ranks = static_cast<int>(out.ranks.empty() ? gpus : out.ranks.size()),
                  .bytes = {collective["bytes"].get<std::int64_t>()},
                  .root = collective["root"].get<Actor>(),

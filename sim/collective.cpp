@@ -12,6 +12,8 @@ Content own_data(Actor rank, Buffer buffer, std::uint32_t chunk) {
   return buffer == Buffer::data ? of_rank(rank, chunk) : nothing();
 }
 
+Actor block_of(std::uint32_t chunk, int pieces) { return static_cast<Actor>(chunk / static_cast<unsigned>(pieces)); }
+
 }  // namespace
 
 Collective all_reduce(int ranks, Bytes bytes) {
@@ -23,22 +25,22 @@ Collective all_reduce(int ranks, Bytes bytes) {
   return c;
 }
 
-Collective reduce_scatter(int ranks, Bytes bytes) {
+Collective reduce_scatter(int ranks, Bytes bytes, int pieces) {
   Collective c{.op = CollectiveOp::reduce_scatter, .ranks = ranks, .bytes = bytes};
   c.before = own_data;
-  c.after = [](Actor rank, Buffer buffer, std::uint32_t chunk) {
-    return buffer == Buffer::data && chunk == static_cast<std::uint32_t>(rank) ? of_all(chunk) : nothing();
+  c.after = [pieces](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::data && block_of(chunk, pieces) == rank ? of_all(chunk) : nothing();
   };
   return c;
 }
 
-Collective all_gather(int ranks, Bytes bytes) {
+Collective all_gather(int ranks, Bytes bytes, int pieces) {
   Collective c{.op = CollectiveOp::all_gather, .ranks = ranks, .bytes = bytes};
-  c.before = [](Actor rank, Buffer buffer, std::uint32_t chunk) {
-    return buffer == Buffer::data && chunk == static_cast<std::uint32_t>(rank) ? of_rank(rank, chunk) : nothing();
+  c.before = [pieces](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::data && block_of(chunk, pieces) == rank ? of_rank(rank, chunk) : nothing();
   };
-  c.after = [](Actor, Buffer buffer, std::uint32_t chunk) {
-    return buffer == Buffer::data ? of_rank(static_cast<Actor>(chunk), chunk) : nothing();
+  c.after = [pieces](Actor, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::data ? of_rank(block_of(chunk, pieces), chunk) : nothing();
   };
   return c;
 }
@@ -50,6 +52,68 @@ Collective broadcast(int ranks, Bytes bytes, Actor root) {
   };
   c.after = [root](Actor, Buffer buffer, std::uint32_t chunk) {
     return buffer == Buffer::data ? of_rank(root, chunk) : nothing();
+  };
+  return c;
+}
+
+Collective reduce(int ranks, Bytes bytes, Actor root) {
+  Collective c{.op = CollectiveOp::reduce, .ranks = ranks, .bytes = bytes, .root = root};
+  c.before = own_data;
+  c.after = [root](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::data && rank == root ? of_all(chunk) : nothing();
+  };
+  return c;
+}
+
+Collective scatter(int ranks, Bytes bytes, Actor root) {
+  Collective c{.op = CollectiveOp::scatter, .ranks = ranks, .bytes = bytes, .root = root};
+  c.before = [root](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::data && rank == root ? of_rank(root, chunk) : nothing();
+  };
+  c.after = [ranks, root](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    const bool own = static_cast<Actor>(chunk) == wrap(rank - root, ranks);
+    return buffer == Buffer::data && own ? of_rank(root, chunk) : nothing();
+  };
+  return c;
+}
+
+Collective gather(int ranks, Bytes bytes, Actor root) {
+  Collective c{.op = CollectiveOp::gather, .ranks = ranks, .bytes = bytes, .root = root};
+  c.before = [ranks, root](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    const bool own = static_cast<Actor>(chunk) == wrap(rank - root, ranks);
+    return buffer == Buffer::data && own ? of_rank(rank, chunk) : nothing();
+  };
+  c.after = [ranks, root](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    if (buffer != Buffer::data || rank != root) return nothing();
+    return of_rank(wrap(root + static_cast<Actor>(chunk), ranks), chunk);
+  };
+  return c;
+}
+
+Collective send_recv(int ranks, Bytes bytes) {
+  Collective c{.op = CollectiveOp::send_recv, .ranks = ranks, .bytes = bytes};
+  c.before = [](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::input ? of_rank(rank, chunk) : nothing();
+  };
+  c.after = [ranks](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::output ? of_rank(wrap(rank - 1, ranks), chunk) : nothing();
+  };
+  return c;
+}
+
+Collective barrier(int ranks) {
+  Collective c = all_reduce(ranks, Bytes{0});
+  c.op = CollectiveOp::barrier;
+  return c;
+}
+
+Collective barrier_of_tokens(int ranks) {
+  Collective c{.op = CollectiveOp::barrier, .ranks = ranks, .bytes = Bytes{0}};
+  c.before = [](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::data && chunk == 0 ? of_rank(rank, 0) : nothing();
+  };
+  c.after = [ranks](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::data ? of_rank(wrap(rank - static_cast<Actor>(chunk), ranks), 0) : nothing();
   };
   return c;
 }

@@ -85,7 +85,7 @@ std::vector<std::pair<std::string, std::string>> parameters_of(const Scenario& s
     if (!parameter.choices.empty()) {
       result.emplace_back(parameter.name, '"' + text(*scenario.algorithm, scenario.arguments, parameter.name) + '"');
     } else if (const auto value = number(*scenario.algorithm, scenario.arguments, parameter.name);
-               value != parameter.fallback) {
+               value >= parameter.min) {  // a default below is none
       result.emplace_back(parameter.name, fmt::to_string(value));
     }
   }
