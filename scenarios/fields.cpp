@@ -21,7 +21,9 @@ Field parameter_field(const Parameter& parameter) {
     field.type = Type::whole;
     field.min = parameter.min;
     field.max = parameter.max;
-    field.fallback = std::to_string(parameter.fallback);
+    // A default below the bounds means "not set": the key is then absent, and a scenario's hash does not change when an
+    // algorithm gets another such parameter.
+    if (parameter.fallback >= parameter.min) field.fallback = std::to_string(parameter.fallback);
   }
   return field;
 }

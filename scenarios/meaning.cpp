@@ -21,12 +21,12 @@ using Canonical = nlohmann::json;
 Arguments arguments_of(const Algorithm& algorithm, const Canonical& given) {
   Arguments arguments;
   for (const Parameter& parameter : algorithm.parameters) {
+    if (!given.contains(parameter.name)) continue;  // a number that is not set
     const Canonical& value = given[parameter.name];
-    if (!parameter.choices.empty()) {
+    if (parameter.choices.empty())
+      arguments.numbers[parameter.name] = value.get<std::int64_t>();
+    else
       arguments.texts[parameter.name] = value.get<std::string>();
-    } else if (value.get<std::int64_t>() != parameter.fallback) {
-      arguments.numbers[parameter.name] = value.get<std::int64_t>();  // a default may lie out of bounds: left out
-    }
   }
   return arguments;
 }

@@ -258,7 +258,7 @@ TEST_CASE("a bad scenario is refused with the place, what was expected, what was
        {{R"("ring")", R"({"name": "ring", "fold": "naive"})"}},
        R"(s.json: /collective/algorithm/fold: expected a known key of ring, found "fold")"
        "\n  hint: "
-       "known here: name, segments"},
+       "known here: name, segments, rings, slices"},
       {"a parameter's misspelt value",
        {{R"("ring")", R"({"name": "halving_doubling", "fold": "navie"})"}},
        R"(s.json: /collective/algorithm/fold: expected one of "rabenseifner", "naive", found "navie")"

@@ -311,7 +311,7 @@ TEST_CASE("the critical path's parts stay within the time of the run") {
       REQUIRE(t.bottleneck);
       CHECK(t.bottleneck->busy + t.bottleneck->latency + t.bottleneck->compute <= t.duration());
       CHECK(t.bottleneck->latency > 0_ps);
-      CHECK(t.bottleneck->busy > 0_ps);
+      CHECK((t.bottleneck->busy > 0_ps) == (schedule.collective.op != CollectiveOp::barrier));  // which moves nothing
     }
   }
 }
