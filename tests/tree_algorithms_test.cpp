@@ -159,6 +159,13 @@ TEST_CASE("a dissemination barrier takes ceil(log2 n) steps, each a signal to r 
   }
 }
 
+TEST_CASE("a dissemination barrier of more ranks than can be proved is refused by name") {
+  CHECK_THROWS_WITH_AS(dissemination_barrier(16385),
+                       "dissemination: expected at most 16384 ranks, found 16385\n  hint: its proof follows a token of "
+                       "each rank to each; binomial_tree needs one for all",
+                       InputError);
+}
+
 TEST_CASE("a barrier from which a rank may go before all have come is refused") {
   // Ranks 1 and 2 tell rank 0; rank 0 tells only rank 2 that all are there.
   Table t(barrier(3), 3, 1, 1);
