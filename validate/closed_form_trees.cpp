@@ -13,20 +13,21 @@ namespace ringsim::forms {
 
 namespace {
 
-int ceil_log2(int n) { return static_cast<int>(std::bit_width(static_cast<unsigned>(n - 1))); }
+std::int64_t ceil_log2(int n) { return static_cast<std::int64_t>(std::bit_width(static_cast<unsigned>(n - 1))); }
 
 ClosedForm binomial_form(const CollectiveRequest& request, const Uniform& machine) {
   ClosedForm form;
   needs_own_links_to_peers(machine, form);
   Sum sum{machine, form};
-  const int n = request.ranks, m = ceil_log2(n);
+  const int n = request.ranks;
+  const std::int64_t m = ceil_log2(n);
   const std::int64_t p = request.bytes.count;
   switch (request.op) {
     case CollectiveOp::scatter:
     case CollectiveOp::gather:
       // The root's own messages are the longest chain: of 2^k blocks, the farthest of what is left.
       form.formula = "ceil(log2 K) a + (K-1)/K p/b";
-      for (int k = 0; k < m; ++k) {
+      for (std::int64_t k = 0; k < m; ++k) {
         const std::int64_t from = std::int64_t{1} << k;
         sum.blocks(1, std::min<std::int64_t>(2 * from, n) - from, p, n);
       }

@@ -41,7 +41,7 @@ bool of_full_trees(int ranks, Bytes) { return ranks == 2 || (ranks & (ranks + 1)
 bool of_three_ranks_or_more(int ranks, Bytes) { return ranks > 2; }  // of two rings; of trees that share no cable
 bool of_four_ranks_or_more(int ranks, Bytes) { return ranks > 3; }
 bool of_four_rings(int ranks, Bytes) { return ranks == 5 || ranks > 6; }  // others have fewer strides without divisor
-bool of_equal_pieces(int ranks, Bytes bytes) { return ranks > 2 && bytes.count % (ranks * 2) == 0; }
+bool of_equal_pieces(int ranks, Bytes bytes) { return ranks > 2 && bytes.count % (std::int64_t{ranks} * 2) == 0; }
 
 const std::vector<Row>& rows() {
   static const std::vector<Row> all{
