@@ -98,8 +98,10 @@ Schedule in_pieces(Schedule ring, RingPieces pieces) {
   s.lanes = pieces.rings;
   s.layout[0] = Layout::near_equal(ring.collective.bytes, n * each);
   s.symmetry = {};  // is claimed for one chunk a rank only
-  if (ring.collective.op == CollectiveOp::reduce_scatter) s.collective = reduce_scatter(n, ring.collective.bytes, each);
-  if (ring.collective.op == CollectiveOp::all_gather) s.collective = all_gather(n, ring.collective.bytes, each);
+  if (ring.collective.op == CollectiveOp::reduce_scatter)
+    s.collective = reduce_scatter_in_pieces(n, ring.collective.bytes, each);
+  if (ring.collective.op == CollectiveOp::all_gather)
+    s.collective = all_gather_in_pieces(n, ring.collective.bytes, each);
   s.n_steps = [plain = ring.n_steps, slices = pieces.slices](Actor r, Lane) { return plain(r, 0) * slices; };
   s.step = [plain = std::move(ring.step), ways, pieces, each](Actor r, Lane lane, int i, Step& out) {
     // What the plain ring does at our position, with the ranks and blocks of this ring, and one slice of each.

@@ -12,8 +12,6 @@ Content own_data(Actor rank, Buffer buffer, std::uint32_t chunk) {
   return buffer == Buffer::data ? of_rank(rank, chunk) : nothing();
 }
 
-Actor block_of(std::uint32_t chunk, int pieces) { return static_cast<Actor>(chunk / static_cast<unsigned>(pieces)); }
-
 }  // namespace
 
 Collective all_reduce(int ranks, Bytes bytes) {
@@ -25,22 +23,22 @@ Collective all_reduce(int ranks, Bytes bytes) {
   return c;
 }
 
-Collective reduce_scatter(int ranks, Bytes bytes, int pieces) {
+Collective reduce_scatter(int ranks, Bytes bytes) {
   Collective c{.op = CollectiveOp::reduce_scatter, .ranks = ranks, .bytes = bytes};
   c.before = own_data;
-  c.after = [pieces](Actor rank, Buffer buffer, std::uint32_t chunk) {
-    return buffer == Buffer::data && block_of(chunk, pieces) == rank ? of_all(chunk) : nothing();
+  c.after = [](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::data && chunk == static_cast<std::uint32_t>(rank) ? of_all(chunk) : nothing();
   };
   return c;
 }
 
-Collective all_gather(int ranks, Bytes bytes, int pieces) {
+Collective all_gather(int ranks, Bytes bytes) {
   Collective c{.op = CollectiveOp::all_gather, .ranks = ranks, .bytes = bytes};
-  c.before = [pieces](Actor rank, Buffer buffer, std::uint32_t chunk) {
-    return buffer == Buffer::data && block_of(chunk, pieces) == rank ? of_rank(rank, chunk) : nothing();
+  c.before = [](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::data && chunk == static_cast<std::uint32_t>(rank) ? of_rank(rank, chunk) : nothing();
   };
-  c.after = [pieces](Actor, Buffer buffer, std::uint32_t chunk) {
-    return buffer == Buffer::data ? of_rank(block_of(chunk, pieces), chunk) : nothing();
+  c.after = [](Actor, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::data ? of_rank(static_cast<Actor>(chunk), chunk) : nothing();
   };
   return c;
 }
@@ -52,6 +50,57 @@ Collective broadcast(int ranks, Bytes bytes, Actor root) {
   };
   c.after = [root](Actor, Buffer buffer, std::uint32_t chunk) {
     return buffer == Buffer::data ? of_rank(root, chunk) : nothing();
+  };
+  return c;
+}
+
+Collective all_to_all(int ranks, Bytes bytes) {
+  Collective c{.op = CollectiveOp::all_to_all, .ranks = ranks, .bytes = bytes};
+  c.before = [](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::input ? of_rank(rank, chunk) : nothing();
+  };
+  c.after = [ranks](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::output ? of_rank(wrap(rank - static_cast<Actor>(chunk), ranks), chunk) : nothing();
+  };
+  return c;
+}
+
+Collective pairs(int ranks, Bytes bytes, bool both_ways) {
+  Collective c{.op = CollectiveOp::pairs, .ranks = ranks, .bytes = bytes};
+  c.before = [](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::input ? of_rank(rank, chunk) : nothing();
+  };
+  c.after = [half = ranks / 2, both_ways](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    if (buffer != Buffer::output) return nothing();
+    if (rank >= half) return of_rank(rank - half, chunk);
+    return both_ways ? of_rank(rank + half, chunk) : nothing();
+  };
+  return c;
+}
+
+// ----------------------------------------------------------------------- what has a root, or more than a chunk a rank
+
+namespace {
+
+Actor block_of(std::uint32_t chunk, int pieces) { return static_cast<Actor>(chunk / static_cast<unsigned>(pieces)); }
+
+}  // namespace
+
+Collective reduce_scatter_in_pieces(int ranks, Bytes bytes, int pieces) {
+  Collective c = reduce_scatter(ranks, bytes);
+  c.after = [pieces](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::data && block_of(chunk, pieces) == rank ? of_all(chunk) : nothing();
+  };
+  return c;
+}
+
+Collective all_gather_in_pieces(int ranks, Bytes bytes, int pieces) {
+  Collective c = all_gather(ranks, bytes);
+  c.before = [pieces](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::data && block_of(chunk, pieces) == rank ? of_rank(rank, chunk) : nothing();
+  };
+  c.after = [pieces](Actor, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::data ? of_rank(block_of(chunk, pieces), chunk) : nothing();
   };
   return c;
 }
@@ -114,30 +163,6 @@ Collective barrier_of_tokens(int ranks) {
   };
   c.after = [ranks](Actor rank, Buffer buffer, std::uint32_t chunk) {
     return buffer == Buffer::data ? of_rank(wrap(rank - static_cast<Actor>(chunk), ranks), 0) : nothing();
-  };
-  return c;
-}
-
-Collective all_to_all(int ranks, Bytes bytes) {
-  Collective c{.op = CollectiveOp::all_to_all, .ranks = ranks, .bytes = bytes};
-  c.before = [](Actor rank, Buffer buffer, std::uint32_t chunk) {
-    return buffer == Buffer::input ? of_rank(rank, chunk) : nothing();
-  };
-  c.after = [ranks](Actor rank, Buffer buffer, std::uint32_t chunk) {
-    return buffer == Buffer::output ? of_rank(wrap(rank - static_cast<Actor>(chunk), ranks), chunk) : nothing();
-  };
-  return c;
-}
-
-Collective pairs(int ranks, Bytes bytes, bool both_ways) {
-  Collective c{.op = CollectiveOp::pairs, .ranks = ranks, .bytes = bytes};
-  c.before = [](Actor rank, Buffer buffer, std::uint32_t chunk) {
-    return buffer == Buffer::input ? of_rank(rank, chunk) : nothing();
-  };
-  c.after = [half = ranks / 2, both_ways](Actor rank, Buffer buffer, std::uint32_t chunk) {
-    if (buffer != Buffer::output) return nothing();
-    if (rank >= half) return of_rank(rank - half, chunk);
-    return both_ways ? of_rank(rank + half, chunk) : nothing();
   };
   return c;
 }

@@ -8,16 +8,29 @@ namespace ringsim {
 /// Every rank ends with the sum of all. In place: chunk c of `data`, at any grid of chunks.
 Collective all_reduce(int ranks, Bytes bytes);
 
-/// Rank r ends with block r of the sum; `bytes` is one rank's whole input. In place; `data` has n blocks of `pieces`
-/// chunks each.
-Collective reduce_scatter(int ranks, Bytes bytes, int pieces = 1);
+/// Rank r ends with chunk r of the sum; `bytes` is one rank's whole input. In place; `data` has n chunks.
+Collective reduce_scatter(int ranks, Bytes bytes);
 
-/// Rank r starts with block r and ends with all; `bytes` is one rank's whole output. In place; `data` has n blocks of
-/// `pieces` chunks each.
-Collective all_gather(int ranks, Bytes bytes, int pieces = 1);
+/// Rank r starts with chunk r and ends with all; `bytes` is one rank's whole output. In place; `data` has n chunks.
+Collective all_gather(int ranks, Bytes bytes);
 
 /// Every rank ends with the root's data. In place, at any grid of chunks.
 Collective broadcast(int ranks, Bytes bytes, Actor root);
+
+/// Rank r has a block of its `input` for each rank, and ends with a block from each in its `output`; `bytes` is one
+/// rank's whole input, its own block included. Blocks are numbered from the rank itself: block j of the input is for
+/// rank r + j, block j of the output from rank r - j. So both ends of a message agree on its size where n does not
+/// divide `bytes`, and all ranks do the same.
+Collective all_to_all(int ranks, Bytes bytes);
+
+/// Rank r < n/2 sends its `input` of `bytes` to the `output` of rank r + n/2; both ways: the second half does the same
+/// back. n even. (The pairs of OSU's multiple-pair bandwidth test, osu_mbw_mr.)
+Collective pairs(int ranks, Bytes bytes, bool both_ways);
+
+/// reduce_scatter and all_gather with finer chunks: `data` has n blocks of `pieces` chunks each, and block r is what
+/// chunk r is above.
+Collective reduce_scatter_in_pieces(int ranks, Bytes bytes, int pieces);
+Collective all_gather_in_pieces(int ranks, Bytes bytes, int pieces);
 
 /// The root ends with the sum of all. In place, at any grid of chunks.
 Collective reduce(int ranks, Bytes bytes, Actor root);
@@ -41,15 +54,5 @@ Collective barrier(int ranks);
 /// The same where news of a rank may come by several ways: a chunk of no bytes for each rank, numbered from the rank
 /// that holds it: chunk j of rank r is the token of rank r - j.
 Collective barrier_of_tokens(int ranks);
-
-/// Rank r has a block of its `input` for each rank, and ends with a block from each in its `output`; `bytes` is one
-/// rank's whole input, its own block included. Blocks are numbered from the rank itself: block j of the input is for
-/// rank r + j, block j of the output from rank r - j. So both ends of a message agree on its size where n does not
-/// divide `bytes`, and all ranks do the same.
-Collective all_to_all(int ranks, Bytes bytes);
-
-/// Rank r < n/2 sends its `input` of `bytes` to the `output` of rank r + n/2; both ways: the second half does the same
-/// back. n even. (The pairs of OSU's multiple-pair bandwidth test, osu_mbw_mr.)
-Collective pairs(int ranks, Bytes bytes, bool both_ways);
 
 }  // namespace ringsim
