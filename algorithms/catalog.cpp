@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "algorithms/all_to_all.hpp"
 #include "algorithms/direct.hpp"
 #include "algorithms/halving_doubling.hpp"
+#include "algorithms/make_trees.hpp"
 #include "algorithms/parameter_server.hpp"
 #include "algorithms/ring.hpp"
 #include "sim/error.hpp"
@@ -22,10 +22,23 @@ Schedule make_halving_doubling(const CollectiveRequest& request, const Arguments
 Schedule make_direct(const CollectiveRequest& request, const Arguments& arguments);
 Schedule make_pairwise(const CollectiveRequest& request, const Arguments& arguments);
 
+// How many segments a tree's buffer is cut into where nothing is said: any number is a compromise between the time to
+// fill the tree and a latency for each segment (assumed; a sweep over it finds the best).
+constexpr int some_segments = 8;
+
+Parameter segments_of_tree() {
+  return {.name = "segments",
+          .doc = "in how many pieces the buffer (of a double tree: each half) is passed on",
+          .min = 1,
+          .max = 1048576,
+          .fallback = some_segments};
+}
+
 int no_helpers(const Arguments&) { return 0; }
 int servers(const Arguments& arguments);
 
-const std::array<Algorithm, 5> catalog{{
+const std::vector<Algorithm> catalog{
+
     {.name = "parameter_server",
      .summary = "everybody sends to a root (or to `servers` separate ones), which adds up and sends back",
      .source = "Li et al., OSDI 2014",
@@ -36,7 +49,8 @@ const std::array<Algorithm, 5> catalog{{
                      .max = 65536,
                      .fallback = 0}},
      .make = make_parameter_server,
-     .helpers = servers},
+     .helpers = servers,
+     .rooted = true},
     {.name = "ring",
      .summary = "rank r sends only to rank r+1; chunks go round",
      .source = "Patarasuk & Yuan, JPDC 69 (2009)",
@@ -45,6 +59,16 @@ const std::array<Algorithm, 5> catalog{{
                      .doc = "broadcast only: in how many pieces the buffer goes round; not set: one per rank",
                      .min = 1,
                      .max = 1048576,
+                     .fallback = 0},
+                    {.name = "rings",
+                     .doc = "not broadcast: how many rings share the buffer; 2: one each way round; not set: one",
+                     .min = 1,
+                     .max = 64,
+                     .fallback = 0},
+                    {.name = "slices",
+                     .doc = "not broadcast: in how many messages a rank's share goes on; not set: one",
+                     .min = 1,
+                     .max = 1024,
                      .fallback = 0}},
      .make = make_ring,
      .helpers = no_helpers},
@@ -59,8 +83,16 @@ const std::array<Algorithm, 5> catalog{{
      .helpers = no_helpers},
     {.name = "direct",
      .summary = "every message goes straight to its receiver, all at once",
-     .source = "OSU micro-benchmarks, osu_mbw_mr; MPICH, scattered all-to-all",
-     .ops = {CollectiveOp::all_to_all, CollectiveOp::pairs},
+     .source = "OSU micro-benchmarks, osu_mbw_mr; MPICH, scattered all-to-all; Open MPI, linear; TensorRT-LLM",
+     .ops = {CollectiveOp::all_to_all, CollectiveOp::pairs, CollectiveOp::all_reduce, CollectiveOp::reduce_scatter,
+             CollectiveOp::all_gather, CollectiveOp::broadcast, CollectiveOp::reduce, CollectiveOp::scatter,
+             CollectiveOp::gather, CollectiveOp::send_recv},
+     .parameters = {{.name = "shots",
+                     .doc = "all_reduce only: 1, everybody sends all to everybody; 2, a share each, and the sums back; "
+                            "not set: 2",
+                     .min = 1,
+                     .max = 2,
+                     .fallback = 0}},
      .make = make_direct,
      .helpers = no_helpers},
     {.name = "pairwise",
@@ -69,7 +101,45 @@ const std::array<Algorithm, 5> catalog{{
      .ops = {CollectiveOp::all_to_all},
      .make = make_pairwise,
      .helpers = no_helpers},
-}};
+    {.name = "binomial_tree",
+     .summary = "those who have the data, or a sum, double with every step",
+     .source = "Thakur, Rabenseifner & Gropp, IJHPCA 19 (2005)",
+     .ops = {CollectiveOp::broadcast, CollectiveOp::reduce, CollectiveOp::scatter, CollectiveOp::gather,
+             CollectiveOp::all_reduce, CollectiveOp::barrier},
+     .make = make_binomial_tree,
+     .helpers = no_helpers,
+     .rooted = true},
+    {.name = "dissemination",
+     .summary = "in step k rank r signals r + 2^k",
+     .source = "Hensgen, Finkel & Manber, IJPP 17 (1988)",
+     .ops = {CollectiveOp::barrier},
+     .make = make_dissemination,
+     .helpers = no_helpers},
+    {.name = "chain",
+     .summary = "segments pass from the root through all ranks, or back to it",
+     .source = "van de Geijn & Watts, Concurrency 9 (1997)",
+     .ops = {CollectiveOp::broadcast, CollectiveOp::reduce, CollectiveOp::all_reduce},
+     .parameters = {segments_of_tree()},
+     .make = make_chain,
+     .helpers = no_helpers,
+     .rooted = true},
+    {.name = "kary_tree",
+     .summary = "segments pass down a tree from the root, up to it, or both",
+     .source = "Sanders, Speck & Traff, Parallel Computing 35 (2009), section 2",
+     .ops = {CollectiveOp::broadcast, CollectiveOp::reduce, CollectiveOp::all_reduce},
+     .parameters = {{.name = "arity", .doc = "most children of a rank", .min = 2, .max = 65535, .fallback = 2},
+                    segments_of_tree()},
+     .make = make_kary_tree,
+     .helpers = no_helpers,
+     .rooted = true},
+    {.name = "double_binary_tree",
+     .summary = "half the buffer over each of two trees; who passes on in one is a leaf of the other",
+     .source = "Sanders, Speck & Traff, Parallel Computing 35 (2009); NCCL 2.4",
+     .ops = {CollectiveOp::all_reduce, CollectiveOp::broadcast, CollectiveOp::reduce},
+     .parameters = {segments_of_tree()},
+     .make = make_double_binary_tree,
+     .helpers = no_helpers},
+};
 
 int servers(const Arguments& arguments) { return static_cast<int>(number(catalog[0], arguments, "servers")); }
 
@@ -82,29 +152,34 @@ Schedule make_parameter_server(const CollectiveRequest& request, const Arguments
   return parameter_server(request.ranks, request.bytes, request.root);
 }
 
+// A setting that is said for an op that has no use for it.
+void refuse_setting(const char* algorithm, const char* setting, const char* of, CollectiveOp op) {
+  throw InputError("", fmt::format("{}: {} is a setting of {}, not of {}", algorithm, setting, of, to_string(op)),
+                   fmt::format("leave {} out", setting));
+}
+
 Schedule make_ring(const CollectiveRequest& request, const Arguments& arguments) {
-  auto segments = static_cast<int>(number(catalog[1], arguments, "segments"));
-  if (request.op != CollectiveOp::broadcast && segments != 0)
-    throw InputError("", fmt::format("ring: segments is a setting of broadcast, not of {}", to_string(request.op)),
-                     "leave segments out");
+  const auto setting = [&](const char* name) { return static_cast<int>(number(catalog[1], arguments, name)); };
+  if (request.op == CollectiveOp::broadcast) {
+    for (const char* name : {"rings", "slices"})
+      if (setting(name) != 0) refuse_setting("ring", name, "all_reduce, reduce_scatter and all_gather", request.op);
+    const int segments = setting("segments") > 0 ? setting("segments") : request.ranks;
+    Schedule s = ring_broadcast(request.ranks, request.bytes, request.root, segments);
+    s.algorithm += fmt::format(" segments={}", segments);
+    return s;
+  }
+  if (setting("segments") != 0) refuse_setting("ring", "segments", "broadcast", request.op);
+  const RingPieces pieces{.rings = std::max(1, setting("rings")), .slices = std::max(1, setting("slices"))};
   switch (request.op) {
     case CollectiveOp::all_reduce:
-      return ring_all_reduce(request.ranks, request.bytes);
+      return in_pieces(ring_all_reduce(request.ranks, request.bytes), pieces);
     case CollectiveOp::reduce_scatter:
-      return ring_reduce_scatter(request.ranks, request.bytes);
+      return in_pieces(ring_reduce_scatter(request.ranks, request.bytes), pieces);
     case CollectiveOp::all_gather:
-      return ring_all_gather(request.ranks, request.bytes);
-    case CollectiveOp::broadcast: {
-      if (segments == 0) segments = request.ranks;
-      Schedule s = ring_broadcast(request.ranks, request.bytes, request.root, segments);
-      s.algorithm += fmt::format(" segments={}", segments);
-      return s;
-    }
-    case CollectiveOp::all_to_all:
-    case CollectiveOp::pairs:
-      break;
+      return in_pieces(ring_all_gather(request.ranks, request.bytes), pieces);
+    default:
+      fail_invariant("an algorithm is asked only for what it supports");
   }
-  fail_invariant("an algorithm is asked only for what it supports");
 }
 
 Schedule make_halving_doubling(const CollectiveRequest& request, const Arguments& arguments) {
@@ -118,11 +193,41 @@ Schedule make_pairwise(const CollectiveRequest& request, const Arguments&) {
   return pairwise_all_to_all(request.ranks, request.bytes);
 }
 
-Schedule make_direct(const CollectiveRequest& request, const Arguments&) {
-  if (request.op == CollectiveOp::all_to_all) return direct_all_to_all(request.ranks, request.bytes);
-  if (request.ranks % 2 != 0)
-    throw InputError("", fmt::format("pairs needs an even number of ranks, found {}", request.ranks));
-  return direct_pairs(request.ranks, request.bytes, request.both_ways);
+Schedule make_direct(const CollectiveRequest& request, const Arguments& arguments) {
+  const CollectiveOp op = request.op;
+  const int n = request.ranks;
+  const Bytes bytes = request.bytes;
+  const auto shots = number(catalog[3], arguments, "shots");
+  if (shots != 0 && op != CollectiveOp::all_reduce) refuse_setting("direct", "shots", "all_reduce", op);
+  switch (op) {
+    case CollectiveOp::all_reduce: {
+      Schedule s = shots == 1 ? one_shot_all_reduce(n, bytes) : two_shot_all_reduce(n, bytes);
+      s.algorithm += fmt::format(" shots={}", shots == 1 ? 1 : 2);
+      return s;
+    }
+    case CollectiveOp::all_to_all:
+      return direct_all_to_all(n, bytes);
+    case CollectiveOp::reduce_scatter:
+      return direct_reduce_scatter(n, bytes);
+    case CollectiveOp::all_gather:
+      return direct_all_gather(n, bytes);
+    case CollectiveOp::broadcast:
+      return direct_broadcast(n, bytes, request.root);
+    case CollectiveOp::reduce:
+      return direct_reduce(n, bytes, request.root);
+    case CollectiveOp::scatter:
+      return direct_scatter(n, bytes, request.root);
+    case CollectiveOp::gather:
+      return direct_gather(n, bytes, request.root);
+    case CollectiveOp::send_recv:
+      return direct_send_recv(n, bytes);
+    case CollectiveOp::pairs:
+      if (n % 2 != 0) throw InputError("", fmt::format("pairs needs an even number of ranks, found {}", n));
+      return direct_pairs(n, bytes, request.both_ways);
+    case CollectiveOp::barrier:
+      break;
+  }
+  fail_invariant("an algorithm is asked only for what it supports");
 }
 
 const Parameter& parameter_of(const Algorithm& algorithm, std::string_view name) {

@@ -17,7 +17,7 @@ struct CollectiveRequest {
   CollectiveOp op = CollectiveOp::all_reduce;
   int ranks = 0;           ///< at least 1
   Bytes bytes;             ///< message size, as nccl-tests counts it for the op; any size, 0 too
-  Actor root = 0;          ///< broadcast, parameter_server: which rank
+  Actor root = 0;          ///< which rank; see Algorithm::takes_root
   bool both_ways = false;  ///< pairs: the second half sends too
 };
 
@@ -47,8 +47,11 @@ struct Algorithm {
   Schedule (*make)(const CollectiveRequest& request, const Arguments& arguments);
   /// How many helpers (extra endpoints) the schedule needs besides the ranks.
   int (*helpers)(const Arguments& arguments);
+  /// A root matters for every op, not only for those that have one: the server, the top of a tree.
+  bool rooted = false;
 
   bool supports(CollectiveOp op) const;
+  bool takes_root(CollectiveOp op) const { return rooted || has_root(op); }
 };
 
 /// All algorithms, in the order in which `ringsim list algorithms` shows them.

@@ -1,6 +1,12 @@
 #include "algorithms/ring.hpp"
 
+#include <fmt/format.h>
+
+#include <numeric>
+#include <vector>
+
 #include "sim/collective.hpp"
+#include "sim/error.hpp"
 
 namespace ringsim {
 
@@ -14,6 +20,35 @@ Schedule around(Collective collective, int rounds) {
   s.symmetry = Symmetry({n});
   s.n_steps = [n, rounds](Actor, Lane) { return rounds * (n - 1); };
   return s;
+}
+
+// 1, -1, 2, -2, ... modulo n, as far as they share no factor with it: the ways to go round all n ranks.
+std::vector<int> strides(int n, int wanted) {
+  std::vector<int> found;
+  for (int d = 1; d <= n / 2 && static_cast<int>(found.size()) < wanted; ++d) {
+    if (std::gcd(d, n) != 1) continue;
+    found.push_back(d);
+    if (n - d != d) found.push_back(n - d);
+  }
+  if (static_cast<int>(found.size()) < wanted)
+    throw InputError("",
+                     fmt::format("ring: {} ranks make {} different ring{}, found rings {}", n, found.size(),
+                                 found.size() == 1 ? "" : "s", wanted),
+                     "each goes round with a stride of its own, which shares no factor with the number of ranks");
+  return found;
+}
+
+/// A ring with stride d: the rank at position q is q d modulo n.
+struct Stride {
+  int n = 1, d = 1, inverse = 1;
+  Actor rank(int position) const { return static_cast<Actor>(std::int64_t{position} * d % n); }
+  int position(Actor r) const { return static_cast<int>(std::int64_t{r} * inverse % n); }
+};
+
+Stride stride(int n, int d) {
+  int inverse = 1;
+  while (std::int64_t{d} * inverse % n != 1) ++inverse;
+  return {n, d, inverse};
 }
 
 }  // namespace
@@ -45,6 +80,38 @@ Schedule ring_all_gather(int n, Bytes bytes) {
   s.step = [n](Actor r, Lane, int i, Step& out) {
     out.send(wrap(r + 1, n), chunk(wrap(r - i, n)));
     out.receive(wrap(r - 1, n), chunk(wrap(r - i - 1, n)));
+  };
+  return s;
+}
+
+Schedule in_pieces(Schedule ring, RingPieces pieces) {
+  const int n = ring.collective.ranks, each = pieces.rings * pieces.slices;
+  if (each == 1 || n == 1) return ring;
+  if (constexpr int most = 1 << 27; each > most / n)
+    throw InputError("", fmt::format("ring: {} ranks, {} rings and {} slices make more than 2^27 chunks", n,
+                                     pieces.rings, pieces.slices));
+  std::vector<Stride> ways;
+  for (const int d : strides(n, pieces.rings)) ways.push_back(stride(n, d));
+
+  Schedule s = ring;
+  s.algorithm += fmt::format(" rings={} slices={}", pieces.rings, pieces.slices);
+  s.lanes = pieces.rings;
+  s.layout[0] = Layout::near_equal(ring.collective.bytes, n * each);
+  s.symmetry = {};  // is claimed for one chunk a rank only
+  if (ring.collective.op == CollectiveOp::reduce_scatter)
+    s.collective = reduce_scatter_in_pieces(n, ring.collective.bytes, each);
+  if (ring.collective.op == CollectiveOp::all_gather)
+    s.collective = all_gather_in_pieces(n, ring.collective.bytes, each);
+  s.n_steps = [plain = ring.n_steps, slices = pieces.slices](Actor r, Lane) { return plain(r, 0) * slices; };
+  s.step = [plain = std::move(ring.step), ways, pieces, each](Actor r, Lane lane, int i, Step& out) {
+    // What the plain ring does at our position, with the ranks and blocks of this ring, and one slice of each.
+    const Stride& way = ways[static_cast<std::size_t>(lane)];
+    plain(way.position(r), 0, i / pieces.slices, out);
+    for (Op& op : out.ops) {
+      op.peer = way.rank(op.peer);
+      op.channel = static_cast<std::uint16_t>(lane);
+      op.region = chunk(way.rank(static_cast<int>(op.region.first)) * each + lane * pieces.slices + i % pieces.slices);
+    }
   };
   return s;
 }

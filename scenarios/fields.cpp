@@ -21,7 +21,9 @@ Field parameter_field(const Parameter& parameter) {
     field.type = Type::whole;
     field.min = parameter.min;
     field.max = parameter.max;
-    field.fallback = std::to_string(parameter.fallback);
+    // A default below the bounds means "not set": the key is then absent, and a scenario's hash does not change when an
+    // algorithm gets another such parameter.
+    if (parameter.fallback >= parameter.min) field.fallback = std::to_string(parameter.fallback);
   }
   return field;
 }
@@ -42,6 +44,16 @@ Field algorithm_field() {
   return field;
 }
 
+std::vector<std::string> op_names() {
+  std::vector<std::string> names;
+  for (const CollectiveOp op : collective_ops()) {
+    names.emplace_back(to_string(op));
+    if (op == CollectiveOp::all_to_all) names.emplace_back("alltoall");
+    if (op == CollectiveOp::send_recv) names.emplace_back("sendrecv");
+  }
+  return names;
+}
+
 Field collective_field() {
   const Field gpu{.name = "gpu", .type = Type::text, .doc = "Name of a gpu.", .min = 1, .varies = false};
   return {
@@ -52,18 +64,19 @@ Field collective_field() {
       .members = {
           {.name = "op",
            .type = Type::text,
-           .doc = "The operation, in the words of MPI; pairs: rank r sends to rank r + n/2.",
+           .doc =
+               "The operation, in the words of MPI; send_recv: rank r sends to r + 1; pairs: rank r sends to r + n/2.",
            .required = true,
-           .choices = {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all", "alltoall", "pairs"}},
+           .choices = op_names()},
           algorithm_field(),
           {.name = "bytes",
            .type = Type::size,
-           .doc = "Size of the buffer, as nccl-tests counts it for the op.",
+           .doc = "Size of the buffer, as nccl-tests counts it for the op; of a barrier 0 B.",
            .required = true,
            .examples = {R"("64 MiB")", R"({"from": "1 MiB", "to": "1 GiB", "factor": 4})"}},
           {.name = "root",
            .type = Type::whole,
-           .doc = "Which rank is the root of a broadcast or of a parameter server.",
+           .doc = "Which rank is the root of the op, the top of the tree or the parameter server.",
            .fallback = "0",
            .max = most_ranks - 1},
           {.name = "ranks",

@@ -22,14 +22,20 @@ using Canonical = nlohmann::json;
 Arguments arguments_of(const Algorithm& algorithm, const Canonical& given) {
   Arguments arguments;
   for (const Parameter& parameter : algorithm.parameters) {
+    if (!given.contains(parameter.name)) continue;  // a number that is not set
     const Canonical& value = given[parameter.name];
-    if (!parameter.choices.empty()) {
+    if (parameter.choices.empty())
+      arguments.numbers[parameter.name] = value.get<std::int64_t>();
+    else
       arguments.texts[parameter.name] = value.get<std::string>();
-    } else if (value.get<std::int64_t>() != parameter.fallback) {
-      arguments.numbers[parameter.name] = value.get<std::int64_t>();  // a default may lie out of bounds: left out
-    }
   }
   return arguments;
+}
+
+CollectiveOp op_of(const std::string& name) {
+  for (const CollectiveOp op : collective_ops())
+    if (to_string(op) == name) return op;
+  fail_invariant("the table of fields names an op that nothing stands for: " + name);
 }
 
 void check_supports(const Algorithm& algorithm, CollectiveOp op, const std::string& pointer, const Blame& blame) {
@@ -54,9 +60,19 @@ void check_request(const Job& job, const Canonical& collective, const Json& said
     blame.fail(pointer + "/ranks",
                fmt::format("expected at most {} names, one for each gpu, found {}", gpus, job.ranks.size()));
   }
-  if (said.contains("root") && request.op != CollectiveOp::broadcast && job.algorithm->name != "parameter_server") {
-    blame.fail(pointer + "/root", "expected a root only for broadcast or parameter_server, " + found(),
+  if (said.contains("root") && !job.algorithm->takes_root(request.op)) {
+    std::vector<std::string_view> takers;
+    for (const CollectiveOp op : collective_ops())
+      if (has_root(op)) takers.push_back(to_string(op));
+    for (const Algorithm& each : algorithms())
+      if (each.rooted) takers.push_back(each.name);
+    blame.fail(pointer + "/root",
+               fmt::format("expected a root only for one of {}, {}", fmt::join(takers, ", "), found()),
                "leave \"root\" out");
+  }
+  if (request.op == CollectiveOp::barrier && request.bytes.count != 0) {
+    blame.fail(pointer + "/bytes",
+               fmt::format(R"(expected "0 B", since a barrier moves no data, found "{}")", format(request.bytes)));
   }
   if (request.root >= request.ranks) {
     blame.fail(pointer + "/root", fmt::format("expected a rank from 0 to {}, found {}", request.ranks - 1,
@@ -78,12 +94,7 @@ Job job_of(const Canonical& collective, const Json& written, std::size_t gpus, c
   ensure(out.algorithm != nullptr, "the table of fields names the algorithms of the catalogue");
   out.arguments = arguments_of(*out.algorithm, algorithm);
   if (collective.contains("ranks")) out.ranks = collective["ranks"].get<std::vector<std::string>>();
-  out.request = {.op = enum_of<CollectiveOp>(collective["op"], {{"all_reduce", CollectiveOp::all_reduce},
-                                                                {"reduce_scatter", CollectiveOp::reduce_scatter},
-                                                                {"all_gather", CollectiveOp::all_gather},
-                                                                {"broadcast", CollectiveOp::broadcast},
-                                                                {"all_to_all", CollectiveOp::all_to_all},
-                                                                {"pairs", CollectiveOp::pairs}}),
+  out.request = {.op = op_of(collective["op"].get_ref<const std::string&>()),
                  .ranks = static_cast<int>(out.ranks.empty() ? gpus : out.ranks.size()),
                  .bytes = {collective["bytes"].get<std::int64_t>()},
                  .root = collective["root"].get<Actor>(),
@@ -219,7 +230,9 @@ void use_one_spelling(Canonical& canonical) {
     transport.erase(nccl);
   };
   const auto one_name = [](Canonical& collective) {
-    if (Canonical& op = collective["op"]; op == "alltoall") op = "all_to_all";
+    Canonical& op = collective["op"];
+    if (op == "alltoall") op = "all_to_all";
+    if (op == "sendrecv") op = "send_recv";
   };
   one_name(canonical["collective"]);
   drop_empty_disturbance(canonical);

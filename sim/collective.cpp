@@ -94,4 +94,93 @@ Collective pairs(int ranks, Bytes bytes, bool both_ways) {
   return c;
 }
 
+// ----------------------------------------------------------------------- what has a root, or more than a chunk a rank
+
+namespace {
+
+Actor block_of(std::uint32_t chunk, int pieces) { return static_cast<Actor>(chunk / static_cast<unsigned>(pieces)); }
+
+}  // namespace
+
+Collective reduce_scatter_in_pieces(int ranks, Bytes bytes, int pieces) {
+  Collective c = reduce_scatter(ranks, bytes);
+  c.after = [pieces](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::data && block_of(chunk, pieces) == rank ? of_all(chunk) : nothing();
+  };
+  return c;
+}
+
+Collective all_gather_in_pieces(int ranks, Bytes bytes, int pieces) {
+  Collective c = all_gather(ranks, bytes);
+  c.before = [pieces](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::data && block_of(chunk, pieces) == rank ? of_rank(rank, chunk) : nothing();
+  };
+  c.after = [pieces](Actor, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::data ? of_rank(block_of(chunk, pieces), chunk) : nothing();
+  };
+  return c;
+}
+
+Collective reduce(int ranks, Bytes bytes, Actor root) {
+  Collective c{.op = CollectiveOp::reduce, .ranks = ranks, .bytes = bytes, .root = root};
+  c.before = own_data;
+  c.after = [root](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::data && rank == root ? of_all(chunk) : nothing();
+  };
+  return c;
+}
+
+Collective scatter(int ranks, Bytes bytes, Actor root) {
+  Collective c{.op = CollectiveOp::scatter, .ranks = ranks, .bytes = bytes, .root = root};
+  c.before = [root](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::data && rank == root ? of_rank(root, chunk) : nothing();
+  };
+  c.after = [ranks, root](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    const bool own = static_cast<Actor>(chunk) == wrap(rank - root, ranks);
+    return buffer == Buffer::data && own ? of_rank(root, chunk) : nothing();
+  };
+  return c;
+}
+
+Collective gather(int ranks, Bytes bytes, Actor root) {
+  Collective c{.op = CollectiveOp::gather, .ranks = ranks, .bytes = bytes, .root = root};
+  c.before = [ranks, root](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    const bool own = static_cast<Actor>(chunk) == wrap(rank - root, ranks);
+    return buffer == Buffer::data && own ? of_rank(rank, chunk) : nothing();
+  };
+  c.after = [ranks, root](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    if (buffer != Buffer::data || rank != root) return nothing();
+    return of_rank(wrap(root + static_cast<Actor>(chunk), ranks), chunk);
+  };
+  return c;
+}
+
+Collective send_recv(int ranks, Bytes bytes) {
+  Collective c{.op = CollectiveOp::send_recv, .ranks = ranks, .bytes = bytes};
+  c.before = [](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::input ? of_rank(rank, chunk) : nothing();
+  };
+  c.after = [ranks](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::output ? of_rank(wrap(rank - 1, ranks), chunk) : nothing();
+  };
+  return c;
+}
+
+Collective barrier(int ranks) {
+  Collective c = all_reduce(ranks, Bytes{0});
+  c.op = CollectiveOp::barrier;
+  return c;
+}
+
+Collective barrier_of_tokens(int ranks) {
+  Collective c{.op = CollectiveOp::barrier, .ranks = ranks, .bytes = Bytes{0}};
+  c.before = [](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::data && chunk == 0 ? of_rank(rank, 0) : nothing();
+  };
+  c.after = [ranks](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::data ? of_rank(wrap(rank - static_cast<Actor>(chunk), ranks), 0) : nothing();
+  };
+  return c;
+}
+
 }  // namespace ringsim

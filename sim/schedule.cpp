@@ -61,8 +61,30 @@ std::string_view to_string(CollectiveOp op) {
       return "all_to_all";
     case CollectiveOp::pairs:
       return "pairs";
+    case CollectiveOp::reduce:
+      return "reduce";
+    case CollectiveOp::scatter:
+      return "scatter";
+    case CollectiveOp::gather:
+      return "gather";
+    case CollectiveOp::send_recv:
+      return "send_recv";
+    case CollectiveOp::barrier:
+      return "barrier";
   }
-  fail_invariant("a collective has one of six names");
+  fail_invariant("a collective has one of eleven names");
+}
+
+std::span<const CollectiveOp> collective_ops() {
+  using enum CollectiveOp;
+  static constexpr CollectiveOp all[] = {all_reduce, reduce_scatter, all_gather, broadcast, all_to_all, pairs,
+                                         reduce,     scatter,        gather,     send_recv, barrier};
+  return all;
+}
+
+bool has_root(CollectiveOp op) {
+  return op == CollectiveOp::broadcast || op == CollectiveOp::reduce || op == CollectiveOp::scatter ||
+         op == CollectiveOp::gather;
 }
 
 double busbw_factor(CollectiveOp op, int ranks) {
@@ -74,12 +96,18 @@ double busbw_factor(CollectiveOp op, int ranks) {
     case CollectiveOp::reduce_scatter:
     case CollectiveOp::all_gather:
     case CollectiveOp::all_to_all:
+    case CollectiveOp::scatter:
+    case CollectiveOp::gather:
       return (n - 1.0) / n;
     case CollectiveOp::broadcast:
+    case CollectiveOp::reduce:
+    case CollectiveOp::send_recv:
     case CollectiveOp::pairs:
       return 1.0;
+    case CollectiveOp::barrier:
+      return 0.0;
   }
-  fail_invariant("a collective has one of six names");
+  fail_invariant("a collective has one of eleven names");
 }
 
 Layout Layout::near_equal(Bytes size, int n) {

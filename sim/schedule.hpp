@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -106,8 +107,24 @@ class Layout {
 };
 
 /// The MPI name of what a collective computes.
-enum class CollectiveOp : std::uint8_t { all_reduce, reduce_scatter, all_gather, broadcast, all_to_all, pairs };
+enum class CollectiveOp : std::uint8_t {
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  broadcast,
+  all_to_all,
+  pairs,
+  reduce,
+  scatter,
+  gather,
+  send_recv,
+  barrier
+};
 std::string_view to_string(CollectiveOp op);
+/// All of them, in that order.
+std::span<const CollectiveOp> collective_ops();
+/// broadcast, reduce, scatter, gather: one rank has, or gets, what the others do not.
+bool has_root(CollectiveOp op);
 
 /// What one chunk of a rank's buffer holds before, or must hold after: nothing (do not care), what one rank
 /// contributed, or the sum over all ranks; of which chunk of the contributions.
@@ -124,12 +141,13 @@ struct Collective {
   int ranks = 0;
   /// The message size, as nccl-tests counts it for this op (see busbw_factor).
   Bytes bytes;
-  Actor root = 0;  ///< broadcast
+  Actor root = 0;  ///< where has_root(op)
   std::function<Content(Actor, Buffer, std::uint32_t chunk)> before, after;
 };
 
-/// busbw = algbw * factor: 2(n-1)/n all_reduce; (n-1)/n reduce_scatter, all_gather and all_to_all; 1 broadcast and
-/// pairs (nccl-tests, doc/PERFORMANCE.md). 0 for one rank, which moves nothing.
+/// busbw = algbw * factor: 2(n-1)/n all_reduce; (n-1)/n reduce_scatter, all_gather, all_to_all, scatter and gather; 1
+/// broadcast, reduce, send_recv and pairs (nccl-tests, doc/PERFORMANCE.md and src/*.cu). 0 where nothing is moved: for
+/// one rank, and for a barrier.
 double busbw_factor(CollectiveOp op, int ranks);
 
 /// Actors and chunks form a group under digit-wise addition in these radices ({K} for a ring, {2,...,2} for

@@ -196,11 +196,13 @@ TEST_CASE("one rank has nothing to do, but to copy what is not in place") {
   for (const Schedule& schedule : every_algorithm(1, 1_KiB)) {
     CAPTURE(schedule.algorithm);
     for (Actor a = 0; a < schedule.actors; ++a) {
-      for (int i = 0; i < schedule.n_steps(a, 0); ++i) {
-        Step step;
-        schedule.step(a, 0, i, step);
-        REQUIRE(step.ops.size() == 1);
-        CHECK(step.ops[0].what == Do::copy);
+      for (Lane lane = 0; lane < schedule.lanes; ++lane) {
+        for (int i = 0; i < schedule.n_steps(a, lane); ++i) {
+          Step step;
+          schedule.step(a, lane, i, step);
+          REQUIRE(step.ops.size() == 1);
+          CHECK(step.ops[0].what == Do::copy);
+        }
       }
     }
   }
@@ -216,7 +218,8 @@ TEST_CASE("the catalogue makes what it says, and refuses what an algorithm canno
     CHECK_FALSE(algorithm.source.empty());
     for (const CollectiveOp op : algorithm.ops) {
       CHECK(algorithm.supports(op));
-      const Schedule schedule = algorithm.make({.op = op, .ranks = 4, .bytes = 1_KiB}, {});
+      const Schedule schedule =
+          algorithm.make({.op = op, .ranks = 4, .bytes = op == CollectiveOp::barrier ? 0_B : 1_KiB}, {});
       CHECK(schedule.collective.op == op);
       CHECK(schedule.collective.ranks == 4);
       CHECK(schedule.actors == 4 + algorithm.helpers({}));

@@ -48,15 +48,16 @@ std::string complaint(const std::string& text, const std::vector<std::string>& o
 
 /// The message with what the catalogue of algorithms knows.
 std::string filled(std::string message) {
-  std::string all, reducers;
+  std::string all, reducers, rooted;
   for (const Algorithm& algorithm : algorithms()) {
     all += (all.empty() ? "" : ", ") + ('"' + algorithm.name + '"');
     if (algorithm.supports(CollectiveOp::all_reduce)) reducers += (reducers.empty() ? "" : ", ") + algorithm.name;
+    if (algorithm.rooted) rooted += (rooted.empty() ? "" : ", ") + algorithm.name;
   }
   std::string nodes;
   for (const CatalogEntry& node : node_catalog()) nodes += (nodes.empty() ? "" : ", ") + ('"' + node.name + '"');
-  for (const auto& [mark, names] :
-       {std::pair{"{ALGORITHMS}"s, all}, std::pair{"{REDUCERS}"s, reducers}, std::pair{"{NODES}"s, nodes}}) {
+  for (const auto& [mark, names] : {std::pair{"{ALGORITHMS}"s, all}, std::pair{"{REDUCERS}"s, reducers},
+                                    std::pair{"{ROOTED}"s, rooted}, std::pair{"{NODES}"s, nodes}}) {
     if (const std::size_t at = message.find(mark); at != std::string::npos) message.replace(at, mark.size(), names);
   }
   return message;
@@ -246,7 +247,7 @@ TEST_CASE("a bad scenario is refused with the place, what was expected, what was
        "s.json: /network/table: expected a table only with static routing, found ecmp"},
       {"a misspelt op",
        {{"all_reduce", "all_gater"}},
-       R"(s.json: /collective/op: expected one of "all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all", "alltoall", "pairs", found "all_gater")"
+       R"(s.json: /collective/op: expected one of "all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all", "alltoall", "pairs", "reduce", "scatter", "gather", "send_recv", "sendrecv", "barrier", found "all_gater")"
        "\n  hint: "
        R"(did you mean "all_gather"?)"},
       {"a misspelt algorithm",
@@ -258,7 +259,7 @@ TEST_CASE("a bad scenario is refused with the place, what was expected, what was
        {{R"("ring")", R"({"name": "ring", "fold": "naive"})"}},
        R"(s.json: /collective/algorithm/fold: expected a known key of ring, found "fold")"
        "\n  hint: "
-       "known here: name, segments"},
+       "known here: name, segments, rings, slices"},
       {"a parameter's misspelt value",
        {{R"("ring")", R"({"name": "halving_doubling", "fold": "navie"})"}},
        R"(s.json: /collective/algorithm/fold: expected one of "rabenseifner", "naive", found "navie")"
@@ -274,13 +275,14 @@ TEST_CASE("a bad scenario is refused with the place, what was expected, what was
        "\n  hint: "
        "use a star, or leave out the parameter that asks for helpers"},
       {"an op that the algorithm lacks",
-       {{R"("ring")", R"("direct")"}},
-       R"(s.json: /collective/algorithm: expected an algorithm for all_reduce, found "direct")"
+       {{R"("ring")", R"("pairwise")"}},
+       R"(s.json: /collective/algorithm: expected an algorithm for all_reduce, found "pairwise")"
        "\n  hint: "
-       "direct does all_to_all, pairs; all_reduce is done by {REDUCERS}"},
+       "pairwise does all_to_all; all_reduce is done by {REDUCERS}"},
       {"a root that nothing uses",
        {{R"("bytes")", R"("root": 1, "bytes")"}},
-       "s.json: /collective/root: expected a root only for broadcast or parameter_server, found op all_reduce by ring"
+       "s.json: /collective/root: expected a root only for one of broadcast, reduce, scatter, gather, {ROOTED}, found "
+       "op all_reduce by ring"
        "\n  hint: "
        R"(leave "root" out)"},
       {"a root beyond the ranks",
@@ -294,6 +296,9 @@ TEST_CASE("a bad scenario is refused with the place, what was expected, what was
       {"pairs of an odd number",
        {{"all_reduce", "pairs"}, {R"("ring")", R"("direct")"}, {"8,", "7,"}},
        "s.json: /collective/op: expected an even number of ranks for pairs, found 7"},
+      {"a barrier that moves data",
+       {{"all_reduce", "barrier"}, {R"("ring")", R"("dissemination")"}},
+       R"(s.json: /collective/bytes: expected "0 B", since a barrier moves no data, found "64 MiB")"},
       {"a gpu twice",
        {{R"("bytes")", R"("ranks": ["gpu0", "gpu1", "gpu0"], "bytes")"}},
        R"(s.json: /collective/ranks/2: expected each gpu once, found "gpu0" again)"},

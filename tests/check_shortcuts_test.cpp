@@ -64,7 +64,8 @@ TEST_CASE("the verdict does not depend on how many chunks a pass follows") {
           if (op.what == Do::receive_add) op.what = Do::receive;
       };
       Step step;
-      for (int i = 0; i < schedule.n_steps(0, 0); ++i) schedule.step(0, 0, i, step);
+      for (Lane lane = 0; lane < schedule.lanes; ++lane)
+        for (int i = 0; i < schedule.n_steps(0, lane); ++i) schedule.step(0, lane, i, step);
       for (const Op& op : step.ops) adds = adds || op.what == Do::receive_add;
       if (!adds) continue;
       const std::string whole = verdict(broken);

@@ -71,13 +71,13 @@ TEST_CASE("a ring, and halving-doubling of a power of two, claim their symmetry;
   }
 }
 
-TEST_CASE("the real algorithms compute the right numbers, in five orders each") {
-  for (int n = 1; n <= 17; ++n) {
+TEST_CASE("the real algorithms compute the right numbers, in several orders each") {
+  for (int n = 1; n <= 33; ++n) {
     for (const Schedule& schedule : every_algorithm(n, 1000003_B)) {
       CAPTURE(n);
       CAPTURE(schedule.algorithm);
       CAPTURE(to_string(schedule.collective.op));
-      for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+      for (std::uint64_t seed = 1; seed <= (n <= 9 ? 5U : 1U); ++seed) {
         CAPTURE(seed);
         CHECK(interpret(schedule, seed) == Outcome::right);
       }

@@ -3,6 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <map>
+#include <string>
+#include <vector>
+
 #include "sim/check.hpp"
 #include "sim/run.hpp"
 #include "topologies/catalog.hpp"
@@ -44,6 +48,112 @@ TEST_CASE("the forms of the table, worked by hand for 4 ranks and 400 bytes at 1
   CHECK(form("direct", 4, 400_B, {}, CollectiveOp::pairs).time == ns(10 + 400));
   CHECK(form("pairwise", 4, 400_B, {}, CollectiveOp::all_to_all).time == ns(3 * (10 + 100)));
   CHECK(form("direct", 4, 400_B, {}, CollectiveOp::all_to_all).time == ns(10 + 300));
+}
+
+TEST_CASE("the forms of trees and direct sends, worked by hand at 1 B/ns and a = 10 ns") {
+  using enum CollectiveOp;
+  const Uniform mesh{Shape::full_mesh, 1_GBps, 10'000_ps};
+  const auto set = [](std::map<std::string, std::int64_t> numbers) { return Arguments{std::move(numbers), {}}; };
+  // 5 ranks, 400 B: ceil(log2 5) = 3. The root's scatter is of 1, 2 and 1 blocks of 80 B.
+  CHECK(form("binomial_tree", 5, 400_B, {}, broadcast).time == ns(3 * (10 + 400)));
+  CHECK(form("binomial_tree", 5, 400_B, {}, reduce).time == ns(3 * (10 + 400)));
+  CHECK(form("binomial_tree", 5, 400_B).time == ns(6 * (10 + 400)));
+  CHECK(form("binomial_tree", 5, 400_B, {}, scatter).time == ns(3 * 10 + 4 * 80));
+  CHECK(form("binomial_tree", 5, 400_B, {}, gather).time == ns(3 * 10 + 4 * 80));
+  CHECK(form("binomial_tree", 5, 0_B, {}, barrier).time == ns(6 * 10));
+  CHECK(form("dissemination", 5, 0_B, {}, barrier).time == ns(3 * 10));
+  // On a star what the root sends goes through one port, on a mesh through four cables.
+  CHECK(form("direct", 5, 400_B, {}, broadcast).time == ns(10 + 4 * 400));
+  CHECK(form("direct", 5, 400_B, {}, broadcast, mesh).time == ns(10 + 400));
+  CHECK(form("direct", 5, 400_B, {}, gather).time == ns(10 + 4 * 80));
+  CHECK(form("direct", 5, 400_B, {}, gather, mesh).time == ns(10 + 80));
+  CHECK(form("direct", 5, 400_B, {}, all_gather).time == ns(10 + 4 * 80));
+  CHECK(form("direct", 5, 400_B).time == ns(2 * (10 + 4 * 80)));
+  CHECK(form("direct", 5, 400_B, set({{"shots", 1}})).time == ns(10 + 4 * 400));
+  CHECK(form("direct", 5, 400_B, set({{"shots", 1}}), all_reduce, mesh).time == ns(10 + 400));
+  CHECK(form("direct", 5, 400_B, {}, send_recv).time == ns(10 + 400));
+  // A chain of 5 has 4 edges; segments of 100 B.
+  CHECK(form("chain", 5, 400_B, set({{"segments", 4}}), broadcast).time == ns((4 - 1 + 4) * (10 + 100)));
+  CHECK(form("chain", 5, 400_B, set({{"segments", 4}}), all_reduce, mesh).time == ns((8 - 1 + 4) * (10 + 100)));
+  // 8 ranks in a binary tree: 0; 1, 2; 3..6; 7. Rank 3 is the last to send, to one child.
+  const Arguments binary = set({{"arity", 2}, {"segments", 4}});
+  CHECK(form("kary_tree", 8, 400_B, binary, broadcast).time == ns((3 - 2 + 4) * (10 + 200) + 10 + 100));
+  CHECK(form("kary_tree", 9, 400_B, binary, broadcast).time == ns((3 - 1 + 4) * (10 + 200)));
+  CHECK(form("kary_tree", 8, 400_B, binary, broadcast, mesh).time == ns((3 - 1 + 4) * (10 + 100)));
+  CHECK(form("kary_tree", 7, 400_B, binary, reduce).time == ns((2 - 1 + 4) * (10 + 200)));
+  CHECK(form("kary_tree", 7, 400_B, binary, all_reduce, mesh).time == ns((4 - 1 + 4) * (10 + 100)));
+  // Two trees of depth 3 over 8 ranks, half of the buffer each.
+  CHECK(form("double_binary_tree", 8, 400_B, set({{"segments", 2}}), all_reduce, mesh).time ==
+        ns((6 - 1 + 2) * (10 + 100)));
+  CHECK(form("double_binary_tree", 8, 400_B, set({{"segments", 2}}), broadcast, mesh).time ==
+        ns((3 - 1 + 2) * (10 + 100)));
+  // Two rings of 5 share the ports of a star, but no cable of a mesh.
+  CHECK(form("ring", 5, 400_B, set({{"rings", 2}})).time == ns(8 * (10 + 80)));
+  CHECK(form("ring", 5, 400_B, set({{"rings", 2}}), all_reduce, mesh).time == ns(8 * (10 + 40)));
+  CHECK(form("ring", 5, 400_B, set({{"slices", 2}})).time == ns(16 * (10 + 40)));
+}
+
+TEST_CASE("trees and rings in pieces say where their forms do not hold, and there simulation does part from them") {
+  using enum CollectiveOp;
+  struct Row {
+    const char* algorithm;
+    CollectiveOp op;
+    std::map<std::string, std::int64_t> numbers;
+    bool on_star;
+    int ranks;
+    Bytes bytes;
+    const char* because;  // none: it holds
+  };
+  const char* shared = "what goes up and what comes down share the ranks' ports where there are more than 2 segments";
+  const char* not_full =
+      "the tree is not full: ranks without children send before the others, whose parent's port is then free";
+  const char* out_of_step =
+      "the rings' pieces differ by a byte: rings that share ports get out of step, and one's latency passes while "
+      "another sends";
+  const std::vector<Row> rows{
+      {"chain", all_reduce, {{"segments", 3}}, true, 4, 3000_B, shared},
+      {"chain", all_reduce, {{"segments", 2}}, true, 4, 3000_B, nullptr},
+      {"chain", all_reduce, {{"segments", 3}}, true, 2, 3000_B, nullptr},
+      {"kary_tree", reduce, {{"arity", 2}, {"segments", 3}}, true, 6, 3000_B, not_full},
+      {"kary_tree", reduce, {{"arity", 2}, {"segments", 3}}, true, 7, 3000_B, nullptr},
+      {"kary_tree", reduce, {{"arity", 2}, {"segments", 3}}, false, 6, 3000_B, nullptr},
+      {"ring", all_reduce, {{"rings", 2}}, true, 5, 1001_B, out_of_step},
+      {"ring", all_reduce, {{"rings", 2}}, true, 5, 1000_B, nullptr},
+      {"double_binary_tree",
+       all_reduce,
+       {{"segments", 4}},
+       true,
+       8,
+       8000_B,
+       "the ranks are not fully meshed, and the two trees share their links: b and a are those of the narrowest and "
+       "the "
+       "longest path between neighbouring ranks"},
+      {"double_binary_tree",
+       all_reduce,
+       {{"segments", 20}},
+       false,
+       8,
+       8000_B,
+       "both trees use the cable from rank 1 to rank 2 at one time"},
+      {"double_binary_tree", all_reduce, {{"segments", 4}}, false, 8, 8000_B, nullptr},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.algorithm);
+    CAPTURE(row.ranks);
+    const LinkSpec link{.bandwidth = 1_GBps, .latency = row.on_star ? 5'000_ps : 10'000_ps};
+    const Topology net = row.on_star ? build(Star{row.ranks, link}) : build(FullMesh{row.ranks, link});
+    const Algorithm& algorithm = *find_algorithm(row.algorithm);
+    const Arguments arguments{row.numbers, {}};
+    const CollectiveRequest request{.op = row.op, .ranks = row.ranks, .bytes = row.bytes};
+    const auto found = closed_form(algorithm, arguments, request, machine_of(net));
+    REQUIRE(found.has_value());
+    CHECK(found->holds() == (row.because == nullptr));
+    if (row.because != nullptr) {
+      REQUIRE(found->because.size() == 1);
+      CHECK(found->because[0] == row.because);
+    }
+    CHECK(found->agrees(run(net, check(algorithm.make(request, arguments))).duration()) == found->holds());
+  }
 }
 
 TEST_CASE("chunks that do not divide evenly are rounded up, in halving-doubling also down") {

@@ -86,6 +86,19 @@ TEST_CASE("nccl-tests: thirteen columns a row, and the average") {
   CHECK(last == "# Avg bus bandwidth    : 10");
 }
 
+TEST_CASE("nccl-tests: a reduce adds up at a root, a gather brings to one, an all-gather has none") {
+  const auto says = [](const char* op, const char* algorithm, const std::string& columns) {
+    const Outcome outcome =
+        run_command({"run", scenario(), "--format", "nccl-tests", "--set", std::string("collective.op=") + op, "--set",
+                     std::string("collective.algorithm=") + algorithm});
+    CHECK(outcome.code == 0);
+    return outcome.out.find(columns) != std::string::npos;
+  };
+  CHECK(says("reduce", "chain", " uint8     sum       0 "));
+  CHECK(says("gather", "binomial_tree", " uint8    none       0 "));
+  CHECK(says("all_gather", "ring", " uint8    none      -1 "));
+}
+
 TEST_CASE("results go to stdout, or to the file of -o, and nothing else does") {
   const std::string path = temporary_file("out.csv", "");
   const Outcome to_file = run_command({"run", scenario(), "--format", "csv", "-o", path});

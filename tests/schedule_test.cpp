@@ -107,5 +107,10 @@ TEST_CASE("the factor of busbw is that of nccl-tests, and 0 for one rank") {
   CHECK(busbw_factor(CollectiveOp::all_gather, 8) == 0.875);
   CHECK(busbw_factor(CollectiveOp::broadcast, 8) == 1.0);
   CHECK(busbw_factor(CollectiveOp::pairs, 8) == 1.0);
+  CHECK(busbw_factor(CollectiveOp::reduce, 8) == 1.0);
+  CHECK(busbw_factor(CollectiveOp::send_recv, 8) == 1.0);
+  CHECK(busbw_factor(CollectiveOp::scatter, 8) == 0.875);
+  CHECK(busbw_factor(CollectiveOp::gather, 8) == 0.875);
+  CHECK(busbw_factor(CollectiveOp::barrier, 8) == 0.0);
   CHECK(busbw_factor(CollectiveOp::all_reduce, 1) == 0.0);
 }

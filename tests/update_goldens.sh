@@ -2,7 +2,7 @@
 # Writes the results of the example scenarios anew, and a line of scenarios/model_history.txt for each that is new or
 # changed (needs Debian's xxhash). Read the diff before you commit it. Usage: tests/update_goldens.sh RINGSIM
 set -euo pipefail
-ringsim=${1:?usage: tests/update_goldens.sh path/to/ringsim}
+ringsim=$(realpath "${1:?usage: tests/update_goldens.sh path/to/ringsim}")
 cd "$(dirname "$0")/../scenarios"
 model=$("$ringsim" --version | sed -E 's/.*model ([0-9]+).*/\1/')
 touch model_history.txt

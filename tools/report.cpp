@@ -270,7 +270,8 @@ std::string nccl_tests(const std::vector<Prediction>& results) {
   std::string text, before;
   double sum = 0;
   for (const Prediction& r : results) {
-    const bool adds = r.request.op == CollectiveOp::all_reduce || r.request.op == CollectiveOp::reduce_scatter;
+    const bool adds = r.request.op == CollectiveOp::all_reduce || r.request.op == CollectiveOp::reduce_scatter ||
+                      r.request.op == CollectiveOp::reduce;
     std::string about = fmt::format("# ringsim {}: {} {}, {} ranks, model {}", version, to_string(r.request.op),
                                     algorithm_text(r), r.request.ranks, to_string(r.model));
     if (!r.job.empty()) about += ", job " + r.job;
@@ -287,7 +288,7 @@ std::string nccl_tests(const std::vector<Prediction>& results) {
       before = about;
     }
     text += fmt::format("  {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", r.request.bytes.count, r.request.bytes.count, "uint8",
-                        adds ? "sum" : "none", r.request.op == CollectiveOp::broadcast ? r.request.root : -1);
+                        adds ? "sum" : "none", has_root(r.request.op) ? r.request.root : -1);
     for (int i = 0; i < 2; ++i)
       text += fmt::format("  {:>7.2f}  {:>6.2f}  {:>6.2f} {:>6}", microseconds(r.time), r.algbw, r.busbw, "N/A");
     text += '\n';

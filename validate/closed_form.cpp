@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "sim/error.hpp"
+#include "validate/closed_form_detail.hpp"
 
 namespace ringsim {
 
@@ -125,21 +126,7 @@ Uniform uniform_of(const Topology& topology, std::span<const NodeId> ranks, std:
 
 // ------------------------------------------------------------------------------------------------------- the forms
 
-namespace {
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
-
-/// Adds up steps of `a + bytes/b`.
-struct Sum {
-  Uniform machine;
-  ClosedForm& form;
-  void steps(std::int64_t n, std::int64_t low_bytes, std::int64_t high_bytes) {
-    form.low = add(form.low, times(n, add(machine.a, transfer_time({low_bytes}, machine.b))));
-    form.time = add(form.time, times(n, add(machine.a, transfer_time({high_bytes}, machine.b))));
-    form.steps += static_cast<int>(n);
-  }
-  void steps(std::int64_t n, std::int64_t bytes) { steps(n, bytes, bytes); }
-};
+namespace forms {
 
 void needs_star(const Uniform& machine, ClosedForm& form) {
   if (machine.shape != Shape::star)
@@ -161,6 +148,12 @@ void needs_neighbours(const Uniform& machine, ClosedForm& form) {
         "the paths from each rank to the next are not equal, or not their own: b and a are those of "
         "the narrowest and the longest of them");
 }
+
+}  // namespace forms
+
+namespace {
+
+using namespace forms;
 
 ClosedForm parameter_server_form(int servers, const CollectiveRequest& request, const Uniform& machine) {
   ClosedForm form;
@@ -216,12 +209,7 @@ ClosedForm halving_doubling_form(bool naive, const CollectiveRequest& request, c
   const std::int64_t core = std::bit_floor(n);
   needs_own_links_to_peers(machine, form);
   Sum sum{machine, form};
-  for (std::int64_t half = core / 2; half >= 1; half /= 2) {  // blocks of `half` of the `core` chunks, there and back
-    // floor and ceil of half p/core, without leaving 64 bits.
-    const std::int64_t q = p / core, r = p % core;
-    const std::int64_t low = half * q + half * r / core;
-    sum.steps(2, low, half * r % core == 0 ? low : low + 1);
-  }
+  for (std::int64_t half = core / 2; half >= 1; half /= 2) sum.blocks(2, half, p, core);  // there and back
   if (core == request.ranks) {
     form.formula = "2 m a + 2(K-1)/K p/b";
   } else if (naive) {
@@ -260,7 +248,12 @@ std::optional<ClosedForm> closed_form(const Algorithm& algorithm, const Argument
   if (machine.b.bytes_per_second == 0) return std::nullopt;
   if (algorithm.name == "parameter_server")
     return parameter_server_form(static_cast<int>(number(algorithm, arguments, "servers")), request, machine);
-  if (algorithm.name == "ring") return ring_form(number(algorithm, arguments, "segments"), request, machine);
+  if (algorithm.name == "ring") {
+    const std::int64_t rings = number(algorithm, arguments, "rings"), slices = number(algorithm, arguments, "slices");
+    if (rings > 1 || slices > 1)
+      return ring_in_pieces_form(std::max<std::int64_t>(1, rings), std::max<std::int64_t>(1, slices), request, machine);
+    return ring_form(number(algorithm, arguments, "segments"), request, machine);
+  }
   if (algorithm.name == "halving_doubling")
     return halving_doubling_form(text(algorithm, arguments, "fold") == "naive", request, machine);
   if (request.op == CollectiveOp::all_to_all) return all_to_all_form(algorithm.name == "pairwise", request, machine);
@@ -270,7 +263,8 @@ std::optional<ClosedForm> closed_form(const Algorithm& algorithm, const Argument
     Sum{machine, form}.steps(1, request.bytes.count);
     return form;
   }
-  return std::nullopt;
+  if (algorithm.name == "direct") return direct_form(number(algorithm, arguments, "shots") == 1, request, machine);
+  return tree_form(algorithm, arguments, request, machine);
 }
 
 void assume_packets(ClosedForm& form, const PacketOptions& options) {

@@ -33,7 +33,15 @@ struct Row {
   std::vector<const char*> other_machines;
   int most_ranks = 1000;
   bool by_packet = true;  // false: messages to several ports leave one at once; see assume_packets()
+  bool (*made_for)(int ranks, Bytes bytes) = nullptr;  // for which cases the form holds; none: for all
+  bool on_star = true;                                 // false: its form is of other machines
 };
+
+bool of_full_trees(int ranks, Bytes) { return ranks == 2 || (ranks & (ranks + 1)) == 0; }  // of arity 2
+bool of_three_ranks_or_more(int ranks, Bytes) { return ranks > 2; }  // of two rings; of trees that share no cable
+bool of_four_ranks_or_more(int ranks, Bytes) { return ranks > 3; }
+bool of_four_rings(int ranks, Bytes) { return ranks == 5 || ranks > 6; }  // others have fewer strides without divisor
+bool of_equal_pieces(int ranks, Bytes bytes) { return ranks > 2 && bytes.count % (std::int64_t{ranks} * 2) == 0; }
 
 const std::vector<Row>& rows() {
   static const std::vector<Row> all{
@@ -55,11 +63,90 @@ const std::vector<Row>& rows() {
   return all;
 }
 
+Arguments numbers(std::map<std::string, std::int64_t> given) { return {.numbers = std::move(given), .texts = {}}; }
+
+/// Trees, direct sends and rings in pieces.
+std::vector<Row> more_rows() {
+  using enum CollectiveOp;
+  std::vector<Row> all;
+  for (const CollectiveOp op : {broadcast, reduce, all_reduce, scatter, gather, barrier})
+    all.push_back({"binomial_tree", op, {}, {"full_mesh"}, 256});
+  all.push_back({"dissemination", barrier, {}, {"full_mesh"}, 256});
+  for (const CollectiveOp op : {broadcast, reduce, scatter, gather, send_recv})
+    all.push_back({"direct", op, {}, {"full_mesh"}, 256});
+  for (const CollectiveOp op : {reduce_scatter, all_gather, all_reduce})
+    all.push_back({"direct", op, {}, {"full_mesh"}, 64, false});
+  all.push_back({"direct", all_reduce, numbers({{"shots", 1}}), {"full_mesh"}, 64, false});
+
+  const Arguments chain = numbers({{"segments", 7}}), tree = numbers({{"arity", 2}, {"segments", 5}});
+  for (const CollectiveOp op : {broadcast, reduce}) all.push_back({"chain", op, chain, {"full_mesh", "ring"}, 256});
+  all.push_back({"chain", all_reduce, numbers({{"segments", 2}}), {}, 256});
+  all.push_back({.algorithm = "chain",
+                 .op = all_reduce,
+                 .arguments = chain,
+                 .other_machines = {"full_mesh", "ring"},
+                 .on_star = false});
+  all.push_back({"kary_tree", broadcast, tree, {}, 256, false});
+  all.push_back({"kary_tree", broadcast, numbers({{"arity", 3}, {"segments", 2}}), {}, 256, false});
+  all.push_back({"kary_tree", reduce, tree, {}, 256, true, of_full_trees});
+  all.push_back({"kary_tree", all_reduce, numbers({{"arity", 2}, {"segments", 2}}), {}, 256, false, of_full_trees});
+  for (const CollectiveOp op : {broadcast, reduce, all_reduce})
+    all.push_back(
+        {.algorithm = "kary_tree", .op = op, .arguments = tree, .other_machines = {"full_mesh"}, .on_star = false});
+  for (const CollectiveOp op : {broadcast, reduce, all_reduce})
+    all.push_back({.algorithm = "double_binary_tree",
+                   .op = op,
+                   .arguments = numbers({{"segments", 3}}),
+                   .other_machines = {"full_mesh"},
+                   .made_for = op == all_reduce ? of_four_ranks_or_more : of_three_ranks_or_more,
+                   .on_star = false});
+
+  const Arguments sliced = numbers({{"slices", 3}}), both_ways = numbers({{"rings", 2}}),
+                  four = numbers({{"rings", 4}});
+  for (const CollectiveOp op : {all_reduce, reduce_scatter, all_gather}) {
+    all.push_back({"ring", op, sliced, {"full_mesh", "ring"}, 64});
+    all.push_back({"ring", op, both_ways, {}, 64, false, of_equal_pieces});
+    all.push_back({"ring", op, both_ways, {"full_mesh", "ring"}, 17, true, of_three_ranks_or_more, false});
+    all.push_back({"ring", op, four, {"full_mesh"}, 17, true, of_four_rings, false});
+  }
+  return all;
+}
+
 std::string name_of(const Row& row) {
   std::string name = row.algorithm;
   for (const auto& [parameter, value] : row.arguments.numbers) name += fmt::format(" {}={}", parameter, value);
   for (const auto& [parameter, value] : row.arguments.texts) name += fmt::format(" {}={}", parameter, value);
   return name;
+}
+
+void add_cases(const Row& row, const std::vector<int>& counts, std::vector<GridCase>& cases) {
+  std::vector<std::string> machines(row.other_machines.begin(), row.other_machines.end());
+  if (row.on_star) machines.insert(machines.begin(), "star");
+  const std::vector<Bytes> sizes =
+      row.op == CollectiveOp::barrier ? std::vector{0_B} : std::vector{1_B, 1_KiB, 1000003_B, 64_MiB, 1_GiB};
+  for (const std::string& machine : machines) {
+    for (const int k : counts) {
+      if (machine != "star" && k > 17) continue;  // the star covers the sizes, these the shapes
+      if (k > row.most_ranks) continue;
+      if (row.op == CollectiveOp::pairs && k % 2 != 0) continue;
+      for (const Bytes p : sizes) {
+        if (row.made_for != nullptr && !row.made_for(k, p)) continue;
+        for (const Picoseconds latency : {0_ps, some_latency}) {
+          for (const NetworkModel model : {NetworkModel::ideal, NetworkModel::fair, NetworkModel::packet}) {
+            // What is small enough to go packet by packet.
+            if (model == NetworkModel::packet && (!row.by_packet || k > 17 || p > 1000003_B)) continue;
+            cases.push_back({.machine = machine,
+                             .algorithm = name_of(row),
+                             .request = {.op = row.op, .ranks = k, .bytes = p, .both_ways = true},
+                             .link_latency = latency,
+                             .model = model,
+                             .entry = find_algorithm(row.algorithm),
+                             .arguments = row.arguments});
+          }
+        }
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -69,30 +156,8 @@ std::vector<GridCase> closed_form_grid() {
   for (int k = 2; k <= 17; ++k) counts.push_back(k);
   for (const int k : {32, 64, 100, 256, 1000}) counts.push_back(k);
   std::vector<GridCase> cases;
-  for (const Row& row : rows()) {
-    std::vector<const char*> machines{"star"};
-    machines.insert(machines.end(), row.other_machines.begin(), row.other_machines.end());
-    for (const char* machine : machines) {
-      for (const int k : counts) {
-        if (machine != machines.front() && k > 17) continue;  // the star covers the sizes, these the shapes
-        if (k > row.most_ranks) continue;
-        if (row.op == CollectiveOp::pairs && k % 2 != 0) continue;
-        for (const Bytes p : {1_B, 1_KiB, 1000003_B, 64_MiB, 1_GiB})
-          for (const Picoseconds latency : {0_ps, some_latency})
-            for (const NetworkModel model : {NetworkModel::ideal, NetworkModel::fair, NetworkModel::packet}) {
-              // What is small enough to go packet by packet.
-              if (model == NetworkModel::packet && (!row.by_packet || k > 17 || p > 1000003_B)) continue;
-              cases.push_back({.machine = machine,
-                               .algorithm = name_of(row),
-                               .request = {.op = row.op, .ranks = k, .bytes = p, .both_ways = true},
-                               .link_latency = latency,
-                               .model = model,
-                               .entry = find_algorithm(row.algorithm),
-                               .arguments = row.arguments});
-            }
-      }
-    }
-  }
+  for (const auto& list : {rows(), more_rows()})
+    for (const Row& row : list) add_cases(row, counts, cases);
   return cases;
 }
 

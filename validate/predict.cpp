@@ -104,7 +104,8 @@ std::vector<std::pair<std::string, std::string>> parameters_of(const Job& job) {
   for (const Parameter& parameter : job.algorithm->parameters) {
     if (!parameter.choices.empty()) {
       result.emplace_back(parameter.name, '"' + text(*job.algorithm, job.arguments, parameter.name) + '"');
-    } else if (const auto value = number(*job.algorithm, job.arguments, parameter.name); value != parameter.fallback) {
+    } else if (const auto value = number(*job.algorithm, job.arguments, parameter.name);
+               value >= parameter.min) {  // a default below is none
       result.emplace_back(parameter.name, fmt::to_string(value));
     }
   }

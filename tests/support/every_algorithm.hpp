@@ -3,13 +3,62 @@
 
 #include <vector>
 
+#include <numeric>
+
 #include "algorithms/all_to_all.hpp"
+#include "algorithms/binomial_tree.hpp"
 #include "algorithms/direct.hpp"
+#include "algorithms/dissemination.hpp"
+#include "algorithms/double_binary_tree.hpp"
 #include "algorithms/halving_doubling.hpp"
+#include "algorithms/kary_tree.hpp"
 #include "algorithms/parameter_server.hpp"
 #include "algorithms/ring.hpp"
 
 namespace ringsim {
+
+/// Those with trees, and those that need no more than a step or two.
+inline void add_trees(int n, Bytes bytes, std::vector<Schedule>& all) {
+  for (const Actor root : {0, n - 1}) {
+    all.push_back(binomial_broadcast(n, bytes, root));
+    all.push_back(binomial_reduce(n, bytes, root));
+    all.push_back(binomial_all_reduce(n, bytes, root));
+    all.push_back(binomial_scatter(n, bytes, root));
+    all.push_back(binomial_gather(n, bytes, root));
+    all.push_back(binomial_barrier(n, root));
+    for (const auto& [arity, segments] : {std::pair{1, 1}, {1, 4}, {2, 1}, {2, 3}, {3, 2}}) {
+      all.push_back(kary_broadcast(n, bytes, root, arity, segments));
+      all.push_back(kary_reduce(n, bytes, root, arity, segments));
+      all.push_back(kary_all_reduce(n, bytes, root, arity, segments));
+    }
+    for (const int segments : {1, 3}) {
+      all.push_back(double_tree_broadcast(n, bytes, root, segments));
+      all.push_back(double_tree_reduce(n, bytes, root, segments));
+    }
+    all.push_back(direct_broadcast(n, bytes, root));
+    all.push_back(direct_reduce(n, bytes, root));
+    all.push_back(direct_scatter(n, bytes, root));
+    all.push_back(direct_gather(n, bytes, root));
+  }
+  all.push_back(dissemination_barrier(n));
+  for (const int segments : {1, 3}) all.push_back(double_tree_all_reduce(n, bytes, segments));
+  all.push_back(direct_all_gather(n, bytes));
+  all.push_back(direct_reduce_scatter(n, bytes));
+  all.push_back(one_shot_all_reduce(n, bytes));
+  all.push_back(two_shot_all_reduce(n, bytes));
+  all.push_back(direct_send_recv(n, bytes));
+}
+
+/// The ring in pieces, with as many different rings as n ranks make (four at most).
+inline void add_rings(int n, Bytes bytes, std::vector<Schedule>& all) {
+  int rings = 0;
+  for (int stride = 1; stride < n && rings < 4; ++stride) rings += std::gcd(stride, n) == 1 ? 1 : 0;
+  for (const RingPieces pieces : {RingPieces{.slices = 3}, RingPieces{.rings = rings, .slices = 2}}) {
+    all.push_back(in_pieces(ring_all_reduce(n, bytes), pieces));
+    all.push_back(in_pieces(ring_reduce_scatter(n, bytes), pieces));
+    all.push_back(in_pieces(ring_all_gather(n, bytes), pieces));
+  }
+}
 
 inline std::vector<Schedule> every_algorithm(int ranks, Bytes bytes) {
   std::vector<Schedule> all{ring_all_reduce(ranks, bytes), ring_reduce_scatter(ranks, bytes),
@@ -29,6 +78,8 @@ inline std::vector<Schedule> every_algorithm(int ranks, Bytes bytes) {
     all.push_back(direct_pairs(ranks, bytes, false));
     all.push_back(direct_pairs(ranks, bytes, true));
   }
+  add_trees(ranks, bytes, all);
+  add_rings(ranks, bytes, all);
   return all;
 }
 

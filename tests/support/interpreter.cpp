@@ -69,8 +69,16 @@ class Interpreter {
   }
 
  private:
-  static std::uint64_t contribution(Actor rank, std::uint32_t chunk) {
-    return std::mt19937_64(static_cast<std::uint64_t>(rank) << 32 | chunk)();
+  std::uint64_t contribution(Actor rank, std::uint32_t chunk) {
+    const auto [entry, is_new] = contributions_.try_emplace({rank, chunk}, 0);
+    if (is_new) entry->second = std::mt19937_64(static_cast<std::uint64_t>(rank) << 32 | chunk)();
+    return entry->second;
+  }
+  std::uint64_t sum_of(std::uint32_t chunk) {
+    const auto [entry, is_new] = sums_.try_emplace(chunk, 0);
+    if (is_new)
+      for (Actor rank = 0; rank < s_.collective.ranks; ++rank) entry->second += contribution(rank, chunk);
+    return entry->second;
   }
 
   LaneState& state(Actor actor, Lane lane) {
@@ -140,19 +148,18 @@ class Interpreter {
       const auto [actor, buffer, chunk] = key;
       if (actor >= s_.collective.ranks) continue;
       const Content expected = s_.collective.after(actor, buffer, chunk);
-      std::uint64_t sum = 0;
       if (expected.who == Content::Who::nothing) continue;
-      if (expected.who == Content::Who::one)
-        sum = contribution(expected.rank, expected.chunk);
-      else
-        for (Actor rank = 0; rank < s_.collective.ranks; ++rank) sum += contribution(rank, expected.chunk);
-      if (sum != value) return Outcome::wrong;
+      const bool one = expected.who == Content::Who::one;
+      if (value != (one ? contribution(expected.rank, expected.chunk) : sum_of(expected.chunk))) return Outcome::wrong;
     }
     return Outcome::right;
   }
 
   const Schedule& s_;
   std::mt19937_64 random_;
+  std::map<std::pair<Actor, std::uint32_t>, std::uint64_t>
+      contributions_;                            // worked out once: a generator is slow to seed
+  std::map<std::uint32_t, std::uint64_t> sums_;  // [chunk] over all ranks
   std::vector<std::vector<LaneState>> lanes_;
   std::map<std::tuple<Actor, Buffer, std::uint32_t>, std::uint64_t> memory_;
   std::map<std::tuple<Actor, Actor, std::uint16_t>, std::pair<std::deque<Posted>, std::deque<Posted>>> boxes_;
