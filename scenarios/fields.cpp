@@ -17,6 +17,9 @@ Field parameter_field(const Parameter& parameter) {
   if (!parameter.choices.empty()) {
     field.choices = parameter.choices;
     field.fallback = parameter.choices.front();
+  } else if (!parameter.example.empty()) {
+    field.min = 1;
+    field.examples = {'"' + parameter.example + '"'};
   } else {
     field.type = Type::whole;
     field.min = parameter.min;

@@ -21,8 +21,9 @@ using Canonical = nlohmann::json;
 Arguments arguments_of(const Algorithm& algorithm, const Canonical& given) {
   Arguments arguments;
   for (const Parameter& parameter : algorithm.parameters) {
+    if (!given.contains(parameter.name)) continue;  // a free text without default
     const Canonical& value = given[parameter.name];
-    if (!parameter.choices.empty()) {
+    if (value.is_string()) {
       arguments.texts[parameter.name] = value.get<std::string>();
     } else if (value.get<std::int64_t>() != parameter.fallback) {
       arguments.numbers[parameter.name] = value.get<std::int64_t>();  // a default may lie out of bounds: left out
@@ -69,6 +70,20 @@ void check_request(const Scenario& scenario, const Canonical& collective, const 
   if (request.op == CollectiveOp::pairs && request.ranks % 2 != 0) {
     blame.fail("/collective/op", fmt::format("expected an even number of ranks for pairs, found {}", request.ranks));
   }
+}
+
+/// How the GPUs of a topology lie, the last number varying fastest; empty where they do not lie in a grid.
+std::vector<int> grid_of(const TopologySpec& topology) {
+  if (const auto* torus = std::get_if<Torus>(&topology)) return torus->dimensions;
+  const auto* cluster = std::get_if<Cluster>(&topology);
+  if (cluster == nullptr) return {};
+  const std::size_t gpus = cluster->parts.front().machine->n_gpus();
+  int nodes = 0;
+  for (const Cluster::Part& part : cluster->parts) {
+    if (part.machine->n_gpus() != gpus) return {};
+    nodes += part.nodes;
+  }
+  return {nodes, static_cast<int>(gpus)};
 }
 
 /// A level by name, or by the numbers of older NCCLs: 0 never, 1 one switch, 2 several, 3 the host bridge, 4 and 5
@@ -226,7 +241,8 @@ Scenario scenario_of(const Canonical& canonical, const Json& written, const Blam
   check_supports(*out.algorithm, out.request.op, blame);
   check_request(out, collective, written, gpus, blame);
 
-  const int helpers = out.algorithm->helpers(out.arguments);
+  if (out.ranks.empty()) out.request.grid = grid_of(out.topology);
+  const int helpers = out.algorithm->in_fabric ? 0 : out.algorithm->helpers(out.arguments);
   if (auto* star = std::get_if<Star>(&out.topology)) {
     star->extra_ports = helpers;
   } else if (helpers > 0) {

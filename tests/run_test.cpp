@@ -400,11 +400,13 @@ TEST_CASE("what the ports of a star carried is what each rank sent and received"
     Bytes total;
     for (Actor a = 0; a < schedule.actors; ++a) {
       Bytes sent, received;
-      for (int i = 0; i < schedule.n_steps(a, 0); ++i) {
-        Step step;
-        schedule.step(a, 0, i, step);
-        for (const Op& op : step.ops)
-          if (op.what != Do::copy) (op.what == Do::send ? sent : received) += schedule.size(op.region);
+      for (Lane lane = 0; lane < schedule.lanes; ++lane) {
+        for (int i = 0; i < schedule.n_steps(a, lane); ++i) {
+          Step step;
+          schedule.step(a, lane, i, step);
+          for (const Op& op : step.ops)
+            if (op.peer >= 0) (op.what == Do::send ? sent : received) += schedule.size(op.region);
+        }
       }
       const std::string name = net.node(NodeId{static_cast<std::uint32_t>(a)}).name;
       CHECK(t.link_bytes[link_between(net, name, "switch0").value] == sent);

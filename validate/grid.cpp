@@ -7,6 +7,7 @@
 #include "sim/check.hpp"
 #include "sim/error.hpp"
 #include "sim/run.hpp"
+#include "topologies/reduction_tree.hpp"
 
 namespace ringsim {
 
@@ -20,7 +21,8 @@ constexpr Picoseconds some_latency{1'234'567};
 
 TopologySpec machine_of(const GridCase& c) {
   const LinkSpec link{.bandwidth = port, .latency = c.link_latency, .source = "grid"};
-  if (c.machine == "star") return Star{c.request.ranks, link, c.entry->helpers(c.arguments)};
+  if (c.machine == "star") return Star{c.request.ranks, link, c.entry->in_fabric ? 0 : c.entry->helpers(c.arguments)};
+  if (c.machine == "torus") return Torus{grid_of(*c.entry, c.arguments, c.request), link};
   if (c.machine == "full_mesh") return FullMesh{c.request.ranks, link};
   return Ring{c.request.ranks, link};
 }
@@ -32,8 +34,23 @@ struct Row {
   Arguments arguments;
   std::vector<const char*> other_machines;
   int most_ranks = 1000;
-  bool by_packet = true;  // false: messages to several ports leave one at once; see assume_packets()
+  bool by_packet = true;      // false: messages to several ports leave one at once; see assume_packets()
+  bool power_of_two = false;  // of ranks only
+  int ranks_of = 1;           // multiples of this only
+  int ranks_only = 0;         // not 0: this number only
+  std::int64_t bytes_of = 1;  // multiples of this only
 };
+
+bool takes(const Row& row, int ranks) {
+  if (row.op == CollectiveOp::pairs && ranks % 2 != 0) return false;
+  if (row.power_of_two && (ranks & (ranks - 1)) != 0) return false;
+  return ranks <= row.most_ranks && ranks % row.ranks_of == 0;
+}
+
+Arguments levels(int group, const char* inner, const char* outer) {
+  return {.numbers = {{"group", group}}, .texts = {{"inner", inner}, {"outer", outer}}};
+}
+Arguments sizes(const char* dimensions) { return {.numbers = {}, .texts = {{"dimensions", dimensions}}}; }
 
 const std::vector<Row>& rows() {
   static const std::vector<Row> all{
@@ -51,6 +68,48 @@ const std::vector<Row>& rows() {
       {"direct", CollectiveOp::pairs, {}, {"full_mesh"}},
       {"pairwise", CollectiveOp::all_to_all, {}, {"full_mesh"}, 256},
       {"direct", CollectiveOp::all_to_all, {}, {}, 256, false},  // K(K-1) messages at once
+      // Exchanges of log2(K) steps.
+      {"halving_doubling", CollectiveOp::reduce_scatter, {}, {"full_mesh"}, 1000, true, true},
+      {"halving_doubling", CollectiveOp::all_gather, {}, {"full_mesh"}, 1000, true, true},
+      {"halving_doubling",
+       CollectiveOp::all_reduce,
+       {.texts = {{"fold", "binary_blocks"}}},
+       {"full_mesh"},
+       1000,
+       false},
+      {"recursive_doubling", CollectiveOp::all_reduce, {}, {"full_mesh"}},
+      {"recursive_doubling", CollectiveOp::all_gather, {}, {"full_mesh"}, 1000, true, true},
+      {"bruck", CollectiveOp::all_gather, {}, {"full_mesh"}},
+      {"bruck", CollectiveOp::all_to_all, {}, {"full_mesh"}, 100},
+      {"pat", CollectiveOp::reduce_scatter, {}, {"full_mesh"}, 256},
+      {"pat", CollectiveOp::all_gather, {}, {"full_mesh"}, 256},
+      {"swing", CollectiveOp::all_reduce, {}, {"full_mesh"}, 1000, true, true},
+      // Several levels, dimensions, and the switch itself.
+      {"hierarchical",
+       CollectiveOp::all_reduce,
+       levels(2, "ring", "ring"),
+       {"full_mesh", "torus"},
+       100,
+       true,
+       false,
+       2},
+      {"hierarchical",
+       CollectiveOp::all_reduce,
+       levels(4, "halving_doubling", "ring"),
+       {"full_mesh"},
+       100,
+       true,
+       false,
+       4},
+      {"hierarchical", CollectiveOp::all_reduce, levels(4, "pat", "recursive_doubling"), {}, 100, true, false, 4},
+      {"torus", CollectiveOp::all_reduce, sizes("4x4"), {"torus", "full_mesh"}, 16, true, false, 1, 16},
+      {"torus", CollectiveOp::all_reduce, sizes("5x2x3"), {"torus", "full_mesh"}, 30, true, false, 1, 30},
+      {"torus", CollectiveOp::reduce_scatter, sizes("3x4"), {"torus"}, 12, true, false, 1, 12},
+      {"torus", CollectiveOp::all_gather, sizes("3x4"), {"torus"}, 12, true, false, 1, 12},
+      {"bucket", CollectiveOp::all_reduce, sizes("4x4"), {"torus"}, 16, false, false, 1, 16, 64},
+      {"bucket", CollectiveOp::all_reduce, sizes("8"), {"torus"}, 8, false, false, 1, 8, 16},
+      {"in_switch", CollectiveOp::all_reduce, {.numbers = {{"segments", 1}}}, {}},
+      {"in_switch", CollectiveOp::all_reduce, {}, {}, 100},
   };
   return all;
 }
@@ -73,11 +132,12 @@ std::vector<GridCase> closed_form_grid() {
     std::vector<const char*> machines{"star"};
     machines.insert(machines.end(), row.other_machines.begin(), row.other_machines.end());
     for (const char* machine : machines) {
-      for (const int k : counts) {
-        if (machine != machines.front() && k > 17) continue;  // the star covers the sizes, these the shapes
-        if (k > row.most_ranks) continue;
-        if (row.op == CollectiveOp::pairs && k % 2 != 0) continue;
-        for (const Bytes p : {1_B, 1_KiB, 1000003_B, 64_MiB, 1_GiB})
+      for (const int k : row.ranks_only > 0 ? std::vector<int>{row.ranks_only} : counts) {
+        // The star covers the sizes, these the shapes.
+        if (machine != machines.front() && k > 17 && row.ranks_only == 0) continue;
+        if (!takes(row, k)) continue;
+        for (const Bytes p : {1_B, 1_KiB, 1000003_B, 64_MiB, 1_GiB}) {
+          if (p.count % row.bytes_of != 0) continue;
           for (const Picoseconds latency : {0_ps, some_latency})
             for (const NetworkModel model : {NetworkModel::ideal, NetworkModel::fair, NetworkModel::packet}) {
               // What is small enough to go packet by packet.
@@ -90,6 +150,7 @@ std::vector<GridCase> closed_form_grid() {
                                .entry = find_algorithm(row.algorithm),
                                .arguments = row.arguments});
             }
+        }
       }
     }
   }
@@ -98,11 +159,18 @@ std::vector<GridCase> closed_form_grid() {
 
 GridResult run_case(const GridCase& c) {
   const Topology topology = build(machine_of(c));
+  RunOptions options{.model = c.model};
+  if (c.entry->in_fabric) {
+    const ReductionTree tree = reduction_tree(topology, topology.ranks());
+    options.placement.assign(topology.ranks().begin(), topology.ranks().end());
+    options.placement.insert(options.placement.end(), tree.switches.begin(), tree.switches.end());
+  }
   const CheckedSchedule checked = check(c.entry->make(c.request, c.arguments));
   const auto form = closed_form(*c.entry, c.arguments, c.request,
-                                uniform_of(topology, topology.ranks(), topology.helpers(), Transport{}));
+                                uniform_of(topology, topology.ranks(), topology.helpers(), Transport{}, {},
+                                           grid_of(*c.entry, c.arguments, c.request)));
   ensure(form.has_value(), "every row of the grid has a closed form");
-  GridResult result{.form = *form, .simulated = run(topology, checked, {.model = c.model}).duration()};
+  GridResult result{.form = *form, .simulated = run(topology, checked, options).duration()};
   result.good = form->holds() && form->agrees(result.simulated);
   return result;
 }

@@ -9,6 +9,7 @@
 
 #include "sim/error.hpp"
 #include "sim/run.hpp"
+#include "topologies/reduction_tree.hpp"
 
 namespace ringsim {
 
@@ -82,8 +83,9 @@ Routing routing_in(const Topology& topology, const RoutingSpec& spec) {
 std::vector<std::pair<std::string, std::string>> parameters_of(const Scenario& scenario) {
   std::vector<std::pair<std::string, std::string>> result;
   for (const Parameter& parameter : scenario.algorithm->parameters) {
-    if (!parameter.choices.empty()) {
-      result.emplace_back(parameter.name, '"' + text(*scenario.algorithm, scenario.arguments, parameter.name) + '"');
+    if (!parameter.choices.empty() || !parameter.example.empty()) {
+      const std::string value = text(*scenario.algorithm, scenario.arguments, parameter.name);
+      if (!value.empty()) result.emplace_back(parameter.name, '"' + value + '"');
     } else if (const auto value = number(*scenario.algorithm, scenario.arguments, parameter.name);
                value != parameter.fallback) {
       result.emplace_back(parameter.name, fmt::to_string(value));
@@ -178,28 +180,61 @@ Routing routing_of(const Topology& topology, const Scenario& scenario) {
   return blaming(scenario, "/network", [&] { return routing_in(topology, scenario.routing); });
 }
 
-CheckedSchedule schedule_of(const Scenario& scenario, const std::atomic<bool>* stop) {
+namespace {
+
+/// What the algorithm is asked, and where its actors sit.
+struct Cast {
+  CollectiveRequest request;
+  std::vector<NodeId> ranks, helpers;
+};
+
+Cast cast_of(const Topology& topology, const Scenario& scenario) {
+  Cast cast{scenario.request, blaming(scenario, "/collective", [&] { return places(topology, scenario); }), {}};
+  if (scenario.algorithm->in_fabric) {
+    ReductionTree tree = blaming(scenario, "/collective", [&] { return reduction_tree(topology, cast.ranks); });
+    cast.request.tree = std::move(tree.parents);
+    cast.helpers = std::move(tree.switches);
+  } else {
+    const auto n = static_cast<std::size_t>(scenario.algorithm->helpers(scenario.arguments));
+    const auto helpers = topology.helpers().subspan(0, std::min(n, topology.helpers().size()));
+    cast.helpers.assign(helpers.begin(), helpers.end());
+  }
+  return cast;
+}
+
+CheckedSchedule checked(const Scenario& scenario, const CollectiveRequest& request, const std::atomic<bool>* stop) {
   return blaming(scenario, "/collective",
-                 [&] { return check(scenario.algorithm->make(scenario.request, scenario.arguments), {.stop = stop}); });
+                 [&] { return check(scenario.algorithm->make(request, scenario.arguments), {.stop = stop}); });
+}
+
+/// Switches that take part are no ports of their own.
+std::vector<NodeId> endpoints(const Scenario& scenario, const Cast& cast) {
+  return scenario.algorithm->in_fabric ? std::vector<NodeId>{} : cast.helpers;
+}
+
+}  // namespace
+
+CheckedSchedule schedule_of(const Scenario& scenario, const std::atomic<bool>* stop) {
+  // Only the tree of switches needs the topology.
+  if (!scenario.algorithm->in_fabric) return checked(scenario, scenario.request, stop);
+  return checked(scenario, cast_of(topology_of(scenario), scenario).request, stop);
 }
 
 Prediction predict(const Scenario& scenario, const PredictOptions& options) {
   const Topology topology = topology_of(scenario);
+  const Cast cast = cast_of(topology, scenario);
   RunOptions run_options{.model = scenario.model,
                          .packet = scenario.packet,
                          .transport = scenario.transport,
                          .routing = routing_of(topology, scenario),
-                         .placement = blaming(scenario, "/collective", [&] { return places(topology, scenario); }),
+                         .placement = cast.ranks,
                          .fold = options.fold,
                          .stop = options.stop,
                          .progress = options.progress};
-  const std::vector<NodeId> ranks = run_options.placement;
-  const auto n_helpers = static_cast<std::size_t>(scenario.algorithm->helpers(scenario.arguments));
-  const auto helpers = topology.helpers().subspan(0, std::min(n_helpers, topology.helpers().size()));
-  run_options.placement.insert(run_options.placement.end(), helpers.begin(), helpers.end());
+  run_options.placement.insert(run_options.placement.end(), cast.helpers.begin(), cast.helpers.end());
 
-  const CheckedSchedule checked = schedule_of(scenario, options.stop);
-  const Timeline timeline = blaming(scenario, "/topology", [&] { return run(topology, checked, run_options); });
+  const CheckedSchedule schedule = checked(scenario, cast.request, options.stop);
+  const Timeline timeline = blaming(scenario, "/topology", [&] { return run(topology, schedule, run_options); });
 
   Prediction result;
   result.request = scenario.request;
@@ -215,9 +250,11 @@ Prediction predict(const Scenario& scenario, const PredictOptions& options) {
   result.fingerprint = timeline.fingerprint;
   result.folded = timeline.folded;
   result.not_folded = timeline.not_folded;
-  result.proof = checked.proof();
-  result.form = closed_form(*scenario.algorithm, scenario.arguments, scenario.request,
-                            uniform_of(topology, ranks, helpers, scenario.transport, run_options.routing));
+  result.proof = schedule.proof();
+  result.form =
+      closed_form(*scenario.algorithm, scenario.arguments, scenario.request,
+                  uniform_of(topology, cast.ranks, endpoints(scenario, cast), scenario.transport, run_options.routing,
+                             grid_of(*scenario.algorithm, scenario.arguments, scenario.request)));
   if (result.form && scenario.model == NetworkModel::packet) assume_packets(*result.form, scenario.packet);
   if (timeline.bottleneck) result.bottleneck = report(topology, *timeline.bottleneck, result.time);
   if (result.time.count() > 0) {
