@@ -9,7 +9,8 @@ namespace ringsim {
 
 /// All-reduce up and down a tree whose leaves are the ranks and whose inner nodes are switches (helpers). `parents`:
 /// [actor] ranks first; -1 for the root. Segment after segment goes up on lane 0 and, when the root has it whole, down
-/// on lane 1, both at once. NVLS is the tree of one NVSwitch; SHARP that of the fabric's switches.
+/// on lane 1, both at once. NVLS is the tree of one NVSwitch; SHARP that of the fabric's switches. (NCCL's NVLS has GPU
+/// i load the sum of chunk i through the switch and store it to all, so that ports carry (1 + 1/n) size.)
 ///
 /// Steps of a rank: segments on either lane.  Sent per rank: size: half of what a ring sends, whence a bus bandwidth
 /// beyond the links'.  Links used: each child <-> its parent.

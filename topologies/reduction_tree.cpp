@@ -45,20 +45,38 @@ std::optional<NodeId> common_switch(const Topology& topology, std::span<const No
                    "take a star, a machine with an NVSwitch, or nodes on a fabric; or another algorithm");
 }
 
-/// The switch of the fabric that data of ranks[i] for a rank elsewhere comes to first.
-NodeId first_switch(const Topology& topology, Routes& routes, std::span<const NodeId> ranks, std::size_t i) {
-  const auto& here = topology.node(ranks[i]).host;
-  std::size_t k = 1;
-  while (k + 1 < ranks.size() && here && topology.node(ranks[(i + k) % ranks.size()]).host == here) ++k;
-  const NodeId other = ranks[(i + k) % ranks.size()];
-  for (const Leg& leg : routes.find(ranks[i], other).legs) {
+/// Somebody on another host for each rank, the one of its own number there where there is one: over the NIC nearest to
+/// it, so that rails stay apart. Without hosts, the next rank.
+std::vector<NodeId> partners(const Topology& topology, std::span<const NodeId> ranks) {
+  std::map<std::uint32_t, std::vector<NodeId>> of_host;
+  for (const NodeId rank : ranks)
+    if (const auto host = topology.node(rank).host) of_host[*host].push_back(rank);
+  std::vector<NodeId> found;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const auto host = topology.node(ranks[i]).host;
+    if (!host || of_host.size() == 1) {
+      found.push_back(ranks[(i + 1) % ranks.size()]);
+      continue;
+    }
+    const std::vector<NodeId>& here = of_host[*host];
+    auto next = of_host.upper_bound(*host);
+    if (next == of_host.end()) next = of_host.begin();
+    const auto number = static_cast<std::size_t>(std::find(here.begin(), here.end(), ranks[i]) - here.begin());
+    found.push_back(next->second[number % next->second.size()]);
+  }
+  return found;
+}
+
+/// The switch of the fabric that data from one to the other comes to first.
+NodeId first_switch(const Topology& topology, Routes& routes, NodeId rank, NodeId other) {
+  for (const Leg& leg : routes.find(rank, other).legs) {
     for (const LinkId id : leg.links) {
       const NodeId next = topology.link(id).to;
       if (is_fabric_switch(topology, next)) return next;
-      if (topology.node(next).kind == NodeKind::gpu) fail(topology, ranks[i], other);
+      if (topology.node(next).kind == NodeKind::gpu) fail(topology, rank, other);
     }
   }
-  fail(topology, ranks[i], other);
+  fail(topology, rank, other);
 }
 
 struct Reach {
@@ -140,7 +158,8 @@ ReductionTree reduction_tree(const Topology& topology, std::span<const NodeId> r
   if (ranks.size() == 1) fail(topology, ranks.front(), ranks.front());
   Routes routes(topology, {.pxn = false});
   std::vector<NodeId> leaves;
-  for (std::size_t i = 0; i < ranks.size(); ++i) leaves.push_back(first_switch(topology, routes, ranks, i));
+  const std::vector<NodeId> others = partners(topology, ranks);
+  for (std::size_t i = 0; i < ranks.size(); ++i) leaves.push_back(first_switch(topology, routes, ranks[i], others[i]));
   const std::optional<Reach> reach = best_root(topology, leaves);
   if (!reach) fail(topology, ranks.front(), ranks.back());
   return pruned(*reach, leaves);

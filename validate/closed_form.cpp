@@ -244,7 +244,7 @@ std::optional<ClosedForm> closed_form(const Algorithm& algorithm, const Argument
                                       const CollectiveRequest& request, const Uniform& machine) {
   if (request.ranks == 1) return ClosedForm{.formula = "0 (one rank)"};
   if (machine.b.bytes_per_second == 0) return std::nullopt;
-  if (auto form = exchange_form(algorithm, request, machine)) return form;
+  if (auto form = exchange_form(algorithm, arguments, request, machine)) return form;
   if (auto form = composed_form(algorithm, arguments, request, machine)) return form;
   if (algorithm.name == "parameter_server")
     return parameter_server_form(static_cast<int>(number(algorithm, arguments, "servers")), request, machine);

@@ -105,8 +105,8 @@ ClosedForm binary_blocks_form(const CollectiveRequest& request, const Uniform& m
   return form;
 }
 
-std::optional<ClosedForm> exchange_form(const Algorithm& algorithm, const CollectiveRequest& request,
-                                        const Uniform& machine) {
+std::optional<ClosedForm> exchange_form(const Algorithm& algorithm, const Arguments& arguments,
+                                        const CollectiveRequest& request, const Uniform& machine) {
   const int n = request.ranks;
   const std::int64_t p = request.bytes.count;
   const bool doubles = algorithm.name == "recursive_doubling";
@@ -119,8 +119,11 @@ std::optional<ClosedForm> exchange_form(const Algorithm& algorithm, const Collec
     return form;
   }
   if (algorithm.name == "swing") {
+    const std::vector<int> grid = grid_of(algorithm, arguments, request);
     ClosedForm form{.formula = "2 m a + 2(K-1)/K p/b"};
-    needs_own_links_to_peers(machine, form);
+    // Along a dimension of 2 or 4 all partners are neighbours.
+    const bool near = std::all_of(grid.begin(), grid.end(), [](int size) { return size <= 4; });
+    if (machine.shape != Shape::grid || !near) needs_own_links_to_peers(machine, form);
     Sum sum{machine, form};
     halves(p, n, 2, sum);
     return form;

@@ -59,8 +59,8 @@ inline void needs_neighbours(const Uniform& machine, ClosedForm& form) {
 /// Of binary blocks, for all_reduce.
 ClosedForm binary_blocks_form(const CollectiveRequest& request, const Uniform& machine);
 /// Of what does log2(n) exchanges: halving_doubling's halves, recursive_doubling, bruck, pat, swing.
-std::optional<ClosedForm> exchange_form(const Algorithm& algorithm, const CollectiveRequest& request,
-                                        const Uniform& machine);
+std::optional<ClosedForm> exchange_form(const Algorithm& algorithm, const Arguments& arguments,
+                                        const CollectiveRequest& request, const Uniform& machine);
 /// Of hierarchical, torus, bucket, in_switch.
 std::optional<ClosedForm> composed_form(const Algorithm& algorithm, const Arguments& arguments,
                                         const CollectiveRequest& request, const Uniform& machine);

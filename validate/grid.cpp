@@ -84,6 +84,7 @@ const std::vector<Row>& rows() {
       {"pat", CollectiveOp::reduce_scatter, {}, {"full_mesh"}, 256},
       {"pat", CollectiveOp::all_gather, {}, {"full_mesh"}, 256},
       {"swing", CollectiveOp::all_reduce, {}, {"full_mesh"}, 1000, true, true},
+      {"swing", CollectiveOp::all_reduce, sizes("4x2x4"), {"torus"}, 32, true, false, 1, 32},
       // Several levels, dimensions, and the switch itself.
       {"hierarchical",
        CollectiveOp::all_reduce,
