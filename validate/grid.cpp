@@ -31,8 +31,8 @@ TopologySpec machine_of(const GridCase& c) {
 struct Row {
   const char* algorithm;
   CollectiveOp op;
-  Arguments arguments;
-  std::vector<const char*> other_machines;
+  Arguments arguments = {};
+  std::vector<const char*> other_machines = {};
   int most_ranks = 1000;
   bool by_packet = true;      // false: messages to several ports leave one at once; see assume_packets()
   bool power_of_two = false;  // of ranks only
@@ -68,49 +68,96 @@ const std::vector<Row>& rows() {
       {"direct", CollectiveOp::pairs, {}, {"full_mesh"}},
       {"pairwise", CollectiveOp::all_to_all, {}, {"full_mesh"}, 256},
       {"direct", CollectiveOp::all_to_all, {}, {}, 256, false},  // K(K-1) messages at once
-      // Exchanges of log2(K) steps.
-      {"halving_doubling", CollectiveOp::reduce_scatter, {}, {"full_mesh"}, 1000, true, true},
-      {"halving_doubling", CollectiveOp::all_gather, {}, {"full_mesh"}, 1000, true, true},
-      {"halving_doubling",
-       CollectiveOp::all_reduce,
-       {.texts = {{"fold", "binary_blocks"}}},
-       {"full_mesh"},
-       1000,
-       false},
-      {"recursive_doubling", CollectiveOp::all_reduce, {}, {"full_mesh"}},
-      {"recursive_doubling", CollectiveOp::all_gather, {}, {"full_mesh"}, 1000, true, true},
-      {"bruck", CollectiveOp::all_gather, {}, {"full_mesh"}},
-      {"bruck", CollectiveOp::all_to_all, {}, {"full_mesh"}, 100},
-      {"pat", CollectiveOp::reduce_scatter, {}, {"full_mesh"}, 256},
-      {"pat", CollectiveOp::all_gather, {}, {"full_mesh"}, 256},
-      {"swing", CollectiveOp::all_reduce, {}, {"full_mesh"}, 1000, true, true},
-      {"swing", CollectiveOp::all_reduce, sizes("4x2x4"), {"torus"}, 32, true, false, 1, 32},
-      // Several levels, dimensions, and the switch itself.
-      {"hierarchical",
-       CollectiveOp::all_reduce,
-       levels(2, "ring", "ring"),
-       {"full_mesh", "torus"},
-       100,
-       true,
-       false,
-       2},
-      {"hierarchical",
-       CollectiveOp::all_reduce,
-       levels(4, "halving_doubling", "ring"),
-       {"full_mesh"},
-       100,
-       true,
-       false,
-       4},
-      {"hierarchical", CollectiveOp::all_reduce, levels(4, "pat", "recursive_doubling"), {}, 100, true, false, 4},
-      {"torus", CollectiveOp::all_reduce, sizes("4x4"), {"torus", "full_mesh"}, 16, true, false, 1, 16},
-      {"torus", CollectiveOp::all_reduce, sizes("5x2x3"), {"torus", "full_mesh"}, 30, true, false, 1, 30},
-      {"torus", CollectiveOp::reduce_scatter, sizes("3x4"), {"torus"}, 12, true, false, 1, 12},
-      {"torus", CollectiveOp::all_gather, sizes("3x4"), {"torus"}, 12, true, false, 1, 12},
-      {"bucket", CollectiveOp::all_reduce, sizes("4x4"), {"torus"}, 16, false, false, 1, 16, 64},
-      {"bucket", CollectiveOp::all_reduce, sizes("8"), {"torus"}, 8, false, false, 1, 8, 16},
-      {"in_switch", CollectiveOp::all_reduce, {.numbers = {{"segments", 1}}}, {}},
-      {"in_switch", CollectiveOp::all_reduce, {}, {}, 100},
+  };
+  return all;
+}
+
+/// Exchanges of log2(K) steps.
+const std::vector<Row>& exchange_rows() {
+  using enum CollectiveOp;
+  static const Arguments blocks{.numbers = {}, .texts = {{"fold", "binary_blocks"}}};
+  static const std::vector<Row> all{
+      {.algorithm = "halving_doubling", .op = reduce_scatter, .other_machines = {"full_mesh"}, .power_of_two = true},
+      {.algorithm = "halving_doubling", .op = all_gather, .other_machines = {"full_mesh"}, .power_of_two = true},
+      {.algorithm = "halving_doubling",
+       .op = all_reduce,
+       .arguments = blocks,
+       .other_machines = {"full_mesh"},
+       .most_ranks = 256,
+       .by_packet = false},
+      {.algorithm = "recursive_doubling", .op = all_reduce, .other_machines = {"full_mesh"}},
+      {.algorithm = "recursive_doubling", .op = all_gather, .other_machines = {"full_mesh"}, .power_of_two = true},
+      {.algorithm = "bruck", .op = all_gather, .other_machines = {"full_mesh"}, .most_ranks = 256},
+      {.algorithm = "bruck", .op = all_to_all, .other_machines = {"full_mesh"}, .most_ranks = 100},
+      {.algorithm = "pat", .op = reduce_scatter, .other_machines = {"full_mesh"}, .most_ranks = 256},
+      {.algorithm = "pat", .op = all_gather, .other_machines = {"full_mesh"}, .most_ranks = 256},
+      {.algorithm = "swing", .op = all_reduce, .other_machines = {"full_mesh"}, .power_of_two = true},
+      {.algorithm = "swing",
+       .op = all_reduce,
+       .arguments = sizes("4x2x4"),
+       .other_machines = {"torus"},
+       .ranks_only = 32},
+  };
+  return all;
+}
+
+/// Several levels, dimensions, and the switch itself.
+const std::vector<Row>& composed_rows() {
+  using enum CollectiveOp;
+  static const std::vector<Row> all{
+      {.algorithm = "hierarchical",
+       .op = all_reduce,
+       .arguments = levels(2, "ring", "ring"),
+       .other_machines = {"full_mesh", "torus"},
+       .most_ranks = 100,
+       .ranks_of = 2},
+      {.algorithm = "hierarchical",
+       .op = all_reduce,
+       .arguments = levels(4, "halving_doubling", "ring"),
+       .other_machines = {"full_mesh"},
+       .most_ranks = 100,
+       .ranks_of = 4},
+      {.algorithm = "hierarchical",
+       .op = all_reduce,
+       .arguments = levels(4, "pat", "recursive_doubling"),
+       .most_ranks = 100,
+       .ranks_of = 4},
+      {.algorithm = "torus",
+       .op = all_reduce,
+       .arguments = sizes("4x4"),
+       .other_machines = {"torus", "full_mesh"},
+       .ranks_only = 16},
+      {.algorithm = "torus",
+       .op = all_reduce,
+       .arguments = sizes("5x2x3"),
+       .other_machines = {"torus", "full_mesh"},
+       .ranks_only = 30},
+      {.algorithm = "torus",
+       .op = reduce_scatter,
+       .arguments = sizes("3x4"),
+       .other_machines = {"torus"},
+       .ranks_only = 12},
+      {.algorithm = "torus",
+       .op = all_gather,
+       .arguments = sizes("3x4"),
+       .other_machines = {"torus"},
+       .ranks_only = 12},
+      {.algorithm = "bucket",
+       .op = all_reduce,
+       .arguments = sizes("4x4"),
+       .other_machines = {"torus"},
+       .by_packet = false,
+       .ranks_only = 16,
+       .bytes_of = 64},
+      {.algorithm = "bucket",
+       .op = all_reduce,
+       .arguments = sizes("8"),
+       .other_machines = {"torus"},
+       .by_packet = false,
+       .ranks_only = 8,
+       .bytes_of = 16},
+      {.algorithm = "in_switch", .op = all_reduce, .arguments = {.numbers = {{"segments", 1}}, .texts = {}}},
+      {.algorithm = "in_switch", .op = all_reduce, .most_ranks = 100},
   };
   return all;
 }
@@ -129,7 +176,10 @@ std::vector<GridCase> closed_form_grid() {
   for (int k = 2; k <= 17; ++k) counts.push_back(k);
   for (const int k : {32, 64, 100, 256, 1000}) counts.push_back(k);
   std::vector<GridCase> cases;
-  for (const Row& row : rows()) {
+  std::vector<Row> all = rows();
+  all.insert(all.end(), exchange_rows().begin(), exchange_rows().end());
+  all.insert(all.end(), composed_rows().begin(), composed_rows().end());
+  for (const Row& row : all) {
     std::vector<const char*> machines{"star"};
     machines.insert(machines.end(), row.other_machines.begin(), row.other_machines.end());
     for (const char* machine : machines) {
