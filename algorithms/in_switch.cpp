@@ -9,7 +9,7 @@ namespace ringsim {
 
 namespace {
 
-constexpr Lane up = 0, down = 1;
+constexpr Lane up = 0;  // the other lane goes down
 
 struct Tree {
   std::vector<Actor> parent;                 // [actor]

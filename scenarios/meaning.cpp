@@ -205,7 +205,8 @@ void warn_of_seeds(const Canonical& canonical, const Json& written, const Blame&
     scenario.warnings.push_back(
         fmt::format("{}: it has no effect, because {}", blame.where(fmt::format("/{}/seed", part)), because));
   };
-  if (canonical["collective"]["order"] == "given") warn("collective", "order", "order is given, not shuffled");
+  if (const std::string order = canonical["collective"]["order"].get<std::string>(); order != "shuffled")
+    warn("collective", "order", order == "given" ? "order is given, not shuffled" : "order is best_ring, not shuffled");
   const Canonical& routing = canonical["network"]["routing"];
   if (routing != "ecmp" && routing != "flow_spray")
     warn("network", "routing", "routing is neither ecmp nor flow_spray");
@@ -253,6 +254,7 @@ Scenario scenario_of(const Canonical& canonical, const Json& written, const Blam
         "use a star, or leave out the parameter that asks for helpers");
   }
 
+  out.best_ring = collective["order"] == "best_ring";
   if (collective["order"] == "shuffled") out.shuffle = collective["seed"].get<std::uint64_t>();
   check_spellings(written, blame);
   out.transport = transport_of(canonical["transport"]);

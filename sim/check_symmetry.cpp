@@ -18,6 +18,11 @@ int sample(int n, int i) {
   return 1 + static_cast<int>(splitmix(static_cast<std::uint64_t>(i)) % static_cast<std::uint64_t>(n - 1));
 }
 
+/// Chunk c of rank 0, seen from `actor`.
+int seen_from(const Symmetry& group, Actor actor, std::uint32_t c) {
+  return group.chunk_of(group.add(actor, group.actor_of(static_cast<int>(c))));
+}
+
 /// What the ranks are promised, held against what rank 0 is.
 class Promises {
  public:
@@ -30,7 +35,7 @@ class Promises {
 
   /// Is what `actor` has and wants of chunk actor + c what rank 0 has and wants of c, seen from itself?
   bool same(Actor actor, std::uint32_t c) const {
-    const auto moved = static_cast<std::uint32_t>(schedule_.symmetry.add(actor, static_cast<int>(c)));
+    const auto moved = static_cast<std::uint32_t>(seen_from(schedule_.symmetry, actor, c));
     return same(actor, before_[c], schedule_.collective.before(actor, Buffer::data, moved)) &&
            same(actor, after_[c], schedule_.collective.after(actor, Buffer::data, moved));
   }
@@ -40,7 +45,7 @@ class Promises {
     const Symmetry& group = schedule_.symmetry;
     if (here.who != zero.who) return false;
     if (here.who == Content::Who::nothing) return true;
-    if (static_cast<int>(here.chunk) != group.add(actor, static_cast<int>(zero.chunk))) return false;
+    if (static_cast<int>(here.chunk) != seen_from(group, actor, zero.chunk)) return false;
     return here.who != Content::Who::one || here.rank == group.add(actor, zero.rank);
   }
 
@@ -55,7 +60,7 @@ bool same_op(const Symmetry& group, Actor actor, const Op& zero, const Op& here)
   if (here.region.buffer != zero.region.buffer || here.region.count != zero.region.count) return false;
   if (zero.peer >= 0 && here.peer != group.add(actor, zero.peer)) return false;
   for (std::uint32_t c = 0; c < zero.region.count; ++c) {
-    const auto moved = static_cast<std::uint32_t>(group.add(actor, static_cast<int>(zero.region.first + c)));
+    const auto moved = static_cast<std::uint32_t>(seen_from(group, actor, zero.region.first + c));
     if (moved < here.region.first || moved >= here.region.first + here.region.count) return false;
   }
   return true;
@@ -145,8 +150,8 @@ class Quotient {
     const int d = sent.ops[static_cast<std::size_t>(message.sender.op)].peer;
     in_place_ = in_place_ && message.source.count == message.target.count;
     for (std::uint32_t i = 0; i < message.source.count && in_place_; ++i) {
-      const int s = static_cast<int>(message.source.first + i);
-      const auto back = static_cast<std::uint32_t>(group_.subtract(s, d));
+      const int s = group_.actor_of(static_cast<int>(message.source.first + i));
+      const auto back = static_cast<std::uint32_t>(group_.chunk_of(group_.subtract(s, d)));
       in_place_ = back >= message.target.first && back < message.target.first + message.target.count;
       const Actor from = group_.subtract(0, s);  // the rank for which this is chunk 0
       const Actor to = group_.add(from, d);

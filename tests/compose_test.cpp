@@ -251,6 +251,46 @@ TEST_CASE("symmetric compositions are proved by symmetry: a torus of 4096 ranks 
   CHECK(checked.proof().operations == 4096LL * 2 * 2 * (15 + 15 + 15));
 }
 
+TEST_CASE("two levels of symmetric parts are symmetric: proved by one chunk, and folded where paths are alike") {
+  for (const int group : {1, 2, 4, 8, 16, 32}) {
+    for (const char* inner : {"ring", "halving_doubling", "pat"}) {
+      for (const char* outer : {"ring", "halving_doubling"}) {
+        CAPTURE(group);
+        CAPTURE(inner);
+        CAPTURE(outer);
+        const Schedule s = find_algorithm("hierarchical")
+                               ->make({.ranks = 32, .bytes = 1_MiB},
+                                      {.numbers = {{"group", group}}, .texts = {{"inner", inner}, {"outer", outer}}});
+        const Proof proof = check(s).proof();
+        CHECK(proof.by == Proof::By::symmetry);
+        CHECK(proof.operations == check(without_symmetry(s)).proof().operations);
+      }
+    }
+  }
+  // One whose chunks are not one for each node claims none.
+  CHECK_FALSE(
+      find_algorithm("hierarchical")
+          ->make({.ranks = 32, .bytes = 1_MiB}, {.numbers = {{"group", 4}}, .texts = {{"outer", "recursive_doubling"}}})
+          .symmetry.claimed());
+  const CheckedSchedule checked = check(hierarchical_all_reduce(64, 64_MiB, 8, halving_reduce_scatter(8, {}),
+                                                                ring_all_reduce(8, {}), doubling_all_gather(8, {})));
+  const Topology net = star(64, {.bandwidth = 10_GBps, .latency = 1'000'000_ps});
+  const Timeline folded = run(net, checked, {.fold = true, .fold_from = 0});
+  const Timeline whole = run(net, checked, {.fold = false});
+  CHECK(folded.folded.has_value());
+  CHECK(folded.finish == whole.finish);
+  CHECK(folded.link_bytes == whole.link_bytes);
+  CHECK(folded.transfers == whole.transfers);
+}
+
+TEST_CASE("a claim that forgets in which order two levels number their chunks is refused") {
+  Schedule s = hierarchical_all_reduce(12, 12000_B, 4, ring_reduce_scatter(4, {}), ring_all_reduce(3, {}),
+                                       ring_all_gather(4, {}));
+  CHECK(verdict(s) == "accepted");
+  s.symmetry = Symmetry({3, 4});
+  CHECK(verdict(s).find("a symmetry is claimed, but rank 1 does not do what rank 0 does") != std::string::npos);
+}
+
 TEST_CASE("two levels beat one ring where latencies count, because the sum of two roots is smaller") {
   // 64 ranks: 2*63 steps against 2*(7 + 7) + 2*7... the bytes are the same.
   const Schedule flat = ring_all_reduce(64, 64_KiB);

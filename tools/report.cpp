@@ -71,6 +71,7 @@ Json as_json(const Prediction& r, bool explain) {
   result["proof"] = proof_text(r.proof.by);
   result["fingerprint"] = r.fingerprint ? Json(fingerprint_text(r)) : Json(nullptr);
   if (r.folded) result["folded"] = *r.folded;
+  if (explain && !r.ring.empty()) result["ring"] = r.ring;
   if (explain) {
     result["links"] = Json::array();
     for (const LinkGroup& group : r.links)
@@ -188,6 +189,7 @@ std::string table(const std::vector<Prediction>& results, bool explain) {
                           100 * r.bottleneck->busy, r.bottleneck->link.empty() ? "no link" : r.bottleneck->link,
                           100 * r.bottleneck->latency);
     text += '\n';
+    if (!r.ring.empty()) text += fmt::format("ring: {}\n", r.ring);
     Table links({"links", "kind", "count", "busiest carried", "utilisation"});
     for (const LinkGroup& group : r.links)
       links.add({group.links, group.kind, fmt::to_string(group.count), format(group.most),

@@ -8,8 +8,10 @@
 #include <utility>
 
 #include "sim/error.hpp"
+#include "sim/quantity.hpp"
 #include "sim/run.hpp"
 #include "topologies/reduction_tree.hpp"
+#include "topologies/ring_order.hpp"
 
 namespace ringsim {
 
@@ -32,6 +34,20 @@ std::vector<NodeId> places(const Topology& topology, const Scenario& scenario) {
     for (std::size_t i = result.size(); i > 1; --i) std::swap(result[i - 1], result[random() % i]);
   }
   return result;
+}
+
+/// Puts the ranks into the order of the best ring, and says which it is.
+std::string put_in_best_ring(const Topology& topology, const Transport& transport, std::vector<NodeId>& ranks) {
+  const RingOrder ring = best_ring(topology, ranks, transport);
+  std::vector<NodeId> ordered;
+  std::string text;
+  for (const std::size_t rank : ring.order) {
+    ordered.push_back(ranks[rank]);
+    text += topology.node(ranks[rank]).name + " -> ";
+  }
+  ranks = std::move(ordered);
+  return fmt::format("{}{}, narrowest hop {}{}", text, topology.node(ranks.front()).name, format(ring.narrowest),
+                     ring.is_best ? "" : " (the search was broken off before a wider one was ruled out)");
 }
 
 NodeId node_named(const Topology& topology, const std::string& name, const std::string& pointer) {
@@ -186,10 +202,14 @@ namespace {
 struct Cast {
   CollectiveRequest request;
   std::vector<NodeId> ranks, helpers;
+  std::string ring;  // as ring_order_of()
 };
 
 Cast cast_of(const Topology& topology, const Scenario& scenario) {
-  Cast cast{scenario.request, blaming(scenario, "/collective", [&] { return places(topology, scenario); }), {}};
+  Cast cast{scenario.request, blaming(scenario, "/collective", [&] { return places(topology, scenario); }), {}, {}};
+  if (scenario.best_ring)
+    cast.ring =
+        blaming(scenario, "/collective", [&] { return put_in_best_ring(topology, scenario.transport, cast.ranks); });
   if (scenario.algorithm->in_fabric) {
     ReductionTree tree = blaming(scenario, "/collective", [&] { return reduction_tree(topology, cast.ranks); });
     cast.request.tree = std::move(tree.parents);
@@ -213,6 +233,10 @@ std::vector<NodeId> endpoints(const Scenario& scenario, const Cast& cast) {
 }
 
 }  // namespace
+
+std::string ring_order_of(const Scenario& scenario) {
+  return scenario.best_ring ? cast_of(topology_of(scenario), scenario).ring : "";
+}
 
 CheckedSchedule schedule_of(const Scenario& scenario, const std::atomic<bool>* stop) {
   // Only the tree of switches needs the topology.
@@ -250,6 +274,7 @@ Prediction predict(const Scenario& scenario, const PredictOptions& options) {
   result.fingerprint = timeline.fingerprint;
   result.folded = timeline.folded;
   result.not_folded = timeline.not_folded;
+  result.ring = cast.ring;
   result.proof = schedule.proof();
   result.form =
       closed_form(*scenario.algorithm, scenario.arguments, scenario.request,

@@ -49,6 +49,7 @@ struct Prediction {
   /// Where there are several hosts: most bytes that left one of them, and at what average rate (GB/s).
   std::optional<std::pair<Bytes, double>> inter_node;
   std::vector<LinkGroup> links;  ///< the busiest first
+  std::string ring;              ///< as ring_order_of(); empty where the order is another
   Proof proof;
   std::vector<std::pair<std::string, std::string>> varied;  ///< see Scenario::varied
 };
@@ -61,6 +62,8 @@ struct PredictOptions {
 
 /// The first stages of the line by themselves. Errors name the scenario's file and the place in it.
 Topology topology_of(const Scenario& scenario);
+/// With order best_ring: "gpu0 -> gpu3 -> ... -> gpu0, narrowest hop 48.5 GB/s"; else empty.
+std::string ring_order_of(const Scenario& scenario);
 Routing routing_of(const Topology& topology, const Scenario& scenario);
 CheckedSchedule schedule_of(const Scenario& scenario, const std::atomic<bool>* stop = nullptr);
 
