@@ -61,7 +61,7 @@ ClosedForm torus_form(const std::vector<int>& grid, const CollectiveRequest& req
   std::int64_t chunks = request.ranks;  // of those left
   for (const int size : grid) {
     chunks /= size;
-    sum.steps((both ? 2 : 1) * (size - 1), share(request.bytes.count, chunks, request.ranks));
+    sum.steps((both ? 2LL : 1LL) * (size - 1), share(request.bytes.count, chunks, request.ranks));
   }
   return form;
 }
@@ -90,7 +90,7 @@ ClosedForm bucket_form(const std::vector<int>& grid, const CollectiveRequest& re
     chunks /= size;
     const Share one = share(request.bytes.count, chunks, n_lanes * request.ranks);
     const std::int64_t at_once = is_star ? n_lanes : 1;
-    sum.steps(2 * (size - 1), one.low * at_once, one.high * at_once);
+    sum.steps(2LL * (size - 1), one.low * at_once, one.high * at_once);
   }
   return form;
 }
