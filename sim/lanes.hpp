@@ -70,12 +70,13 @@ class LaneRunner {
     lanes_.resize(static_cast<std::size_t>(schedule.actors) * static_cast<std::size_t>(schedule.lanes));
     last_send_.resize(lanes_.size());
     last_receive_.resize(lanes_.size());
+    ready_.resize(lanes_.size() + 1);
     for (std::size_t number = 0; number < lanes_.size(); ++number) {
       LaneState& lane = lanes_[number];
       lane.n_steps = schedule.n_steps(actor(static_cast<LaneNumber>(number)), lane_of(static_cast<LaneNumber>(number)));
       ensure(lane.n_steps >= 0, "a lane has no negative number of steps");
       n_steps_ += lane.n_steps;
-      if (lane.n_steps > 0) ready_.push_back(static_cast<LaneNumber>(number));
+      if (lane.n_steps > 0) make_ready(static_cast<LaneNumber>(number));
     }
   }
 
@@ -87,11 +88,11 @@ class LaneRunner {
 
   /// Begins steps until no lane can go on before something else is done.
   void run_ready() {
-    if (next_ready_ < ready_.size()) begin_ready();
+    if (first_ready_ != end_of_ready_) begin_ready();
   }
 
   /// A step that the handler holds is tried again (and the handler asked again).
-  void resume(LaneNumber number) { ready_.push_back(number); }
+  void resume(LaneNumber number) { make_ready(number); }
 
   /// True where this is the last open operation of the lane's step: op_done() will complete the step.
   bool is_last(LaneNumber number) const { return lanes_[number].open == 1; }
@@ -151,16 +152,18 @@ class LaneRunner {
   };
 
   void begin_ready() {
-    while (next_ready_ < ready_.size()) {
-      begin(ready_[next_ready_++]);
-      if (next_ready_ == ready_.size()) {
-        ready_.clear();
-        next_ready_ = 0;
-      } else if (next_ready_ > 4096 && next_ready_ > ready_.size() / 2) {  // what is behind takes no room
-        ready_.erase(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(next_ready_));
-        next_ready_ = 0;
-      }
+    while (first_ready_ != end_of_ready_) {
+      const LaneNumber number = ready_[first_ready_];
+      if (++first_ready_ == ready_.size()) first_ready_ = 0;
+      begin(number);
     }
+  }
+
+  // A lane is ready once at most: there is room for all.
+  void make_ready(LaneNumber number) {
+    ready_[end_of_ready_] = number;
+    if (++end_of_ready_ == ready_.size()) end_of_ready_ = 0;
+    ensure(end_of_ready_ != first_ready_, "a lane is ready once at most");
   }
 
   void begin(LaneNumber number) {
@@ -300,15 +303,18 @@ class LaneRunner {
     LaneState& lane = lanes_[number];
     ++lane.step;
     ++steps_done_;
-    if (lane.step < lane.n_steps) ready_.push_back(number);
-    if (schedule_.lanes == 1) return;
+    if (lane.step < lane.n_steps) make_ready(number);
+    if (n_lanes_ > 1) wake_siblings(number);
+  }
+
+  [[gnu::noinline]] void wake_siblings(LaneNumber number) {
     const Actor self = actor(number);
     for (Lane other = 0; other < schedule_.lanes; ++other) {
       const LaneNumber waiting = sibling(self, other);
       if (!lanes_[waiting].parked) continue;
       lanes_[waiting].parked = false;  // it looks at its waits again, and parks itself again where one is not met
       handler_.woken(waiting, number);
-      ready_.push_back(waiting);
+      make_ready(waiting);
     }
   }
 
@@ -321,8 +327,8 @@ class LaneRunner {
   int slots_;
   Handler& handler_;
   std::vector<LaneState> lanes_;
-  std::vector<LaneNumber> ready_;  // first in, first out
-  std::size_t next_ready_ = 0;
+  std::vector<LaneNumber> ready_;  // first in, first out, in a circle
+  std::size_t first_ready_ = 0, end_of_ready_ = 0;
   std::vector<Mailbox> mailboxes_;
   tsl::robin_map<std::uint64_t, std::uint32_t, MixedHash> mailbox_of_;  // [connection] index of its mailbox
   std::vector<LastMailbox> last_send_, last_receive_;                   // [lane]

@@ -92,19 +92,21 @@ std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
     }
     info.own = free_own_legs_.back();
     free_own_legs_.pop_back();
-    own_legs_[info.own] = {.leg = number - 1};
+    OwnLeg& own = own_legs_[info.own];
+    own = {.leg = number - 1, .stamp = own.stamp};  // events of who had it before stay void
   }
   legs_.push_back(info);
   return number - 1;
 }
 
-// The leg is no longer alone on its resources, or has a second flow: from now on its flows are entered there.
+// The leg is no longer alone on its resources, or has a second piece: from now on what is on it is entered there.
 void FlowNetwork::open_up(std::uint32_t number) {
   LegInfo& leg = legs_[number];
-  OwnLeg own = own_legs_[leg.own];
+  OwnLeg& own = own_legs_[leg.own];
   free_own_legs_.push_back(leg.own);
   leg.own = none;
-  if (is_moving(own)) own.carried.busy -= own.until - flows_[own.active].since;
+  const bool is_moving = this->is_moving(own);
+  if (is_moving) own.carried.busy -= own.time;
   for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u) {
     ResourceState& resource = resources_[uses_[u].resource];
     resource.owner = none;
@@ -112,19 +114,24 @@ void FlowNetwork::open_up(std::uint32_t number) {
     resource.carried.bytes += own.carried.bytes * uses_[u].weight;
     resource.carried.busy += own.carried.busy;
   }
-  if (!is_moving(own)) return;
-  Flow& flow = flows_[own.active];
-  enter(own.active);
-  for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u)
-    resources_[uses_[u].resource].busy_since = flow.since;
-  ++resources_[flow.limiter.value].n_limited;
-  if (!flow.is_due_on_arrival) return;
-  flow.is_due_on_arrival = false;
-  ++flow.stamp;
-  engine_.at(own.until, {Event::Kind::flow, own.active, flow.stamp});
+  if (!own.is_taken()) return;
+  ++own.stamp;
+  const FlowIndex index = new_flow(number, own.size, own.piece);
+  Flow& flow = flows_[index];
+  flow.since = own.until - own.time;
+  flow.rate = leg.alone;
+  flow.limiter = leg.alone_resource;
+  if (is_moving) {
+    enter(index);
+    for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u)
+      resources_[uses_[u].resource].busy_since = flow.since;
+    ++resources_[flow.limiter.value].n_limited;
+  }
+  flow.is_due_on_arrival = !is_moving && leg.is_whole_path;
+  engine_.at(flow.is_due_on_arrival ? own.until + leg.latency : own.until, {Event::Kind::flow, index, flow.stamp});
 }
 
-void FlowNetwork::start(std::uint32_t leg, Bytes size, std::uint64_t piece) {
+FlowNetwork::FlowIndex FlowNetwork::new_flow(std::uint32_t leg, Bytes size, std::uint64_t piece) {
   FlowIndex index = 0;
   if (free_flows_.empty()) {
     index = static_cast<FlowIndex>(flows_.size());
@@ -138,46 +145,46 @@ void FlowNetwork::start(std::uint32_t leg, Bytes size, std::uint64_t piece) {
   flow.leg = leg;
   flow.size = size;
   flow.left = static_cast<double>(size.count);
+  flow.rate = -1;
   flow.since = engine_.now();
+  flow.limiter = no_resource;
   flow.is_member = false;
-  if (size.count == 0) {  // nothing to share: it has left as it starts
-    flow.rate = 0;
-    flow.limiter = no_resource;
-    flow.is_due_on_arrival = false;
-    engine_.at(engine_.now(), {Event::Kind::flow, index, flow.stamp});
-    return;
-  }
-  if (const std::uint32_t own = legs_[leg].own; own != none) {
-    if (!is_moving(own_legs_[own])) return go_alone(index);
+  flow.is_due_on_arrival = false;
+  return index;
+}
+
+void FlowNetwork::start(std::uint32_t leg, Bytes size, std::uint64_t piece) {
+  if (const std::uint32_t own = legs_[leg].own; own != none && size.count > 0) {
+    if (!own_legs_[own].is_taken()) return go_alone(own_legs_[own], size, piece);
     open_up(leg);
   }
-  flow.rate = -1;
-  flow.limiter = no_resource;
-  flow.is_due_on_arrival = false;
+  const FlowIndex index = new_flow(leg, size, piece);
+  if (size.count == 0) {  // nothing to share: it has left as it starts
+    flows_[index].rate = 0;
+    engine_.at(engine_.now(), {Event::Kind::flow, index, flows_[index].stamp});
+    return;
+  }
   join(index);
   new_flows_.push_back(index);
 }
 
-// The flow has its leg for itself: nothing to work out.
-void FlowNetwork::go_alone(FlowIndex index) {
-  Flow& flow = flows_[index];
-  const LegInfo& leg = legs_[flow.leg];
-  OwnLeg& own = own_legs_[leg.own];
-  if (own.last_size != flow.size) {
-    own.last_time = time_alone(leg, flow.size);
-    own.last_size = flow.size;
-    check_all_left(flow.left, leg.alone, own.last_time, flow.size);
+// The piece has its leg for itself: nothing to work out. Where the leg is a whole path, one event tells that it has
+// left and that it has arrived.
+void FlowNetwork::go_alone(OwnLeg& own, Bytes size, std::uint64_t piece) {
+  const LegInfo& leg = legs_[own.leg];
+  if (own.size != size) {  // most pieces are as large as the one before
+    own.time = time_alone(leg, size);
+    own.size = size;
+    check_all_left(static_cast<double>(size.count), leg.alone, own.time, size);
   }
-  flow.rate = leg.alone;
-  flow.limiter = leg.alone_resource;
-  flow.is_due_on_arrival = leg.is_whole_path;
-  own.active = index;
-  own.until = SimTime{add(engine_.now().time_since_epoch(), own.last_time)};
-  own.carried.busy += own.last_time;
-  own.carried.bytes += flow.left;
+  ++own.stamp;
+  own.piece = piece;
+  own.until = SimTime{add(engine_.now().time_since_epoch(), own.time)};
   ++own.carried.pieces;
+  own.carried.bytes += static_cast<double>(size.count);
+  own.carried.busy += own.time;
   engine_.at(leg.is_whole_path ? SimTime{add(own.until.time_since_epoch(), leg.latency)} : own.until,
-             {Event::Kind::flow, index, flow.stamp});
+             {Event::Kind::flow, static_cast<std::uint32_t>(&own - own_legs_.data()) | own_event, own.stamp});
 }
 
 void FlowNetwork::join(FlowIndex index) {
@@ -453,6 +460,16 @@ Picoseconds FlowNetwork::time_left(const Flow& flow) const {
 }
 
 std::optional<Left> FlowNetwork::due(const Event& event) {
+  if ((event.id & own_event) != 0) {
+    OwnLeg& own = own_legs_[event.id & ~own_event];
+    if (own.stamp != event.stamp) return std::nullopt;  // a flow has taken its place
+    ++own.stamp;
+    const LegInfo& leg = legs_[own.leg];
+    return Left{.piece = own.piece,
+                .limiter = leg.alone_resource,
+                .has_arrived = leg.is_whole_path,
+                .latency = leg.is_whole_path ? leg.latency : Picoseconds{0}};
+  }
   Flow& flow = flows_[event.id];
   if (flow.stamp != event.stamp) return std::nullopt;  // overtaken by a change of rate
   const LegInfo& leg = legs_[flow.leg];
@@ -585,6 +602,8 @@ std::vector<Carried> FlowNetwork::carried() const {
 double FlowNetwork::rate_of(std::uint64_t piece) const {
   for (const Flow& flow : flows_)
     if (flow.rate > 0 && flow.piece == piece) return flow.rate;
+  for (const OwnLeg& own : own_legs_)
+    if (is_moving(own) && own.piece == piece) return legs_[own.leg].alone;
   return 0;
 }
 

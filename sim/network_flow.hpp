@@ -57,17 +57,21 @@ class FlowNetwork final : public Network {
     bool is_whole_path = false;
     std::uint32_t first_inner = 0, n_inner = 0;  // in inner_: links that the model does not share, if they may change
   };
-  // A leg that has its resources for itself, and no more than one flow at a time: there is nothing to share, and no
-  // need to enter the flow anywhere. When another leg or flow comes, open_up() enters what is there.
-  struct OwnLeg {
+  // A leg that has its resources for itself, and no more than one piece at a time on its way: there is nothing to
+  // share, and no need of a flow. When another leg or piece comes, open_up() makes a flow of what is there.
+  struct alignas(64) OwnLeg {
     std::uint32_t leg = 0;
-    FlowIndex active = none;         // the flow on it, or the last that was
-    SimTime until = SimTime::min();  // when that one has left
+    std::uint32_t stamp = 0;  // odd while a piece is on its way, and an event due for it: of this stamp
+    std::uint64_t piece = 0;  // which one, or the last that was
+    SimTime until{};          // when it has left
+    Bytes size{-1};           // of that piece
+    Picoseconds time{0};      // that a piece of that size takes
     Carried carried;
-    Bytes last_size{-1};  // and how long that takes: most messages of a leg are alike
-    Picoseconds last_time{0};
+
+    bool is_taken() const { return stamp % 2 == 1; }
   };
-  struct alignas(64) Flow {  // what a flow that is alone needs comes first, and fits a cache line
+  static constexpr std::uint32_t own_event = 1U << 31;  // in an event's id: of own_legs_, not of flows_
+  struct Flow {
     std::uint64_t piece = 0;
     std::uint32_t leg = 0;
     std::uint32_t stamp = 0;  // raised at every change of rate: events of older rates are void
@@ -77,7 +81,7 @@ class FlowNetwork final : public Network {
     SimTime since{};
     ResourceId limiter = no_resource;
     bool is_member = false;          // of its resources
-    bool is_due_on_arrival = false;  // one event for both: it has its leg for itself until it has left
+    bool is_due_on_arrival = false;  // it has left, as the last on a leg that was its own
 
     std::uint32_t solve_mark = 0;  // equal to epoch_: to be solved in this settle()
     ResourceId decided_limiter = no_resource;
@@ -119,9 +123,10 @@ class FlowNetwork final : public Network {
   void widen_to_all_connected();
   void apply();
   void set_rate(FlowIndex index, double rate, ResourceId limiter);
-  void go_alone(FlowIndex index);
+  FlowIndex new_flow(std::uint32_t leg, Bytes size, std::uint64_t piece);
+  void go_alone(OwnLeg& own, Bytes size, std::uint64_t piece);
   void add_own_leg(std::uint32_t resource, Carried& sum) const;
-  bool is_moving(const OwnLeg& own) const { return engine_.now() < own.until; }
+  bool is_moving(const OwnLeg& own) const { return own.is_taken() && engine_.now() < own.until; }
   void set_limiter(Flow& flow, ResourceId limiter);
   Picoseconds time_left(const Flow& flow) const;
   static Picoseconds time_alone(const LegInfo& leg, Bytes size);

@@ -148,8 +148,16 @@ class Run {
     Route& way = compiled_[transfer.route];
     if (way.n_legs == 1) {
       way.carried += transfer.size;
-      return network_->start(way.leg, transfer.size, piece(index, 0));
+      network_->start(way.leg, transfer.size, piece(index, 0));
+    } else {
+      set_out_in_pieces(index);
     }
+  }
+
+  // Apart, so that what most messages need stays small.
+  [[gnu::noinline]] void set_out_in_pieces(std::uint32_t index) {
+    Transfer& transfer = transfers_[index];
+    Route& way = compiled_[transfer.route];
     if (way.n_parts > 0) return cut(index);
     way.carried += transfer.size;
     if (way.n_legs == 0) {
@@ -172,7 +180,7 @@ class Run {
   }
 
   /// Cuts a message into equal parts; the first ones are a byte longer where it does not divide.
-  void cut(std::uint32_t index) {
+  [[gnu::noinline]] void cut(std::uint32_t index) {
     const Route way = compiled_[transfers_[index].route];
     if (way.n_parts == nowhere) return disturber_->strand(index);
     const std::int64_t size = transfers_[index].size.count;
@@ -220,20 +228,18 @@ class Run {
   }
 
   std::uint32_t new_transfer() {
-    if (free_transfers_.empty()) {
-      transfers_.emplace_back();
-      return static_cast<std::uint32_t>(transfers_.size() - 1);
-    }
-    const std::uint32_t index = free_transfers_.back();
-    free_transfers_.pop_back();
-    return index;
+    if (n_free_ > 0) return free_transfers_[--n_free_];
+    transfers_.emplace_back();
+    free_transfers_.resize(transfers_.capacity());
+    return static_cast<std::uint32_t>(transfers_.size() - 1);
   }
+  void give_back(std::uint32_t transfer) { free_transfers_[n_free_++] = transfer; }
 
   /// Of one that did not come to its end.
   void free_transfer(std::uint32_t index) {
     if (transfers_[index].staged != none) free_staged_.push_back(transfers_[index].staged);
     transfers_[index] = Transfer{};
-    free_transfers_.push_back(index);
+    give_back(index);
   }
 
   // What tells the flows of a pair apart, as far as the routes look at it.
@@ -320,7 +326,7 @@ class Run {
     }
   }
 
-  void piece_left(const Left& gone) {
+  [[gnu::noinline]] void piece_left(const Left& gone) {
     const auto index = static_cast<std::uint32_t>(gone.piece >> 32);
     const auto leg = static_cast<std::uint32_t>(gone.piece & UINT32_MAX);
     Transfer& transfer = transfers_[index];
@@ -381,13 +387,17 @@ class Run {
   }
 
   void piece_arrived(std::uint32_t index, std::uint32_t leg) {
-    if (const std::uint32_t number = transfers_[index].staged; number != none) {
-      Staged& staged = staged_[number];
-      ++staged.legs[leg].arrived;
-      if (leg + 1 < staged.legs.size()) return start_piece(index, leg + 1);
-      if (staged.legs[leg].arrived < staged.n_pieces) return;
-    }
-    delivered(index);
+    if (transfers_[index].staged != none)
+      staged_piece_arrived(index, leg);
+    else
+      delivered(index);
+  }
+
+  [[gnu::noinline]] void staged_piece_arrived(std::uint32_t index, std::uint32_t leg) {
+    Staged& staged = staged_[transfers_[index].staged];
+    ++staged.legs[leg].arrived;
+    if (leg + 1 < staged.legs.size()) return start_piece(index, leg + 1);
+    if (staged.legs[leg].arrived == staged.n_pieces) delivered(index);
   }
 
   void delivered(std::uint32_t index) {
@@ -404,7 +414,7 @@ class Run {
         digest(fingerprint_, key_of(from, to, transfer.channel), transfer.size, transfer.start, engine_.now());
     if (options_.record_spans)
       timeline_.spans.push_back({from, to, transfer.channel, transfer.size, transfer.start, engine_.now()});
-    free_transfers_.push_back(index);
+    give_back(index);
 
     // The end that was waited for carries the trail; it is told last, while its trail is still that of its step's
     // start.
@@ -427,11 +437,11 @@ class Run {
   }
 
   // The message waits for its last part: what held that one held it.
-  void part_delivered(std::uint32_t index) {
+  [[gnu::noinline]] void part_delivered(std::uint32_t index) {
     const std::uint32_t whole = transfers_[index].whole;
     if (whole >= first_background) return disturber_->background_delivered(index);
     const auto [limiter, busy] = held_by(transfers_[index]);
-    if (!disturber_ || disturber_->may_free(index)) free_transfers_.push_back(index);
+    if (!disturber_ || disturber_->may_free(index)) give_back(index);
     Transfer& message = transfers_[whole];
     if (--message.parts_under_way > 0) return;
     message.limiter = limiter;
@@ -444,7 +454,7 @@ class Run {
     return jobs_[static_cast<std::size_t>(next - schedule_.jobs.begin()) - 1];
   }
 
-  void count_for_job(const Transfer& transfer) {
+  [[gnu::noinline]] void count_for_job(const Transfer& transfer) {
     JobTimeline& job = job_of(lanes_.actor(transfer.sender));
     ++job.transfers;
     job.bytes_sent += transfer.size;
@@ -478,7 +488,8 @@ class Run {
     lanes_.op_done(lane);
   }
 
-  void extend_trail(LaneNumber lane, LaneNumber from, ResourceId limiter, Picoseconds busy, Picoseconds latency) {
+  [[gnu::always_inline]] void extend_trail(LaneNumber lane, LaneNumber from, ResourceId limiter, Picoseconds busy,
+                                           Picoseconds latency) {
     Trail& trail = trails_[lane];
     if (from != lane) trail = trails_[from];
     trail.add(class_of(limiter), limiter, busy);
@@ -495,7 +506,7 @@ class Run {
     lanes_.op_done(lane);
   }
 
-  void end_of_job_step(LaneNumber lane) {
+  [[gnu::noinline]] void end_of_job_step(LaneNumber lane) {
     JobTimeline& job = job_of(lanes_.actor(lane));
     if (job.finish < engine_.now() || !job.bottleneck) job.bottleneck = trails_[lane].bottleneck();
     job.finish = engine_.now();
@@ -536,7 +547,7 @@ class Run {
   Timeline finish() {
     if (!lanes_.finished()) stalled();
     ensure(bytes_sent_ == bytes_delivered_ && bytes_sent_ == bytes_expected_, "bytes in equal bytes out");
-    const std::size_t in_use = transfers_.size() - free_transfers_.size();
+    const std::size_t in_use = transfers_.size() - n_free_;
     disturber_ ? disturber_->expect_all_accounted(in_use) : ensure(in_use == 0, "nothing is on its way at the end");
     timeline_.bytes_sent = bytes_sent_;
     timeline_.fingerprint = fingerprint_;
@@ -605,7 +616,8 @@ class Run {
   std::vector<OwnEnd> own_;              // [lane]
   std::vector<std::uint32_t> class_of_;  // [resource] its class of like links
   std::vector<Transfer> transfers_;
-  std::vector<std::uint32_t> free_transfers_;
+  std::vector<std::uint32_t> free_transfers_;  // the first n_free_; room for all
+  std::size_t n_free_ = 0;
   std::vector<Staged> staged_;
   std::vector<std::uint32_t> free_staged_;
   tsl::robin_map<std::uint64_t, std::uint32_t, MixedHash> route_of_;     // by key_of()

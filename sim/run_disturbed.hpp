@@ -232,7 +232,7 @@ class Disturber {
     std::vector<bool> is_gone(run_.topology_.n_links(), false);
     for (const LinkId link : gone) is_gone[link.value] = true;
     std::vector<bool> is_free(run_.transfers_.size(), false);
-    for (const std::uint32_t index : run_.free_transfers_) is_free[index] = true;
+    for (std::size_t i = 0; i < run_.n_free_; ++i) is_free[run_.free_transfers_[i]] = true;
     for (const auto& [index, left] : given_up_) is_free[index] = true;
     for (const std::uint32_t index : stranded_) is_free[index] = true;
 
