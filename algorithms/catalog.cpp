@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "algorithms/all_to_all.hpp"
+#include "algorithms/catalog_parts.hpp"
 #include "algorithms/direct.hpp"
 #include "algorithms/halving_doubling.hpp"
 #include "algorithms/make_trees.hpp"
@@ -33,8 +34,6 @@ Parameter segments_of_tree() {
           .max = 1048576,
           .fallback = some_segments};
 }
-
-int no_helpers(const Arguments&) { return 0; }
 int servers(const Arguments& arguments);
 
 const std::vector<Algorithm> catalog{
@@ -75,10 +74,11 @@ const std::vector<Algorithm> catalog{
     {.name = "halving_doubling",
      .summary = "log2(n) exchanges of ever smaller blocks, and the same back",
      .source = "Thakur, Rabenseifner & Gropp, IJHPCA 19 (2005)",
-     .ops = {CollectiveOp::all_reduce},
+     .ops = {CollectiveOp::all_reduce, CollectiveOp::reduce_scatter, CollectiveOp::all_gather},
      .parameters = {{.name = "fold",
-                     .doc = "what to do with the ranks beyond the largest power of two",
-                     .choices = {"rabenseifner", "naive"}}},
+                     .doc = "all_reduce: what to do with the ranks beyond the largest power of two; binary_blocks: "
+                            "nobody is folded",
+                     .choices = {"rabenseifner", "naive", "binary_blocks"}}},
      .make = make_halving_doubling,
      .helpers = no_helpers},
     {.name = "direct",
@@ -184,7 +184,17 @@ Schedule make_ring(const CollectiveRequest& request, const Arguments& arguments)
 
 Schedule make_halving_doubling(const CollectiveRequest& request, const Arguments& arguments) {
   const std::string fold = text(catalog[2], arguments, "fold");
-  Schedule s = halving_doubling(request.ranks, request.bytes, fold == "naive" ? Fold::naive : Fold::rabenseifner);
+  // A fold that was chosen has a meaning only for all_reduce; a default does no harm.
+  if (request.op != CollectiveOp::all_reduce && fold != "rabenseifner")
+    throw InputError("",
+                     fmt::format("halving_doubling: fold is a setting of all_reduce, not of {}", to_string(request.op)),
+                     "leave fold out");
+  if (request.op == CollectiveOp::reduce_scatter) return halving_reduce_scatter(request.ranks, request.bytes);
+  if (request.op == CollectiveOp::all_gather) return doubling_all_gather(request.ranks, request.bytes);
+  Schedule s = halving_doubling(request.ranks, request.bytes,
+                                fold == "naive"           ? Fold::naive
+                                : fold == "binary_blocks" ? Fold::binary_blocks
+                                                          : Fold::rabenseifner);
   s.algorithm += " fold=" + fold;
   return s;
 }
@@ -238,12 +248,22 @@ const Parameter& parameter_of(const Algorithm& algorithm, std::string_view name)
 
 }  // namespace
 
+int no_helpers(const Arguments&) { return 0; }
+
 bool Algorithm::supports(CollectiveOp op) const { return std::find(ops.begin(), ops.end(), op) != ops.end(); }
 
-std::span<const Algorithm> algorithms() { return catalog; }
+std::span<const Algorithm> algorithms() {
+  static const std::vector<Algorithm> all = [] {
+    std::vector<Algorithm> rows(catalog.begin(), catalog.end());
+    add_exchanges(rows);
+    add_composed(rows);  // last: they are made of the others
+    return rows;
+  }();
+  return all;
+}
 
 const Algorithm* find_algorithm(std::string_view name) {
-  for (const Algorithm& algorithm : catalog)
+  for (const Algorithm& algorithm : algorithms())
     if (algorithm.name == name) return &algorithm;
   return nullptr;
 }
@@ -255,7 +275,9 @@ std::int64_t number(const Algorithm& algorithm, const Arguments& arguments, std:
 
 std::string text(const Algorithm& algorithm, const Arguments& arguments, std::string_view parameter) {
   const auto found = arguments.texts.find(std::string(parameter));
-  return found == arguments.texts.end() ? parameter_of(algorithm, parameter).choices.front() : found->second;
+  if (found != arguments.texts.end()) return found->second;
+  const Parameter& what = parameter_of(algorithm, parameter);
+  return what.choices.empty() ? "" : what.choices.front();
 }
 
 }  // namespace ringsim

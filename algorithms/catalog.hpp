@@ -19,13 +19,20 @@ struct CollectiveRequest {
   Bytes bytes;             ///< message size, as nccl-tests counts it for the op; any size, 0 too
   Actor root = 0;          ///< which rank; see Algorithm::takes_root
   bool both_ways = false;  ///< pairs: the second half sends too
+  /// How the ranks lie where they run, the last number varying fastest: {nodes, GPUs a node} of a cluster, the
+  /// dimensions of a torus. What algorithms of several levels take where they are told nothing else. Empty: not known.
+  std::vector<int> grid;
+  /// For algorithms in the fabric: the reduction tree, [actor] its parent; ranks first, then switches; -1: the root.
+  /// Empty: one switch joins all.
+  std::vector<Actor> tree;
 };
 
-/// A setting of an algorithm: a whole number within [min, max], or one of `choices`.
+/// A setting of an algorithm: a whole number within [min, max], one of `choices`, or a text that it reads itself.
 struct Parameter {
   std::string name;
   std::string doc;                   ///< one line: meaning, unit, what the default means
   std::vector<std::string> choices;  ///< not empty: a text parameter; the first is the default
+  std::string example;               ///< not empty: a free text such as this one; no default
   std::int64_t min = 0, max = 0;     ///< of a number
   std::int64_t fallback = 0;         ///< default of a number; may lie outside [min, max] to mean "not set"
 };
@@ -49,6 +56,9 @@ struct Algorithm {
   int (*helpers)(const Arguments& arguments);
   /// A root matters for every op, not only for those that have one: the server, the top of a tree.
   bool rooted = false;
+  /// The helpers are no endpoints: they are switches that join the ranks, as CollectiveRequest::tree says. `helpers`
+  /// counts those of an empty tree.
+  bool in_fabric = false;
 
   bool supports(CollectiveOp op) const;
   bool takes_root(CollectiveOp op) const { return rooted || has_root(op); }
@@ -59,8 +69,12 @@ std::span<const Algorithm> algorithms();
 /// The one of that name, or nullptr.
 const Algorithm* find_algorithm(std::string_view name);
 
-/// The value of a parameter, or its default. Requires that the algorithm has it.
+/// The value of a parameter, or its default (of a free text: empty). Requires that the algorithm has it.
 std::int64_t number(const Algorithm& algorithm, const Arguments& arguments, std::string_view parameter);
 std::string text(const Algorithm& algorithm, const Arguments& arguments, std::string_view parameter);
+
+/// The grid on which the algorithm takes the ranks to lie: its own `dimensions` or `group`, else the request's grid,
+/// else one ring. Throws InputError where that is no grid of all ranks.
+std::vector<int> grid_of(const Algorithm& algorithm, const Arguments& arguments, const CollectiveRequest& request);
 
 }  // namespace ringsim

@@ -1,8 +1,9 @@
 #include "algorithms/halving_doubling.hpp"
 
-#include <bit>
+#include <utility>
 #include <vector>
 
+#include "algorithms/powers.hpp"
 #include "sim/collective.hpp"
 
 namespace ringsim {
@@ -14,6 +15,7 @@ struct Core {
   int m = 0;
   int n_core = 1;
   int n_folded = 0;  // ranks beyond
+  int scale = 1;     // chunks of the buffer to each of the n_core
   Region whole() const { return chunks(0, n_core); }
   Region lower() const { return chunks(0, n_core / 2); }
   Region upper() const { return chunks(n_core / 2, n_core / 2); }
@@ -25,15 +27,15 @@ void exchange(const Core& core, int v, int k, RankOf rank_of, Step& out) {
   const int level = k < core.m ? k : 2 * core.m - 1 - k;  // halving: far to near; doubling: the same way back
   const int half = core.n_core >> (level + 1);
   const int base = v & ~(2 * half - 1);  // our block of 2*half chunks, of which we keep the half that v lies in
-  const int mine = base + (v & half);
-  const int other = base + (half - (v & half));
+  const Region mine = chunks((base + (v & half)) * core.scale, half * core.scale);
+  const Region other = chunks((base + (half - (v & half))) * core.scale, half * core.scale);
   const Actor peer = rank_of(v ^ half);
   if (k < core.m) {
-    out.send(peer, chunks(other, half));
-    out.receive_add(peer, chunks(mine, half));
+    out.send(peer, other);
+    out.receive_add(peer, mine);
   } else {
-    out.send(peer, chunks(mine, half));
-    out.receive(peer, chunks(other, half));
+    out.send(peer, mine);
+    out.receive(peer, other);
   }
 }
 
@@ -86,8 +88,60 @@ void rabenseifner(const Core& core, Actor r, int i, Step& out) {
   }
 }
 
+/// Binary blocks: rank first + v is the v-th of a block of `size`.
+struct Block {
+  int first = 0, size = 1;
+  int larger = 0, smaller = 0;  // sizes of the blocks before and behind it; 0: there is none
+  int v = 0;
+  int neighbours() const { return (larger > 0 ? 1 : 0) + (smaller > 0 ? 1 : 0); }
+};
+
+Block block_of(int n, Actor r) {
+  Block block{.first = 0, .size = 1 << floor_log2(n)};
+  while (r >= block.first + block.size) {
+    const int first = block.first + block.size;
+    block = {.first = first, .size = 1 << floor_log2(n - first), .larger = block.size};
+  }
+  if (const int behind = n - block.first - block.size; behind > 0) block.smaller = 1 << floor_log2(behind);
+  block.v = r - block.first;
+  return block;
+}
+
+// Steps: halving; up from the smaller block, up to the larger one; down from the larger, down to the smaller; doubling.
+void blockwise(int n, Actor r, int i, Step& out) {
+  const Block block = block_of(n, r);
+  const int n_chunks = 1 << floor_log2(n);  // the size of the largest block
+  const Core core{.m = floor_log2(block.size), .n_core = block.size, .n_folded = 0, .scale = n_chunks / block.size};
+  const auto rank_of = [&](int v) { return block.first + v; };
+  if (i < core.m) return exchange(core, block.v, i, rank_of, out);
+  const int after = i - core.m - 2 * block.neighbours();
+  if (after >= 0) return exchange(core, block.v, core.m + after, rank_of, out);
+
+  const bool up = i - core.m < block.neighbours();
+  const bool first_of_two = (i - core.m) % block.neighbours() == 0;
+  const bool with_smaller = block.larger == 0 || (block.smaller > 0 && first_of_two == up);
+  if (with_smaller) {  // what we keep is a piece of what one rank there keeps
+    const Actor peer = block.first + block.size + block.v / (block.size / block.smaller);
+    const Region mine = chunks(block.v * core.scale, core.scale);
+    return up ? out.receive_add(peer, mine) : out.send(peer, mine);
+  }
+  const int pieces = block.larger / block.size;
+  for (int j = 0; j < pieces; ++j) {
+    const int v = block.v * pieces + j, scale = core.scale / pieces;
+    const Actor peer = block.first - block.larger + v;
+    if (up)
+      out.send(peer, chunks(v * scale, scale));
+    else
+      out.receive(peer, chunks(v * scale, scale));
+  }
+}
+
 int n_steps(const Core& core, Fold fold, Actor r) {
   const int core_steps = 2 * core.m;
+  if (fold == Fold::binary_blocks) {
+    const Block block = block_of(core.n_core + core.n_folded, r);
+    return 2 * floor_log2(block.size) + 2 * block.neighbours();
+  }
   if (fold == Fold::naive) {
     if (r >= core.n_core) return 2;
     return r < core.n_folded ? core_steps + 2 : core_steps;
@@ -96,25 +150,64 @@ int n_steps(const Core& core, Fold fold, Actor r) {
   return r % 2 == 1 ? 3 : core_steps + 3;
 }
 
+Core core_of(int n) {
+  const int m = floor_log2(n);
+  return {.m = m, .n_core = 1 << m, .n_folded = n - (1 << m)};
+}
+
+Schedule among_core(const Core& core, Collective collective) {
+  const int n = collective.ranks;
+  Schedule s{.algorithm = "halving_doubling", .collective = std::move(collective), .actors = n};
+  s.layout[0] = Layout::near_equal(s.collective.bytes, core.n_core);
+  if (core.n_folded == 0 && core.m > 0) s.symmetry = Symmetry(std::vector<int>(static_cast<std::size_t>(core.m), 2));
+  return s;
+}
+
+// Half of the exchanges, from `first` on.
+Schedule half_of(Collective collective, int first) {
+  const Core core = core_of(collective.ranks);
+  Schedule s = among_core(core, std::move(collective));
+  s.n_steps = [m = core.m](Actor, Lane) { return m; };
+  s.step = [core, first](Actor r, Lane, int i, Step& out) {
+    exchange(
+        core, r, first + i, [](int v) { return v; }, out);
+  };
+  return s;
+}
+
 }  // namespace
 
 Schedule halving_doubling(int n, Bytes bytes, Fold fold) {
-  Core core;
-  core.n_core = static_cast<int>(std::bit_floor(static_cast<unsigned>(n)));
-  core.m = static_cast<int>(std::bit_width(static_cast<unsigned>(core.n_core))) - 1;
-  core.n_folded = n - core.n_core;
-
-  Schedule s{.algorithm = "halving_doubling", .collective = all_reduce(n, bytes), .actors = n};
-  s.layout[0] = Layout::near_equal(bytes, core.n_core);
-  if (core.n_folded == 0 && core.m > 0) s.symmetry = Symmetry(std::vector<int>(static_cast<std::size_t>(core.m), 2));
+  const Core core = core_of(n);
+  Schedule s = among_core(core, all_reduce(n, bytes));
   s.n_steps = [core, fold](Actor r, Lane) { return n_steps(core, fold, r); };
   s.step = [core, fold](Actor r, Lane, int i, Step& out) {
-    if (fold == Fold::naive)
-      naive(core, r, i, out);
-    else
-      rabenseifner(core, r, i, out);
+    switch (fold) {
+      case Fold::naive:
+        return naive(core, r, i, out);
+      case Fold::rabenseifner:
+        return rabenseifner(core, r, i, out);
+      case Fold::binary_blocks:
+        return blockwise(core.n_core + core.n_folded, r, i, out);
+    }
   };
   return s;
+}
+
+Schedule halving_reduce_scatter(int n, Bytes bytes) {
+  require_power_of_two("halving_doubling reduce_scatter", n, "pat and ring scatter among any number");
+  return half_of(reduce_scatter(n, bytes), 0);
+}
+
+Schedule doubling_all_gather(int n, Bytes bytes) {
+  require_power_of_two("halving_doubling all_gather", n, "bruck, pat and ring gather among any number");
+  return half_of(all_gather(n, bytes), core_of(n).m);
+}
+
+std::vector<int> binary_blocks(int n) {
+  std::vector<int> sizes;
+  for (int rest = n; rest > 0; rest -= sizes.back()) sizes.push_back(1 << floor_log2(rest));
+  return sizes;
 }
 
 }  // namespace ringsim

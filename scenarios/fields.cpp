@@ -17,6 +17,9 @@ Field parameter_field(const Parameter& parameter) {
   if (!parameter.choices.empty()) {
     field.choices = parameter.choices;
     field.fallback = parameter.choices.front();
+  } else if (!parameter.example.empty()) {
+    field.min = 1;
+    field.examples = {'"' + parameter.example + '"'};
   } else {
     field.type = Type::whole;
     field.min = parameter.min;
@@ -88,9 +91,11 @@ Field collective_field() {
            .unique = true},
           {.name = "order",
            .type = Type::text,
-           .doc = "given: ranks stand in the order of `ranks`; shuffled: in a random one, drawn from `seed`.",
+           .doc =
+               "given: ranks stand in the order of `ranks`; shuffled: in a random one, drawn from `seed`; best_ring: "
+               "in that whose narrowest hop from rank to rank, closed, is widest.",
            .fallback = "given",
-           .choices = {"given", "shuffled"}},
+           .choices = {"given", "shuffled", "best_ring"}},
           {.name = "seed", .type = Type::whole, .doc = "Of the shuffled order.", .fallback = "0"},
           {.name = "both_ways",
            .type = Type::boolean,

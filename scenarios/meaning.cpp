@@ -22,9 +22,9 @@ using Canonical = nlohmann::json;
 Arguments arguments_of(const Algorithm& algorithm, const Canonical& given) {
   Arguments arguments;
   for (const Parameter& parameter : algorithm.parameters) {
-    if (!given.contains(parameter.name)) continue;  // a number that is not set
+    if (!given.contains(parameter.name)) continue;  // one that is not set
     const Canonical& value = given[parameter.name];
-    if (parameter.choices.empty())
+    if (!value.is_string())
       arguments.numbers[parameter.name] = value.get<std::int64_t>();
     else
       arguments.texts[parameter.name] = value.get<std::string>();
@@ -86,8 +86,22 @@ void check_request(const Job& job, const Canonical& collective, const Json& said
   }
 }
 
-Job job_of(const Canonical& collective, const Json& written, std::size_t gpus, const std::string& pointer,
-           const Blame& blame) {
+/// How the GPUs of a topology lie, the last number varying fastest; empty where they do not lie in a grid.
+std::vector<int> grid_of(const TopologySpec& topology) {
+  if (const auto* torus = std::get_if<Torus>(&topology)) return torus->dimensions;
+  const auto* cluster = std::get_if<Cluster>(&topology);
+  if (cluster == nullptr) return {};
+  const std::size_t gpus = cluster->parts.front().machine->n_gpus();
+  int nodes = 0;
+  for (const Cluster::Part& part : cluster->parts) {
+    if (part.machine->n_gpus() != gpus) return {};
+    nodes += part.nodes;
+  }
+  return {nodes, static_cast<int>(gpus)};
+}
+
+Job job_of(const Canonical& collective, const Json& written, const TopologySpec& topology, std::size_t gpus,
+           const std::string& pointer, const Blame& blame) {
   Job out;
   const Canonical& algorithm = collective["algorithm"];
   out.algorithm = find_algorithm(algorithm["name"].get_ref<const std::string&>());
@@ -101,13 +115,16 @@ Job job_of(const Canonical& collective, const Json& written, std::size_t gpus, c
                  .both_ways = collective["both_ways"].get<bool>()};
   check_supports(*out.algorithm, out.request.op, pointer, blame);
   check_request(out, collective, written, gpus, pointer, blame);
+  if (out.ranks.empty()) out.request.grid = grid_of(topology);
+  out.best_ring = collective["order"] == "best_ring";
   if (collective["order"] == "shuffled") out.shuffle = collective["seed"].get<std::uint64_t>();
   return out;
 }
 
-/// What has helpers needs ports for them.
+/// What has helpers needs ports for them, unless they are the switches that are there.
 int helpers_of(const Job& job, const Scenario& scenario, const std::string& kind, const std::string& pointer,
                const Blame& blame) {
+  if (job.algorithm->in_fabric) return 0;
   const int helpers = job.algorithm->helpers(job.arguments);
   if (helpers > 0 && !std::holds_alternative<Star>(scenario.topology)) {
     blame.fail(pointer + "/algorithm",
@@ -118,13 +135,15 @@ int helpers_of(const Job& job, const Scenario& scenario, const std::string& kind
   return helpers;
 }
 
-std::vector<Job> jobs_of(const Canonical& canonical, const Json& written, std::size_t gpus, const Blame& blame) {
+std::vector<Job> jobs_of(const Canonical& canonical, const Json& written, const TopologySpec& topology,
+                         std::size_t gpus, const Blame& blame) {
   std::vector<Job> jobs;
   if (!canonical.contains("jobs")) return jobs;
   for (std::size_t i = 0; i < canonical["jobs"].size(); ++i) {
     const Canonical& given = canonical["jobs"][i];
     const std::string pointer = fmt::format("/jobs/{}", i);
-    Job job = job_of(given["collective"], written["jobs"][i]["collective"], gpus, pointer + "/collective", blame);
+    Job job =
+        job_of(given["collective"], written["jobs"][i]["collective"], topology, gpus, pointer + "/collective", blame);
     job.name = given["name"].get<std::string>();
     job.start = Picoseconds{given["start"].get<std::int64_t>()};
     const auto is_it = [&](const Job& other) { return other.name == job.name; };
@@ -265,7 +284,8 @@ void warn_of_seeds(const Canonical& canonical, const Json& written, const Blame&
     scenario.warnings.push_back(
         fmt::format("{}: it has no effect, because {}", blame.where(fmt::format("/{}/seed", part)), because));
   };
-  if (canonical["collective"]["order"] == "given") warn("collective", "order", "order is given, not shuffled");
+  if (const std::string order = canonical["collective"]["order"].get<std::string>(); order != "shuffled")
+    warn("collective", "order", order == "given" ? "order is given, not shuffled" : "order is best_ring, not shuffled");
   const Canonical& routing = canonical["network"]["routing"];
   if (routing != "ecmp" && routing != "flow_spray")
     warn("network", "routing", "routing is neither ecmp nor flow_spray");
@@ -282,13 +302,14 @@ Scenario scenario_of(const Canonical& canonical, const Json& written, const Blam
   }
   const std::size_t gpus = gpus_of(out.topology, blame);
 
-  const Job main = job_of(canonical["collective"], written["collective"], gpus, "/collective", blame);
+  const Job main = job_of(canonical["collective"], written["collective"], out.topology, gpus, "/collective", blame);
   out.algorithm = main.algorithm;
   out.arguments = main.arguments;
   out.request = main.request;
   out.ranks = main.ranks;
   out.shuffle = main.shuffle;
-  out.jobs = jobs_of(canonical, written, gpus, blame);
+  out.best_ring = main.best_ring;
+  out.jobs = jobs_of(canonical, written, out.topology, gpus, blame);
   const auto kind = canonical["topology"]["kind"].get<std::string>();
   int helpers = helpers_of(main, out, kind, "/collective", blame);
   for (std::size_t i = 0; i < out.jobs.size(); ++i)

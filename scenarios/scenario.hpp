@@ -53,6 +53,7 @@ struct Job {
   CollectiveRequest request;             ///< request.ranks: the number of members
   std::vector<std::string> ranks;        ///< names of the gpus that take part, in rank order; empty: all
   std::optional<std::uint64_t> shuffle;  ///< the seed by which the ranks are shuffled; none: as they stand
+  bool best_ring = false;                ///< the ranks are put in the order of best_ring() (topologies/ring_order.hpp)
   Picoseconds start{0};
 };
 
@@ -67,6 +68,7 @@ struct Scenario {
   CollectiveRequest request;             ///< request.ranks: the number of members
   std::vector<std::string> ranks;        ///< names of the gpus that take part, in rank order; empty: all
   std::optional<std::uint64_t> shuffle;  ///< the seed by which the ranks are shuffled; none: as they stand
+  bool best_ring = false;                ///< the ranks are put in the order of best_ring() (topologies/ring_order.hpp)
   Transport transport;
   NetworkModel model = NetworkModel::fair;
   PacketOptions packet;

@@ -23,6 +23,11 @@ int sample(int n, int i) {
   return 1 + static_cast<int>(splitmix(static_cast<std::uint64_t>(i)) % static_cast<std::uint64_t>(n - 1));
 }
 
+/// Chunk c of rank 0, seen from `actor`.
+int seen_from(const Symmetry& group, Actor actor, std::uint32_t c) {
+  return group.chunk_of(group.add(actor, group.actor_of(static_cast<int>(c))));
+}
+
 /// What the ranks are promised, held against what rank 0 is.
 class Promises {
  public:
@@ -35,7 +40,7 @@ class Promises {
 
   /// Is what `actor` has and wants of chunk actor + c what rank 0 has and wants of c, seen from itself?
   bool same(Actor actor, std::uint32_t c) const {
-    const auto moved = static_cast<std::uint32_t>(schedule_.symmetry.add(actor, static_cast<int>(c)));
+    const auto moved = static_cast<std::uint32_t>(seen_from(schedule_.symmetry, actor, c));
     return same(actor, before_[c], schedule_.collective.before(actor, Buffer::data, moved)) &&
            same(actor, after_[c], schedule_.collective.after(actor, Buffer::data, moved));
   }
@@ -45,7 +50,7 @@ class Promises {
     const Symmetry& group = schedule_.symmetry;
     if (here.who != zero.who) return false;
     if (here.who == Content::Who::nothing) return true;
-    if (static_cast<int>(here.chunk) != group.add(actor, static_cast<int>(zero.chunk))) return false;
+    if (static_cast<int>(here.chunk) != seen_from(group, actor, zero.chunk)) return false;
     return here.who != Content::Who::one || here.rank == group.add(actor, zero.rank);
   }
 
@@ -53,29 +58,29 @@ class Promises {
   std::vector<Content> before_, after_;  // [chunk] of rank 0
 };
 
-/// step(a) = a + step(0), as sets of chunks. `plus_actor` is the group's addition of a.
-template <class PlusActor>
-bool same_op(PlusActor plus_actor, const Op& zero, const Op& here) {
+/// step(a) = a + step(0), as sets of chunks. `plus_actor` is the group's addition of a to an actor, `seen` to a chunk.
+template <class PlusActor, class Seen>
+bool same_op(PlusActor plus_actor, Seen seen, const Op& zero, const Op& here) {
   const bool alike = (here.what == zero.what) & (here.channel == zero.channel) & (here.time == zero.time) &
                      (here.region.buffer == zero.region.buffer) & (here.region.count == zero.region.count);
   if (!alike || (zero.peer >= 0 && here.peer != plus_actor(zero.peer))) return false;
   if (here.what == Do::compute) return true;  // names no chunk
   if (zero.region.count == 1)
-    return here.region.first == static_cast<std::uint32_t>(plus_actor(static_cast<int>(zero.region.first)));
+    return here.region.first == static_cast<std::uint32_t>(seen(static_cast<int>(zero.region.first)));
   for (std::uint32_t c = 0; c < zero.region.count; ++c) {
-    const auto moved = static_cast<std::uint32_t>(plus_actor(static_cast<int>(zero.region.first + c)));
+    const auto moved = static_cast<std::uint32_t>(seen(static_cast<int>(zero.region.first + c)));
     if (moved < here.region.first || moved >= here.region.first + here.region.count) return false;
   }
   return true;
 }
 
-template <class PlusActor>
-bool same_step(PlusActor plus_actor, const Step& zero, const Step& here) {
+template <class PlusActor, class Seen>
+bool same_step(PlusActor plus_actor, Seen seen, const Step& zero, const Step& here) {
   if (here.ops.size() != zero.ops.size() || here.waits.size() != zero.waits.size()) return false;
   for (std::size_t w = 0; w < zero.waits.size(); ++w)
     if (zero.waits[w].lane != here.waits[w].lane || zero.waits[w].steps != here.waits[w].steps) return false;
   return std::equal(zero.ops.begin(), zero.ops.end(), here.ops.begin(),
-                    [&](const Op& one, const Op& other) { return same_op(plus_actor, one, other); });
+                    [&](const Op& one, const Op& other) { return same_op(plus_actor, seen, one, other); });
 }
 
 struct Place {
@@ -87,7 +92,8 @@ struct Place {
 /// Where one of the actors first does not do what rank 0 does, seen from itself; by lane, step, and their order.
 Place first_unlike(const Schedule& schedule, std::span<const Actor> actors, const CheckOptions& options) {
   const Symmetry& group = schedule.symmetry;
-  const bool is_cyclic = group.radices().size() == 1;  // almost all comparisons of a large run: without a call each
+  // Almost all comparisons of a large run: without a call each.
+  const bool is_cyclic = group.radices().size() == 1 && group.chunks_as_actors();
   const int n = group.order();
   Step zero, here;
   for (Lane lane = 0; lane < schedule.lanes; ++lane) {
@@ -101,10 +107,11 @@ Place first_unlike(const Schedule& schedule, std::span<const Actor> actors, cons
       for (const Actor actor : actors) {
         here.clear();
         schedule.step(actor, lane, i, here);
-        const bool same = is_cyclic
-                              ? same_step([&](int a) { return actor + a < n ? actor + a : actor + a - n; }, zero, here)
-                              : same_step([&](int a) { return group.add(actor, a); }, zero, here);
-        if (!same) return {lane, i, actor};
+        const auto turned = [&](int a) { return actor + a < n ? actor + a : actor + a - n; };
+        const auto plus = [&](int a) { return group.add(actor, a); };
+        const auto seen = [&](int c) { return seen_from(group, actor, static_cast<std::uint32_t>(c)); };
+        if (!(is_cyclic ? same_step(turned, turned, zero, here) : same_step(plus, seen, zero, here)))
+          return {lane, i, actor};
       }
     }
   }
@@ -186,8 +193,8 @@ class Quotient {
     const int d = sent.ops[static_cast<std::size_t>(message.sender.op)].peer;
     in_place_ = in_place_ && message.source.count == message.target.count;
     for (std::uint32_t i = 0; i < message.source.count && in_place_; ++i) {
-      const int s = static_cast<int>(message.source.first + i);
-      const auto back = static_cast<std::uint32_t>(group_.subtract(s, d));
+      const int s = group_.actor_of(static_cast<int>(message.source.first + i));
+      const auto back = static_cast<std::uint32_t>(group_.chunk_of(group_.subtract(s, d)));
       in_place_ = back >= message.target.first && back < message.target.first + message.target.count;
       const Actor from = group_.subtract(0, s);  // the rank for which this is chunk 0
       const Actor to = group_.add(from, d);
@@ -276,7 +283,8 @@ bool check_by_symmetry(const Schedule& schedule, const CheckOptions& options, Pr
   if (const Actor actor = unlike(schedule, actors, complete ? touches * n : 0, options); actor >= 0)
     refuse_unlike(actor);
   const Promises promises(schedule);
-  for (const Actor actor : promises_are_alike(schedule.collective) ? std::vector<Actor>{} : actors) {
+  const bool known = group.chunks_as_actors() && promises_are_alike(schedule.collective);
+  for (const Actor actor : known ? std::vector<Actor>{} : actors) {
     look_up(options);
     bool same = true;
     if (complete) {

@@ -55,10 +55,10 @@ Collective barrier(int ranks);
 /// that holds it: chunk j of rank r is the token of rank r - j.
 Collective barrier_of_tokens(int ranks);
 
-/// Whether every rank is promised the same, seen from itself, whatever the group: with a added to ranks and chunks,
-/// rank a is promised of chunk a + c what rank 0 is of c. True of the definitions above whose chunks are the ranks'
-/// (all_reduce, reduce_scatter, all_gather) while nobody has put other functions in their place; false: not known. It
-/// saves the proof n^2 questions.
+/// Whether every rank is promised the same, seen from itself, in every group whose chunks_as_actors(): with a added to
+/// ranks and chunks, rank a is promised of chunk a + c what rank 0 is of c. True of the definitions above whose chunks
+/// are the ranks' (all_reduce, reduce_scatter, all_gather) while nobody has put other functions in their place; false:
+/// not known. It saves the proof n^2 questions.
 bool promises_are_alike(const Collective& collective);
 
 }  // namespace ringsim

@@ -78,7 +78,10 @@ struct Routes::Impl {
     const Host& host = topology.hosts()[*topology.node(from).host];
     Path path;
     const bool gpus = topology.node(from).kind == NodeKind::gpu && topology.node(to).kind == NodeKind::gpu;
-    if (gpus && transport.p2p_level >= PathType::nvl) {
+    // An NVSwitch is an end where it adds up itself; NVLink is all that it has.
+    const bool switches =
+        topology.node(from).kind == NodeKind::nvswitch || topology.node(to).kind == NodeKind::nvswitch;
+    if ((gpus || switches) && transport.p2p_level >= PathType::nvl) {
       if (const auto way = hosts.nvlink(from, to)) {
         path.type = PathType::nvl;
         append_legs(chain(*way), path);

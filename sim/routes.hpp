@@ -90,6 +90,7 @@ struct Path {
 ///     shared memory: src/transport/shm.cc, NCCL_SHM_LOCALITY).
 ///  3. Free topologies: the fewest hops; a GPU on the way is a relay (a leg ends there) and is used only where no way
 ///     without one exists.
+/// A switch can be an end, too (in-switch reduction): an NVSwitch of its host's GPUs, a switch of the fabric of all.
 /// Among equals in 1 and 3 as Routing says; within a host the lower latency, then the higher bandwidth, then the link
 /// added first. NICs, memories and, within a host, GPUs are never crossed.
 /// Keeps a reference to the topology, which must outlive it. Not for use by several threads at once.

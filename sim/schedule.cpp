@@ -137,7 +137,7 @@ bool Layout::uniform() const {
   return true;
 }
 
-Symmetry::Symmetry(std::vector<int> radices) : radices_(std::move(radices)) {
+Symmetry::Symmetry(std::vector<int> radices, int group) : radices_(std::move(radices)), group_(group) {
   order_ = 1;
   binary_ = true;
   for (const int radix : radices_) {
@@ -145,6 +145,7 @@ Symmetry::Symmetry(std::vector<int> radices) : radices_(std::move(radices)) {
     order_ *= radix;
     binary_ = binary_ && radix == 2;
   }
+  ensure(group_ > 0 && order_ % group_ == 0, "actors are parted into equal groups");
 }
 
 namespace {

@@ -153,10 +153,13 @@ double busbw_factor(CollectiveOp op, int ranks);
 /// Actors and chunks form a group under digit-wise addition in these radices ({K} for a ring, {2,...,2} for
 /// halving-doubling, {a,b,c} for a torus), and step(g + a) = g + step(a): all ranks do the same, seen from themselves.
 /// The last radix varies fastest. No radices: no symmetry is claimed.
+///
+/// Chunks may be numbered in another order than actors: where actor a = high * group + low, its chunk is low * (order /
+/// group) + high. So two levels have it: a rank of a node keeps a run of chunks, one for each node.
 class Symmetry {
  public:
   Symmetry() = default;
-  explicit Symmetry(std::vector<int> radices);
+  explicit Symmetry(std::vector<int> radices, int group = 1);
 
   bool claimed() const { return !radices_.empty(); }
   int order() const { return order_; }  ///< the product of the radices
@@ -173,6 +176,9 @@ class Symmetry {
     if (radices_.size() == 1) return a >= b ? a - b : a - b + order_;
     return subtract_digits(a, b);
   }
+  bool chunks_as_actors() const { return group_ == 1; }  ///< chunks stand in the actors' order
+  int chunk_of(int actor) const { return actor % group_ * (order_ / group_) + actor / group_; }
+  int actor_of(int chunk) const { return chunk % (order_ / group_) * group_ + chunk / (order_ / group_); }
 
  private:
   int add_digits(int a, int b) const;
@@ -180,6 +186,7 @@ class Symmetry {
 
   std::vector<int> radices_;
   int order_ = 0;
+  int group_ = 1;
   bool binary_ = false;  // all radices are 2: digit-wise addition is exclusive or
 };
 

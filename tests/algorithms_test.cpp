@@ -218,8 +218,8 @@ TEST_CASE("the catalogue makes what it says, and refuses what an algorithm canno
     CHECK_FALSE(algorithm.source.empty());
     for (const CollectiveOp op : algorithm.ops) {
       CHECK(algorithm.supports(op));
-      const Schedule schedule =
-          algorithm.make({.op = op, .ranks = 4, .bytes = op == CollectiveOp::barrier ? 0_B : 1_KiB}, {});
+      const Schedule schedule = algorithm.make(
+          {.op = op, .ranks = 4, .bytes = op == CollectiveOp::barrier ? 0_B : 1_KiB, .grid = {2, 2}}, {});
       CHECK(schedule.collective.op == op);
       CHECK(schedule.collective.ranks == 4);
       CHECK(schedule.actors == 4 + algorithm.helpers({}));

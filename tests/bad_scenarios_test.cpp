@@ -262,7 +262,7 @@ TEST_CASE("a bad scenario is refused with the place, what was expected, what was
        "known here: name, segments, rings, slices"},
       {"a parameter's misspelt value",
        {{R"("ring")", R"({"name": "halving_doubling", "fold": "navie"})"}},
-       R"(s.json: /collective/algorithm/fold: expected one of "rabenseifner", "naive", found "navie")"
+       R"(s.json: /collective/algorithm/fold: expected one of "rabenseifner", "naive", "binary_blocks", found "navie")"
        "\n  hint: "
        R"(did you mean "naive"?)"},
       {"no server",

@@ -138,3 +138,25 @@ TEST_CASE("a ring of very many ranks is proved at samples, and says so; a proof 
   CHECK_THROWS_AS(check(large, {.stop = &stop}), Interrupted);
   CHECK_THROWS_AS(check(without_symmetry(ring_all_reduce(8, {800})), {.stop = &stop}), Interrupted);
 }
+
+TEST_CASE("promises in the ranks' order are held against a symmetry whose chunks stand in another") {
+  // A ring's reduce-scatter with its chunks renamed: rank a ends with chunk a % 3 * 4 + a / 3, not with chunk a as it
+  // should. All ranks do the same, seen from themselves, and what becomes of chunk 0 is right.
+  const Symmetry group({12}, 3);
+  Schedule renamed = ring_reduce_scatter(12, 96_B);
+  renamed.symmetry = group;
+  renamed.step = [group, plain = renamed.step](Actor a, Lane lane, int i, Step& out) {
+    plain(a, lane, i, out);
+    for (Op& op : out.ops) op.region = chunk(group.chunk_of(static_cast<int>(op.region.first)));
+  };
+  CHECK(
+      verdict(renamed) ==
+      "schedule ring reduce_scatter of 12 ranks: a symmetry is claimed, but rank 1 does not do what rank 0 does, seen "
+      "from itself\n  hint: correct the algorithm, or do not set Schedule::symmetry");
+  CHECK(verdict(without_symmetry(renamed)) != "accepted");
+  renamed.collective.after = [group](Actor rank, Buffer buffer, std::uint32_t c) {
+    const bool own = buffer == Buffer::data && static_cast<int>(c) == group.chunk_of(rank);
+    return own ? Content{Content::Who::all, -1, c} : Content{};
+  };
+  CHECK(verdict(renamed) == "accepted");
+}

@@ -45,6 +45,7 @@ TEST_CASE("every algorithm delivers at any number of ranks and any size, without
         CAPTURE(p);
         CAPTURE(schedule.algorithm);
         CAPTURE(to_string(schedule.collective.op));
+        CAPTURE(schedule.lanes);
         const Proof proof = check(schedule).proof();
         CHECK(proof.slots_needed == 0);
         CHECK(proof.by == (schedule.symmetry.claimed() ? Proof::By::symmetry : Proof::By::all_ranks));
@@ -57,7 +58,7 @@ TEST_CASE("every algorithm delivers at any number of ranks and any size, without
   }
 }
 
-TEST_CASE("a ring, and halving-doubling of a power of two, claim their symmetry; the others claim none") {
+TEST_CASE("rings, tori, pat, and halving-doubling of a power of two claim their symmetry; the others claim none") {
   for (int n = 2; n <= 33; ++n) {
     CAPTURE(n);
     const bool is_power = (n & (n - 1)) == 0;
@@ -66,6 +67,13 @@ TEST_CASE("a ring, and halving-doubling of a power of two, claim their symmetry;
     CHECK(ring_all_gather(n, 1_KiB).symmetry.order() == n);
     CHECK(halving_doubling(n, 1_KiB, Fold::naive).symmetry.claimed() == is_power);
     CHECK(halving_doubling(n, 1_KiB, Fold::rabenseifner).symmetry.claimed() == is_power);
+    CHECK(pat_all_gather(n, 1_KiB).symmetry.order() == n);
+    CHECK(pat_reduce_scatter(n, 1_KiB).symmetry.order() == n);
+    for (int d = 1; d <= n; ++d)
+      if (n % d == 0) CHECK(torus_all_reduce({d, n / d}, 1_KiB).symmetry.radices() == std::vector{d, n / d});
+    if (is_power) CHECK(halving_reduce_scatter(n, 1_KiB).symmetry.order() == n);
+    if (is_power) CHECK(doubling_all_gather(n, 1_KiB).symmetry.order() == n);
+    CHECK_FALSE(halving_doubling(12, 1_KiB, Fold::binary_blocks).symmetry.claimed());
     CHECK_FALSE(parameter_server(n, 1_KiB, 0).symmetry.claimed());
     CHECK_FALSE(ring_broadcast(n, 1_KiB, 0, 2).symmetry.claimed());
   }

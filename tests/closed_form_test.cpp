@@ -156,6 +156,41 @@ TEST_CASE("trees and rings in pieces say where their forms do not hold, and ther
   }
 }
 
+TEST_CASE("the forms of exchanges and compositions, worked by hand for 400 bytes at 1 B/ns and a = 10 ns") {
+  CHECK(form("recursive_doubling", 4, 400_B).time == ns(2 * (10 + 400)));
+  CHECK(form("recursive_doubling", 5, 400_B).time == ns((2 + 2) * (10 + 400)));
+  CHECK(form("halving_doubling", 4, 400_B, {}, CollectiveOp::reduce_scatter).time == ns(2 * 10 + 300));
+  CHECK(form("recursive_doubling", 4, 400_B, {}, CollectiveOp::all_gather).time == ns(2 * 10 + 300));
+  CHECK(form("bruck", 5, 500_B, {}, CollectiveOp::all_gather).time == ns(3 * 10 + 100 + 200 + 100));
+  CHECK(form("pat", 5, 500_B, {}, CollectiveOp::reduce_scatter).time == ns(3 * 10 + 200 + 100 + 100));
+  CHECK(form("bruck", 4, 400_B, {}, CollectiveOp::all_to_all).time == ns(2 * (10 + 200)));
+  CHECK(form("bruck", 3, 300_B, {}, CollectiveOp::all_to_all).time == ns(2 * (10 + 100)));  // of 1 and 2: a bit each
+  CHECK(form("swing", 4, 400_B).time == ns(4 * 10 + 600));
+  // Blocks of 2 and 1: halving, all of the one's buffer up, and down, and doubling.
+  CHECK(form("halving_doubling", 3, 400_B, {.texts = {{"fold", "binary_blocks"}}}).time ==
+        ns((10 + 200) + 2 * (10 + 400) + (10 + 200)));
+  CHECK(form("hierarchical", 4, 400_B, {.numbers = {{"group", 2}}}).time ==
+        ns((10 + 200) + 2 * (10 + 100) + (10 + 200)));
+  const Arguments square{.numbers = {}, .texts = {{"dimensions", "2x2"}}};
+  CHECK(form("torus", 4, 400_B, square).time == ns(2 * (10 + 200) + 2 * (10 + 100)));
+  CHECK(form("bucket", 4, 400_B, square).time == ns(2 * (10 + 200) + 2 * (10 + 100)));  // four lanes share a port
+  CHECK(form("bucket", 4, 400_B, square).holds());
+  CHECK_FALSE(form("bucket", 4, 401_B, square).holds());
+  CHECK(form("in_switch", 4, 400_B, {.numbers = {{"segments", 4}}}).time == ns(5 * (5 + 100)));
+}
+
+TEST_CASE("a grid of equal cables is known where it is asked for, and an unequal one is not") {
+  const LinkSpec link{.bandwidth = 10_GBps, .latency = 500'000_ps};
+  const Topology torus = build(Torus{.dimensions = {3, 4}, .link = link});
+  const auto shape = [&](std::vector<int> grid) {
+    return uniform_of(torus, torus.ranks(), {}, Transport{}, {}, grid).shape;
+  };
+  CHECK(shape({3, 4}) == Shape::grid);
+  CHECK(shape({4, 3}) == Shape::other);
+  CHECK(shape({12}) == Shape::other);
+  CHECK(shape({}) == Shape::other);
+}
+
 TEST_CASE("chunks that do not divide evenly are rounded up, in halving-doubling also down") {
   CHECK(form("ring", 4, 401_B).time == ns(6 * (10 + 101)));
   CHECK(form("ring", 4, 1_B).time == ns(6 * (10 + 1)));

@@ -405,7 +405,7 @@ TEST_CASE("what the ports of a star carried is what each rank sent and received"
           Step step;
           schedule.step(a, lane, i, step);
           for (const Op& op : step.ops)
-            if (op.what != Do::copy) (op.what == Do::send ? sent : received) += schedule.size(op.region);
+            if (op.peer >= 0) (op.what == Do::send ? sent : received) += schedule.size(op.region);
         }
       }
       const std::string name = net.node(NodeId{static_cast<std::uint32_t>(a)}).name;

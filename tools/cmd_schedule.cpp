@@ -88,7 +88,10 @@ int schedule_show_command(const ShowArguments& arguments) {
               arguments.scenario,
               fmt::format("expected at most {} ranks and helpers to show, found {}", max_ranks_shown, schedule.actors),
               "try --set topology.ranks=8");
-        output.write(fmt::format("{}{}\n", i == 0 ? "" : "\n", title(scenario)) + steps_text(schedule));
+        output.write(fmt::format("{}{}\n", i == 0 ? "" : "\n", title(scenario)));
+        if (const std::string ring = ring_order_of(scenario); !ring.empty())
+          output.write(fmt::format("ring: {}\n", ring));
+        output.write(steps_text(schedule));
       });
 }
 

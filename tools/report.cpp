@@ -76,6 +76,7 @@ Json as_json(const Prediction& r, bool explain) {
   result["proof"] = proof_text(r.proof.by);
   result["fingerprint"] = r.fingerprint ? Json(fingerprint_text(r)) : Json(nullptr);
   if (r.folded) result["folded"] = *r.folded;
+  if (explain && !r.ring.empty()) result["ring"] = r.ring;
   if (explain) {
     result["links"] = Json::array();
     for (const LinkGroup& group : r.links)
@@ -209,6 +210,7 @@ std::string table(const std::vector<Prediction>& results, bool explain) {
     if (r.bottleneck && r.bottleneck->delay > 0)
       text += fmt::format(", {:.1f} % to ranks that are late, slow or unsteady", 100 * r.bottleneck->delay);
     text += '\n';
+    if (!r.ring.empty()) text += fmt::format("ring: {}\n", r.ring);
     if (!r.job.empty() && r.links.empty()) continue;  // told with the first one's
     Table links({"links", "kind", "count", "busiest carried", "utilisation"});
     for (const LinkGroup& group : r.links)

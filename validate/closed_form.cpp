@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "sim/error.hpp"
-#include "validate/closed_form_detail.hpp"
+#include "validate/forms.hpp"
 
 namespace ringsim {
 
@@ -69,6 +69,27 @@ std::optional<Uniform> as_neighbours(const Topology& topology, std::span<const N
   return found;
 }
 
+/// Every rank has an equal cable to the next one along each dimension, closed.
+std::optional<Uniform> as_grid(const Topology& topology, std::span<const NodeId> ranks, std::span<const int> grid) {
+  std::optional<Uniform> found;
+  auto stride = ranks.size();
+  for (const int dimension : grid) {
+    const auto size = static_cast<std::size_t>(dimension);
+    stride /= size;
+    if (size == 1) continue;
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      const std::size_t place = r / stride % size;
+      const NodeId here = ranks[r], next = ranks[r + ((place + 1) % size) * stride - place * stride];
+      for (const Link* link : {cable(topology, here, next), cable(topology, next, here)}) {
+        if (link == nullptr) return std::nullopt;
+        if (!found) found = Uniform{Shape::grid, link->bandwidth, link->latency};
+        if (!equal_cable(topology, *link, *found)) return std::nullopt;
+      }
+    }
+  }
+  return found;
+}
+
 bool is_meshed(const Topology& topology, std::span<const NodeId> ranks, const Uniform& machine) {
   if (topology.n_links() < ranks.size() * (ranks.size() - 1)) return false;
   std::vector<bool> is_rank(topology.n_nodes());
@@ -92,7 +113,7 @@ bool is_meshed(const Topology& topology, std::span<const NodeId> ranks, const Un
 }  // namespace
 
 Uniform uniform_of(const Topology& topology, std::span<const NodeId> ranks, std::span<const NodeId> helpers,
-                   const Transport& transport, const Routing& routing) {
+                   const Transport& transport, const Routing& routing, std::span<const int> grid) {
   std::vector<NodeId> members(ranks.begin(), ranks.end());
   members.insert(members.end(), helpers.begin(), helpers.end());
   // Where cables are not used, or a table sends data round, what the cables look like says nothing.
@@ -105,6 +126,7 @@ Uniform uniform_of(const Topology& topology, std::span<const NodeId> ranks, std:
       if (is_meshed(topology, ranks, *near)) near->shape = Shape::full_mesh;
       return *near;
     }
+    if (const auto found = as_grid(topology, ranks, grid)) return *found;
   }
   Uniform rough;
   rough.b = {std::numeric_limits<std::int64_t>::max()};
@@ -126,34 +148,9 @@ Uniform uniform_of(const Topology& topology, std::span<const NodeId> ranks, std:
 
 // ------------------------------------------------------------------------------------------------------- the forms
 
-namespace forms {
-
-void needs_star(const Uniform& machine, ClosedForm& form) {
-  if (machine.shape != Shape::star)
-    form.because.emplace_back(
-        "the ranks are not equal full-duplex ports of one switch: b and a are those of the "
-        "narrowest and the longest path between neighbouring ranks");
-}
-
-void needs_own_links_to_peers(const Uniform& machine, ClosedForm& form) {
-  if (machine.shape != Shape::star && machine.shape != Shape::full_mesh)
-    form.because.emplace_back(
-        "the ranks are neither equal full-duplex ports of one switch nor fully meshed: b and a are "
-        "those of the narrowest and the longest path between neighbouring ranks");
-}
-
-void needs_neighbours(const Uniform& machine, ClosedForm& form) {
-  if (machine.shape == Shape::other)
-    form.because.emplace_back(
-        "the paths from each rank to the next are not equal, or not their own: b and a are those of "
-        "the narrowest and the longest of them");
-}
-
-}  // namespace forms
+using namespace forms;
 
 namespace {
-
-using namespace forms;
 
 ClosedForm parameter_server_form(int servers, const CollectiveRequest& request, const Uniform& machine) {
   ClosedForm form;
@@ -209,7 +206,8 @@ ClosedForm halving_doubling_form(bool naive, const CollectiveRequest& request, c
   const std::int64_t core = std::bit_floor(n);
   needs_own_links_to_peers(machine, form);
   Sum sum{machine, form};
-  for (std::int64_t half = core / 2; half >= 1; half /= 2) sum.blocks(2, half, p, core);  // there and back
+  for (std::int64_t half = core / 2; half >= 1; half /= 2)  // blocks of `half` of the `core` chunks, there and back
+    sum.steps(2, share(p, half, core));
   if (core == request.ranks) {
     form.formula = "2 m a + 2(K-1)/K p/b";
   } else if (naive) {
@@ -246,6 +244,8 @@ std::optional<ClosedForm> closed_form(const Algorithm& algorithm, const Argument
                                       const CollectiveRequest& request, const Uniform& machine) {
   if (request.ranks == 1) return ClosedForm{.formula = "0 (one rank)"};
   if (machine.b.bytes_per_second == 0) return std::nullopt;
+  if (auto form = exchange_form(algorithm, arguments, request, machine)) return form;
+  if (auto form = composed_form(algorithm, arguments, request, machine)) return form;
   if (algorithm.name == "parameter_server")
     return parameter_server_form(static_cast<int>(number(algorithm, arguments, "servers")), request, machine);
   if (algorithm.name == "ring") {
@@ -254,8 +254,11 @@ std::optional<ClosedForm> closed_form(const Algorithm& algorithm, const Argument
       return ring_in_pieces_form(std::max<std::int64_t>(1, rings), std::max<std::int64_t>(1, slices), request, machine);
     return ring_form(number(algorithm, arguments, "segments"), request, machine);
   }
-  if (algorithm.name == "halving_doubling")
-    return halving_doubling_form(text(algorithm, arguments, "fold") == "naive", request, machine);
+  if (algorithm.name == "halving_doubling") {
+    const std::string fold = text(algorithm, arguments, "fold");
+    if (fold == "binary_blocks") return binary_blocks_form(request, machine);
+    return halving_doubling_form(fold == "naive", request, machine);
+  }
   if (request.op == CollectiveOp::all_to_all) return all_to_all_form(algorithm.name == "pairwise", request, machine);
   if (algorithm.name == "direct" && request.op == CollectiveOp::pairs) {
     ClosedForm form{.formula = "a + p/b"};

@@ -36,6 +36,7 @@ enum class Shape {
   star,        ///< every member has one full-duplex port of equal speed into one switch: a = twice the port's latency
   full_mesh,   ///< an equal full-duplex cable between every two members: a = its latency
   neighbours,  ///< an equal full-duplex cable between members r and r+1, closed: a = its latency
+  grid,        ///< the same along each dimension of a grid that was asked for
   other
 };
 struct Uniform {
@@ -45,8 +46,9 @@ struct Uniform {
 };
 /// Looks at the members (ranks, then helpers). For `other`, b is the narrowest and a the longest of the paths from each
 /// rank to the next: what the form is then a rough estimate for; b = 0 where no rank has a path to the next.
+/// `grid`: how the algorithm takes the ranks to lie (grid_of), the last dimension varying fastest.
 Uniform uniform_of(const Topology& topology, std::span<const NodeId> ranks, std::span<const NodeId> helpers,
-                   const Transport& transport, const Routing& routing = {});
+                   const Transport& transport, const Routing& routing = {}, std::span<const int> grid = {});
 
 /// The form of DESIGN's table for an algorithm of the catalogue under protocol `none`; nothing where none is known.
 /// Launch, copy and reduction are free. Sources stand with each algorithm.

@@ -7,9 +7,11 @@
 
 #include "algorithms/double_binary_tree.hpp"
 #include "algorithms/kary_tree.hpp"
-#include "validate/closed_form_detail.hpp"
+#include "validate/forms.hpp"
 
-namespace ringsim::forms {
+namespace ringsim {
+
+using namespace forms;
 
 namespace {
 
@@ -29,7 +31,7 @@ ClosedForm binomial_form(const CollectiveRequest& request, const Uniform& machin
       form.formula = "ceil(log2 K) a + (K-1)/K p/b";
       for (std::int64_t k = 0; k < m; ++k) {
         const std::int64_t from = std::int64_t{1} << k;
-        sum.blocks(1, std::min<std::int64_t>(2 * from, n) - from, p, n);
+        sum.steps(1, share(p, std::min<std::int64_t>(2 * from, n) - from, n));
       }
       break;
     case CollectiveOp::barrier:
@@ -242,4 +244,4 @@ ClosedForm ring_in_pieces_form(std::int64_t rings, std::int64_t slices, const Co
   return form;
 }
 
-}  // namespace ringsim::forms
+}  // namespace ringsim

@@ -7,6 +7,7 @@
 #include "sim/check.hpp"
 #include "sim/error.hpp"
 #include "sim/run.hpp"
+#include "topologies/reduction_tree.hpp"
 
 namespace ringsim {
 
@@ -20,7 +21,8 @@ constexpr Picoseconds some_latency{1'234'567};
 
 TopologySpec machine_of(const GridCase& c) {
   const LinkSpec link{.bandwidth = port, .latency = c.link_latency, .source = "grid"};
-  if (c.machine == "star") return Star{c.request.ranks, link, c.entry->helpers(c.arguments)};
+  if (c.machine == "star") return Star{c.request.ranks, link, c.entry->in_fabric ? 0 : c.entry->helpers(c.arguments)};
+  if (c.machine == "torus") return Torus{grid_of(*c.entry, c.arguments, c.request), link};
   if (c.machine == "full_mesh") return FullMesh{c.request.ranks, link};
   return Ring{c.request.ranks, link};
 }
@@ -29,12 +31,16 @@ TopologySpec machine_of(const GridCase& c) {
 struct Row {
   const char* algorithm;
   CollectiveOp op;
-  Arguments arguments;
-  std::vector<const char*> other_machines;
+  Arguments arguments = {};
+  std::vector<const char*> other_machines = {};
   int most_ranks = 1000;
   bool by_packet = true;  // false: messages to several ports leave one at once; see assume_packets()
   bool (*made_for)(int ranks, Bytes bytes) = nullptr;  // for which cases the form holds; none: for all
   bool on_star = true;                                 // false: its form is of other machines
+  bool power_of_two = false;                           // of ranks only
+  int ranks_of = 1;                                    // multiples of this only
+  int ranks_only = 0;                                  // not 0: this number only
+  std::int64_t bytes_of = 1;                           // multiples of this only
 };
 
 bool of_full_trees(int ranks, Bytes) { return ranks == 2 || (ranks & (ranks + 1)) == 0; }  // of arity 2
@@ -42,6 +48,18 @@ bool of_three_ranks_or_more(int ranks, Bytes) { return ranks > 2; }  // of two r
 bool of_four_ranks_or_more(int ranks, Bytes) { return ranks > 3; }
 bool of_four_rings(int ranks, Bytes) { return ranks == 5 || ranks > 6; }  // others have fewer strides without divisor
 bool of_equal_pieces(int ranks, Bytes bytes) { return ranks > 2 && bytes.count % (std::int64_t{ranks} * 2) == 0; }
+
+bool takes(const Row& row, int ranks, Bytes bytes) {
+  if (row.op == CollectiveOp::pairs && ranks % 2 != 0) return false;
+  if (row.power_of_two && (ranks & (ranks - 1)) != 0) return false;
+  if (ranks > row.most_ranks || ranks % row.ranks_of != 0 || bytes.count % row.bytes_of != 0) return false;
+  return row.made_for == nullptr || row.made_for(ranks, bytes);
+}
+
+Arguments levels(int group, const char* inner, const char* outer) {
+  return {.numbers = {{"group", group}}, .texts = {{"inner", inner}, {"outer", outer}}};
+}
+Arguments sizes(const char* dimensions) { return {.numbers = {}, .texts = {{"dimensions", dimensions}}}; }
 
 const std::vector<Row>& rows() {
   static const std::vector<Row> all{
@@ -112,6 +130,96 @@ std::vector<Row> more_rows() {
   return all;
 }
 
+/// Exchanges of log2(K) steps.
+const std::vector<Row>& exchange_rows() {
+  using enum CollectiveOp;
+  static const Arguments blocks{.numbers = {}, .texts = {{"fold", "binary_blocks"}}};
+  static const std::vector<Row> all{
+      {.algorithm = "halving_doubling", .op = reduce_scatter, .other_machines = {"full_mesh"}, .power_of_two = true},
+      {.algorithm = "halving_doubling", .op = all_gather, .other_machines = {"full_mesh"}, .power_of_two = true},
+      {.algorithm = "halving_doubling",
+       .op = all_reduce,
+       .arguments = blocks,
+       .other_machines = {"full_mesh"},
+       .most_ranks = 256,
+       .by_packet = false},
+      {.algorithm = "recursive_doubling", .op = all_reduce, .other_machines = {"full_mesh"}},
+      {.algorithm = "recursive_doubling", .op = all_gather, .other_machines = {"full_mesh"}, .power_of_two = true},
+      {.algorithm = "bruck", .op = all_gather, .other_machines = {"full_mesh"}, .most_ranks = 256},
+      {.algorithm = "bruck", .op = all_to_all, .other_machines = {"full_mesh"}, .most_ranks = 100},
+      {.algorithm = "pat", .op = reduce_scatter, .other_machines = {"full_mesh"}, .most_ranks = 256},
+      {.algorithm = "pat", .op = all_gather, .other_machines = {"full_mesh"}, .most_ranks = 256},
+      {.algorithm = "swing", .op = all_reduce, .other_machines = {"full_mesh"}, .power_of_two = true},
+      {.algorithm = "swing",
+       .op = all_reduce,
+       .arguments = sizes("4x2x4"),
+       .other_machines = {"torus"},
+       .ranks_only = 32},
+  };
+  return all;
+}
+
+/// Several levels, dimensions, and the switch itself.
+const std::vector<Row>& composed_rows() {
+  using enum CollectiveOp;
+  static const std::vector<Row> all{
+      {.algorithm = "hierarchical",
+       .op = all_reduce,
+       .arguments = levels(2, "ring", "ring"),
+       .other_machines = {"full_mesh", "torus"},
+       .most_ranks = 100,
+       .ranks_of = 2},
+      {.algorithm = "hierarchical",
+       .op = all_reduce,
+       .arguments = levels(4, "halving_doubling", "ring"),
+       .other_machines = {"full_mesh"},
+       .most_ranks = 100,
+       .ranks_of = 4},
+      {.algorithm = "hierarchical",
+       .op = all_reduce,
+       .arguments = levels(4, "pat", "recursive_doubling"),
+       .most_ranks = 100,
+       .ranks_of = 4},
+      {.algorithm = "torus",
+       .op = all_reduce,
+       .arguments = sizes("4x4"),
+       .other_machines = {"torus", "full_mesh"},
+       .ranks_only = 16},
+      {.algorithm = "torus",
+       .op = all_reduce,
+       .arguments = sizes("5x2x3"),
+       .other_machines = {"torus", "full_mesh"},
+       .ranks_only = 30},
+      {.algorithm = "torus",
+       .op = reduce_scatter,
+       .arguments = sizes("3x4"),
+       .other_machines = {"torus"},
+       .ranks_only = 12},
+      {.algorithm = "torus",
+       .op = all_gather,
+       .arguments = sizes("3x4"),
+       .other_machines = {"torus"},
+       .ranks_only = 12},
+      {.algorithm = "bucket",
+       .op = all_reduce,
+       .arguments = sizes("4x4"),
+       .other_machines = {"torus"},
+       .by_packet = false,
+       .ranks_only = 16,
+       .bytes_of = 64},
+      {.algorithm = "bucket",
+       .op = all_reduce,
+       .arguments = sizes("8"),
+       .other_machines = {"torus"},
+       .by_packet = false,
+       .ranks_only = 8,
+       .bytes_of = 16},
+      {.algorithm = "in_switch", .op = all_reduce, .arguments = {.numbers = {{"segments", 1}}, .texts = {}}},
+      {.algorithm = "in_switch", .op = all_reduce, .most_ranks = 100},
+  };
+  return all;
+}
+
 std::string name_of(const Row& row) {
   std::string name = row.algorithm;
   for (const auto& [parameter, value] : row.arguments.numbers) name += fmt::format(" {}={}", parameter, value);
@@ -125,12 +233,10 @@ void add_cases(const Row& row, const std::vector<int>& counts, std::vector<GridC
   const std::vector<Bytes> sizes =
       row.op == CollectiveOp::barrier ? std::vector{0_B} : std::vector{1_B, 1_KiB, 1000003_B, 64_MiB, 1_GiB};
   for (const std::string& machine : machines) {
-    for (const int k : counts) {
-      if (machine != "star" && k > 17) continue;  // the star covers the sizes, these the shapes
-      if (k > row.most_ranks) continue;
-      if (row.op == CollectiveOp::pairs && k % 2 != 0) continue;
+    for (const int k : row.ranks_only > 0 ? std::vector<int>{row.ranks_only} : counts) {
+      if (machine != "star" && k > 17 && row.ranks_only == 0) continue;  // the star covers the sizes, these the shapes
       for (const Bytes p : sizes) {
-        if (row.made_for != nullptr && !row.made_for(k, p)) continue;
+        if (!takes(row, k, p)) continue;
         for (const Picoseconds latency : {0_ps, some_latency}) {
           for (const NetworkModel model : {NetworkModel::ideal, NetworkModel::fair, NetworkModel::packet}) {
             // What is small enough to go packet by packet.
@@ -156,18 +262,25 @@ std::vector<GridCase> closed_form_grid() {
   for (int k = 2; k <= 17; ++k) counts.push_back(k);
   for (const int k : {32, 64, 100, 256, 1000}) counts.push_back(k);
   std::vector<GridCase> cases;
-  for (const auto& list : {rows(), more_rows()})
+  for (const auto& list : {rows(), more_rows(), exchange_rows(), composed_rows()})
     for (const Row& row : list) add_cases(row, counts, cases);
   return cases;
 }
 
 GridResult run_case(const GridCase& c) {
   const Topology topology = build(machine_of(c));
+  RunOptions options{.model = c.model};
+  if (c.entry->in_fabric) {
+    const ReductionTree tree = reduction_tree(topology, topology.ranks());
+    options.placement.assign(topology.ranks().begin(), topology.ranks().end());
+    options.placement.insert(options.placement.end(), tree.switches.begin(), tree.switches.end());
+  }
   const CheckedSchedule checked = check(c.entry->make(c.request, c.arguments));
   const auto form = closed_form(*c.entry, c.arguments, c.request,
-                                uniform_of(topology, topology.ranks(), topology.helpers(), Transport{}));
+                                uniform_of(topology, topology.ranks(), topology.helpers(), Transport{}, {},
+                                           grid_of(*c.entry, c.arguments, c.request)));
   ensure(form.has_value(), "every row of the grid has a closed form");
-  GridResult result{.form = *form, .simulated = run(topology, checked, {.model = c.model}).duration()};
+  GridResult result{.form = *form, .simulated = run(topology, checked, options).duration()};
   result.good = form->holds() && form->agrees(result.simulated);
   return result;
 }

@@ -12,7 +12,7 @@ namespace ringsim {
 
 /// One case: an algorithm, a machine on which its form holds, and what came out.
 struct GridCase {
-  std::string machine;    ///< "star", "full_mesh", "ring"
+  std::string machine;    ///< "star", "full_mesh", "ring", "torus"
   std::string algorithm;  ///< with parameters
   CollectiveRequest request;
   Picoseconds link_latency{0};

@@ -10,6 +10,8 @@
 #include "sim/error.hpp"
 #include "sim/quantity.hpp"
 #include "sim/run.hpp"
+#include "topologies/reduction_tree.hpp"
+#include "topologies/ring_order.hpp"
 
 namespace ringsim {
 
@@ -31,14 +33,16 @@ Job main_of(const Scenario& scenario) {
           .arguments = scenario.arguments,
           .request = scenario.request,
           .ranks = scenario.ranks,
-          .shuffle = scenario.shuffle};
+          .shuffle = scenario.shuffle,
+          .best_ring = scenario.best_ring};
 }
 
 /// A job, and where its scenario says it.
 struct PlacedJob {
-  Job job;
+  Job job;  ///< for algorithms in the fabric with the tree of switches
   std::string pointer;
-  std::vector<NodeId> ranks, helpers;
+  std::vector<NodeId> ranks = {}, helpers = {};
+  std::string ring = {};  ///< as ring_order_of()
 };
 
 std::vector<NodeId> places(const Topology& topology, const Job& job) {
@@ -51,6 +55,20 @@ std::vector<NodeId> places(const Topology& topology, const Job& job) {
     for (std::size_t i = result.size(); i > 1; --i) std::swap(result[i - 1], result[random() % i]);
   }
   return result;
+}
+
+/// Puts the ranks into the order of the best ring, and says which it is.
+std::string put_in_best_ring(const Topology& topology, const Transport& transport, std::vector<NodeId>& ranks) {
+  const RingOrder ring = best_ring(topology, ranks, transport);
+  std::vector<NodeId> ordered;
+  std::string text;
+  for (const std::size_t rank : ring.order) {
+    ordered.push_back(ranks[rank]);
+    text += topology.node(ranks[rank]).name + " -> ";
+  }
+  ranks = std::move(ordered);
+  return fmt::format("{}{}, narrowest hop {}{}", text, topology.node(ranks.front()).name, format(ring.narrowest),
+                     ring.is_best ? "" : " (the search was broken off before a wider one was ruled out)");
 }
 
 NodeId node_named(const Topology& topology, const std::string& name, const std::string& pointer) {
@@ -102,8 +120,9 @@ Routing routing_in(const Topology& topology, const RoutingSpec& spec) {
 std::vector<std::pair<std::string, std::string>> parameters_of(const Job& job) {
   std::vector<std::pair<std::string, std::string>> result;
   for (const Parameter& parameter : job.algorithm->parameters) {
-    if (!parameter.choices.empty()) {
-      result.emplace_back(parameter.name, '"' + text(*job.algorithm, job.arguments, parameter.name) + '"');
+    if (!parameter.choices.empty() || !parameter.example.empty()) {
+      const std::string value = text(*job.algorithm, job.arguments, parameter.name);
+      if (!value.empty()) result.emplace_back(parameter.name, '"' + value + '"');
     } else if (const auto value = number(*job.algorithm, job.arguments, parameter.name);
                value >= parameter.min) {  // a default below is none
       result.emplace_back(parameter.name, fmt::to_string(value));
@@ -243,12 +262,9 @@ Disturbance disturbance_of(const Topology& topology, const Scenario& scenario, c
   const auto start = [&](std::size_t job) { return job == 0 ? Picoseconds{0} : scenario.jobs[job - 1].start; };
   for (const RankDelay& each : scenario.late) out.late.push_back({actor(each), SimTime{each.time}});
   for (const RankDelay& each : scenario.slow) out.slow.push_back({actor(each), each.time});
-  for (std::size_t j = 1; j < first_actors.size(); ++j) {
-    const Job& job = scenario.jobs[j - 1];
-    const int actors = job.request.ranks + job.algorithm->helpers(job.arguments);
-    for (Actor a = 0; a < actors && start(j).count() > 0; ++a)
-      out.late.push_back({first_actors[j] + a, SimTime{start(j)}});
-  }
+  for (std::size_t j = 1; j + 1 < first_actors.size(); ++j)
+    for (Actor a = first_actors[j]; a < first_actors[j + 1] && start(j).count() > 0; ++a)
+      out.late.push_back({a, SimTime{start(j)}});
   out.jitter = scenario.jitter;
   for (std::size_t i = 0; i < scenario.background.size(); ++i) {
     const BackgroundSpec& spec = scenario.background[i];
@@ -272,20 +288,43 @@ CheckedSchedule schedule_of(const Scenario& scenario, const PlacedJob& placed, c
                  [&] { return check(job.algorithm->make(job.request, job.arguments), {.stop = stop}); });
 }
 
-/// All collectives of a scenario; helpers take the extra ports in order.
+PlacedJob placed_job(const Topology& topology, const Scenario& scenario, Job job, const std::string& pointer) {
+  PlacedJob placed{std::move(job), pointer};
+  return blaming(scenario, pointer, [&] {
+    placed.ranks = places(topology, placed.job);
+    if (placed.job.best_ring) placed.ring = put_in_best_ring(topology, scenario.transport, placed.ranks);
+    if (placed.job.algorithm->in_fabric) {
+      ReductionTree tree = reduction_tree(topology, placed.ranks);
+      placed.job.request.tree = std::move(tree.parents);
+      placed.helpers = std::move(tree.switches);
+    }
+    return placed;
+  });
+}
+
+PlacedJob placed_main(const Topology& topology, const Scenario& scenario) {
+  return placed_job(topology, scenario, main_of(scenario), "/collective");
+}
+
+/// All collectives of a scenario; helpers that are no switches take the extra ports in order.
 std::vector<PlacedJob> placed_jobs(const Topology& topology, const Scenario& scenario) {
-  std::vector<PlacedJob> jobs{{main_of(scenario), "/collective", {}, {}}};
+  std::vector<PlacedJob> jobs{placed_main(topology, scenario)};
   for (std::size_t i = 0; i < scenario.jobs.size(); ++i)
-    jobs.push_back({scenario.jobs[i], fmt::format("/jobs/{}/collective", i), {}, {}});
+    jobs.push_back(placed_job(topology, scenario, scenario.jobs[i], fmt::format("/jobs/{}/collective", i)));
   std::size_t helpers = 0;
   for (PlacedJob& placed : jobs) {
-    placed.ranks = blaming(scenario, placed.pointer, [&] { return places(topology, placed.job); });
+    if (placed.job.algorithm->in_fabric) continue;
     const auto n = static_cast<std::size_t>(placed.job.algorithm->helpers(placed.job.arguments));
     const auto found = topology.helpers().subspan(std::min(helpers, topology.helpers().size()));
     placed.helpers.assign(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(std::min(n, found.size())));
     helpers += n;
   }
   return jobs;
+}
+
+/// Switches that take part are no ports of their own.
+std::vector<NodeId> endpoints(const PlacedJob& placed) {
+  return placed.job.algorithm->in_fabric ? std::vector<NodeId>{} : placed.helpers;
 }
 
 /// What the closed forms know nothing of.
@@ -311,8 +350,10 @@ Prediction about(const Topology& topology, const Scenario& scenario, const Place
   result.varied = scenario.varied;
   result.start = job.start;
   result.disturbed = !disturbances(scenario).empty();
+  result.ring = placed.ring;
   result.form = closed_form(*job.algorithm, job.arguments, job.request,
-                            uniform_of(topology, placed.ranks, placed.helpers, scenario.transport, routing));
+                            uniform_of(topology, placed.ranks, endpoints(placed), scenario.transport, routing,
+                                       grid_of(*job.algorithm, job.arguments, job.request)));
   if (!result.form) return result;
   if (scenario.model == NetworkModel::packet) assume_packets(*result.form, scenario.packet);
   for (std::string& because : disturbances(scenario)) result.form->because.push_back(std::move(because));
@@ -338,8 +379,14 @@ void set_time(Prediction& result, Picoseconds time) {
 }
 }  // namespace
 
+std::string ring_order_of(const Scenario& scenario) {
+  return scenario.best_ring ? placed_main(topology_of(scenario), scenario).ring : "";
+}
+
 CheckedSchedule schedule_of(const Scenario& scenario, const std::atomic<bool>* stop) {
-  return schedule_of(scenario, {main_of(scenario), "/collective", {}, {}}, stop);
+  // Only the tree of switches needs the topology.
+  if (!scenario.algorithm->in_fabric) return schedule_of(scenario, {main_of(scenario), "/collective"}, stop);
+  return schedule_of(scenario, placed_main(topology_of(scenario), scenario), stop);
 }
 
 Prediction predict(const Scenario& scenario, const PredictOptions& options) {
@@ -360,6 +407,7 @@ Prediction predict(const Scenario& scenario, const PredictOptions& options) {
       run_options.placement.insert(run_options.placement.end(), nodes->begin(), nodes->end());
     schedules.push_back(schedule_of(scenario, placed, options.stop));
   }
+  first_actors.push_back(static_cast<Actor>(run_options.placement.size()));
   run_options.disturbance = disturbance_of(topology, scenario, first_actors);
   const CheckedSchedule whole = jobs.size() == 1 ? schedules.front() : side_by_side(schedules);
   const Timeline timeline = run_blaming(scenario, topology, whole, run_options);

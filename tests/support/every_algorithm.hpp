@@ -7,13 +7,20 @@
 
 #include "algorithms/all_to_all.hpp"
 #include "algorithms/binomial_tree.hpp"
+#include "algorithms/bruck.hpp"
 #include "algorithms/direct.hpp"
 #include "algorithms/dissemination.hpp"
 #include "algorithms/double_binary_tree.hpp"
 #include "algorithms/halving_doubling.hpp"
+#include "algorithms/hierarchical.hpp"
+#include "algorithms/in_switch.hpp"
 #include "algorithms/kary_tree.hpp"
 #include "algorithms/parameter_server.hpp"
+#include "algorithms/pat.hpp"
+#include "algorithms/recursive_doubling.hpp"
 #include "algorithms/ring.hpp"
+#include "algorithms/swing.hpp"
+#include "algorithms/torus.hpp"
 
 namespace ringsim {
 
@@ -60,6 +67,52 @@ inline void add_rings(int n, Bytes bytes, std::vector<Schedule>& all) {
   }
 }
 
+/// What is done by exchanges of log2(ranks) steps.
+inline void add_every_exchange(int ranks, Bytes bytes, std::vector<Schedule>& all) {
+  const bool is_power = (ranks & (ranks - 1)) == 0;
+  all.push_back(halving_doubling(ranks, bytes, Fold::binary_blocks));
+  all.push_back(recursive_doubling_all_reduce(ranks, bytes));
+  all.push_back(bruck_all_gather(ranks, bytes));
+  all.push_back(bruck_all_to_all(ranks, bytes));
+  all.push_back(pat_reduce_scatter(ranks, bytes));
+  all.push_back(pat_all_gather(ranks, bytes));
+  if (!is_power) return;
+  all.push_back(halving_reduce_scatter(ranks, bytes));
+  all.push_back(doubling_all_gather(ranks, bytes));
+  all.push_back(recursive_doubling_all_gather(ranks, bytes));
+  all.push_back(swing_all_reduce({ranks}, bytes));
+  if (ranks >= 4) all.push_back(swing_all_reduce({ranks / 4, 2, 2}, bytes));
+}
+
+/// What is made of groups: two levels, tori, trees of switches. In all ways to part the ranks in two dimensions.
+inline void add_every_composition(int ranks, Bytes bytes, std::vector<Schedule>& all) {
+  for (int g = 1; g <= ranks; ++g) {
+    if (ranks % g != 0) continue;
+    const int nodes = ranks / g;
+    all.push_back(hierarchical_all_reduce(ranks, bytes, g, ring_reduce_scatter(g, {}), ring_all_reduce(nodes, {}),
+                                          ring_all_gather(g, {})));
+    all.push_back(hierarchical_all_reduce(ranks, bytes, g, pat_reduce_scatter(g, {}),
+                                          recursive_doubling_all_reduce(nodes, {}), pat_all_gather(g, {})));
+    all.push_back(torus_all_reduce({nodes, g}, bytes));
+    all.push_back(torus_reduce_scatter({nodes, g}, bytes));
+    all.push_back(torus_all_gather({nodes, g}, bytes));
+    all.push_back(bucket_all_reduce({nodes, g}, bytes));
+    if (g == 1 || nodes == 1) continue;
+    std::vector<Actor> tree;  // a switch for each node, and one that joins them
+    for (int r = 0; r < ranks; ++r) tree.push_back(ranks + r / g);
+    for (int s = 0; s < nodes; ++s) tree.push_back(ranks + nodes);
+    tree.push_back(-1);
+    all.push_back(in_switch_all_reduce(ranks, bytes, tree, 3));
+  }
+  if (ranks % 4 == 0 && ranks > 8) {
+    all.push_back(torus_all_reduce({2, ranks / 4, 2}, bytes));
+    all.push_back(bucket_all_reduce({2, ranks / 4, 2}, bytes));
+  }
+  std::vector<Actor> one(static_cast<std::size_t>(ranks), ranks);  // one switch
+  one.push_back(-1);
+  for (const int segments : {1, 4}) all.push_back(in_switch_all_reduce(ranks, bytes, one, segments));
+}
+
 inline std::vector<Schedule> every_algorithm(int ranks, Bytes bytes) {
   std::vector<Schedule> all{ring_all_reduce(ranks, bytes), ring_reduce_scatter(ranks, bytes),
                             ring_all_gather(ranks, bytes)};
@@ -80,6 +133,9 @@ inline std::vector<Schedule> every_algorithm(int ranks, Bytes bytes) {
   }
   add_trees(ranks, bytes, all);
   add_rings(ranks, bytes, all);
+
+  add_every_exchange(ranks, bytes, all);
+  add_every_composition(ranks, bytes, all);
   return all;
 }
 

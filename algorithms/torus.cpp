@@ -1,0 +1,101 @@
+#include "algorithms/torus.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "algorithms/compose.hpp"
+#include "algorithms/ring.hpp"
+#include "sim/collective.hpp"
+
+namespace ringsim {
+
+namespace {
+
+int product(const std::vector<int>& sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), 1, std::multiplies<>());
+}
+
+/// The dimensions as digits of a rank's number; those of 1 are left out, there is nothing to do along them.
+std::vector<Digit> digits_of(const std::vector<int>& dimensions) {
+  std::vector<Digit> digits;
+  int stride = product(dimensions);
+  for (const int size : dimensions) {
+    stride /= size;
+    if (size > 1) digits.push_back({.size = size, .stride = stride});
+  }
+  return digits;
+}
+
+/// One dimension of several: the chunks that are left when those before it are done.
+struct Phase {
+  Digit digit;
+  std::function<int(Actor)> first_chunk;
+  int scale = 1;
+};
+
+std::vector<Phase> phases_of(const std::vector<Digit>& order, int base) {
+  std::vector<Phase> phases;
+  int scale = 1;
+  for (const Digit& digit : order) scale *= digit.size;
+  std::function<int(Actor)> first = [base](Actor) { return base; };
+  for (const Digit& digit : order) {
+    scale /= digit.size;
+    phases.push_back({digit, first, scale});
+    first = [first, digit, scale](Actor r) { return first(r) + digit.of(r) * scale; };
+  }
+  return phases;
+}
+
+// Sizes within a part do not count, so its rings are made of no bytes.
+void scatter(const std::vector<Phase>& phases, Lane lane, std::vector<Part>& parts) {
+  for (const Phase& phase : phases)
+    parts.push_back({ring_reduce_scatter(phase.digit.size, {}), phase.digit, phase.first_chunk, phase.scale, lane});
+}
+void gather(const std::vector<Phase>& phases, Lane lane, std::vector<Part>& parts) {
+  for (auto phase = phases.rbegin(); phase != phases.rend(); ++phase)
+    parts.push_back({ring_all_gather(phase->digit.size, {}), phase->digit, phase->first_chunk, phase->scale, lane});
+}
+
+Schedule along_dimensions(const std::vector<int>& dimensions, Collective collective, bool scatters, bool gathers) {
+  const std::vector<Phase> phases = phases_of(digits_of(dimensions), 0);
+  std::vector<Part> parts;
+  if (scatters) scatter(phases, 0, parts);
+  if (gathers) gather(phases, 0, parts);
+  Schedule s = in_sequence(std::move(collective), product(dimensions), std::move(parts));
+  s.algorithm = "torus";
+  s.symmetry = Symmetry(dimensions);
+  return s;
+}
+
+}  // namespace
+
+Schedule torus_all_reduce(const std::vector<int>& dimensions, Bytes bytes) {
+  return along_dimensions(dimensions, all_reduce(product(dimensions), bytes), true, true);
+}
+Schedule torus_reduce_scatter(const std::vector<int>& dimensions, Bytes bytes) {
+  return along_dimensions(dimensions, reduce_scatter(product(dimensions), bytes), true, false);
+}
+Schedule torus_all_gather(const std::vector<int>& dimensions, Bytes bytes) {
+  return along_dimensions(dimensions, all_gather(product(dimensions), bytes), false, true);
+}
+
+Schedule bucket_all_reduce(const std::vector<int>& dimensions, Bytes bytes) {
+  const int n = product(dimensions);
+  std::vector<Digit> order = digits_of(dimensions);
+  const auto n_lanes = 2 * static_cast<int>(order.size());
+  std::vector<Part> parts;
+  for (Lane lane = 0; lane < n_lanes; ++lane) {
+    std::vector<Digit> ways = order;
+    for (Digit& digit : ways) digit.reversed = lane % 2 == 1;
+    const std::vector<Phase> phases = phases_of(ways, lane * n);
+    scatter(phases, lane, parts);
+    gather(phases, lane, parts);
+    if (lane % 2 == 1) std::rotate(order.begin(), order.begin() + 1, order.end());
+  }
+  Schedule s = in_sequence(all_reduce(n, bytes), std::max(1, n_lanes) * n, std::move(parts));
+  s.algorithm = "bucket";
+  return s;
+}
+
+}  // namespace ringsim
