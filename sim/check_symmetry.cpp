@@ -48,17 +48,21 @@ class Promises {
   std::vector<Content> before_, after_;  // [chunk] of rank 0
 };
 
+bool same_region(const Symmetry& group, Actor actor, const Region& zero, const Region& here) {
+  if (here.buffer != zero.buffer || here.count != zero.count) return false;
+  for (std::uint32_t c = 0; c < zero.count; ++c) {
+    const auto moved = static_cast<std::uint32_t>(group.add(actor, static_cast<int>(zero.first + c)));
+    if (moved < here.first || moved >= here.first + here.count) return false;
+  }
+  return true;
+}
+
 /// step(a) = a + step(0), as sets of chunks.
 bool same_op(const Symmetry& group, Actor actor, const Op& zero, const Op& here) {
   if (here.what != zero.what || here.channel != zero.channel || here.time != zero.time) return false;
   if (here.what == Do::compute) return true;  // names no chunk
-  if (here.region.buffer != zero.region.buffer || here.region.count != zero.region.count) return false;
   if (zero.peer >= 0 && here.peer != group.add(actor, zero.peer)) return false;
-  for (std::uint32_t c = 0; c < zero.region.count; ++c) {
-    const auto moved = static_cast<std::uint32_t>(group.add(actor, static_cast<int>(zero.region.first + c)));
-    if (moved < here.region.first || moved >= here.region.first + here.region.count) return false;
-  }
-  return true;
+  return same_region(group, actor, zero.region, here.region) && same_region(group, actor, zero.operand, here.operand);
 }
 
 bool same_step(const Symmetry& group, Actor actor, const Step& zero, const Step& here) {
@@ -207,7 +211,11 @@ bool check_by_symmetry(const Schedule& schedule, const CheckOptions& options, Pr
       zero.clear();
       schedule.step(0, lane, i, zero);
       operations += static_cast<std::int64_t>(zero.ops.size());
-      for (const Op& op : zero.ops) touches += op.region.count;
+      for (const Op& op : zero.ops) {
+        if (op.what == Do::receive_add && op.operand.count > 0)
+          return false;  // follows chunks that stay where they are
+        touches += op.region.count;
+      }
     }
   }
   proof.operations = operations * n;

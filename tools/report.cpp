@@ -39,8 +39,10 @@ const char* proof_text(Proof::By by) {
       return "symmetry";
     case Proof::By::symmetry_samples:
       return "symmetry, checked at samples";
+    case Proof::By::matching:
+      return "matching only";
   }
-  fail_invariant("a proof was found in one of three ways");
+  fail_invariant("a proof was found in one of four ways");
 }
 
 std::string fingerprint_text(const Prediction& r) {
