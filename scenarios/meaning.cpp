@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
 
+#include "algorithms/schedule_file.hpp"
 #include "scenarios/enum_of.hpp"
 #include "scenarios/fields.hpp"
 #include "scenarios/meaning_topology.hpp"
@@ -29,6 +31,18 @@ Arguments arguments_of(const Algorithm& algorithm, const Canonical& given) {
     }
   }
   return arguments;
+}
+
+/// The schedule of a file, held against what is asked for.
+void take_file(const Canonical& algorithm, const Blame& blame, const Files& files, Scenario& out) {
+  const Files::Content& content = files.read(algorithm["file"]["path"].get<std::string>());
+  const auto stored = std::make_shared<const StoredSchedule>(read_schedule(content.text, content.path));
+  if (const Mismatch wrong = file_serves(*stored, out.request); !wrong.part.empty())
+    blame.fail(wrong.part == "ranks" ? "/collective/algorithm/file" : "/collective/" + wrong.part, wrong.message);
+  out.arguments.file = stored;
+  out.warnings.insert(out.warnings.end(), stored->warnings.begin(), stored->warnings.end());
+  if (const std::string odd = outside_of_range(*stored, out.request.bytes); !odd.empty())
+    out.warnings.push_back(content.path + ": " + odd);
 }
 
 void check_supports(const Algorithm& algorithm, CollectiveOp op, const Blame& blame) {
@@ -209,7 +223,8 @@ Scenario scenario_of(const Canonical& canonical, const Json& written, const Blam
 
   const Canonical& collective = canonical["collective"];
   const Canonical& algorithm = collective["algorithm"];
-  out.algorithm = find_algorithm(algorithm["name"].get_ref<const std::string&>());
+  const bool from_file = algorithm["name"] == file_algorithm().name;
+  out.algorithm = from_file ? &file_algorithm() : find_algorithm(algorithm["name"].get_ref<const std::string&>());
   ensure(out.algorithm != nullptr, "the table of fields names the algorithms of the catalogue");
   out.arguments = arguments_of(*out.algorithm, algorithm);
   if (collective.contains("ranks")) out.ranks = collective["ranks"].get<std::vector<std::string>>();
@@ -225,6 +240,7 @@ Scenario scenario_of(const Canonical& canonical, const Json& written, const Blam
                  .both_ways = collective["both_ways"].get<bool>()};
   check_supports(*out.algorithm, out.request.op, blame);
   check_request(out, collective, written, gpus, blame);
+  if (from_file) take_file(algorithm, blame, files, out);
 
   const int helpers = out.algorithm->helpers(out.arguments);
   if (auto* star = std::get_if<Star>(&out.topology)) {

@@ -7,6 +7,8 @@
 #include <random>
 #include <utility>
 
+#include "algorithms/stored_schedule.hpp"
+#include "scenarios/json_text.hpp"
 #include "sim/error.hpp"
 #include "sim/run.hpp"
 
@@ -81,6 +83,7 @@ Routing routing_in(const Topology& topology, const RoutingSpec& spec) {
 
 std::vector<std::pair<std::string, std::string>> parameters_of(const Scenario& scenario) {
   std::vector<std::pair<std::string, std::string>> result;
+  if (scenario.arguments.file) result.emplace_back("name", scenarios::in_quotes(scenario.arguments.file->name));
   for (const Parameter& parameter : scenario.algorithm->parameters) {
     if (!parameter.choices.empty()) {
       result.emplace_back(parameter.name, '"' + text(*scenario.algorithm, scenario.arguments, parameter.name) + '"');

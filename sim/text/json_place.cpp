@@ -70,6 +70,8 @@ Json parse_strictly(std::string_view text, const std::string& file) {
     const std::size_t end = std::min(text.size(), error.byte);
     const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n');
     throw InputError(file + ":" + std::to_string(line), "not JSON");
+  } catch (const Json::exception&) {  // a number that no double can hold
+    throw InputError(file, "not JSON");
   }
 }
 
