@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "algorithms/goal.hpp"
 #include "algorithms/json_schedule.hpp"
 #include "algorithms/msccl_import.hpp"
@@ -20,16 +22,37 @@ Schedule make(const CollectiveRequest& request, const Arguments& arguments) {
   return schedule;
 }
 
+/// What stands first but for blanks and comments.
+std::string_view without_comments(std::string_view text) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // a byte order mark
+  for (;;) {
+    text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+    if (text.starts_with("//"))
+      text.remove_prefix(std::min(text.find('\n'), text.size()));
+    else if (text.starts_with("/*"))
+      text.remove_prefix(std::min(text.find("*/", 2), text.size() - 2) + 2);
+    else
+      return text;
+  }
+}
+
 }  // namespace
 
+bool is_schedule(std::string_view text) {
+  const std::string_view first = without_comments(text);
+  if (first.starts_with("{")) return text.find("\"ringsim_schedule\"") != std::string_view::npos;
+  return first.starts_with("<") || first.starts_with("num_ranks");
+}
+
 StoredSchedule read_schedule(std::string_view text, const std::string& file) {
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // a byte order mark
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos)
+  const std::string_view first = without_comments(text);
+  if (first.empty())
     throw InputError(file, "expected a schedule, found an empty file", "MSCCL XML, JSON and GOAL are read");
-  if (text[first] == '<') return import_msccl(text, file);
-  if (text[first] == '{') return import_json(text, file);
-  return import_goal(text, file);
+  if (first[0] == '<') return import_msccl(text, file);
+  if (first[0] == '{') return import_json(text, file);
+  if (first.starts_with("num_ranks")) return import_goal(text, file);
+  throw InputError(file,
+                   "expected MSCCL XML (<algo ...), ringsim's JSON ({...) or GOAL (num_ranks ...), found other text");
 }
 
 const Algorithm& file_algorithm() {

@@ -13,6 +13,9 @@ namespace ringsim {
 /// Throws InputError as those do.
 StoredSchedule read_schedule(std::string_view text, const std::string& file);
 
+/// Is the text a schedule, and not a scenario? Comments may stand first.
+bool is_schedule(std::string_view text);
+
 /// The algorithm called "file", no part of the catalogue: makes the schedule of Arguments::file, which has to be set.
 /// Its make() requires that file_serves() has nothing to say.
 const Algorithm& file_algorithm();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "sim/error.hpp"
 #include "sim/quantity.hpp"
@@ -106,6 +107,16 @@ Schedule schedule_of(const std::shared_ptr<const StoredSchedule>& stored, Bytes 
     out.waits.insert(out.waits.end(), step.waits.begin(), step.waits.end());
   };
   return s;
+}
+
+Bytes even_size(const StoredSchedule& stored) {
+  std::int64_t size = 1;
+  for (const Grid& grid : stored.grids) {
+    if (!grid.sizes.empty()) return stored.bytes;
+    if (grid.of > 0) size = std::lcm(size, grid.of);
+    if (size > (std::int64_t{1} << 31)) fail_too_large("the least common multiple of the numbers of chunks");
+  }
+  return {size};
 }
 
 StoredSchedule store(const Schedule& schedule) {
