@@ -53,6 +53,7 @@ std::string filled(std::string message) {
     all += (all.empty() ? "" : ", ") + ('"' + algorithm.name + '"');
     if (algorithm.supports(CollectiveOp::all_reduce)) reducers += (reducers.empty() ? "" : ", ") + algorithm.name;
   }
+  all += ", \"file\"";
   std::string nodes;
   for (const CatalogEntry& node : node_catalog()) nodes += (nodes.empty() ? "" : ", ") + ('"' + node.name + '"');
   for (const auto& [mark, names] :
