@@ -13,9 +13,10 @@ namespace ringsim {
 /// numbers of such scratch.
 ///
 /// Throws InputError (empty `where`) for what the format, or its runtime, cannot hold, by its name: helpers, compute, a
-/// collective without a name or with a root, chunks of listed sizes, 72 chunks or more in one step, more than 256 steps
-/// in a thread block, and where one operation after the other needs more than the 8 slots of NCCL's connections.
-/// Limits: RCCL, src/include/msccl/msccl_struct.h; slots: NCCL_STEPS, src/include/device.h.
+/// collective without a name or with a root, chunks of listed sizes, additions to one chunk that nothing orders (its
+/// are not atomic), 72 chunks or more in one step, more than 256 steps in a thread block, and where one operation after
+/// the other needs more than the 8 slots of NCCL's connections. Limits: RCCL, src/include/msccl/msccl_struct.h; slots:
+/// NCCL_STEPS, src/include/device.h.
 std::string export_msccl(const StoredSchedule& stored);
 
 }  // namespace ringsim

@@ -42,6 +42,7 @@ class Cutter {
     std::size_t first = 0;  // its thread blocks stand at [first, first + blocks.size()) of out_
     std::vector<Block> blocks;
     std::vector<std::vector<int>> done;  // [steps of the lane][block] steps of it that belong to them
+    std::map<std::pair<std::size_t, int>, std::vector<std::pair<std::size_t, int>>> adds_after;  // block and step, both
   };
 
   /// Which block of the lane does it; for a message the one that has its connection, or has room for it.
@@ -104,8 +105,36 @@ class Cutter {
         out_[cut.first].emplace_back();
         ++done[0];
       }
+      order_adds(step, cut);
       cut.done.push_back(std::move(done));
     }
+  }
+
+  /// Each addition of a step comes after those of other blocks to the same chunks.
+  static void order_adds(const std::vector<std::vector<Op>>& step, Cut& cut) {
+    struct Addition {
+      Region region;
+      std::size_t block;
+      int at;
+    };
+    std::vector<Addition> earlier;
+    for (std::size_t b = 0; b < step.size(); ++b) {
+      const std::size_t n_before = earlier.size();
+      for (std::size_t k = 0; k < step[b].size(); ++k) {
+        const Op& op = step[b][k];
+        if ((op.what != Do::receive_add || op.operand.count > 0) && op.what != Do::add) continue;
+        const int at = cut.done.back()[b] + static_cast<int>(k);
+        for (std::size_t e = n_before; e-- > 0;) {
+          if (!overlap(earlier[e].region, op.region)) continue;
+          cut.adds_after[{b, at}].emplace_back(earlier[e].block, earlier[e].at);
+          if (earlier[e].region == op.region) break;  // it waited for those before it
+        }
+        earlier.push_back({op.region, b, at});
+      }
+    }
+  }
+  static bool overlap(const Region& a, const Region& b) {
+    return a.buffer == b.buffer && a.first < b.first + b.count && b.first < a.first + a.count;
   }
 
   /// What `wait` means in thread blocks: [block] so many of its steps.
@@ -162,9 +191,18 @@ class Cutter {
           waits[id] = std::max(waits[id], need);
           known[b][id] = need;
         }
-        write(waits, out_[cut.first + b][static_cast<std::size_t>(from)]);
-        for (int step = from + 1; step <= to; ++step) {
-          known[b][static_cast<Lane>(cut.first + b)] = step;
+        for (int at = from; at < to; ++at) {
+          const auto adds = cut.adds_after.find({b, at});
+          if (adds != cut.adds_after.end())
+            for (const auto& [other, step] : adds->second) {
+              const auto id = static_cast<Lane>(cut.first + other);
+              if (known[b][id] > step) continue;
+              waits[id] = step + 1;
+              merge(history[other][static_cast<std::size_t>(step)], known[b]);
+            }
+          write(waits, out_[cut.first + b][static_cast<std::size_t>(at)]);
+          waits.clear();
+          known[b][static_cast<Lane>(cut.first + b)] = at + 1;
           history[b].push_back(known[b]);
         }
       }
@@ -186,7 +224,7 @@ class Cutter {
       while (when > 0 && cut.done[when - 1][b] == cut.done[i][b]) --when;
       acted.emplace_back(when, b);
     }
-    std::stable_sort(acted.begin(), acted.end(), [](const auto& x, const auto& y) { return x.first > y.first; });
+    std::sort(acted.rbegin(), acted.rend());  // of equals the last block: it may have added after the others
     std::vector<std::size_t> out;
     for (const auto& [when, block] : acted) out.push_back(block);
     return out;

@@ -13,6 +13,8 @@ namespace ringsim {
 ///  - A lane is cut by its peers: each connection belongs to one thread block; the first that lacks a peer to send to
 ///    (or to receive from) takes the next one on the same channel.
 ///  - A step's operations become steps; what followed it waits for them, unless it knows already that they are done.
+///  - Additions to one chunk that a step may make in any order are made one after the other: a thread block's are not
+///    atomic. (Those of several lanes that nothing orders stay so: export_msccl() refuses them.)
 ///  - Of waits for one lane the latest stays. A step that only waits is dropped where the next one can wait for it.
 ///  - Blocks of an all-to-all are numbered as MPI does, chunk by chunk. No symmetry is claimed any more.
 ///

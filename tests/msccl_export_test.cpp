@@ -208,16 +208,53 @@ TEST_CASE("a ring's step is two of one thread block, the send first, and needs a
   CHECK(types == std::map<std::string, int>{{"s", 4}, {"rrcs", 12}, {"rcs", 8}, {"r", 4}});
 }
 
-TEST_CASE("a server's answers wait for all that came: nops hold the waits beyond the first") {
-  // Rank 0 of 4 has three thread blocks; each answer waits for the receives of the two others.
+TEST_CASE("additions to one chunk come one after the other, or are refused: a thread block's are not atomic") {
+  // Rank 0 of 4 receives from three in one step: each block's addition waits for the one before.
   const StoredSchedule blocks = as_thread_blocks(store(parameter_server(4, 8_B, 0)));
-  CHECK(blocks.lanes == 3);
-  for (Lane lane = 0; lane < 3; ++lane) CHECK(blocks.lane(0, lane)[1].waits.size() == 2);
-  const std::string xml = export_msccl(blocks);
-  std::size_t nops = 0;
-  for (std::size_t at = xml.find("\"nop\""); at != std::string::npos; at = xml.find("\"nop\"", at + 1)) ++nops;
-  CHECK(nops == 3);
-  CHECK(xml.find("hasdep=\"1\"") != std::string::npos);
+  REQUIRE(blocks.lanes == 3);
+  CHECK(blocks.lane(0, 0)[0].waits.empty());
+  for (Lane lane = 1; lane < 3; ++lane) {
+    REQUIRE(blocks.lane(0, lane)[0].waits.size() == 1);
+    CHECK(blocks.lane(0, lane)[0].waits[0].lane == lane - 1);
+    CHECK(blocks.lane(0, lane)[0].waits[0].steps == 1);
+  }
+  // In lanes of their own nothing orders them.
+  Table t(all_reduce(3, 12_B), 3, 2, 1);
+  t.step(0, 0).receive_add(1, chunk(0));
+  t.step(0, 1).receive_add(2, chunk(0));
+  Step& back = t.step(0, 0);
+  back.send(1, chunk(0));
+  back.send(2, chunk(0));
+  back.wait(1, 1);
+  for (const Actor r : {1, 2}) {
+    t.step(r).send(0, chunk(0));
+    t.step(r).receive(0, chunk(0));
+  }
+  check(t.schedule());
+  CHECK(refusal(t.schedule())
+            .starts_with("MSCCL XML cannot hold by hand: additions to one chunk are not ordered, and its own are "
+                         "not atomic: rank 0, lane 0, step 0"));
+}
+
+TEST_CASE("a server's answers wait for all that came; a nop holds the second wait of a step") {
+  // Rank 0 of 4 has three thread blocks, whose additions are in order; each answer waits for the last one, which knows
+  // of the others; the last block's answer comes after its own.
+  const StoredSchedule blocks = as_thread_blocks(store(parameter_server(4, 8_B, 0)));
+  for (Lane lane = 0; lane < 2; ++lane) {
+    REQUIRE(blocks.lane(0, lane)[1].waits.size() == 1);
+    CHECK(blocks.lane(0, lane)[1].waits[0].lane == 2);
+    CHECK(blocks.lane(0, lane)[1].waits[0].steps == 1);
+  }
+  CHECK(blocks.lane(0, 2)[1].waits.empty());
+  const auto nops = [](const std::string& xml) {
+    std::size_t n = 0;
+    for (std::size_t at = xml.find("\"nop\""); at != std::string::npos; at = xml.find("\"nop\"", at + 1)) ++n;
+    return n;
+  };
+  CHECK(nops(export_msccl(blocks)) == 0);
+  // One a gpu, whose sum waits for two parts.
+  const auto parts = import_msccl(test::read_file(root() / "tests/schedules/reduce-scatter-3.xml"), "r.xml");
+  CHECK(nops(export_msccl(parts)) == 3);
 }
 
 TEST_CASE("what MSCCL XML cannot hold is refused by its name") {
