@@ -1,6 +1,7 @@
 // receive_add with an operand: region = operand + what comes in, in the checker, beside the interpreter.
 #include <doctest/doctest.h>
 
+#include "algorithms/ring.hpp"
 #include "sim/collective.hpp"
 #include "tests/support/interpreter.hpp"
 #include "tests/support/table.hpp"
@@ -93,6 +94,12 @@ TEST_CASE("operand and sum are of one size and do not overlap, and the operand h
 }
 
 TEST_CASE("an operand is part of a claimed symmetry") {
+  Table unlike(ring_all_reduce(2, 8_B));
+  unlike.like.symmetry = Symmetry({2});
+  CHECK(verdict(unlike) == "accepted");
+  unlike.steps[1][0][0].ops[1].operand = chunk(1);  // rank 1 adds to another chunk than rank 0 does
+  CHECK(verdict(unlike).find("a symmetry is claimed, but rank 1 does not do what rank 0 does, seen from itself") !=
+        std::string::npos);
   // Two ranks exchange their data and add what comes to their own, elsewhere, then copy it back.
   Table t(all_reduce(2, 8_B), 2, 1, 2);
   t.like.layout[static_cast<std::size_t>(Buffer::scratch)] = Layout::near_equal(8_B, 2);

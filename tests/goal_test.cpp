@@ -88,6 +88,16 @@ TEST_CASE("requires and irequires order what they name, after its end and after 
   CHECK(time_of(schedule(late)) == Picoseconds{1'000'000 + 6'400 + 5'000'000 + 1'000'000 + 409'600});
 }
 
+TEST_CASE("what irequires a message begins when the message may begin, not before and not when it is over") {
+  // The send may begin after 2 us and takes a + 1 us; the calculation beside it takes 5 us.
+  const std::string text =
+      "num_ranks 2\nrank 0 {\na: calc 2000\ns: send 10000b to 1\nt: calc 5000\ns requires a\nt irequires s\n}\n"
+      "rank 1 {\nrecv 10000b from 0\n}\n";
+  CHECK(time_of(schedule(text)) == Picoseconds{7'000'000});
+  CHECK(time_of(schedule(replaced(text, "t irequires s", "t requires s"))) == Picoseconds{9'000'000});
+  CHECK(time_of(schedule(replaced(text, "t irequires s\n", ""))) == Picoseconds{5'000'000});
+}
+
 TEST_CASE(
     "messages of one connection that may start together share the way; where one is waited for alone they do not") {
   // Two sends of 10 kB, received together: one latency. 20 kB at 10 GB/s are 2 us.
