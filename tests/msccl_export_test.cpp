@@ -200,6 +200,11 @@ TEST_CASE("a ring's step is two of one thread block, the send first, and needs a
   CHECK(steps[1].ops[0].what == Do::receive_add);
   CHECK(steps[1].waits.empty());
   CHECK(check(schedule_of(std::make_shared<const StoredSchedule>(blocks), 64_B)).proof().slots_needed == 1);
+  // Also where the receive is listed first: all would wait for each other.
+  Table turned(ring_all_reduce(4, 64_B));
+  for (auto& lanes : turned.steps)
+    for (Step& step : lanes[0]) std::swap(step.ops[0], step.ops[1]);
+  CHECK(same_schedule(as_thread_blocks(store(turned.schedule())), blocks));
   // What comes is sent on at once: rrcs while sums are made, rcs while results go round, and the last only comes.
   const std::string xml = export_msccl(store(ring_all_reduce(4, 64_B)));
   std::map<std::string, int> types;
