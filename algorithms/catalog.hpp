@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,10 +38,13 @@ struct Parameter {
   std::int64_t fallback = 0;         ///< default of a number; may lie outside [min, max] to mean "not set"
 };
 
+struct StoredSchedule;
+
 /// Values of an algorithm's parameters, by name; what is absent takes its default.
 struct Arguments {
   std::map<std::string, std::int64_t> numbers;
   std::map<std::string, std::string> texts;
+  std::shared_ptr<const StoredSchedule> file;  ///< of the algorithm "file" (schedule_file.hpp)
 };
 
 struct Algorithm {

@@ -91,7 +91,7 @@ class Sequence {
     };
     for (Op& op : ops) {
       op.region = placed(op.region);
-      op.operand = placed(op.operand);
+      if (op.operand.count > 0) op.operand = placed(op.operand);
       op.channel = static_cast<std::uint16_t>(op.channel + part.lane);
       if (op.peer >= 0) op.peer = part.digit.with(rank, op.peer);
     }

@@ -1,15 +1,26 @@
-# ringsim_folder(NAME DEPENDS folder... PACKAGES target... PUBLIC_PACKAGES target...)
+# ringsim_folder(NAME [IN folder] DEPENDS folder... PACKAGES target... PUBLIC_PACKAGES target...)
 # One static library for the folder that calls it: all of its .cpp files, with headers found from the root.
-# DEPENDS names the folders that it links, downward only (cmake/layers.cmake); cmake/check_layers.cmake holds the
-# includes to the same rule. PACKAGES are for the sources alone: those that are nothing but headers, no consumer has to
-# find, and headers that include them are not installed. PUBLIC_PACKAGES are for headers that are.
+# IN: NAME lies within that folder and is of its layer. DEPENDS names the folders that it links, downward only
+# (cmake/layers.cmake); cmake/check_layers.cmake holds the includes to the same rule. PACKAGES are for the sources alone:
+# those that are nothing but headers, no consumer has to find, and headers that include them are not installed.
+# PUBLIC_PACKAGES are for headers that are.
 include(cmake/layers.cmake)
 
 function(ringsim_folder name)
-  cmake_parse_arguments(arg "" "" "DEPENDS;PACKAGES;PUBLIC_PACKAGES" ${ARGN})
-  ringsim_may_include(${name} allowed)
+  cmake_parse_arguments(arg "" "IN" "DEPENDS;PACKAGES;PUBLIC_PACKAGES" ${ARGN})
+  if(NOT arg_IN)
+    set(arg_IN ${name})
+  else()
+    set_property(GLOBAL APPEND PROPERTY RINGSIM_INNER_FOLDERS ${name}:${arg_IN})
+  endif()
+  ringsim_may_include(${arg_IN} allowed)
+  get_property(inner GLOBAL PROPERTY RINGSIM_INNER_FOLDERS)
   foreach(folder IN LISTS arg_DEPENDS)
-    if(NOT folder IN_LIST allowed)
+    set(of ${folder})
+    if("${inner}" MATCHES "(^|;)${folder}:([a-z]+)")
+      set(of ${CMAKE_MATCH_2})
+    endif()
+    if(NOT of IN_LIST allowed)
       message(FATAL_ERROR "${name} must not depend on ${folder}: arrows go down only (cmake/layers.cmake)")
     endif()
   endforeach()

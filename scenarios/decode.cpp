@@ -148,8 +148,12 @@ class Decoder {
     Field own;
     if (field.type == Type::variant) {
       own = discriminator_field(field);
-      if (!value.contains(own.name)) missing(own, pointer);
-      out[own.name] = decode(own, value[own.name], discriminator_pointer, varying);
+      if (const Field* implied = implied_variant(field, value)) {
+        out[own.name] = implied->name;
+      } else {
+        if (!value.contains(own.name)) missing(own, pointer);
+        out[own.name] = decode(own, value[own.name], discriminator_pointer, varying);
+      }
       kinds = candidates(field, value, sweeps_);
       if (kinds.empty()) return out;  // a swept kind, refused where the sweep's values are read
     }
@@ -220,6 +224,13 @@ class Decoder {
 
 }  // namespace
 
+const Field* implied_variant(const Field& variant, const Json& object) {
+  if (object.contains(variant.discriminator)) return nullptr;
+  for (const Field& each : variant.variants)
+    if (!each.implied_by.empty() && object.contains(each.implied_by)) return &each;
+  return nullptr;
+}
+
 Json make_slot(const std::string& sweep) { return Json::binary({sweep.begin(), sweep.end()}); }
 
 std::optional<std::string> slot_of(const Json& value) {
@@ -235,6 +246,7 @@ std::vector<const Field*> candidates(const Field& variant, const Json& object, c
     const Field* found = find(variant.variants, kind.get_ref<const std::string&>());
     if (found != nullptr && std::find(out.begin(), out.end(), found) == out.end()) out.push_back(found);
   };
+  if (const Field* implied = implied_variant(variant, object)) return {implied};
   if (!object.contains(variant.discriminator)) return out;
   const Json* kind = &object[variant.discriminator];
   if (const std::optional<std::string> sweep = slot_of(*kind)) kind = &sweeps[*sweep];

@@ -23,6 +23,9 @@ std::optional<std::string> slot_of(const Json& value);
 /// values.
 std::vector<const Field*> candidates(const Field& variant, const Json& object, const Json& sweeps);
 
+/// The variant that an object without discriminator is, by a key that only it has; nullptr where there is none.
+const Field* implied_variant(const Field& variant, const Json& object);
+
 /// The field of a key of an object or variant; nullptr where it has none of that name. The discriminator itself is
 /// `own`.
 const Field* member(const Field& field, const Field& own, const std::vector<const Field*>& candidates,

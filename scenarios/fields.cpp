@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "algorithms/catalog.hpp"
+#include "algorithms/schedule_file.hpp"
 
 namespace ringsim::scenarios {
 
@@ -32,18 +33,32 @@ Field parameter_field(const Parameter& parameter) {
 }
 
 Field algorithm_field() {
-  Field field{.name = "algorithm",
-              .type = Type::variant,
-              .doc = "A name, or an object with a name and the algorithm's parameters.",
-              .required = true,
-              .examples = {R"("ring")", R"(["ring", {"name": "halving_doubling", "fold": "naive"}])"},
-              .discriminator = "name",
-              .shorthand = true};
+  Field field{
+      .name = "algorithm",
+      .type = Type::variant,
+      .doc = "A name, an object with a name and the algorithm's parameters, or one that names a schedule's file.",
+      .required = true,
+      .examples = {R"("ring")", R"(["ring", {"name": "halving_doubling", "fold": "naive"}])",
+                   R"({"file": "allreduce.xml"})"},
+      .discriminator = "name",
+      .shorthand = true};
   for (const Algorithm& algorithm : algorithms()) {
     Field variant{.name = algorithm.name, .type = Type::object, .doc = algorithm.summary};
     for (const Parameter& parameter : algorithm.parameters) variant.members.push_back(parameter_field(parameter));
     field.variants.push_back(std::move(variant));
   }
+  const Algorithm& file = file_algorithm();
+  field.variants.push_back(
+      {.name = file.name,
+       .type = Type::object,
+       .doc = file.summary,
+       .members = {{.name = "file",
+                    .type = Type::file,
+                    .doc = "The schedule: MSCCL XML, ringsim's JSON or GOAL, as its content tells.",
+                    .required = true,
+                    .min = 1,
+                    .examples = {R"("allreduce.xml")"}}},
+       .implied_by = "file"});
   return field;
 }
 

@@ -37,8 +37,10 @@ struct Field {
   std::vector<std::string> choices = {};   ///< of a text: nothing else is accepted
   std::vector<std::string> examples = {};  ///< as JSON text
   std::vector<Field> members = {};
-  std::string discriminator = {};    ///< of a variant: "kind", "name"
-  bool shorthand = false;            ///< of a variant: the discriminator's text alone is accepted too
+  std::string discriminator = {};  ///< of a variant: "kind", "name"
+  std::string implied_by =
+      {};                  ///< of an object among variants: the key that tells it where the discriminator is absent
+  bool shorthand = false;  ///< of a variant: the discriminator's text alone is accepted too
   std::vector<Field> variants = {};  ///< objects; their names are the discriminator's values
   bool varies = true;                ///< a list or range of values is accepted where one is expected
   bool unique = false;               ///< of a list: each element once

@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
 
+#include "algorithms/schedule_file.hpp"
 #include "scenarios/enum_of.hpp"
 #include "scenarios/fields.hpp"
 #include "scenarios/meaning_disturbance.hpp"
@@ -36,6 +38,19 @@ CollectiveOp op_of(const std::string& name) {
   for (const CollectiveOp op : collective_ops())
     if (to_string(op) == name) return op;
   fail_invariant("the table of fields names an op that nothing stands for: " + name);
+}
+
+/// The schedule of a file, held against what is asked for.
+void take_file(const Canonical& algorithm, const std::string& pointer, const Blame& blame, const Files& files, Job& out,
+               std::vector<std::string>& warnings) {
+  const Files::Content& content = files.read(algorithm["file"]["path"].get<std::string>());
+  const auto stored = std::make_shared<const StoredSchedule>(read_schedule(content.text, content.path));
+  if (const Mismatch wrong = file_serves(*stored, out.request); !wrong.part.empty())
+    blame.fail(pointer + (wrong.part == "ranks" ? "/algorithm/file" : "/" + wrong.part), wrong.message);
+  out.arguments.file = stored;
+  warnings.insert(warnings.end(), stored->warnings.begin(), stored->warnings.end());
+  if (const std::string odd = outside_of_range(*stored, out.request.bytes); !odd.empty())
+    warnings.push_back(content.path + ": " + odd);
 }
 
 void check_supports(const Algorithm& algorithm, CollectiveOp op, const std::string& pointer, const Blame& blame) {
@@ -101,10 +116,11 @@ std::vector<int> grid_of(const TopologySpec& topology) {
 }
 
 Job job_of(const Canonical& collective, const Json& written, const TopologySpec& topology, std::size_t gpus,
-           const std::string& pointer, const Blame& blame) {
+           const std::string& pointer, const Blame& blame, const Files& files, std::vector<std::string>& warnings) {
   Job out;
   const Canonical& algorithm = collective["algorithm"];
-  out.algorithm = find_algorithm(algorithm["name"].get_ref<const std::string&>());
+  const bool from_file = algorithm["name"] == file_algorithm().name;
+  out.algorithm = from_file ? &file_algorithm() : find_algorithm(algorithm["name"].get_ref<const std::string&>());
   ensure(out.algorithm != nullptr, "the table of fields names the algorithms of the catalogue");
   out.arguments = arguments_of(*out.algorithm, algorithm);
   if (collective.contains("ranks")) out.ranks = collective["ranks"].get<std::vector<std::string>>();
@@ -115,6 +131,7 @@ Job job_of(const Canonical& collective, const Json& written, const TopologySpec&
                  .both_ways = collective["both_ways"].get<bool>()};
   check_supports(*out.algorithm, out.request.op, pointer, blame);
   check_request(out, collective, written, gpus, pointer, blame);
+  if (from_file) take_file(algorithm, pointer, blame, files, out, warnings);
   if (out.ranks.empty()) out.request.grid = grid_of(topology);
   out.best_ring = collective["order"] == "best_ring";
   if (collective["order"] == "shuffled") out.shuffle = collective["seed"].get<std::uint64_t>();
@@ -136,14 +153,14 @@ int helpers_of(const Job& job, const Scenario& scenario, const std::string& kind
 }
 
 std::vector<Job> jobs_of(const Canonical& canonical, const Json& written, const TopologySpec& topology,
-                         std::size_t gpus, const Blame& blame) {
+                         std::size_t gpus, const Blame& blame, const Files& files, std::vector<std::string>& warnings) {
   std::vector<Job> jobs;
   if (!canonical.contains("jobs")) return jobs;
   for (std::size_t i = 0; i < canonical["jobs"].size(); ++i) {
     const Canonical& given = canonical["jobs"][i];
     const std::string pointer = fmt::format("/jobs/{}", i);
-    Job job =
-        job_of(given["collective"], written["jobs"][i]["collective"], topology, gpus, pointer + "/collective", blame);
+    Job job = job_of(given["collective"], written["jobs"][i]["collective"], topology, gpus, pointer + "/collective",
+                     blame, files, warnings);
     job.name = given["name"].get<std::string>();
     job.start = Picoseconds{given["start"].get<std::int64_t>()};
     const auto is_it = [&](const Job& other) { return other.name == job.name; };
@@ -302,14 +319,15 @@ Scenario scenario_of(const Canonical& canonical, const Json& written, const Blam
   }
   const std::size_t gpus = gpus_of(out.topology, blame);
 
-  const Job main = job_of(canonical["collective"], written["collective"], out.topology, gpus, "/collective", blame);
+  const Job main = job_of(canonical["collective"], written["collective"], out.topology, gpus, "/collective", blame,
+                          files, out.warnings);
   out.algorithm = main.algorithm;
   out.arguments = main.arguments;
   out.request = main.request;
   out.ranks = main.ranks;
   out.shuffle = main.shuffle;
   out.best_ring = main.best_ring;
-  out.jobs = jobs_of(canonical, written, out.topology, gpus, blame);
+  out.jobs = jobs_of(canonical, written, out.topology, gpus, blame, files, out.warnings);
   const auto kind = canonical["topology"]["kind"].get<std::string>();
   int helpers = helpers_of(main, out, kind, "/collective", blame);
   for (std::size_t i = 0; i < out.jobs.size(); ++i)

@@ -184,7 +184,7 @@ Schema Writer::variant_of(const Field& field) {
         {{"type", "array"}, {"items", {{"enum", names(field.variants)}}}, {"contains", {{"const", variant.name}}}}};
     Schema object{
         {"type", "object"}, {"title", variant.name}, {"properties", {{field.discriminator, std::move(kind)}}}};
-    object["required"] = Schema::array({field.discriminator});
+    if (variant.implied_by.empty()) object["required"] = Schema::array({field.discriminator});
     add_members(variant, object);
     object["additionalProperties"] = false;
     choices.push_back(std::move(object));

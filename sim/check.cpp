@@ -29,6 +29,9 @@ std::string to_string(const Proof& proof) {
     case Proof::By::symmetry_samples:
       how = "one chunk stands for all; the symmetry was checked at sampled ranks";
       break;
+    case Proof::By::matching:
+      how = "matching only: every message is received and nothing waits for ever, but no regions are named";
+      break;
   }
   const std::string slots =
       proof.slots_needed == Proof::any_number ? "any number of" : fmt::to_string(proof.slots_needed);
@@ -51,8 +54,11 @@ std::string describe(const Op& op) {
   switch (op.what) {
     case Do::send:
       return fmt::format("send {} to actor {}", to_string(op.region), op.peer);
-    case Do::receive:
     case Do::receive_add:
+      if (op.operand.count > 0)
+        return fmt::format("receive_add {} from actor {} to {}", to_string(op.operand), op.peer, to_string(op.region));
+      [[fallthrough]];
+    case Do::receive:
       return fmt::format("{} {} from actor {}", to_string(op.what), to_string(op.region), op.peer);
     case Do::copy:
     case Do::add:
@@ -121,7 +127,8 @@ std::int64_t check_structure(const Schedule& schedule, Actor actor, ConnectionLa
           refuse(schedule,
                  place() + fmt::format(": {} lies outside its buffer of {} chunks", to_string(op.region),
                                        schedule.layout[static_cast<std::size_t>(op.region.buffer)].n_chunks()));
-        if (op.what == Do::copy || op.what == Do::add) {
+        const bool has_operand = op.what == Do::receive_add && op.operand.count > 0;
+        if (op.what == Do::copy || op.what == Do::add || has_operand) {
           if (!exists(schedule, op.operand))
             refuse(schedule, place() + fmt::format(": {} lies outside its buffer", to_string(op.operand)));
           if (op.operand.count != op.region.count || schedule.size(op.operand) != schedule.size(op.region))
@@ -227,32 +234,37 @@ class SumRun {
   }
 
   // What LaneRunner asks.
-  using Note = Region;
-  Region note(const Op& op) const { return op.region; }
+  struct Note {
+    Region region, operand;
+  };
+  Note note(const Op& op) const { return {op.region, op.operand}; }
   std::uint64_t connection(Actor self, const Op& op) const { return connection_key(self, op); }
   void begins(LaneNumber) {}
   void woken(LaneNumber, LaneNumber) {}
-  void left(std::uint32_t slot, OpPlace place, const Region& region) {
+  void left(std::uint32_t slot, OpPlace place, const Note& sent) {
+    const Region& region = sent.region;
     // The data leaves now; its sender may write over it before it is received.
     std::vector<Value>& copy = slots_[slot];
     copy.clear();
     for (std::uint32_t i = 0; i < region.count; ++i) copy.push_back(read_any(place, region, i));
     runner_->op_done(place.lane);
   }
-  void matched(const Message<Region>& message) {
-    if (message.source.count != message.target.count ||
-        schedule_.size(message.source) != schedule_.size(message.target))
+  void matched(const Message<Note>& message) {
+    const Region &source = message.source.region, &target = message.target.region, &operand = message.target.operand;
+    if (source.count != target.count || schedule_.size(source) != schedule_.size(target))
       refuse(schedule_, fmt::format("{} and {}: the message has {} chunks ({}), the room for it {} ({})",
                                     check_detail::describe(schedule_, message.sender),
-                                    check_detail::describe(schedule_, message.receiver), message.source.count,
-                                    schedule_.size(message.source).count, message.target.count,
-                                    schedule_.size(message.target).count));
+                                    check_detail::describe(schedule_, message.receiver), source.count,
+                                    schedule_.size(source).count, target.count, schedule_.size(target).count));
     if ((++n_matched_ & 0xFFF) == 0) look_up(options_);
-    const auto [from, to] = within_window(message.source, message.target);
+    const auto [from, to] = within_window(source, target);
     for (std::uint32_t i = from; i < to; ++i) {
-      const Value value =
-          message.slot == no_slot ? read_any(message.sender, message.source, i) : slots_[message.slot][i];
-      write(message.receiver, message.target, i, value, message.add);
+      Value value = message.slot == no_slot ? read_any(message.sender, source, i) : slots_[message.slot][i];
+      if (operand.count > 0) {
+        const Value here = read_any(message.receiver, operand, i);
+        value = {value.sum + here.sum, value.known && here.known};
+      }
+      write(message.receiver, target, i, value, message.add && operand.count == 0);
     }
     if (message.slot == no_slot) runner_->op_done(message.sender.lane);
     runner_->op_done(message.receiver.lane);
@@ -426,21 +438,23 @@ int fewest_slots(const Schedule& schedule, const CheckOptions& options, const To
 CheckedSchedule check(Schedule schedule, const CheckOptions& options) {
   Proof proof;
   ensure(schedule.actors >= schedule.collective.ranks && schedule.collective.ranks >= 1, "a schedule has its ranks");
-  if (schedule.symmetry.claimed() && check_by_symmetry(schedule, options, proof)) return {std::move(schedule), proof};
+  if (schedule.names_regions && schedule.symmetry.claimed() && check_by_symmetry(schedule, options, proof))
+    return {std::move(schedule), proof};
 
-  proof.by = Proof::By::all_ranks;
+  proof.by = schedule.names_regions ? Proof::By::all_ranks : Proof::By::matching;
   proof.operations = 0;
   ConnectionLanes lanes;
   for (Actor actor = 0; actor < schedule.actors; ++actor) {
     look_up(options);
     proof.operations += check_structure(schedule, actor, lanes);
-    check_races(schedule, actor);
+    if (schedule.names_regions) check_races(schedule, actor);
   }
 
   const Tokens tokens(schedule.collective.ranks);
   const auto actors = static_cast<std::uint64_t>(schedule.actors);
   std::uint64_t window = std::max<std::uint64_t>(1, options.cells_a_pass / actors);
-  proof.slots_needed = fewest_slots(schedule, options, tokens, window);
+  proof.slots_needed = fewest_slots(schedule, options, tokens, schedule.names_regions ? window : 0);
+  if (!schedule.names_regions) return {std::move(schedule), proof};
   for (std::uint64_t first = 0;;) {
     SumRun run(schedule, options, tokens, first, first + window);
     run.go(proof.slots_needed);

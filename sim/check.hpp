@@ -19,9 +19,11 @@ struct Proof {
   static constexpr int any_number = INT_MAX;
   int slots_needed = 0;
   enum class By : std::uint8_t {
-    all_ranks,        ///< every operation of every actor was followed
-    symmetry,         ///< one chunk was followed; that all ranks do the same was checked at every one of their steps
-    symmetry_samples  ///< the same, but the equation was checked at some ranks only, because there are very many
+    all_ranks,         ///< every operation of every actor was followed
+    symmetry,          ///< one chunk was followed; that all ranks do the same was checked at every one of their steps
+    symmetry_samples,  ///< the same, but the equation was checked at some ranks only, because there are very many
+    matching           ///< sends meet receives of their size and all lanes come through; no region is named, so what
+                       ///< data ends where is not known
   };
   By by = By::all_ranks;
   std::int64_t operations = 0;  ///< how many the schedule has, over all actors
@@ -66,6 +68,8 @@ struct CheckOptions {
 ///     for the chunk), so a sum is right if and only if the right contributions stand in the right place, once each
 ///     (a wrong one passes with probability 2^-63 or so). Where a sum is wrong its chunk is counted by rank, to say
 ///     who.
+///
+/// A schedule that names no regions is held to 1 and 2 alone.
 ///
 /// A declared symmetry is proved at each step of each rank and each chunk's promise (at samples where that would be
 /// more than 3*10^8 comparisons), then one chunk stands for all: 2 to 4 are done for actor 0, whose messages to +d are

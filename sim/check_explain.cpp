@@ -62,20 +62,26 @@ class CountRun {
            fmt::format("{}: holds another chunk's contributions; expected {}{}", where, text_of(expected), last));
   }
 
-  using Note = Region;
-  Region note(const Op& op) const { return op.region; }
+  struct Note {
+    Region region, operand;
+  };
+  Note note(const Op& op) const { return {op.region, op.operand}; }
   std::uint64_t connection(Actor self, const Op& op) const { return connection_key(self, op); }
   void begins(LaneNumber) {}
   void woken(LaneNumber, LaneNumber) {}
-  void left(std::uint32_t slot, OpPlace place, const Region& region) {
+  void left(std::uint32_t slot, OpPlace place, const Note& sent) {
+    const Region& region = sent.region;
     slots_[slot].clear();
     for (std::uint32_t i = 0; i < region.count; ++i) slots_[slot].push_back(read(place, region, i));
     runner_->op_done(place.lane);
   }
-  void matched(const Message<Region>& message) {
-    for (std::uint32_t i = 0; i < message.source.count; ++i)
-      write(message.receiver, message.target, i,
-            message.slot == no_slot ? read(message.sender, message.source, i) : slots_[message.slot][i], message.add);
+  void matched(const Message<Note>& message) {
+    const Region& operand = message.target.operand;
+    for (std::uint32_t i = 0; i < message.source.region.count; ++i) {
+      Held held = message.slot == no_slot ? read(message.sender, message.source.region, i) : slots_[message.slot][i];
+      if (operand.count > 0) merge(held, read(message.receiver, operand, i), message.receiver);
+      write(message.receiver, message.target.region, i, std::move(held), message.add && operand.count == 0);
+    }
     if (message.slot == no_slot) runner_->op_done(message.sender.lane);
     runner_->op_done(message.receiver.lane);
   }
@@ -101,15 +107,15 @@ class CountRun {
     const auto found = held_.find(key(place, region, i));
     return found == held_.end() ? Held{} : found->second;
   }
+  static void merge(Held& incoming, const Held& here, OpPlace place) {
+    if (!incoming.twice) incoming.twice = here.twice;
+    for (const auto& [rank, count] : here.counts)
+      if ((incoming.counts[rank] += count) > 1 && !incoming.twice) incoming.twice = {rank, place};
+  }
   void write(OpPlace place, const Region& region, std::uint32_t i, Held incoming, bool add) {
     const Key at = key(place, region, i);
     if (incoming.counts.empty() && held_.find(at) == held_.end()) return;  // nothing of this chunk here
-    if (add) {
-      const Held& here = held_[at];
-      if (!incoming.twice) incoming.twice = here.twice;
-      for (const auto& [rank, count] : here.counts)
-        if ((incoming.counts[rank] += count) > 1 && !incoming.twice) incoming.twice = {rank, place};
-    }
+    if (add) merge(incoming, held_[at], place);
     incoming.last = place;
     held_[at] = std::move(incoming);
   }

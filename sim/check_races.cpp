@@ -27,7 +27,12 @@ void touches(const Op& op, std::vector<Touch>& out) {
       out.push_back({Access::write, op.region});
       break;
     case Do::receive_add:
-      out.push_back({Access::add, op.region});
+      if (op.operand.count > 0) {  // region = operand + what comes in: what stood there is lost
+        out.push_back({Access::read, op.operand});
+        out.push_back({Access::write, op.region});
+      } else {
+        out.push_back({Access::add, op.region});
+      }
       break;
     case Do::copy:
       out.push_back({Access::read, op.operand});

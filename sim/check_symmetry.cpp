@@ -58,20 +58,26 @@ class Promises {
   std::vector<Content> before_, after_;  // [chunk] of rank 0
 };
 
+/// The region of rank 0 with its chunks moved by `seen`, as a set.
+template <class Seen>
+bool same_region(Seen seen, const Region& zero, const Region& here) {
+  if (zero.count == 1) return here.first == static_cast<std::uint32_t>(seen(static_cast<int>(zero.first)));
+  for (std::uint32_t c = 0; c < zero.count; ++c) {
+    const auto moved = static_cast<std::uint32_t>(seen(static_cast<int>(zero.first + c)));
+    if (moved < here.first || moved >= here.first + here.count) return false;
+  }
+  return true;
+}
+
 /// step(a) = a + step(0), as sets of chunks. `plus_actor` is the group's addition of a to an actor, `seen` to a chunk.
 template <class PlusActor, class Seen>
 bool same_op(PlusActor plus_actor, Seen seen, const Op& zero, const Op& here) {
   const bool alike = (here.what == zero.what) & (here.channel == zero.channel) & (here.time == zero.time) &
-                     (here.region.buffer == zero.region.buffer) & (here.region.count == zero.region.count);
+                     (here.region.buffer == zero.region.buffer) & (here.region.count == zero.region.count) &
+                     (here.operand.buffer == zero.operand.buffer) & (here.operand.count == zero.operand.count);
   if (!alike || (zero.peer >= 0 && here.peer != plus_actor(zero.peer))) return false;
   if (here.what == Do::compute) return true;  // names no chunk
-  if (zero.region.count == 1)
-    return here.region.first == static_cast<std::uint32_t>(seen(static_cast<int>(zero.region.first)));
-  for (std::uint32_t c = 0; c < zero.region.count; ++c) {
-    const auto moved = static_cast<std::uint32_t>(seen(static_cast<int>(zero.region.first + c)));
-    if (moved < here.region.first || moved >= here.region.first + here.region.count) return false;
-  }
-  return true;
+  return same_region(seen, zero.region, here.region) && same_region(seen, zero.operand, here.operand);
 }
 
 template <class PlusActor, class Seen>
@@ -255,7 +261,11 @@ bool check_by_symmetry(const Schedule& schedule, const CheckOptions& options, Pr
       zero.clear();
       schedule.step(0, lane, i, zero);
       operations += static_cast<std::int64_t>(zero.ops.size());
-      for (const Op& op : zero.ops) touches += op.region.count;
+      for (const Op& op : zero.ops) {
+        if (op.what == Do::receive_add && op.operand.count > 0)
+          return false;  // follows chunks that stay where they are
+        touches += op.region.count;
+      }
     }
   }
   proof.operations = operations * n;

@@ -660,10 +660,13 @@ std::vector<NodeId> places(const Topology& topology, const Schedule& schedule, c
 
 Timeline run(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options) {
   if (checked.proof().slots_needed > 0)
-    throw InputError("",
-                     fmt::format("the schedule {} needs messages that run ahead of their receiver; protocol none has "
-                                 "no slots for them ({})",
-                                 checked.schedule().algorithm, to_string(checked.proof())));
+    throw InputError(
+        "",
+        fmt::format("the schedule {} needs messages that run ahead of their receiver; protocol none has "
+                    "no slots for them ({})",
+                    checked.schedule().algorithm, to_string(checked.proof())),
+        "it is right, but written for a protocol whose senders run ahead, such as NCCL's; without slots both "
+        "ends of a message must begin their step");
   const std::vector<NodeId> placement = places(topology, checked.schedule(), options);
   std::string why_not;
   // A message is two operations.

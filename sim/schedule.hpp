@@ -47,11 +47,11 @@ std::string_view to_string(Do what);
 /// One thing that an actor does within a step.
 struct Op {
   Do what = Do::send;
-  std::uint16_t channel = 0;  ///< send, receive: number of the connection to the peer
-  Actor peer = -1;            ///< send: to whom; receive, receive_add: from whom
-  Region region;              ///< send: read; receive, receive_add, copy, add: written
-  Region operand;             ///< copy, add: read
-  Picoseconds time{0};        ///< compute: how long
+  std::uint16_t channel = 0;   ///< send, receive: number of the connection to the peer
+  Actor peer = -1;             ///< send: to whom; receive, receive_add: from whom
+  Region region;               ///< send: read; receive, receive_add, copy, add: written
+  Region operand{.count = 0};  ///< copy, add: read; receive_add: what is added to, where it is not `region` itself
+  Picoseconds time{0};         ///< compute: how long
 };
 
 /// Before the step starts, `lane` of the same actor must have completed `steps` steps.
@@ -73,6 +73,11 @@ struct Step {
   void receive(Actor from, Region where, int channel = 0) { push(Do::receive, from, where, channel); }
   /// region = region + what comes in
   void receive_add(Actor from, Region where, int channel = 0) { push(Do::receive_add, from, where, channel); }
+  /// region = operand + what comes in
+  void receive_add(Actor from, Region operand, Region where, int channel) {
+    push(Do::receive_add, from, where, channel);
+    if (operand != where) ops.back().operand = operand;
+  }
   void copy(Region from, Region to) { ops.push_back({.what = Do::copy, .region = to, .operand = from}); }
   /// to = to + from
   void add(Region from, Region to) { ops.push_back({.what = Do::add, .region = to, .operand = from}); }
@@ -200,6 +205,8 @@ struct Schedule {
   Symmetry symmetry;
   /// Of several schedules side by side, the first actor of each; else empty.
   std::vector<Actor> jobs;
+  /// False: of a format that tells sizes only. Regions then stand for their bytes; what they hold cannot be proved.
+  bool names_regions = true;
   /// How many steps the lane has. Cheap: it is asked often.
   std::function<int(Actor, Lane)> n_steps;
   /// Appends operations and waits of step i to `out`, which comes empty. Pure: equal arguments, equal steps.

@@ -23,7 +23,7 @@ struct Part {
     checked.schedule().step(actor - first_actor, lane, i, out);
     for (Op& op : out.ops) {
       op.region = moved(op.region);
-      op.operand = moved(op.operand);
+      if (op.operand.count > 0) op.operand = moved(op.operand);
       if (op.peer >= 0) op.peer += first_actor;
     }
   }
@@ -49,12 +49,13 @@ CheckedSchedule side_by_side(const std::vector<CheckedSchedule>& jobs) {
     whole.jobs.push_back(whole.actors);
     whole.actors += one.actors;
     whole.lanes = std::max(whole.lanes, one.lanes);
+    whole.names_regions = whole.names_regions && one.names_regions;
     whole.collective.ranks += one.collective.ranks;
     whole.collective.bytes += one.collective.bytes;
     proof.slots_needed = std::max(proof.slots_needed, job.proof().slots_needed);
     proof.operations += job.proof().operations;
-    // all_ranks says most, samples least.
-    const auto weight = [](Proof::By by) { return by == Proof::By::all_ranks ? 0 : by == Proof::By::symmetry ? 1 : 2; };
+    // all_ranks says most, matching least.
+    const auto weight = [](Proof::By by) { return static_cast<int>(by); };
     if (parts.empty() || weight(job.proof().by) > weight(proof.by)) proof.by = job.proof().by;
     parts.push_back(std::move(part));
   }

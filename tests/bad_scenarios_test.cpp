@@ -54,6 +54,7 @@ std::string filled(std::string message) {
     if (algorithm.supports(CollectiveOp::all_reduce)) reducers += (reducers.empty() ? "" : ", ") + algorithm.name;
     if (algorithm.rooted) rooted += (rooted.empty() ? "" : ", ") + algorithm.name;
   }
+  all += ", \"file\"";
   std::string nodes;
   for (const CatalogEntry& node : node_catalog()) nodes += (nodes.empty() ? "" : ", ") + ('"' + node.name + '"');
   for (const auto& [mark, names] : {std::pair{"{ALGORITHMS}"s, all}, std::pair{"{REDUCERS}"s, reducers},

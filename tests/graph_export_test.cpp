@@ -5,8 +5,8 @@
 
 #include <string>
 
+#include "sim/text/xml_tree.hpp"
 #include "topologies/catalog.hpp"
-#include "topologies/xml_tree.hpp"
 
 using namespace ringsim;
 using namespace ringsim::literals;

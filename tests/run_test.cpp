@@ -380,7 +380,9 @@ TEST_CASE("what a run lacks is said: ranks, helpers, a path, slots") {
   CHECK_THROWS_WITH_AS(
       run(three, check(t.schedule())),
       "the schedule by hand needs messages that run ahead of their receiver; protocol none has no slots for them "
-      "(4 operations, 1 slots needed: every operation of every actor was followed)",
+      "(4 operations, 1 slots needed: every operation of every actor was followed)\n  hint: it is right, but written "
+      "for a protocol whose senders run ahead, such as NCCL's; without slots both ends of a message must begin their "
+      "step",
       InputError);
 }
 

@@ -1,11 +1,21 @@
-// ringsim schedule show|check: who sends what to whom in which step, and the proof that it is right.
+// ringsim schedule show|check|import|export: who sends what to whom in which step, the proof that it is right, and
+// files.
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <memory>
+
+#include "algorithms/goal.hpp"
+#include "algorithms/json_schedule.hpp"
+#include "algorithms/msccl_export.hpp"
+#include "algorithms/schedule_file.hpp"
+#include "scenarios/files.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/error.hpp"
 #include "sim/quantity.hpp"
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
+#include "tools/schedule_text.hpp"
 #include "tools/warnings.hpp"
 #include "validate/predict.hpp"
 
@@ -16,91 +26,125 @@ namespace {
 constexpr int max_ranks_shown = 16;
 
 std::string title(const Scenario& scenario) {
-  return fmt::format("{} {}, {} ranks, {}", scenario.algorithm->name, to_string(scenario.request.op),
-                     scenario.request.ranks, format(scenario.request.bytes));
+  const std::string name = scenario.arguments.file ? scenario.arguments.file->name : scenario.algorithm->name;
+  return fmt::format("{} {}, {} ranks, {}", name, to_string(scenario.request.op), scenario.request.ranks,
+                     format(scenario.request.bytes));
 }
 
-std::string actor_name(const Schedule& schedule, Actor actor) {
-  if (actor < schedule.collective.ranks) return fmt::to_string(actor);
-  return fmt::format("h{}", actor - schedule.collective.ranks);
-}
+/// A schedule's own file, read and proved at the size in which every chunk is equal.
+struct FromFile {
+  std::shared_ptr<const StoredSchedule> stored;
+  CheckedSchedule checked;
 
-std::string short_text(const Schedule& schedule, const Op& op) {
-  switch (op.what) {
-    case Do::send:
-      return fmt::format("{} -> {}", to_string(op.region), actor_name(schedule, op.peer));
-    case Do::receive:
-      return fmt::format("{} <- {}", to_string(op.region), actor_name(schedule, op.peer));
-    case Do::receive_add:
-      return fmt::format("{} += {}", to_string(op.region), actor_name(schedule, op.peer));
-    case Do::copy:
-      return fmt::format("{} = {}", to_string(op.region), to_string(op.operand));
-    case Do::add:
-      return fmt::format("{} += {}", to_string(op.region), to_string(op.operand));
-    case Do::compute:
-      return fmt::format("compute {}", format(op.time));
+  std::string title() const {
+    if (!stored->names_regions) return fmt::format("{}, {} ranks", stored->name, stored->ranks);
+    return fmt::format("{} {}, {} ranks", stored->name, to_string(stored->op), stored->ranks);
   }
-  fail_invariant("an operation has one of six names");
+};
+
+FromFile read_file(const std::string& path, const std::string& text, Warnings& warnings) {
+  auto stored = std::make_shared<const StoredSchedule>(read_schedule(text, path));
+  warnings.say(stored->warnings);
+  try {
+    CheckedSchedule checked = check(schedule_of(stored, even_size(*stored)), {.stop = &stop_requested});
+    return {std::move(stored), std::move(checked)};
+  } catch (const InputError& error) {
+    throw InputError(path + (error.where().empty() ? "" : ": " + error.where()), error.message(), error.hint());
+  }
 }
 
-// Every point's schedule, proved: calls write(point number, scenario, schedule).
+/// Every point's schedule, proved, or that of a schedule's file: writes write(title, schedule, order of the ring or
+/// nothing).
 template <class Write>
-int for_each_schedule(const ShowArguments& arguments, Output& output, Write write) {
-  const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
+int for_each_schedule(const ShowArguments& arguments, Write write) {
+  Output output;
   Warnings warnings;
-  for (std::size_t i = 0; i < file.size(); ++i) {
-    if (stop_requested) throw Interrupted(fmt::format("{} of {} points done", i, file.size()));
-    const Scenario scenario = file.point(i);
-    warnings.say(scenario.warnings);
-    write(i, scenario, schedule_of(scenario, &stop_requested));
+  const std::string text = scenarios::read_text(arguments.scenario, "a scenario, or a schedule's file");
+  if (is_schedule(text)) {
+    if (!arguments.set.empty())
+      throw InputError("--set", "expected it only for a scenario, found a schedule's file: " + arguments.scenario);
+    const FromFile file = read_file(arguments.scenario, text, warnings);
+    output.write(write(file.title(), file.checked, ""));
+  } else {
+    const ScenarioFile file = ScenarioFile::parse(text, arguments.scenario, arguments.set);
+    for (std::size_t i = 0; i < file.size(); ++i) {
+      if (stop_requested) throw Interrupted(fmt::format("{} of {} points done", i, file.size()));
+      const Scenario scenario = file.point(i);
+      warnings.say(scenario.warnings);
+      output.write(write(title(scenario), schedule_of(scenario, &stop_requested), ring_order_of(scenario)));
+    }
   }
   output.finish();
   return good;
 }
 
-std::string steps_text(const Schedule& schedule) {
-  Table table({"actor", "lane", "step", "operations (-> sends, <- receives, += receives and adds)"});
-  Step step;
-  for (Actor actor = 0; actor < schedule.actors; ++actor) {
-    for (Lane lane = 0; lane < schedule.lanes; ++lane) {
-      for (int s = 0; s < schedule.n_steps(actor, lane); ++s) {
-        step.clear();
-        schedule.step(actor, lane, s, step);
-        std::string text;
-        for (const Op& op : step.ops) text += (text.empty() ? "" : ", ") + short_text(schedule, op);
-        for (const Wait& wait : step.waits) text += fmt::format(" (after step {} of lane {})", wait.steps, wait.lane);
-        table.add({actor_name(schedule, actor), fmt::to_string(lane), fmt::to_string(s), text});
-      }
+std::string exported(const Scenario& scenario, const std::string& format) {
+  const CheckedSchedule checked = schedule_of(scenario, &stop_requested);
+  try {
+    if (format == "goal") {
+      Warnings().say({"GOAL holds no regions: who reads it can see what meets, not what it means"});
+      return export_goal(checked.schedule());
     }
+    const StoredSchedule stored = scenario.arguments.file ? *scenario.arguments.file : store(checked.schedule());
+    return format == "msccl" ? export_msccl(stored) : export_json(stored);
+  } catch (const ScheduleError&) {
+    throw;
+  } catch (const InputError& error) {
+    throw InputError(scenario.file, error.message(), error.hint());
   }
-  return table.text();
+}
+
+void write_file(const std::string& input, const std::string& path, const std::string& text) {
+  std::error_code ignored;
+  if (!path.empty() && std::filesystem::equivalent(input, path, ignored))
+    throw InputError(path, "expected another file than the one that is read");
+  stop_if_asked();
+  Output output(path);
+  output.write(text);
+  output.finish();
 }
 
 }  // namespace
 
 int schedule_show_command(const ShowArguments& arguments) {
-  Output output;
+  bool first = true;
   return for_each_schedule(
-      arguments, output, [&](std::size_t i, const Scenario& scenario, const CheckedSchedule& checked) {
+      arguments, [&](const std::string& name, const CheckedSchedule& checked, const std::string& ring) {
         const Schedule& schedule = checked.schedule();
         if (schedule.actors > max_ranks_shown)
           throw InputError(
               arguments.scenario,
               fmt::format("expected at most {} ranks and helpers to show, found {}", max_ranks_shown, schedule.actors),
               "try --set topology.ranks=8");
-        output.write(fmt::format("{}{}\n", i == 0 ? "" : "\n", title(scenario)));
-        if (const std::string ring = ring_order_of(scenario); !ring.empty())
-          output.write(fmt::format("ring: {}\n", ring));
-        output.write(steps_text(schedule));
+        const std::string text = arguments.picture ? schedule_picture(schedule) : schedule_table(schedule);
+        return fmt::format("{}{}\n{}", std::exchange(first, false) ? "" : "\n", name,
+                           ring.empty() ? "" : fmt::format("ring: {}\n", ring)) +
+               text;
       });
 }
 
 int schedule_check_command(const ShowArguments& arguments) {
-  Output output;
-  return for_each_schedule(arguments, output,
-                           [&](std::size_t, const Scenario& scenario, const CheckedSchedule& checked) {
-                             output.write(fmt::format("{}: proved; {}\n", title(scenario), to_string(checked.proof())));
-                           });
+  return for_each_schedule(arguments, [](const std::string& name, const CheckedSchedule& checked, const std::string&) {
+    return fmt::format("{}: proved; {}\n", name, to_string(checked.proof()));
+  });
+}
+
+int schedule_import_command(const ImportScheduleArguments& arguments) {
+  Warnings warnings;
+  const std::string text = scenarios::read_text(arguments.file, "a schedule's file");
+  const FromFile file = read_file(arguments.file, text, warnings);
+  say(fmt::format("ringsim: {}: proved; {}\n", file.title(), to_string(file.checked.proof())));
+  write_file(arguments.file, arguments.output, export_json(*file.stored));
+  return good;
+}
+
+int schedule_export_command(const ExportArguments& arguments) {
+  const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
+  const Scenario scenario = file.point(0);
+  Warnings().say(scenario.warnings);
+  if (file.size() > 1) say(fmt::format("ringsim: the first of {} points; choose another with --set\n", file.size()));
+  write_file(arguments.scenario, arguments.output, exported(scenario, arguments.to));
+  return good;
 }
 
 }  // namespace ringsim::tools

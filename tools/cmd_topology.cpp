@@ -7,10 +7,10 @@
 #include "scenarios/scenario.hpp"
 #include "sim/error.hpp"
 #include "sim/quantity.hpp"
+#include "sim/text/nearest.hpp"
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
 #include "tools/warnings.hpp"
-#include "topologies/nearest.hpp"
 #include "topologies/smi_matrix.hpp"
 #include "validate/predict.hpp"
 

@@ -50,8 +50,9 @@ int list_command(const std::string& what);  ///< algorithms, topologies, nodes, 
 int schema_command();
 
 struct ShowArguments {
-  std::string scenario;
+  std::string scenario;  ///< for schedules: or a schedule's own file
   std::vector<std::string> set;
+  bool picture = false;  ///< schedule show: rows of ranks, columns of steps
 };
 struct TopologyShowArguments {
   std::string scenario;
@@ -77,11 +78,17 @@ int topology_import_command(const ImportArguments& arguments);
 struct ExportArguments {
   std::string scenario;
   std::vector<std::string> set;
-  std::string to;  ///< nccl-xml, graphml, dot, machine
+  std::string to;  ///< topology: nccl-xml, graphml, dot, machine; schedule: msccl, json, goal
   std::string output;
 };
 int topology_export_command(const ExportArguments& arguments);
 int schedule_show_command(const ShowArguments& arguments);
 int schedule_check_command(const ShowArguments& arguments);
+struct ImportScheduleArguments {
+  std::string file;
+  std::string output;
+};
+int schedule_import_command(const ImportScheduleArguments& arguments);
+int schedule_export_command(const ExportArguments& arguments);
 
 }  // namespace ringsim::tools

@@ -155,14 +155,33 @@ int command_line(int argc, char** argv) {
   topology_export->add_option("-o,--output", export_.output, "a file for the result; - is standard output");
   topology_export->footer("Example: ringsim topology export scenarios/two-node-server.json --to dot -o topology.dot");
 
-  auto* schedule_app = app.add_subcommand("schedule", "looks at a scenario's schedule");
+  auto* schedule_app =
+      app.add_subcommand("schedule", "looks at schedules, of scenarios and of files; from and to other formats");
   schedule_app->require_subcommand(1);
   auto* schedule_show = schedule_app->add_subcommand("show", "who sends which chunk to whom in which step");
   add_scenario(*schedule_show, show.scenario, show.set);
-  schedule_show->footer("Example: ringsim schedule show scenarios/star.json --set topology.ranks=4");
+  schedule_show->add_flag("--picture", show.picture, "ranks as rows, steps as columns");
+  schedule_show->footer("Example: ringsim schedule show scenarios/star.json --set topology.ranks=4 --picture");
   auto* schedule_check = schedule_app->add_subcommand("check", "proves that the schedule does what it promises");
   add_scenario(*schedule_check, show.scenario, show.set);
-  schedule_check->footer("Example: ringsim schedule check scenarios/star.json");
+  schedule_check->footer("Example: ringsim schedule check allreduce.xml");
+  ImportScheduleArguments import_schedule;
+  auto* schedule_import =
+      schedule_app->add_subcommand("import", "reads MSCCL XML, GOAL or ringsim's JSON, proves it, prints the JSON");
+  schedule_import->add_option("FILE", import_schedule.file, "a schedule's file")->required();
+  schedule_import->add_option("-o,--output", import_schedule.output, "a file for the schedule; - is standard output");
+  schedule_import->footer("Example: ringsim schedule import allreduce.xml -o allreduce.json");
+  ExportArguments export_schedule;
+  auto* schedule_export = schedule_app->add_subcommand("export", "writes a scenario's schedule for other programs");
+  add_scenario(*schedule_export, export_schedule.scenario, export_schedule.set);
+  schedule_export
+      ->add_option("--format", export_schedule.to,
+                   "msccl: XML; json: ringsim's own, with everything; goal: sizes alone")
+      ->required()
+      ->check(CLI::IsMember({"msccl", "json", "goal"}))
+      ->option_text("msccl|json|goal");
+  schedule_export->add_option("-o,--output", export_schedule.output, "a file for the result; - is standard output");
+  schedule_export->footer("Example: ringsim schedule export scenarios/star.json --format msccl -o ring.xml");
 
   try {
     app.parse(argc, argv);
@@ -183,6 +202,8 @@ int command_line(int argc, char** argv) {
     if (*topology_import) return topology_import_command(import_);
     if (*topology_export) return topology_export_command(export_);
     if (*schedule_show) return schedule_show_command(show);
+    if (*schedule_import) return schedule_import_command(import_schedule);
+    if (*schedule_export) return schedule_export_command(export_schedule);
     return schedule_check_command(show);
   });
 }

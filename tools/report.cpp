@@ -39,8 +39,10 @@ const char* proof_text(Proof::By by) {
       return "symmetry";
     case Proof::By::symmetry_samples:
       return "symmetry, checked at samples";
+    case Proof::By::matching:
+      return "matching only";
   }
-  fail_invariant("a proof was found in one of three ways");
+  fail_invariant("a proof was found in one of four ways");
 }
 
 std::string fingerprint_text(const Prediction& r) {
@@ -198,6 +200,14 @@ std::string table(const std::vector<Prediction>& results, bool explain) {
   for (const Prediction& r : results)
     if (r.folded && std::find(reasons.begin(), reasons.end(), *r.folded) == reasons.end()) reasons.push_back(*r.folded);
   for (const std::string& because : reasons) text += fmt::format("folded: {}\n", because);
+  reasons.clear();
+  for (const Prediction& r : results) {
+    std::string what = algorithm_text(r);
+    if (r.proof.by == Proof::By::matching && std::find(reasons.begin(), reasons.end(), what) == reasons.end())
+      reasons.push_back(std::move(what));
+  }
+  for (const std::string& what : reasons)
+    text += fmt::format("matching only: {} names no regions; that it is the collective is not proved\n", what);
   if (!explain) return text;
   for (const Prediction& r : results) {
     text += fmt::format("\n{}{} {} {}", r.job.empty() ? "" : r.job + ": ", format(r.request.bytes),

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "sim/error.hpp"
+#include "sim/text/nearest.hpp"
 #include "topologies/builders.hpp"
 #include "topologies/fabrics.hpp"
-#include "topologies/nearest.hpp"
 
 namespace ringsim {
 

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "sim/error.hpp"
+#include "sim/text/nearest.hpp"
 #include "topologies/builders.hpp"
-#include "topologies/nearest.hpp"
 
 namespace ringsim {
 

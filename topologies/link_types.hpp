@@ -5,7 +5,7 @@
 #include <string>
 
 #include "sim/topology.hpp"
-#include "topologies/json_place.hpp"
+#include "topologies/sourced.hpp"
 
 namespace ringsim {
 

@@ -7,9 +7,9 @@
 #include "sim/error.hpp"
 #include "sim/quantity.hpp"
 #include "topologies/catalog.hpp"
-#include "topologies/json_place.hpp"
 #include "topologies/link_types.hpp"
 #include "topologies/machine.hpp"
+#include "topologies/sourced.hpp"
 
 namespace ringsim {
 

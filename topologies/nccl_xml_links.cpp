@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "sim/error.hpp"
+#include "sim/text/nearest.hpp"
 #include "topologies/nccl_rules.hpp"
 #include "topologies/nccl_xml_reader.hpp"
-#include "topologies/nearest.hpp"
 
 namespace ringsim::nccl {
 

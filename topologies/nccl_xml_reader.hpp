@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/text/xml_tree.hpp"
 #include "topologies/machine.hpp"
 #include "topologies/nccl_xml_import.hpp"
-#include "topologies/xml_tree.hpp"
 
 namespace ringsim::nccl {
 

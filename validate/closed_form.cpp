@@ -243,7 +243,7 @@ ClosedForm all_to_all_form(bool in_steps, const CollectiveRequest& request, cons
 std::optional<ClosedForm> closed_form(const Algorithm& algorithm, const Arguments& arguments,
                                       const CollectiveRequest& request, const Uniform& machine) {
   if (request.ranks == 1) return ClosedForm{.formula = "0 (one rank)"};
-  if (machine.b.bytes_per_second == 0) return std::nullopt;
+  if (machine.b.bytes_per_second == 0 || arguments.file != nullptr) return std::nullopt;
   if (auto form = exchange_form(algorithm, arguments, request, machine)) return form;
   if (auto form = composed_form(algorithm, arguments, request, machine)) return form;
   if (algorithm.name == "parameter_server")

@@ -7,6 +7,8 @@
 #include <random>
 #include <utility>
 
+#include "algorithms/stored_schedule.hpp"
+#include "scenarios/json_text.hpp"
 #include "sim/error.hpp"
 #include "sim/quantity.hpp"
 #include "sim/run.hpp"
@@ -119,6 +121,7 @@ Routing routing_in(const Topology& topology, const RoutingSpec& spec) {
 
 std::vector<std::pair<std::string, std::string>> parameters_of(const Job& job) {
   std::vector<std::pair<std::string, std::string>> result;
+  if (job.arguments.file) result.emplace_back("name", scenarios::in_quotes(job.arguments.file->name));
   for (const Parameter& parameter : job.algorithm->parameters) {
     if (!parameter.choices.empty() || !parameter.example.empty()) {
       const std::string value = text(*job.algorithm, job.arguments, parameter.name);

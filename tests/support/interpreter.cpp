@@ -101,8 +101,11 @@ class Interpreter {
     const bool adds = action.op.what == Do::receive_add || action.op.what == Do::add;
     for (std::uint32_t i = 0; i < std::min(from.count, action.op.region.count); ++i) {
       const std::uint64_t value = memory_[{source, from.buffer, from.first + i}];
+      const Region& operand = action.op.operand;
+      const bool elsewhere = action.op.what == Do::receive_add && operand.count > 0;
+      const std::uint64_t base = elsewhere ? memory_[{action.actor, operand.buffer, operand.first + i}] : 0;
       std::uint64_t& target = memory_[{action.actor, action.op.region.buffer, action.op.region.first + i}];
-      target = adds ? target + value : value;
+      target = elsewhere ? base + value : adds ? target + value : value;
     }
     if (action.what == Action::What::message) done(action.sender, action.sender_lane);
     done(action.actor, action.lane);

@@ -1,4 +1,4 @@
-#include "topologies/nearest.hpp"
+#include "sim/text/nearest.hpp"
 
 #include <algorithm>
 #include <cstddef>

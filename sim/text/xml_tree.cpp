@@ -1,4 +1,4 @@
-#include "topologies/xml_tree.hpp"
+#include "sim/text/xml_tree.hpp"
 
 #include <fmt/format.h>
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "topologies/nearest.hpp"
+#include "sim/text/nearest.hpp"
 
 namespace ringsim {
 
@@ -62,12 +62,5 @@ struct Place {
 
 /// The JSON, refusing what nlohmann would let pass: a key that stands twice in an object (it keeps the last).
 Json parse_strictly(std::string_view text, const std::string& file);
-
-/// A number of the file: `{"value": ..., "source": "..."}`, or `"assumed": "why"` where nobody published one. Appends
-/// what it says about its origin to `origins`.
-Place sourced(const Place& number, const std::string& what, std::string& origins);
-
-/// The names that a text lists, as Slurm writes host lists: "gpu0", "gpu[0-7]", "gpu[0-1,4]".
-std::vector<std::string> listed_names(const Place& list);
 
 }  // namespace ringsim

@@ -1,0 +1,24 @@
+// A schedule in the form of MSCCL's thread blocks: one operation a step, one peer to send to and one to receive from a
+// lane.
+#pragma once
+
+#include "algorithms/stored_schedule.hpp"
+
+namespace ringsim {
+
+/// The same operations, regions and messages in the same order, and at least the order that the steps and waits asked
+/// for, with lanes that are thread blocks. What starts together in a step of the original starts one after the other
+/// where it is of one thread block, sends before receives: so it may need slots where the original needs none.
+///
+///  - A lane is cut by its peers: each connection belongs to one thread block; the first that lacks a peer to send to
+///    (or to receive from) takes the next one on the same channel.
+///  - A step's operations become steps; what followed it waits for them, unless it knows already that they are done.
+///  - Additions to one chunk that a step may make in any order are made one after the other: a thread block's are not
+///    atomic. (Those of several lanes that nothing orders stay so: export_msccl() refuses them.)
+///  - Of waits for one lane the latest stays. A step that only waits is dropped where the next one can wait for it.
+///  - Blocks of an all-to-all are numbered as MPI does, chunk by chunk. No symmetry is claimed any more.
+///
+/// A schedule that is in this form already stays what it is.
+StoredSchedule as_thread_blocks(const StoredSchedule& stored);
+
+}  // namespace ringsim

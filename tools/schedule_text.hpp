@@ -1,0 +1,17 @@
+// Schedules as people read them: a table of all steps, and a picture of a small one.
+#pragma once
+
+#include <string>
+
+#include "sim/schedule.hpp"
+
+namespace ringsim::tools {
+
+/// A row for each step.
+std::string schedule_table(const Schedule& schedule);
+
+/// A row for each rank (and lane, where there are several), a column for each step, broken into blocks that fit `width`
+/// characters; a line on top says how to read it.
+std::string schedule_picture(const Schedule& schedule, std::size_t width = 160);
+
+}  // namespace ringsim::tools

@@ -1,0 +1,19 @@
+// What the JSON files of machines and links add to JSON: numbers with their source, and lists of names. For sources
+// alone.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/text/json_place.hpp"
+
+namespace ringsim {
+
+/// A number of the file: `{"value": ..., "source": "..."}`, or `"assumed": "why"` where nobody published one. Appends
+/// what it says about its origin to `origins`.
+Place sourced(const Place& number, const std::string& what, std::string& origins);
+
+/// The names that a text lists, as Slurm writes host lists: "gpu0", "gpu[0-7]", "gpu[0-1,4]".
+std::vector<std::string> listed_names(const Place& list);
+
+}  // namespace ringsim
