@@ -204,10 +204,11 @@ void FlowNetwork::enter(FlowIndex index) {
   flow.is_member = true;
   flow.places.resize(leg.n_uses);
   for (std::uint32_t u = 0; u < leg.n_uses; ++u) {
-    ResourceState& resource = resources_[uses_[leg.first_use + u].resource];
+    const Use& use = uses_[leg.first_use + u];
+    ResourceState& resource = resources_[use.resource];
     if (resource.members.empty()) resource.busy_since = engine_.now();
     flow.places[u] = static_cast<std::uint32_t>(resource.members.size());
-    resource.members.push_back({index, u});
+    resource.members.push_back({index, u, use.weight});
   }
 }
 
@@ -287,21 +288,20 @@ void FlowNetwork::touch(std::uint32_t r) {
   resource.residual = resource.capacity;
   for (const Member& member : resource.members) {
     const Flow& flow = flows_[member.flow];
-    const double weight = uses_[legs_[flow.leg].first_use + member.use].weight;
-    if (to_be_solved(member.flow)) {
-      resource.open_weight += weight;
+    if (flow.solve_mark == epoch_) {
+      resource.open_weight += member.weight;
       ++resource.n_open;
     } else {
-      resource.residual -= weight * flow.rate;
+      resource.residual -= member.weight * flow.rate;
     }
   }
   touched_.push_back(r);
 }
 
 bool FlowNetwork::Level::operator<(const Level& other) const {
-  if (share != other.share) return share > other.share;
-  if (is_cap != other.is_cap) return is_cap < other.is_cap;
-  return index > other.index;
+  if (share > other.share) return true;
+  if (share < other.share) return false;
+  return is_cap != other.is_cap ? other.is_cap : index > other.index;
 }
 
 // Progressive filling: raise all undecided flows alike until a resource is full; what uses it is decided; go on.
@@ -377,7 +377,7 @@ bool FlowNetwork::widen() {
       const Flow& flow = flows_[member.flow];
       const bool inside = to_be_solved(member.flow);
       const double rate = inside ? flow.decided : flow.rate;
-      total += rate * uses_[legs_[flow.leg].first_use + member.use].weight;
+      total += rate * member.weight;
       fastest = std::max(fastest, rate);
       if (inside && flow.decided_limiter.value == r) slowest_limited = std::min(slowest_limited, rate);
       outsiders = outsiders || !inside;
@@ -565,7 +565,7 @@ void FlowNetwork::check_rates() const {
     double total = 0;
     for (const Member& member : resources_[r].members) {
       const Flow& flow = flows_[member.flow];
-      total += flow.rate * uses_[legs_[flow.leg].first_use + member.use].weight;
+      total += flow.rate * member.weight;
     }
     ensure(total <= resources_[r].capacity * (1 + tolerance), "no link carries more than its bandwidth");
   }
@@ -593,7 +593,7 @@ std::vector<Carried> FlowNetwork::carried() const {
     result[r].busy += engine_.now() - resources_[r].busy_since;
     for (const Member& member : resources_[r].members) {
       const Flow& flow = flows_[member.flow];
-      result[r].bytes -= bytes_left(flow) * uses_[legs_[flow.leg].first_use + member.use].weight;
+      result[r].bytes -= bytes_left(flow) * member.weight;
     }
   }
   return result;

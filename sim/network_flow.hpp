@@ -71,7 +71,7 @@ class FlowNetwork final : public Network {
     bool is_taken() const { return stamp % 2 == 1; }
   };
   static constexpr std::uint32_t own_event = 1U << 31;  // in an event's id: of own_legs_, not of flows_
-  struct Flow {
+  struct alignas(64) Flow {  // what the solver looks at of other flows lies in one cache line
     std::uint64_t piece = 0;
     std::uint32_t leg = 0;
     std::uint32_t stamp = 0;  // raised at every change of rate: events of older rates are void
@@ -80,17 +80,18 @@ class FlowNetwork final : public Network {
     double rate = -1;  // bytes/s; negative: not settled yet
     SimTime since{};
     ResourceId limiter = no_resource;
-    bool is_member = false;          // of its resources
-    bool is_due_on_arrival = false;  // it has left, as the last on a leg that was its own
-
     std::uint32_t solve_mark = 0;  // equal to epoch_: to be solved in this settle()
+    double decided = -1;           // within settle(): its new rate; negative: not decided yet
+
     ResourceId decided_limiter = no_resource;
-    double decided = -1;                // within settle(): its new rate; negative: not decided yet
+    bool is_member = false;             // of its resources
+    bool is_due_on_arrival = false;     // it has left, as the last on a leg that was its own
     std::vector<std::uint32_t> places;  // [use] where it stands among the resource's members
   };
   struct Member {
     FlowIndex flow = 0;
     std::uint32_t use = 0;  // which use of the flow's leg
+    double weight = 1;      // and how many bytes cross the resource for each of the flow's
   };
   struct ResourceState {
     double capacity = 0;

@@ -255,6 +255,11 @@ TEST_CASE("without another way a message waits for its link to be restored, and 
                   {down(2500us, port), restored(2700us, port), down(3000us, port)}) ==
         "no way is left at 3000 us for rank 0 (gpu0) -> rank 1 (gpu1): down for good is switch0 -> gpu1\n"
         "  hint: have the link restored (then messages wait for it), or give the topology another way");
+  // Restored and down again at one instant: it was never up, and is refused then.
+  CHECK(complaint(net, ring_all_reduce(4, 40'000'000_B),
+                  {down(2500us, port), restored(2700us, port), down(2700us, port)}) ==
+        "no way is left at 2700 us for rank 0 (gpu0) -> rank 1 (gpu1): down for good is switch0 -> gpu1\n"
+        "  hint: have the link restored (then messages wait for it), or give the topology another way");
   // A switch of which all links are gone.
   std::vector<LinkChange> all;
   for (std::uint32_t l = 0; l < net.n_links(); ++l) all.push_back(down(100us, {l}));
