@@ -580,8 +580,12 @@ void FlowNetwork::add_own_leg(std::uint32_t resource, Carried& sum) const {
     sum.pieces += own.carried.pieces;
     sum.bytes += own.carried.bytes * uses_[u].weight;
     sum.busy += own.carried.busy;
+    if (!is_moving(own)) continue;
+    const Picoseconds rest = own.until - engine_.now();
+    sum.busy -= rest;
+    const double bytes = leg.alone * (static_cast<double>(rest.count()) / 1e12);
+    sum.bytes -= std::min(bytes, static_cast<double>(own.size.count)) * uses_[u].weight;
   }
-  if (is_moving(own)) sum.busy -= own.until - engine_.now();
 }
 
 std::vector<Carried> FlowNetwork::carried() const {

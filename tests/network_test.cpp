@@ -299,6 +299,20 @@ TEST_CASE("a leg that crosses a link of 1 B/s three times moves at a third of a 
   CHECK(driver.finish[0].time_since_epoch() == 6 * std::chrono::seconds{1});
 }
 
+TEST_CASE("what a link has carried so far leaves out what is to come, of a piece that has it for itself, too") {
+  TopologyBuilder builder;
+  const NodeId a = builder.add_gpu("gpu0"), b = builder.add_gpu("gpu1");
+  builder.add_link(a, b, {.bandwidth = 1_GBps});
+  const Topology line = builder.build();
+  Engine<Event> engine;
+  FlowNetwork network(NetworkModel::fair, line, engine);
+  network.start(network.add_leg({{LinkId{0}}, 0_ps}, true, true), 1000_B, 7);
+  engine.after(400'000_ps, {Event::Kind::local, 0, 0});
+  engine.advance();
+  CHECK(network.carried()[0].bytes == doctest::Approx(400).epsilon(1e-9));
+  CHECK(network.carried()[0].busy == 400'000_ps);
+}
+
 TEST_CASE("what a link carried is counted once a crossing, and its busy time once however many share it") {
   // Two flows of 1000 B on a 1 GB/s link, which one of them crosses twice: 3000 B in all.
   TopologyBuilder builder;
