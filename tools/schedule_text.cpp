@@ -159,7 +159,8 @@ std::string schedule_picture(const Schedule& schedule, std::size_t width) {
   if (schedule.lanes > 1) text += "; @1:3: after 3 steps of lane 1";
   text += "\n";
   do {
-    text += (first == 0 ? "" : "\n") + block(schedule, rows, n_steps, width, first);
+    text += '\n';
+    text += block(schedule, rows, n_steps, width, first);  // moves `first` on
   } while (first < n_steps);
   return text;
 }
