@@ -24,8 +24,9 @@ Timeline run_on(const Topology& topology, const Schedule& schedule, RunOptions o
   return run(topology, check(schedule), options);
 }
 
-/// One message from each rank 0..n/2-1 to rank + n/2, of sizes of their own: output chunk r is sizes[r] bytes.
-Schedule messages(const std::vector<Bytes>& sizes) {
+/// One message from each rank 0..n/2-1 to rank + n/2, of sizes of their own: output chunk r is sizes[r] bytes. Rank 1
+/// may be held up.
+Schedule messages(const std::vector<Bytes>& sizes, Picoseconds rank_1_computes = Picoseconds{0}) {
   const auto n = static_cast<int>(sizes.size());
   Collective c{.op = CollectiveOp::pairs, .ranks = 2 * n, .bytes = sizes[0]};
   c.before = [](Actor r, Buffer b, std::uint32_t i) {
@@ -38,6 +39,7 @@ Schedule messages(const std::vector<Bytes>& sizes) {
   for (const Buffer b : {Buffer::input, Buffer::output})
     t.like.layout[static_cast<std::size_t>(b)] = Layout::of_sizes(sizes);
   for (Actor r = 0; r < n; ++r) {
+    if (r == 1 && rank_1_computes.count() > 0) t.step(r).compute(rank_1_computes);
     t.step(r).send(r + n, {Buffer::input, static_cast<std::uint32_t>(r), 1});
     t.step(r + n).receive(r, {Buffer::output, static_cast<std::uint32_t>(r), 1});
   }
@@ -95,6 +97,23 @@ TEST_CASE("a short flow leaves its share of the link to the long one") {
   CHECK(t.spans[1].bytes == 3'000'000_B);
   CHECK(t.spans[1].start == SimTime{});
   CHECK(t.spans[1].to == 3);
+}
+
+TEST_CASE("a message that comes while another is on its way takes half of the link from then on, and not before") {
+  const Topology net = dumbbell({.bandwidth = 10_GBps, .latency = 1us}, {.bandwidth = 2_GBps, .latency = 1us});
+  // 4 MB alone for 1 ms: 2 MB are left. Then 1 GB/s each: the other's 1 MB takes 1 ms, and 1 MB is left: 0.5 ms alone.
+  const Timeline shared = run_on(net, messages({4'000'000_B, 1'000'000_B}, 1ms));
+  CHECK(finish_of(shared, 1) == at(2ms + 3us));
+  CHECK(finish_of(shared, 0) == at(2500us + 3us));
+  // The first has left at 1 ms, and arrives 3 us later; what comes in between has the trunk for itself.
+  const Timeline after = run_on(net, messages({2'000'000_B, 1'000'000_B}, 1ms + 1us));
+  CHECK(finish_of(after, 0) == at(1ms + 3us));
+  CHECK(finish_of(after, 1) == at(1501us + 3us));
+  // Where the trunk has room for both, the first does not notice.
+  const Topology wide = dumbbell({.bandwidth = 10_GBps, .latency = 1us}, {.bandwidth = 20_GBps, .latency = 1us});
+  const Timeline both = run_on(wide, messages({4'000'000_B, 4'000'000_B}, 100us));
+  CHECK(finish_of(both, 0) == at(400us + 3us));
+  CHECK(finish_of(both, 1) == at(500us + 3us));
 }
 
 TEST_CASE("a parameter server with unequal workers waits for each at its own speed") {
