@@ -29,7 +29,7 @@ void check_all_left(double left, double rate, Picoseconds time, Bytes size) {
 }
 
 // How often settle() widens its circle before it takes all that is connected: each round solves anew.
-constexpr int max_rounds = 4;
+constexpr int max_rounds = 6;
 
 }  // namespace
 
