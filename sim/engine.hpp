@@ -45,6 +45,7 @@ class Engine {
 
   /// Moves on to the next instant that has an event; false where there is none. Requires that next_now() gave false.
   bool advance() {
+    ensure(!has_now(), "no event is passed over");
     if (current_ != none) drop_first();
     if (heap_.empty()) return false;
     ensure(heap_.front().when >= now_, "time never goes back");

@@ -57,7 +57,7 @@ inline constexpr std::uint32_t no_slot = UINT32_MAX;
 ///   resume(lane)
 /// Slots: how many messages a connection's sender may be ahead; 0 is rendezvous.
 ///
-/// Memory: 48 bytes a lane, and the operations that wait for their other half.
+/// Memory: 52 bytes a lane, and the operations that wait for their other half.
 template <class Handler>
 class LaneRunner {
   using Note = typename Handler::Note;

@@ -126,7 +126,7 @@ class Disturber {
     }
   }
 
-  /// The message has no way for now.
+  /// The links that are down leave the message no way: it waits for one that comes back.
   void strand(std::uint32_t transfer) {
     stranded_.push_back(transfer);
     if (!states_.some_come_back()) fail_stranded();
@@ -157,7 +157,6 @@ class Disturber {
   void background_delivered(std::uint32_t index) {
     const std::uint32_t number = run_.transfers_[index].whole - first_background;
     run_.free_transfer(index);
-    --under_way_;
     const Disturbance::Background& each = what_.background[number];
     if (each.every) return;
     // Never twice at one instant, however little there is to send.
@@ -440,7 +439,6 @@ class Disturber {
     transfer.start = now;
     transfer.size = each.bytes;
     transfer.whole = first_background + number;
-    ++under_way_;
     set_out(index);
     expect_a_way_some_day();
   }
@@ -463,7 +461,6 @@ class Disturber {
   std::map<std::uint32_t, GivenUp> given_up_;
   std::vector<SimTime> messages_;  // [background] when its last message started
   std::set<std::uint32_t> background_routes_;
-  std::size_t under_way_ = 0;
 };
 
 }  // namespace ringsim

@@ -18,6 +18,7 @@
 #include "topologies/catalog.hpp"
 
 using namespace ringsim;
+using ringsim::test::replaced;
 using namespace ringsim::literals;
 
 namespace {
@@ -37,12 +38,6 @@ std::string complaint(const std::string& text) {
   } catch (const InputError& error) {
     return error.what();
   }
-}
-
-std::string replaced(std::string text, const std::string& what, const std::string& with) {
-  const std::size_t at = text.find(what);
-  REQUIRE_MESSAGE(at != std::string::npos, what);
-  return text.replace(at, what.size(), with);
 }
 
 /// A star of that many gpus with 10 GB/s ports and 1 us from gpu to gpu.

@@ -17,6 +17,7 @@
 #include "tests/support/table.hpp"
 
 using namespace ringsim;
+using ringsim::test::replaced;
 using namespace ringsim::literals;
 
 namespace {
@@ -32,12 +33,6 @@ std::string complaint(const std::string& text) {
   } catch (const InputError& error) {
     return error.what();
   }
-}
-
-std::string replaced(std::string text, const std::string& what, const std::string& with) {
-  const std::size_t at = text.find(what);
-  REQUIRE_MESSAGE(at != std::string::npos, what);
-  return text.replace(at, what.size(), with);
 }
 
 /// The same chunks and steps, at that size?

@@ -15,6 +15,7 @@
 #include "tests/support/interpreter.hpp"
 
 using namespace ringsim;
+using ringsim::test::replaced;
 
 namespace {
 
@@ -34,12 +35,6 @@ std::string complaint(const std::string& text) {
   } catch (const InputError& error) {
     return error.what();
   }
-}
-
-std::string replaced(std::string text, const std::string& what, const std::string& with) {
-  const std::size_t at = text.find(what);
-  REQUIRE_MESSAGE(at != std::string::npos, what);
-  return text.replace(at, what.size(), with);
 }
 
 std::string chain() { return text_of("chain-3.xml"); }

@@ -36,6 +36,13 @@ inline std::filesystem::path sample(const std::string& name) {
   return std::filesystem::path(RINGSIM_SOURCE_DIR) / "tests/machines" / name;
 }
 
+/// The text with the first `what` replaced.
+inline std::string replaced(std::string text, const std::string& what, const std::string& with) {
+  const std::size_t at = text.find(what);
+  REQUIRE_MESSAGE(at != std::string::npos, what);
+  return text.replace(at, what.size(), with);
+}
+
 /// The text after an accident: some bytes changed, a piece deleted, doubled, or the end cut off.
 inline std::string damaged(std::string text, std::mt19937& random) {
   const auto below = [&](std::size_t n) { return n == 0 ? std::size_t{0} : random() % n; };
