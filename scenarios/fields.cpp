@@ -8,6 +8,7 @@
 
 #include "algorithms/catalog.hpp"
 #include "algorithms/schedule_file.hpp"
+#include "sim/protocol.hpp"
 
 namespace ringsim::scenarios {
 
@@ -140,6 +141,12 @@ std::vector<Field> nccl_fields() {
   return fields;
 }
 
+std::vector<std::string> protocol_names() {
+  std::vector<std::string> names;
+  for (const Protocol& protocol : protocols()) names.emplace_back(protocol.name);
+  return names;
+}
+
 Field transport_field() {
   const Field staging{
       .name = "staging",
@@ -181,9 +188,13 @@ Field transport_field() {
            .choices = {"nearest", "all"}},
           {.name = "protocol",
            .type = Type::text,
-           .doc = "none: the textbooks' model, every byte is payload.",
+           .doc = "none: the textbooks' model, every byte is payload; ll, ll128, simple: NCCL's.",
            .fallback = "none",
-           .choices = {"none"}},
+           .choices = protocol_names()},
+          {.name = "launch",
+           .type = Type::time,
+           .doc = "What passes before the first step; default: the protocol's.",
+           .examples = {R"("8.4 us")"}},
           {.name = "channels",
            .type = Type::whole,
            .doc = "Channels a connection.",

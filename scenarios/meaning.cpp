@@ -336,6 +336,9 @@ Scenario scenario_of(const Canonical& canonical, const Json& written, const Blam
 
   check_spellings(written, blame);
   out.transport = transport_of(canonical["transport"]);
+  out.protocol = find_protocol(canonical["transport"]["protocol"].get<std::string>());
+  if (canonical["transport"].contains("launch"))
+    out.launch = Picoseconds{canonical["transport"]["launch"].get<std::int64_t>()};
   out.model = enum_of<NetworkModel>(
       canonical["network"]["model"],
       {{"ideal", NetworkModel::ideal}, {"fair", NetworkModel::fair}, {"packet", NetworkModel::packet}});

@@ -12,6 +12,7 @@
 #include "algorithms/catalog.hpp"
 #include "sim/disturbance.hpp"
 #include "sim/network.hpp"
+#include "sim/protocol.hpp"
 #include "sim/routes.hpp"
 #include "topologies/catalog.hpp"
 
@@ -70,6 +71,8 @@ struct Scenario {
   std::optional<std::uint64_t> shuffle;  ///< the seed by which the ranks are shuffled; none: as they stand
   bool best_ring = false;                ///< the ranks are put in the order of best_ring() (topologies/ring_order.hpp)
   Transport transport;
+  const Protocol* protocol = &no_protocol();
+  std::optional<Picoseconds> launch;  ///< before the first step; none: the protocol's
   NetworkModel model = NetworkModel::fair;
   PacketOptions packet;
   RoutingSpec routing;

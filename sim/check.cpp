@@ -241,7 +241,7 @@ class SumRun {
   std::uint64_t connection(Actor self, const Op& op) const { return connection_key(self, op); }
   void begins(LaneNumber) {}
   void woken(LaneNumber, LaneNumber) {}
-  void left(std::uint32_t slot, OpPlace place, const Note& sent) {
+  void left(std::uint32_t slot, OpPlace place, const Note& sent, LaneNumber) {
     const Region& region = sent.region;
     // The data leaves now; its sender may write over it before it is received.
     std::vector<Value>& copy = slots_[slot];

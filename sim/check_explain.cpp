@@ -69,7 +69,7 @@ class CountRun {
   std::uint64_t connection(Actor self, const Op& op) const { return connection_key(self, op); }
   void begins(LaneNumber) {}
   void woken(LaneNumber, LaneNumber) {}
-  void left(std::uint32_t slot, OpPlace place, const Note& sent) {
+  void left(std::uint32_t slot, OpPlace place, const Note& sent, LaneNumber) {
     const Region& region = sent.region;
     slots_[slot].clear();
     for (std::uint32_t i = 0; i < region.count; ++i) slots_[slot].push_back(read(place, region, i));

@@ -192,7 +192,7 @@ class Quotient {
   }
   void begins(LaneNumber) {}
   void woken(LaneNumber, LaneNumber) {}
-  void left(std::uint32_t, OpPlace, const Region&) {}
+  void left(std::uint32_t, OpPlace, const Region&, LaneNumber) {}
   void matched(const Message<Region>& message) {
     // Receiver a + d puts chunk (a + d) + t where sender a took chunk a + s: the same chunk if s = d + t.
     const Step& sent = step_of(message.sender);

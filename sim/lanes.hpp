@@ -49,10 +49,13 @@ inline constexpr std::uint32_t no_slot = UINT32_MAX;
 ///   its size std::uint64_t connection(Actor self, const Op& op)    equal for a send and the receives that it may meet
 ///   void matched(const Message<Note>&)                        both ends have begun; later op_done() for each end
 ///   void local(OpPlace, const Op&)                        copy, add, compute has begun; later op_done()
-///   void left(std::uint32_t slot, OpPlace, const Note&) a send ran ahead into a slot; it is done for the sender
+///   void left(std::uint32_t slot, OpPlace, const Note&, LaneNumber by)
+///                                         a send runs ahead into a slot: its lane has begun it (by: itself), or
+///                                         another lane's receive has made room
 ///   void begins(LaneNumber lane)                          a step begins: its waits are met
 ///   void woken(LaneNumber lane, LaneNumber by)            a wait is over because a step of `by` was completed
 /// and may give
+///   bool fits(const Note&)              whether a message can run ahead
 ///   bool holds(LaneNumber lane)         asked before a step begins, its waits being met: it does not until
 ///   resume(lane)
 /// Slots: how many messages a connection's sender may be ahead; 0 is rendezvous.
@@ -246,7 +249,7 @@ class LaneRunner {
     half.note = handler_.note(op);
     half.slot = no_slot;
     half.add = op.what == Do::receive_add;
-    if (is_send && box.length <= slots_) go_ahead(half);
+    if (is_send && box.length <= slots_ && fits(half)) go_ahead(half, number);
   }
 
   // The operation meets the first that waits.
@@ -275,14 +278,21 @@ class LaneRunner {
     if (box.length < slots_) return;
     Half* ahead = &box.first;  // a slot is free again: the first send that has none goes ahead
     while (ahead->slot != no_slot) ahead = &waiting_[ahead->next];
-    go_ahead(*ahead);
+    if (fits(*ahead)) go_ahead(*ahead, message.receiver.lane);
   }
 
-  void go_ahead(Half& half) {
+  bool fits([[maybe_unused]] const Half& half) const {
+    if constexpr (requires { handler_.fits(half.note); })
+      return handler_.fits(half.note);
+    else
+      return true;
+  }
+
+  void go_ahead(Half& half, LaneNumber by) {
     if (free_slots_.empty()) free_slots_.push_back(n_slots_++);
     half.slot = free_slots_.back();
     free_slots_.pop_back();
-    handler_.left(half.slot, half.place, half.note);
+    handler_.left(half.slot, half.place, half.note, by);
   }
 
   // Room for one more that waits.

@@ -14,6 +14,7 @@
 #include "sim/error.hpp"
 #include "sim/fold.hpp"
 #include "sim/lanes.hpp"
+#include "sim/quantity.hpp"
 #include "sim/run_disturbed.hpp"
 
 namespace ringsim {
@@ -71,6 +72,14 @@ struct alignas(64) Transfer {
   std::uint32_t parts_under_way = 0;  // of a message that is cut into parts
 };
 
+// A message whose ends need not wait for each other: what the one that comes later, or hears of it later, must know.
+struct Ahead {
+  bool sender_is_done = false;
+  bool is_met = false;  // its receive has begun
+  bool has_arrived = false;
+  Trail trail;  // the critical path up to its start
+};
+
 class Run {
   friend class Disturber<Run>;
 
@@ -85,13 +94,16 @@ class Run {
         placement_(placement),
         routes_(topology, options.transport, options.routing),
         network_(make_network(options.model, options.packet, topology, engine_)),
-        lanes_(schedule_, 0, *this) {
+        lanes_(schedule_, options.protocol->slots, *this) {
     sort_links();
     begun_.resize(lanes_.n_lanes());
     trails_.resize(lanes_.n_lanes());
     own_.resize(lanes_.n_lanes());
     last_route_.resize(lanes_.n_lanes());
     jobs_.resize(schedule_.jobs.size());
+    runs_ahead_ = options.protocol->done_when_left;
+    needs_slots_ = checked.proof().slots_needed > 0;
+    if (runs_ahead_) network_->expect_changes();  // it must say when a message has left, not only when it arrives
     if (!options.disturbance.empty()) disturber_ = std::make_unique<Disturber<Run>>(*this);
     timeline_.actor_finish.assign(static_cast<std::size_t>(schedule_.actors), SimTime{});
   }
@@ -116,13 +128,18 @@ class Run {
 
   // What LaneRunner asks of its handler.
   using Note = Bytes;
-  Bytes note(const Op& op) const { return schedule_.size(op.region); }
+  Bytes note(const Op& op) const { return options_.protocol->on_wire(schedule_.size(op.region)); }
+  bool fits(Bytes size) {
+    largest_ = std::max(largest_, size);
+    return size <= options_.protocol->on_wire(options_.protocol->buffer);
+  }
   /// Folded: rank 0 receives in each step what it sends, seen from its peer.
   std::uint64_t connection(Actor self, const Op& op) const {
     return folding_ == nullptr ? connection_key(self, op) : 0;
   }
 
   void matched(const Message<Bytes>& message) {
+    if (message.slot != no_slot) return caught_up(message);
     const std::uint32_t index = new_transfer();
     Transfer& transfer = transfers_[index];
     transfer.sender = message.sender.lane;
@@ -139,6 +156,7 @@ class Run {
     transfer.route = route_from(message.sender.lane, to, message.channel);
     bytes_sent_ += transfer.size;
     bytes_expected_ += message.target;
+    if (runs_ahead_) watch(index, transfer.sender_was_last ? message.sender.lane : message.receiver.lane).is_met = true;
     set_out(index);
   }
 
@@ -205,7 +223,29 @@ class Run {
     }
     local_done(place.lane);  // copies and adds are free
   }
-  void left(std::uint32_t, OpPlace, Bytes) { fail_invariant("without slots no send runs ahead"); }
+  // A send whose receiver has not begun: the message goes to a slot.
+  void left(std::uint32_t slot, OpPlace place, Bytes size, LaneNumber by) {
+    const Actor self = lanes_.actor(place.lane);
+    step_.clear();
+    schedule_.step(self, lanes_.lane_of(place.lane), place.step, step_);
+    const Op& op = step_.ops[static_cast<std::size_t>(place.op)];
+    const std::uint32_t index = new_transfer();
+    Transfer& transfer = transfers_[index];
+    transfer.sender = place.lane;
+    // Which lane will receive it is not known yet; it is the actor's first until then.
+    transfer.receiver = static_cast<LaneNumber>(op.peer) * static_cast<LaneNumber>(schedule_.lanes);
+    transfer.channel = op.channel;
+    transfer.size = size;
+    transfer.start = engine_.now();
+    transfer.whole = none;
+    transfer.sender_was_last = true;
+    transfer.route = route_from(place.lane, op.peer, op.channel);
+    bytes_sent_ += size;
+    watch(index, by);
+    if (in_slot_.size() <= slot) in_slot_.resize(slot + 1);
+    in_slot_[slot] = index;
+    set_out(index);
+  }
   bool holds(LaneNumber lane) { return disturber_ && disturber_->holds(lane); }
   void begins(LaneNumber lane) { begun_[lane] = engine_.now(); }
   void woken(LaneNumber lane, LaneNumber by) { trails_[lane] = trails_[by]; }
@@ -225,6 +265,61 @@ class Run {
                                   link.bandwidth.bytes_per_second);
       class_of_.push_back(classes.try_emplace(key, next).first->second);
     }
+  }
+
+  /// `cause`: the lane whose step's start let the message start.
+  Ahead& watch(std::uint32_t index, LaneNumber cause) {
+    if (ahead_.size() <= index) ahead_.resize(index + 1);
+    ahead_[index] = {.trail = trails_[cause]};
+    return ahead_[index];
+  }
+
+  // Another transfer stands for a message from now on.
+  void goes_on_as(std::uint32_t before, std::uint32_t now) {
+    if (!runs_ahead_ || before >= ahead_.size()) return;
+    if (ahead_.size() <= now) ahead_.resize(now + 1);
+    ahead_[now] = ahead_[before];
+    std::replace(in_slot_.begin(), in_slot_.end(), before, now);
+  }
+
+  // The receive of a message that has run ahead.
+  void caught_up(const Message<Bytes>& message) {
+    const std::uint32_t index = in_slot_[message.slot];
+    transfers_[index].receiver = message.receiver.lane;
+    bytes_expected_ += message.target;
+    ahead_[index].is_met = true;
+    if (!ahead_[index].has_arrived) return;
+    give_back(index);
+    end_own_op(message.receiver.lane, no_resource, Picoseconds{0}, Picoseconds{0});
+  }
+
+  // All of the message has left its sender.
+  [[gnu::noinline]] void sender_is_done(std::uint32_t index, ResourceId limiter, Picoseconds busy,
+                                        Picoseconds latency) {
+    if (std::exchange(ahead_[index].sender_is_done, true)) return;
+    end_watched_op(transfers_[index].sender, index, limiter, busy, latency);
+  }
+
+  // A lane's operation ends with a message, by whose start its trail goes on; see end_other_op().
+  void end_watched_op(LaneNumber lane, std::uint32_t index, ResourceId limiter, Picoseconds busy, Picoseconds latency) {
+    if (lanes_.is_last(lane)) {
+      if (const OwnEnd& own = own_[lane]; own.any && own.when == engine_.now()) {
+        extend_trail(lane, lane, own.limiter, own.busy, own.latency);
+      } else {
+        trails_[lane] = ahead_[index].trail;
+        extend_trail(lane, lane, limiter, busy, latency);
+      }
+      end_of_step(lane);
+    }
+    lanes_.op_done(lane);
+  }
+
+  [[gnu::noinline]] void arrived_apart(std::uint32_t index, ResourceId limiter, Picoseconds busy, Picoseconds latency) {
+    sender_is_done(index, limiter, busy, latency);
+    ahead_[index].has_arrived = true;
+    if (!ahead_[index].is_met) return;
+    end_watched_op(transfers_[index].receiver, index, limiter, busy, latency);
+    give_back(index);
   }
 
   std::uint32_t new_transfer() {
@@ -302,7 +397,8 @@ class Run {
                 .n_legs = static_cast<std::uint32_t>(path.legs.size()),
                 .carried = Bytes{}};
     for (std::size_t i = 0; i < path.legs.size(); ++i) {
-      const Leg& leg = path.legs[i];
+      Leg leg = path.legs[i];
+      if (i + 1 == path.legs.size()) leg.latency += options_.protocol->latency(path.type);
       legs_.push_back({network_->add_leg(leg, i == 0, i + 1 == path.legs.size()), leg.latency, leg.links, leg.shares});
     }
     if (route.n_legs == 1) route.leg = legs_[route.first_leg].leg;
@@ -335,6 +431,8 @@ class Run {
     if (way.n_legs == 1) {
       transfer.left = engine_.now();
       transfer.limiter = gone.limiter;
+      if (runs_ahead_ && transfer.whole == none)
+        sender_is_done(index, gone.limiter, transfer.left - transfer.start, Picoseconds{0});
     } else {
       LegProgress& progress = staged_[transfer.staged].legs[leg];
       const Picoseconds time = engine_.now() - progress.moving_since;
@@ -349,6 +447,8 @@ class Run {
       } else {
         progress.limiter_lead -= time;
       }
+      if (runs_ahead_ && leg == 0 && transfer.whole == none && progress.left == staged_[transfer.staged].n_pieces)
+        sender_is_done(index, progress.limiter, progress.busy, engine_.now() - transfer.start - progress.busy);
       start_piece(index, leg);                   // the next one of this leg
       if (leg > 0) start_piece(index, leg - 1);  // a room is free again
     }
@@ -414,6 +514,7 @@ class Run {
         digest(fingerprint_, key_of(from, to, transfer.channel), transfer.size, transfer.start, engine_.now());
     if (options_.record_spans)
       timeline_.spans.push_back({from, to, transfer.channel, transfer.size, transfer.start, engine_.now()});
+    if (runs_ahead_) return arrived_apart(index, limiter, busy, latency);
     give_back(index);
 
     // The end that was waited for carries the trail; it is told last, while its trail is still that of its step's
@@ -587,6 +688,14 @@ class Run {
 
   [[noreturn]] void stalled() const {
     network_->explain_stall();
+    if (needs_slots_ && largest_ > options_.protocol->on_wire(options_.protocol->buffer))
+      throw InputError(
+          "",
+          fmt::format("under protocol {} a message of {} does not run ahead of its receiver, as the schedule {} "
+                      "needs it to: the slots of a connection hold {}",
+                      options_.protocol->name, format(largest_), schedule_.algorithm,
+                      format(options_.protocol->buffer)),
+          "cut it into smaller chunks, or take smaller sizes");
     for (LaneNumber lane = 0; lane < lanes_.n_lanes(); ++lane)
       if (!lanes_.is_through(lane))
         throw InvariantError(fmt::format("the simulation stalled: actor {}, lane {}, waits in step {} of schedule {}",
@@ -620,6 +729,12 @@ class Run {
   std::size_t n_free_ = 0;
   std::vector<Staged> staged_;
   std::vector<std::uint32_t> free_staged_;
+  bool runs_ahead_ = false;             // the two ends of a message need not wait for each other
+  std::vector<Ahead> ahead_;            // [transfer], where they do not
+  std::vector<std::uint32_t> in_slot_;  // [slot] the transfer
+  Step step_;                           // room for left()
+  bool needs_slots_ = false;            // so says the proof
+  Bytes largest_;                       // of the messages that might have run ahead
   tsl::robin_map<std::uint64_t, std::uint32_t, MixedHash> route_of_;     // by key_of()
   tsl::robin_map<std::uint64_t, std::uint32_t, MixedHash> messages_of_;  // of a pair, so far: for flow_spray
   struct LastRoute {
@@ -659,20 +774,28 @@ std::vector<NodeId> places(const Topology& topology, const Schedule& schedule, c
 }  // namespace
 
 Timeline run(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options) {
-  if (checked.proof().slots_needed > 0)
+  const Protocol& protocol = *options.protocol;
+  if (checked.proof().slots_needed > protocol.slots)
     throw InputError(
         "",
-        fmt::format("the schedule {} needs messages that run ahead of their receiver; protocol none has "
-                    "no slots for them ({})",
-                    checked.schedule().algorithm, to_string(checked.proof())),
+        fmt::format(
+            "the schedule {} needs messages that run ahead of their receiver; protocol {} has {} slots for them "
+            "({})",
+            checked.schedule().algorithm, protocol.name,
+            protocol.slots == 0 ? "no" : fmt::format("only {}", protocol.slots), to_string(checked.proof())),
         "it is right, but written for a protocol whose senders run ahead, such as NCCL's; without slots both "
         "ends of a message must begin their step");
+  if (protocol.done_when_left && options.model == NetworkModel::packet)
+    throw InputError("", fmt::format("model packet does not know protocol {}", protocol.name),
+                     "take model fair, or protocol none");
   const std::vector<NodeId> placement = places(topology, checked.schedule(), options);
   std::string why_not;
   // A message is two operations.
   if (options.fold && checked.proof().operations / 2 >= options.fold_from) {
     if (!options.disturbance.empty())
       why_not = "something disturbs the run, so that ranks need not do the same at one time";
+    else if (protocol.done_when_left)
+      why_not = fmt::format("under protocol {} ranks may run ahead of each other", protocol.name);
     else if (const auto folding = fold(topology, checked, options, placement, why_not))
       return folding->unfold(Run(topology, checked, options, placement, &*folding).go());
   }

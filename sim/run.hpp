@@ -9,6 +9,7 @@
 #include "sim/check.hpp"
 #include "sim/disturbance.hpp"
 #include "sim/network.hpp"
+#include "sim/protocol.hpp"
 #include "sim/routes.hpp"
 #include "sim/timeline.hpp"
 #include "sim/topology.hpp"
@@ -19,6 +20,7 @@ struct RunOptions {
   NetworkModel model = NetworkModel::fair;
   PacketOptions packet;  ///< for the model of that name
   Transport transport;
+  const Protocol* protocol = &no_protocol();
   Routing routing;
   Disturbance disturbance;
   /// Where each actor sits, [actor]. Empty: ranks on topology.ranks(), helpers on topology.helpers(), in order.
@@ -34,14 +36,14 @@ struct RunOptions {
   std::function<void(double)> progress;
 };
 
-/// Simulates the schedule under the textbooks' protocol (`none`): a message starts when both of its ends have begun
-/// their step (rendezvous), a send is done when the message is delivered, every byte is payload. GPUs launch, copy and
-/// add in no time.
+/// Simulates the schedule. Under the textbooks' protocol (`none`) a message starts when both of its ends have begun
+/// their step (rendezvous), a send is done when the message is delivered, every byte is payload; for others see
+/// sim/protocol.hpp. Bytes are those on the wire. GPUs copy and add in no time; the protocol's launch is not counted.
 ///
 /// Throws InputError where the topology has too few places, or no path between two actors; where the schedule needs
-/// more slots than rendezvous has; where faults leave no way (sim/disturbance.hpp). Throws InvariantError where the
-/// simulation breaks a law: bytes in = bytes out, no link above its rate, time never back, nothing left waiting at the
-/// end.
+/// more slots than the protocol has, or the model is `packet` and the protocol is not `none`; where faults leave no way
+/// (sim/disturbance.hpp). Throws InvariantError where the simulation breaks a law: bytes in = bytes out, no link above
+/// its rate, time never back, nothing left waiting at the end.
 Timeline run(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options = {});
 
 }  // namespace ringsim

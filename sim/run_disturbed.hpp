@@ -388,6 +388,7 @@ class Disturber {
     made.start = old.start;  // so that the time until now counts to the link that sets its speed in the end
     made.whole = whole;
     made.size = rest;
+    run_.goes_on_as(index, whole);
     return other;
   }
 

@@ -4,6 +4,7 @@
 #include "algorithms/catalog.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/error.hpp"
+#include "sim/protocol.hpp"
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
 #include "topologies/catalog.hpp"
@@ -43,7 +44,9 @@ std::string models_text() {
   routing.add({"ecmp", "a seeded hash for each connection"});
   routing.add({"flow_spray", "message after message in turn"});
   routing.add({"packet_spray", "all ways at once, divided equally at every switch"});
-  return table.text() + "\n" + routing.text();
+  Table kinds({"protocol", "how a message is sent"});
+  for (const Protocol& protocol : protocols()) kinds.add({std::string(protocol.name), std::string(protocol.doc)});
+  return table.text() + "\n" + routing.text() + "\n" + kinds.text();
 }
 
 }  // namespace

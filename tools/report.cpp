@@ -55,7 +55,7 @@ Json as_json(const Prediction& r, bool explain) {
   result["collective"] = to_string(r.request.op);
   result["algorithm"] = r.algorithm;
   if (!r.parameters.empty()) result["parameters"] = object_of(r.parameters);
-  result["protocol"] = "none";
+  result["protocol"] = r.protocol->name;
   result["model"] = to_string(r.model);
   result["ranks"] = r.request.ranks;
   result["bytes"] = r.request.bytes.count;
@@ -105,8 +105,8 @@ std::vector<std::string> extra_columns(const std::vector<Prediction>& results) {
   std::vector<std::string> names;
   if (results.empty()) return names;
   for (const auto& [path, value] : results.front().varied) {
-    const bool shown = path == "collective.bytes" || path == "collective.op" || path == "network.model" ||
-                       path.starts_with("collective.algorithm") || path == "topology.ranks";
+    const bool shown = path == "transport.protocol" || path == "collective.bytes" || path == "collective.op" ||
+                       path == "network.model" || path.starts_with("collective.algorithm") || path == "topology.ranks";
     if (!shown) names.push_back(path);
   }
   return names;
@@ -165,6 +165,9 @@ std::string table(const std::vector<Prediction>& results, bool explain) {
       std::any_of(results.begin(), results.end(), [](const auto& r) { return r.inter_node.has_value(); });
   const bool jobs = has_jobs(results), delayed = is_delayed(results);
   std::vector<std::string> head{"bytes", "collective", "algorithm", "model", "ranks"};
+  const bool protocols =
+      std::any_of(results.begin(), results.end(), [](const auto& r) { return r.protocol->slots > 0; });
+  if (protocols) head.emplace_back("protocol");
   if (jobs) head.insert(head.begin(), "job");
   for (const std::string& path : extra) head.push_back(path.substr(path.rfind('.') + 1));
   for (const char* name : {"time us", "algbw GB/s", "busbw GB/s"}) head.emplace_back(name);
@@ -175,6 +178,7 @@ std::string table(const std::vector<Prediction>& results, bool explain) {
   for (const Prediction& r : results) {
     std::vector<std::string> row{format(r.request.bytes), std::string(to_string(r.request.op)), algorithm_text(r),
                                  std::string(to_string(r.model)), fmt::to_string(r.request.ranks)};
+    if (protocols) row.emplace_back(r.protocol->name);
     if (jobs) row.insert(row.begin(), r.job);
     for (const std::string& path : extra) row.push_back(values.shown(r, path));
     row.push_back(fmt::format("{:.3f}", microseconds(r.time)));
@@ -256,9 +260,9 @@ std::string csv(const std::vector<Prediction>& results) {
   for (const std::string& path : varied) text += "," + csv_field("point." + path);
   text += '\n';
   for (const Prediction& r : results) {
-    text += fmt::format("{},{},none,{},{},{},{},{},{},{},", to_string(r.request.op), csv_field(algorithm_text(r)),
-                        to_string(r.model), r.request.ranks, r.request.bytes.count, microseconds(r.time), r.algbw,
-                        r.busbw, r.transfers);
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},", to_string(r.request.op), csv_field(algorithm_text(r)),
+                        r.protocol->name, to_string(r.model), r.request.ranks, r.request.bytes.count,
+                        microseconds(r.time), r.algbw, r.busbw, r.transfers);
     text += r.form ? fmt::format("{},{},{},{},", csv_field(r.form->formula), microseconds(r.form->time),
                                  r.form->ratio(r.time), r.form->holds())
                    : ",,,,";

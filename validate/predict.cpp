@@ -341,6 +341,8 @@ std::vector<std::string> disturbances(const Scenario& scenario) {
   return because;
 }
 
+Picoseconds launch_of(const Scenario& scenario) { return scenario.launch.value_or(scenario.protocol->launch); }
+
 /// What all formats say of a collective, but for its time and what held it back.
 Prediction about(const Topology& topology, const Scenario& scenario, const PlacedJob& placed, const Routing& routing) {
   const Job& job = placed.job;
@@ -350,6 +352,7 @@ Prediction about(const Topology& topology, const Scenario& scenario, const Place
   result.algorithm = job.algorithm->name;
   result.parameters = parameters_of(job);
   result.model = scenario.model;
+  result.protocol = scenario.protocol;
   result.varied = scenario.varied;
   result.start = job.start;
   result.disturbed = !disturbances(scenario).empty();
@@ -359,6 +362,10 @@ Prediction about(const Topology& topology, const Scenario& scenario, const Place
                                        grid_of(*job.algorithm, job.arguments, job.request)));
   if (!result.form) return result;
   if (scenario.model == NetworkModel::packet) assume_packets(*result.form, scenario.packet);
+  if (scenario.protocol->done_when_left)
+    result.form->because.push_back(
+        fmt::format("the form is made for protocol none, this is {}", scenario.protocol->name));
+  if (launch_of(scenario).count() > 0) result.form->because.emplace_back("launching takes time");
   for (std::string& because : disturbances(scenario)) result.form->because.push_back(std::move(because));
   return result;
 }
@@ -397,6 +404,7 @@ Prediction predict(const Scenario& scenario, const PredictOptions& options) {
   RunOptions run_options{.model = scenario.model,
                          .packet = scenario.packet,
                          .transport = scenario.transport,
+                         .protocol = scenario.protocol,
                          .routing = routing_of(topology, scenario),
                          .fold = options.fold,
                          .stop = options.stop,
@@ -422,7 +430,8 @@ Prediction predict(const Scenario& scenario, const PredictOptions& options) {
   result.not_folded = timeline.not_folded;
   result.proof = schedules.front().proof();
   if (jobs.size() == 1) {
-    set_time(result, timeline.duration());
+    // All ranks launch at once, so that a launch shifts everything; a single rank has nothing to launch.
+    set_time(result, timeline.duration() + (result.request.ranks > 1 ? launch_of(scenario) : Picoseconds{0}));
     result.transfers = timeline.transfers;
     if (timeline.bottleneck) result.bottleneck = report(topology, *timeline.bottleneck, result.time, {});
     const auto bytes = most_leaving(topology, timeline);
@@ -435,7 +444,8 @@ Prediction predict(const Scenario& scenario, const PredictOptions& options) {
     const JobTimeline& job = timeline.jobs[j];
     const Picoseconds start = jobs[j].job.start;
     // One that moves nothing ends as it begins.
-    set_time(one, std::max(Picoseconds{0}, job.finish.time_since_epoch() - start));
+    const Picoseconds launch = one.request.ranks > 1 ? launch_of(scenario) : Picoseconds{0};
+    set_time(one, launch + std::max(Picoseconds{0}, job.finish.time_since_epoch() - start));
     one.transfers = job.transfers;
     one.fingerprint = timeline.fingerprint;
     one.proof = schedules[j].proof();

@@ -43,6 +43,7 @@ struct Prediction {
   std::string algorithm;                                        ///< its name
   std::vector<std::pair<std::string, std::string>> parameters;  ///< of the algorithm, with their values as JSON text
   NetworkModel model = NetworkModel::fair;
+  const Protocol* protocol = &no_protocol();
   Picoseconds time{0};
   double algbw = 0, busbw = 0;  ///< GB/s, as nccl-tests defines them
   std::int64_t transfers = 0;

@@ -1,0 +1,81 @@
+#include "sim/protocol.hpp"
+
+#include <array>
+
+namespace ringsim {
+
+namespace {
+
+constexpr Picoseconds us(double value) { return Picoseconds{static_cast<std::int64_t>(value * 1e6)}; }
+
+// Buffers: LL has 8 lines of 16 B for each of 512 threads and each step, half of it flags: 64 KiB a step on the wire,
+// 32 KiB of data. LL128 has 120 elements of 8 B for each of 640 threads in all steps, of 16 elements 15 are data.
+// Simple has 4 MiB.
+constexpr std::int64_t steps = 8;
+constexpr std::array all = {
+    Protocol{.name = "none", .doc = "the textbooks' model: both ends wait for each other, every byte is payload"},
+    Protocol{.name = "ll",
+             .doc = "NCCL's LL: a flag for each 4 bytes, half of the bandwidth, the least latency",
+             .slots = steps,
+             .done_when_left = true,
+             .wire = 2,
+             .payload = 1,
+             .buffer = {steps * 512 * 8 * 8},
+             .launch = us(6.6)},
+    Protocol{.name = "ll128",
+             .doc = "NCCL's LL128: 120 of 128 bytes are payload",
+             .slots = steps,
+             .done_when_left = true,
+             .wire = 128,
+             .payload = 120,
+             .buffer = {120L * 640 * steps * 8 * 15 / 16},
+             .nvlink = us(1.9 - 0.6),
+             .pcie = us(2.5 - 1.0),
+             .network = us(4.0 - 2.7),
+             .launch = us(14.0)},
+    Protocol{.name = "simple",
+             .doc = "NCCL's Simple: every byte is payload, the most latency",
+             .slots = steps,
+             .done_when_left = true,
+             .buffer = {4L * 1024 * 1024},
+             .nvlink = us(3.4 - 0.6),
+             .pcie = us(5.7 - 1.0),
+             .network = us(14.0 - 2.7),
+             .launch = us(8.4)},
+};
+
+}  // namespace
+
+Picoseconds Protocol::latency(PathType type) const {
+  switch (type) {
+    case PathType::loc:
+    case PathType::dir:
+      return Picoseconds{0};
+    case PathType::nvl:
+    case PathType::nvb:
+    case PathType::c2c:
+      return nvlink;
+    case PathType::pix:
+    case PathType::pxb:
+    case PathType::p2c:
+    case PathType::phb:
+    case PathType::sys:
+      return pcie;
+    case PathType::pxn:
+    case PathType::net:
+      return network;
+  }
+  return Picoseconds{0};
+}
+
+std::span<const Protocol> protocols() { return all; }
+
+const Protocol& no_protocol() { return all[0]; }
+
+const Protocol* find_protocol(std::string_view name) {
+  for (const Protocol& protocol : all)
+    if (protocol.name == name) return &protocol;
+  return nullptr;
+}
+
+}  // namespace ringsim
