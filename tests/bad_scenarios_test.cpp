@@ -494,7 +494,7 @@ TEST_CASE("what --set breaks is blamed on --set") {
        R"(transport={"from": 1})",
        R"(--set transport={"from": 1}: /transport/from: expected a known key of transport, found "from")"
        "\n  hint: "
-       "known here: gpudirect, gdr_level, p2p_level, pxn, nics, protocol, channels, staging, NCCL_NET_GDR_LEVEL, "
+       "known here: gpudirect, gdr_level, p2p_level, pxn, nics, protocol, launch, channels, staging, NCCL_NET_GDR_LEVEL, "
        "NCCL_P2P_LEVEL, NCCL_P2P_DISABLE, NCCL_PXN_DISABLE"}};
   for (const Row& row : rows) {
     CAPTURE(row.what);

@@ -1,0 +1,194 @@
+// NCCL's protocols: what runs ahead, when a send is done, what goes over the wire. Worked out by hand.
+#include "sim/protocol.hpp"
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "algorithms/kary_tree.hpp"
+#include "sim/collective.hpp"
+#include "sim/error.hpp"
+#include "tests/support/every_algorithm.hpp"
+#include "tests/support/table.hpp"
+#include "tests/support/tiny.hpp"
+#include "validate/predict.hpp"
+
+using namespace ringsim;
+using namespace ringsim::literals;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr const char* nccl[] = {"ll", "ll128", "simple"};
+
+Timeline run_with(const std::string& protocol, const Topology& topology, const Schedule& schedule,
+                  NetworkModel model = NetworkModel::fair) {
+  return run(topology, check(schedule), {.model = model, .protocol = find_protocol(protocol), .record_spans = true});
+}
+
+/// g0 - g1 - g2 - g3 - g0: cables of 10 GB/s, in turn of 1 us and of 14 us.
+Topology two_nodes_of_two() {
+  TopologyBuilder builder;
+  for (int g = 0; g < 4; ++g) builder.add_gpu("g" + std::to_string(g));
+  for (std::uint32_t g = 0; g < 4; ++g)
+    builder.add_cable(NodeId{g}, NodeId{(g + 1) % 4}, {.bandwidth = 10_GBps, .latency = g % 2 == 0 ? 1us : 14us});
+  return builder.build();
+}
+
+/// Rank 0 sends `n` messages of `size` to rank 1, a step each; rank 1 computes before it receives the first.
+Schedule stream(int n, Bytes size, Picoseconds busy) {
+  Collective c{.op = CollectiveOp::pairs, .ranks = 2, .bytes = {n * size.count}};
+  c.before = [](Actor r, Buffer b, std::uint32_t i) {
+    return r == 0 && b == Buffer::input ? Content{Content::Who::one, 0, i} : Content{};
+  };
+  c.after = [](Actor r, Buffer b, std::uint32_t i) {
+    return r == 1 && b == Buffer::output ? Content{Content::Who::one, 0, i} : Content{};
+  };
+  Table t(c, 2, 1, 0);
+  for (const Buffer b : {Buffer::input, Buffer::output})
+    t.like.layout[static_cast<std::size_t>(b)] = Layout::near_equal(c.bytes, n);
+  t.step(1).compute(busy);
+  for (int i = 0; i < n; ++i) {
+    t.step(0).send(1, {Buffer::input, static_cast<std::uint32_t>(i), 1});
+    t.step(1).receive(0, {Buffer::output, static_cast<std::uint32_t>(i), 1});
+  }
+  return t.schedule();
+}
+
+Topology one_cable() {
+  TopologyBuilder builder;
+  builder.add_cable(builder.add_gpu("a"), builder.add_gpu("b"), {.bandwidth = 1_GBps, .latency = 3us});
+  return builder.build();
+}
+
+}  // namespace
+
+TEST_CASE("without slots every step of a ring waits for the longest cable, with slots only who is on the way") {
+  const Topology net = two_nodes_of_two();
+  const Schedule empty = ring_all_reduce(4, 0_B), full = ring_all_reduce(4, 4'000'000_B);
+  CHECK(run_with("none", net, empty).duration() == 6 * 14us);
+  // Six hops of a chunk: three over each kind of cable.
+  for (const char* protocol : nccl) CHECK(run_with(protocol, net, empty).duration() == 3 * 14us + 3 * 1us);
+  // 1 MB over 10 GB/s is 100 us a hop.
+  CHECK(run_with("none", net, full).duration() == 6 * (100us + 14us));
+  CHECK(run_with("simple", net, full).duration() == 6 * 100us + 3 * 14us + 3 * 1us);
+  // Twice the bytes, and 1 MB does not fit into LL's slots (256 KiB of data): no message runs ahead.
+  CHECK(run_with("ll", net, full).duration() == 6 * (200us + 14us));
+  // 1 MB in lines of which 120 of 128 bytes are data: 1,066,667 bytes, 106.6667 us.
+  CHECK(run_with("ll128", net, full).duration() == 6 * Picoseconds{106'666'700} + 3 * 14us + 3 * 1us);
+}
+
+TEST_CASE("under slots a pipelined chain passes on a segment as soon as it is there") {
+  // SCHEDULES' (K-1)(a + x) + (s-1) x, where rendezvous with delivery gives (K-2+s)(a + x).
+  const Topology net = star(5, {.bandwidth = 1_GBps, .latency = 2us});  // a = 4 us
+  const Schedule chain = kary_broadcast(5, 60'000_B, 0, 1, 6);          // x = 10 us
+  CHECK(run_with("none", net, chain).duration() == (5 - 2 + 6) * (4us + 10us));
+  CHECK(run_with("simple", net, chain).duration() == (5 - 1) * (4us + 10us) + (6 - 1) * 10us);
+}
+
+TEST_CASE("eight messages run ahead of a receiver that is busy, the ninth waits for it") {
+  // A message of 1000 B takes 1 us and 3 us of latency.
+  const Timeline t = run_with("simple", one_cable(), stream(12, 1000_B, 100us));
+  REQUIRE(t.spans.size() == 12);
+  for (int i = 0; i < 8; ++i) {
+    CHECK(t.spans[static_cast<std::size_t>(i)].start == SimTime{i * 1us});
+    CHECK(t.spans[static_cast<std::size_t>(i)].finish == SimTime{(i + 4) * 1us});
+  }
+  // From 100 us on all eight are taken at once; the other four follow each other.
+  for (int i = 8; i < 12; ++i) CHECK(t.spans[static_cast<std::size_t>(i)].start == SimTime{100us + (i - 8) * 1us});
+  CHECK(t.duration() == 100us + 4 * 1us + 3us);
+  CHECK(t.actor_finish[0] == SimTime{104us});  // its last send has left, but not arrived
+  CHECK(t.actor_finish[1] == SimTime{107us});
+}
+
+TEST_CASE("a message larger than all slots of a connection waits for its receiver") {
+  const Bytes buffer = find_protocol("simple")->buffer;
+  for (const std::int64_t more : {0, 1}) {
+    CAPTURE(more);
+    const Timeline t = run_with("simple", one_cable(), stream(1, {buffer.count + more}, 100us));
+    CHECK(t.spans[0].start == SimTime{more == 0 ? 0us : 100us});
+  }
+}
+
+TEST_CASE("a schedule that needs slots runs under protocols that have them, as far as its messages fit") {
+  const auto exchange = [](Bytes bytes) {  // each sends before it receives
+    Table t(all_gather(2, bytes), 2, 1, 2);
+    for (Actor r = 0; r < 2; ++r) {
+      t.step(r).send(1 - r, chunk(r));
+      t.step(r).receive(1 - r, chunk(1 - r));
+    }
+    return t.schedule();
+  };
+  const Topology net = one_cable();
+  CHECK(run_with("simple", net, exchange(2000_B)).duration() == 1us + 3us);
+  CHECK(run_with("ll", net, exchange(2000_B)).duration() == 2us + 3us);
+  CHECK_THROWS_WITH_AS(run_with("none", net, exchange(2000_B)),
+                       doctest::Contains("protocol none has no slots for them"), InputError);
+  CHECK_THROWS_WITH_AS(run_with("simple", net, exchange(16_MiB)),
+                       doctest::Contains("under protocol simple a message of 8 MiB does not run ahead of its receiver"),
+                       InputError);
+}
+
+TEST_CASE("every algorithm runs under every protocol, no slower than the bytes on the wire under rendezvous") {
+  // What may start earlier and ends earlier delays nobody where nothing is shared but the ports; 3 us a step is
+  // what no path here has in addition: on plain links protocols add no latency.
+  for (const int ranks : {2, 3, 6}) {
+    const Topology net = star(ranks, {.bandwidth = 10_GBps, .latency = 1us}, 4);
+    for (const Schedule& schedule : every_algorithm(ranks, 100'003_B)) {
+      CAPTURE(schedule.algorithm);
+      CAPTURE(ranks);
+      const Timeline none = run_with("none", net, schedule);
+      for (const char* name : nccl) {
+        CAPTURE(name);
+        const Timeline t = run_with(name, net, schedule);
+        CHECK(t.transfers == none.transfers);
+        CHECK(t.bytes_sent >= none.bytes_sent);
+        CHECK(t.actor_finish.size() == none.actor_finish.size());
+      }
+      CHECK(run_with("simple", net, schedule).bytes_sent == none.bytes_sent);
+      CHECK(run_with("simple", net, schedule, NetworkModel::ideal).bytes_sent == none.bytes_sent);
+    }
+  }
+}
+
+TEST_CASE("packets do not know of protocols yet, and say so") {
+  CHECK_THROWS_WITH_AS(run_with("ll", one_cable(), stream(1, 1000_B, 0us), NetworkModel::packet),
+                       "model packet does not know protocol ll\n  hint: take model fair, or protocol none", InputError);
+}
+
+TEST_CASE("LL is for small messages, LL128 for those between, Simple for large ones") {
+  const ScenarioFile file = ScenarioFile::load(RINGSIM_SOURCE_DIR "/scenarios/questions/13-protocols.json");
+  std::map<std::pair<int, std::int64_t>, std::pair<Picoseconds, std::string>> best;  // [ranks, bytes]
+  for (std::size_t i = 0; i < file.size(); ++i) {
+    const Scenario point = file.point(i);
+    const Prediction p = predict(point);
+    auto& known = best[{p.request.ranks, p.request.bytes.count}];
+    if (known.second.empty() || p.time < known.first) known = {p.time, std::string(point.protocol->name)};
+  }
+  std::map<int, std::string> in_order;
+  for (const auto& [at, winner] : best) in_order[at.first] += winner.second + ' ';
+  CHECK(in_order[8] == "ll ll ll ll128 simple ");
+  CHECK(in_order[16] == "ll ll ll128 simple simple ");
+}
+
+TEST_CASE("launch and protocol come from the scenario, and a single rank launches nothing") {
+  const auto time_of = [](const std::string& transport, int ranks) {
+    return predict(ScenarioFile::parse(R"({"version": 1, "name": "t", "topology": {"kind": "star", "ranks": )" +
+                                           std::to_string(ranks) +
+                                           R"(, "link": {"bandwidth": "1 GB/s", "latency": "1 us"}},
+      "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "2 kB"}, "transport": )" +
+                                           transport + "}",
+                                       "s.json")
+                       .point(0))
+        .time;
+  };
+  // Two steps of 1 us and 2 us of latency.
+  CHECK(time_of(R"({"protocol": "none"})", 2) == 6us);
+  CHECK(time_of(R"({"protocol": "none", "launch": "5 us"})", 2) == 11us);
+  CHECK(time_of(R"({"protocol": "simple"})", 2) == 6us + Picoseconds{8'400'000});
+  CHECK(time_of(R"({"protocol": "simple", "launch": "0 us"})", 2) == 6us);
+  CHECK(time_of(R"({"protocol": "ll", "launch": "0 us"})", 2) == 8us);
+  CHECK(time_of(R"({"protocol": "simple"})", 1) == 0us);
+}
