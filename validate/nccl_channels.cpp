@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
+#include <initializer_list>
 #include <limits>
 #include <map>
 #include <memory>
@@ -131,23 +131,16 @@ class Looked {
     double slowest = std::numeric_limits<double>::max();  ///< of NIC and PCIe
     bool near = true;                                     ///< no CPU between them and the GPUs
   };
-  /// Those that PCIe switches join to the GPUs that take part; where there are none, all.
+  /// The nearest to the GPUs that take part: those that PCIe switches join to them; else those on the same CPUs; else
+  /// all.
   Nics nics(Bandwidth rate) const {
-    const auto has_port = [&](std::uint32_t device) { return machine_.devices[device].port.has_value(); };
-    std::set<std::uint32_t> reached(gpus_.begin(), gpus_.end()), cabled;
-    for (std::uint32_t d = 0; d < machine_.devices.size(); ++d)
-      if (has_port(d)) cabled.insert(d);
-    if (cabled.empty())
+    std::set<std::uint32_t> used = nics_within({NodeKind::pcie_switch});
+    const bool near = !used.empty();
+    if (!near) used = nics_within({NodeKind::pcie_switch, NodeKind::host_bridge, NodeKind::cpu});
+    if (used.empty()) used = all_nics();
+    if (used.empty())
       throw InputError("", fmt::format("expected a NIC that can be cabled, found none in {}", machine_.name));
-    for (std::size_t before = 0; before != reached.size();) {
-      before = reached.size();
-      for (const auto& [from, to] : ends())
-        if (reached.count(from) > 0 && (is_kind(to, NodeKind::pcie_switch) || has_port(to))) reached.insert(to);
-    }
-    std::set<std::uint32_t> near;
-    std::copy_if(reached.begin(), reached.end(), std::inserter(near, near.end()), has_port);
-    const std::set<std::uint32_t>& used = near.empty() ? cabled : near;
-    Nics found{static_cast<int>(used.size()), gigabytes(rate), !near.empty()};
+    Nics found{static_cast<int>(used.size()), gigabytes(rate), near};
     for (const Machine::Cable& cable : machine_.cables)
       if (used.count(cable.from) + used.count(cable.to) > 0)
         found.slowest = std::min(found.slowest, gigabytes(cable.link.bandwidth));
@@ -155,14 +148,30 @@ class Looked {
   }
 
  private:
-  /// Every cable, both ways.
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> ends() const {
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> all;
-    for (const Machine::Cable& cable : machine_.cables) {
-      all.emplace_back(cable.from, cable.to);
-      all.emplace_back(cable.to, cable.from);
+  bool has_port(std::uint32_t device) const { return machine_.devices[device].port.has_value(); }
+
+  std::set<std::uint32_t> all_nics() const {
+    std::set<std::uint32_t> nics;
+    for (std::uint32_t d = 0; d < machine_.devices.size(); ++d)
+      if (has_port(d)) nics.insert(d);
+    return nics;
+  }
+
+  /// NICs that the GPUs reach over devices of these kinds, from socket to socket not.
+  std::set<std::uint32_t> nics_within(std::initializer_list<NodeKind> kinds) const {
+    std::set<std::uint32_t> reached(gpus_.begin(), gpus_.end()), nics;
+    for (std::size_t before = 0; before != reached.size();) {
+      before = reached.size();
+      for (const Machine::Cable& cable : machine_.cables) {
+        if (cable.link.kind == LinkKind::socket) continue;
+        for (const auto& [from, to] : {std::pair(cable.from, cable.to), std::pair(cable.to, cable.from)}) {
+          if (reached.count(from) == 0) continue;
+          if (has_port(to)) nics.insert(to);
+          if (std::find(kinds.begin(), kinds.end(), machine_.devices[to].kind) != kinds.end()) reached.insert(to);
+        }
+      }
     }
-    return all;
+    return nics;
   }
 
   const Machine& machine_;
