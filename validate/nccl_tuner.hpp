@@ -1,0 +1,67 @@
+// NCCL's own estimate of how long a collective takes, by which it chooses algorithm and protocol: a baseline to beat.
+//
+// A description of the formula as code, with its constants as facts. Source: NVIDIA/nccl 5067397c2676 (2.30.7) and
+// 920dbe5b (2.8.3): src/graph/tuning.cc (formula), src/graph/search.cc (channels), src/graph/topo.h (speeds of links).
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "sim/collective.hpp"
+#include "sim/units.hpp"
+#include "topologies/machine.hpp"
+
+namespace ringsim::nccl {
+
+enum class Release { v2_8_3, v2_30_7 };
+enum class TunerAlgorithm { tree, ring, nvls, nvls_tree };
+enum class TunerProtocol { ll, ll128, simple };
+std::string_view to_string(TunerAlgorithm algorithm);  ///< "Tree", "Ring", "NVLS", "NVLSTree": as NCCL_ALGO has it
+std::string_view to_string(TunerProtocol protocol);    ///< "LL", "LL128", "Simple": as NCCL_PROTO has it
+
+/// What NCCL's search for rings or trees found: so many at once, each with that speed (GB/s, 10^9).
+struct Channels {
+  int count = 0;  ///< 0: the algorithm is not to be had
+  double inside = 0, between = 0;
+};
+
+/// What the formula asks of a machine.
+struct TunerMachine {
+  int nodes = 1, gpus = 1;  ///< GPUs a node
+  int sm = 0;               ///< compute capability of the GPUs, times 10
+  bool nvlink = false;      ///< what joins the GPUs of a node; else PCIe
+  bool amd = false;         ///< the CPUs are AMD's
+  bool ll128 = false;       ///< NIC and GPU are no farther apart than PXB, GPUs are joined by NVLink
+  bool same_rings = false;  ///< all channels visit the GPUs in one order
+  Channels ring, tree, nvls;
+
+  int ranks() const { return nodes * gpus; }
+};
+
+/// What NCCL takes the first `gpus` GPUs of `nodes` such machines to be. `nic`: the line rate of each NIC (what NCCL
+/// reads from the system); not looked at on one node.
+///
+/// Instead of NCCL's search among all rings and trees: inside a node as many channels of the highest listed speed as
+/// bring most through the GPU with the least NVLink (which the search reaches on switches and on the meshes of known
+/// machines); over PCIe one ring in the GPUs' order, as fast as the link that it uses most; between nodes a channel a
+/// NIC. Throws InputError (`where` empty) for a machine that says no "sm" or has too few GPUs or, on several nodes, no
+/// NIC to be cabled.
+TunerMachine tuner_machine(const Machine& machine, int gpus, int nodes, Bandwidth nic, Release release);
+
+/// One way to do a collective: time = latency + bytes/bandwidth, before the corrections of tuner_time_us().
+struct TunerChoice {
+  TunerAlgorithm algorithm{};
+  TunerProtocol protocol{};
+  double latency_us = 0;
+  double bandwidth_GBps = 0;  ///< of the algorithm: bytes over time
+};
+
+/// All that NCCL weighs for the op: empty for one that the formula does not cover (all but all_reduce, all_gather,
+/// reduce_scatter, broadcast, reduce), or for one rank. Left out: CollNet, which needs a plugin, and PAT.
+std::vector<TunerChoice> tuner_choices(CollectiveOp op, const TunerMachine& machine, Release release);
+
+/// What NCCL takes it to last, in microseconds.
+double tuner_time_us(const TunerChoice& choice, CollectiveOp op, Bytes bytes, const TunerMachine& machine,
+                     Release release);
+
+}  // namespace ringsim::nccl
