@@ -131,6 +131,12 @@ Layout Layout::of_sizes(const std::vector<Bytes>& sizes) {
   return layout;
 }
 
+Layout Layout::times(int n) const {
+  Layout layout = *this;
+  for (std::int64_t& offset : layout.offsets_) offset = (Bytes{offset} * n).count;
+  return layout;
+}
+
 bool Layout::uniform() const {
   for (std::size_t i = 2; i < offsets_.size(); ++i)
     if (offsets_[i] - offsets_[i - 1] != offsets_[1]) return false;

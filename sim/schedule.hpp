@@ -101,11 +101,15 @@ class Layout {
   /// Chunks of the given sizes.
   static Layout of_sizes(const std::vector<Bytes>& sizes);
 
+  /// Every chunk n times as large: a layout of elements becomes one of their bytes.
+  Layout times(int n) const;
+
   int n_chunks() const { return static_cast<int>(offsets_.size()) - 1; }
   Bytes total() const { return {offsets_.back()}; }
   Bytes size(std::uint32_t first, std::uint32_t count) const { return {offsets_[first + count] - offsets_[first]}; }
   /// True where every chunk has the same number of bytes.
   bool uniform() const;
+  bool operator==(const Layout&) const = default;
 
  private:
   std::vector<std::int64_t> offsets_{0};  // [chunk], one more than there are chunks

@@ -285,10 +285,22 @@ Disturbance disturbance_of(const Topology& topology, const Scenario& scenario, c
 }
 
 namespace {
-CheckedSchedule schedule_of(const Scenario& scenario, const PlacedJob& placed, const std::atomic<bool>* stop) {
-  const Job& job = placed.job;
-  return blaming(scenario, placed.pointer,
-                 [&] { return check(job.algorithm->make(job.request, job.arguments), {.stop = stop}); });
+/// Made for as many bytes as there are elements, then stretched: chunks lie on whole elements.
+Schedule in_elements(const Job& job, int element) {
+  CollectiveRequest request = job.request;
+  if (request.bytes.count % element != 0)
+    throw InputError("/bytes", fmt::format("expected a multiple of {} bytes, found {}", element, format(request.bytes)),
+                     fmt::format("an element has {} bytes", element));
+  request.bytes.count /= element;
+  Schedule schedule = job.algorithm->make(request, job.arguments);
+  schedule.collective.bytes = job.request.bytes;
+  for (Layout& layout : schedule.layout) layout = layout.times(element);
+  return schedule;
+}
+
+CheckedSchedule schedule_of(const Scenario& scenario, const PlacedJob& placed, const std::atomic<bool>* stop,
+                            int element = 1) {
+  return blaming(scenario, placed.pointer, [&] { return check(in_elements(placed.job, element), {.stop = stop}); });
 }
 
 PlacedJob placed_job(const Topology& topology, const Scenario& scenario, Job job, const std::string& pointer) {
@@ -394,9 +406,13 @@ std::string ring_order_of(const Scenario& scenario) {
 }
 
 CheckedSchedule schedule_of(const Scenario& scenario, const std::atomic<bool>* stop) {
+  return schedule_of_elements(scenario, 1, stop);
+}
+
+CheckedSchedule schedule_of_elements(const Scenario& scenario, int element, const std::atomic<bool>* stop) {
   // Only the tree of switches needs the topology.
-  if (!scenario.algorithm->in_fabric) return schedule_of(scenario, {main_of(scenario), "/collective"}, stop);
-  return schedule_of(scenario, placed_main(topology_of(scenario), scenario), stop);
+  if (!scenario.algorithm->in_fabric) return schedule_of(scenario, {main_of(scenario), "/collective"}, stop, element);
+  return schedule_of(scenario, placed_main(topology_of(scenario), scenario), stop, element);
 }
 
 Prediction predict(const Scenario& scenario, const PredictOptions& options) {
@@ -410,13 +426,14 @@ Prediction predict(const Scenario& scenario, const PredictOptions& options) {
                          .stop = options.stop,
                          .progress = options.progress};
   const std::vector<PlacedJob> jobs = placed_jobs(topology, scenario);
+  ensure(!options.schedule || jobs.size() == 1, "a schedule that is given is that of the only collective");
   std::vector<CheckedSchedule> schedules;
   std::vector<Actor> first_actors;
   for (const PlacedJob& placed : jobs) {
     first_actors.push_back(static_cast<Actor>(run_options.placement.size()));
     for (const auto* nodes : {&placed.ranks, &placed.helpers})
       run_options.placement.insert(run_options.placement.end(), nodes->begin(), nodes->end());
-    schedules.push_back(schedule_of(scenario, placed, options.stop));
+    schedules.push_back(options.schedule ? *options.schedule : schedule_of(scenario, placed, options.stop));
   }
   first_actors.push_back(static_cast<Actor>(run_options.placement.size()));
   run_options.disturbance = disturbance_of(topology, scenario, first_actors);
@@ -424,6 +441,10 @@ Prediction predict(const Scenario& scenario, const PredictOptions& options) {
   const Timeline timeline = run_blaming(scenario, topology, whole, run_options);
 
   Prediction result = about(topology, scenario, jobs.front(), run_options.routing);
+  if (options.schedule && result.form &&
+      options.schedule->schedule().layout !=
+          jobs.front().job.algorithm->make(jobs.front().job.request, jobs.front().job.arguments).layout)
+    result.form->because.emplace_back("chunks lie on whole elements, not on single bytes");
   result.events = timeline.events;
   result.fingerprint = timeline.fingerprint;
   result.folded = timeline.folded;

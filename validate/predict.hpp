@@ -66,6 +66,9 @@ struct PredictOptions {
   const std::atomic<bool>* stop = nullptr;
   std::function<void(double)> progress;
   bool fold = true;  ///< as RunOptions::fold
+  /// What is run in place of the schedule that would be made: schedule_of_elements() of the same scenario. Then there
+  /// must be no jobs.
+  const CheckedSchedule* schedule = nullptr;
 };
 
 /// The first stages of the line by themselves. Errors name the scenario's file and the place in it.
@@ -78,6 +81,9 @@ Routing routing_of(const Topology& topology, const Scenario& scenario);
 Disturbance disturbance_of(const Topology& topology, const Scenario& scenario, const std::vector<Actor>& first_actors);
 /// That of the scenario's own collective, not those of its jobs.
 CheckedSchedule schedule_of(const Scenario& scenario, const std::atomic<bool>* stop = nullptr);
+/// The same for data of elements that must stay whole: made for as many bytes as there are elements, then every chunk
+/// that many times as large. Throws InputError where the message size is no multiple of `element`.
+CheckedSchedule schedule_of_elements(const Scenario& scenario, int element, const std::atomic<bool>* stop = nullptr);
 
 /// Builds topology and schedule, checks the schedule, runs it, and works out what to report.
 /// Throws what build(), check() and run() throw, and InputError for a rank that is not a gpu of the topology.

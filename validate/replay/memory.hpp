@@ -1,0 +1,61 @@
+// The buffers of one actor, with real numbers in them: what goes in, and whether what comes out is right.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/schedule.hpp"
+
+namespace ringsim::replay {
+
+/// Elements are float32.
+inline constexpr int element_bytes = static_cast<int>(sizeof(float));
+
+/// What rank `rank` of `ranks` contributes as element `element` of chunk `chunk`: a whole number from 1 to 4096 (fewer
+/// beyond 4096 ranks), as good as random. A sum over all ranks is at most 2^24, so that float32 holds it, and all sums
+/// on the way to it, exactly: the order of adding does not matter, and results are compared to the bit.
+float contribution(int ranks, Actor rank, std::uint32_t chunk, std::int64_t element);
+
+/// An element that is not what the collective promises.
+struct WrongElement {
+  Actor rank = 0;
+  Buffer buffer = Buffer::data;
+  std::uint32_t chunk = 0;
+  std::int64_t element = 0;  ///< of the chunk, from 0
+  float expected = 0, found = 0;
+};
+/// "rank 2: data[3], element 17: expected 1234, found nan"
+std::string to_string(const WrongElement& wrong);
+
+struct Verdict {
+  std::int64_t wrong = 0;             ///< how many elements
+  std::optional<WrongElement> first;  ///< in the order of buffers, chunks and elements
+};
+
+class ActorMemory {
+ public:
+  /// Requires that every chunk lies on whole elements (require_replayable). `schedule` must outlive it.
+  ActorMemory(const Schedule& schedule, Actor actor);
+
+  /// As before a run: what the rank contributes is in place; all else of a rank's is poison (not a number: whatever is
+  /// worked out from it shows), but for scratch, which is 0, as a helper's memory is: adding to it starts from there.
+  void fill();
+  /// Every element that the collective promises, compared to the bit. A helper is promised nothing.
+  Verdict check() const;
+
+  std::span<float> at(const Region& region);
+  std::span<const float> at(const Region& region) const;
+
+ private:
+  std::int64_t begin(Buffer buffer, std::uint32_t chunk) const;  // in elements
+
+  const Schedule* schedule_;
+  Actor actor_;
+  std::array<std::vector<float>, n_buffers> buffers_;
+};
+
+}  // namespace ringsim::replay

@@ -1,0 +1,87 @@
+#include "validate/replay/replay.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/error.hpp"
+#include "validate/replay/actor_run.hpp"
+#include "validate/replay/memory.hpp"
+
+namespace ringsim::replay {
+
+void require_replayable(const CheckedSchedule& checked) {
+  const Schedule& schedule = checked.schedule();
+  const int slots = checked.proof().slots_needed;
+  if (!schedule.names_regions)
+    throw InputError("", "expected a schedule that names regions, found one of sizes alone",
+                     "GOAL tells no regions: there is nothing to check a result against");
+  if (slots > 0)
+    throw InputError("",
+                     fmt::format("expected a schedule in which nobody sends before the receiver is ready, found one "
+                                 "that needs {} a connection",
+                                 slots == Proof::any_number ? "any number of slots" : fmt::format("{} slots", slots)),
+                     "a replay has no slots of its own");
+  if (schedule.collective.ranks > 1 << 24)
+    throw InputError("", fmt::format("expected at most 2^24 ranks, found {}", schedule.collective.ranks),
+                     "sums of float32 are exact up to there");
+  for (std::size_t b = 0; b < n_buffers; ++b) {
+    const Layout& layout = schedule.layout[b];
+    for (int chunk = 0; chunk < layout.n_chunks(); ++chunk) {
+      const auto c = static_cast<std::uint32_t>(chunk);
+      if (layout.size(c, 1).count % element_bytes == 0) continue;
+      throw InputError("",
+                       fmt::format("expected chunks of whole elements of {} bytes, found {} of {} bytes", element_bytes,
+                                   to_string(Region{static_cast<Buffer>(b), c, 1}), layout.size(c, 1).count));
+    }
+  }
+}
+
+ActorRecord replay_actor(const Schedule& schedule, Actor actor, Exchange& exchange, const Repeats& repeats) {
+  ensure(repeats.timed >= 1 && repeats.warmups >= 0, "a replay has a run at least");
+  ActorMemory memory(schedule, actor);
+  ActorRun run(schedule, actor, memory, exchange);
+  ActorRecord record;
+  std::vector<Ticket> done;
+  for (int i = 0; i < repeats.warmups + repeats.timed; ++i) {
+    memory.fill();
+    const Moment begin = exchange.barrier();
+    run.start();
+    while (!run.finished()) {
+      done.clear();
+      try {
+        exchange.wait_some(done);
+      } catch (const EnvironmentError& error) {
+        throw EnvironmentError(fmt::format("{} (in run {} of {}; still open: {})", error.what(), i + 1,
+                                           repeats.warmups + repeats.timed, run.open()));
+      }
+      for (const Ticket ticket : done) run.done(ticket);
+    }
+    const Moment end = exchange.now();
+    if (i >= repeats.warmups) record.times.push_back(end - begin);
+    const Verdict verdict = memory.check();
+    record.wrong += verdict.wrong;
+    if (verdict.first && record.first_wrong.empty()) record.first_wrong = to_string(*verdict.first);
+  }
+  return record;
+}
+
+Measured combine(const std::vector<ActorRecord>& records) {
+  ensure(!records.empty() && !records.front().times.empty(), "a replay has an actor and a run at least");
+  Measured all;
+  std::vector<std::chrono::nanoseconds> slowest(records.front().times.size(), std::chrono::nanoseconds::min());
+  for (const ActorRecord& record : records) {
+    ensure(record.times.size() == slowest.size(), "all actors have done all runs");
+    for (std::size_t i = 0; i < slowest.size(); ++i) slowest[i] = std::max(slowest[i], record.times[i]);
+    all.wrong += record.wrong;
+    if (all.first_wrong.empty()) all.first_wrong = record.first_wrong;
+  }
+  std::sort(slowest.begin(), slowest.end());
+  const std::size_t n = slowest.size();
+  all.min = slowest.front();
+  all.max = slowest.back();
+  all.median = (Picoseconds(slowest[(n - 1) / 2]) + Picoseconds(slowest[n / 2])) / 2;
+  return all;
+}
+
+}  // namespace ringsim::replay

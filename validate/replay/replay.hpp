@@ -1,0 +1,45 @@
+// A schedule carried out for real: runs, their times, and whether every number came out right.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/check.hpp"
+#include "sim/units.hpp"
+#include "validate/replay/exchange.hpp"
+
+namespace ringsim::replay {
+
+struct Repeats {
+  int warmups = 2;  ///< runs whose results are checked, but whose times do not count
+  int timed = 5;    ///< at least 1
+};
+
+/// What one actor saw.
+struct ActorRecord {
+  std::vector<std::chrono::nanoseconds> times;  ///< [timed run] from its begin until this actor was done
+  std::int64_t wrong = 0;                       ///< elements, over all runs
+  std::string first_wrong;                      ///< to_string(WrongElement) of the first; empty where all is right
+};
+
+/// Of all actors together. A run takes as long as its slowest actor.
+struct Measured {
+  Picoseconds median{0}, min{0}, max{0};  ///< over the timed runs; of an even number the mean of the middle two
+  std::int64_t wrong = 0;                 ///< elements, over all runs, warm-ups too
+  std::string first_wrong;                ///< of the lowest rank that has one
+};
+
+/// Throws InputError where the schedule cannot be replayed as it is: a chunk that does not lie on whole elements, a
+/// schedule that names no regions or that needs slots, more ranks than sums are exact for.
+void require_replayable(const CheckedSchedule& checked);
+
+/// One actor's part, from the first warm-up to the last run: fill, barrier, run, check. Throws what `exchange` throws,
+/// with what was open at that time.
+ActorRecord replay_actor(const Schedule& schedule, Actor actor, Exchange& exchange, const Repeats& repeats);
+
+/// `records`: [actor], all with equally many times, one at least.
+Measured combine(const std::vector<ActorRecord>& records);
+
+}  // namespace ringsim::replay
