@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Writes the results of the example scenarios anew, and a line of scenarios/model_history.txt for each that is new or
-# changed (needs Debian's xxhash). Read the diff before you commit it. Usage: tests/update_goldens.sh RINGSIM
+# changed (needs Debian's xxhash); and the tables of docs/algorithms.md. Read the diff before you commit it.
+# Usage: tests/update_goldens.sh RINGSIM
 set -euo pipefail
 ringsim=$(realpath "${1:?usage: tests/update_goldens.sh path/to/ringsim}")
 cd "$(dirname "$0")/../scenarios"
@@ -16,3 +17,8 @@ for scenario in *.json questions/*.json; do
     echo "$name: a line for model version $model was added"
   fi
 done
+# The tables of docs/algorithms.md, below the text that people write.
+page=../docs/algorithms.md
+text=$(sed '/^<!-- below this line/q' "$page")
+{ printf '%s\n\n' "$text"; "$ringsim" list comparison; } > "$page.new"
+mv "$page.new" "$page"

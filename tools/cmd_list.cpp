@@ -8,6 +8,7 @@
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
 #include "topologies/catalog.hpp"
+#include "validate/algorithms_on_machines.hpp"
 
 namespace ringsim::tools {
 
@@ -61,6 +62,7 @@ int list_command(const std::string& what) {
   }
   if (all || what == "nodes") output.write(entries_text("node", node_catalog()) + (all ? "\n" : ""));
   if (all || what == "models") output.write(models_text());
+  if (what == "comparison") output.write(to_markdown(algorithms_on_machines()));
   output.finish();
   return good;
 }

@@ -46,7 +46,7 @@ struct CheckArguments {
 };
 int check_command(const CheckArguments& arguments);
 
-int list_command(const std::string& what);  ///< algorithms, topologies, nodes, models; empty: all
+int list_command(const std::string& what);  ///< algorithms, topologies, nodes, models, comparison; empty: all but this
 int schema_command();
 
 struct ShowArguments {

@@ -111,9 +111,11 @@ int command_line(int argc, char** argv) {
   check_app->footer("Example: ringsim check");
 
   std::string what;
-  auto* list_app = app.add_subcommand("list", "algorithms, topologies, nodes, models");
-  list_app->add_option("WHAT", what, "one of them; default: all")
-      ->check(CLI::IsMember({"algorithms", "topologies", "nodes", "models"}));
+  auto* list_app = app.add_subcommand("list", "algorithms, topologies, nodes, models; comparison");
+  list_app
+      ->add_option("WHAT", what,
+                   "one of them; comparison: what every algorithm does on five machines; default: all but this")
+      ->check(CLI::IsMember({"algorithms", "topologies", "nodes", "models", "comparison"}));
   list_app->footer("Example: ringsim list algorithms");
 
   auto* schema_app = app.add_subcommand("schema", "the JSON Schema of a scenario");

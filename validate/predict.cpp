@@ -189,9 +189,12 @@ std::vector<LinkGroup> groups(const Topology& topology, const Timeline& timeline
     group.kind = to_string(topology.link(resource.link).kind);
     ++group.count;
     group.most = std::max(group.most, carried[r]);
-    group.utilisation =
-        std::max(group.utilisation, static_cast<double>(carried[r].count) /
-                                        (static_cast<double>(resource.bandwidth.bytes_per_second) * seconds));
+    const double utilisation =
+        static_cast<double>(carried[r].count) / (static_cast<double>(resource.bandwidth.bytes_per_second) * seconds);
+    if (utilisation <= group.utilisation) continue;
+    group.utilisation = utilisation;
+    group.busiest = topology.resource_name({r});
+    group.through_busiest = carried[r];
   }
   std::vector<LinkGroup> result;
   for (auto& [name, group] : found) result.push_back(std::move(group));

@@ -29,8 +29,10 @@ struct LinkGroup {
   std::string links;  ///< "node*.nic* -> leaf*"
   std::string kind;
   int count = 0;           ///< of links that carried anything
-  Bytes most;              ///< through the busiest of them
-  double utilisation = 0;  ///< of the busiest: its bytes over what it could have carried in the run
+  Bytes most;              ///< that one of them carried
+  double utilisation = 0;  ///< the highest: bytes over what the link could have carried in the run
+  std::string busiest;     ///< the first link of that utilisation
+  Bytes through_busiest;   ///< less than `most` where another link carries more, at a higher bandwidth
 };
 
 /// Of one collective. Where a scenario has jobs, `jobs` of the first one's are the others.
