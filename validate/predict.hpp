@@ -42,6 +42,7 @@ struct Prediction {
   CollectiveRequest request;
   std::string algorithm;                                        ///< its name
   std::vector<std::pair<std::string, std::string>> parameters;  ///< of the algorithm, with their values as JSON text
+  int nodes = 0;  ///< hosts that its ranks lie on; 0 where there are bare gpus only
   NetworkModel model = NetworkModel::fair;
   Picoseconds time{0};
   double algbw = 0, busbw = 0;  ///< GB/s, as nccl-tests defines them
