@@ -100,9 +100,10 @@ constexpr const char* about_the_file[] = {
     "No protocol was modelled. The plugin has no word for any protocol (what is neither ll nor ll128 is simple to it), "
     "so",
     "the rows say simple, which is slow for small messages: put ll or ll128 where you know better.",
-    "No number of channels was chosen: -1. This version of the plugin then asks for 1 channel, whatever its README "
-    "says;",
-    "write a number, or let pluginGetCollInfo begin with *nChannels = 0, which leaves it to NCCL.",
+    "No number of channels was chosen: -1. With that, and where no row fits, this version of the plugin asks for 1 "
+    "channel,",
+    "whatever its README says: write a number, or let its pluginGetCollInfo begin with *nChannels = 0 (NCCL's own "
+    "choice).",
 };
 
 /// The rows of a group, and what was left out of them. `rows`: whether it has any.
