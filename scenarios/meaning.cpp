@@ -60,11 +60,12 @@ void check_supports(const Algorithm& algorithm, CollectiveOp op, const std::stri
   for (const Algorithm& other : algorithms()) {
     if (other.supports(op)) others.push_back(other.name);
   }
-  blame.fail(pointer + "/algorithm",
-             fmt::format("expected an algorithm for {}, found \"{}\"", to_string(op), algorithm.name),
-             fmt::format("{} does {}; {}", algorithm.name, fmt::join(can, ", "),
-                         others.empty() ? fmt::format("no algorithm does {}", to_string(op))
-                                        : fmt::format("{} is done by {}", to_string(op), fmt::join(others, ", "))));
+  throw UnservedError(
+      algorithm.name, blame.where(pointer + "/algorithm"),
+      fmt::format("expected an algorithm for {}, found \"{}\"", to_string(op), algorithm.name),
+      fmt::format("{} does {}; {}", algorithm.name, fmt::join(can, ", "),
+                  others.empty() ? fmt::format("no algorithm does {}", to_string(op))
+                                 : fmt::format("{} is done by {}", to_string(op), fmt::join(others, ", "))));
 }
 
 void check_request(const Job& job, const Canonical& collective, const Json& said, std::size_t gpus,
@@ -144,10 +145,11 @@ int helpers_of(const Job& job, const Scenario& scenario, const std::string& kind
   if (job.algorithm->in_fabric) return 0;
   const int helpers = job.algorithm->helpers(job.arguments);
   if (helpers > 0 && !std::holds_alternative<Star>(scenario.topology)) {
-    blame.fail(pointer + "/algorithm",
-               fmt::format("expected a topology of kind star, whose extra ports hold the {} helper{} of {}, found {}",
-                           helpers, helpers == 1 ? "" : "s", job.algorithm->name, kind),
-               "use a star, or leave out the parameter that asks for helpers");
+    throw UnservedError(
+        job.algorithm->name, blame.where(pointer + "/algorithm"),
+        fmt::format("expected a topology of kind star, whose extra ports hold the {} helper{} of {}, found {}", helpers,
+                    helpers == 1 ? "" : "s", job.algorithm->name, kind),
+        "use a star, or leave out the parameter that asks for helpers");
   }
   return helpers;
 }

@@ -18,6 +18,9 @@ InputError::InputError(std::string where, std::string message, std::string hint)
       message_(std::move(message)),
       hint_(std::move(hint)) {}
 
+UnservedError::UnservedError(std::string algorithm, std::string where, std::string message, std::string hint)
+    : InputError(std::move(where), std::move(message), std::move(hint)), algorithm_(std::move(algorithm)) {}
+
 void fail_invariant(std::string_view law) { throw InvariantError("invariant broken: " + std::string(law)); }
 
 void fail_too_large(std::string_view what) {

@@ -23,6 +23,19 @@ class InputError : public std::runtime_error {
   std::string where_, message_, hint_;
 };
 
+/// An algorithm cannot serve what is asked of it: not this op, this number of ranks, this machine. For who compares
+/// algorithms it is no candidate; for all others a mistake like any other.
+class UnservedError : public InputError {
+ public:
+  /// `algorithm`: its name. The others as InputError's.
+  UnservedError(std::string algorithm, std::string where, std::string message, std::string hint = "");
+
+  const std::string& algorithm() const { return algorithm_; }
+
+ private:
+  std::string algorithm_;
+};
+
 /// A schedule that the checker refuses (exit code 3); what() names rank, lane, step, operation and region.
 class ScheduleError : public InputError {
  public:

@@ -39,6 +39,17 @@ struct RunArguments {
 };
 int run_command(const RunArguments& arguments);
 
+enum class CrossoverFormat { table, csv, nccl_tuner };
+struct CrossoverArguments {
+  std::string scenario;
+  std::vector<std::string> set;
+  CrossoverFormat format = CrossoverFormat::table;
+  std::string output;   ///< a file; empty or "-": stdout
+  int jobs = 0;         ///< points at a time; 0: one a core
+  bool refine = false;  ///< bisects between the scenario's sizes
+};
+int crossover_command(const CrossoverArguments& arguments);
+
 struct CheckArguments {
   std::string scenario;  ///< empty: the grid of closed forms
   std::vector<std::string> set;

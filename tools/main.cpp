@@ -103,6 +103,25 @@ int command_line(int argc, char** argv) {
   run_app->add_flag("--timing", run.timing, "prints events, wall time, and why a large run was not folded to stderr");
   run_app->footer("Example: ringsim run scenarios/star.json --set topology.ranks=16 --format csv -o star.csv");
 
+  CrossoverArguments crossover;
+  const std::map<std::string, CrossoverFormat> crossover_formats{
+      {"table", CrossoverFormat::table}, {"csv", CrossoverFormat::csv}, {"nccl-tuner", CrossoverFormat::nccl_tuner}};
+  auto* crossover_app = app.add_subcommand("crossover", "which of a scenario's algorithms is best at which size");
+  add_scenario(*crossover_app, crossover.scenario, crossover.set);
+  std::string crossover_format = "table";
+  crossover_app
+      ->add_option("--format", crossover_format, "how results look; nccl-tuner: for NCCL's example tuner plugin")
+      ->check(CLI::IsMember({"table", "csv", "nccl-tuner"}))
+      ->option_text("table|csv|nccl-tuner");
+  crossover_app->add_flag(
+      "--refine", crossover.refine,
+      "simulates sizes between the scenario's, until each change is located: to a byte below 1 MiB, "
+      "to a KiB above");
+  crossover_app->add_option("-o,--output", crossover.output, "a file for the results; - is standard output");
+  crossover_app->add_option("-j,--jobs", crossover.jobs, "points at a time; default: one a core")
+      ->check(CLI::Range(1, 4096));
+  crossover_app->footer("Example: ringsim crossover scenarios/crossover-hgx-h100.json --refine");
+
   CheckArguments check;
   auto* check_app = app.add_subcommand("check", "simulated beside closed form; exit code 1 where they part");
   check_app->add_option("SCENARIO", check.scenario, "a scenario file; default: the grid of closed forms");
@@ -196,6 +215,8 @@ int command_line(int argc, char** argv) {
   return guarded([&]() -> int {
     run.format = formats.at(format);
     if (*run_app) return run_command(run);
+    crossover.format = crossover_formats.at(crossover_format);
+    if (*crossover_app) return crossover_command(crossover);
     if (*check_app) return check_command(check);
     if (*list_app) return list_command(what);
     if (*schema_app) return schema_command();

@@ -26,8 +26,9 @@ struct Outcome {
 /// Hands points out, and results on in order.
 class Queue {
  public:
-  Queue(const ScenarioFile& file, bool fold, const std::function<void(Prediction&&)>& take)
-      : file_(file), fold_(fold), take_(take), progress_(file.size()) {}
+  Queue(const ScenarioFile& file, bool fold, const std::function<void(Prediction&&)>& take,
+        const std::function<void(const UnservedError&)>& unserved)
+      : file_(file), fold_(fold), take_(take), unserved_(unserved), progress_(file.size()) {}
 
   void work() {
     for (;;) {
@@ -61,6 +62,7 @@ class Queue {
     for (auto first = done_.begin(); !failed_ && first != done_.end() && first->first == handed_;
          first = done_.erase(first), ++handed_) {
       try {
+        if (first->second.error && was_unserved(first->second.error)) continue;
         if (first->second.error) std::rethrow_exception(first->second.error);
         std::vector<Prediction> jobs = std::move(first->second.result->jobs);
         take_(std::move(*first->second.result));
@@ -72,9 +74,23 @@ class Queue {
     }
   }
 
+  /// Whether it was, and somebody took it.
+  bool was_unserved(const std::exception_ptr& error) const {
+    if (!unserved_) return false;
+    try {
+      std::rethrow_exception(error);
+    } catch (const UnservedError& found) {
+      unserved_(found);
+      return true;
+    } catch (...) {
+      return false;
+    }
+  }
+
   const ScenarioFile& file_;
   bool fold_;
   const std::function<void(Prediction&&)>& take_;
+  const std::function<void(const UnservedError&)>& unserved_;
   ProgressLine progress_;
   std::mutex mutex_;
   std::size_t next_ = 0, handed_ = 0;
@@ -84,15 +100,20 @@ class Queue {
 
 }  // namespace
 
-void predict_points(const ScenarioFile& file, int jobs, bool fold, const std::function<void(Prediction&&)>& take) {
+void predict_points(const ScenarioFile& file, int jobs, bool fold, const std::function<void(Prediction&&)>& take,
+                    const std::function<void(const UnservedError&)>& unserved) {
   Warnings warnings;
   for (std::size_t i = 0; i < file.size(); ++i) {
     if (stop_requested) throw Interrupted("stopped while the points were being read");
-    warnings.say(file.point(i).warnings);
+    try {
+      warnings.say(file.point(i).warnings);
+    } catch (const UnservedError&) {
+      if (!unserved) throw;  // else it is told when it is its turn
+    }
   }
   if (jobs == 0) jobs = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const std::size_t n_threads = std::min(static_cast<std::size_t>(jobs), file.size());
-  Queue queue(file, fold, take);
+  Queue queue(file, fold, take, unserved);
   {
     std::vector<std::jthread> threads;
     try {

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "scenarios/scenario.hpp"
+#include "sim/error.hpp"
 #include "validate/predict.hpp"
 
 namespace ringsim::tools {
@@ -12,7 +13,9 @@ namespace ringsim::tools {
 /// points, one at a time, as soon as it and all before it are there; a scenario's jobs have one each, behind its own.
 /// The results do not depend on `jobs`. All points are decoded first: a mistake in the last one shows before the first
 /// one is simulated. Throws what predict() throws for the first point that fails; Interrupted when stop_requested is
-/// set. `fold`: as PredictOptions::fold.
-void predict_points(const ScenarioFile& file, int jobs, bool fold, const std::function<void(Prediction&&)>& take);
+/// set. `fold`: as PredictOptions::fold. `unserved`: takes those points that their algorithm cannot serve, in their
+/// turn; without it they fail as others do.
+void predict_points(const ScenarioFile& file, int jobs, bool fold, const std::function<void(Prediction&&)>& take,
+                    const std::function<void(const UnservedError&)>& unserved = {});
 
 }  // namespace ringsim::tools

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <random>
+#include <set>
 #include <utility>
 
 #include "algorithms/stored_schedule.hpp"
@@ -239,6 +240,18 @@ std::vector<LinkChange> changes_in(const Topology& topology, const std::vector<F
   return changes;
 }
 
+/// What the algorithm itself cannot do, or the machine lacks for it.
+template <class Part>
+auto by_the_algorithm(const Job& job, Part part) {
+  try {
+    return part();
+  } catch (const ScheduleError&) {
+    throw;  // the schedule is wrong, not the question
+  } catch (const InputError& error) {
+    throw UnservedError(job.algorithm->name, error.where(), error.message(), error.hint());
+  }
+}
+
 // What only the built topology can tell is the file's mistake all the same: says so with the file's name.
 template <class Part>
 auto blaming(const Scenario& scenario, const std::string& pointer, Part part) {
@@ -246,6 +259,9 @@ auto blaming(const Scenario& scenario, const std::string& pointer, Part part) {
     return part();
   } catch (const ScheduleError&) {
     throw;  // names the schedule
+  } catch (const UnservedError& error) {
+    throw UnservedError(error.algorithm(), scenario.file + ": " + pointer + error.where(), error.message(),
+                        error.hint());
   } catch (const InputError& error) {
     throw InputError(scenario.file + ": " + pointer + error.where(), error.message(), error.hint());
   }
@@ -295,7 +311,7 @@ Schedule in_elements(const Job& job, int element) {
     throw InputError("/bytes", fmt::format("expected a multiple of {} bytes, found {}", element, format(request.bytes)),
                      fmt::format("an element has {} bytes", element));
   request.bytes.count /= element;
-  Schedule schedule = job.algorithm->make(request, job.arguments);
+  Schedule schedule = by_the_algorithm(job, [&] { return job.algorithm->make(request, job.arguments); });
   schedule.collective.bytes = job.request.bytes;
   for (Layout& layout : schedule.layout) layout = layout.times(element);
   return schedule;
@@ -312,7 +328,7 @@ PlacedJob placed_job(const Topology& topology, const Scenario& scenario, Job job
     placed.ranks = places(topology, placed.job);
     if (placed.job.best_ring) placed.ring = put_in_best_ring(topology, scenario.transport, placed.ranks);
     if (placed.job.algorithm->in_fabric) {
-      ReductionTree tree = reduction_tree(topology, placed.ranks);
+      ReductionTree tree = by_the_algorithm(placed.job, [&] { return reduction_tree(topology, placed.ranks); });
       placed.job.request.tree = std::move(tree.parents);
       placed.helpers = std::move(tree.switches);
     }
@@ -358,6 +374,13 @@ std::vector<std::string> disturbances(const Scenario& scenario) {
 
 Picoseconds launch_of(const Scenario& scenario) { return scenario.launch.value_or(scenario.protocol->launch); }
 
+int n_hosts(const Topology& topology, const std::vector<NodeId>& ranks) {
+  std::set<std::uint32_t> hosts;
+  for (const NodeId rank : ranks)
+    if (const auto host = topology.node(rank).host) hosts.insert(*host);
+  return static_cast<int>(hosts.size());
+}
+
 /// What all formats say of a collective, but for its time and what held it back.
 Prediction about(const Topology& topology, const Scenario& scenario, const PlacedJob& placed, const Routing& routing) {
   const Job& job = placed.job;
@@ -372,6 +395,7 @@ Prediction about(const Topology& topology, const Scenario& scenario, const Place
   result.start = job.start;
   result.disturbed = !disturbances(scenario).empty();
   result.ring = placed.ring;
+  result.nodes = n_hosts(topology, placed.ranks);
   result.form = closed_form(*job.algorithm, job.arguments, job.request,
                             uniform_of(topology, placed.ranks, endpoints(placed), scenario.transport, routing,
                                        grid_of(*job.algorithm, job.arguments, job.request)));

@@ -44,6 +44,7 @@ struct Prediction {
   CollectiveRequest request;
   std::string algorithm;                                        ///< its name
   std::vector<std::pair<std::string, std::string>> parameters;  ///< of the algorithm, with their values as JSON text
+  int nodes = 0;  ///< hosts that its ranks lie on; 0 where there are bare gpus only
   NetworkModel model = NetworkModel::fair;
   const Protocol* protocol = &no_protocol();
   Picoseconds time{0};
