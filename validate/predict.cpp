@@ -288,7 +288,7 @@ namespace {
 CheckedSchedule schedule_of(const Scenario& scenario, const PlacedJob& placed, const std::atomic<bool>* stop) {
   const Job& job = placed.job;
   return blaming(scenario, placed.pointer,
-                 [&] { return check(job.algorithm->make(job.request, job.arguments), {.stop = stop}); });
+                 [&] { return check(make_schedule(*job.algorithm, job.request, job.arguments), {.stop = stop}); });
 }
 
 PlacedJob placed_job(const Topology& topology, const Scenario& scenario, Job job, const std::string& pointer) {
