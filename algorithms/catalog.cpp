@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "algorithms/all_to_all.hpp"
+#include "algorithms/buffers.hpp"
 #include "algorithms/catalog_parts.hpp"
+#include "algorithms/channels.hpp"
 #include "algorithms/direct.hpp"
 #include "algorithms/halving_doubling.hpp"
 #include "algorithms/make_trees.hpp"
@@ -260,6 +263,12 @@ std::span<const Algorithm> algorithms() {
     return rows;
   }();
   return all;
+}
+
+Schedule make_schedule(const Algorithm& algorithm, const CollectiveRequest& request, const Arguments& arguments) {
+  Schedule s = algorithm.make(request, arguments);
+  if (request.in_place) s = *request.in_place ? in_place(std::move(s)) : out_of_place(std::move(s));
+  return over_channels(std::move(s), pieces_of(request.bytes, request.channels, request.chunk));
 }
 
 const Algorithm* find_algorithm(std::string_view name) {

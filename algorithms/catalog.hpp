@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +27,11 @@ struct CollectiveRequest {
   /// For algorithms in the fabric: the reduction tree, [actor] its parent; ranks first, then switches; -1: the root.
   /// Empty: one switch joins all.
   std::vector<Actor> tree;
+  /// Over how many channels, and in pieces of how many bytes at most; see over_channels() (channels.hpp).
+  int channels = 1;
+  std::optional<Bytes> chunk;
+  /// Whether input and result are one buffer; not said: as the algorithm is written. See buffers.hpp.
+  std::optional<bool> in_place;
 };
 
 /// A setting of an algorithm: a whole number within [min, max], one of `choices`, or a text that it reads itself.
@@ -72,6 +78,10 @@ struct Algorithm {
 std::span<const Algorithm> algorithms();
 /// The one of that name, or nullptr.
 const Algorithm* find_algorithm(std::string_view name);
+
+/// What is asked for, whole: what the algorithm makes, in the buffers and over the channels of the request. Throws
+/// InputError (empty `where`) as `make` does, and where there would be too many pieces.
+Schedule make_schedule(const Algorithm& algorithm, const CollectiveRequest& request, const Arguments& arguments);
 
 /// The value of a parameter, or its default (of a free text: empty). Requires that the algorithm has it.
 std::int64_t number(const Algorithm& algorithm, const Arguments& arguments, std::string_view parameter);

@@ -14,6 +14,9 @@ namespace ringsim::scenarios {
 
 namespace {
 
+/// NCCL's limit (NVIDIA/nccl 5067397c2676 src/include/device.h, MAXCHANNELS).
+constexpr std::int64_t most_channels = 64;
+
 Field parameter_field(const Parameter& parameter) {
   Field field{.name = parameter.name, .type = Type::text, .doc = parameter.doc};
   if (!parameter.choices.empty()) {
@@ -116,7 +119,11 @@ Field collective_field() {
           {.name = "both_ways",
            .type = Type::boolean,
            .doc = "Of pairs: the second half of the ranks sends too.",
-           .fallback = "false"}}};
+           .fallback = "false"},
+          {.name = "in_place",
+           .type = Type::boolean,
+           .doc = "Whether input and result are one buffer; default: as the algorithm is written, in place but for "
+                  "all_to_all, pairs and send_recv."}}};
 }
 
 Field level_field(std::string name, std::string doc, std::string fallback, std::vector<std::string> levels) {
@@ -197,10 +204,15 @@ Field transport_field() {
            .examples = {R"("8.4 us")"}},
           {.name = "channels",
            .type = Type::whole,
-           .doc = "Channels a connection.",
+           .doc = "Over how many channels the algorithm runs at once, each with a part of the buffer.",
            .fallback = "1",
            .min = 1,
-           .max = 1},
+           .max = most_channels},
+          {.name = "chunk",
+           .type = Type::size,
+           .doc = "Most bytes of the buffer that a channel takes at a time, piece after piece; default: all its part.",
+           .min = 1,
+           .examples = {R"("512 KiB")"}},
           staging}};
   for (Field& each : nccl_fields()) field.members.push_back(std::move(each));
   return field;

@@ -102,6 +102,20 @@ void check_request(const Job& job, const Canonical& collective, const Json& said
   }
 }
 
+/// A barrier moves no data, and a file says itself how data moves: neither is divided, nor put into other buffers.
+void check_pieces(const Job& job, const std::string& pointer, const Blame& blame) {
+  const CollectiveRequest& request = job.request;
+  const bool is_file = job.algorithm == &file_algorithm();
+  if (!is_file && request.op != CollectiveOp::barrier) return;
+  const auto refuse = [&](const std::string& place, const std::string& expected) {
+    blame.fail(place, fmt::format("expected {}, found {}", expected, is_file ? "a schedule from a file" : "a barrier"),
+               is_file ? "a file's schedule has channels, pieces and buffers of its own" : "a barrier moves no data");
+  };
+  if (request.channels > 1) refuse("/transport/channels", "several channels only for what can be divided");
+  if (request.chunk) refuse("/transport/chunk", "a chunk only for what can be divided");
+  if (request.in_place) refuse(pointer + "/in_place", "in_place only for what can be put into other buffers");
+}
+
 /// How the GPUs of a topology lie, the last number varying fastest; empty where they do not lie in a grid.
 std::vector<int> grid_of(const TopologySpec& topology) {
   if (const auto* torus = std::get_if<Torus>(&topology)) return torus->dimensions;
@@ -117,7 +131,8 @@ std::vector<int> grid_of(const TopologySpec& topology) {
 }
 
 Job job_of(const Canonical& collective, const Json& written, const TopologySpec& topology, std::size_t gpus,
-           const std::string& pointer, const Blame& blame, const Files& files, std::vector<std::string>& warnings) {
+           const Canonical& transport, const std::string& pointer, const Blame& blame, const Files& files,
+           std::vector<std::string>& warnings) {
   Job out;
   const Canonical& algorithm = collective["algorithm"];
   const bool from_file = algorithm["name"] == file_algorithm().name;
@@ -129,9 +144,17 @@ Job job_of(const Canonical& collective, const Json& written, const TopologySpec&
                  .ranks = static_cast<int>(out.ranks.empty() ? gpus : out.ranks.size()),
                  .bytes = {collective["bytes"].get<std::int64_t>()},
                  .root = collective["root"].get<Actor>(),
-                 .both_ways = collective["both_ways"].get<bool>()};
+                 .both_ways = collective["both_ways"].get<bool>(),
+                 .grid = {},
+                 .tree = {},
+                 .channels = transport["channels"].get<int>(),
+                 .chunk = {},
+                 .in_place = {}};
+  if (transport.contains("chunk")) out.request.chunk = Bytes{transport["chunk"].get<std::int64_t>()};
+  if (collective.contains("in_place")) out.request.in_place = collective["in_place"].get<bool>();
   check_supports(*out.algorithm, out.request.op, pointer, blame);
   check_request(out, collective, written, gpus, pointer, blame);
+  check_pieces(out, pointer, blame);
   if (from_file) take_file(algorithm, pointer, blame, files, out, warnings);
   if (out.ranks.empty()) out.request.grid = grid_of(topology);
   out.best_ring = collective["order"] == "best_ring";
@@ -161,8 +184,8 @@ std::vector<Job> jobs_of(const Canonical& canonical, const Json& written, const 
   for (std::size_t i = 0; i < canonical["jobs"].size(); ++i) {
     const Canonical& given = canonical["jobs"][i];
     const std::string pointer = fmt::format("/jobs/{}", i);
-    Job job = job_of(given["collective"], written["jobs"][i]["collective"], topology, gpus, pointer + "/collective",
-                     blame, files, warnings);
+    Job job = job_of(given["collective"], written["jobs"][i]["collective"], topology, gpus, canonical["transport"],
+                     pointer + "/collective", blame, files, warnings);
     job.name = given["name"].get<std::string>();
     job.start = Picoseconds{given["start"].get<std::int64_t>()};
     const auto is_it = [&](const Job& other) { return other.name == job.name; };
@@ -321,8 +344,8 @@ Scenario scenario_of(const Canonical& canonical, const Json& written, const Blam
   }
   const std::size_t gpus = gpus_of(out.topology, blame);
 
-  const Job main = job_of(canonical["collective"], written["collective"], out.topology, gpus, "/collective", blame,
-                          files, out.warnings);
+  const Job main = job_of(canonical["collective"], written["collective"], out.topology, gpus, canonical["transport"],
+                          "/collective", blame, files, out.warnings);
   out.algorithm = main.algorithm;
   out.arguments = main.arguments;
   out.request = main.request;

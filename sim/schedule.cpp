@@ -133,11 +133,47 @@ Layout Layout::of_sizes(const std::vector<Bytes>& sizes) {
 
 Layout Layout::times(int n) const {
   Layout layout = *this;
-  for (std::int64_t& offset : layout.offsets_) offset = (Bytes{offset} * n).count;
+  if (parts_ > 0)
+    layout.times_ = times_ * n;
+  else
+    for (std::int64_t& offset : layout.offsets_) offset = (Bytes{offset} * n).count;
   return layout;
 }
 
+Layout Layout::two_level(Bytes size, int n, int parts) {
+  ensure(size.count >= 0 && n > 0 && parts > 0, "stretches of a buffer have a size, and there are some");
+  Layout layout;
+  layout.offsets_.clear();
+  layout.size_ = size.count;
+  layout.n_ = n;
+  layout.parts_ = parts;
+  return layout;
+}
+
+Layout Layout::cut(int parts) const {
+  ensure(parts > 0 && parts_ == 0, "a layout is cut once, into one part or more");
+  Layout layout = *this;
+  layout.n_ = n_chunks();
+  layout.parts_ = parts;
+  return layout;
+}
+
+std::int64_t Layout::offset(std::uint32_t chunk) const {
+  const std::int64_t whole = chunk / static_cast<std::uint32_t>(parts_);
+  const std::int64_t part = chunk % static_cast<std::uint32_t>(parts_);
+  const std::int64_t first = uncut(whole);
+  if (part == 0) return times_ * first;
+  const std::int64_t size = uncut(whole + 1) - first;
+  return times_ * (first + part * (size / parts_) + part * (size % parts_) / parts_);
+}
+
 bool Layout::uniform() const {
+  if (parts_ > 0) {
+    const std::int64_t first = n_ > 0 ? uncut(1) : 0;
+    for (std::int64_t i = 1; i < n_; ++i)
+      if (uncut(i + 1) - uncut(i) != first) return false;
+    return first % parts_ == 0;
+  }
   for (std::size_t i = 2; i < offsets_.size(); ++i)
     if (offsets_[i] - offsets_[i - 1] != offsets_[1]) return false;
   return true;

@@ -100,19 +100,40 @@ class Layout {
   static Layout near_equal(Bytes size, int n);
   /// Chunks of the given sizes.
   static Layout of_sizes(const std::vector<Bytes>& sizes);
+  /// n near-equal stretches of `parts` near-equal chunks each. However many they are it takes no memory: a size is
+  /// worked out when it is asked for, by a few divisions.
+  static Layout two_level(Bytes size, int n, int parts);
+  /// Every chunk cut into near-equal parts: chunk c becomes chunks [c * parts, (c + 1) * parts). As above it takes no
+  /// memory for them. Requires a layout that is not cut yet.
+  Layout cut(int parts) const;
 
   /// Every chunk n times as large: a layout of elements becomes one of their bytes.
   Layout times(int n) const;
 
-  int n_chunks() const { return static_cast<int>(offsets_.size()) - 1; }
-  Bytes total() const { return {offsets_.back()}; }
-  Bytes size(std::uint32_t first, std::uint32_t count) const { return {offsets_[first + count] - offsets_[first]}; }
+  int n_chunks() const { return parts_ == 0 ? static_cast<int>(offsets_.size()) - 1 : n_ * parts_; }
+  Bytes total() const { return {parts_ == 0 ? offsets_.back() : times_ * uncut(n_)}; }
+  Bytes size(std::uint32_t first, std::uint32_t count) const {
+    if (parts_ == 0) [[likely]]  // a division costs more than all else that is done for a message here
+      return {offsets_[first + count] - offsets_[first]};
+    return {offset(first + count) - offset(first)};
+  }
   /// True where every chunk has the same number of bytes.
   bool uniform() const;
   bool operator==(const Layout&) const = default;
 
  private:
-  std::vector<std::int64_t> offsets_{0};  // [chunk], one more than there are chunks
+  /// Where uncut chunk i begins. floor(i size/n) = i q + floor(i r/n) with size = q n + r: never leaves 64 bits, since
+  /// r < n < 2^31.
+  std::int64_t uncut(std::int64_t i) const {
+    return offsets_.empty() ? i * (size_ / n_) + i * (size_ % n_) / n_ : offsets_[static_cast<std::size_t>(i)];
+  }
+  std::int64_t offset(std::uint32_t chunk) const;
+
+  std::vector<std::int64_t> offsets_{0};  // [chunk], one more than there are chunks; empty: near-equal, n_ of size_
+  std::int64_t size_ = 0;
+  int n_ = 0;      // where chunks are cut: how many there are uncut
+  int parts_ = 0;  // into how many parts each is cut; 0: not cut
+  int times_ = 1;  // where chunks are cut: how many bytes one of the above stands for
 };
 
 /// The MPI name of what a collective computes.

@@ -202,9 +202,27 @@ TEST_CASE("a bad scenario is refused with the place, what was expected, what was
       {"an empty slot",
        {{R"("64 MiB"}})", R"("64 MiB"}, "transport": {"staging": {"size": "0 B"}}})"}},
        R"(s.json: /transport/staging/size: expected at least 1 B, found "0 B")"},
-      {"two channels",
-       {{R"("64 MiB"}})", R"("64 MiB"}, "transport": {"channels": 2}})"}},
-       "s.json: /transport/channels: expected 1, found 2"},
+      {"more channels than NCCL has",
+       {{R"("64 MiB"}})", R"("64 MiB"}, "transport": {"channels": 65}})"}},
+       "s.json: /transport/channels: expected a whole number from 1 to 64, found 65"},
+      {"pieces of nothing",
+       {{R"("64 MiB"}})", R"("64 MiB"}, "transport": {"chunk": "0 B"}})"}},
+       R"(s.json: /transport/chunk: expected at least 1 B, found "0 B")"},
+      {"several channels of a barrier",
+       {{R"("all_reduce", "algorithm": "ring", "bytes": "64 MiB"}})",
+         R"("barrier", "algorithm": "dissemination", "bytes": "0 B"}, "transport": {"channels": 2}})"}},
+       "s.json: /transport/channels: expected several channels only for what can be divided, found a barrier"
+       "\n  hint: a barrier moves no data"},
+      {"pieces of a barrier",
+       {{R"("all_reduce", "algorithm": "ring", "bytes": "64 MiB"}})",
+         R"("barrier", "algorithm": "dissemination", "bytes": "0 B"}, "transport": {"chunk": "1 KiB"}})"}},
+       "s.json: /transport/chunk: expected a chunk only for what can be divided, found a barrier"
+       "\n  hint: a barrier moves no data"},
+      {"a barrier out of place",
+       {{R"("all_reduce", "algorithm": "ring", "bytes": "64 MiB"}})",
+         R"("barrier", "algorithm": "dissemination", "bytes": "0 B", "in_place": false}})"}},
+       "s.json: /collective/in_place: expected in_place only for what can be put into other buffers, found a barrier"
+       "\n  hint: a barrier moves no data"},
       {"a misspelt model",
        {{R"("64 MiB"}})", R"("64 MiB"}, "network": {"model": "fiar"}})"}},
        R"(s.json: /network/model: expected one of "ideal", "fair", "packet", found "fiar")"
@@ -494,7 +512,8 @@ TEST_CASE("what --set breaks is blamed on --set") {
        R"(transport={"from": 1})",
        R"(--set transport={"from": 1}: /transport/from: expected a known key of transport, found "from")"
        "\n  hint: "
-       "known here: gpudirect, gdr_level, p2p_level, pxn, nics, protocol, launch, channels, staging, NCCL_NET_GDR_LEVEL, "
+       "known here: gpudirect, gdr_level, p2p_level, pxn, nics, protocol, launch, channels, chunk, staging, "
+       "NCCL_NET_GDR_LEVEL, "
        "NCCL_P2P_LEVEL, NCCL_P2P_DISABLE, NCCL_PXN_DISABLE"}};
   for (const Row& row : rows) {
     CAPTURE(row.what);

@@ -1,9 +1,12 @@
 #include "validate/closed_form.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <limits>
 
+#include "algorithms/channels.hpp"
 #include "sim/error.hpp"
 #include "validate/forms.hpp"
 
@@ -238,12 +241,56 @@ ClosedForm all_to_all_form(bool in_steps, const CollectiveRequest& request, cons
   return form;
 }
 
+/// Whether all ranks go through the schedule in step, each sending to one and receiving from one at a time: then they
+/// begin every round together, and every round takes as long as the first.
+bool is_in_step(const Algorithm& algorithm, const Arguments& arguments, const CollectiveRequest& request) {
+  const bool is_power = std::has_single_bit(static_cast<unsigned>(request.ranks));
+  if (algorithm.name == "ring")
+    return request.op != CollectiveOp::broadcast && number(algorithm, arguments, "rings") <= 1 &&
+           number(algorithm, arguments, "slices") <= 1;
+  if (algorithm.name == "halving_doubling" || algorithm.name == "recursive_doubling") return is_power;
+  if (algorithm.name == "direct") return request.op == CollectiveOp::pairs || request.op == CollectiveOp::send_recv;
+  return algorithm.name == "pairwise";
+}
+
+/// In r rounds. The messages of c channels leave together and share each port equally: c of x/c bytes take as long as
+/// one of x. So the number of channels does not matter, as long as their pieces are equal.
+std::optional<ClosedForm> form_of_pieces(const Pieces& pieces, const Algorithm& algorithm, const Arguments& arguments,
+                                         CollectiveRequest request, const Uniform& machine) {
+  const std::int64_t p = request.bytes.count, rounds = pieces.rounds;
+  request.channels = 1;
+  request.chunk.reset();
+  if (!is_in_step(algorithm, arguments, request)) {
+    auto form = closed_form(algorithm, arguments, request, machine);
+    if (form && pieces.channels > 1) form->because.push_back(fmt::format("{} channels", pieces.channels));
+    if (form && rounds > 1) form->because.push_back(fmt::format("{} pieces, one after the other", rounds));
+    return form;
+  }
+  // Every chunk of every piece is p/(K r) bytes, rounded down or up.
+  const std::int64_t n = request.ranks;
+  request.bytes = {p / (n * rounds) * n};
+  const auto low = closed_form(algorithm, arguments, request, machine);
+  request.bytes = {ceil_div(p, n * rounds) * n};
+  auto form = closed_form(algorithm, arguments, request, machine);
+  if (!form || !low) return std::nullopt;
+  if (rounds > 1) form->formula = fmt::format("r times, p/r for p: {}", form->formula);
+  form->low = times(rounds, low->low);
+  form->time = times(rounds, form->time);
+  form->steps *= pieces.rounds;
+  form->is_shared = true;  // packets of several messages take turns at a port
+  if (pieces.channels > 1 && p % (n * pieces.count()) != 0)
+    form->because.emplace_back("the channels' pieces differ by a byte: channels that share ports get out of step");
+  return form;
+}
+
 }  // namespace
 
 std::optional<ClosedForm> closed_form(const Algorithm& algorithm, const Arguments& arguments,
                                       const CollectiveRequest& request, const Uniform& machine) {
   if (request.ranks == 1) return ClosedForm{.formula = "0 (one rank)"};
   if (machine.b.bytes_per_second == 0 || arguments.file != nullptr) return std::nullopt;
+  if (const Pieces pieces = pieces_of(request.bytes, request.channels, request.chunk); pieces.count() > 1)
+    return form_of_pieces(pieces, algorithm, arguments, request, machine);
   if (auto form = exchange_form(algorithm, arguments, request, machine)) return form;
   if (auto form = composed_form(algorithm, arguments, request, machine)) return form;
   if (algorithm.name == "parameter_server")

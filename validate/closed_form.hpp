@@ -17,7 +17,8 @@ namespace ringsim {
 /// A closed form, evaluated. Times are rounded up to a picosecond once a transfer, as the simulation's are.
 struct ClosedForm {
   std::string formula;  ///< in K ranks, p bytes, b bytes/s, a: latency of a path; W workers, S servers, s segments,
-                        ///< R rings of l slices; of a tree: d its depth, k the most children, c the last parent's
+                        ///< R rings of l slices; r rounds (channels.hpp); of a tree: d its depth, k the most children,
+                        ///< c the last parent's
   Picoseconds time{0};  ///< with every block that does not divide evenly rounded up
   Picoseconds low{0};   ///< with every such block rounded down; equal to `time` where the form is exact
   int steps = 0;        ///< how many times a transfer's time is rounded: simulation may part by 1 ps for each

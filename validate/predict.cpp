@@ -311,7 +311,7 @@ Schedule in_elements(const Job& job, int element) {
     throw InputError("/bytes", fmt::format("expected a multiple of {} bytes, found {}", element, format(request.bytes)),
                      fmt::format("an element has {} bytes", element));
   request.bytes.count /= element;
-  Schedule schedule = by_the_algorithm(job, [&] { return job.algorithm->make(request, job.arguments); });
+  Schedule schedule = by_the_algorithm(job, [&] { return make_schedule(*job.algorithm, request, job.arguments); });
   schedule.collective.bytes = job.request.bytes;
   for (Layout& layout : schedule.layout) layout = layout.times(element);
   return schedule;

@@ -1,0 +1,43 @@
+// Channels and pieces: a schedule run on stretches of its buffer, some beside each other and some one after the other.
+#pragma once
+
+#include <optional>
+
+#include "sim/schedule.hpp"
+
+namespace ringsim {
+
+/// Into how many pieces a buffer is cut: each channel takes `rounds` of them, one after the other.
+struct Pieces {
+  int channels = 1;
+  int rounds = 1;
+  int count() const { return channels * rounds; }
+};
+
+/// Near-equal pieces of at most `chunk` bytes (not said: of any size), as many in each channel. No bytes make one
+/// round. Throws InputError (empty `where`) for more than 2^27.
+Pieces pieces_of(Bytes size, int channels, std::optional<Bytes> chunk);
+
+/// Runs the schedule once for each piece of the buffer. A channel has lanes and connections of its own; its pieces, a
+/// contiguous run as in NCCL, come one after the other in each lane by itself: nothing waits for a piece to be done
+/// everywhere.
+///
+/// Where chunks belong to ranks (reduce_scatter, all_gather, all_to_all, scatter, gather) piece j is the jth part of
+/// every chunk, so that results stay where they belong; chunk c then becomes chunks [c P, (c + 1) P). Neighbouring
+/// chunks of one message are thus apart, and go as a message each. Elsewhere piece j is a stretch of the buffer: chunks
+/// [j C, (j + 1) C), where the plain schedule has C.
+///
+/// A pure function still, O(operations of the plain step); memory does not grow with the pieces. A symmetry is not
+/// kept: it is claimed for one chunk a rank only (sim/check.hpp). One piece: the schedule itself.
+///
+/// Steps: `rounds` times the plain ones, on `channels` times the lanes.  Sent per rank: as the plain schedule.
+/// Closed form: where all ranks go through a round in step (ring, exchanges of equal partners) `rounds` times the plain
+/// one of size/rounds bytes; channels share ports and change nothing.
+/// Source: NCCL, whose channels take a contiguous part of the buffer each and pass it on in chunks
+/// (NVIDIA/nccl 5067397c2676 src/include/collectives.h).
+///
+/// Throws InputError (empty `where`) for a barrier, which has no bytes, for a schedule whose regions are not known, and
+/// for more than 2^27 chunks.
+Schedule over_channels(Schedule plain, const Pieces& pieces);
+
+}  // namespace ringsim
