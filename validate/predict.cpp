@@ -311,6 +311,7 @@ Schedule in_elements(const Job& job, int element) {
     throw InputError("/bytes", fmt::format("expected a multiple of {} bytes, found {}", element, format(request.bytes)),
                      fmt::format("an element has {} bytes", element));
   request.bytes.count /= element;
+  if (request.chunk) request.chunk->count = std::max<std::int64_t>(1, request.chunk->count / element);
   Schedule schedule = by_the_algorithm(job, [&] { return make_schedule(*job.algorithm, request, job.arguments); });
   schedule.collective.bytes = job.request.bytes;
   for (Layout& layout : schedule.layout) layout = layout.times(element);
