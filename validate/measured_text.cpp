@@ -158,10 +158,8 @@ class Log {
     row.variant = words[start + 2];
     std::size_t at = start + 3;
     Words figures;
-    if (at < words.size() && is_operation(words[at]))
-      row.variant += fmt::format(" {}", words[at++]);
-    else if (!line.cut)
-      refuse(line, words, at, "the operation, sum or none or another");
+    // Until 2020 all_gather and broadcast printed no operation, and most no root.
+    if (at < words.size() && is_operation(words[at])) row.variant += fmt::format(" {}", words[at++]);
     while (at < words.size() && is_figure(words[at])) figures.push_back(words[at++]);
     const bool rooted = figures.size() % 4 == 1;
     if (rooted) {
@@ -169,7 +167,8 @@ class Log {
       figures.erase(figures.begin());
     }
     const std::size_t one = static_cast<std::size_t>(each_), all = one * static_cast<std::size_t>(tables_);
-    if (figures.size() != all && !(figures.size() == one && only_in_place(line, words, start + (rooted ? 4 : 3)))) {
+    if (figures.size() != all &&
+        !(figures.size() == one && only_in_place(line, words[at - one - 1], words[at - one]))) {
       if (line.cut) return say_cut(line);
       throw InputError(
           line.where,
@@ -180,7 +179,10 @@ class Log {
     if (at < words.size() && is_clock(words[at])) ++at;
     if (tables_ == 2 && at + 3 == words.size() && is_whole(words[at + 2]))
       at += 3;  // rccl-tests -M: algorithm, protocol, channels
-    if (at < words.size()) refuse(line, words, at, "the end of the row");
+    if (at < words.size())
+      throw InputError(line.where,
+                       fmt::format("expected the end of the row, found {}", scenarios::in_quotes(words[at])),
+                       "other output went into the line; take it out, or the whole line");
     const bool in_place = figures.size() != all;
     take_figures(row, figures, in_place, line.where);
     if (tables_ == 2 && !in_place) take_figures(row, {figures.begin() + each_, figures.end()}, true, line.where);
@@ -189,15 +191,8 @@ class Log {
 
   bool op_is_unknown() const { return !program_.empty() && !op_; }
 
-  [[noreturn]] static void refuse(const Line& line, const Words& words, std::size_t at, const std::string& expected) {
-    const std::string found = at < words.size() ? scenarios::in_quotes(std::string(words[at])) : "the end of the line";
-    throw InputError(line.where, fmt::format("expected {}, found {}", expected, found),
-                     "other output went into the line; take it out, or the whole line");
-  }
-
   /// Of two tables the first one is blank: nccl-tests where it measures in place only.
-  bool only_in_place(const Line& line, const Words& words, std::size_t last_before) const {
-    const std::string_view before = words[last_before], after = words[last_before + 1];
+  bool only_in_place(const Line& line, std::string_view before, std::string_view after) const {
     const auto blank = after.data() - (before.data() + before.size());
     return tables_ == 2 && !line.cut && blank >= 30;
   }
