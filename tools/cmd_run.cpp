@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <filesystem>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -12,14 +12,23 @@
 #include "tools/output.hpp"
 #include "tools/points.hpp"
 #include "tools/report.hpp"
+#include "tools/warnings.hpp"
+#include "validate/compare.hpp"
 
 namespace ringsim::tools {
 
 int run_command(const RunArguments& arguments) {
   const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
-  std::error_code ignored;
-  if (std::filesystem::equivalent(arguments.scenario, arguments.output, ignored))
-    throw InputError(arguments.output, "expected another file than the scenario itself for the results");
+  refuse_as_output(arguments.scenario, arguments.output);
+  std::optional<MeasuredTable> measured;
+  std::optional<Beside> beside;
+  if (!arguments.measured.empty()) {
+    refuse_as_output(arguments.measured, arguments.output);
+    measured = read_measured_as(arguments.measured, arguments.collective);
+    Warnings().say(measured->warnings);
+    require_measured_ranks(file, *measured);
+    beside.emplace(*measured);
+  }
   Output output(arguments.output);
   std::vector<Prediction> results;  // for the formats that are one document
   std::size_t done = 0;
@@ -34,6 +43,7 @@ int run_command(const RunArguments& arguments) {
   try {
     predict_points(file, arguments.jobs, arguments.fold, [&](Prediction&& result) {
       if (result.job.empty() || result.job == "main") ++done;
+      if (beside) beside->add(result);
       if (!result.not_folded.empty()) not_folded.insert(result.not_folded);
       events += result.events;
       transfers += result.transfers;
@@ -50,6 +60,7 @@ int run_command(const RunArguments& arguments) {
     throw;
   }
   finish();
+  if (beside) Warnings().say(beside->unmatched());
   if (arguments.timing) {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
     say(fmt::format("{} points, {} transfers, {} events in {:.3f} s\n", done, transfers, events, seconds));

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,8 +37,22 @@ struct RunArguments {
   bool explain = false;  ///< what the links carried
   bool timing = false;   ///< events and wall time, and why a large run was not folded, on stderr
   bool fold = true;
+  std::string measured;    ///< a file of measured times, to stand beside the predicted ones; empty: none
+  std::string collective;  ///< what they are of, where the file does not say; empty: it does
 };
 int run_command(const RunArguments& arguments);
+
+struct CompareArguments {
+  std::string scenario, measured;
+  std::vector<std::string> set;
+  std::string algorithm;            ///< instead of the scenario's; empty: those
+  std::string collective;           ///< as RunArguments::collective
+  std::optional<double> max_error;  ///< a share: 0.15 is 15 %
+  Format format = Format::table;
+  std::string output;
+  int jobs = 0;
+};
+int compare_command(const CompareArguments& arguments);
 
 enum class CrossoverFormat { table, csv, nccl_tuner };
 struct CrossoverArguments {

@@ -4,15 +4,19 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <csignal>
 #include <exception>
 #include <new>
+#include <optional>
+#include <string_view>
 #include <system_error>
 
 #include "sim/error.hpp"
 #include "sim/version.hpp"
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
+#include "validate/measured.hpp"
 
 namespace ringsim::tools {
 
@@ -77,6 +81,21 @@ void add_scenario(CLI::App& command, std::string& scenario, std::vector<std::str
       ->allow_extra_args(false);
 }
 
+/// "15%" as a share; nothing where it is none.
+std::optional<double> percentage(std::string_view text) {
+  if (!text.ends_with('%')) return std::nullopt;
+  text.remove_suffix(1);
+  if (text.ends_with(' ')) text.remove_suffix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= 0 && value < 1e6)) return std::nullopt;
+  return value / 100;
+}
+
+std::string is_percentage(const std::string& text) {  // as CLI11 wants it: what is wrong, or nothing
+  return percentage(text) ? "" : fmt::format("expected a percentage such as 15%, found \"{}\"", text);
+}
+
 int command_line(int argc, char** argv) {
   CLI::App app{"ringsim predicts how long a collective takes on a cluster of GPUs, and says why."};
   app.footer("Example: ringsim run scenarios/two-node-server.json");
@@ -102,6 +121,33 @@ int command_line(int argc, char** argv) {
       "--no-fold", [&run] { run.fold = false; }, "simulates every rank, even where one could stand for all");
   run_app->add_flag("--timing", run.timing, "prints events, wall time, and why a large run was not folded to stderr");
   run_app->footer("Example: ringsim run scenarios/star.json --set topology.ranks=16 --format csv -o star.csv");
+
+  run_app->add_option("--measured", run.measured, "a file of measured times, which stand beside the predicted ones");
+  run_app->add_option("--collective", run.collective, "what was measured, where the file does not say it");
+
+  CompareArguments compare;
+  auto* compare_app = app.add_subcommand("compare", "predicted beside measured, at the sizes that were measured");
+  add_scenario(*compare_app, compare.scenario, compare.set);
+  compare_app
+      ->add_option("MEASURED", compare.measured, "a file of measured times; which are read:\n" + measured_formats())
+      ->required();
+  compare_app->add_option("--algorithm", compare.algorithm, "this one instead of the scenario's");
+  compare_app->add_option("--collective", compare.collective, "what was measured, where the file does not say it");
+  std::string max_error;
+  compare_app
+      ->add_option("--max-error", max_error,
+                   "exit code 1 where no algorithm has nine rows of ten within it (the 90th percentile of "
+                   "|predicted/measured - 1| over all rows), say 15%")
+      ->check(is_percentage)
+      ->option_text("PERCENT");
+  compare_app->add_option("--format", format, "how results look; the table has a picture")
+      ->check(CLI::IsMember({"table", "json", "jsonl", "csv", "nccl-tests"}))
+      ->option_text("table|json|jsonl|csv|nccl-tests");
+  compare_app->add_option("-o,--output", compare.output, "a file for the results; - is standard output");
+  compare_app->add_option("-j,--jobs", compare.jobs, "points at a time; default: one a core")
+      ->check(CLI::Range(1, 4096));
+  compare_app->footer(
+      "Example: ringsim compare scenarios/abci-v100.json validate/measured/abci-v100-2n4g-all_reduce.csv");
 
   CrossoverArguments crossover;
   const std::map<std::string, CrossoverFormat> crossover_formats{
@@ -215,6 +261,11 @@ int command_line(int argc, char** argv) {
   return guarded([&]() -> int {
     run.format = formats.at(format);
     if (*run_app) return run_command(run);
+    if (*compare_app) {
+      compare.format = run.format;
+      if (!max_error.empty()) compare.max_error = percentage(max_error);
+      return compare_command(compare);
+    }
     crossover.format = crossover_formats.at(crossover_format);
     if (*crossover_app) return crossover_command(crossover);
     if (*check_app) return check_command(check);

@@ -48,6 +48,12 @@ void Output::finish() {
   if (!written_path_.empty() && std::rename(written_path_.c_str(), path_.c_str()) != 0) fail();
 }
 
+void refuse_as_output(const std::string& input, const std::string& output) {
+  std::error_code ignored;
+  if (std::filesystem::equivalent(input, output, ignored))
+    throw InputError(output, "expected another file for the results than one that is read");
+}
+
 void say(const std::string& text) {
   if (std::fputs(text.c_str(), stderr) >= 0) std::fflush(stderr);
 }

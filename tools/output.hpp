@@ -33,6 +33,9 @@ class Output {
   std::FILE* file_;
 };
 
+/// Throws InputError where `output` is the file `input`: it would be lost.
+void refuse_as_output(const std::string& input, const std::string& output);
+
 /// Columns as wide as they need to be; numbers to the right, text to the left.
 class Table {
  public:

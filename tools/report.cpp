@@ -10,6 +10,7 @@
 #include "sim/quantity.hpp"
 #include "sim/version.hpp"
 #include "tools/output.hpp"
+#include "validate/compare.hpp"
 
 namespace ringsim::tools {
 
@@ -64,6 +65,10 @@ Json as_json(const Prediction& r, bool explain) {
   result["time_us"] = microseconds(r.time);
   result["algbw_GBps"] = r.algbw;
   result["busbw_GBps"] = r.busbw;
+  if (r.measured_us) {
+    result["measured_us"] = *r.measured_us;
+    result["error"] = error_of(r);
+  }
   result["transfers"] = r.transfers;
   result["closed_form"] = r.form ? as_json(*r.form, r.time) : Json(nullptr);
   if (r.bottleneck && !r.bottleneck->link.empty())
@@ -115,6 +120,16 @@ std::vector<std::string> extra_columns(const std::vector<Prediction>& results) {
 bool has_jobs(const std::vector<Prediction>& results) {
   return std::any_of(results.begin(), results.end(), [](const Prediction& r) { return !r.job.empty(); });
 }
+bool is_measured(const std::vector<Prediction>& results) {
+  return std::any_of(results.begin(), results.end(), [](const Prediction& r) { return r.measured_us.has_value(); });
+}
+/// |predicted/measured - 1| of all rows that were measured. Requires one.
+ErrorBand all_errors(const std::vector<Prediction>& results) {
+  std::vector<SizedError> errors;
+  for (const Prediction& r : results)
+    if (r.measured_us) errors.push_back({r.request.bytes, error_of(r)});
+  return error_band("all", errors);
+}
 bool is_delayed(const std::vector<Prediction>& results) {
   return std::any_of(results.begin(), results.end(),
                      [](const Prediction& r) { return r.bottleneck && r.bottleneck->delay > 0; });
@@ -163,7 +178,7 @@ std::string table(const std::vector<Prediction>& results, bool explain) {
   const std::vector<std::string> extra = extra_columns(results);
   const bool inter_node =
       std::any_of(results.begin(), results.end(), [](const auto& r) { return r.inter_node.has_value(); });
-  const bool jobs = has_jobs(results), delayed = is_delayed(results);
+  const bool jobs = has_jobs(results), delayed = is_delayed(results), measured = is_measured(results);
   std::vector<std::string> head{"bytes", "collective", "algorithm", "model", "ranks"};
   const bool protocols =
       std::any_of(results.begin(), results.end(), [](const auto& r) { return r.protocol->slots > 0; });
@@ -171,6 +186,7 @@ std::string table(const std::vector<Prediction>& results, bool explain) {
   if (jobs) head.insert(head.begin(), "job");
   for (const std::string& path : extra) head.push_back(path.substr(path.rfind('.') + 1));
   for (const char* name : {"time us", "algbw GB/s", "busbw GB/s"}) head.emplace_back(name);
+  if (measured) head.insert(head.end(), {"measured us", "error"});
   if (inter_node) head.emplace_back("node out GB/s");
   for (const char* name : {"closed form", "bottleneck", "busy"}) head.emplace_back(name);
   if (delayed) head.emplace_back("delayed");
@@ -184,6 +200,10 @@ std::string table(const std::vector<Prediction>& results, bool explain) {
     row.push_back(fmt::format("{:.3f}", microseconds(r.time)));
     row.push_back(fmt::format("{:.3f}", r.algbw));
     row.push_back(fmt::format("{:.3f}", r.busbw));
+    if (measured) {
+      row.push_back(r.measured_us ? fmt::format("{:.3f}", *r.measured_us) : "");
+      row.push_back(r.measured_us ? fmt::format("{:+.1f} %", 100 * error_of(r)) : "");
+    }
     if (inter_node) row.push_back(r.inter_node ? fmt::format("{:.3f}", r.inter_node->second) : "");
     row.push_back(!r.form ? "none known"
                           : fmt::format("x {:.4f}{}", r.form->ratio(r.time), r.form->holds() ? "" : " (*)"));
@@ -257,6 +277,8 @@ std::string csv(const std::vector<Prediction>& results) {
   const bool disturbed = std::any_of(results.begin(), results.end(), [](const auto& r) { return r.disturbed; });
   if (jobs) text += ",job,start_us";
   if (disturbed) text += ",delayed";
+  const bool measured = is_measured(results);
+  if (measured) text += ",measured_us,error";
   for (const std::string& path : varied) text += "," + csv_field("point." + path);
   text += '\n';
   for (const Prediction& r : results) {
@@ -273,6 +295,7 @@ std::string csv(const std::vector<Prediction>& results) {
     text += fingerprint_text(r);
     if (jobs) text += fmt::format(",{},{}", csv_field(r.job), microseconds(r.start));
     if (disturbed) text += fmt::format(",{}", r.bottleneck ? r.bottleneck->delay : 0.0);
+    if (measured) text += r.measured_us ? fmt::format(",{},{}", *r.measured_us, error_of(r)) : ",,";
     for (const std::string& path : varied) text += "," + csv_field(value_of(r, path));
     text += '\n';
   }
@@ -312,6 +335,11 @@ std::string nccl_tests(const std::vector<Prediction>& results) {
   }
   if (!results.empty())
     text += fmt::format("# Avg bus bandwidth    : {:.6g}\n", sum / static_cast<double>(results.size()));
+  if (is_measured(results)) {
+    const ErrorBand errors = all_errors(results);
+    text += fmt::format("# Beside {} measured times: median |error| {:.1f} %, 90th percentile {:.1f} %\n", errors.rows,
+                        100 * errors.median_abs, 100 * errors.p90_abs);
+  }
   return text;
 }
 
@@ -349,6 +377,15 @@ std::string json_text(const Json& value, int indent) {
 
 }  // namespace
 
+MeasuredTable read_measured_as(const std::string& path, const std::string& collective) {
+  if (collective.empty()) return read_measured(path);
+  const auto op = collective_named(collective);
+  if (!op)
+    throw InputError("--collective", fmt::format("expected the name of a collective, found \"{}\"", collective),
+                     "all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, ...");
+  return read_measured(path, op);
+}
+
 std::string algorithm_text(const Prediction& r) {
   std::string text = r.algorithm;
   for (const auto& [name, value] : r.parameters) text += fmt::format(" {}={}", name, plain(value));
@@ -371,6 +408,11 @@ std::string report(const ScenarioFile& file, const std::vector<Prediction>& resu
       return nccl_tests(results);
     case Format::json: {
       Json document = heading(file);
+      if (is_measured(results)) {
+        const ErrorBand errors = all_errors(results);
+        document["median_abs_error"] = errors.median_abs;
+        document["p90_abs_error"] = errors.p90_abs;
+      }
       document["results"] = Json::array();
       for (const Prediction& result : results) document["results"].push_back(as_json(result, explain));
       return json_text(document, 2);

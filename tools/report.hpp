@@ -6,6 +6,7 @@
 
 #include "scenarios/scenario.hpp"
 #include "tools/commands.hpp"
+#include "validate/measured.hpp"
 #include "validate/predict.hpp"
 
 namespace ringsim::tools {
@@ -15,6 +16,9 @@ std::string report(const ScenarioFile& file, const std::vector<Prediction>& resu
 
 /// One line of JSON with its newline: what `jsonl` prints as each result comes.
 std::string report_line(const ScenarioFile& file, const Prediction& result, bool explain);
+
+/// A file of measured times, of the collective of that name; empty: the file says of which.
+MeasuredTable read_measured_as(const std::string& path, const std::string& collective);
 
 /// "halving_doubling fold=naive": how tables call an algorithm.
 std::string algorithm_text(const Prediction& result);

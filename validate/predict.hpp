@@ -48,7 +48,8 @@ struct Prediction {
   NetworkModel model = NetworkModel::fair;
   const Protocol* protocol = &no_protocol();
   Picoseconds time{0};
-  double algbw = 0, busbw = 0;  ///< GB/s, as nccl-tests defines them
+  double algbw = 0, busbw = 0;        ///< GB/s, as nccl-tests defines them
+  std::optional<double> measured_us;  ///< where somebody measured the same; predict() does not set it
   std::int64_t transfers = 0;
   std::int64_t events = 0;
   std::optional<std::uint64_t> fingerprint;

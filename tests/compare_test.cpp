@@ -1,0 +1,159 @@
+// Predicted beside measured: the command and what it is made of.
+#include "validate/compare.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "sim/error.hpp"
+#include "tests/support/command.hpp"
+
+using ringsim::test::Outcome;
+using ringsim::test::run_command;
+using ringsim::test::temporary_file;
+
+namespace {
+
+// A ring of 4 takes 2(K-1)(a + p/(K b)) = 6 (1 us + p/40 GB/s): 4000 B 6.6 us, 40 kB 12 us, 400 kB 66 us.
+std::string scenario() {
+  return temporary_file("four.json", R"({
+  "version": 1,
+  "topology": {"kind": "star", "ranks": 4, "link": {"bandwidth": "10 GB/s", "latency": "0.5 us"}},
+  "collective": {"op": "all_reduce", "algorithm": ["ring", "parameter_server"], "bytes": "1 MiB"}
+})");
+}
+
+/// Of the ring: 10 % too slow, 20 % too fast, right.
+std::string measured() {
+  return temporary_file("measured.csv",
+                        "# collective: all_reduce\n# ranks: 4\nbytes,time_us\n4000,6\n40000,15\n400000,66\n");
+}
+
+}  // namespace
+
+TEST_CASE("compare predicts at the measured sizes, and rows and document have the contract's figures") {
+  const Outcome outcome = run_command({"compare", scenario(), measured(), "--algorithm", "ring", "--format", "json"});
+  REQUIRE(outcome.code == 0);
+  CHECK(outcome.err == "");
+  const auto document = nlohmann::json::parse(outcome.out);
+  REQUIRE(document.at("results").size() == 3);
+  const double predicted[] = {6.6, 12, 66}, times[] = {6, 15, 66}, errors[] = {0.1, -0.2, 0};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto& row = document.at("results").at(i);
+    CHECK(row.at("time_us") == doctest::Approx(predicted[i]));
+    CHECK(row.at("measured_us") == times[i]);
+    CHECK(row.at("error") == doctest::Approx(errors[i]));
+  }
+  CHECK(document.at("median_abs_error") == doctest::Approx(0.1));  // of 0, 0.1, 0.2
+  CHECK(document.at("p90_abs_error") == doctest::Approx(0.18));    // 0.8 of the way from 0.1 to 0.2
+}
+
+TEST_CASE("the table has each algorithm's rows and errors by size, both curves, and which is nearest") {
+  const Outcome outcome = run_command({"compare", scenario(), measured()});
+  REQUIRE(outcome.code == 0);
+  const auto has = [&](const std::string& text) { return outcome.out.find(text) != std::string::npos; };
+  CHECK(has("\nring\nbytes   measured us  predicted us    error\n4 kB           6.00          6.60  +10.0 %\n"));
+  CHECK(has("40 kB         15.00         12.00  -20.0 %\n"));
+  CHECK(has("up to 64 KiB        2          15.0 %           19.0 %        -5.0 %\n"));
+  CHECK(has("all sizes           3          10.0 %           18.0 %        +0.0 %\n"));
+  CHECK(has("o measured\n            A ring\n            B parameter_server"));
+  CHECK(has("nearest: ring, median |error| 10.0 %\n"));
+  std::istringstream lines(outcome.out);
+  for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 100);
+}
+
+TEST_CASE("--max-error is held against the 90th percentile of the best algorithm: exit 1 beyond it") {
+  const auto code = [](const std::string& limit, const std::string& algorithm = "ring") {
+    return run_command({"compare", scenario(), measured(), "--algorithm", algorithm, "--max-error", limit}).code;
+  };
+  CHECK(code("18.1%") == 0);
+  CHECK(code("17.9%") == 1);
+  CHECK(code("17.9%", "parameter_server") == 1);
+  CHECK(run_command({"compare", scenario(), measured(), "--max-error", "18.1 %"}).code == 0);  // the ring is within
+  CHECK(code("0.15") == 2);
+  CHECK(code("15") == 2);
+  CHECK(code("-1%") == 2);
+  CHECK(run_command({"compare", scenario(), measured(), "--max-error", "10%"}).err ==
+        "ringsim: beyond --max-error 10.0 %: of ring one row in ten is 18.0 % off or more\n");
+}
+
+TEST_CASE("what does not belong together is refused, or told") {
+  const std::string path = scenario();
+  const auto err = [&](const std::string& text, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> arguments{"compare", path, temporary_file("m.csv", text)};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = run_command(arguments);
+    std::string said = outcome.err;
+    if (const std::size_t at = said.find(arguments[2]); at != std::string::npos)
+      said.replace(at, arguments[2].size(), "FILE");
+    return fmt::format("{} {}", outcome.code, said);
+  };
+  CHECK(err("# ranks: 8\n# collective: all_reduce\nbytes,time_us\n8,10\n") ==
+        fmt::format("3 ringsim: error: FILE: expected as many ranks as {} has, 4, found measurements of 8\n"
+                    "  hint: --set topology.nodes=N or topology.ranks=N changes the scenario's\n",
+                    path));
+  CHECK(err("# ranks: 4\ncollective,bytes,time_us\nbroadcast,8,10\nbroadcast,9,10\nall_gather,8,10\n") ==
+        "3 ringsim: error: FILE: expected rows of all_reduce, as the scenario has it, found 1 all_gather, 2 broadcast\n"
+        "  hint: is it another scenario's file? --set collective.op=NAME changes the scenario's collective\n");
+  CHECK(err("# ranks: 4\ncollective,bytes,time_us\nbroadcast,8,10\nall_reduce,8,10\n") ==
+        "0 ringsim: warning: FILE: rows of other collectives are not compared: 1 broadcast\n");
+  CHECK(err("# collective: all_reduce\nbytes,time_us\n8,10\n") ==
+        "0 ringsim: warning: FILE: nothing in it tells the number of ranks; it is taken to be the scenario's\n");
+  CHECK(err("# ranks: 4\nbytes,time_us\n8,10\n", {"--collective", "allreduce"}) == "0 ");
+  CHECK(err("# ranks: 4\nbytes,time_us\n8,10\n", {"--collective", "all_redoce"}) ==
+        "3 ringsim: error: --collective: expected the name of a collective, found \"all_redoce\"\n"
+        "  hint: all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, ...\n");
+  CHECK(err("# ranks: 4\n# collective: all_reduce\nbytes,time_us\n8,10\n",
+            {"--set", R"(collective.op=["all_reduce","all_gather"])", "--algorithm", "ring"}) ==
+        fmt::format("3 ringsim: error: {}: /collective/op: expected one collective, found all_reduce and all_gather\n"
+                    "  hint: choose one with --set collective.op=NAME\n",
+                    path));
+}
+
+TEST_CASE("run --measured adds what was measured to rows that were, and tells what met no partner") {
+  const std::string file = measured();
+  const Outcome outcome = run_command({"run", scenario(), "--set", R"(collective.bytes=["4 kB","8 kB"])", "--measured",
+                                       file, "--format", "csv", "--set", "collective.algorithm=ring"});
+  REQUIRE(outcome.code == 0);
+  std::istringstream lines(outcome.out);
+  std::string head, met, alone;
+  std::getline(lines, head);
+  std::getline(lines, met);
+  std::getline(lines, alone);
+  CHECK(head.find(",measured_us,error,point.collective.bytes") != std::string::npos);
+  CHECK(met.find(",6,0.09999999999999987,4 kB") != std::string::npos);
+  CHECK(alone.ends_with(",,,8 kB"));
+  CHECK(outcome.err ==
+        fmt::format("ringsim: warning: {0}: 2 of 3 measured rows meet no point of the scenario: all_reduce of 40 kB, "
+                    "all_reduce of 400 kB\nringsim: warning: {0}: nothing was measured of all_reduce of 8 kB\n",
+                    file));
+  CHECK(run_command({"run", scenario(), "--set", "topology.ranks=5", "--measured", file}).code == 3);
+  // Without it nothing of it shows.
+  CHECK(run_command({"run", scenario(), "--format", "json"}).out.find("measured") == std::string::npos);
+}
+
+TEST_CASE("a scenario of several machines has a curve for each, and of jobs there must be one") {
+  const std::string nodes =
+      temporary_file("sweep.json", R"({"version": 1, "sweep": {"topology.link.latency": ["0 us", "0.5 us"]},
+    "topology": {"kind": "star", "ranks": 4, "link": {"bandwidth": "10 GB/s", "latency": "0 us"}},
+    "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "8 B"}})");
+  const Outcome outcome = run_command({"compare", nodes, measured()});
+  CHECK(outcome.code == 0);
+  CHECK(outcome.out.find("nearest: ring, topology.link.latency 0.5 us, median |error| 10.0 %") != std::string::npos);
+  const Outcome jobs =
+      run_command({"compare", scenario(), measured(), "--algorithm", "ring", "--set",
+                   R"(jobs=[{"name": "b", "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "8 B"}}])"});
+  CHECK(jobs.code == 3);
+  CHECK(jobs.err.find("/jobs: expected one collective by itself, as it was measured, found other jobs beside it") !=
+        std::string::npos);
+}
+
+TEST_CASE("the result is not written over what is read") {
+  const std::string file = measured();
+  CHECK(run_command({"compare", scenario(), file, "-o", file}).code == 3);
+  CHECK(run_command({"run", scenario(), "--measured", file, "-o", file}).code == 3);
+}
