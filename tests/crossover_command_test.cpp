@@ -112,7 +112,7 @@ TEST_CASE("crossover leaves out what only the schedule's maker refuses, and name
   const Outcome outcome = crossover({"--set", "collective.algorithm=[\"ring\",\"halving_doubling\",\"hierarchical\"]"});
   CHECK(outcome.code == 0);
   CHECK(outcome.err ==
-        "ringsim: note: left out at 2 of 6 points: hierarchical: hierarchical: expected the setting \"group\", the "
+        "ringsim: note: left out at 2 of 6 points: hierarchical: expected the setting \"group\", the "
         "number "
         "of ranks a node, found none\n");
 }

@@ -83,10 +83,11 @@ class Groups {
 class LeftOut {
  public:
   void take(const UnservedError& error) {
-    const auto same = [&](const auto& each) { return each.first == error.algorithm() + ": " + error.message(); };
-    const auto found = std::find_if(notes_.begin(), notes_.end(), same);
+    const std::string named = error.algorithm() + ": ";
+    const std::string note = (error.message().starts_with(named) ? "" : named) + error.message();
+    const auto found = std::find_if(notes_.begin(), notes_.end(), [&](const auto& each) { return each.first == note; });
     if (found == notes_.end())
-      notes_.emplace_back(error.algorithm() + ": " + error.message(), 1);
+      notes_.emplace_back(note, 1);
     else
       ++found->second;
   }
