@@ -14,6 +14,7 @@
 #include "algorithms/catalog.hpp"
 #include "sim/check.hpp"
 #include "sim/run.hpp"
+#include "tests/support/command.hpp"
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/tiny.hpp"
 
@@ -49,6 +50,7 @@ TEST_CASE("docs/algorithms.md ends in the tables that the simulation gives") {
   REQUIRE(text.find(mark) != std::string::npos);
   CHECK_MESSAGE(text.substr(text.find(mark) + mark.size()) == to_markdown(rows()),
                 "run tests/update_goldens.sh, and read what changed");
+  CHECK(test::run_command({"list", "comparison"}).out == to_markdown(rows()));
 }
 
 TEST_CASE("every algorithm of the catalogue has its row on each of the five machines of eight ranks") {

@@ -1,0 +1,157 @@
+// What the comments of scenarios/questions say is what the simulation says: ratios that have reasons.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "scenarios/scenario.hpp"
+#include "validate/predict.hpp"
+
+using namespace ringsim;
+using doctest::Approx;
+
+namespace {
+
+std::vector<Prediction> answers(const std::string& name, const std::vector<std::string>& set = {}) {
+  const auto file = ScenarioFile::load(std::string(RINGSIM_SOURCE_DIR) + "/scenarios/questions/" + name + ".json", set);
+  std::vector<Prediction> all;
+  for (std::size_t i = 0; i < file.size(); ++i) all.push_back(predict(file.point(i)));
+  return all;
+}
+
+double microseconds(const Prediction& prediction) { return static_cast<double>(prediction.time.count()) / 1e6; }
+
+/// How often the buffer left the busiest node.
+double buffers_out(const Prediction& prediction) {
+  REQUIRE(prediction.inter_node.has_value());
+  return static_cast<double>(prediction.inter_node->first.count) / static_cast<double>(prediction.request.bytes.count);
+}
+
+/// When the last of a scenario's collectives ends, us.
+double end_of(const Prediction& first) {
+  Picoseconds end = first.start + first.time;
+  for (const Prediction& job : first.jobs) end = std::max(end, job.start + job.time);
+  return static_cast<double>(end.count()) / 1e6;
+}
+
+}  // namespace
+
+TEST_CASE("question 1: on two nodes adding up within nodes halves what leaves them, and busbw passes the NICs") {
+  const double nics = 48, one_nic = 12;  // GB/s that four, and one, of 100 Gb/s reach
+  const auto all = answers("01-busbw-above-nic");
+  REQUIRE(all.size() == 9);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const double nodes = 2 + static_cast<double>(i), ranks = 8 * nodes;
+    CAPTURE(nodes);
+    const Prediction &ring = all[3 * i], &levels = all[3 * i + 1], &trees = all[3 * i + 2];
+    CHECK(buffers_out(ring) == Approx(2 * (ranks - 1) / ranks));
+    CHECK(ring.busbw == Approx(ring.inter_node->second));  // busbw is what a ring sends
+    CHECK(ring.busbw <= one_nic);
+    CHECK(ring.busbw > 0.99 * one_nic);
+    CHECK(buffers_out(levels) == Approx(2 * (nodes - 1) / nodes));
+    CHECK(levels.inter_node->second <= nics);
+    // Half the buffer a tree: the busiest node is a leaf of one, half up; in the other it sends half to its one child
+    // on two nodes, a half up and down on three, and down twice on four.
+    CHECK(buffers_out(trees) == Approx(nodes / 2));
+    CHECK(levels.busbw > nics);
+  }
+  CHECK(all[2].busbw > nics);
+  CHECK(all[5].busbw < nics);
+}
+
+TEST_CASE("question 11: with PXN the NICs are the limit on any rails, without it the spines are") {
+  const auto all = answers("11-all-to-all-rails");
+  REQUIRE(all.size() == 4 * 2 * 3);
+  const auto busbw = [&](int fabric, bool pxn, int nodes) {
+    return all[static_cast<std::size_t>((fabric * 2 + (pxn ? 0 : 1)) * 3 + (nodes == 2   ? 0
+                                                                            : nodes == 4 ? 1
+                                                                                         : 2))]
+        .busbw;
+  };
+  enum { leaves, full, quarter, no_spines };
+  for (const int nodes : {2, 4, 8}) {
+    CAPTURE(nodes);
+    // A rank sends 8 (nodes - 1) of its 8 nodes - 1 messages by a NIC of 48 GB/s.
+    const double limit = 48.0 * (8 * nodes - 1) / (8 * (nodes - 1));
+    for (const int rails : {full, quarter, no_spines}) {
+      CHECK(busbw(rails, true, nodes) <= limit);
+      CHECK(busbw(rails, true, nodes) > 0.99 * limit);
+    }
+    CHECK(busbw(leaves, true, nodes) == busbw(leaves, false, nodes));  // no rail to reach
+    CHECK(busbw(no_spines, false, nodes) < 0.25 * limit);
+  }
+  // Unsteady: ECMP costs what tables do not. With those seven of eight messages cross rails by a fourth of the cables,
+  // which have 50 GB/s where a NIC has 48.
+  const auto tables = answers("11-all-to-all-rails", {"network.routing=static", "topology.nodes=8"});
+  REQUIRE(tables.size() == 4 * 2);
+  CHECK(tables[2 * full + 1].busbw == Approx(tables[2 * full].busbw).epsilon(0.001));
+  CHECK(tables[2 * quarter].busbw / tables[2 * quarter + 1].busbw == Approx(7.0 / 8 * 4 * 48 / 50).epsilon(0.001));
+  CHECK(busbw(full, false, 8) < 0.9 * tables[2 * full + 1].busbw);
+  CHECK(busbw(quarter, false, 8) < 0.9 * tables[2 * quarter + 1].busbw);
+}
+
+TEST_CASE("question 12: where the switch adds up busbw passes the wire by 2(n-1)/n, and less of it was measured") {
+  const auto all = answers("12-nvls");
+  REQUIRE(all.size() == 3 * 4);
+  const double wire = 18 * 25 * 0.8356;                               // GB/s, topologies/link_types.json
+  const std::vector<double> measured{321.1, 434.51, 469.67, 482.27};  // GB/s, the file that the comment names
+  for (std::size_t size = 0; size < 4; ++size) {
+    CAPTURE(size);
+    const double ring = all[size].busbw, nvls = std::max(all[4 + size].busbw, all[8 + size].busbw);
+    CHECK(ring <= wire);
+    CHECK(nvls <= 1.75 * wire);
+    CHECK(nvls > 1.4 * ring);
+    CHECK(nvls > 1.3 * measured[size]);  // too fast, as the comment owns up to; a better model has to change it
+    CHECK(nvls < 1.7 * measured[size]);
+  }
+  CHECK(all[3].busbw > 0.999 * wire);
+  CHECK(std::max(all[7].busbw, all[11].busbw) > 0.99 * 1.75 * wire);
+}
+
+TEST_CASE("question 23: direct and ring are equals on a switch, 7 to 1 on a mesh, 7 to 10 on a ring") {
+  const auto all = answers("23-direct-or-ring");
+  REQUIRE(all.size() == 3 * 4);
+  enum { ring, two_rings, direct };
+  const auto time = [&](int machine, int algorithm) {
+    return microseconds(all[static_cast<std::size_t>(4 * machine + algorithm)]);
+  };
+  const double port = 175e6 / 50e3;  // 2 7/8 100 MB, us at 50 GB/s
+  CHECK(time(0, ring) == Approx(port + 14 * 0.02));
+  CHECK(time(0, direct) == Approx(port + 2 * 0.02));
+  CHECK(time(1, direct) == Approx(port / 7 + 2 * 0.01));  // seven cables
+  CHECK(time(1, ring) == Approx(port + 14 * 0.01));
+  // Either shot: messages of 12.5 MB to ranks 1 to 4 away, those 4 away all one way round: 1 + 2 + 3 + 4 cross a cable.
+  CHECK(time(2, direct) == Approx(2 * 10 * 12.5e6 / 50e3 + 2 * 0.01));
+  CHECK(time(2, two_rings) == Approx(port / 2 + 14 * 0.01));
+
+  const auto stored = answers("23-store-and-forward");
+  REQUIRE(stored.size() == 2);
+  CHECK(microseconds(stored[0]) == Approx(2 * port + 14 * 0.02));   // each message twice, one after the other
+  CHECK(microseconds(stored[1]) > (16.0 / 14) * port);              // not less than 2 (7 + 1) messages
+  CHECK(microseconds(stored[1]) < 0.85 * microseconds(stored[0]));  // it hides some of it
+}
+
+TEST_CASE("question 27: in pieces the order of dimensions counts, and the slow dimension comes last") {
+  const double S = 64 * 1024 * 1024 / 200e3;  // us that the whole buffer takes on a link
+  const auto pieces = answers("27-dimension-order");
+  REQUIRE(pieces.size() == 4);
+  CHECK(end_of(pieces[0]) == Approx(1.875 * S));  // at once, (2,8)
+  CHECK(end_of(pieces[2]) == Approx(1.875 * S));  // at once, (8,2)
+  for (const Prediction& one : answers("27-dimension-order", {"jobs=[]", "collective.bytes=64 MiB"}))
+    CHECK(microseconds(one) == Approx(1.875 * S));
+  CHECK(end_of(pieces[1]) > 1.00 * S);  // what the fuller dimension carries
+  CHECK(end_of(pieces[1]) < 1.25 * S);
+  CHECK(end_of(pieces[3]) > 1.75 * S);
+  CHECK(end_of(pieces[3]) < 1.80 * S);
+
+  const auto slow = answers("27-slow-dimension");
+  REQUIRE(slow.size() == 4);
+  enum { gpus_first, nodes_first, both, wrong_grid };
+  CHECK(buffers_out(slow[nodes_first]) == Approx(8 * buffers_out(slow[gpus_first])));
+  CHECK(microseconds(slow[nodes_first]) > 3 * microseconds(slow[gpus_first]));
+  CHECK(microseconds(slow[both]) > microseconds(slow[gpus_first]));
+  CHECK(microseconds(slow[both]) < microseconds(slow[nodes_first]));
+  CHECK(microseconds(slow[wrong_grid]) > microseconds(slow[nodes_first]));
+}
