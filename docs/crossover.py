@@ -86,7 +86,7 @@ once here; bucket tries, and loses by it: half of its buffer begins between the 
 {explained("hgx-h100", levels, "4 GiB")}
 ```
 
-**Ring and tree alone**, what NCCL chooses from (`--set` of `collective.algorithm`):
+**Ring and tree alone**, the two that NCCL has here, too (`--set` of `collective.algorithm`):
 
 ```
 {ring_and_tree("hgx-h100")}
@@ -102,10 +102,9 @@ The tree needs few steps: 30 us against the ring's 62 x 4.6 = 285 us at 4 B (eve
 {explained("hgx-h100", tree, "4 GiB")}
 ```
 
-**What NCCL picks there** (its own model, version 2.30.7, worked out by hand for ring and tree; no measurement): small, Tree with LL,
-6.8 + 2(7 x 0.6 + 2 x 5.0) = 35.2 us against Ring LL's 6.6 + 56 x 1.0 + 6 x 2.7 = 78.8 us; large, Ring, 384 x 32/62 = 198 GB/s of algbw over eight
-adapters, a channel each (assumed), against the Tree's min(0.92 x 384, 8 x 36)/2 = 144. So there too the tree is the one for small sizes, but the ring for large
-ones: NCCL runs a ring for each adapter where the scenario's `ring` has one. NVLSTree was not worked out.
+**What NCCL picks there** by its own formula (release 2.30.7, `validate/nccl_tuner`; no measurement): Tree LL from 4 B, Tree LL128 from 262144 B, NVLSTree Simple from 16777216 B.
+Its tree, too, is the one for small sizes. It never picks the ring here, and has no hierarchical, direct or fabric-wide algorithm in that choice; NVLSTree, switches adding
+within nodes and a tree between, is not simulated. NCCL runs a channel for each adapter, where `ring` and each tree here are one.
 
 ## Four DGX-1V
 
@@ -146,8 +145,8 @@ a sixth of the sizes.
 {explained("dgx-1v", tree, "4 GiB")}
 ```
 
-**What NCCL picks there** (as above): small, Tree with LL, 35.2 against 78.8 us by the same constants; large, Ring, 48 x 32/62 = 24.8 GB/s of algbw over four adapters,
-a channel each (assumed), against the Tree's min(0.92 x 48, 4 x 10)/2 = 20.
+**What NCCL picks there**: Tree LL from 4 B, Tree LL128 from 131072 B, Ring LL128 from 2097152 B, Ring Simple from 134217728 B. The ring wins its large sizes because there is one for
+each adapter: 48 GB/s x 32/62 = 24.8 GB/s, while NCCL takes its trees to reach min(0.92 x 48, 4 x 10)/2 = 20 (`perChMaxTreeBws`). The scenario's ring has one adapter a node.
 """
 
 

@@ -241,6 +241,9 @@ class LaneRunner {
     Mailbox& box = mailbox(handler_.connection(self, op), (is_send ? last_send_ : last_receive_)[number]);
     if (box.length > 0 && box.of_sends != is_send) return meet(box, number, index, op, is_send);
     box.of_sends = is_send;
+    // Nobody overtakes one that could not run ahead.
+    const bool in_turn =
+        slots_ == 0 || box.length == 0 || (box.length == 1 ? box.first : waiting_[box.last]).slot != no_slot;
     Half& half = put(box);
     half.next = none;
     half.place.lane = number;
@@ -249,7 +252,7 @@ class LaneRunner {
     half.note = handler_.note(op);
     half.slot = no_slot;
     half.add = op.what == Do::receive_add;
-    if (is_send && box.length <= slots_ && fits(half)) go_ahead(half, number);
+    if (is_send && box.length <= slots_ && in_turn && fits(half)) go_ahead(half, number);
   }
 
   // The operation meets the first that waits.

@@ -32,7 +32,8 @@ struct Protocol {
   Picoseconds launch{0};                       ///< before the first step
 
   Bytes on_wire(Bytes data) const {
-    return wire == payload ? data : Bytes{(data.count * wire + payload - 1) / payload};
+    if (wire == payload) return data;
+    return data.count / payload * Bytes{wire} + Bytes{(data.count % payload * wire + payload - 1) / payload};
   }
   /// What a message on a path of that type takes beyond the latencies of its links.
   Picoseconds latency(PathType type) const;

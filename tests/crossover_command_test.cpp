@@ -79,13 +79,13 @@ TEST_CASE("crossover --format csv has every size and algorithm, with its time ov
   CHECK(outcome.code == 0);
   // 12, 14 and 12 + 6 = 18 us.
   CHECK(outcome.out ==
-        "op,ranks,nodes,bytes,algorithm,parameters,time_us,best,times_the_best,point.network.model\n"
-        "all_reduce,4,0,40000,recursive_doubling,,12,true,1,ideal\n"
-        "all_reduce,4,0,40000,halving_doubling,fold=rabenseifner,14,false,1.1666666666666667,ideal\n"
-        "all_reduce,4,0,40000,ring,,18,false,1.5,ideal\n"
-        "all_reduce,4,0,40000,recursive_doubling,,12,true,1,fair\n"
-        "all_reduce,4,0,40000,halving_doubling,fold=rabenseifner,14,false,1.1666666666666667,fair\n"
-        "all_reduce,4,0,40000,ring,,18,false,1.5,fair\n");
+        "op,ranks,nodes,bytes,algorithm,parameters,protocol,time_us,best,times_the_best,point.network.model\n"
+        "all_reduce,4,0,40000,recursive_doubling,,none,12,true,1,ideal\n"
+        "all_reduce,4,0,40000,halving_doubling,fold=rabenseifner,none,14,false,1.1666666666666667,ideal\n"
+        "all_reduce,4,0,40000,ring,,none,18,false,1.5,ideal\n"
+        "all_reduce,4,0,40000,recursive_doubling,,none,12,true,1,fair\n"
+        "all_reduce,4,0,40000,halving_doubling,fold=rabenseifner,none,14,false,1.1666666666666667,fair\n"
+        "all_reduce,4,0,40000,ring,,none,18,false,1.5,fair\n");
 }
 
 TEST_CASE("crossover: the results do not depend on how many points are simulated at a time") {
@@ -194,4 +194,21 @@ TEST_CASE("NCCL's tuner needs two of NCCL's algorithms, and tells apart only wha
   const Outcome models = crossover({"--format", "nccl-tuner", "--set", "network.model=[\"ideal\",\"fair\"]"});
   CHECK(models.code == 3);
   CHECK(has(models.err, "expected one group of points for all_reduce of 4 ranks"));
+}
+
+TEST_CASE("protocols compete as algorithms do, and the tuner's rows name the one that won") {
+  const std::vector<std::string> set{
+      "--set", "transport.protocol=[\"ll\",\"simple\"]",
+      "--set", "collective.bytes=[\"8 B\",\"1 GiB\"]",
+      "--set", "collective.algorithm=[\"ring\",{\"name\":\"double_binary_tree\",\"segments\":1}]"};
+  std::vector<std::string> tuner = set;
+  tuner.insert(tuner.end(), {"--format", "nccl-tuner"});
+  const auto rows = rows_of(crossover(tuner).out);
+  REQUIRE(rows.size() >= 2);
+  // LL's latency is the lowest; it carries 4 bytes of data in 8, so that simple is faster for large ones.
+  CHECK(rows.front().starts_with("allreduce,8,"));
+  CHECK(has(rows.front(), ",ll,-1,-1,4,-1,-1"));
+  CHECK(has(rows.back(), ",1073741824,ring,simple,-1,-1,4,-1,-1"));
+  CHECK(!has(crossover(tuner).out, "No protocol was modelled"));
+  CHECK(has(crossover(set).out, "ring protocol=simple"));
 }

@@ -21,9 +21,9 @@ namespace {
 
 using Varied = std::vector<std::pair<std::string, std::string>>;
 
-/// Whether points that differ in it compete with each other. (A protocol that a scenario chooses would, too.)
+/// Whether points that differ in it compete with each other.
 bool competes(const std::string& path) {
-  return path == "collective.algorithm" || path.starts_with("collective.algorithm.");
+  return path == "collective.algorithm" || path.starts_with("collective.algorithm.") || path == "transport.protocol";
 }
 
 /// What stands for all points with which this one is compared.
@@ -36,7 +36,8 @@ Varied others_of(const Varied& varied) {
 
 Contender contender_of(const Prediction& result) {
   const std::string text = algorithm_text(result);
-  return {result.algorithm, text == result.algorithm ? "" : text.substr(result.algorithm.size() + 1)};
+  return {result.algorithm, text == result.algorithm ? "" : text.substr(result.algorithm.size() + 1),
+          std::string(result.protocol->name)};
 }
 
 /// What was compared, and the scenario of each contender for more of the same.

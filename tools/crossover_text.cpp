@@ -31,7 +31,8 @@ std::string title(const CrossoverGroup& group) {
 }
 
 std::string called(const Contender& contender) {
-  return contender.algorithm + (contender.settings.empty() ? "" : " " + contender.settings);
+  return contender.algorithm + (contender.settings.empty() ? "" : " " + contender.settings) +
+         (contender.protocol == "none" ? "" : " protocol=" + contender.protocol);
 }
 
 std::string ahead(const Comparison& comparison, const std::optional<Lead>& lead) {
@@ -97,13 +98,17 @@ constexpr const char* about_the_file[] = {
     "For NCCL's example tuner plugin (NVIDIA/nccl 2.30.7, plugins/tuner/example): NCCL_TUNER_CONFIG_FILE names this "
     "file.",
     "Sizes outside of the rows were not compared: there NCCL decides itself.",
-    "No protocol was modelled. The plugin has no word for any protocol (what is neither ll nor ll128 is simple to it), "
-    "so",
-    "the rows say simple, which is slow for small messages: put ll or ll128 where you know better.",
     "No number of channels was chosen: -1. With that, and where no row fits, this version of the plugin asks for 1 "
     "channel,",
     "whatever its README says: write a number, or let its pluginGetCollInfo begin with *nChannels = 0 (NCCL's own "
     "choice).",
+};
+
+/// Where no protocol was modelled.
+constexpr const char* about_protocols[] = {
+    "No protocol was modelled. The plugin has no word for any protocol (what is neither ll nor ll128 is simple to it), "
+    "so",
+    "the rows say simple, which is slow for small messages: put ll or ll128 where you know better.",
 };
 
 /// The rows of a group, and what was left out of them. `rows`: whether it has any.
@@ -113,11 +118,14 @@ std::string tuner_rows(const CrossoverGroup& group, bool& rows) {
   std::vector<std::optional<std::string>> names;
   std::set<std::string> left_out, compared;
   for (const Contender& each : group.comparison.contenders) {
-    names.push_back(collective ? nccl_name(group, each.algorithm) : std::nullopt);
-    if (names.back())
-      compared.insert(*names.back());
-    else
+    auto name = collective ? nccl_name(group, each.algorithm) : std::nullopt;
+    if (name) {
+      *name += each.protocol == "none" ? ",simple" : "," + each.protocol;
+      compared.insert(*name);
+    } else {
       left_out.insert(each.algorithm);
+    }
+    names.push_back(std::move(name));
   }
   if (!left_out.empty()) text += comment(fmt::format("not NCCL's, left out: {}", fmt::join(left_out, ", ")));
   if (compared.size() < 2) {
@@ -131,7 +139,7 @@ std::string tuner_rows(const CrossoverGroup& group, bool& rows) {
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const std::int64_t to = i + 1 < ranges.size() ? last_before(ranges[i].to, ranges[i + 1].from) : ranges[i].to.count;
     // One row a range: the plugin takes the first that fits. Of several equally fast ones the first.
-    text += fmt::format("{},{},{},{},simple,-1,{},{},-1,-1\n", *collective, from, to,
+    text += fmt::format("{},{},{},{},-1,{},{},-1,-1\n", *collective, from, to,
                         comparison.contenders[ranges[i].best.front()].algorithm, group.nodes > 0 ? group.nodes : -1,
                         group.ranks);
     from = to + 1;
@@ -163,7 +171,7 @@ std::string crossover_table(const std::vector<CrossoverGroup>& groups) {
 }
 
 std::string crossover_csv(const std::vector<CrossoverGroup>& groups) {
-  std::string text = "op,ranks,nodes,bytes,algorithm,parameters,time_us,best,times_the_best";
+  std::string text = "op,ranks,nodes,bytes,algorithm,parameters,protocol,time_us,best,times_the_best";
   for (const auto& [path, value] : groups.front().others) text += "," + field("point." + path);
   text += '\n';
   for (const CrossoverGroup& group : groups) {
@@ -175,8 +183,9 @@ std::string crossover_csv(const std::vector<CrossoverGroup>& groups) {
         if (!times[i]) continue;
         const Contender& contender = group.comparison.contenders[i];
         const bool best = *times[i] == *least;
-        text += fmt::format("{},{},{},{},{},{},{},{},", to_string(group.op), group.ranks, group.nodes, size.count,
-                            field(contender.algorithm), field(contender.settings), microseconds(*times[i]), best);
+        text += fmt::format("{},{},{},{},{},{},{},{},{},", to_string(group.op), group.ranks, group.nodes, size.count,
+                            field(contender.algorithm), field(contender.settings), contender.protocol,
+                            microseconds(*times[i]), best);
         // Nothing where the best takes no time at all, and others do.
         if (best || least->count() > 0)
           text += fmt::format(
@@ -193,6 +202,12 @@ std::string crossover_nccl_tuner(const std::vector<CrossoverGroup>& groups, bool
   std::string text = comment(
       fmt::format("ringsim {} (model {}): which algorithm is best at which size, simulated", version, model_version));
   for (const char* line : about_the_file) text += comment(line);
+  const auto unprotocolled = [](const CrossoverGroup& group) {
+    return std::any_of(group.comparison.contenders.begin(), group.comparison.contenders.end(),
+                       [](const Contender& each) { return each.protocol == "none"; });
+  };
+  if (std::any_of(groups.begin(), groups.end(), unprotocolled))
+    for (const char* line : about_protocols) text += comment(line);
   if (!refined)
     text += comment(
         "A change lies somewhere between two compared sizes, here in their geometric middle: --refine locates it.");
