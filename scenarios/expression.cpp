@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -179,6 +180,13 @@ std::string spelled(const Node& node) {
   }
 }
 
+void add_paths(const Node& node, std::vector<std::string>& paths) {
+  const bool named = node.kind == Kind::path || node.kind == Kind::has;
+  if (named && std::find(paths.begin(), paths.end(), node.word) == paths.end()) paths.push_back(node.word);
+  for (const auto& below : {node.left, node.right})
+    if (below) add_paths(*below, paths);
+}
+
 }  // namespace
 
 Expression::Expression(std::shared_ptr<const Node> root, std::string where)
@@ -187,5 +195,11 @@ Expression::Expression(std::shared_ptr<const Node> root, std::string where)
 bool Expression::holds(const LookUp& look_up) const { return Asker(look_up, where_).truth(*root_); }
 
 std::string Expression::text() const { return spelled(*root_); }
+
+std::vector<std::string> Expression::paths() const {
+  std::vector<std::string> paths;
+  add_paths(*root_, paths);
+  return paths;
+}
 
 }  // namespace ringsim

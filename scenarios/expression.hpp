@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 namespace ringsim {
 
@@ -52,6 +53,8 @@ class Expression {
   bool holds(const LookUp& look_up) const;
   /// The same expression, always spelled in one way.
   std::string text() const;
+  /// The paths that it names, each once, in their order.
+  std::vector<std::string> paths() const;
 
   struct Node;
 
