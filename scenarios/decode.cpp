@@ -14,13 +14,6 @@ namespace ringsim::scenarios {
 
 namespace {
 
-/// The default of a field as the user would have written it.
-Json default_of(const Field& field) {
-  if (field.type == Type::boolean) return field.fallback == "true";
-  if (field.type == Type::whole) return std::stoll(field.fallback);
-  return field.fallback;
-}
-
 /// Walks the value along the table of fields. `varying`: lists, ranges and slots may stand where one value is expected.
 class Decoder {
  public:
@@ -223,6 +216,12 @@ class Decoder {
 };
 
 }  // namespace
+
+Json default_of(const Field& field) {
+  if (field.type == Type::boolean) return field.fallback == "true";
+  if (field.type == Type::whole) return std::stoll(field.fallback);
+  return field.fallback;
+}
 
 const Field* implied_variant(const Field& variant, const Json& object) {
   if (object.contains(variant.discriminator)) return nullptr;

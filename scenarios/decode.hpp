@@ -33,6 +33,9 @@ const Field* member(const Field& field, const Field& own, const std::vector<cons
 /// The discriminator as a field of its own.
 Field discriminator_field(const Field& variant);
 
+/// The default of a field as the user would have written it. Requires one.
+Json default_of(const Field& field);
+
 /// Decodes one point: no lists where one value is expected. A file that it names becomes `{"content": digest, "path":
 /// name}`: its content is part of the question.
 nlohmann::json canonical_point(const Json& scenario, const Blame& blame, const Files& files);

@@ -329,6 +329,18 @@ Field make_scenario_field() {
                        .doc = "Dotted paths, each with the list or range of values that replace what stands there; the "
                               "first varies slowest, and sweeps vary slower than lists in place.",
                        .examples = {R"({"topology.nodes": [2, 4, 8, 16]})"},
+                       .varies = false},
+                      {.name = "where",
+                       .type = Type::list,
+                       .doc = "Conditions on a point's values by their dotted paths; points for which one of them does "
+                              "not hold are left out.",
+                       .min = 1,
+                       .examples = {R"(["topology.nodes * 8 <= 64", "collective.bytes >= 1 MiB"])"},
+                       .members = {{.name = "condition",
+                                    .type = Type::text,
+                                    .doc = "Comparisons of values, joined by and, or, not.",
+                                    .min = 1,
+                                    .varies = false}},
                        .varies = false}},
           .varies = false};
 }

@@ -3,16 +3,20 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/decode.hpp"
 #include "scenarios/edit.hpp"
 #include "scenarios/expand.hpp"
+#include "scenarios/expression.hpp"
 #include "scenarios/fields.hpp"
 #include "scenarios/files.hpp"
 #include "scenarios/meaning.hpp"
 #include "scenarios/spelling.hpp"
+#include "scenarios/where.hpp"
 #include "sim/error.hpp"
 
 namespace ringsim {
@@ -118,10 +122,13 @@ struct ScenarioFile::Impl {
   std::string name, file, hash;
   std::unique_ptr<Points> points;
   std::unique_ptr<Files> files;
+  std::optional<std::vector<std::uint32_t>> kept;  // by `where`: their numbers; nothing where there is none
+
+  std::size_t number(std::size_t i) const { return kept ? (*kept)[i] : i; }
 
   Scenario point(std::size_t i) const {
     Varied varied;
-    const Json written = points->at(i, varied);
+    const Json written = points->at(number(i), varied);
     nlohmann::json canonical = canonical_point(written, blame, *files);
     use_one_spelling(canonical);
     Scenario scenario = scenario_of(canonical, written, blame, *files);
@@ -133,6 +140,39 @@ struct ScenarioFile::Impl {
     return scenario;
   }
 };
+
+namespace {
+
+/// Takes `where` out of the document, reads it, and puts it into the canonical form in one spelling.
+std::vector<Expression> read_where(Json& root, nlohmann::json& canonical, const Blame& blame) {
+  std::vector<Expression> conditions;
+  if (!root.contains("where")) return conditions;
+  root.erase("where");
+  for (std::size_t i = 0; i < canonical["where"].size(); ++i) {
+    nlohmann::json& text = canonical["where"][i];
+    conditions.push_back(Expression::parse(text.get_ref<const std::string&>(), blame.where(child("/where", i))));
+    text = conditions.back().text();
+  }
+  return conditions;
+}
+
+std::vector<std::uint32_t> kept_by(const std::vector<Expression>& conditions, const Points& points,
+                                   const Blame& blame) {
+  std::vector<std::uint32_t> kept;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    Varied unused;
+    const Json written = points.at(i, unused);
+    const LookUp look_up = [&](const std::string& path) { return value_at(written, path, blame); };
+    const auto holds = [&](const Expression& condition) { return condition.holds(look_up); };
+    if (std::all_of(conditions.begin(), conditions.end(), holds)) kept.push_back(static_cast<std::uint32_t>(i));
+  }
+  if (kept.empty())
+    blame.fail("/where",
+               fmt::format("expected conditions that hold for one point at least, found none among {}", points.size()));
+  return kept;
+}
+
+}  // namespace
 
 ScenarioFile::ScenarioFile() = default;
 ScenarioFile::~ScenarioFile() = default;
@@ -160,15 +200,18 @@ ScenarioFile ScenarioFile::parse(std::string_view text, const std::string& name,
   auto files = std::make_unique<Files>(name);
   nlohmann::json canonical = canonical_file(root, sweeps, blame, *files);
   use_one_spelling(canonical);
+  const std::vector<Expression> where = read_where(root, canonical, blame);
   file.impl_ = std::make_unique<Impl>(Impl{.blame = blame,
                                            .name = "",
                                            .file = name,
                                            .hash = hash_of(canonical),
                                            .points = nullptr,
-                                           .files = std::move(files)});
+                                           .files = std::move(files),
+                                           .kept = std::nullopt});
   file.impl_->name =
       canonical.contains("name") ? canonical["name"].get<std::string>() : std::filesystem::path(name).stem().string();
   file.impl_->points = std::make_unique<Points>(root, sweeps, blame);
+  if (!where.empty()) file.impl_->kept = kept_by(where, *file.impl_->points, file.impl_->blame);
   // One point: what it means is checked at once. Of several, each answers for itself when it is asked for.
   if (file.size() == 1) file.point(0);
   return file;
@@ -176,10 +219,25 @@ ScenarioFile ScenarioFile::parse(std::string_view text, const std::string& name,
 
 const std::string& ScenarioFile::name() const { return impl_->name; }
 const std::string& ScenarioFile::hash() const { return impl_->hash; }
-std::size_t ScenarioFile::size() const { return impl_->points->size(); }
+std::size_t ScenarioFile::size() const { return impl_->kept ? impl_->kept->size() : impl_->points->size(); }
+std::size_t ScenarioFile::left_out() const { return impl_->points->size() - size(); }
 Scenario ScenarioFile::point(std::size_t i) const {
   ensure(i < size(), "a point's number is below the number of points");
   return impl_->point(i);
+}
+
+PointId ScenarioFile::id(std::size_t i) const {
+  ensure(i < size(), "a point's number is below the number of points");
+  PointId id;
+  const Json written = impl_->points->at(impl_->number(i), id.varied);
+  try {
+    nlohmann::json canonical = canonical_point(written, impl_->blame, *impl_->files);
+    use_one_spelling(canonical);
+    id.hash = hash_of(canonical);
+  } catch (const InputError&) {  // point() says what is wrong
+    id.hash = digest_of("not decoded: " + written.dump());
+  }
+  return id;
 }
 
 }  // namespace ringsim

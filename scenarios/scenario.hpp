@@ -87,6 +87,12 @@ struct Scenario {
   std::vector<std::string> warnings;
 };
 
+/// What tells a point from others, without building it.
+struct PointId {
+  std::string hash;  ///< Scenario::hash; of a point that cannot be decoded a digest of what is written
+  std::vector<std::pair<std::string, std::string>> varied;  ///< Scenario::varied
+};
+
 /// A scenario file: one or many points, as lists, ranges and `sweep` say.
 class ScenarioFile {
  public:
@@ -100,10 +106,14 @@ class ScenarioFile {
   const std::string& name() const;
   /// XXH3-128 of the canonical scenario (defaults filled in, base units, sorted keys; lists and sweep as they stand).
   const std::string& hash() const;
-  /// The number of points: at least 1.
+  /// The number of points that `where` lets through: at least 1.
   std::size_t size() const;
+  /// The number of those that it does not.
+  std::size_t left_out() const;
   /// Decodes point i; the first key varies slowest. Throws InputError as load() does.
   Scenario point(std::size_t i) const;
+  /// Throws nothing for a point that is wrong: point() does.
+  PointId id(std::size_t i) const;
 
   ~ScenarioFile();
   ScenarioFile(ScenarioFile&&) noexcept;

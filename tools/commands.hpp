@@ -65,6 +65,25 @@ struct CrossoverArguments {
 };
 int crossover_command(const CrossoverArguments& arguments);
 
+struct SweepArguments {
+  std::string scenario;
+  std::vector<std::string> set;
+  int jobs = 0;        ///< points at a time; 0: one a core
+  std::string shard;   ///< "2/4"; empty: what Slurm says, or all
+  std::string output;  ///< a file; empty or "-": stdout
+  bool resume = false, dry_run = false;
+  std::vector<std::string> assertions;
+  std::string baseline, tolerance = "0%";
+  std::string junit;  ///< a file for the verdict as XML; empty: none
+};
+int sweep_command(const SweepArguments& arguments);
+
+struct MergeArguments {
+  std::vector<std::string> files;
+  std::string output;  ///< its ending tells the format
+};
+int merge_command(const MergeArguments& arguments);
+
 struct CheckArguments {
   std::string scenario;  ///< empty: the grid of closed forms
   std::vector<std::string> set;

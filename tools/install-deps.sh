@@ -22,6 +22,7 @@ need libcli11-dev "/usr/*/CLI/CLI.hpp"
 need libfmt-dev "/usr/*/fmt/format.h"
 need libxxhash-dev "/usr/*/xxhash.h"
 need robin-map-dev "/usr/*/tsl/robin_map.h"
+need libsqlite3-dev "/usr/*/sqlite3.h"
 need libpugixml-dev "/usr/*/pugixml.hpp"
 need doctest-dev "/usr/*/doctest/doctest.h"
 if [[ ${1:-} == ci ]]; then
@@ -29,6 +30,8 @@ if [[ ${1:-} == ci ]]; then
   need libclang-rt-14-dev "/usr/lib/llvm-14/lib/clang/*/lib/linux/libclang_rt.asan-*.a"
   need clang-format clang-format
   need clang-tidy clang-tidy
+  need libopenmpi-dev "/usr/lib/*/openmpi/include/mpi.h"
+  need openmpi-bin mpirun
   need python3-jsonschema "/usr/lib/python3/dist-packages/jsonschema/__init__.py"
 fi
 

@@ -96,6 +96,36 @@ std::string is_percentage(const std::string& text) {  // as CLI11 wants it: what
   return percentage(text) ? "" : fmt::format("expected a percentage such as 15%, found \"{}\"", text);
 }
 
+CLI::App* add_sweep(CLI::App& app, SweepArguments& sweep) {
+  CLI::App* command = app.add_subcommand("sweep", "simulates every point, over cores, jobs and machines; gates for CI");
+  add_scenario(*command, sweep.scenario, sweep.set);
+  command->add_option("-j,--jobs", sweep.jobs, "points at a time; default: one a core; under mpirun one a process")
+      ->check(CLI::Range(1, 4096));
+  command->add_option("--shard", sweep.shard, "I/N: every Nth point from the Ith; default: Slurm's job array, or all");
+  command->add_option("-o,--output", sweep.output, "a file of JSON lines; default: standard output");
+  command->add_flag("--resume", sweep.resume, "goes on with the file of -o, with what it lacks");
+  command->add_flag("--dry-run", sweep.dry_run, "counts points, and simulates none");
+  command
+      ->add_option("--assert", sweep.assertions,
+                   "must hold for every result: \"busbw_GBps > 40 where bytes >= 64 MiB\"")
+      ->allow_extra_args(false);
+  auto* baseline = command->add_option("--baseline", sweep.baseline, "results that these are compared with");
+  command->add_option("--tolerance", sweep.tolerance, "by how much a time may differ from the baseline's; default: 0%")
+      ->needs(baseline);
+  command->add_option("--junit", sweep.junit, "a file for the verdict as JUnit XML");
+  command->footer(
+      "Example: ringsim sweep scenarios/star.json -o star.jsonl --assert \"busbw_GBps > 4 where bytes >= 64 MiB\"");
+  return command;
+}
+
+CLI::App* add_merge(CLI::App& app, MergeArguments& merge) {
+  CLI::App* command = app.add_subcommand("merge", "files of sweeps as one, each result once, in one order");
+  command->add_option("FILES", merge.files, "what ringsim sweep wrote")->required();
+  command->add_option("-o,--output", merge.output, "FILE.jsonl, FILE.csv or FILE.sqlite; - is JSON lines")->required();
+  command->footer("Example: ringsim merge shard-*.jsonl -o all.csv");
+  return command;
+}
+
 int command_line(int argc, char** argv) {
   CLI::App app{"ringsim predicts how long a collective takes on a cluster of GPUs, and says why."};
   app.footer("Example: ringsim run scenarios/two-node-server.json");
@@ -167,6 +197,11 @@ int command_line(int argc, char** argv) {
   crossover_app->add_option("-j,--jobs", crossover.jobs, "points at a time; default: one a core")
       ->check(CLI::Range(1, 4096));
   crossover_app->footer("Example: ringsim crossover scenarios/crossover-hgx-h100.json --refine");
+
+  SweepArguments sweep;
+  const auto* sweep_app = add_sweep(app, sweep);
+  MergeArguments merge;
+  const auto* merge_app = add_merge(app, merge);
 
   CheckArguments check;
   auto* check_app = app.add_subcommand("check", "simulated beside closed form; exit code 1 where they part");
@@ -268,6 +303,8 @@ int command_line(int argc, char** argv) {
     }
     crossover.format = crossover_formats.at(crossover_format);
     if (*crossover_app) return crossover_command(crossover);
+    if (*sweep_app) return sweep_command(sweep);
+    if (*merge_app) return merge_command(merge);
     if (*check_app) return check_command(check);
     if (*list_app) return list_command(what);
     if (*schema_app) return schema_command();

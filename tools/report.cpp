@@ -11,6 +11,7 @@
 #include "sim/version.hpp"
 #include "tools/output.hpp"
 #include "validate/compare.hpp"
+#include "validate/results.hpp"
 
 namespace ringsim::tools {
 
@@ -96,9 +97,16 @@ Json as_json(const Prediction& r, bool explain) {
   return result;
 }
 
-Json heading(const ScenarioFile& file) {
+Json heading(const std::string& name, const std::string& hash) {
   return {{"ringsim", {{"version", version}, {"model_version", model_version}}},
-          {"scenario", {{"name", file.name()}, {"hash", file.hash()}}}};
+          {"scenario", {{"name", name}, {"hash", hash}}}};
+}
+Json heading(const ScenarioFile& file) { return heading(file.name(), file.hash()); }
+
+Json sweep_heading(const std::string& name, const PointId& id) {
+  Json line = heading(name, id.hash);
+  line["key"] = result_key(name, id);
+  return line;
 }
 
 std::string plain(const std::string& json_text) {  // as people write it: text without quotes
@@ -395,6 +403,21 @@ std::string algorithm_text(const Prediction& r) {
 std::string report_line(const ScenarioFile& file, const Prediction& result, bool explain) {
   Json line = heading(file);
   line.update(as_json(result, explain));
+  return json_text(line, 0);
+}
+
+std::string sweep_rows(const std::string& name, const PointId& id, const Prediction& result) {
+  Json line = sweep_heading(name, id);
+  line.update(as_json(result, false));
+  std::string rows = json_text(line, 0);
+  for (const Prediction& job : result.jobs) rows += sweep_rows(name, id, job);
+  return rows;
+}
+
+std::string failed_row(const std::string& name, const PointId& id, const PointError& error) {
+  Json line = sweep_heading(name, id);
+  if (!id.varied.empty()) line["point"] = object_of(id.varied);
+  line["error"] = {{"kind", error.kind}, {"where", error.where}, {"message", error.message}, {"hint", error.hint}};
   return json_text(line, 0);
 }
 

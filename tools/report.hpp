@@ -20,6 +20,17 @@ std::string report_line(const ScenarioFile& file, const Prediction& result, bool
 /// A file of measured times, of the collective of that name; empty: the file says of which.
 MeasuredTable read_measured_as(const std::string& path, const std::string& collective);
 
+/// The rows of a sweep's point, one for each of its jobs: as report_line(), with the hash of the point in place of the
+/// file's, and its key (validate/results.hpp).
+std::string sweep_rows(const std::string& name, const PointId& id, const Prediction& result);
+
+/// Why a point failed, without anything of the machine where it did.
+struct PointError {
+  std::string kind;  ///< "input", or "law" where the simulation broke one of its own
+  std::string where, message, hint;
+};
+std::string failed_row(const std::string& name, const PointId& id, const PointError& error);
+
 /// "halving_doubling fold=naive": how tables call an algorithm.
 std::string algorithm_text(const Prediction& result);
 

@@ -1,0 +1,174 @@
+// Rows of results: read, told apart, put into one order.
+#include "validate/results.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "sim/error.hpp"
+#include "tests/support/command.hpp"
+#include "tests/support/files.hpp"
+
+using namespace ringsim;
+using ringsim::test::temporary_file;
+
+namespace {
+
+/// A row of one scenario; `point` is JSON.
+std::string row(const std::string& key, const std::string& point, double time_us, const std::string& more = "") {
+  return fmt::format(
+      R"({{"ringsim":{{"version":"1","model_version":2}},"scenario":{{"name":"s","hash":"h"}},"key":"{}",)"
+      R"("point":{},"time_us":{}{}}})"
+      "\n",
+      key, point, time_us, more);
+}
+
+std::string complaint(const std::vector<std::string>& files) {
+  try {
+    MergedResults{files};
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a row's objects lie flat, what varied keeps its path, null is nothing and a list is text") {
+  const ResultRow parsed =
+      ResultRow::parse(row("k", R"({"topology.nodes":4,"collective.algorithm":{"name":"ring"}})", 1.5,
+                           R"(,"closed_form":{"ratio":1.0,"holds":true,"because":["a","b"]},"bottleneck":null)"),
+                       "f:1");
+  std::string text;
+  for (const Cell& cell : parsed.cells) text += cell.column + "=" + plain_text(cell) + " ";
+  CHECK(text ==
+        "ringsim.version=1 ringsim.model_version=2 scenario.name=s scenario.hash=h key=k point.topology.nodes=4 "
+        "point.collective.algorithm={\"name\":\"ring\"} time_us=1.5 closed_form.ratio=1 closed_form.holds=true "
+        "closed_form.because=[\"a\",\"b\"] ");
+  CHECK(parsed.key == "k");
+  CHECK(parsed.label() == "topology.nodes 4, collective.algorithm {\"name\":\"ring\"}");
+  CHECK(std::get<Quantity>(*parsed.value("time_us")) == Quantity{1.5e6, Dimension::time, 1e6});
+  CHECK(std::get<Quantity>(*parsed.value("topology.nodes")) == Quantity{4, Dimension::none, 0});
+  CHECK_FALSE(parsed.value("bottleneck.link").has_value());
+}
+
+TEST_CASE("what varied as a quantity's text is a quantity") {
+  const ResultRow parsed =
+      ResultRow::parse(row("k", R"({"a":"64 KiB","b":"25 GB/s","c":"1 us","d":"ring"})", 1), "f:1");
+  CHECK(std::get<Quantity>(*parsed.value("a")) == Quantity{65536, Dimension::size, 0});
+  CHECK(std::get<Quantity>(*parsed.value("b")) == Quantity{25e9, Dimension::rate, 0});
+  CHECK(std::get<Quantity>(*parsed.value("c")) == Quantity{1e6, Dimension::time, 0});
+  CHECK(std::get<std::string>(*parsed.value("d")) == "ring");
+}
+
+TEST_CASE("rows come in an order of their own: numbers and quantities by size, texts by letters and their numbers") {
+  // 2 before 10, 512 KiB before 1 MiB, gpu2 before gpu10; the first that varies counts first; a job behind its main
+  // one.
+  const std::vector<std::string> ordered{
+      row("a", R"({"n":2,"b":"1 MiB","g":"gpu2"})", 1),
+      row("b", R"({"n":10,"b":"512 KiB","g":"gpu10"})", 1),
+      row("c", R"({"n":10,"b":"1 MiB","g":"gpu2"})", 1),
+      row("d", R"({"n":10,"b":"1 MiB","g":"gpu10"})", 1, R"(,"job":"main")"),
+      row("d", R"({"n":10,"b":"1 MiB","g":"gpu10"})", 1, R"(,"job":"alpha")"),
+  };
+  std::string expected;
+  for (const std::string& line : ordered) expected += line;
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    CAPTURE(seed);
+    std::vector<std::string> lines = ordered;
+    std::shuffle(lines.begin(), lines.end(), std::mt19937(seed));
+    std::string first, second;
+    for (std::size_t i = 0; i < lines.size(); ++i) (i % 2 == 0 ? first : second) += lines[i];
+    first += lines[1];  // in both: once in what comes out
+    const MergedResults merged({temporary_file("1", first), temporary_file("2", second)});
+    CHECK(merged.size() == 5);
+    CHECK(merged.repeated() == 1);
+    std::string text;
+    merged.each_line([&](const std::string& line) { text += line; });
+    CHECK(text == expected);
+  }
+}
+
+TEST_CASE("two different rows of one key, rows of two models, and rows without key are refused") {
+  const std::string good = row("a", R"({"n":1})", 1), other = row("a", R"({"n":1})", 2);
+  const std::string one = temporary_file("one", good), two = temporary_file("two", other);
+  CHECK(complaint({one, two}) == two + ":1: expected the same row as " + one +
+                                     ":1, which has the same key, found another\n"
+                                     "  hint: one of them was changed, or is damaged");
+  const std::string model = temporary_file(
+      "model", test::replaced(row("b", R"({"n":2})", 1), R"("model_version":2)", R"("model_version":3)"));
+  CHECK(complaint({one, model})
+            .starts_with(model + ":1: expected a row of ringsim 1, model 2, as " + one +
+                         ":1 is, found one of ringsim 1, model 3\n"));
+  const std::string keyless = temporary_file("keyless", test::replaced(good, R"("key":"a",)", ""));
+  CHECK(complaint({keyless}).starts_with(keyless + ":1: expected a row of a sweep, found one without \"key\"\n"));
+}
+
+TEST_CASE("a file that is damaged is named with its line; a last line that was cut off is left out") {
+  const std::string good = row("a", R"({"n":1})", 1);
+  const auto found = [&](const std::string& text) {
+    const std::string file = temporary_file("damaged", good + text);
+    const std::string what = complaint({file}),
+                      head = file + ":2: expected a result of ringsim, one JSON object a line, found ";
+    return what.starts_with(head) ? what.substr(head.size()) : what;
+  };
+  CHECK(found("{\"ringsim\":\n") == "text that is not JSON");
+  CHECK(found("\n") == "text that is not JSON");
+  CHECK(found("[1]\n") == "JSON of type array");
+  CHECK(found("{}\n") == "one without \"ringsim.version\"");
+  CHECK(found(test::replaced(good, R"("time_us":1)", R"("time_us":"1")")) ==
+        "one with neither \"time_us\" nor \"error\"");
+  const std::string torn = temporary_file("torn", good + "{\"ringsim\":");
+  const MergedResults merged({torn});
+  CHECK(merged.size() == 1);
+  CHECK(merged.torn_files() == std::vector<std::string>{torn});
+  CHECK(complaint({"/no/such/file"}) == "/no/such/file: expected a file of results, found nothing of that name");
+  CHECK(complaint({"/tmp"}) == "/tmp: expected a file of results, found a directory");
+}
+
+TEST_CASE("random damage is an InputError, or leaves results; never anything else") {
+  std::string text;
+  for (int i = 0; i < 5; ++i)
+    text += row(std::string(1, static_cast<char>('a' + i)), fmt::format(R"({{"n":{}}})", i), i + 1);
+  int good = 0, bad = 0;
+  for (unsigned seed = 0; seed < 500; ++seed) {
+    CAPTURE(seed);
+    std::mt19937 random(seed);
+    const std::string file = temporary_file("damaged", test::damaged(text, random));
+    try {
+      const MergedResults merged({file});
+      merged.columns();
+      ++good;
+    } catch (const InputError&) {
+      ++bad;
+    }
+  }
+  CHECK(good > 50);
+  CHECK(bad > 50);
+}
+
+TEST_CASE("columns stand behind what they follow in their row; a field with a comma or quotes is quoted") {
+  const std::string file = temporary_file(
+      "f", row("a", R"({"n":1})", 1, R"(,"z":"x,\"y\"")") + row("b", R"({"n":2})", 2, R"(,"delayed":0.5,"z":1)"));
+  const MergedResults merged({file});
+  const std::vector<std::string> columns = merged.columns();
+  CHECK(columns == std::vector<std::string>{"ringsim.version", "ringsim.model_version", "scenario.name",
+                                            "scenario.hash", "key", "point.n", "time_us", "delayed", "z"});
+  std::string csv;
+  merged.each([&](const ResultRow& each) { csv += csv_line(fields_of(each, columns)); });
+  CHECK(csv == "1,2,s,h,a,1,1,,\"x,\"\"y\"\"\"\n1,2,s,h,b,2,2,0.5,1\n");
+}
+
+TEST_CASE("a key changes with the point, with what varied and with the scenario's name, and with nothing else") {
+  const PointId id{"hash", {{"topology.ranks", "8"}}};
+  CHECK(result_key("s", id) == result_key("s", {"hash", {{"topology.ranks", "8"}}}));
+  CHECK(result_key("s", id) != result_key("t", id));
+  CHECK(result_key("s", id) != result_key("s", {"hush", {{"topology.ranks", "8"}}}));
+  CHECK(result_key("s", id) != result_key("s", {"hash", {{"topology.ranks", "9"}}}));
+  CHECK(result_key("s", id) != result_key("s", {"hash", {}}));
+  CHECK(result_key("s", id).size() == 32);
+}

@@ -1,0 +1,49 @@
+// Which points of a scenario a sweep takes.
+#pragma once
+
+#include <cstddef>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "scenarios/scenario.hpp"
+#include "validate/results.hpp"
+
+namespace ringsim::tools {
+
+/// Every nth point from the ith on, counted from 1: neighbours cost alike, so shards do, too.
+struct Shard {
+  std::size_t i = 1, n = 1;
+};
+/// "2/4". Throws InputError.
+Shard parse_shard(const std::string& text);
+/// What Slurm's job array says of this task, told on stderr; the whole where there is none. Throws InputError for an
+/// array whose numbers are not evenly spaced.
+Shard shard_of_slurm();
+
+struct SweepPlan {
+  std::vector<std::size_t> points;                      ///< of this shard, in order, each key once
+  std::size_t n_repeated = 0;                           ///< points whose key an earlier one has
+  std::unordered_map<std::string, std::size_t> by_key;  ///< of all shards
+};
+/// `jobs`: threads that work out keys; 0: one a core.
+SweepPlan plan_of(const ScenarioFile& file, Shard shard, int jobs);
+
+/// What a file of results has of a plan.
+class DoneRows {
+ public:
+  DoneRows(const ScenarioFile& file, const SweepPlan& plan) : file_(file), plan_(plan) {}
+  /// Takes a row; false where it is the error of a point that the scenario has no more. Throws InputError at `where`
+  /// for a result that is not the scenario's.
+  bool take(const ResultRow& row, const std::string& where);
+  /// The points of the plan that lack a row.
+  std::vector<std::size_t> to_do() const;
+
+ private:
+  const ScenarioFile& file_;
+  const SweepPlan& plan_;
+  std::unordered_map<std::size_t, std::set<std::string>> done_;  // [point] names of the jobs that have a row
+};
+
+}  // namespace ringsim::tools

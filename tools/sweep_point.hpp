@@ -1,0 +1,40 @@
+// One point of a sweep, and what came of it.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "scenarios/scenario.hpp"
+
+namespace ringsim::tools {
+
+struct PointOutcome {
+  enum class Kind {
+    result,     ///< `text` is its rows; where the point failed, one with its error
+    no_memory,  ///< this machine cannot hold it; another may
+    stopped,    ///< Ctrl-C
+    lacking     ///< something else of this machine; `text` says what
+  };
+  Kind kind = Kind::result;
+  std::string text;
+  std::vector<std::string> warnings;
+};
+
+/// Simulates point `i`. Throws nothing: all that can go wrong is an outcome.
+PointOutcome sweep_point(const ScenarioFile& file, const std::string& scenario_path, std::size_t i);
+
+/// An outcome as bytes, to travel between processes.
+std::string packed(const PointOutcome& outcome);
+PointOutcome unpacked(const std::string& bytes);
+
+/// Simulates the points, `jobs` at a time (0: one a core), and hands each outcome to `take` as it comes, one at a time.
+/// Where `take` returns false no further ones are begun. Throws what `take` throws.
+void sweep_points(const ScenarioFile& file, const std::string& scenario_path, const std::vector<std::size_t>& points,
+                  int jobs, const std::function<bool(std::size_t point, PointOutcome&& outcome)>& take);
+
+/// Calls f(0) ... f(n - 1), several at a time. Throws what f throws, and Interrupted on Ctrl-C.
+void for_each_index(std::size_t n, int jobs, const std::function<void(std::size_t)>& f);
+
+}  // namespace ringsim::tools
