@@ -96,7 +96,8 @@ TEST_CASE(
 
 TEST_CASE("a layout that is cut counts as its chunks written out do, and takes no room for them") {
   for (const std::int64_t p : {0, 1, 7, 100, 1000003})
-    for (const auto& [n, parts] : {std::pair{1, 1}, {3, 5}, {8, 2}, {7, 13}}) {
+    for (const auto& cut : {std::pair{1, 1}, {3, 5}, {8, 2}, {7, 13}}) {
+      const int n = cut.first, parts = cut.second;
       CAPTURE(p);
       CAPTURE(n);
       CAPTURE(parts);
@@ -204,7 +205,8 @@ TEST_CASE("the closed form says r rounds where all ranks go in step, equals the 
     for (const Algorithm& algorithm : algorithms()) {
       if (algorithm.in_fabric) continue;
       for (const CollectiveOp op : algorithm.ops) {
-        for (const auto& [channels, chunk] : {std::pair{1, 64'000}, {2, 1'000'000}, {3, 40'000}, {2, 17'000}}) {
+        for (const auto& cut : {std::pair{1, 64'000}, {2, 1'000'000}, {3, 40'000}, {2, 17'000}}) {
+          const int channels = cut.first, chunk = cut.second;
           for (const std::int64_t bytes : {960'000, 100'001}) {
             if (op == CollectiveOp::barrier || (op == CollectiveOp::pairs && n % 2 != 0)) continue;
             if (algorithm.name == "swing" && (n & (n - 1)) != 0) continue;
