@@ -120,6 +120,11 @@ Field collective_field() {
            .type = Type::boolean,
            .doc = "Of pairs: the second half of the ranks sends too.",
            .fallback = "false"},
+          {.name = "servers_on",
+           .type = Type::text,
+           .doc = "cpu: separate servers sit on CPUs, in the memory of each; the first of each node, then the second. "
+                  "Default: extra ports of a star.",
+           .choices = {"cpu"}},
           {.name = "in_place",
            .type = Type::boolean,
            .doc = "Whether input and result are one buffer; default: as the algorithm is written, in place but for "

@@ -158,21 +158,31 @@ Job job_of(const Canonical& collective, const Json& written, const TopologySpec&
   if (from_file) take_file(algorithm, pointer, blame, files, out, warnings);
   if (out.ranks.empty()) out.request.grid = grid_of(topology);
   out.best_ring = collective["order"] == "best_ring";
+  out.servers_on_cpu = collective.contains("servers_on");
   if (collective["order"] == "shuffled") out.shuffle = collective["seed"].get<std::uint64_t>();
   return out;
 }
 
-/// What has helpers needs ports for them, unless they are the switches that are there.
+void check_servers_on(const Job& job, const std::string& pointer, const Blame& blame) {
+  if (!job.servers_on_cpu || (!job.algorithm->in_fabric && job.algorithm->helpers(job.arguments) > 0)) return;
+  blame.fail(
+      pointer + "/servers_on",
+      fmt::format("expected servers_on only for an algorithm with separate servers, found {}", job.algorithm->name),
+      R"(for example {"name": "parameter_server", "servers": 1})");
+}
+
+/// What has helpers needs ports for them, unless they are the switches that are there, or sit on its CPUs.
 int helpers_of(const Job& job, const Scenario& scenario, const std::string& kind, const std::string& pointer,
                const Blame& blame) {
-  if (job.algorithm->in_fabric) return 0;
+  check_servers_on(job, pointer, blame);
+  if (job.algorithm->in_fabric || job.servers_on_cpu) return 0;
   const int helpers = job.algorithm->helpers(job.arguments);
   if (helpers > 0 && !std::holds_alternative<Star>(scenario.topology)) {
     throw UnservedError(
         job.algorithm->name, blame.where(pointer + "/algorithm"),
         fmt::format("expected a topology of kind star, whose extra ports hold the {} helper{} of {}, found {}", helpers,
                     helpers == 1 ? "" : "s", job.algorithm->name, kind),
-        "use a star, or leave out the parameter that asks for helpers");
+        R"(use a star, "servers_on": "cpu" where there are CPUs, or leave out the parameter that asks for helpers)");
   }
   return helpers;
 }
@@ -281,30 +291,30 @@ RoutingSpec routing_of(const Canonical& network, const Blame& blame) {
   return out;
 }
 
-}  // namespace
+/// Of an object; of a file perhaps a list of them.
+template <class Change>
+void in_each(Canonical& value, Change change) {
+  if (value.is_object()) return change(value);
+  if (!value.is_array()) return;
+  for (Canonical& each : value)
+    if (each.is_object()) change(each);
+}
 
-void use_one_spelling(Canonical& canonical) {
-  Canonical& transport = canonical["transport"];
+void use_one_op(Canonical& collective) {
+  Canonical& op = collective["op"];
+  if (op == "alltoall") op = "all_to_all";
+  if (op == "sendrecv") op = "send_recv";
+  // As algorithms are written anyhow: nothing is asked.
+  const bool apart = op == "all_to_all" || op == "pairs" || op == "send_recv";
+  if (op.is_string() && collective.value("in_place", Canonical()) == !apart) collective.erase("in_place");
+}
+
+void use_one_level(Canonical& transport) {
   const auto take = [&](const char* nccl, const auto& use) {
     if (!transport.contains(nccl) || !transport[nccl].is_string()) return;  // of a file: perhaps a list
     use(transport[nccl].get<std::string>());
     transport.erase(nccl);
   };
-  const auto one_name = [](Canonical& collective) {
-    Canonical& op = collective["op"];
-    if (op == "alltoall") op = "all_to_all";
-    if (op == "sendrecv") op = "send_recv";
-  };
-  one_name(canonical["collective"]);
-  drop_empty_disturbance(canonical);
-  if (canonical.contains("jobs") && canonical["jobs"].is_array())
-    for (Canonical& job : canonical["jobs"])
-      if (job.is_object() && job["collective"].is_object()) one_name(job["collective"]);
-  // Other models have no packets, so their settings are no part of the question.
-  if (Canonical& network = canonical["network"]; network.is_object() && network.contains("model")) {
-    const Canonical& model = network["model"];
-    if (model != "packet" && std::find(model.begin(), model.end(), "packet") == model.end()) network.erase("packet");
-  }
   take("NCCL_NET_GDR_LEVEL", [&](const std::string& level) { transport["gdr_level"] = to_string(level_of(level)); });
   take("NCCL_P2P_LEVEL", [&](const std::string& level) { transport["p2p_level"] = to_string(level_of(level)); });
   take("NCCL_P2P_DISABLE", [&](const std::string& flag) {
@@ -314,6 +324,22 @@ void use_one_spelling(Canonical& canonical) {
   if (!transport["gpudirect"].is_boolean()) return;
   if (transport["gpudirect"] == false) transport["gdr_level"] = "LOC";
   transport.erase("gpudirect");
+}
+
+}  // namespace
+
+void use_one_spelling(Canonical& canonical) {
+  in_each(canonical["collective"], use_one_op);
+  drop_empty_disturbance(canonical);
+  if (canonical.contains("jobs") && canonical["jobs"].is_array())
+    for (Canonical& job : canonical["jobs"])
+      if (job.is_object()) in_each(job["collective"], use_one_op);
+  // Other models have no packets, so their settings are no part of the question.
+  if (Canonical& network = canonical["network"]; network.is_object() && network.contains("model")) {
+    const Canonical& model = network["model"];
+    if (model != "packet" && std::find(model.begin(), model.end(), "packet") == model.end()) network.erase("packet");
+  }
+  in_each(canonical["transport"], use_one_level);
 }
 
 void warn_of_seeds(const Canonical& canonical, const Json& written, const Blame& blame, Scenario& scenario) {
@@ -352,6 +378,7 @@ Scenario scenario_of(const Canonical& canonical, const Json& written, const Blam
   out.ranks = main.ranks;
   out.shuffle = main.shuffle;
   out.best_ring = main.best_ring;
+  out.servers_on_cpu = main.servers_on_cpu;
   out.jobs = jobs_of(canonical, written, out.topology, gpus, blame, files, out.warnings);
   const auto kind = canonical["topology"]["kind"].get<std::string>();
   int helpers = helpers_of(main, out, kind, "/collective", blame);

@@ -55,6 +55,7 @@ struct Job {
   std::vector<std::string> ranks;        ///< names of the gpus that take part, in rank order; empty: all
   std::optional<std::uint64_t> shuffle;  ///< the seed by which the ranks are shuffled; none: as they stand
   bool best_ring = false;                ///< the ranks are put in the order of best_ring() (topologies/ring_order.hpp)
+  bool servers_on_cpu = false;           ///< helpers sit on the CPUs of the topology, not on ports of their own
   Picoseconds start{0};
 };
 
@@ -70,6 +71,7 @@ struct Scenario {
   std::vector<std::string> ranks;        ///< names of the gpus that take part, in rank order; empty: all
   std::optional<std::uint64_t> shuffle;  ///< the seed by which the ranks are shuffled; none: as they stand
   bool best_ring = false;                ///< the ranks are put in the order of best_ring() (topologies/ring_order.hpp)
+  bool servers_on_cpu = false;           ///< helpers sit on the CPUs of the topology, not on ports of their own
   Transport transport;
   const Protocol* protocol = &no_protocol();
   std::optional<Picoseconds> launch;  ///< before the first step; none: the protocol's

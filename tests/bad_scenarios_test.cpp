@@ -292,7 +292,7 @@ TEST_CASE("a bad scenario is refused with the place, what was expected, what was
        "s.json: /collective/algorithm: expected a topology of kind star, whose extra ports hold the 2 helpers of "
        "parameter_server, found full_mesh"
        "\n  hint: "
-       "use a star, or leave out the parameter that asks for helpers"},
+       "use a star, \"servers_on\": \"cpu\" where there are CPUs, or leave out the parameter that asks for helpers"},
       {"an op that the algorithm lacks",
        {{R"("ring")", R"("pairwise")"}},
        R"(s.json: /collective/algorithm: expected an algorithm for all_reduce, found "pairwise")"

@@ -96,7 +96,8 @@ TEST_CASE(
 
 TEST_CASE("a layout that is cut counts as its chunks written out do, and takes no room for them") {
   for (const std::int64_t p : {0, 1, 7, 100, 1000003})
-    for (const auto& [n, parts] : {std::pair{1, 1}, {3, 5}, {8, 2}, {7, 13}}) {
+    for (const auto& cut : {std::pair{1, 1}, {3, 5}, {8, 2}, {7, 13}}) {
+      const int n = cut.first, parts = cut.second;
       CAPTURE(p);
       CAPTURE(n);
       CAPTURE(parts);
@@ -188,16 +189,14 @@ TEST_CASE("over channels a ring takes as long as over one; in r rounds it pays e
     CHECK(simulated(over_channels(ring, {.channels = channels, .rounds = 5})) == times(70, 21'000'000_ps));
 }
 
-TEST_CASE("a chunk lets what comes later in a schedule begin early: binomial broadcast in pieces is a pipeline") {
-  // 4 ranks, root 0 sends to 2, then 1; 2 sends to 3. Whole, p/b = 100 us: 2 (1 + 100) us. In r pieces the root's port
-  // stays the bottleneck, 2 p/b in all, while rank 2 passes a piece on: 2 r steps of 1 us + 100/r us, and no more,
-  // since 2's piece has come through when the root has sent the same one to 1.
-  const Schedule plain = binomial_broadcast(4, 1'000'000_B, 0);
-  CHECK(simulated(plain) == 202'000'000_ps);
-  CHECK(simulated(over_channels(plain, {.rounds = 4})) == times(8, 26'000'000_ps));
-  // Over two channels both of the root's lanes send at once, in step: 4 pairs of messages in turn, 25 us a message and
-  // 50 us a pair of them, 1 us each time.
-  CHECK(simulated(over_channels(plain, {.channels = 2, .rounds = 2})) == times(4, 51'000'000_ps));
+TEST_CASE("in pieces a chain of one segment becomes a pipeline, of every other piece at a time") {
+  // 4 ranks, p/b = 100 us. Whole: 3 (1 + 100) us. In 4 pieces of 25 us a rank takes the next one when it has passed on
+  // the last: piece j sets out at moment 2j and arrives at the end at moment 3 + 2j, the last at moment 9.
+  const Schedule plain = kary_broadcast(4, 1'000'000_B, 0, 1, 1);
+  CHECK(simulated(plain) == times(3, 101'000'000_ps));
+  CHECK(simulated(over_channels(plain, {.rounds = 4})) == times(9, 26'000'000_ps));
+  // Over two channels, two pieces each, side by side: 3 + 2 moments of two messages on each port.
+  CHECK(simulated(over_channels(plain, {.channels = 2, .rounds = 2})) == times(5, 51'000'000_ps));
 }
 
 TEST_CASE("the closed form says r rounds where all ranks go in step, equals the simulation, and else says why not") {
@@ -206,7 +205,8 @@ TEST_CASE("the closed form says r rounds where all ranks go in step, equals the 
     for (const Algorithm& algorithm : algorithms()) {
       if (algorithm.in_fabric) continue;
       for (const CollectiveOp op : algorithm.ops) {
-        for (const auto& [channels, chunk] : {std::pair{1, 64'000}, {2, 1'000'000}, {3, 40'000}, {2, 17'000}}) {
+        for (const auto& cut : {std::pair{1, 64'000}, {2, 1'000'000}, {3, 40'000}, {2, 17'000}}) {
+          const int channels = cut.first, chunk = cut.second;
           for (const std::int64_t bytes : {960'000, 100'001}) {
             if (op == CollectiveOp::barrier || (op == CollectiveOp::pairs && n % 2 != 0)) continue;
             if (algorithm.name == "swing" && (n & (n - 1)) != 0) continue;

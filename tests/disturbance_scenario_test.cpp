@@ -297,5 +297,6 @@ TEST_CASE("bad faults, disturbances and jobs are refused, each with its place") 
               "bytes": "1 B"}}]})") ==
       "s.json: /jobs/0/collective/algorithm: expected a topology of kind star, whose extra ports hold the 1 helper of "
       "parameter_server, found ring\n"
-      "  hint: use a star, or leave out the parameter that asks for helpers");
+      "  hint: use a star, \"servers_on\": \"cpu\" where there are CPUs, or leave out the parameter that asks for "
+      "helpers");
 }

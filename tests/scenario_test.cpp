@@ -203,6 +203,29 @@ TEST_CASE("cables of a fabric that differ are decoded, with what is said of them
   CHECK(changes[1].latency == 5'000_ps);
 }
 
+TEST_CASE("channels, pieces and buffers are taken, by jobs too") {
+  const Scenario few = only(plain);
+  CHECK(few.request.channels == 1);
+  CHECK_FALSE(few.request.chunk);
+  CHECK_FALSE(few.request.in_place);
+  const Scenario s = only(extended(R"("transport": {"channels": 4, "chunk": "3 KiB"}, "jobs": [{"name": "other",
+    "collective": {"op": "all_gather", "algorithm": "ring", "bytes": "1 B", "in_place": false}}])"));
+  CHECK(s.request.channels == 4);
+  CHECK(s.request.chunk == 3_KiB);
+  CHECK(s.jobs.at(0).request.channels == 4);
+  CHECK(s.jobs[0].request.chunk == 3_KiB);
+  CHECK(s.jobs[0].request.in_place == false);
+}
+
+TEST_CASE("in place where the algorithm is, or apart where it is not, asks nothing: one hash") {
+  CHECK(hash(changed("\"64 MiB\"", R"("64 MiB", "in_place": true)")) == hash(plain));
+  CHECK(hash(changed("\"64 MiB\"", R"("64 MiB", "in_place": false)")) != hash(plain));
+  const std::string apart = R"({"version": 1, "topology": {"kind": "star", "ranks": 4, "link":
+    {"bandwidth": "1 GB/s", "latency": "0 s"}}, "collective": {"op": "alltoall", "algorithm": "pairwise", "bytes": "4 B")";
+  CHECK(hash(apart + R"(, "in_place": false}})") == hash(apart + "}}"));
+  CHECK(hash(apart + R"(, "in_place": true}})") != hash(apart + "}}"));
+}
+
 TEST_CASE("helpers of an algorithm sit on extra ports of the star") {
   const Scenario s = only(changed("\"ring\"", R"({"name": "parameter_server", "servers": 3})"));
   CHECK(std::get<Star>(s.topology).extra_ports == 3);
@@ -289,6 +312,18 @@ TEST_CASE("objects, kinds and the members of lists vary too") {
                        R"("graph", "nodes": [{"name": "a", "kind": "gpu"}, {"name": "b", "kind": "gpu"}],
                           "links": [{"from": "a", "to": "b", "bandwidth": ["1 GB/s", "2 GB/s"]}])")) ==
         Texts{R"(topology.links.0.bandwidth="1 GB/s")", R"(topology.links.0.bandwidth="2 GB/s")"});
+}
+
+TEST_CASE("the collective as a whole varies, and so does the transport, in any spelling") {
+  const ScenarioFile file = parse(R"({"version": 1, "topology": {"kind": "star", "ranks": 4, "link":
+    {"bandwidth": "1 GB/s", "latency": "0 s"}},
+    "collective": [{"op": "all_reduce", "algorithm": "ring", "bytes": "4 B"},
+                   {"op": "alltoall", "algorithm": "pairwise", "bytes": "4 B"}],
+    "transport": [{"channels": 2}, {"NCCL_P2P_DISABLE": "1"}]})");
+  REQUIRE(file.size() == 4);
+  CHECK(file.point(0).request.channels == 2);
+  CHECK(file.point(3).request.op == CollectiveOp::all_to_all);
+  CHECK(file.point(3).transport.p2p_level == PathType::loc);
 }
 
 TEST_CASE("ranges go from their first value as far as their last") {

@@ -37,7 +37,8 @@ Job main_of(const Scenario& scenario) {
           .request = scenario.request,
           .ranks = scenario.ranks,
           .shuffle = scenario.shuffle,
-          .best_ring = scenario.best_ring};
+          .best_ring = scenario.best_ring,
+          .servers_on_cpu = scenario.servers_on_cpu};
 }
 
 /// A job, and where its scenario says it.
@@ -341,7 +342,36 @@ PlacedJob placed_main(const Topology& topology, const Scenario& scenario) {
   return placed_job(topology, scenario, main_of(scenario), "/collective");
 }
 
-/// All collectives of a scenario; helpers that are no switches take the extra ports in order.
+/// Where servers on CPUs sit: the first CPU of each host, then the second (what has no host is one); in its memory,
+/// where it has some.
+std::vector<NodeId> cpu_places(const Topology& topology) {
+  std::vector<std::pair<std::size_t, NodeId>> cpus;  // how many of the host come before, and which
+  std::map<std::optional<std::uint32_t>, std::size_t> seen;
+  for (std::uint32_t n = 0; n < topology.n_nodes(); ++n) {
+    const Node& node = topology.node({n});
+    if (node.kind == NodeKind::cpu) cpus.emplace_back(seen[node.host]++, NodeId{n});
+  }
+  std::stable_sort(cpus.begin(), cpus.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<NodeId> found;
+  for (const auto& [turn, cpu] : cpus) {
+    found.push_back(cpu);
+    for (const LinkId link : topology.links_from(cpu))
+      if (const NodeId to = topology.link(link).to; topology.node(to).kind == NodeKind::memory) found.back() = to;
+  }
+  return found;
+}
+
+void place_on_cpus(const Topology& topology, const Scenario& scenario, PlacedJob& placed) {
+  placed.helpers = cpu_places(topology);
+  const auto n = static_cast<std::size_t>(placed.job.algorithm->helpers(placed.job.arguments));
+  if (n > placed.helpers.size())
+    throw InputError(scenario.file + ": " + placed.pointer + "/servers_on",
+                     fmt::format("expected at most as many servers as CPUs, {}, found {}", placed.helpers.size(), n),
+                     "`ringsim topology show` lists the nodes");
+  placed.helpers.resize(n);
+}
+
+/// All collectives of a scenario; helpers that are no switches, and not on CPUs, take the extra ports in order.
 std::vector<PlacedJob> placed_jobs(const Topology& topology, const Scenario& scenario) {
   std::vector<PlacedJob> jobs{placed_main(topology, scenario)};
   for (std::size_t i = 0; i < scenario.jobs.size(); ++i)
@@ -349,6 +379,10 @@ std::vector<PlacedJob> placed_jobs(const Topology& topology, const Scenario& sce
   std::size_t helpers = 0;
   for (PlacedJob& placed : jobs) {
     if (placed.job.algorithm->in_fabric) continue;
+    if (placed.job.servers_on_cpu) {
+      place_on_cpus(topology, scenario, placed);
+      continue;
+    }
     const auto n = static_cast<std::size_t>(placed.job.algorithm->helpers(placed.job.arguments));
     const auto found = topology.helpers().subspan(std::min(helpers, topology.helpers().size()));
     placed.helpers.assign(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(std::min(n, found.size())));
