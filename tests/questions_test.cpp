@@ -64,18 +64,16 @@ TEST_CASE("question 1: on two nodes adding up within nodes halves what leaves th
 TEST_CASE("question 11: with PXN the NICs are the limit on any rails, without it the spines are") {
   const auto all = answers("11-all-to-all-rails");
   REQUIRE(all.size() == 4 * 2 * 3);
-  const auto busbw = [&](int fabric, bool pxn, int nodes) {
-    return all[static_cast<std::size_t>((fabric * 2 + (pxn ? 0 : 1)) * 3 + (nodes == 2   ? 0
-                                                                            : nodes == 4 ? 1
-                                                                                         : 2))]
-        .busbw;
+  enum Fabric : std::size_t { leaves, full, quarter, no_spines };
+  const auto busbw = [&](std::size_t fabric, bool pxn, int nodes) {
+    const std::size_t size = nodes == 2 ? 0 : nodes == 4 ? 1 : 2;
+    return all[(fabric * 2 + (pxn ? 0 : 1)) * 3 + size].busbw;
   };
-  enum { leaves, full, quarter, no_spines };
   for (const int nodes : {2, 4, 8}) {
     CAPTURE(nodes);
     // A rank sends 8 (nodes - 1) of its 8 nodes - 1 messages by a NIC of 48 GB/s.
     const double limit = 48.0 * (8 * nodes - 1) / (8 * (nodes - 1));
-    for (const int rails : {full, quarter, no_spines}) {
+    for (const Fabric rails : {full, quarter, no_spines}) {
       CHECK(busbw(rails, true, nodes) <= limit);
       CHECK(busbw(rails, true, nodes) > 0.99 * limit);
     }
@@ -113,10 +111,8 @@ TEST_CASE("question 12: where the switch adds up busbw passes the wire by 2(n-1)
 TEST_CASE("question 23: direct and ring are equals on a switch, 7 to 1 on a mesh, 7 to 10 on a ring") {
   const auto all = answers("23-direct-or-ring");
   REQUIRE(all.size() == 3 * 4);
-  enum { ring, two_rings, direct };
-  const auto time = [&](int machine, int algorithm) {
-    return microseconds(all[static_cast<std::size_t>(4 * machine + algorithm)]);
-  };
+  enum Sent : std::size_t { ring, two_rings, direct };
+  const auto time = [&](std::size_t machine, Sent algorithm) { return microseconds(all[4 * machine + algorithm]); };
   const double port = 175e6 / 50e3;  // 2 7/8 100 MB, us at 50 GB/s
   CHECK(time(0, ring) == Approx(port + 14 * 0.02));
   CHECK(time(0, direct) == Approx(port + 2 * 0.02));
