@@ -165,8 +165,8 @@ Job job_of(const Canonical& collective, const Json& written, const TopologySpec&
 
 void check_servers_on(const Job& job, const std::string& pointer, const Blame& blame) {
   if (!job.servers_on_cpu || (!job.algorithm->in_fabric && job.algorithm->helpers(job.arguments) > 0)) return;
-  blame.fail(
-      pointer + "/servers_on",
+  throw UnservedError(
+      job.algorithm->name, blame.where(pointer + "/servers_on"),
       fmt::format("expected servers_on only for an algorithm with separate servers, found {}", job.algorithm->name),
       R"(for example {"name": "parameter_server", "servers": 1})");
 }

@@ -270,13 +270,13 @@ std::optional<ClosedForm> form_of_pieces(const Pieces& pieces, const Algorithm& 
   const std::int64_t n = request.ranks;
   request.bytes = {p / (n * rounds) * n};
   const auto low = closed_form(algorithm, arguments, request, machine);
-  request.bytes = {ceil_div(p, n * rounds) * n};
+  request.bytes = Bytes{ceil_div(p, n * rounds)} * n;
   auto form = closed_form(algorithm, arguments, request, machine);
   if (!form || !low) return std::nullopt;
   if (rounds > 1) form->formula = fmt::format("r times, p/r for p: {}", form->formula);
   form->low = times(rounds, low->low);
   form->time = times(rounds, form->time);
-  form->steps *= pieces.rounds;
+  form->steps = static_cast<int>(std::min<std::int64_t>(form->steps * rounds, std::numeric_limits<int>::max()));
   form->is_shared = true;  // packets of several messages take turns at a port
   if (pieces.channels > 1 && p % (n * pieces.count()) != 0)
     form->because.emplace_back("the channels' pieces differ by a byte: channels that share ports get out of step");

@@ -365,9 +365,9 @@ void place_on_cpus(const Topology& topology, const Scenario& scenario, PlacedJob
   placed.helpers = cpu_places(topology);
   const auto n = static_cast<std::size_t>(placed.job.algorithm->helpers(placed.job.arguments));
   if (n > placed.helpers.size())
-    throw InputError(scenario.file + ": " + placed.pointer + "/servers_on",
-                     fmt::format("expected at most as many servers as CPUs, {}, found {}", placed.helpers.size(), n),
-                     "`ringsim topology show` lists the nodes");
+    throw UnservedError(placed.job.algorithm->name, scenario.file + ": " + placed.pointer + "/servers_on",
+                        fmt::format("expected at most as many servers as CPUs, {}, found {}", placed.helpers.size(), n),
+                        "`ringsim topology show` lists the nodes");
   placed.helpers.resize(n);
 }
 
