@@ -134,7 +134,7 @@ TEST_CASE("a bad scenario is refused with the place, what was expected, what was
        R"(s.json: /colour: expected a known key, found "colour")"
        "\n  hint: "
        "known here: $schema, version, name, topology, collective, transport, network, faults, disturbance, jobs, "
-       "sweep"},
+       "sweep, where"},
       {"a misspelt key",
        {{R"("ranks")", R"("rank")"}},
        R"(s.json: /topology/rank: expected a known key of star, found "rank")"
