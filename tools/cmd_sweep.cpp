@@ -177,8 +177,8 @@ int tell(const GateReport& report, const SweepArguments& arguments) {
   for (const std::string& label : report.new_ones) say_one(label);
   if (told > most_told) say(fmt::format("  ... and {} more\n", told - most_told));
   if (!arguments.baseline.empty())
-    say(fmt::format("baseline: {} results compared, {} moved by more than {}{}\n", report.compared, report.moved,
-                    arguments.tolerance,
+    say(fmt::format("baseline: {} results compared, {} moved by more than {} %{}\n", report.compared, report.moved,
+                    100 * arguments.tolerance,
                     report.moved == 0 ? "" : fmt::format(", the farthest by {:.2f} %", 100 * report.largest_move)));
   return report.failed_points + report.failed_gates > 0 ? check_failed : good;
 }
@@ -211,7 +211,7 @@ int lead(const ScenarioFile& file, const SweepArguments& arguments, Processes* o
   if (arguments.dry_run) return dry_run(file, plan, shard, arguments);
   Gates gates({.assertions = arguments.assertions,
                .baseline = arguments.baseline,
-               .tolerance = parse_tolerance(arguments.tolerance),
+               .tolerance = arguments.tolerance,
                .all_points = shard.n == 1});
   const bool in_file = is_plain_file(arguments.output);
   if (arguments.resume && !in_file)

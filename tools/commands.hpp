@@ -73,7 +73,8 @@ struct SweepArguments {
   std::string output;  ///< a file; empty or "-": stdout
   bool resume = false, dry_run = false;
   std::vector<std::string> assertions;
-  std::string baseline, tolerance = "0%";
+  std::string baseline;
+  double tolerance = 0;  ///< a share: 0.02 is 2 %
   std::string junit;  ///< a file for the verdict as XML; empty: none
 };
 int sweep_command(const SweepArguments& arguments);

@@ -110,7 +110,12 @@ CLI::App* add_sweep(CLI::App& app, SweepArguments& sweep) {
                    "must hold for every result: \"busbw_GBps > 40 where bytes >= 64 MiB\"")
       ->allow_extra_args(false);
   auto* baseline = command->add_option("--baseline", sweep.baseline, "results that these are compared with");
-  command->add_option("--tolerance", sweep.tolerance, "by how much a time may differ from the baseline's; default: 0%")
+  command
+      ->add_option_function<std::string>(
+          "--tolerance", [&sweep](const std::string& text) { sweep.tolerance = *percentage(text); },
+          "by how much a time may differ from the baseline's, say 2%; default: 0%")
+      ->check(is_percentage)
+      ->option_text("PERCENT")
       ->needs(baseline);
   command->add_option("--junit", sweep.junit, "a file for the verdict as JUnit XML");
   command->footer(

@@ -50,6 +50,11 @@ struct Processes::Impl {
     MPI_Send(&point, 1, MPI_UINT64_T, to, point_tag, MPI_COMM_WORLD);
   }
 
+  void send_home(int worker) {
+    send_point(worker, no_point);
+    --at_work;
+  }
+
   /// Who asks for work next; `result` becomes what it brings, empty at its first time.
   int next_worker(std::string& result) const {
     const MPI_Status status = wait_for(MPI_ANY_SOURCE, result_tag);
@@ -81,7 +86,7 @@ std::unique_ptr<Processes> Processes::join() {
 
 Processes::~Processes() {
   std::string dropped;
-  for (; impl_->at_work > 0; --impl_->at_work) impl_->send_point(impl_->next_worker(dropped), no_point);
+  while (impl_->at_work > 0) impl_->send_home(impl_->next_worker(dropped));
   MPI_Finalize();
 }
 
@@ -118,9 +123,14 @@ void Processes::hand_out(const std::vector<std::size_t>& points,
   for (std::string result; next < points.size() || out > 0;) {
     const int worker = impl_->next_worker(result);
     const auto of_worker = static_cast<std::size_t>(worker);
-    if (!result.empty()) {
-      --out;
-      if (!take(given[of_worker], unpacked(result))) next = points.size();
+    try {
+      if (!result.empty()) {
+        --out;
+        if (!take(given[of_worker], unpacked(result))) next = points.size();
+      }
+    } catch (...) {
+      impl_->send_home(worker);  // it waits for an answer; the others are sent home when they ask
+      throw;
     }
     if (stop_requested) next = points.size();
     if (next < points.size()) {
@@ -128,8 +138,7 @@ void Processes::hand_out(const std::vector<std::size_t>& points,
       impl_->send_point(worker, points[next++]);
       ++out;
     } else {
-      impl_->send_point(worker, no_point);
-      --impl_->at_work;
+      impl_->send_home(worker);
     }
   }
 }

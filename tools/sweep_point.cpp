@@ -7,6 +7,7 @@
 #include <mutex>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <system_error>
 #include <thread>
 
@@ -24,7 +25,7 @@ class Placeless {
  public:
   explicit Placeless(const std::string& scenario_path)
       : scenario_(scenario_path), folder_(std::filesystem::path(scenario_path).parent_path().string()) {
-    if (!folder_.empty() && !folder_.ends_with('/')) folder_ += '/';
+    if (!folder_.empty() && folder_ != "/") folder_ += '/';
   }
 
   /// The JSON pointer in the scenario, whatever set the value there; of another file its name and line.
@@ -34,8 +35,14 @@ class Placeless {
     return where == scenario_ || where.starts_with("--set ") ? "" : text(where);
   }
   std::string text(std::string text) const {
-    for (std::size_t at = 0; !folder_.empty() && (at = text.find(folder_, at)) != std::string::npos;)
-      text.erase(at, folder_.size());
+    if (folder_.size() < 2) return text;
+    for (std::size_t at = 0; (at = text.find(folder_, at)) != std::string::npos;) {
+      const bool begins = at == 0 || std::string_view(" \"'(:").find(text[at - 1]) != std::string_view::npos;
+      if (begins)
+        text.erase(at, folder_.size());
+      else
+        ++at;
+    }
     return text;
   }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -65,21 +64,6 @@ std::string Assertion::found(const ResultRow& row) const {
     if (cell != nullptr) text += fmt::format("{}{} is {}", text.empty() ? "" : ", ", path, plain_text(*cell));
   }
   return text;
-}
-
-double parse_tolerance(std::string_view text) {
-  const auto fail = [&] {
-    throw InputError("--tolerance",
-                     fmt::format("expected a share such as \"2%\" or \"0.5%\", found {}", scenarios::in_quotes(text)));
-  };
-  if (!text.ends_with('%')) fail();
-  std::string_view number = text.substr(0, text.size() - 1);
-  while (number.ends_with(' ')) number.remove_suffix(1);
-  double percent = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), percent);
-  if (error != std::errc() || end != number.data() + number.size() || !(percent >= 0) || !std::isfinite(percent))
-    fail();
-  return percent / 100;
 }
 
 Baseline::Baseline(const std::string& file) {

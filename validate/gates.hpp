@@ -5,7 +5,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "scenarios/expression.hpp"
@@ -33,9 +32,6 @@ class Assertion {
   Expression condition_;
   std::optional<Expression> where_;
 };
-
-/// "2%" as 0.02; at least 0. Throws InputError naming --tolerance.
-double parse_tolerance(std::string_view text);
 
 /// Results of an earlier sweep, or of `run`, by what varied: they are found again where links or the model have
 /// changed.

@@ -1,0 +1,310 @@
+// `ringsim sweep` and `ringsim merge` as a user meets them. What needs signals or MPI is in sweep_ended.py.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/command.hpp"
+#include "tests/support/files.hpp"
+
+using ringsim::test::Outcome;
+using ringsim::test::read_file;
+using ringsim::test::run_command;
+using ringsim::test::temporary_file;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// 3 * 2 * 2 points.
+const char* twelve = R"({"version": 1, "name": "twelve",
+  "topology": {"kind": "star", "ranks": [2, 6, 8], "link": {"bandwidth": "10 GB/s", "latency": "1 us"}},
+  "collective": {"op": "all_reduce", "algorithm": ["ring", "halving_doubling"], "bytes": ["1 KiB", "1 MiB"]}})";
+
+std::string scenario(const std::string& text = twelve) { return temporary_file("twelve.json", text); }
+
+/// A name in a fresh folder, with nothing there.
+std::string fresh(const std::string& name) {
+  const std::string path = temporary_file(name, "");
+  fs::remove(path);
+  return path;
+}
+
+std::size_t n_lines(const std::string& text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+/// For its lifetime.
+struct Environment {
+  Environment(const char* variable, const char* value) : name(variable) { setenv(variable, value, 1); }
+  ~Environment() { unsetenv(name); }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+  const char* name;
+};
+
+}  // namespace
+
+TEST_CASE("a sweep's rows are those of run, with the point's own hash and a key") {
+  const std::string file = scenario(), out = fresh("out.jsonl");
+  const Outcome swept = run_command({"sweep", file, "-o", out});
+  CHECK(swept.code == 0);
+  CHECK(swept.out == "");
+  CHECK(swept.err == "");
+  std::istringstream rows(read_file(out));
+  int n = 0;
+  for (std::string line; std::getline(rows, line); ++n) {
+    auto row = nlohmann::json::parse(line);
+    CHECK(row.at("key").get<std::string>().size() == 32);
+    // The point by itself: what varied, pinned.
+    std::vector<std::string> arguments{"run", file, "--format", "jsonl"};
+    for (const auto& [path, value] : row.at("point").items()) {
+      arguments.emplace_back("--set");
+      arguments.push_back(path + "=" + value.dump());
+    }
+    auto alone = nlohmann::json::parse(run_command(arguments).out);
+    CHECK(row.at("scenario").at("hash") == alone.at("scenario").at("hash"));
+    row.erase("key");
+    row.erase("point");
+    CHECK(row == alone);
+  }
+  CHECK(n == 12);
+}
+
+TEST_CASE("threads, shards and files cannot be told from what comes out") {
+  const std::string file = scenario(), whole = fresh("whole.jsonl"), one = fresh("one.jsonl"),
+                    merged = fresh("m.jsonl");
+  CHECK(run_command({"sweep", file, "-o", whole, "-j", "4"}).code == 0);
+  CHECK(run_command({"sweep", file, "-o", one, "-j", "1"}).code == 0);
+  CHECK(read_file(whole) == read_file(one));
+  std::vector<std::string> merge{"merge", "-o", merged};
+  std::size_t n = 0;
+  for (const char* shard : {"1/5", "2/5", "3/5", "4/5", "5/5"}) {
+    merge.push_back(fresh("shard.jsonl"));
+    CHECK(run_command({"sweep", file, "--shard", shard, "-o", merge.back()}).code == 0);
+    n += n_lines(read_file(merge.back()));
+  }
+  CHECK(n == 12);  // none twice
+  CHECK(run_command(merge).code == 0);
+  CHECK(read_file(merged) == read_file(whole));
+  merge.push_back(whole);  // all of it once more
+  CHECK(run_command(merge).code == 0);
+  CHECK(read_file(merged) == read_file(whole));
+}
+
+TEST_CASE("to standard output rows come in the order of the points, whatever the number of threads") {
+  const std::string file = scenario();
+  const Outcome one = run_command({"sweep", file, "-j", "1"}), four = run_command({"sweep", file, "-j", "4"});
+  CHECK(one.out == four.out);
+  CHECK(n_lines(one.out) == 12);
+  const auto first = nlohmann::json::parse(one.out.substr(0, one.out.find('\n')));
+  CHECK(first.at("algorithm") == "ring");  // as the file has it; the final order of a file is another
+  CHECK(run_command({"sweep", file}, "/dev/full").code == 5);
+}
+
+TEST_CASE("a sweep goes on with what is there, with what is torn, and when the scenario has grown") {
+  const std::string file = scenario(), whole = fresh("whole.jsonl"), part = fresh("part.jsonl");
+  CHECK(run_command({"sweep", file, "-o", whole}).code == 0);
+  const std::string all = read_file(whole);
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, all.find('\n'), all.find('\n') + 1, all.size() / 2,
+                                  all.size() - 1, all.size()}) {
+    CAPTURE(bytes);
+    std::ofstream(part, std::ios::binary | std::ios::trunc) << all.substr(0, bytes);
+    const Outcome rest = run_command({"sweep", file, "-o", part, "--resume"});
+    CHECK(rest.code == 0);
+    CHECK(read_file(part) == all);
+    const bool torn = bytes > 0 && all[bytes - 1] != '\n';
+    CHECK((rest.err == part + ": the last line was not whole, and is dropped\n") == torn);
+  }
+  // Of 12 points 4 are new; the others keep their rows.
+  const std::string grown = scenario(ringsim::test::replaced(twelve, "[2, 6, 8]", "[2, 6, 8, 12]"));
+  CHECK(run_command({"sweep", grown, "-o", part, "--resume", "--dry-run"}).out ==
+        "points\nof the product     16\nleft out by where   0\nequal to another    0\ndone already       12\n"
+        "to do               4\n");
+  CHECK(run_command({"sweep", grown, "-o", part, "--resume"}).code == 0);
+  const std::string again = fresh("again.jsonl");
+  CHECK(run_command({"sweep", grown, "-o", again}).code == 0);
+  CHECK(read_file(part) == read_file(again));
+}
+
+TEST_CASE("without --resume what is there stays; with it what is not this sweep's is refused") {
+  const std::string file = scenario(), out = temporary_file("out.jsonl", "precious\n");
+  const Outcome refused = run_command({"sweep", file, "-o", out});
+  CHECK(refused.code == 3);
+  CHECK(refused.err == "ringsim: error: " + out +
+                           ": expected no file, or an empty one, found 9 bytes\n"
+                           "  hint: --resume goes on with a sweep; else give another file, or remove this one\n");
+  const Outcome corrupt = run_command({"sweep", file, "-o", out, "--resume"});
+  CHECK(corrupt.code == 3);
+  CHECK(corrupt.err.starts_with("ringsim: error: " + out + ":1: expected a result of ringsim, one JSON object a line"));
+  CHECK(read_file(out) == "precious\n");
+  const std::string other = fresh("other.jsonl");
+  const std::string shrunk = scenario(ringsim::test::replaced(twelve, "[2, 6, 8]", "[2, 6]"));
+  CHECK(run_command({"sweep", file, "-o", other}).code == 0);
+  const std::string before = read_file(other);
+  const Outcome foreign = run_command({"sweep", shrunk, "-o", other, "--resume"});
+  CHECK(foreign.code == 3);
+  CHECK(foreign.err.find("expected a result of this scenario, ringsim and model, found another: topology.ranks 8") !=
+        std::string::npos);
+  CHECK(read_file(other) == before);
+  CHECK(run_command({"sweep", file, "--resume"}).code == 3);
+  CHECK(run_command({"sweep", file, "-o", file}).code == 3);  // the scenario itself
+  CHECK(run_command({"sweep", file, "-o", "/no/such/folder/out.jsonl"}).err ==
+        "ringsim: error: /no/such/folder/out.jsonl: cannot be written: No such file or directory\n");
+  CHECK(run_command({"sweep", file, "-o", "/dev/full"}).code == 5);
+}
+
+TEST_CASE("two sweeps do not write into one file") {
+  const std::string file = scenario(), out = temporary_file("out.jsonl", "");
+  const int held = open(out.c_str(), O_RDWR | O_CLOEXEC);
+  REQUIRE(flock(held, LOCK_EX | LOCK_NB) == 0);
+  const Outcome second = run_command({"sweep", file, "-o", out, "--resume"});
+  CHECK(second.code == 5);
+  CHECK(second.err ==
+        "ringsim: error: " + out + ": another sweep writes into it\n  hint: give each its own -o, and merge them\n");
+  close(held);
+  CHECK(run_command({"sweep", file, "-o", out, "--resume"}).code == 0);
+}
+
+TEST_CASE("a point that fails is a row with its error, without a word of where the file lies, and exit code 1") {
+  // An all-to-all is no ring's work.
+  const char* text = R"({"version": 1, "name": "f",
+    "topology": {"kind": "star", "ranks": [6, 8], "link": {"bandwidth": "10 GB/s", "latency": "1 us"}},
+    "collective": {"op": ["all_reduce", "all_to_all"], "algorithm": "ring", "bytes": "1 MiB"}})";
+  const std::string file = scenario(text), out = fresh("out.jsonl");
+  const Outcome swept = run_command({"sweep", file, "-o", out});
+  CHECK(swept.code == 1);
+  const std::string rows = read_file(out);
+  CHECK(n_lines(rows) == 4);
+  CHECK(rows.find(fs::path(file).parent_path().string()) == std::string::npos);
+  std::istringstream lines(rows);
+  int failed = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const auto row = nlohmann::json::parse(line);
+    if (!row.contains("error")) continue;
+    ++failed;
+    CHECK(row.at("point").at("collective.op") == "all_to_all");
+    CHECK(row.at("error").at("kind") == "input");
+    CHECK(row.at("error").at("where") == "/collective/algorithm");
+    CHECK_FALSE(row.contains("time_us"));
+  }
+  CHECK(failed == 2);
+  CHECK(
+      swept.err.starts_with("2 of 4 results are errors:\n  topology.ranks 6, collective.op all_to_all: /collective/"));
+  // They are known, and not tried again; the exit code still tells of them.
+  CHECK(run_command({"sweep", file, "-o", out, "--resume"}).code == 1);
+  CHECK(read_file(out) == rows);
+  // Where the scenario drops them, so does the file.
+  const std::string mended =
+      scenario(ringsim::test::replaced(text, R"(["all_reduce", "all_to_all"])", R"(["all_reduce", "all_gather"])"));
+  const Outcome gone = run_command({"sweep", mended, "-o", out, "--resume"});
+  CHECK(gone.code == 0);
+  CHECK(gone.err == out + ": 2 errors of points that the scenario has no more are dropped\n");
+  CHECK(read_file(out).find("\"error\"") == std::string::npos);
+}
+
+TEST_CASE("a scenario's jobs have a row each, and a point with only some of them is not done") {
+  const std::string file = scenario(R"({"version": 1, "name": "j",
+    "topology": {"kind": "star", "ranks": 8, "link": {"bandwidth": "10 GB/s", "latency": "1 us"}},
+    "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": ["1 KiB", "1 MiB"],
+                   "ranks": ["gpu0", "gpu1", "gpu2", "gpu3"]},
+    "jobs": [{"name": "other", "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 MiB",
+                                              "ranks": ["gpu4", "gpu5", "gpu6", "gpu7"]}}]})");
+  const std::string out = fresh("out.jsonl");
+  CHECK(run_command({"sweep", file, "-o", out}).code == 0);
+  const std::string rows = read_file(out);
+  CHECK(n_lines(rows) == 4);
+  // Cut behind a point's first row: a write that ended there would look whole.
+  std::ofstream(out, std::ios::binary | std::ios::trunc) << rows.substr(0, rows.find('\n') + 1);
+  CHECK(run_command({"sweep", file, "-o", out, "--resume"}).code == 0);
+  CHECK(read_file(out) == rows);
+}
+
+TEST_CASE("equal points are simulated once, and told by --dry-run; so is what `where` leaves out") {
+  const std::string file = scenario(R"({"version": 1, "where": ["collective.bytes < 1 MiB or topology.ranks == 8"],
+    "topology": {"kind": "star", "ranks": [2, 8], "link": {"bandwidth": "10 GB/s", "latency": "1 us"}},
+    "collective": {"op": "all_reduce", "algorithm": ["ring", "ring"], "bytes": ["1 KiB", "1 MiB"]}})");
+  CHECK(run_command({"sweep", file, "--dry-run", "--shard", "1/2"}).out ==
+        "points\nof the product     8\nleft out by where  2\nequal to another   3\nin shard 1/2       2\n"
+        "done already       0\nto do              2\n");
+  CHECK(n_lines(run_command({"sweep", file}).out) == 3);
+}
+
+TEST_CASE("Slurm's job array is the default shard, and is told") {
+  const std::string file = scenario();
+  const Environment id("SLURM_ARRAY_TASK_ID", "7"), count("SLURM_ARRAY_TASK_COUNT", "3"),
+      first("SLURM_ARRAY_TASK_MIN", "5");
+  const Outcome third = run_command({"sweep", file});
+  CHECK(third.err == "shard 3/3, as Slurm's job array says\n");
+  CHECK(third.out == run_command({"sweep", file, "--shard", "3/3"}).out);
+  CHECK(n_lines(third.out) == 4);
+  {
+    const Environment step("SLURM_ARRAY_TASK_STEP", "2");
+    CHECK(run_command({"sweep", file}).err == "shard 2/3, as Slurm's job array says\n");
+  }
+  {
+    const Environment odd("SLURM_ARRAY_TASK_ID", "12");
+    CHECK(
+        run_command({"sweep", file}).err.starts_with("ringsim: error: SLURM_ARRAY_TASK_ID: expected one of 3 numbers"));
+  }
+  for (const char* wrong : {"0/3", "4/3", "1", "1/", "/3", "a/b", "1/3/5", "-1/3"})
+    CHECK(run_command({"sweep", file, "--shard", wrong}).code == 3);
+}
+
+TEST_CASE(
+    "gates: assertions, a regression in one link's bandwidth against the baseline, and the verdict as JUnit XML") {
+  const std::string file = scenario(), base = fresh("base.jsonl"), xml = fresh("gates.xml");
+  REQUIRE(run_command({"sweep", file, "-o", base}).code == 0);
+  CHECK(run_command({"sweep", file, "--baseline", base}).code == 0);
+  // 1 MiB over 8 ranks at 10 GB/s is 5.7 GB/s of algbw at most.
+  const Outcome held =
+      run_command({"sweep", file, "--assert", "algbw_GBps < 6 where topology.ranks == 8", "--assert",
+                   "time_us > 100 where bytes == 1024 and collective.algorithm == 'ring'", "--junit", xml});
+  CHECK(held.code == 1);
+  CHECK(
+      held.err.starts_with("3 times a gate is not passed:\n  topology.ranks 2, collective.algorithm ring, "
+                           "collective.bytes 1 KiB: time_us > 100 where bytes == 1024 and"));
+  const std::string verdict = read_file(xml);
+  CHECK(verdict.find("<testsuite name=\"twelve\" tests=\"12\" failures=\"3\" errors=\"0\" skipped=\"0\">") !=
+        std::string::npos);
+  // A slower link at one rank: a fault of a star, so the points with fewer ranks than it need not move.
+  const Outcome moved = run_command({"sweep", file, "--baseline", base, "--tolerance", "2%", "--set",
+                                     R"(faults=[{"link": "gpu1 -> switch0", "bandwidth": "90%"}])"});
+  CHECK(moved.code == 1);
+  CHECK(moved.err.find("topology.ranks 8, collective.algorithm ring, collective.bytes 1 MiB: slower: ") !=
+        std::string::npos);
+  CHECK(moved.err.find("bytes 1 KiB: slower") == std::string::npos);  // mostly latency: within the tolerance
+  CHECK(moved.err.find("baseline: 12 results compared, 6 moved by more than 2 %, the farthest by ") !=
+        std::string::npos);
+  CHECK(run_command({"sweep", file, "--tolerance", "2%"}).code == 2);
+  CHECK(run_command({"sweep", file, "--baseline", base, "--tolerance", "2"}).code == 2);
+  CHECK(run_command({"sweep", file, "--assert", "time_us >"}).code == 3);
+}
+
+TEST_CASE("merge writes CSV and SQLite, and refuses what it cannot read or name") {
+  const std::string file = scenario(), out = fresh("out.jsonl"), csv = fresh("out.csv"), base = fresh("out.sqlite");
+  REQUIRE(run_command({"sweep", file, "-o", out}).code == 0);
+  CHECK(run_command({"merge", out, "-o", csv}).code == 0);
+  const std::string table = read_file(csv);
+  CHECK(n_lines(table) == 13);
+  CHECK(
+      table.starts_with("ringsim.version,ringsim.model_version,scenario.name,scenario.hash,key,collective,algorithm,"));
+  CHECK(run_command({"merge", out, "-o", base}).code == 0);
+  CHECK(read_file(base).starts_with("SQLite format 3"));
+  CHECK(run_command({"merge", out, "-o", base}).code == 0);  // replaced, not added to
+  CHECK(run_command({"merge", out, "-o", "-"}).out == read_file(out));
+  CHECK(run_command({"merge", out, "-o", fresh("out.xlsx")}).code == 3);
+  CHECK(run_command({"merge", "/no/such.jsonl", "-o", csv}).code == 3);
+  CHECK(run_command({"merge", temporary_file("empty", ""), "-o", csv}).code == 3);
+  CHECK(run_command({"merge", out, "-o", "/no/such/folder/x.sqlite"}).code == 5);
+  CHECK(run_command({"merge", out, "-o", "-"}, "/dev/full").code == 5);
+}
