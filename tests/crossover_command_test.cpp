@@ -79,13 +79,13 @@ TEST_CASE("crossover --format csv has every size and algorithm, with its time ov
   CHECK(outcome.code == 0);
   // 12, 14 and 12 + 6 = 18 us.
   CHECK(outcome.out ==
-        "op,ranks,nodes,bytes,algorithm,parameters,protocol,time_us,best,times_the_best,point.network.model\n"
-        "all_reduce,4,0,40000,recursive_doubling,,none,12,true,1,ideal\n"
-        "all_reduce,4,0,40000,halving_doubling,fold=rabenseifner,none,14,false,1.1666666666666667,ideal\n"
-        "all_reduce,4,0,40000,ring,,none,18,false,1.5,ideal\n"
-        "all_reduce,4,0,40000,recursive_doubling,,none,12,true,1,fair\n"
-        "all_reduce,4,0,40000,halving_doubling,fold=rabenseifner,none,14,false,1.1666666666666667,fair\n"
-        "all_reduce,4,0,40000,ring,,none,18,false,1.5,fair\n");
+        "op,ranks,nodes,bytes,algorithm,parameters,protocol,channels,time_us,best,times_the_best,point.network.model\n"
+        "all_reduce,4,0,40000,recursive_doubling,,none,1,12,true,1,ideal\n"
+        "all_reduce,4,0,40000,halving_doubling,fold=rabenseifner,none,1,14,false,1.1666666666666667,ideal\n"
+        "all_reduce,4,0,40000,ring,,none,1,18,false,1.5,ideal\n"
+        "all_reduce,4,0,40000,recursive_doubling,,none,1,12,true,1,fair\n"
+        "all_reduce,4,0,40000,halving_doubling,fold=rabenseifner,none,1,14,false,1.1666666666666667,fair\n"
+        "all_reduce,4,0,40000,ring,,none,1,18,false,1.5,fair\n");
 }
 
 TEST_CASE("crossover: the results do not depend on how many points are simulated at a time") {
@@ -211,4 +211,24 @@ TEST_CASE("protocols compete as algorithms do, and the tuner's rows name the one
   CHECK(has(rows.back(), ",1073741824,ring,simple,-1,-1,4,-1,-1"));
   CHECK(!has(crossover(tuner).out, "No protocol was modelled"));
   CHECK(has(crossover(set).out, "ring protocol=simple"));
+}
+
+TEST_CASE("numbers of channels compete, and the tuner's rows say a number only where one was chosen") {
+  const std::vector<std::string> tree{
+      "--format", "nccl-tuner", "--set",
+      "collective.algorithm=[\"ring\",{\"name\":\"double_binary_tree\",\"segments\":1}]"};
+  CHECK(has(crossover(tree).out, "No number of channels was chosen: -1."));
+  std::vector<std::string> chosen = tree;
+  chosen.insert(chosen.end(), {"--set", "transport.channels=[1,2]"});
+  const Outcome outcome = crossover(chosen);
+  CHECK(outcome.code == 0);
+  CHECK(!has(outcome.out, "No number of channels"));
+  for (const std::string& row : rows_of(outcome.out)) {
+    CAPTURE(row);
+    CHECK((has(row, ",simple,1,-1,4,") || has(row, ",simple,2,-1,4,")));
+  }
+  chosen.back() = "transport.channels=2";  // the only number there is, and so the row's
+  const auto rows = rows_of(crossover(chosen).out);
+  REQUIRE(!rows.empty());
+  CHECK(has(rows.front(), ",simple,2,-1,4,"));
 }

@@ -23,7 +23,8 @@ using Varied = std::vector<std::pair<std::string, std::string>>;
 
 /// Whether points that differ in it compete with each other.
 bool competes(const std::string& path) {
-  return path == "collective.algorithm" || path.starts_with("collective.algorithm.") || path == "transport.protocol";
+  return path == "collective.algorithm" || path.starts_with("collective.algorithm.") || path == "transport.protocol" ||
+         path == "transport.channels";
 }
 
 /// What stands for all points with which this one is compared.
@@ -37,7 +38,7 @@ Varied others_of(const Varied& varied) {
 Contender contender_of(const Prediction& result) {
   const std::string text = algorithm_text(result);
   return {result.algorithm, text == result.algorithm ? "" : text.substr(result.algorithm.size() + 1),
-          std::string(result.protocol->name)};
+          std::string(result.protocol->name), result.request.channels};
 }
 
 /// What was compared, and the scenario of each contender for more of the same.

@@ -32,7 +32,8 @@ std::string title(const CrossoverGroup& group) {
 
 std::string called(const Contender& contender) {
   return contender.algorithm + (contender.settings.empty() ? "" : " " + contender.settings) +
-         (contender.protocol == "none" ? "" : " protocol=" + contender.protocol);
+         (contender.protocol == "none" ? "" : " protocol=" + contender.protocol) +
+         (contender.channels == 1 ? "" : fmt::format(" channels={}", contender.channels));
 }
 
 std::string ahead(const Comparison& comparison, const std::optional<Lead>& lead) {
@@ -97,11 +98,15 @@ std::int64_t last_before(Bytes to, Bytes next) {
 constexpr const char* about_the_file[] = {
     "For NCCL's example tuner plugin (NVIDIA/nccl 2.30.7, plugins/tuner/example): NCCL_TUNER_CONFIG_FILE names this "
     "file.",
-    "Sizes outside of the rows were not compared: there NCCL decides itself.",
-    "No number of channels was chosen: -1. With that, and where no row fits, this version of the plugin asks for 1 "
-    "channel,",
-    "whatever its README says: write a number, or let its pluginGetCollInfo begin with *nChannels = 0 (NCCL's own "
-    "choice).",
+    "Sizes outside of the rows were not compared: NCCL decides itself, but over 1 channel, as the plugin asks there, "
+    "too.",
+};
+
+/// Where only one channel was modelled, which is what a scenario says by saying nothing.
+constexpr const char* about_channels[] = {
+    "No number of channels was chosen: -1. With that this version of the plugin asks for 1 channel, whatever its "
+    "README",
+    "says: write a number, or let its pluginGetCollInfo begin with *nChannels = 0 (NCCL's own choice).",
 };
 
 /// Where no protocol was modelled.
@@ -110,6 +115,12 @@ constexpr const char* about_protocols[] = {
     "so",
     "the rows say simple, which is slow for small messages: put ll or ll128 where you know better.",
 };
+
+/// Whether a number of channels was chosen: then one is a choice, too.
+bool has_channels(const CrossoverGroup& group) {
+  return std::any_of(group.comparison.contenders.begin(), group.comparison.contenders.end(),
+                     [](const Contender& each) { return each.channels > 1; });
+}
 
 /// The rows of a group, and what was left out of them. `rows`: whether it has any.
 std::string tuner_rows(const CrossoverGroup& group, bool& rows) {
@@ -121,6 +132,7 @@ std::string tuner_rows(const CrossoverGroup& group, bool& rows) {
     auto name = collective ? nccl_name(group, each.algorithm) : std::nullopt;
     if (name) {
       *name += each.protocol == "none" ? ",simple" : "," + each.protocol;
+      *name += has_channels(group) ? fmt::format(",{}", each.channels) : ",-1";
       compared.insert(*name);
     } else {
       left_out.insert(each.algorithm);
@@ -139,7 +151,7 @@ std::string tuner_rows(const CrossoverGroup& group, bool& rows) {
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const std::int64_t to = i + 1 < ranges.size() ? last_before(ranges[i].to, ranges[i + 1].from) : ranges[i].to.count;
     // One row a range: the plugin takes the first that fits. Of several equally fast ones the first.
-    text += fmt::format("{},{},{},{},-1,{},{},-1,-1\n", *collective, from, to,
+    text += fmt::format("{},{},{},{},{},{},-1,-1\n", *collective, from, to,
                         comparison.contenders[ranges[i].best.front()].algorithm, group.nodes > 0 ? group.nodes : -1,
                         group.ranks);
     from = to + 1;
@@ -171,7 +183,7 @@ std::string crossover_table(const std::vector<CrossoverGroup>& groups) {
 }
 
 std::string crossover_csv(const std::vector<CrossoverGroup>& groups) {
-  std::string text = "op,ranks,nodes,bytes,algorithm,parameters,protocol,time_us,best,times_the_best";
+  std::string text = "op,ranks,nodes,bytes,algorithm,parameters,protocol,channels,time_us,best,times_the_best";
   for (const auto& [path, value] : groups.front().others) text += "," + field("point." + path);
   text += '\n';
   for (const CrossoverGroup& group : groups) {
@@ -183,9 +195,9 @@ std::string crossover_csv(const std::vector<CrossoverGroup>& groups) {
         if (!times[i]) continue;
         const Contender& contender = group.comparison.contenders[i];
         const bool best = *times[i] == *least;
-        text += fmt::format("{},{},{},{},{},{},{},{},{},", to_string(group.op), group.ranks, group.nodes, size.count,
+        text += fmt::format("{},{},{},{},{},{},{},{},{},{},", to_string(group.op), group.ranks, group.nodes, size.count,
                             field(contender.algorithm), field(contender.settings), contender.protocol,
-                            microseconds(*times[i]), best);
+                            contender.channels, microseconds(*times[i]), best);
         // Nothing where the best takes no time at all, and others do.
         if (best || least->count() > 0)
           text += fmt::format(
@@ -202,6 +214,8 @@ std::string crossover_nccl_tuner(const std::vector<CrossoverGroup>& groups, bool
   std::string text = comment(
       fmt::format("ringsim {} (model {}): which algorithm is best at which size, simulated", version, model_version));
   for (const char* line : about_the_file) text += comment(line);
+  if (!std::all_of(groups.begin(), groups.end(), has_channels))
+    for (const char* line : about_channels) text += comment(line);
   const auto unprotocolled = [](const CrossoverGroup& group) {
     return std::any_of(group.comparison.contenders.begin(), group.comparison.contenders.end(),
                        [](const Contender& each) { return each.protocol == "none"; });

@@ -12,11 +12,12 @@
 
 namespace ringsim {
 
-/// An algorithm with its settings and its protocol. Two of one name are one algorithm, set differently.
+/// An algorithm with its settings, its protocol and its channels. Two of one name are one algorithm, set differently.
 struct Contender {
   std::string algorithm;
   std::string settings;  ///< "segments=8"; may be empty
   std::string protocol = "none";
+  int channels = 1;
   bool operator==(const Contender&) const = default;
 };
 
