@@ -66,6 +66,25 @@ TEST_CASE("the table has each algorithm's rows and errors by size, both curves, 
   for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 100);
 }
 
+TEST_CASE("the picture has logarithmic axes from power to power, and marks where they belong") {
+  const std::string one = temporary_file("one.csv", "# collective: all_reduce\n# ranks: 4\nbytes,time_us\n4000,6\n");
+  const Outcome outcome = run_command({"compare", scenario(), one, "--algorithm", "ring"});
+  REQUIRE(outcome.code == 0);
+  // 66 columns from 2 KiB to 4 KiB: log2(4000 / 2048) is 0.966, column 63 of 0 to 65. 18 lines from 1 us to 10 us:
+  // log10(6) is 0.778, line 13 of 0 to 17 from below; log10(6.6) 0.820, line 14.
+  const std::string picture = outcome.out.substr(outcome.out.find("     10 us +"));
+  std::istringstream text(picture);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  REQUIRE(lines.size() >= 22);
+  CHECK(lines[0] == "     10 us +");
+  CHECK(lines[3] == "           |" + std::string(63, ' ') + "A");
+  CHECK(lines[4] == "           |" + std::string(63, ' ') + "o");
+  CHECK(lines[17] == "      1 us +");
+  CHECK(lines[18] == "           +" + std::string(66, '-'));
+  CHECK(lines[19] == "            2 KiB" + std::string(56, ' ') + "4 KiB");
+}
+
 TEST_CASE("--max-error is held against the 90th percentile of the best algorithm: exit 1 beyond it") {
   const auto code = [](const std::string& limit, const std::string& algorithm = "ring") {
     return run_command({"compare", scenario(), measured(), "--algorithm", algorithm, "--max-error", limit}).code;

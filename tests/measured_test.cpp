@@ -149,6 +149,9 @@ TEST_CASE("plain CSV: units in the columns' names, quotes, comments; columns tha
   CHECK(table.ranks == 4);
   CHECK(table.about.at("source") == "typed in by hand");
   CHECK(figures(table) == "1024 12.5 12 | 1048576 200 190.5");
+  const auto windows = each_line(text_of("plain.csv"), [](const std::string& line) { return line + "\r"; });
+  CHECK(figures(parse_measured(windows, "w")) == figures(table));
+  CHECK(parse_measured(windows, "w").about == table.about);
   REQUIRE(table.warnings.size() == 1);
   CHECK(table.warnings[0] == "plain.csv:4: the column \"host\" is not read");
 }
@@ -301,6 +304,8 @@ TEST_CASE("tables are refused with line, what was expected and what was found") 
   CHECK(complaint("").starts_with("x: expected measured times in a format that is read, found none of them"));
   CHECK(complaint(replaced(text_of("nccl-tests.json"), "\"time\":98.000000", "\"time\":\"nan\"")) ==
         "x: /results/0/in_place/time: expected a number, found \"nan\"");
+  CHECK(complaint(replaced(text_of("nccl-tests.json"), "\"time\":98.000000", "\"time\":0.000000")) ==
+        "x: /results/0/in_place/time: expected a time above 0, found 0");
   CHECK(complaint(replaced(text_of("nccl-tests.json"), "10.485760", "11.485760")) ==
         "x: /results/0: expected algbw to be 1 MiB over 100 us, 10.49 GB/s, found 11.48576\n"
         "  hint: a column is missing or out of place, or the row is cut");

@@ -42,7 +42,6 @@ std::vector<Line> lines_of(std::string_view text, const std::string& name) {
     line.cut = end == std::string_view::npos;
     if (line.text.find('\0') != std::string_view::npos)
       throw InputError(line.where, "expected text, found byte 0x00", "a file in UTF-16 must be saved as UTF-8 first");
-    if (line.text.ends_with('\r')) line.text.remove_suffix(1);
     text.remove_prefix(line.cut ? text.size() : end + 1);
     lines.push_back(std::move(line));
   }

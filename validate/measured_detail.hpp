@@ -50,6 +50,7 @@ struct Line {
   bool cut = false;  ///< the file's last line, and no newline ends it
 };
 
+/// Lines of Windows keep their carriage return; to what follows it is a blank.
 std::vector<Line> lines_of(std::string_view text, const std::string& name);
 std::vector<std::string_view> words_of(std::string_view line);
 std::string_view trimmed(std::string_view text);
