@@ -16,6 +16,7 @@
 #include "sim/run.hpp"
 #include "tests/support/command.hpp"
 #include "tests/support/every_algorithm.hpp"
+#include "tests/support/paths.hpp"
 #include "tests/support/tiny.hpp"
 
 using namespace ringsim;
@@ -24,7 +25,7 @@ using namespace ringsim::literals;
 namespace {
 
 std::string page() {
-  std::ifstream file(std::string(RINGSIM_SOURCE_DIR) + "/docs/algorithms.md", std::ios::binary);
+  std::ifstream file(test::source_dir() + "/docs/algorithms.md", std::ios::binary);
   std::stringstream text;
   text << file.rdbuf();
   return text.str();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/support/command.hpp"
+#include "tests/support/paths.hpp"
 
 using ringsim::test::Outcome;
 using ringsim::test::run_command;
@@ -150,7 +151,7 @@ TEST_CASE("check tells where simulation and closed form part, and where the form
   const Outcome good = run_command({"check", scenario()});
   CHECK(good.code == 0);
   CHECK(good.out.find("good") != std::string::npos);
-  const Outcome other = run_command({"check", RINGSIM_SOURCE_DIR "/scenarios/two-node-server.json"});
+  const Outcome other = run_command({"check", ringsim::test::source_dir() + "/scenarios/two-node-server.json"});
   CHECK(other.code == 0);
   CHECK(other.out.find("not its case") != std::string::npos);
 }
@@ -165,7 +166,7 @@ TEST_CASE("schedule show prints the ring of three: six chunks on their way in ea
 }
 
 TEST_CASE("topology show prints the matrix of nvidia-smi, and the paths that data takes in NCCL's words") {
-  const std::string dgx = RINGSIM_SOURCE_DIR "/scenarios/dgx-1v-ring.json";
+  const std::string dgx = ringsim::test::source_dir() + "/scenarios/dgx-1v-ring.json";
   const Outcome outcome = run_command({"topology", "show", dgx});
   CHECK(outcome.code == 0);
   CHECK(outcome.out.find("gpu5  SYS   NV2   SYS   SYS   NV1   X     NV2   NV1   SYS   SYS   PIX   PHB      1\n") !=
@@ -180,7 +181,7 @@ TEST_CASE("topology show prints the matrix of nvidia-smi, and the paths that dat
 }
 
 TEST_CASE("topology paths explains a path leg by leg") {
-  const std::string two = RINGSIM_SOURCE_DIR "/scenarios/two-node-server.json";
+  const std::string two = ringsim::test::source_dir() + "/scenarios/two-node-server.json";
   const Outcome staged =
       run_command({"topology", "paths", two, "node0.gpu0", "node1.gpu5", "--set", "transport.gpudirect=false"});
   CHECK(staged.code == 0);
@@ -261,7 +262,7 @@ TEST_CASE("Ctrl-C ends a long run with code 130, and says how far it came") {
   // signal that Ctrl-C sends.
   const std::string line = fmt::format(
       "timeout --preserve-status -s INT 1.5 {} run {} --no-fold --set topology.ranks=16384 > {}.out 2> {}.err",
-      RINGSIM_COMMAND, folder_file, folder_file, folder_file);
+      ringsim::test::command_file(), folder_file, folder_file, folder_file);
   const int status = std::system(line.c_str());
   CHECK(WEXITSTATUS(status) == 130);
   std::ifstream file(folder_file + ".err");
@@ -272,7 +273,7 @@ TEST_CASE("Ctrl-C ends a long run with code 130, and says how far it came") {
 
 TEST_CASE("what the JSON Schema refuses, the decoder refuses too") {
   int files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(RINGSIM_SOURCE_DIR "/tests/bad_scenarios")) {
+  for (const auto& entry : std::filesystem::directory_iterator(ringsim::test::source_dir() + "/tests/bad_scenarios")) {
     CAPTURE(entry.path().filename().string());
     const Outcome outcome = run_command({"run", entry.path().string()});
     CHECK(outcome.code == 3);
@@ -286,7 +287,7 @@ TEST_CASE("what the JSON Schema refuses, the decoder refuses too") {
 TEST_CASE("a stderr that cannot be written changes no exit code") {
   const std::string line =
       fmt::format("{} run /no/such.json 2>/dev/full; test $? = 3 && {} run /no/such.json 2>&-; test $? = 3",
-                  RINGSIM_COMMAND, RINGSIM_COMMAND);
+                  ringsim::test::command_file(), ringsim::test::command_file());
   CHECK(std::system(line.c_str()) == 0);
 }
 
@@ -330,7 +331,7 @@ TEST_CASE("a graph with links one way only runs what needs no way back") {
 }
 
 TEST_CASE("a value too long for a column has a number in the table and a line below it; a long line is cut") {
-  const Outcome outcome = run_command({"run", RINGSIM_SOURCE_DIR "/scenarios/rails.json"});
+  const Outcome outcome = run_command({"run", ringsim::test::source_dir() + "/scenarios/rails.json"});
   REQUIRE(outcome.code == 0);
   const std::size_t below = outcome.out.find("\ntopology.fabric [1]: ") + 1;
   REQUIRE(below > 0);
@@ -348,8 +349,8 @@ topology.fabric [3]: {"kind":"rail","nodes_per_group":4,"spines":2,"oversubscrip
 TEST_CASE(
     "--explain shows what the links of two servers carried: without GPUDirect, both ways, the uplink carries all "
     "twice") {
-  const Outcome outcome =
-      run_command({"run", RINGSIM_SOURCE_DIR "/scenarios/two-node-server.json", "--explain", "--format", "json"});
+  const Outcome outcome = run_command(
+      {"run", ringsim::test::source_dir() + "/scenarios/two-node-server.json", "--explain", "--format", "json"});
   REQUIRE(outcome.code == 0);
   const auto results = nlohmann::json::parse(outcome.out).at("results");
   REQUIRE(results.size() == 4);

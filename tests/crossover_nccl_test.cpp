@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/support/files.hpp"
+#include "tests/support/paths.hpp"
 #include "topologies/machine.hpp"
 #include "validate/nccl_tuner.hpp"
 
@@ -38,7 +39,7 @@ std::string picks(const std::string& preset, Bandwidth nic) {
 }  // namespace
 
 TEST_CASE("docs/crossover.md names what NCCL's own formula picks, size by size") {
-  const std::string page = test::read_file(RINGSIM_SOURCE_DIR "/docs/crossover.md");
+  const std::string page = test::read_file(test::source_dir() + "/docs/crossover.md");
   for (const std::string& found : {picks("hgx-h100", 50_GBps), picks("dgx-1v", 12500_MBps)}) {
     CAPTURE(found);
     CHECK(found.starts_with("Tree LL from 4 B, "));

@@ -10,6 +10,7 @@
 #include "algorithms/catalog_parts.hpp"
 #include "algorithms/neighbor_exchange.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/paths.hpp"
 #include "tests/support/tiny.hpp"
 #include "validate/forms.hpp"
 
@@ -56,7 +57,7 @@ std::map<std::string, std::vector<std::string>> blocks_of(const std::string& pag
 
 TEST_CASE("every block of code on the page is a file of docs/examples, and every such file is on the page") {
   namespace fs = std::filesystem;
-  const fs::path root(RINGSIM_SOURCE_DIR);
+  const fs::path root(test::source_dir());
   std::map<std::string, std::vector<std::string>> files;
   for (const auto& entry : fs::recursive_directory_iterator(root / "docs/examples"))
     if (entry.is_regular_file())

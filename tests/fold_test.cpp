@@ -16,6 +16,7 @@
 #include "sim/fold.hpp"
 #include "tests/support/command.hpp"
 #include "tests/support/every_algorithm.hpp"
+#include "tests/support/paths.hpp"
 #include "tests/support/tiny.hpp"
 #include "validate/predict.hpp"
 
@@ -225,7 +226,7 @@ TEST_CASE("messages of one step are alike, those of another may be unlike them")
 
 TEST_CASE("the example scenarios come out the same, folded where that is possible") {
   int n_folded = 0, n_whole = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(RINGSIM_SOURCE_DIR "/scenarios")) {
+  for (const auto& entry : std::filesystem::directory_iterator(test::source_dir() + "/scenarios")) {
     if (entry.path().extension() != ".json") continue;
     CAPTURE(entry.path().string());
     const ScenarioFile file = ScenarioFile::load(entry.path().string(), {});

@@ -14,6 +14,7 @@
 #include "sim/run.hpp"
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/paths.hpp"
 #include "tests/support/table.hpp"
 #include "topologies/catalog.hpp"
 
@@ -24,7 +25,7 @@ using namespace ringsim::literals;
 namespace {
 
 std::string ping_pong() {
-  return test::read_file(std::filesystem::path(RINGSIM_SOURCE_DIR) / "tests/schedules/ping-pong.goal");
+  return test::read_file(std::filesystem::path(test::source_dir()) / "tests/schedules/ping-pong.goal");
 }
 
 Schedule schedule(const std::string& text) {

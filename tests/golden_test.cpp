@@ -15,11 +15,12 @@
 
 #include "sim/version.hpp"
 #include "tests/support/command.hpp"
+#include "tests/support/paths.hpp"
 
 namespace {
 
 namespace fs = std::filesystem;
-const fs::path scenarios = fs::path(RINGSIM_SOURCE_DIR) / "scenarios";
+const fs::path scenarios = fs::path(ringsim::test::source_dir()) / "scenarios";
 
 std::string read(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);

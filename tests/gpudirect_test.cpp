@@ -9,6 +9,7 @@
 #include "algorithms/catalog.hpp"
 #include "sim/run.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/paths.hpp"
 #include "topologies/catalog.hpp"
 
 using namespace ringsim;
@@ -112,7 +113,7 @@ TEST_CASE("without GPUDirect every byte between nodes passes host memory four ti
   // Written and read at the sender's, written and read at the receiver's. With GPUDirect only what is too far for it.
   // And the scenarios ask about every such preset.
   int n_presets = 0;
-  const std::string scenarios = RINGSIM_SOURCE_DIR "/scenarios/";
+  const std::string scenarios = test::source_dir() + "/scenarios/";
   const std::string pair = test::read_file(scenarios + "gpudirect-pair.json");
   const std::string everyone = test::read_file(scenarios + "gpudirect-all.json");
   for (const PresetFile& file : preset_files()) {

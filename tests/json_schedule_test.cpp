@@ -14,6 +14,7 @@
 #include "sim/error.hpp"
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/paths.hpp"
 #include "tests/support/table.hpp"
 
 using namespace ringsim;
@@ -23,7 +24,7 @@ using namespace ringsim::literals;
 namespace {
 
 std::string ring() {
-  return test::read_file(std::filesystem::path(RINGSIM_SOURCE_DIR) / "tests/schedules/ring-2.json");
+  return test::read_file(std::filesystem::path(test::source_dir()) / "tests/schedules/ring-2.json");
 }
 
 std::string complaint(const std::string& text) {
@@ -92,7 +93,7 @@ TEST_CASE("a file from one size serves another: its chunks are shares of the mes
 }
 
 TEST_CASE("what MSCCL's files hold survives too: scratch, operands, waits, channels, protocol and range of sizes") {
-  for (const auto& path : test::files_in(std::filesystem::path(RINGSIM_SOURCE_DIR) / "tests/schedules", ".xml")) {
+  for (const auto& path : test::files_in(std::filesystem::path(test::source_dir()) / "tests/schedules", ".xml")) {
     CAPTURE(path.string());
     const StoredSchedule stored = import_msccl(test::read_file(path), path.string());
     const StoredSchedule back = import_json(export_json(stored), "back.json");

@@ -10,6 +10,7 @@
 
 #include "sim/error.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/paths.hpp"
 #include "topologies/catalog.hpp"
 #include "topologies/machine.hpp"
 
@@ -272,7 +273,7 @@ TEST_CASE("a layout has a source, an assumption or both, and nothing else") {
 TEST_CASE("a damaged machine file is read or refused, never a crash") {
   int read = 0, refused = 0;
   for (const char* name : {"dgx-1v", "rtx4090-pcie", "gb200-nvl72"}) {
-    const std::string text = test::read_file(std::string(RINGSIM_SOURCE_DIR) + "/topologies/presets/" + name + ".json");
+    const std::string text = test::read_file(test::source_dir() + "/topologies/presets/" + name + ".json");
     for (unsigned seed = 0; seed < 1000; ++seed) {
       CAPTURE(seed);
       std::mt19937 random(seed);

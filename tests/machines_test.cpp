@@ -17,6 +17,7 @@
 #include "sim/routes.hpp"
 #include "sim/run.hpp"
 #include "tests/support/names.hpp"
+#include "tests/support/paths.hpp"
 #include "topologies/catalog.hpp"
 #include "topologies/machine.hpp"
 
@@ -54,7 +55,7 @@ std::vector<std::string> fields_of(const std::string& line) {
 }
 
 std::vector<Copy> measured_copies() {
-  std::ifstream file(RINGSIM_SOURCE_DIR "/validate/measured/copies.csv");
+  std::ifstream file(test::source_dir() + "/validate/measured/copies.csv");
   REQUIRE(file);
   std::vector<Copy> copies;
   bool in_header = true;

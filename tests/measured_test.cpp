@@ -12,6 +12,7 @@
 
 #include "sim/error.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/paths.hpp"
 
 using namespace ringsim;
 using ringsim::test::replaced;
@@ -20,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path samples() { return fs::path(RINGSIM_SOURCE_DIR) / "tests/measured"; }
+fs::path samples() { return fs::path(test::source_dir()) / "tests/measured"; }
 std::string text_of(const std::string& name) { return test::read_file(samples() / name); }
 MeasuredTable table_of(const std::string& name) { return parse_measured(text_of(name), name); }
 std::string log() { return text_of("nccl-tests.txt"); }
@@ -325,7 +326,7 @@ TEST_CASE("repetitions in a table: as many of every size, and the median counts"
 
 TEST_CASE("the published tables of validate/measured are read, each of them whole") {
   int tables = 0;
-  for (const fs::path& path : test::files_in(fs::path(RINGSIM_SOURCE_DIR) / "validate/measured", ".csv")) {
+  for (const fs::path& path : test::files_in(fs::path(test::source_dir()) / "validate/measured", ".csv")) {
     if (path.filename() == "copies.csv") continue;  // copies between pairs, no collective
     CAPTURE(path.string());
     const MeasuredTable table = read_measured(path.string());
@@ -344,12 +345,12 @@ TEST_CASE("the published tables of validate/measured are read, each of them whol
 }
 
 TEST_CASE("the logs from which tables were transcribed say the same") {
-  const fs::path shared = fs::path(RINGSIM_SOURCE_DIR) / "../shared/data";
+  const fs::path shared = fs::path(test::source_dir()) / "../shared/data";
   for (const fs::path& path : test::files_in(shared / "nccl-tests", ".txt")) {  // none where there is no such folder
     CAPTURE(path.string());
     const MeasuredTable log = read_measured(path.string());
     const MeasuredTable table =
-        read_measured(fs::path(RINGSIM_SOURCE_DIR) / "validate/measured" / (path.stem().string() + ".csv"));
+        read_measured(fs::path(test::source_dir()) / "validate/measured" / (path.stem().string() + ".csv"));
     REQUIRE(log.rows.size() == table.rows.size());
     CHECK(log.ranks == table.ranks);
     for (std::size_t i = 0; i < log.rows.size(); ++i) {

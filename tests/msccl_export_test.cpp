@@ -19,6 +19,7 @@
 #include "sim/error.hpp"
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/paths.hpp"
 #include "tests/support/table.hpp"
 
 using namespace ringsim;
@@ -145,7 +146,7 @@ std::string refusal(const Schedule& schedule) {
   }
 }
 
-std::filesystem::path root() { return RINGSIM_SOURCE_DIR; }
+std::filesystem::path root() { return test::source_dir(); }
 
 }  // namespace
 

@@ -13,14 +13,15 @@
 #include "sim/error.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/interpreter.hpp"
+#include "tests/support/paths.hpp"
 
 using namespace ringsim;
 using ringsim::test::replaced;
 
 namespace {
 
-std::filesystem::path schedules() { return std::filesystem::path(RINGSIM_SOURCE_DIR) / "tests/schedules"; }
-std::filesystem::path shared() { return std::filesystem::path(RINGSIM_SOURCE_DIR) / "../shared/data/msccl"; }
+std::filesystem::path schedules() { return std::filesystem::path(test::source_dir()) / "tests/schedules"; }
+std::filesystem::path shared() { return std::filesystem::path(test::source_dir()) / "../shared/data/msccl"; }
 std::string text_of(const std::string& name) { return test::read_file(schedules() / name); }
 
 Schedule schedule(const std::string& text, Bytes bytes = {0}) {

@@ -12,6 +12,7 @@
 #include "sim/routes.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/machines.hpp"
+#include "tests/support/paths.hpp"
 #include "topologies/catalog.hpp"
 #include "topologies/nccl_xml_export.hpp"
 #include "topologies/nccl_xml_import.hpp"
@@ -311,7 +312,7 @@ TEST_CASE("a damaged file is read or refused, never a crash") {
 
 TEST_CASE("public topology files are read, or refused for a reason that is known") {
   int n = 0;
-  for (const auto& path : test::files_in(RINGSIM_SOURCE_DIR "/../shared/data/nccl-topology", ".xml")) {
+  for (const auto& path : test::files_in(test::source_dir() + "/../shared/data/nccl-topology", ".xml")) {
     CAPTURE(path.string());
     const std::string name = path.filename().string(), text = read_file(path);
     if (name == "azure_ncv4-graph.xml" || name == "aws_p5.48xl-topo.xml") {  // a graph; a skeleton without GPUs

@@ -11,6 +11,7 @@
 #include "sim/collective.hpp"
 #include "sim/error.hpp"
 #include "tests/support/every_algorithm.hpp"
+#include "tests/support/paths.hpp"
 #include "tests/support/table.hpp"
 #include "tests/support/tiny.hpp"
 #include "validate/predict.hpp"
@@ -159,7 +160,7 @@ TEST_CASE("packets do not know of protocols yet, and say so") {
 }
 
 TEST_CASE("LL is for small messages, LL128 for those between, Simple for large ones") {
-  const ScenarioFile file = ScenarioFile::load(RINGSIM_SOURCE_DIR "/scenarios/questions/13-protocols.json");
+  const ScenarioFile file = ScenarioFile::load(test::source_dir() + "/scenarios/questions/13-protocols.json");
   std::map<std::pair<int, std::int64_t>, std::pair<Picoseconds, std::string>> best;  // [ranks, bytes]
   for (std::size_t i = 0; i < file.size(); ++i) {
     const Scenario point = file.point(i);

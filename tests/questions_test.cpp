@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "scenarios/scenario.hpp"
+#include "tests/support/paths.hpp"
 #include "validate/predict.hpp"
 
 using namespace ringsim;
@@ -15,7 +16,7 @@ using doctest::Approx;
 namespace {
 
 std::vector<Prediction> answers(const std::string& name, const std::vector<std::string>& set = {}) {
-  const auto file = ScenarioFile::load(std::string(RINGSIM_SOURCE_DIR) + "/scenarios/questions/" + name + ".json", set);
+  const auto file = ScenarioFile::load(test::source_dir() + "/scenarios/questions/" + name + ".json", set);
   std::vector<Prediction> all;
   for (std::size_t i = 0; i < file.size(); ++i) all.push_back(predict(file.point(i)));
   return all;

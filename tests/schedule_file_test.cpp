@@ -14,6 +14,7 @@
 #include "sim/error.hpp"
 #include "tests/support/command.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/paths.hpp"
 #include "validate/predict.hpp"
 
 using namespace ringsim;
@@ -24,7 +25,7 @@ using ringsim::test::temporary_file;
 
 namespace {
 
-std::filesystem::path schedules() { return std::filesystem::path(RINGSIM_SOURCE_DIR) / "tests/schedules"; }
+std::filesystem::path schedules() { return std::filesystem::path(test::source_dir()) / "tests/schedules"; }
 std::string text_of(const std::string& name) { return test::read_file(schedules() / name); }
 
 /// A scenario of three gpus beside a copy of the file, with the algorithm and op given; returns its path.
@@ -138,7 +139,7 @@ TEST_CASE("a GOAL file may stand for any collective, and the result says that it
 }
 
 TEST_CASE("import, export and check go round: scenario, MSCCL XML, JSON, scenario") {
-  const std::string star = RINGSIM_SOURCE_DIR "/scenarios/star.json";
+  const std::string star = test::source_dir() + "/scenarios/star.json";
   const std::vector<std::string> set{"--set", "topology.ranks=4", "--set", "collective.algorithm=\"ring\""};
   const auto exported = [&](const std::string& format) {
     std::vector<std::string> arguments{"schedule", "export", star, "--format", format};
@@ -172,7 +173,7 @@ TEST_CASE("import, export and check go round: scenario, MSCCL XML, JSON, scenari
 }
 
 TEST_CASE("schedule show draws ranks as rows and steps as columns, of scenarios and of files") {
-  const Outcome outcome = run_command({"schedule", "show", RINGSIM_SOURCE_DIR "/scenarios/star.json", "--picture",
+  const Outcome outcome = run_command({"schedule", "show", test::source_dir() + "/scenarios/star.json", "--picture",
                                        "--set", "topology.ranks=3", "--set", "collective.algorithm=\"ring\"", "--set",
                                        "collective.bytes=\"1 KiB\"", "--set", "network.model=\"fair\""});
   CHECK(outcome.out ==

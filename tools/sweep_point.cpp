@@ -65,7 +65,7 @@ void run_on_threads(std::size_t n, int jobs, const std::function<void()>& work) 
 
 PointOutcome sweep_point(const ScenarioFile& file, const std::string& scenario_path, std::size_t i) {
   PointOutcome outcome;
-  const auto failed = [&](PointError error) { outcome.text = failed_row(file.name(), file.id(i), error); };
+  const auto failed = [&](const PointError& error) { outcome.text = failed_row(file.name(), file.id(i), error); };
   try {
     const Scenario scenario = file.point(i);
     outcome.warnings = scenario.warnings;

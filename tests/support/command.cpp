@@ -1,4 +1,5 @@
 #include "tests/support/command.hpp"
+#include "tests/support/paths.hpp"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,7 +38,7 @@ std::filesystem::path fresh_folder() {
 Outcome run_command(const std::vector<std::string>& arguments, const std::string& output_file) {
   const std::filesystem::path folder = fresh_folder();
   const std::string out = output_file.empty() ? (folder / "out").string() : output_file;
-  std::string line = quoted(RINGSIM_COMMAND);
+  std::string line = quoted(command_file());
   for (const std::string& argument : arguments) line += " " + quoted(argument);
   line += " > " + quoted(out) + " 2> " + quoted((folder / "err").string()) + " < /dev/null";
   const int status = std::system(line.c_str());

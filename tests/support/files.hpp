@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/paths.hpp"
+
 namespace ringsim::test {
 
 inline std::string read_file(const std::filesystem::path& path) {
@@ -33,7 +35,7 @@ inline std::vector<std::filesystem::path> files_in(const std::filesystem::path& 
 }
 
 inline std::filesystem::path sample(const std::string& name) {
-  return std::filesystem::path(RINGSIM_SOURCE_DIR) / "tests/machines" / name;
+  return std::filesystem::path(source_dir()) / "tests/machines" / name;
 }
 
 /// The text with the first `what` replaced.
