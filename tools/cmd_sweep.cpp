@@ -273,7 +273,8 @@ int sweep_command(const SweepArguments& arguments) {
     read();
     return lead(*file, arguments, nullptr);
   }
-  if (!processes->agree(read)) return lacking;  // the one that could not begin says why
+  // The one that could not begin says why; mpirun's exit code is the first that is not 0, which must be its.
+  if (!processes->agree(read)) return good;
   if (processes->first()) return lead(*file, arguments, processes.get());
   processes->work([&](std::size_t point) { return sweep_point(*file, arguments.scenario, point); });
   return good;
