@@ -7,14 +7,13 @@
 #include <charconv>
 #include <csignal>
 #include <exception>
-#include <new>
 #include <optional>
 #include <string_view>
-#include <system_error>
 
 #include "sim/error.hpp"
 #include "sim/version.hpp"
 #include "tools/commands.hpp"
+#include "tools/guarded.hpp"
 #include "tools/output.hpp"
 #include "validate/measured.hpp"
 
@@ -45,34 +44,6 @@ void catch_interrupts() {
   action.sa_handler = on_interrupt;
   action.sa_flags = static_cast<int>(SA_RESETHAND);  // the second Ctrl-C ends the process at once
   sigaction(SIGINT, &action, nullptr);
-}
-
-int fail(Exit code, const char* kind, const std::string& what) {
-  say(fmt::format("ringsim: {}: {}\n", kind, what));
-  return code;
-}
-
-template <class Command>
-int guarded(Command command) {
-  try {
-    return command();
-  } catch (const InputError& error) {
-    return fail(bad_input, "error", error.what());
-  } catch (const EnvironmentError& error) {
-    return fail(lacking, "error", error.what());
-  } catch (const Interrupted& how_far) {
-    return fail(interrupted, "interrupted", how_far.what());
-  } catch (const InvariantError& error) {
-    return fail(broken, "the simulation is wrong, not your input",
-                std::string(error.what()) + "\n  hint: please report it, with the scenario");
-  } catch (const std::bad_alloc&) {
-    return fail(lacking, "error", "out of memory: the scenario is too large for this machine");
-  } catch (const std::system_error& error) {
-    return fail(lacking, "error", error.what());
-  } catch (const std::exception& error) {
-    return fail(broken, "an error of ringsim's own, not of your input",
-                std::string(error.what()) + "\n  hint: please report it, with the scenario");
-  }
 }
 
 void add_scenario(CLI::App& command, std::string& scenario, std::vector<std::string>& set) {

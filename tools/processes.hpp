@@ -14,8 +14,7 @@ namespace ringsim::tools {
 
 class Processes {
  public:
-  /// Joins the others; nothing where this process was started alone. Throws EnvironmentError where it was started by
-  /// MPI but ringsim was built without.
+  /// As MpiSession::join(), but nothing where this process was started alone: it has its threads.
   static std::unique_ptr<Processes> join();
   /// Sends home who still waits for a point, and takes leave of MPI.
   ~Processes();
@@ -24,8 +23,7 @@ class Processes {
 
   bool first() const;  ///< rank 0
 
-  /// All call it once, and read the scenario by it: `read` does, and returns its hash. Where one of them fails, or has
-  /// read another scenario than rank 0, it throws the reason, and the others get false.
+  /// As MpiSession::agree().
   bool agree(const std::function<std::string()>& read);
   /// Rank 0: as sweep_points(), on all others.
   void hand_out(const std::vector<std::size_t>& points,

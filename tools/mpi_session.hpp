@@ -1,0 +1,39 @@
+// The processes that mpirun (or srun) started, of which this is one. Who starts, places and ends them is MPI.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace ringsim::tools {
+
+class MpiSession {
+ public:
+  /// Joins the others; nothing where MPI did not start this process. Throws EnvironmentError where it did, but ringsim
+  /// was built without.
+  static std::unique_ptr<MpiSession> join();
+  /// Takes leave of MPI: waits for all others to do so.
+  ~MpiSession();
+  MpiSession(const MpiSession&) = delete;
+  MpiSession& operator=(const MpiSession&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  bool first() const { return rank_ == 0; }
+
+  /// All call it once, and read the scenario by it: `read` does, and returns its hash. Where one of them fails, or has
+  /// read another scenario than rank 0, it throws the reason, and the others get false.
+  bool agree(const std::function<std::string()>& read);
+  /// Whether all others come to call it, too, within a second.
+  bool all_come();
+  /// Waits for all others to call it, too, and leaves the core to them: MPI's own barrier keeps it busy.
+  void wait_for_all() const;
+  /// Ends all processes; mpirun's exit code becomes `code`.
+  [[noreturn]] void abort(int code);
+
+ private:
+  MpiSession() = default;
+  int rank_ = 0, size_ = 1;
+};
+
+}  // namespace ringsim::tools
