@@ -225,24 +225,25 @@ TEST_CASE("what was open when nothing came in time is named") {
 
 TEST_CASE("a schedule of elements is the one that is simulated: chunks whole, and the form says so") {
   const Scenario scenario = ScenarioFile::parse(star_of_three, "three.json").point(0);
-  const CheckedSchedule schedule = schedule_of_elements(scenario, element_bytes);
+  const std::vector<PlacedSchedule> schedules = schedules_of_elements(scenario, element_bytes);
+  const CheckedSchedule& schedule = schedules.front().schedule;
   CHECK_NOTHROW(require_replayable(schedule));
   CHECK(schedule.schedule().collective.bytes == 40_B);
   // Ten elements on three ranks: 3, 3 and 4; by single bytes it would be 13, 13 and 14.
   CHECK(schedule.schedule().layout[0] == Layout::of_sizes({12_B, 12_B, 16_B}));
-  const Prediction p = predict(scenario, {.schedule = &schedule});
+  const Prediction p = predict(scenario, {.schedules = &schedules});
   CHECK(p.time == 4 * Picoseconds(16ns));  // the longest chunk is on its way in each of the 4 steps, at 1 GB/s
   REQUIRE(p.form);
   CHECK(p.form->because == std::vector<std::string>{"chunks lie on whole elements, not on single bytes"});
   // Where they divide evenly the two schedules are one.
   const Scenario even = ScenarioFile::parse(star_of_three, "three.json", {"collective.bytes=48 B"}).point(0);
-  const CheckedSchedule same = schedule_of_elements(even, element_bytes);
-  CHECK(predict(even, {.schedule = &same}).form->holds());
+  const std::vector<PlacedSchedule> same = schedules_of_elements(even, element_bytes);
+  CHECK(predict(even, {.schedules = &same}).form->holds());
 }
 
 TEST_CASE("what cannot be replayed is refused, with the reason") {
   const Scenario odd = ScenarioFile::parse(star_of_three, "three.json", {"collective.bytes=41 B"}).point(0);
-  CHECK_THROWS_WITH_AS(schedule_of_elements(odd, element_bytes),
+  CHECK_THROWS_WITH_AS(schedules_of_elements(odd, element_bytes),
                        "three.json: /collective/bytes: expected a multiple of 4 bytes, found 41 B\n"
                        "  hint: an element has 4 bytes",
                        InputError);

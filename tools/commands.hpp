@@ -3,10 +3,13 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "validate/replay/replay.hpp"
 
 namespace ringsim::tools {
 
@@ -41,6 +44,20 @@ struct RunArguments {
   std::string collective;  ///< what they are of, where the file does not say; empty: it does
 };
 int run_command(const RunArguments& arguments);
+
+struct ReplayArguments {
+  enum class Backend { tcp };
+  std::string scenario;
+  std::vector<std::string> set;
+  Backend backend = Backend::tcp;
+  replay::Repeats repeats;
+  std::chrono::nanoseconds timeout = std::chrono::seconds(30);
+  std::string hosts;        ///< a file; empty: all on this machine
+  std::optional<int> rank;  ///< with `hosts`: which of its lines this process is
+  Format format = Format::table;
+  std::string output;  ///< a file; empty or "-": stdout
+};
+int replay_command(const ReplayArguments& arguments);
 
 struct CompareArguments {
   std::string scenario, measured;

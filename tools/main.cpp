@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "sim/error.hpp"
+#include "sim/quantity.hpp"
 #include "sim/version.hpp"
 #include "tools/commands.hpp"
 #include "tools/guarded.hpp"
@@ -102,6 +103,62 @@ CLI::App* add_merge(CLI::App& app, MergeArguments& merge) {
   return command;
 }
 
+const std::map<std::string, Format> formats{{"table", Format::table},
+                                            {"json", Format::json},
+                                            {"jsonl", Format::jsonl},
+                                            {"csv", Format::csv},
+                                            {"nccl-tests", Format::nccl_tests}};
+
+void add_format(CLI::App& command, std::string& format, const std::string& what) {
+  command.add_option("--format", format, what)
+      ->check(CLI::IsMember({"table", "json", "jsonl", "csv", "nccl-tests"}))
+      ->option_text("table|json|jsonl|csv|nccl-tests");
+}
+
+std::string is_time(const std::string& text) {  // as is_percentage
+  try {
+    return parse_time(text) > Picoseconds{0} ? "" : "expected a time above 0, found \"" + text + '"';
+  } catch (const InputError& error) {
+    return error.message();
+  }
+}
+
+/// What is typed for a replay, and becomes a ReplayArguments.
+struct ReplayOptions {
+  std::string timeout = "30 s", backend;
+  int rank = -1;
+};
+
+void add_replay_options(CLI::App& command, ReplayArguments& replay, ReplayOptions& typed) {
+  command.add_option("--repeats", replay.repeats.timed, "runs that are timed; default: 5")
+      ->check(CLI::Range(1, 1000000));
+  command.add_option("--warmups", replay.repeats.warmups, "runs before them; default: 2")
+      ->check(CLI::Range(0, 1000000));
+  command.add_option("--timeout", typed.timeout, "how long joining, connecting and each run may take; default: 30s")
+      ->check(is_time)
+      ->option_text("TIME");
+  command.add_option("-o,--output", replay.output, "a file for the results; - is standard output");
+}
+
+CLI::App* add_replay(CLI::App& app, ReplayArguments& replay, ReplayOptions& typed, std::string& format) {
+  CLI::App* command = app.add_subcommand(
+      "replay", "carries schedules out for real, checks every number, and times them beside the prediction");
+  add_scenario(*command, replay.scenario, replay.set);
+  command->add_option("--backend", typed.backend, "what carries the data; tcp: sockets, a process a rank")
+      ->required()
+      ->check(CLI::IsMember({"tcp"}))
+      ->option_text("tcp");
+  add_replay_options(*command, replay, typed);
+  auto* hosts = command->add_option("--hosts", replay.hosts, "a file: a host a process, HOST:PORT the first");
+  auto* rank =
+      command->add_option("--rank", typed.rank, "which process of it this is, from 0")->check(CLI::Range(0, 65535));
+  hosts->needs(rank);
+  rank->needs(hosts);
+  add_format(*command, format, "how results look");
+  command->footer("Example: ringsim replay scenarios/replay-star.json --backend tcp --repeats 10");
+  return command;
+}
+
 int command_line(int argc, char** argv) {
   CLI::App app{"ringsim predicts how long a collective takes on a cluster of GPUs, and says why."};
   app.footer("Example: ringsim run scenarios/two-node-server.json");
@@ -109,17 +166,10 @@ int command_line(int argc, char** argv) {
   app.require_subcommand(1);
 
   RunArguments run;
-  const std::map<std::string, Format> formats{{"table", Format::table},
-                                              {"json", Format::json},
-                                              {"jsonl", Format::jsonl},
-                                              {"csv", Format::csv},
-                                              {"nccl-tests", Format::nccl_tests}};
   auto* run_app = app.add_subcommand("run", "simulates every point of a scenario");
   add_scenario(*run_app, run.scenario, run.set);
   std::string format = "table";
-  run_app->add_option("--format", format, "how results look")
-      ->check(CLI::IsMember({"table", "json", "jsonl", "csv", "nccl-tests"}))
-      ->option_text("table|json|jsonl|csv|nccl-tests");
+  add_format(*run_app, format, "how results look");
   run_app->add_option("-o,--output", run.output, "a file for the results; - is standard output");
   run_app->add_option("-j,--jobs", run.jobs, "points at a time; default: one a core")->check(CLI::Range(1, 4096));
   run_app->add_flag("--explain", run.explain, "adds what the links carried");
@@ -146,9 +196,7 @@ int command_line(int argc, char** argv) {
                    "|predicted/measured - 1| over all rows), say 15%")
       ->check(is_percentage)
       ->option_text("PERCENT");
-  compare_app->add_option("--format", format, "how results look; the table has a picture")
-      ->check(CLI::IsMember({"table", "json", "jsonl", "csv", "nccl-tests"}))
-      ->option_text("table|json|jsonl|csv|nccl-tests");
+  add_format(*compare_app, format, "how results look; the table has a picture");
   compare_app->add_option("-o,--output", compare.output, "a file for the results; - is standard output");
   compare_app->add_option("-j,--jobs", compare.jobs, "points at a time; default: one a core")
       ->check(CLI::Range(1, 4096));
@@ -173,6 +221,10 @@ int command_line(int argc, char** argv) {
   crossover_app->add_option("-j,--jobs", crossover.jobs, "points at a time; default: one a core")
       ->check(CLI::Range(1, 4096));
   crossover_app->footer("Example: ringsim crossover scenarios/crossover-hgx-h100.json --refine");
+
+  ReplayArguments replay;
+  ReplayOptions replay_typed;
+  const auto* replay_app = add_replay(app, replay, replay_typed, format);
 
   SweepArguments sweep;
   const auto* sweep_app = add_sweep(app, sweep);
@@ -277,6 +329,10 @@ int command_line(int argc, char** argv) {
       if (!max_error.empty()) compare.max_error = percentage(max_error);
       return compare_command(compare);
     }
+    replay.format = run.format;
+    replay.timeout = std::chrono::ceil<std::chrono::nanoseconds>(parse_time(replay_typed.timeout));
+    if (replay_typed.rank >= 0) replay.rank = replay_typed.rank;
+    if (*replay_app) return replay_command(replay);
     crossover.format = crossover_formats.at(crossover_format);
     if (*crossover_app) return crossover_command(crossover);
     if (*sweep_app) return sweep_command(sweep);

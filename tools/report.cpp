@@ -68,6 +68,11 @@ Json as_json(const Prediction& r, bool explain) {
   result["busbw_GBps"] = r.busbw;
   if (r.measured_us) {
     result["measured_us"] = *r.measured_us;
+    if (r.replayed) {
+      result["measured_min_us"] = r.replayed->min_us;
+      result["measured_max_us"] = r.replayed->max_us;
+      result["wrong"] = r.replayed->wrong;
+    }
     result["error"] = error_of(r);
   }
   result["transfers"] = r.transfers;
@@ -131,6 +136,9 @@ bool has_jobs(const std::vector<Prediction>& results) {
 bool is_measured(const std::vector<Prediction>& results) {
   return std::any_of(results.begin(), results.end(), [](const Prediction& r) { return r.measured_us.has_value(); });
 }
+bool is_replayed(const std::vector<Prediction>& results) {
+  return std::any_of(results.begin(), results.end(), [](const Prediction& r) { return r.replayed.has_value(); });
+}
 /// |predicted/measured - 1| of all rows that were measured. Requires one.
 ErrorBand all_errors(const std::vector<Prediction>& results) {
   std::vector<SizedError> errors;
@@ -186,7 +194,8 @@ std::string table(const std::vector<Prediction>& results, bool explain) {
   const std::vector<std::string> extra = extra_columns(results);
   const bool inter_node =
       std::any_of(results.begin(), results.end(), [](const auto& r) { return r.inter_node.has_value(); });
-  const bool jobs = has_jobs(results), delayed = is_delayed(results), measured = is_measured(results);
+  const bool jobs = has_jobs(results), delayed = is_delayed(results), measured = is_measured(results),
+             replayed = is_replayed(results);
   std::vector<std::string> head{"bytes", "collective", "algorithm", "model", "ranks"};
   const bool protocols =
       std::any_of(results.begin(), results.end(), [](const auto& r) { return r.protocol->slots > 0; });
@@ -194,7 +203,9 @@ std::string table(const std::vector<Prediction>& results, bool explain) {
   if (jobs) head.insert(head.begin(), "job");
   for (const std::string& path : extra) head.push_back(path.substr(path.rfind('.') + 1));
   for (const char* name : {"time us", "algbw GB/s", "busbw GB/s"}) head.emplace_back(name);
-  if (measured) head.insert(head.end(), {"measured us", "error"});
+  if (measured) head.emplace_back("measured us");
+  if (replayed) head.insert(head.end(), {"min us", "max us", "wrong"});
+  if (measured) head.emplace_back("error");
   if (inter_node) head.emplace_back("node out GB/s");
   for (const char* name : {"closed form", "bottleneck", "busy"}) head.emplace_back(name);
   if (delayed) head.emplace_back("delayed");
@@ -208,10 +219,13 @@ std::string table(const std::vector<Prediction>& results, bool explain) {
     row.push_back(fmt::format("{:.3f}", microseconds(r.time)));
     row.push_back(fmt::format("{:.3f}", r.algbw));
     row.push_back(fmt::format("{:.3f}", r.busbw));
-    if (measured) {
-      row.push_back(r.measured_us ? fmt::format("{:.3f}", *r.measured_us) : "");
-      row.push_back(r.measured_us ? fmt::format("{:+.1f} %", 100 * error_of(r)) : "");
+    if (measured) row.push_back(r.measured_us ? fmt::format("{:.3f}", *r.measured_us) : "");
+    if (replayed) {
+      row.push_back(r.replayed ? fmt::format("{:.3f}", r.replayed->min_us) : "");
+      row.push_back(r.replayed ? fmt::format("{:.3f}", r.replayed->max_us) : "");
+      row.push_back(r.replayed ? fmt::to_string(r.replayed->wrong) : "");
     }
+    if (measured) row.push_back(r.measured_us ? fmt::format("{:+.1f} %", 100 * error_of(r)) : "");
     if (inter_node) row.push_back(r.inter_node ? fmt::format("{:.3f}", r.inter_node->second) : "");
     row.push_back(!r.form ? "none known"
                           : fmt::format("x {:.4f}{}", r.form->ratio(r.time), r.form->holds() ? "" : " (*)"));
@@ -285,8 +299,9 @@ std::string csv(const std::vector<Prediction>& results) {
   const bool disturbed = std::any_of(results.begin(), results.end(), [](const auto& r) { return r.disturbed; });
   if (jobs) text += ",job,start_us";
   if (disturbed) text += ",delayed";
-  const bool measured = is_measured(results);
+  const bool measured = is_measured(results), replayed = is_replayed(results);
   if (measured) text += ",measured_us,error";
+  if (replayed) text += ",measured_min_us,measured_max_us,wrong";
   for (const std::string& path : varied) text += "," + csv_field("point." + path);
   text += '\n';
   for (const Prediction& r : results) {
@@ -304,15 +319,17 @@ std::string csv(const std::vector<Prediction>& results) {
     if (jobs) text += fmt::format(",{},{}", csv_field(r.job), microseconds(r.start));
     if (disturbed) text += fmt::format(",{}", r.bottleneck ? r.bottleneck->delay : 0.0);
     if (measured) text += r.measured_us ? fmt::format(",{},{}", *r.measured_us, error_of(r)) : ",,";
+    if (replayed)
+      text += r.replayed ? fmt::format(",{},{},{}", r.replayed->min_us, r.replayed->max_us, r.replayed->wrong) : ",,,";
     for (const std::string& path : varied) text += "," + csv_field(value_of(r, path));
     text += '\n';
   }
   return text;
 }
 
-// The layout of nccl-tests (common.cu): out-of-place and in-place columns, which are one figure here; nothing is
-// checked for wrong elements, since no elements move. One byte an element: a simulated size need not be a multiple of
-// anything.
+// The layout of nccl-tests (common.cu): out-of-place and in-place columns, which are one figure here, the predicted
+// one. Wrong elements are those of a replay; else none move that could be wrong. One byte an element: a simulated size
+// need not be a multiple of anything.
 std::string nccl_tests(const std::vector<Prediction>& results) {
   std::string text, before;
   double sum = 0;
@@ -337,7 +354,8 @@ std::string nccl_tests(const std::vector<Prediction>& results) {
     text += fmt::format("  {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", r.request.bytes.count, r.request.bytes.count, "uint8",
                         adds ? "sum" : "none", has_root(r.request.op) ? r.request.root : -1);
     for (int i = 0; i < 2; ++i)
-      text += fmt::format("  {:>7.2f}  {:>6.2f}  {:>6.2f} {:>6}", microseconds(r.time), r.algbw, r.busbw, "N/A");
+      text += fmt::format("  {:>7.2f}  {:>6.2f}  {:>6.2f} {:>6}", microseconds(r.time), r.algbw, r.busbw,
+                          r.replayed ? fmt::to_string(r.replayed->wrong) : "N/A");
     text += '\n';
     sum += r.busbw;
   }

@@ -468,13 +468,21 @@ std::string ring_order_of(const Scenario& scenario) {
 }
 
 CheckedSchedule schedule_of(const Scenario& scenario, const std::atomic<bool>* stop) {
-  return schedule_of_elements(scenario, 1, stop);
+  // Only the tree of switches needs the topology.
+  if (!scenario.algorithm->in_fabric) return schedule_of(scenario, {main_of(scenario), "/collective"}, stop);
+  return schedule_of(scenario, placed_main(topology_of(scenario), scenario), stop);
 }
 
-CheckedSchedule schedule_of_elements(const Scenario& scenario, int element, const std::atomic<bool>* stop) {
-  // Only the tree of switches needs the topology.
-  if (!scenario.algorithm->in_fabric) return schedule_of(scenario, {main_of(scenario), "/collective"}, stop, element);
-  return schedule_of(scenario, placed_main(topology_of(scenario), scenario), stop, element);
+std::vector<PlacedSchedule> schedules_of_elements(const Scenario& scenario, int element,
+                                                  const std::atomic<bool>* stop) {
+  std::vector<PlacedSchedule> result;
+  for (PlacedJob& placed : placed_jobs(topology_of(scenario), scenario)) {
+    CheckedSchedule schedule = schedule_of(scenario, placed, stop, element);
+    placed.ranks.insert(placed.ranks.end(), placed.helpers.begin(), placed.helpers.end());
+    result.push_back(
+        {scenario.jobs.empty() ? "" : std::move(placed.job.name), std::move(schedule), std::move(placed.ranks)});
+  }
+  return result;
 }
 
 Prediction predict(const Scenario& scenario, const PredictOptions& options) {
@@ -488,14 +496,15 @@ Prediction predict(const Scenario& scenario, const PredictOptions& options) {
                          .stop = options.stop,
                          .progress = options.progress};
   const std::vector<PlacedJob> jobs = placed_jobs(topology, scenario);
-  ensure(!options.schedule || jobs.size() == 1, "a schedule that is given is that of the only collective");
+  ensure(!options.schedules || options.schedules->size() == jobs.size(), "schedules that are given are of all jobs");
   std::vector<CheckedSchedule> schedules;
   std::vector<Actor> first_actors;
   for (const PlacedJob& placed : jobs) {
     first_actors.push_back(static_cast<Actor>(run_options.placement.size()));
     for (const auto* nodes : {&placed.ranks, &placed.helpers})
       run_options.placement.insert(run_options.placement.end(), nodes->begin(), nodes->end());
-    schedules.push_back(options.schedule ? *options.schedule : schedule_of(scenario, placed, options.stop));
+    schedules.push_back(options.schedules ? (*options.schedules)[schedules.size()].schedule
+                                          : schedule_of(scenario, placed, options.stop));
   }
   first_actors.push_back(static_cast<Actor>(run_options.placement.size()));
   run_options.disturbance = disturbance_of(topology, scenario, first_actors);
@@ -503,8 +512,8 @@ Prediction predict(const Scenario& scenario, const PredictOptions& options) {
   const Timeline timeline = run_blaming(scenario, topology, whole, run_options);
 
   Prediction result = about(topology, scenario, jobs.front(), run_options.routing);
-  if (options.schedule && result.form &&
-      options.schedule->schedule().layout !=
+  if (options.schedules && result.form &&
+      schedules.front().schedule().layout !=
           jobs.front().job.algorithm->make(jobs.front().job.request, jobs.front().job.arguments).layout)
     result.form->because.emplace_back("chunks lie on whole elements, not on single bytes");
   result.events = timeline.events;

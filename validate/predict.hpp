@@ -50,6 +50,12 @@ struct Prediction {
   Picoseconds time{0};
   double algbw = 0, busbw = 0;        ///< GB/s, as nccl-tests defines them
   std::optional<double> measured_us;  ///< where somebody measured the same; predict() does not set it
+  /// Of a replay: `measured_us` is its median, and this the rest; predict() does not set it.
+  struct Replayed {
+    double min_us = 0, max_us = 0;
+    std::int64_t wrong = 0;  ///< elements, over all runs
+  };
+  std::optional<Replayed> replayed;
   std::int64_t transfers = 0;
   std::int64_t events = 0;
   std::optional<std::uint64_t> fingerprint;
@@ -66,13 +72,19 @@ struct Prediction {
   std::vector<std::pair<std::string, std::string>> varied;  ///< see Scenario::varied
 };
 
+/// The schedule of one of a scenario's collectives, and where it runs.
+struct PlacedSchedule {
+  std::string job;  ///< as Prediction::job
+  CheckedSchedule schedule;
+  std::vector<NodeId> nodes;  ///< [actor]
+};
+
 struct PredictOptions {
   const std::atomic<bool>* stop = nullptr;
   std::function<void(double)> progress;
   bool fold = true;  ///< as RunOptions::fold
-  /// What is run in place of the schedule that would be made: schedule_of_elements() of the same scenario. Then there
-  /// must be no jobs.
-  const CheckedSchedule* schedule = nullptr;
+  /// What is run in place of the schedules that would be made: schedules_of_elements() of the same scenario.
+  const std::vector<PlacedSchedule>* schedules = nullptr;
 };
 
 /// The first stages of the line by themselves. Errors name the scenario's file and the place in it.
@@ -85,9 +97,11 @@ Routing routing_of(const Topology& topology, const Scenario& scenario);
 Disturbance disturbance_of(const Topology& topology, const Scenario& scenario, const std::vector<Actor>& first_actors);
 /// That of the scenario's own collective, not those of its jobs.
 CheckedSchedule schedule_of(const Scenario& scenario, const std::atomic<bool>* stop = nullptr);
-/// The same for data of elements that must stay whole: made for as many bytes as there are elements, then every chunk
-/// that many times as large. Throws InputError where the message size is no multiple of `element`.
-CheckedSchedule schedule_of_elements(const Scenario& scenario, int element, const std::atomic<bool>* stop = nullptr);
+/// All of them, the scenario's own first, for data of elements that must stay whole: made for as many bytes as there
+/// are elements, then every chunk that many times as large. Throws InputError where a message size is no multiple of
+/// `element`.
+std::vector<PlacedSchedule> schedules_of_elements(const Scenario& scenario, int element,
+                                                  const std::atomic<bool>* stop = nullptr);
 
 /// Builds topology and schedule, checks the schedule, runs it, and works out what to report.
 /// Throws what build(), check() and run() throw, and InputError for a rank that is not a gpu of the topology.

@@ -1,0 +1,128 @@
+// ringsim replay: the schedules that are simulated, carried out for real; predicted beside measured.
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "sim/error.hpp"
+#include "sim/quantity.hpp"
+#include "tools/commands.hpp"
+#include "tools/output.hpp"
+#include "tools/replay_backend.hpp"
+#include "tools/replay_tcp.hpp"
+#include "tools/report.hpp"
+#include "tools/warnings.hpp"
+#include "validate/replay/memory.hpp"
+
+namespace ringsim::tools {
+
+namespace {
+
+// What befalls a simulated run befalls no real one by itself.
+void refuse_disturbed(const Scenario& scenario, bool faults) {
+  const auto refuse = [&](const char* where, const char* what, const char* hint) {
+    throw InputError(scenario.file + ": " + where, fmt::format("expected a run that nothing disturbs, found {}", what),
+                     hint);
+  };
+  if (!faults && !scenario.faults.empty())
+    refuse("/faults", "faults", "`ringsim lab run` replays in a network whose links can fail");
+  if (!scenario.late.empty() || !scenario.slow.empty() || scenario.jitter.most.count() > 0)
+    refuse("/disturbance", "ranks that are late, slow or unsteady", "a replay cannot make them so");
+  if (!scenario.background.empty())
+    refuse("/disturbance/background", "background messages",
+           "a replay sends what jobs send: let another job send them");
+  for (std::size_t i = 0; i < scenario.jobs.size(); ++i)
+    if (scenario.jobs[i].start.count() > 0)
+      refuse(fmt::format("/jobs/{}/start", i).c_str(), "a job that begins later", "in a replay all begin together");
+}
+
+void set_measured(Prediction& prediction, const replay::Measured& measured) {
+  prediction.measured_us = microseconds(measured.median);
+  prediction.replayed = {microseconds(measured.min), microseconds(measured.max), measured.wrong};
+}
+
+void require_all_replayable(const Scenario& scenario, const std::vector<PlacedSchedule>& jobs) {
+  for (const PlacedSchedule& job : jobs) {
+    try {
+      replay::require_replayable(job.schedule);
+    } catch (const InputError& error) {
+      throw InputError(scenario.file + (job.job.empty() ? "" : ": job " + job.job), error.message(), error.hint());
+    }
+  }
+}
+
+/// The prediction, and those of its jobs, with what was measured.
+std::vector<Prediction> replay_point(const Scenario& scenario, const replay::Repeats& repeats, ReplayBackend& backend) {
+  const auto jobs = schedules_of_elements(scenario, replay::element_bytes, &stop_requested);
+  require_all_replayable(scenario, jobs);
+  std::vector<Prediction> rows{predict(scenario, {.stop = &stop_requested, .schedules = &jobs})};  // beforehand
+  for (Prediction& job : rows.front().jobs) rows.push_back(job);
+  rows.front().jobs.clear();
+  const std::vector<replay::Measured> measured = backend.replay({scenario.hash, jobs, repeats});
+  if (!backend.writes()) return {};
+  ensure(measured.size() == rows.size(), "each job is measured");
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    set_measured(rows[i], measured[i]);
+    if (measured[i].wrong > 0)
+      say(fmt::format("ringsim: wrong: {} {}, {}: {} elements, the first is {}\n", to_string(rows[i].request.op),
+                      algorithm_text(rows[i]), format(rows[i].request.bytes), measured[i].wrong,
+                      measured[i].first_wrong));
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::unique_ptr<ReplayBackend> make_backend(const ReplayArguments& arguments) {
+  switch (arguments.backend) {
+    case ReplayArguments::Backend::tcp:
+      return make_tcp_backend(arguments);
+  }
+  fail_invariant("a replay has a backend");
+}
+
+int replay_points(const ScenarioFile& file, const ReplayArguments& arguments, ReplayBackend& backend, bool faults) {
+  refuse_as_output(arguments.scenario, arguments.output);
+  Warnings warnings;
+  for (std::size_t i = 0; i < file.size(); ++i) {  // a mistake in the last shows before the first is replayed
+    const Scenario scenario = file.point(i);
+    warnings.say(scenario.warnings);
+    refuse_disturbed(scenario, faults);
+  }
+  std::unique_ptr<Output> output;
+  if (backend.writes()) output = std::make_unique<Output>(arguments.output);
+  std::vector<Prediction> results;
+  const bool by_line = arguments.format == Format::jsonl;
+  const auto finish = [&] {
+    if (!output) return;
+    if (!by_line) output->write(report(file, results, arguments.format, false));
+    output->finish();
+  };
+  std::size_t done = 0;
+  bool wrong = false;
+  try {
+    for (; done < file.size(); ++done) {
+      for (Prediction& row : replay_point(file.point(done), arguments.repeats, backend)) {
+        wrong = wrong || row.replayed->wrong > 0;
+        if (by_line) output->write(report_line(file, row, false));
+        results.push_back(std::move(row));
+      }
+    }
+  } catch (const Interrupted& how_far) {
+    if (done > 0) finish();  // what is done is not lost
+    throw Interrupted(fmt::format("{} of {} points done; the next one: {}", done, file.size(), how_far.what()));
+  } catch (const EnvironmentError&) {
+    if (done > 0) finish();
+    throw;
+  }
+  finish();
+  return wrong ? check_failed : good;
+}
+
+int replay_command(const ReplayArguments& arguments) {
+  const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
+  const auto backend = make_backend(arguments);
+  return replay_points(file, arguments, *backend);
+}
+
+}  // namespace ringsim::tools

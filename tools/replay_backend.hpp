@@ -1,0 +1,39 @@
+// What carries schedules out for real: one class a backend, chosen by make_backend().
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tools/commands.hpp"
+#include "validate/predict.hpp"
+#include "validate/replay/replay.hpp"
+
+namespace ringsim::tools {
+
+/// One point of a scenario, to be replayed.
+struct ReplayPoint {
+  std::string key;  ///< the same in all processes that replay it together
+  const std::vector<PlacedSchedule>& jobs;
+  replay::Repeats repeats;
+};
+
+class ReplayBackend {
+ public:
+  virtual ~ReplayBackend() = default;
+  /// Whether this process writes results; of several that were started apart, one does.
+  virtual bool writes() const { return true; }
+  /// Replays it. All processes call it for each point, in the same order. Where writes(): [job] what was measured;
+  /// else empty. Throws InputError for a point that this backend cannot replay, EnvironmentError, Interrupted.
+  virtual std::vector<replay::Measured> replay(const ReplayPoint& point) = 0;
+};
+
+/// The one that the arguments name, ready to replay.
+std::unique_ptr<ReplayBackend> make_backend(const ReplayArguments& arguments);
+
+/// Predicts each point, replays it, and writes both. Throws InputError where a scenario disturbs its run by what a
+/// replay does not do; `faults`: it does those.
+int replay_points(const ScenarioFile& file, const ReplayArguments& arguments, ReplayBackend& backend,
+                  bool faults = false);
+
+}  // namespace ringsim::tools

@@ -1,0 +1,76 @@
+// Schedules carried out over TCP: a process an actor, on this machine or on several.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/schedule.hpp"
+#include "validate/replay/replay.hpp"
+#include "validate/replay/tcp_options.hpp"
+
+namespace ringsim::replay {
+
+/// One collective; several run at the same time, and begin together.
+struct TcpJob {
+  std::string name;  ///< for errors; empty where there is but one
+  const Schedule* schedule = nullptr;
+};
+
+/// Processes are numbered through all jobs: the actors of the first, then those of the second.
+struct TcpReplay {
+  std::vector<TcpJob> jobs;
+  Repeats repeats;
+  TcpOptions options;
+  /// What tells this replay from others: all processes must say the same.
+  std::string key;
+};
+int n_processes(const TcpReplay& replay);
+
+/// Where a process runs, on this machine.
+struct TcpPlace {
+  std::string address = "127.0.0.1";  ///< IPv4; of its sockets
+  std::string net_namespace;          ///< a path such as /run/netns/a; empty: this one
+};
+
+/// What happens besides: called by the process that leads, which waits for it.
+struct TcpMeanwhile {
+  struct At {
+    std::chrono::nanoseconds time;  ///< from the begin of each run
+    std::function<void()> act;
+  };
+  std::vector<At> during;              ///< in order of time
+  std::function<void()> between = {};  ///< before each run, when all stand still; may be empty
+};
+
+struct TcpOutcome {
+  std::vector<Measured> jobs;
+  std::vector<std::string> notes;  ///< what of the options was not to be had, for people
+};
+
+/// All processes are children of this one, and are gone when it returns or throws; they ignore Ctrl-C and die with
+/// their parent. All runs begin at one moment of the machine's clock. `places`: [process]; empty: loopback.
+///
+/// Throws EnvironmentError where a process is lost, the time-out passes, or a socket is not to be had; Interrupted.
+/// The calling process must have no other threads.
+TcpOutcome replay_here(const TcpReplay& replay, const std::vector<TcpPlace>& places = {},
+                       const TcpMeanwhile& meanwhile = {});
+
+/// Several machines. `hosts`: [process] a name or an IPv4 address, by which the others reach it. Process 0 leads: it
+/// listens at `port`, where the others find it.
+struct TcpHosts {
+  std::vector<std::string> hosts;
+  std::uint16_t port = 0;
+};
+/// A line a process: a host; the first HOST:PORT; "#" begins a comment. Throws InputError, EnvironmentError.
+TcpHosts read_hosts(const std::string& path);
+
+/// Process 0 of several machines. A run begins when a process hears of it, so that times are right to half a round
+/// trip.
+TcpOutcome lead_replay(const TcpReplay& replay, const TcpHosts& hosts);
+/// One of the others; it waits for process 0, if need be, and returns when all is done.
+void follow_replay(const TcpReplay& replay, const TcpHosts& hosts, int process);
+
+}  // namespace ringsim::replay
