@@ -9,6 +9,7 @@
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
 #include "tools/replay_backend.hpp"
+#include "tools/replay_mpi.hpp"
 #include "tools/replay_tcp.hpp"
 #include "tools/report.hpp"
 #include "tools/warnings.hpp"
@@ -73,14 +74,6 @@ std::vector<Prediction> replay_point(const Scenario& scenario, const replay::Rep
 
 }  // namespace
 
-std::unique_ptr<ReplayBackend> make_backend(const ReplayArguments& arguments) {
-  switch (arguments.backend) {
-    case ReplayArguments::Backend::tcp:
-      return make_tcp_backend(arguments);
-  }
-  fail_invariant("a replay has a backend");
-}
-
 int replay_points(const ScenarioFile& file, const ReplayArguments& arguments, ReplayBackend& backend, bool faults) {
   refuse_as_output(arguments.scenario, arguments.output);
   Warnings warnings;
@@ -120,8 +113,9 @@ int replay_points(const ScenarioFile& file, const ReplayArguments& arguments, Re
 }
 
 int replay_command(const ReplayArguments& arguments) {
+  if (arguments.backend == ReplayArguments::Backend::mpi) return replay_under_mpi(arguments);
   const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
-  const auto backend = make_backend(arguments);
+  const auto backend = make_tcp_backend(arguments);
   return replay_points(file, arguments, *backend);
 }
 

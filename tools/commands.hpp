@@ -46,7 +46,7 @@ struct RunArguments {
 int run_command(const RunArguments& arguments);
 
 struct ReplayArguments {
-  enum class Backend { tcp };
+  enum class Backend { tcp, mpi };
   std::string scenario;
   std::vector<std::string> set;
   Backend backend = Backend::tcp;
@@ -92,7 +92,7 @@ struct SweepArguments {
   std::vector<std::string> assertions;
   std::string baseline;
   double tolerance = 0;  ///< a share: 0.02 is 2 %
-  std::string junit;  ///< a file for the verdict as XML; empty: none
+  std::string junit;     ///< a file for the verdict as XML; empty: none
 };
 int sweep_command(const SweepArguments& arguments);
 

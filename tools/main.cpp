@@ -144,10 +144,10 @@ CLI::App* add_replay(CLI::App& app, ReplayArguments& replay, ReplayOptions& type
   CLI::App* command = app.add_subcommand(
       "replay", "carries schedules out for real, checks every number, and times them beside the prediction");
   add_scenario(*command, replay.scenario, replay.set);
-  command->add_option("--backend", typed.backend, "what carries the data; tcp: sockets, a process a rank")
+  command->add_option("--backend", typed.backend, "tcp: sockets, a process a rank; mpi: MPI's messages, under mpirun")
       ->required()
-      ->check(CLI::IsMember({"tcp"}))
-      ->option_text("tcp");
+      ->check(CLI::IsMember({"tcp", "mpi"}))
+      ->option_text("tcp|mpi");
   add_replay_options(*command, replay, typed);
   auto* hosts = command->add_option("--hosts", replay.hosts, "a file: a host a process, HOST:PORT the first");
   auto* rank =
@@ -332,6 +332,7 @@ int command_line(int argc, char** argv) {
     replay.format = run.format;
     replay.timeout = std::chrono::ceil<std::chrono::nanoseconds>(parse_time(replay_typed.timeout));
     if (replay_typed.rank >= 0) replay.rank = replay_typed.rank;
+    if (replay_typed.backend == "mpi") replay.backend = ReplayArguments::Backend::mpi;
     if (*replay_app) return replay_command(replay);
     crossover.format = crossover_formats.at(crossover_format);
     if (*crossover_app) return crossover_command(crossover);

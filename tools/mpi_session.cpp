@@ -22,6 +22,8 @@ namespace {
 // Of all_come() alone: it must not be taken for what others wait for.
 MPI_Comm endings = MPI_COMM_NULL;
 
+constexpr auto ever = std::chrono::steady_clock::time_point::max();
+
 bool barrier(MPI_Comm processes, std::chrono::steady_clock::time_point until) {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Ibarrier(processes, &request);
@@ -74,8 +76,11 @@ bool MpiSession::agree(const std::function<std::string()>& read) {
   return false;
 }
 
-bool MpiSession::all_come() { return barrier(endings, std::chrono::steady_clock::now() + std::chrono::seconds(1)); }
-void MpiSession::wait_for_all() const { barrier(MPI_COMM_WORLD, std::chrono::steady_clock::time_point::max()); }
+bool MpiSession::all_come(bool patient) {
+  if (given_up_) return false;
+  return barrier(endings, patient ? ever : std::chrono::steady_clock::now() + std::chrono::seconds(1));
+}
+void MpiSession::wait_for_all() const { barrier(MPI_COMM_WORLD, ever); }
 
 void MpiSession::abort(int code) {
   MPI_Abort(MPI_COMM_WORLD, code);
@@ -98,7 +103,7 @@ std::unique_ptr<MpiSession> MpiSession::join() {
 
 MpiSession::~MpiSession() = default;
 bool MpiSession::agree(const std::function<std::string()>&) { return true; }
-bool MpiSession::all_come() { return true; }
+bool MpiSession::all_come(bool) { return true; }
 void MpiSession::wait_for_all() const {}
 void MpiSession::abort(int code) { std::_Exit(code); }
 

@@ -24,16 +24,20 @@ class MpiSession {
   /// All call it once, and read the scenario by it: `read` does, and returns its hash. Where one of them fails, or has
   /// read another scenario than rank 0, it throws the reason, and the others get false.
   bool agree(const std::function<std::string()>& read);
-  /// Whether all others come to call it, too, within a second.
-  bool all_come();
+  /// Whether all others come to call it, too: within a second, or where this one is `patient` ever.
+  bool all_come(bool patient);
   /// Waits for all others to call it, too, and leaves the core to them: MPI's own barrier keeps it busy.
   void wait_for_all() const;
+  /// Messages are under way in memory that goes: MPI must not be entered again. Nothing is left but to abort(), and
+  /// all_come() is false.
+  void give_up() { given_up_ = true; }
   /// Ends all processes; mpirun's exit code becomes `code`.
   [[noreturn]] void abort(int code);
 
  private:
   MpiSession() = default;
   int rank_ = 0, size_ = 1;
+  bool given_up_ = false;
 };
 
 }  // namespace ringsim::tools

@@ -1,4 +1,4 @@
-// What carries schedules out for real: one class a backend, chosen by make_backend().
+// What carries schedules out for real: one class a backend, chosen by replay_command().
 #pragma once
 
 #include <memory>
@@ -27,9 +27,6 @@ class ReplayBackend {
   /// else empty. Throws InputError for a point that this backend cannot replay, EnvironmentError, Interrupted.
   virtual std::vector<replay::Measured> replay(const ReplayPoint& point) = 0;
 };
-
-/// The one that the arguments name, ready to replay.
-std::unique_ptr<ReplayBackend> make_backend(const ReplayArguments& arguments);
 
 /// Predicts each point, replays it, and writes both. Throws InputError where a scenario disturbs its run by what a
 /// replay does not do; `faults`: it does those.

@@ -1,0 +1,29 @@
+// Schedules carried out over MPI's point-to-point messages, a process an actor.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <vector>
+
+#include "tools/mpi_session.hpp"
+#include "validate/predict.hpp"
+#include "validate/replay/replay.hpp"
+
+namespace ringsim::tools {
+
+struct MpiReplay {
+  const std::vector<PlacedSchedule>& jobs;  ///< all run at the same time, and begin together
+  replay::Repeats repeats;
+  std::chrono::nanoseconds timeout;  ///< the most that one run may take
+  const std::atomic<bool>* stop;     ///< true ends the replay with Interrupted
+};
+
+/// All processes call it, with the same jobs. They are numbered through all jobs: the actors of the first, then those
+/// of the second; who is left over waits. Process 0 gets [job] what was measured, the others nothing. A run begins for
+/// each process when it leaves MPI's barrier, so that times are right to what processes leave it apart.
+///
+/// Throws InputError where there are fewer processes than actors, EnvironmentError where a run is not done in time or
+/// MPI reports an error, Interrupted; the session has been given up then.
+std::vector<replay::Measured> replay_by_mpi(MpiSession& session, const MpiReplay& replay);
+
+}  // namespace ringsim::tools
