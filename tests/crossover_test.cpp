@@ -53,6 +53,8 @@ TEST_CASE("ranges join neighbouring sizes with the same best, whatever the order
   add("tree", 8, 10);
   add("ring", 8, 40);
   add("ring", 512, 42);
+  add("tree", 64, 10);
+  add("ring", 64, 45);
   add("tree", 512, 12);
   CHECK(found(comparison) == Found{{8, 512, 1}, {4096, 4096, 0}});
   const BestRange tree = best_ranges(comparison)[0];
@@ -63,7 +65,7 @@ TEST_CASE("ranges join neighbouring sizes with the same best, whatever the order
   REQUIRE(tree.lead_to);
   CHECK(tree.lead_to->times == 3.5);  // 42 / 12
   REQUIRE(tree.longest);
-  CHECK(tree.longest->at == 8_B);
+  CHECK(tree.longest->at == 64_B);  // 4.5 times
 }
 
 TEST_CASE("equally fast to the picosecond is a tie, which is a range of its own; one picosecond more is none") {

@@ -122,14 +122,23 @@ class Test:
         except subprocess.TimeoutExpired:
             process.kill()
             fail("mpirun did not end")
-        time.sleep(0.5)
-        if left := [pid for pid in workers if pathlib.Path(f"/proc/{pid}").exists()]:
-            fail(f"processes are left: {left}")
+        until = time.monotonic() + 5
+        while left := [pid for pid in workers if is_running(pid)]:
+            if time.monotonic() > until:
+                fail(f"processes are left: {left}")
+            time.sleep(0.05)
 
 
 def children(pid):
     return [int(child) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
             for child in (task / "children").read_text().split()]
+
+
+def is_running(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
 
 
 def main():
