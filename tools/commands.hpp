@@ -59,6 +59,14 @@ struct ReplayArguments {
 };
 int replay_command(const ReplayArguments& arguments);
 
+struct LabArguments {
+  enum class What { up, run, down } what = What::run;
+  ReplayArguments replay;  ///< down: an empty scenario is all labs that no command uses
+  bool fifo = false;       ///< as opposed to LabOptions::fair_ports
+  int window = 262144;     ///< as TcpOptions::receive_buffer
+};
+int lab_command(const LabArguments& arguments);
+
 struct CompareArguments {
   std::string scenario, measured;
   std::vector<std::string> set;

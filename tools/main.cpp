@@ -159,6 +159,44 @@ CLI::App* add_replay(CLI::App& app, ReplayArguments& replay, ReplayOptions& type
   return command;
 }
 
+std::string is_window(const std::string& text) {  // as is_percentage
+  if (text == "free") return "";
+  try {
+    const Bytes size = parse_bytes(text);
+    return size >= Bytes{4096} && size <= Bytes{1 << 30} ? ""
+                                                         : "expected 4 KiB to 1 GiB, or free, found \"" + text + '"';
+  } catch (const InputError& error) {
+    return error.message();
+  }
+}
+
+void add_lab(CLI::App& app, LabArguments& lab, ReplayOptions& typed, std::string& window, std::string& format) {
+  CLI::App* command = app.add_subcommand(
+      "lab", "a network of namespaces that is shaped as a scenario's, and replays in it; needs root and iproute2");
+  command->require_subcommand(1);
+  auto* up =
+      command->add_subcommand("up", "makes the network, and leaves it there: to look at, to run other things in");
+  auto* run =
+      command->add_subcommand("run", "replays over TCP in the network: in that of `lab up`, or in one of its own");
+  auto* down = command->add_subcommand("down", "takes down a scenario's network, or all; and what was left over");
+  for (CLI::App* each : {up, run}) add_scenario(*each, lab.replay.scenario, lab.replay.set);
+  down->add_option("SCENARIO", lab.replay.scenario, "a scenario file; default: all networks");
+  down->add_option("--set", lab.replay.set, "PATH=VALUE, as for up")->allow_extra_args(false);
+  for (CLI::App* each : {up, run, down})
+    each->add_flag("--fifo", lab.fifo, "ports are one queue each; else they take turns between those who use them");
+  add_replay_options(*run, lab.replay, typed);
+  run->add_option("--window", window, "of TCP, in bytes (SO_RCVBUF), or free: the system's; default: 256KiB")
+      ->check(is_window)
+      ->option_text("SIZE|free");
+  add_format(*run, format, "how results look");
+  up->footer("Example: ringsim lab up scenarios/replay-star.json");
+  run->footer("Example: ringsim lab run scenarios/replay-star.json");
+  down->footer("Example: ringsim lab down");
+  up->callback([&lab] { lab.what = LabArguments::What::up; });
+  run->callback([&lab] { lab.what = LabArguments::What::run; });
+  down->callback([&lab] { lab.what = LabArguments::What::down; });
+}
+
 int command_line(int argc, char** argv) {
   CLI::App app{"ringsim predicts how long a collective takes on a cluster of GPUs, and says why."};
   app.footer("Example: ringsim run scenarios/two-node-server.json");
@@ -225,6 +263,9 @@ int command_line(int argc, char** argv) {
   ReplayArguments replay;
   ReplayOptions replay_typed;
   const auto* replay_app = add_replay(app, replay, replay_typed, format);
+  LabArguments lab;
+  std::string window = "256KiB";
+  add_lab(app, lab, replay_typed, window, format);
 
   SweepArguments sweep;
   const auto* sweep_app = add_sweep(app, sweep);
@@ -334,6 +375,12 @@ int command_line(int argc, char** argv) {
     if (replay_typed.rank >= 0) replay.rank = replay_typed.rank;
     if (replay_typed.backend == "mpi") replay.backend = ReplayArguments::Backend::mpi;
     if (*replay_app) return replay_command(replay);
+    if (app.got_subcommand("lab")) {
+      lab.replay.format = run.format;
+      lab.replay.timeout = replay.timeout;
+      lab.window = window == "free" ? 0 : static_cast<int>(parse_bytes(window).count);
+      return lab_command(lab);
+    }
     crossover.format = crossover_formats.at(crossover_format);
     if (*crossover_app) return crossover_command(crossover);
     if (*sweep_app) return sweep_command(sweep);

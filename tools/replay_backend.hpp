@@ -14,6 +14,7 @@ namespace ringsim::tools {
 /// One point of a scenario, to be replayed.
 struct ReplayPoint {
   std::string key;  ///< the same in all processes that replay it together
+  const Scenario& scenario;
   const std::vector<PlacedSchedule>& jobs;
   replay::Repeats repeats;
 };
