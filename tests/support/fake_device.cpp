@@ -303,6 +303,7 @@ Result FakeDevice::query(Event event, bool& done) {
   for (int i = 0; i < 1000 && step(); ++i) {
   }
   done = !e.node || nodes_[*e.node].done;
+  if (e.node && done) host_now_ = std::max(host_now_, nodes_[*e.node].finish);  // it was waited for
   return {};
 }
 

@@ -13,7 +13,17 @@
 
 namespace ringsim::test {
 
-using namespace ringsim::replay::gpu;
+using replay::gpu::Device;
+using replay::gpu::Difference;
+using replay::gpu::Event;
+using replay::gpu::Fault;
+using replay::gpu::Graph;
+using replay::gpu::host_memory;
+using replay::gpu::Memory;
+using replay::gpu::Numbers;
+using replay::gpu::Place;
+using replay::gpu::Result;
+using replay::gpu::Stream;
 
 /// What things cost on the fake's clock. Different for each, so that who mixes them up is seen.
 struct FakeCosts {
@@ -21,7 +31,6 @@ struct FakeCosts {
   std::chrono::nanoseconds copy{2000};                          ///< before the first byte of a copy
   std::chrono::nanoseconds kernel{3000};                        ///< before a kernel does anything
   double inside = 2000, peer = 400, to_gpu = 50, to_host = 40;  ///< bytes a nanosecond, of copies
-  double both = 60;                                             ///< of to_gpu and to_host together
   double a_block = 25;                                          ///< of a copy kernel, each block, up to `inside`
   double add = 1000, add_on_host = 10;                          ///< bytes of the result a nanosecond
 };

@@ -110,4 +110,13 @@ class Device {
   virtual Result compare(Stream stream, Memory memory, Numbers numbers, Difference& out) = 0;
 };
 
+/// What was made on a device goes when this does.
+struct Cleared {
+  explicit Cleared(Device& d) : device(d) {}
+  Cleared(const Cleared&) = delete;
+  Cleared& operator=(const Cleared&) = delete;
+  ~Cleared() { device.clear(); }
+  Device& device;
+};
+
 }  // namespace ringsim::replay::gpu

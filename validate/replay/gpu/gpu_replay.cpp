@@ -20,15 +20,6 @@ std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 std::string name_of(Place place) { return place == host_memory ? "host memory" : fmt::format("GPU {}", place); }
 
-/// What was made on a device goes when this does.
-struct Cleared {
-  explicit Cleared(Device& d) : device(d) {}
-  Cleared(const Cleared&) = delete;
-  Cleared& operator=(const Cleared&) = delete;
-  ~Cleared() { device.clear(); }
-  Device& device;
-};
-
 class Stage {
  public:
   Stage(Device& device, const Schedule& schedule, const Plan& plan, const Places& places, const GpuOptions& options)
