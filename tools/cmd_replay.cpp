@@ -9,6 +9,7 @@
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
 #include "tools/replay_backend.hpp"
+#include "tools/replay_cuda.hpp"
 #include "tools/replay_tcp.hpp"
 #include "tools/report.hpp"
 #include "tools/warnings.hpp"
@@ -58,7 +59,8 @@ std::vector<Prediction> replay_point(const Scenario& scenario, const replay::Rep
   std::vector<Prediction> rows{predict(scenario, {.stop = &stop_requested, .schedules = &jobs})};  // beforehand
   for (Prediction& job : rows.front().jobs) rows.push_back(job);
   rows.front().jobs.clear();
-  const std::vector<replay::Measured> measured = backend.replay({scenario.hash, jobs, repeats});
+  const std::vector<replay::Measured> measured =
+      backend.replay({scenario.hash, jobs, repeats, scenario.servers_on_cpu});
   if (!backend.writes()) return {};
   ensure(measured.size() == rows.size(), "each job is measured");
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -71,12 +73,25 @@ std::vector<Prediction> replay_point(const Scenario& scenario, const replay::Rep
   return rows;
 }
 
+// What only one backend heeds is a slip with another.
+void refuse_foreign_options(const ReplayArguments& arguments) {
+  const bool on_gpus = arguments.backend == ReplayArguments::Backend::cuda;
+  const auto only = [](const char* option, const char* backend) {
+    throw InputError(option, fmt::format("expected it only with --backend {}", backend));
+  };
+  if (on_gpus && !arguments.hosts.empty()) only("--hosts", "tcp");
+  if (!on_gpus && arguments.streams) only("--streams", "cuda");
+  if (!on_gpus && arguments.copy_blocks > 0) only("--copy-blocks", "cuda");
+}
+
 }  // namespace
 
 std::unique_ptr<ReplayBackend> make_backend(const ReplayArguments& arguments) {
   switch (arguments.backend) {
     case ReplayArguments::Backend::tcp:
       return make_tcp_backend(arguments);
+    case ReplayArguments::Backend::cuda:
+      return make_cuda_backend(arguments);
   }
   fail_invariant("a replay has a backend");
 }
@@ -121,6 +136,7 @@ int replay_points(const ScenarioFile& file, const ReplayArguments& arguments, Re
 
 int replay_command(const ReplayArguments& arguments) {
   const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
+  refuse_foreign_options(arguments);
   const auto backend = make_backend(arguments);
   return replay_points(file, arguments, *backend);
 }

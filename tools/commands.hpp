@@ -46,7 +46,7 @@ struct RunArguments {
 int run_command(const RunArguments& arguments);
 
 struct ReplayArguments {
-  enum class Backend { tcp };
+  enum class Backend { tcp, cuda };
   std::string scenario;
   std::vector<std::string> set;
   Backend backend = Backend::tcp;
@@ -54,10 +54,22 @@ struct ReplayArguments {
   std::chrono::nanoseconds timeout = std::chrono::seconds(30);
   std::string hosts;        ///< a file; empty: all on this machine
   std::optional<int> rank;  ///< with `hosts`: which of its lines this process is
+  bool streams = false;     ///< on GPUs: call by call instead of as a graph
+  int copy_blocks = 0;      ///< on GPUs: copies by kernels of that many thread blocks; 0: by copy engines
   Format format = Format::table;
   std::string output;  ///< a file; empty or "-": stdout
 };
 int replay_command(const ReplayArguments& arguments);
+
+struct ProbeArguments {
+  int ranks = 16;         ///< virtual ones of the scenario, where there is one GPU
+  Bytes most{256 << 20};  ///< the largest size that is measured
+  int repeats = 20;
+  std::chrono::nanoseconds timeout = std::chrono::seconds(30);
+  std::string samples;  ///< a file for every measurement; empty: none
+  std::string output;   ///< a file for the scenario; empty or "-": stdout
+};
+int probe_command(const ProbeArguments& arguments);
 
 struct CompareArguments {
   std::string scenario, measured;
@@ -92,7 +104,7 @@ struct SweepArguments {
   std::vector<std::string> assertions;
   std::string baseline;
   double tolerance = 0;  ///< a share: 0.02 is 2 %
-  std::string junit;  ///< a file for the verdict as XML; empty: none
+  std::string junit;     ///< a file for the verdict as XML; empty: none
 };
 int sweep_command(const SweepArguments& arguments);
 

@@ -16,6 +16,7 @@ struct ReplayPoint {
   std::string key;  ///< the same in all processes that replay it together
   const std::vector<PlacedSchedule>& jobs;
   replay::Repeats repeats;
+  bool servers_on_cpu = false;  ///< helpers belong into host memory
 };
 
 class ReplayBackend {
