@@ -6,6 +6,8 @@ foreach(folder IN LISTS RINGSIM_FOLDERS)
   file(GLOB_RECURSE found RELATIVE "${RINGSIM_SOURCE}" "${RINGSIM_SOURCE}/${folder}/*.hpp")
   list(APPEND headers ${found})
 endforeach()
+list(FILTER headers EXCLUDE REGEX "^validate/replay/cuda/")  # its library is not installed
+
 
 # First those that name a foreign package themselves: tsl/ is of tsl::, nlohmann/ of nlohmann_json::, boost/ of Boost::.
 string(TOLOWER "${RINGSIM_PUBLIC_PACKAGES}" public)

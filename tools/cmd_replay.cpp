@@ -9,6 +9,7 @@
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
 #include "tools/replay_backend.hpp"
+#include "tools/replay_cuda.hpp"
 #include "tools/replay_mpi.hpp"
 #include "tools/replay_tcp.hpp"
 #include "tools/report.hpp"
@@ -74,6 +75,17 @@ std::vector<Prediction> replay_point(const Scenario& scenario, const replay::Rep
 
 }  // namespace
 
+void refuse_foreign_options(const ReplayArguments& arguments) {
+  using enum ReplayArguments::Backend;
+  const auto only = [](const char* option, const char* backend, const char* hint = "") {
+    throw InputError(option, fmt::format("expected it only with --backend {}", backend), hint);
+  };
+  if (arguments.backend != tcp && !arguments.hosts.empty())
+    only("--hosts", "tcp", arguments.backend == mpi ? "mpirun --hostfile says where processes run" : "");
+  if (arguments.backend != cuda && arguments.streams) only("--streams", "cuda");
+  if (arguments.backend != cuda && arguments.copy_blocks > 0) only("--copy-blocks", "cuda");
+}
+
 int replay_points(const ScenarioFile& file, const ReplayArguments& arguments, ReplayBackend& backend, bool faults) {
   refuse_as_output(arguments.scenario, arguments.output);
   Warnings warnings;
@@ -115,7 +127,9 @@ int replay_points(const ScenarioFile& file, const ReplayArguments& arguments, Re
 int replay_command(const ReplayArguments& arguments) {
   if (arguments.backend == ReplayArguments::Backend::mpi) return replay_under_mpi(arguments);
   const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
-  const auto backend = make_tcp_backend(arguments);
+  refuse_foreign_options(arguments);
+  const auto backend =
+      arguments.backend == ReplayArguments::Backend::cuda ? make_cuda_backend(arguments) : make_tcp_backend(arguments);
   return replay_points(file, arguments, *backend);
 }
 

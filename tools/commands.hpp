@@ -46,7 +46,7 @@ struct RunArguments {
 int run_command(const RunArguments& arguments);
 
 struct ReplayArguments {
-  enum class Backend { tcp, mpi };
+  enum class Backend { tcp, mpi, cuda };
   std::string scenario;
   std::vector<std::string> set;
   Backend backend = Backend::tcp;
@@ -54,6 +54,8 @@ struct ReplayArguments {
   std::chrono::nanoseconds timeout = std::chrono::seconds(30);
   std::string hosts;        ///< a file; empty: all on this machine
   std::optional<int> rank;  ///< with `hosts`: which of its lines this process is
+  bool streams = false;     ///< on GPUs: call by call instead of as a graph
+  int copy_blocks = 0;      ///< on GPUs: copies by kernels of that many thread blocks; 0: by copy engines
   Format format = Format::table;
   std::string output;  ///< a file; empty or "-": stdout
 };
@@ -66,6 +68,15 @@ struct LabArguments {
   int window = 262144;     ///< as TcpOptions::receive_buffer
 };
 int lab_command(const LabArguments& arguments);
+struct ProbeArguments {
+  int ranks = 16;         ///< virtual ones of the scenario, where there is one GPU
+  Bytes most{256 << 20};  ///< the largest size that is measured
+  int repeats = 20;
+  std::chrono::nanoseconds timeout = std::chrono::seconds(30);
+  std::string samples;  ///< a file for every measurement; empty: none
+  std::string output;   ///< a file for the scenario; empty or "-": stdout
+};
+int probe_command(const ProbeArguments& arguments);
 
 struct CompareArguments {
   std::string scenario, measured;

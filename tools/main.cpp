@@ -123,6 +123,14 @@ std::string is_time(const std::string& text) {  // as is_percentage
   }
 }
 
+std::string is_size(const std::string& text) {
+  try {
+    return parse_bytes(text) >= Bytes{16384} ? "" : "expected 16 KiB or more, found \"" + text + '"';
+  } catch (const InputError& error) {
+    return error.message();
+  }
+}
+
 /// What is typed for a replay, and becomes a ReplayArguments.
 struct ReplayOptions {
   std::string timeout = "30 s", backend;
@@ -144,16 +152,21 @@ CLI::App* add_replay(CLI::App& app, ReplayArguments& replay, ReplayOptions& type
   CLI::App* command = app.add_subcommand(
       "replay", "carries schedules out for real, checks every number, and times them beside the prediction");
   add_scenario(*command, replay.scenario, replay.set);
-  command->add_option("--backend", typed.backend, "tcp: sockets, a process a rank; mpi: MPI's messages, under mpirun")
+  command
+      ->add_option("--backend", typed.backend,
+                   "tcp: sockets, a process a rank; mpi: MPI's messages, under mpirun; cuda: GPUs")
       ->required()
-      ->check(CLI::IsMember({"tcp", "mpi"}))
-      ->option_text("tcp|mpi");
+      ->check(CLI::IsMember({"tcp", "mpi", "cuda"}))
+      ->option_text("tcp|mpi|cuda");
   add_replay_options(*command, replay, typed);
   auto* hosts = command->add_option("--hosts", replay.hosts, "a file: a host a process, HOST:PORT the first");
   auto* rank =
       command->add_option("--rank", typed.rank, "which process of it this is, from 0")->check(CLI::Range(0, 65535));
   hosts->needs(rank);
   rank->needs(hosts);
+  command->add_flag("--streams", replay.streams, "on GPUs: call by call, not as one graph");
+  command->add_option("--copy-blocks", replay.copy_blocks, "on GPUs: copies by kernels of so many thread blocks")
+      ->check(CLI::Range(1, 65535));
   add_format(*command, format, "how results look");
   command->footer("Example: ringsim replay scenarios/replay-star.json --backend tcp --repeats 10");
   return command;
@@ -195,6 +208,24 @@ void add_lab(CLI::App& app, LabArguments& lab, ReplayOptions& typed, std::string
   up->callback([&lab] { lab.what = LabArguments::What::up; });
   run->callback([&lab] { lab.what = LabArguments::What::run; });
   down->callback([&lab] { lab.what = LabArguments::What::down; });
+}
+
+CLI::App* add_probe(CLI::App& app, ProbeArguments& probe, std::string& most, std::string& timeout) {
+  CLI::App* command =
+      app.add_subcommand("probe", "measures the links of this machine's GPUs, writes a scenario on them");
+  command->add_option("--ranks", probe.ranks, "virtual ranks, where there is one GPU; default: 16")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--most", most, "the largest size that is measured; default: 256 MiB")
+      ->check(is_size)
+      ->option_text("SIZE");
+  command->add_option("--repeats", probe.repeats, "of each measurement; default: 20")->check(CLI::Range(1, 1000000));
+  command->add_option("--timeout", timeout, "how long each run may take; default: 30s")
+      ->check(is_time)
+      ->option_text("TIME");
+  command->add_option("--samples", probe.samples, "a file for every measurement, as CSV");
+  command->add_option("-o,--output", probe.output, "a file for the scenario; - is standard output");
+  command->footer("Example: ringsim probe --samples probe.csv -o gpu.json");
+  return command;
 }
 
 int command_line(int argc, char** argv) {
@@ -266,6 +297,9 @@ int command_line(int argc, char** argv) {
   LabArguments lab;
   std::string window = "256KiB";
   add_lab(app, lab, replay_typed, window, format);
+  ProbeArguments probe;
+  std::string probe_most = "256 MiB", probe_timeout = "30 s";
+  const auto* probe_app = add_probe(app, probe, probe_most, probe_timeout);
 
   SweepArguments sweep;
   const auto* sweep_app = add_sweep(app, sweep);
@@ -374,6 +408,7 @@ int command_line(int argc, char** argv) {
     replay.timeout = std::chrono::ceil<std::chrono::nanoseconds>(parse_time(replay_typed.timeout));
     if (replay_typed.rank >= 0) replay.rank = replay_typed.rank;
     if (replay_typed.backend == "mpi") replay.backend = ReplayArguments::Backend::mpi;
+    if (replay_typed.backend == "cuda") replay.backend = ReplayArguments::Backend::cuda;
     if (*replay_app) return replay_command(replay);
     if (app.got_subcommand("lab")) {
       lab.replay.format = run.format;
@@ -381,6 +416,9 @@ int command_line(int argc, char** argv) {
       lab.window = window == "free" ? 0 : static_cast<int>(parse_bytes(window).count);
       return lab_command(lab);
     }
+    probe.most = parse_bytes(probe_most);
+    probe.timeout = std::chrono::ceil<std::chrono::nanoseconds>(parse_time(probe_timeout));
+    if (*probe_app) return probe_command(probe);
     crossover.format = crossover_formats.at(crossover_format);
     if (*crossover_app) return crossover_command(crossover);
     if (*sweep_app) return sweep_command(sweep);

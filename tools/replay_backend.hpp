@@ -29,6 +29,9 @@ class ReplayBackend {
   virtual std::vector<replay::Measured> replay(const ReplayPoint& point) = 0;
 };
 
+/// Throws InputError for an option that only another backend heeds.
+void refuse_foreign_options(const ReplayArguments& arguments);
+
 /// Predicts each point, replays it, and writes both. Throws InputError where a scenario disturbs its run by what a
 /// replay does not do; `faults`: it does those.
 int replay_points(const ScenarioFile& file, const ReplayArguments& arguments, ReplayBackend& backend,

@@ -40,9 +40,7 @@ int replay(MpiSession& session, const ReplayArguments& arguments, bool& tells) {
     throw;
   }
   if (!agreed) return good;  // the one that could not begin says why, and its exit code is to be mpirun's
-  if (!arguments.hosts.empty())
-    throw InputError("--hosts", "expected nothing of it with --backend mpi, found a file",
-                     "mpirun --hostfile says where processes run");
+  refuse_foreign_options(arguments);
   MpiBackend backend(session, arguments);
   return replay_points(*file, arguments, backend);
 }

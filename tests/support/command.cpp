@@ -35,10 +35,11 @@ std::filesystem::path fresh_folder() {
 
 }  // namespace
 
-Outcome run_command(const std::vector<std::string>& arguments, const std::string& output_file) {
+namespace {
+
+Outcome run(std::string line, const std::vector<std::string>& arguments, const std::string& output_file) {
   const std::filesystem::path folder = fresh_folder();
   const std::string out = output_file.empty() ? (folder / "out").string() : output_file;
-  std::string line = quoted(command_file());
   for (const std::string& argument : arguments) line += " " + quoted(argument);
   line += " > " + quoted(out) + " 2> " + quoted((folder / "err").string()) + " < /dev/null";
   const int status = std::system(line.c_str());
@@ -48,6 +49,16 @@ Outcome run_command(const std::vector<std::string>& arguments, const std::string
   outcome.err = read(folder / "err");
   std::filesystem::remove_all(folder);
   return outcome;
+}
+
+}  // namespace
+
+Outcome run_command(const std::vector<std::string>& arguments, const std::string& output_file) {
+  return run(quoted(command_file()), arguments, output_file);
+}
+
+Outcome run_on_fake_gpu(const std::vector<std::string>& arguments, const std::string& fault) {
+  return run("FAKE_GPU_FAULT=" + quoted(fault) + ' ' + quoted(fake_gpu_command_file()), arguments, "");
 }
 
 std::string temporary_file(const std::string& name, const std::string& text) {

@@ -8,5 +8,6 @@ namespace ringsim::test {
 
 std::string source_dir();
 std::string command_file();
+std::string fake_gpu_command_file();
 
 }  // namespace ringsim::test

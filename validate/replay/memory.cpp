@@ -10,17 +10,6 @@
 
 namespace ringsim::replay {
 
-float contribution(int ranks, Actor rank, std::uint32_t chunk, std::int64_t element) {
-  const std::uint64_t most = std::clamp<std::uint64_t>((1U << 24) / static_cast<unsigned>(ranks), 1, 4096);
-  // Steele, Lea and Flood's mix (SplitMix64, OOPSLA 2014), of the three numbers put apart by odd factors.
-  std::uint64_t x = static_cast<std::uint64_t>(rank) * 0x9E3779B97F4A7C15U +
-                    static_cast<std::uint64_t>(chunk) * 0xD1B54A32D192ED03U +
-                    static_cast<std::uint64_t>(element) * 0x8CB92BA72F3D8DD7U;
-  x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9U;
-  x = (x ^ x >> 27) * 0x94D049BB133111EBU;
-  return static_cast<float>((x >> 33) % most + 1);
-}
-
 std::string to_string(const WrongElement& wrong) {
   return fmt::format("rank {}: {}, element {}: expected {}, found {}", wrong.rank,
                      to_string(Region{wrong.buffer, wrong.chunk, 1}), wrong.element, wrong.expected, wrong.found);

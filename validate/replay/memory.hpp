@@ -9,16 +9,12 @@
 #include <vector>
 
 #include "sim/schedule.hpp"
+#include "validate/replay/contribution.hpp"
 
 namespace ringsim::replay {
 
 /// Elements are float32.
 inline constexpr int element_bytes = static_cast<int>(sizeof(float));
-
-/// What rank `rank` of `ranks` contributes as element `element` of chunk `chunk`: a whole number from 1 to 4096 (fewer
-/// beyond 4096 ranks), as good as random. A sum over all ranks is at most 2^24, so that float32 holds it, and all sums
-/// on the way to it, exactly: the order of adding does not matter, and results are compared to the bit.
-float contribution(int ranks, Actor rank, std::uint32_t chunk, std::int64_t element);
 
 /// An element that is not what the collective promises.
 struct WrongElement {

@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# Every experiment of the replay on GPUs, on a machine with one: probe first, then predicted beside measured, as CSV.
+#   tools/gpu-all.sh [FOLDER]           builds; results into FOLDER (default: validate/measured/replay)
+#   RINGSIM=FILE tools/gpu-all.sh       with a command that is built already
+#   tools/gpu-all.sh --dry-run FOLDER   small sizes, few repeats; with RINGSIM=build/tools/ringsim_on_fake_gpu, no GPU
+# The last lines say how far predictions were off. NCCL is not among the experiments: there is no backend for it yet.
+# Ends with the exit code of the first that fails: 1 a wrong number, 5 no GPU. Under 10 minutes on an H200 (estimated
+# from its memory's and PCIe's rates; it was never run on one).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+dry=false
+if [[ ${1:-} == --dry-run ]]; then
+  dry=true
+  shift
+fi
+out=${1:-validate/measured/replay}
+if [[ -z ${RINGSIM:-} ]]; then
+  tools/install-deps.sh
+  cmake -S . -B build -DCMAKE_BUILD_TYPE=Release -DRINGSIM_CUDA=ON
+  cmake --build build -j "$(nproc)" --target ringsim ringsim_tests
+  RINGSIM=build/tools/ringsim
+fi
+mkdir -p "$out"
+
+if $dry; then
+  most="1 MiB" repeats=1 warmups=0 probe_repeats=1
+  host_ranks="1 2" memory_ranks="4" blocks="1 8"
+  host_bytes='["4 KiB", "64 KiB"]' memory_bytes='["4 KiB", "64 KiB"]' kernel_bytes='"1 MiB"'
+else
+  most="256 MiB" repeats=20 warmups=3 probe_repeats=20
+  host_ranks="1 2 3 4 5 6 7 8" memory_ranks="4 8 16" blocks="1 2 4 8 16 32 64"
+  host_bytes='{"from": "1 MiB", "to": "256 MiB", "factor": 4}'
+  memory_bytes='{"from": "4 KiB", "to": "1 GiB", "factor": 4}' kernel_bytes='["16 MiB", "64 MiB"]'
+fi
+
+# replay FILE ARGUMENT...: appends the points to FILE, whose first lines say where they come from.
+replay() {
+  local file=$out/$1
+  shift
+  "$RINGSIM" replay "$out/gpu.json" --backend cuda --repeats $repeats --warmups $warmups --format csv -o "$out/part.csv" \
+    "$@" 2> "$out/part.err" || { local code=$?; cat "$out/part.err" >&2; exit $code; }
+  if [[ ! -e $file ]]; then
+    sed 's/^ringsim: /# /' "$out/part.err" > "$file"
+    echo "# $(date -u +%F), $("$RINGSIM" --version), tools/gpu-all.sh$($dry && echo ' --dry-run' || true)" >> "$file"
+    nvidia-smi --query-gpu=name,driver_version,vbios_version,pcie.link.gen.current,pcie.link.width.current,clocks.max.mem,clocks.max.sm \
+      --format=csv,noheader 2> /dev/null | sed 's/^/# nvidia-smi: /' >> "$file" || true
+    head -1 "$out/part.csv" >> "$file"
+  fi
+  tail -n +2 "$out/part.csv" >> "$file"
+  rm "$out/part.csv" "$out/part.err"
+}
+
+# first_ranks N: ["gpu0", ..., "gpuN-1"]
+first_ranks() { seq 0 $(($1 - 1)) | sed 's/.*/"gpu&"/' | paste -sd, | sed 's/.*/[&]/'; }
+
+echo "probe" >&2
+rm -f "$out"/{gpu.json,probe.csv,host.csv,memory-graph.csv,memory-streams.csv,kernels.csv}
+"$RINGSIM" probe --ranks 16 --most "$most" --repeats $probe_repeats -o "$out/gpu.json" --samples "$out/probe.csv"
+
+echo "parameter servers in host memory, whole and in 8 pieces" >&2
+for ranks in $host_ranks; do
+  replay host.csv --set "collective.ranks=$(first_ranks "$ranks")" --set collective.servers_on=cpu \
+    --set 'collective.algorithm={"name": "parameter_server", "servers": 1}' --set transport.channels=[1,8] \
+    --set "collective.bytes=$host_bytes"
+done
+
+echo "ring, halving-doubling and parameter server in the GPU's memory, as a graph and call by call" >&2
+for ranks in $memory_ranks; do
+  for how in graph streams; do
+    flags=()
+    [[ $how == streams ]] && flags=(--streams)
+    replay "memory-$how.csv" --set "collective.ranks=$(first_ranks "$ranks")" "${flags[@]}" \
+      --set 'collective.algorithm=["ring", "halving_doubling", "parameter_server"]' --set "collective.bytes=$memory_bytes"
+  done
+done
+
+# A kernel of few blocks copies at a rate of its own, which the probe knows: a link that each rank has for itself.
+# Links 1, 3, 5... of the probe's scenario lead from a rank into the memory.
+echo "copy kernels of few blocks as links, from those that leave the memory idle to those that share it" >&2
+for n in $blocks; do
+  rate=$(awk -F, -v n="$n" '$1 == "copy_kernel" && $4 == n { rate = $9 } END { print rate }' "$out/probe.csv")
+  sets=()
+  for rank in $(seq 0 7); do sets+=(--set "topology.links.$((2 * rank + 1)).bandwidth=$rate GB/s"); done
+  replay kernels.csv --copy-blocks "$n" "${sets[@]}" --set "collective.ranks=$(first_ranks 8)" \
+    --set 'collective.algorithm=["ring", "parameter_server"]' --set "collective.bytes=$kernel_bytes"
+done
+
+# median FILE: of |predicted/measured - 1|, over all rows of 1 MiB and more in which something moves.
+median() {
+  sed -e '/^#/d' -e 's/"[^"]*"//g' "$1" | awk -F, '
+    NR == 1 { for (i = 1; i <= NF; ++i) column[$i] = i; next }
+    $column["bytes"] >= 1048576 && $column["transfers"] > 0 { e = $column["error"]; print e < 0 ? -e : e }' | sort -g |
+    awk '{ all[NR] = $1 } END { if (NR) printf "%.1f %% in the median of %d rows\n", 50 * (all[int((NR + 1) / 2)] + all[int(NR / 2) + 1]), NR; else print "no row of 1 MiB or more" }'
+}
+for file in host memory-graph memory-streams kernels; do echo "$file.csv: |error| $(median "$out/$file.csv")"; done
+
+if ! $dry && command -v compute-sanitizer > /dev/null && [[ -x build/tests/ringsim_tests ]]; then
+  echo "compute-sanitizer" >&2
+  compute-sanitizer --error-exitcode 1 build/tests/ringsim_tests "--source-file=*/tests/cuda_device_test.cpp"
+fi
+echo "done in $SECONDS s: $out" >&2

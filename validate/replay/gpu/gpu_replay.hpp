@@ -1,0 +1,44 @@
+// A schedule carried out on GPUs: its plan played, timed and held against what it promises.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <vector>
+
+#include "sim/check.hpp"
+#include "validate/replay/gpu/device.hpp"
+#include "validate/replay/gpu/plan.hpp"
+#include "validate/replay/replay.hpp"
+
+namespace ringsim::replay::gpu {
+
+struct GpuOptions {
+  Repeats repeats{.warmups = 3, .timed = 20};
+  /// The whole as one graph, launched once a run; else call by call, so that the time holds what the calls take.
+  bool graph = true;
+  /// Of copies: as Device::copy.
+  int copy_blocks = 0;
+  /// How long a run may take before it is given up.
+  std::chrono::milliseconds patience{30000};
+  const std::atomic<bool>* stop = nullptr;
+};
+
+/// Where each actor's memory lies. Helpers without a GPU of their own (parameter servers) may be in host memory.
+using Places = std::vector<Place>;  // [actor]
+
+/// Rank r on GPU r modulo the number of GPUs: with one GPU all ranks are virtual. Helpers likewise, or in host memory.
+Places place_actors(const Schedule& schedule, int gpus, bool helpers_on_host);
+
+/// Times by the GPU's own events, from the moment at which the first command may start until the last is done. Throws
+/// EnvironmentError where the GPU lacks something, fails or is not done in time, Interrupted, and what
+/// require_replayable() throws.
+Measured replay_on(Device& device, const CheckedSchedule& checked, const Places& places, const GpuOptions& options);
+/// The same of a plan that is not the schedule's own.
+Measured replay_plan(Device& device, const Schedule& schedule, const Plan& plan, const Places& places,
+                     const GpuOptions& options);
+
+/// Polls until all that was issued before `event` is done. Throws EnvironmentError after `patience`, and Interrupted;
+/// the device is abandoned then.
+void settle(Device& device, Event event, std::chrono::milliseconds patience, const std::atomic<bool>* stop = nullptr);
+
+}  // namespace ringsim::replay::gpu

@@ -1,0 +1,127 @@
+// What was measured as a scenario: a graph of links that bind, and of links that do not.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/error.hpp"
+#include "sim/quantity.hpp"
+#include "validate/replay/gpu/probe.hpp"
+
+namespace ringsim::replay::gpu {
+
+namespace {
+
+/// Nodes and one-way links of a scenario's graph, as text.
+class GraphText {
+ public:
+  void node(const std::string& name, const char* kind) {
+    nodes_ += fmt::format("{}\n      {{\"name\": \"{}\", \"kind\": \"{}\"}}", nodes_.empty() ? "" : ",", name, kind);
+  }
+  void link(const std::string& from, const std::string& to, const Line& line) {
+    links_ += fmt::format(
+        "{}\n      {{\"from\": \"{}\", \"to\": \"{}\", \"bandwidth\": \"{}\", \"latency\": \"{}\", \"one_way\": true}}",
+        links_.empty() ? "" : ",", from, to, format(line.rate), format(line.latency));
+  }
+  std::string text() const { return fmt::format("\"nodes\": [{}],\n    \"links\": [{}]", nodes_, links_); }
+
+ private:
+  std::string nodes_, links_;
+};
+
+/// Faster than anything that is measured: a joint, no link.
+constexpr Line joint{Picoseconds(0), Bandwidth{100'000'000'000'000}};
+
+Line measured(const Probe& probe, Asked asked, Place from, Place to) {
+  if (const auto line = probe.line(asked, from, to)) return *line;
+  throw EnvironmentError(
+      fmt::format("measuring {}: the larger of the two largest sizes took no longer\n"
+                  "  hint: larger sizes, more repeats, or a machine that does nothing else",
+                  to_string(asked)));
+}
+
+/// Of a copy that stands for a message: it waits for an event of another stream, and costs what a hop costs beyond a
+/// node.
+Line link_of(const Probe& probe, Place from, Place to) {
+  Line line = measured(probe, Asked::copy, from, to);
+  const auto hop = probe.least(Asked::hop, 0, 0), node = probe.least(Asked::node, 0, 0);
+  if (hop && node) line.latency += std::max(*hop - *node, Picoseconds(0));
+  return line;
+}
+
+std::string gpu(int number) { return fmt::format("gpu{}", number); }
+
+// Every copy reads and writes the one memory: all share what it does.
+void one_gpu(const Probe& probe, int ranks, GraphText& graph) {
+  graph.node("memory_out", "switch");
+  graph.node("memory_in", "switch");
+  graph.link("memory_out", "memory_in", link_of(probe, 0, 0));
+  for (int rank = 0; rank < ranks; ++rank) {
+    graph.link(gpu(rank), "memory_out", joint);
+    graph.link("memory_in", gpu(rank), joint);
+  }
+}
+
+// A pair has what it has alone; all of a GPU's pairs together what it sends to all at once.
+void several_gpus(const Probe& probe, GraphText& graph) {
+  const Line port = probe.gpus > 2 ? measured(probe, Asked::fan_out, 0, 1) : measured(probe, Asked::copy, 0, 1);
+  const Line all{Picoseconds(0), Bandwidth{port.rate.bytes_per_second * (probe.gpus > 2 ? probe.gpus - 1 : 1)}};
+  for (int rank = 0; rank < probe.gpus; ++rank) {
+    graph.node(gpu(rank) + "_out", "switch");
+    graph.node(gpu(rank) + "_in", "switch");
+    graph.link(gpu(rank), gpu(rank) + "_out", all);
+    graph.link(gpu(rank) + "_in", gpu(rank), all);
+  }
+  for (int from = 0; from < probe.gpus; ++from)
+    for (int to = 0; to < probe.gpus; ++to)
+      if (from != to) graph.link(gpu(from) + "_out", gpu(to) + "_in", link_of(probe, from, to));
+}
+
+// One link each way for all ranks of a GPU; with several GPUs each is taken to have what the first has.
+void host(const Probe& probe, int ranks, GraphText& graph) {
+  const Line up = link_of(probe, 0, host_memory), down = link_of(probe, host_memory, 0);
+  graph.node("host", "cpu");
+  for (int gpus = 0; gpus < probe.gpus; ++gpus) {
+    const std::string out = fmt::format("to_host{}", gpus), in = fmt::format("from_host{}", gpus);
+    graph.node(out, "switch");
+    graph.node(in, "switch");
+    graph.link(out, "host", up);
+    graph.link("host", in, down);
+    for (int rank = gpus; rank < ranks; rank += probe.gpus) {
+      graph.link(gpu(rank), out, joint);
+      graph.link(in, gpu(rank), joint);
+    }
+  }
+}
+
+}  // namespace
+
+std::string to_scenario(const Probe& probe, int ranks, const std::string& date) {
+  if (probe.gpus > 1) ranks = probe.gpus;
+  GraphText graph;
+  for (int rank = 0; rank < ranks; ++rank) graph.node(gpu(rank), "gpu");
+  if (probe.gpus == 1)
+    one_gpu(probe, ranks, graph);
+  else
+    several_gpus(probe, graph);
+  host(probe, ranks, graph);
+  const Picoseconds node = probe.least(Asked::node, 0, 0).value_or(Picoseconds(0));
+  const Picoseconds call = probe.least(Asked::call, 0, 0).value_or(Picoseconds(0));
+  const Picoseconds hop = probe.least(Asked::hop, 0, 0).value_or(Picoseconds(0));
+  const Line add = measured(probe, Asked::add, 0, 0);
+  return fmt::format(
+      "{{\n"
+      "  // Measured by `ringsim probe` on {}, {}. Rates lie between the two largest sizes; latencies are what the\n"
+      "  // smallest takes beyond its bytes, as a node of a graph behind an event of another stream. Links of {} are "
+      "joints.\n"
+      "  // Not in it, for GPUs of the simulator add in no time: additions of {} and {} each.\n"
+      "  // A node of a graph takes {}, one behind an event of another stream {}, a call by itself {}.\n"
+      "  \"version\": 1,\n"
+      "  \"name\": \"{} ranks on {}\",\n"
+      "  \"topology\": {{\n    \"kind\": \"graph\",\n    {}\n  }},\n"
+      "  \"collective\": {{\"op\": \"all_reduce\", \"algorithm\": \"ring\", \"bytes\": \"1 MiB\"}}\n"
+      "}}\n",
+      probe.device, date, format(joint.rate), format(add.rate), format(add.latency), format(node), format(hop),
+      format(call), ranks, probe.device, graph.text());
+}
+
+}  // namespace ringsim::replay::gpu
