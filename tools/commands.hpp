@@ -75,7 +75,7 @@ struct SweepArguments {
   std::vector<std::string> assertions;
   std::string baseline;
   double tolerance = 0;  ///< a share: 0.02 is 2 %
-  std::string junit;  ///< a file for the verdict as XML; empty: none
+  std::string junit;     ///< a file for the verdict as XML; empty: none
 };
 int sweep_command(const SweepArguments& arguments);
 
