@@ -122,13 +122,19 @@ struct ScenarioFile::Impl {
   std::string name, file, hash;
   std::unique_ptr<Points> points;
   std::unique_ptr<Files> files;
+  std::vector<Expression> where;
   std::optional<std::vector<std::uint32_t>> kept;  // by `where`: their numbers; nothing where there is none
+
+  std::vector<std::uint32_t> let_through() const;
+  bool lets_through(const Json& written) const {
+    const LookUp look_up = [&](const std::string& path) { return value_at(written, path, blame); };
+    return std::all_of(where.begin(), where.end(),
+                       [&](const Expression& condition) { return condition.holds(look_up); });
+  }
 
   std::size_t number(std::size_t i) const { return kept ? (*kept)[i] : i; }
 
-  Scenario point(std::size_t i) const {
-    Varied varied;
-    const Json written = points->at(number(i), varied);
+  Scenario point(const Json& written, Varied varied) const {
     nlohmann::json canonical = canonical_point(written, blame, *files);
     use_one_spelling(canonical);
     Scenario scenario = scenario_of(canonical, written, blame, *files);
@@ -156,23 +162,19 @@ std::vector<Expression> read_where(Json& root, nlohmann::json& canonical, const 
   return conditions;
 }
 
-std::vector<std::uint32_t> kept_by(const std::vector<Expression>& conditions, const Points& points,
-                                   const Blame& blame) {
-  std::vector<std::uint32_t> kept;
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    Varied unused;
-    const Json written = points.at(i, unused);
-    const LookUp look_up = [&](const std::string& path) { return value_at(written, path, blame); };
-    const auto holds = [&](const Expression& condition) { return condition.holds(look_up); };
-    if (std::all_of(conditions.begin(), conditions.end(), holds)) kept.push_back(static_cast<std::uint32_t>(i));
-  }
-  if (kept.empty())
-    blame.fail("/where",
-               fmt::format("expected conditions that hold for one point at least, found none among {}", points.size()));
-  return kept;
-}
-
 }  // namespace
+
+std::vector<std::uint32_t> ScenarioFile::Impl::let_through() const {
+  std::vector<std::uint32_t> kept_ones;
+  for (std::size_t i = 0; i < points->size(); ++i) {
+    Varied unused;
+    if (lets_through(points->at(i, unused))) kept_ones.push_back(static_cast<std::uint32_t>(i));
+  }
+  if (kept_ones.empty())
+    blame.fail("/where", fmt::format("expected conditions that hold for one point at least, found none among {}",
+                                     points->size()));
+  return kept_ones;
+}
 
 ScenarioFile::ScenarioFile() = default;
 ScenarioFile::~ScenarioFile() = default;
@@ -200,18 +202,22 @@ ScenarioFile ScenarioFile::parse(std::string_view text, const std::string& name,
   auto files = std::make_unique<Files>(name);
   nlohmann::json canonical = canonical_file(root, sweeps, blame, *files);
   use_one_spelling(canonical);
-  const std::vector<Expression> where = read_where(root, canonical, blame);
+  std::vector<Expression> where = read_where(root, canonical, blame);
   file.impl_ = std::make_unique<Impl>(Impl{.blame = blame,
                                            .name = "",
                                            .file = name,
                                            .hash = hash_of(canonical),
                                            .points = nullptr,
                                            .files = std::move(files),
+                                           .where = std::move(where),
                                            .kept = std::nullopt});
   file.impl_->name =
       canonical.contains("name") ? canonical["name"].get<std::string>() : std::filesystem::path(name).stem().string();
+  if (first_not_utf8(file.impl_->name) != std::string_view::npos)
+    throw InputError(name, "expected a file name in UTF-8, which results can tell, found another",
+                     "rename the file, or give the scenario a \"name\"");
   file.impl_->points = std::make_unique<Points>(root, sweeps, blame);
-  if (!where.empty()) file.impl_->kept = kept_by(where, *file.impl_->points, file.impl_->blame);
+  if (!file.impl_->where.empty()) file.impl_->kept = file.impl_->let_through();
   // One point: what it means is checked at once. Of several, each answers for itself when it is asked for.
   if (file.size() == 1) file.point(0);
   return file;
@@ -223,7 +229,21 @@ std::size_t ScenarioFile::size() const { return impl_->kept ? impl_->kept->size(
 std::size_t ScenarioFile::left_out() const { return impl_->points->size() - size(); }
 Scenario ScenarioFile::point(std::size_t i) const {
   ensure(i < size(), "a point's number is below the number of points");
-  return impl_->point(i);
+  Varied varied;
+  const Json written = impl_->points->at(impl_->number(i), varied);
+  return impl_->point(written, std::move(varied));
+}
+
+std::optional<Scenario> ScenarioFile::point(std::size_t i, Bytes size) const {
+  ensure(i < this->size(), "a point's number is below the number of points");
+  Varied varied;
+  Json written = impl_->points->at(impl_->number(i), varied);
+  const std::string text = fmt::format("{} B", size.count);
+  written["collective"]["bytes"] = text;
+  if (!impl_->lets_through(written)) return std::nullopt;
+  for (auto& [path, value] : varied)
+    if (path == "collective.bytes") value = text;
+  return impl_->point(written, std::move(varied));
 }
 
 PointId ScenarioFile::id(std::size_t i) const {

@@ -114,6 +114,8 @@ class ScenarioFile {
   std::size_t left_out() const;
   /// Decodes point i; the first key varies slowest. Throws InputError as load() does.
   Scenario point(std::size_t i) const;
+  /// The same with another message size; nothing where `where` does not let that through.
+  std::optional<Scenario> point(std::size_t i, Bytes size) const;
   /// Throws nothing for a point that is wrong: point() does.
   PointId id(std::size_t i) const;
 

@@ -196,6 +196,52 @@ TEST_CASE("NCCL's tuner needs two of NCCL's algorithms, and tells apart only wha
   CHECK(has(models.err, "expected one group of points for all_reduce of 4 ranks"));
 }
 
+TEST_CASE("--refine asks nobody at a size that `where` keeps him from") {
+  // Level at 80 kB, but recursive doubling is not asked above 60.
+  const std::vector<std::string> set{
+      "--set", "where=[\"collective.bytes <= 60 kB or collective.algorithm != 'recursive_doubling'\"]", "--refine"};
+  const auto lines = lines_of(crossover(set).out);
+  REQUIRE(lines.size() == 4);
+  CHECK(lines[2].starts_with("40 kB    60 kB   recursive_doubling "));
+  CHECK(lines[3].starts_with("60001 B  160 kB  halving_doubling "));
+}
+
+TEST_CASE("the tuner's rows tell of nothing that is faster by less than one in a hundred") {
+  // Ring (K-1 = 3 steps each way of p/4) and tree, whose chunks round differently: from byte to byte now one, now the
+  // other is ahead by a picosecond or so, where all are level.
+  const std::vector<std::string> close{"--format",
+                                       "nccl-tuner",
+                                       "--refine",
+                                       "--set",
+                                       "collective.algorithm=[{\"name\":\"double_binary_tree\",\"segments\":1},"
+                                       "{\"name\":\"double_binary_tree\",\"segments\":8},\"ring\"]",
+                                       "--set",
+                                       "transport.channels=[1,2,4]",
+                                       "--set",
+                                       "collective.bytes={\"from\":\"1 KiB\",\"to\":\"1 MiB\",\"factor\":2}"};
+  const Outcome outcome = crossover(close);
+  REQUIRE(outcome.code == 0);
+  std::string before;
+  for (const std::string& row : rows_of(outcome.out)) {
+    std::vector<std::string> cells;
+    std::istringstream in(row);
+    for (std::string cell; std::getline(in, cell, ',');) cells.push_back(cell);
+    REQUIRE(cells.size() == 10);
+    const std::string choice = cells[3] + cells[4] + cells[5];
+    CHECK(choice != before);  // neighbours are one row
+    before = choice;
+    CHECK(std::stoll(cells[2]) > std::stoll(cells[1]) + 16);  // no rule for a handful of bytes
+  }
+}
+
+TEST_CASE("protocol none is no choice beside NCCL's own") {
+  const Outcome outcome =
+      crossover({"--format", "nccl-tuner", "--set", "transport.protocol=[\"none\",\"ll\"]", "--set",
+                 "collective.algorithm=[\"ring\",{\"name\":\"double_binary_tree\",\"segments\":1}]"});
+  CHECK(outcome.code == 3);
+  CHECK(has(outcome.err, "expected NCCL's protocols, or none alone, found none beside others\n  hint: "));
+}
+
 TEST_CASE("protocols compete as algorithms do, and the tuner's rows name the one that won") {
   const std::vector<std::string> set{
       "--set", "transport.protocol=[\"ll\",\"simple\"]",

@@ -133,6 +133,21 @@ class Test:
         self.check_equal([out], "two sweeps at once")
         print("two sweeps into one file: the second is refused, the first equal" if running else "two sweeps: one was over")
 
+    def taken_away(self):
+        """Another file takes the place of the one into which a sweep writes: an error, and the other file stays."""
+        out, other = self.folder / "taken.jsonl", self.folder / "other"
+        process = subprocess.Popen([*self.sweep, "-o", out], stderr=subprocess.PIPE, text=True)
+        while check_whole_lines(out) < self.n_points // 10 and process.poll() is None:
+            time.sleep(0.01)
+        other.write_text("another\n")
+        other.rename(out)
+        _, said = process.communicate()
+        if process.returncode != 5 or "put another file in its place" not in said:
+            fail(f"a file that was taken away: exit code {process.returncode}, expected 5\n{said}")
+        if out.read_text() != "another\n":
+            fail("a file that took the place of a sweep's was changed")
+        print("another file in its place: exit code 5")
+
     def shards(self, n):
         files = []
         for i in range(1, n + 1):
@@ -198,6 +213,7 @@ def main():
             test.interrupted()
             test.out_of_disk()
             test.two_at_once()
+            test.taken_away()
             test.shards(4)
     finally:
         shutil.rmtree(folder)

@@ -308,3 +308,84 @@ TEST_CASE("merge writes CSV and SQLite, and refuses what it cannot read or name"
   CHECK(run_command({"merge", out, "-o", "/no/such/folder/x.sqlite"}).code == 5);
   CHECK(run_command({"merge", out, "-o", "-"}, "/dev/full").code == 5);
 }
+
+TEST_CASE("what is no row that was cut off is not dropped: the file of something else stays as it is") {
+  const std::string file = scenario();
+  for (const char* other : {R"({"version": 1, "note": "another file, minified"})", "notes", R"({"ringsim":{"other")"}) {
+    const std::string out = temporary_file("other.json", other);
+    const Outcome outcome = run_command({"sweep", file, "-o", out, "--resume"});
+    CHECK(outcome.code == 3);
+    CHECK(
+        outcome.err.find(out + ":1: expected a result of ringsim, or the begin of one that was cut off, found other") !=
+        std::string::npos);
+    CHECK(read_file(out) == other);
+    CHECK(run_command({"merge", out, "-o", fresh("m.csv")}).code == 3);
+  }
+}
+
+TEST_CASE("what is read is never written over, nor are results by the verdict") {
+  const std::string file = scenario(), out = fresh("out.jsonl"), baseline = fresh("base.jsonl");
+  REQUIRE(run_command({"sweep", file, "-o", baseline}).code == 0);
+  const std::string before = read_file(baseline);
+  CHECK(run_command({"sweep", file, "--junit", file}).code == 3);
+  CHECK(run_command({"sweep", file, "-o", out, "--junit", out}).code == 3);  // neither is there yet
+  CHECK(run_command({"sweep", file, "--baseline", baseline, "--junit", baseline}).code == 3);
+  CHECK(run_command({"sweep", file, "--baseline", baseline, "-o", baseline, "--resume"}).code == 3);
+  CHECK(read_file(file) == twelve);
+  CHECK(read_file(baseline) == before);
+  CHECK(!fs::exists(out));
+}
+
+TEST_CASE("results that are nested without end are refused") {
+  std::string nested = R"({"ringsim":{"version":"1","model_version":2},"scenario":{"name":"n"},"time_us":1,"more":)";
+  for (int i = 0; i < 200000; ++i) nested += R"({"a":)";
+  nested += '1' + std::string(200000, '}') + "}\n";
+  const Outcome outcome = run_command({"merge", temporary_file("deep.jsonl", nested), "-o", fresh("m.csv")});
+  CHECK(outcome.code == 3);
+  CHECK(outcome.err.find("deep.jsonl:1: expected a result of ringsim, one JSON object a line, found more than 64 "
+                         "levels of nesting") != std::string::npos);
+}
+
+TEST_CASE("merge does not take away the file of a sweep that runs, and says where what it reads is not all") {
+  const std::string file = scenario(), running = fresh("running.jsonl"), merged = fresh("merged.jsonl");
+  REQUIRE(run_command({"sweep", file, "-o", running}).code == 0);
+  const std::string before = read_file(running);
+  const int sweep = open(running.c_str(), O_RDWR);
+  REQUIRE(flock(sweep, LOCK_EX | LOCK_NB) == 0);
+  const Outcome onto = run_command({"merge", running, "-o", running});
+  CHECK(onto.code == 5);
+  CHECK(onto.err.find(running + ": a sweep writes into it") != std::string::npos);
+  CHECK(read_file(running) == before);
+  const Outcome from = run_command({"merge", running, "-o", merged});
+  CHECK(from.code == 0);
+  CHECK(from.err.find("warning: " + running + ": a sweep writes into it") != std::string::npos);
+  close(sweep);
+  CHECK(run_command({"merge", running, "-o", merged}).err == "");
+}
+
+TEST_CASE("a user's own file of a like name is not touched by what is written") {
+  const std::string file = scenario(), out = fresh("out.jsonl");
+  for (const char* ending : {".jsonl", ".csv", ".sqlite"}) {
+    const std::string merged = fresh("merged") + ending, own = merged + ".part";
+    std::ofstream(own) << "mine";
+    fs::remove(out);
+    std::ofstream(out + ".part") << "mine";
+    CHECK(run_command({"sweep", file, "-o", out}).code == 0);
+    CHECK(run_command({"merge", out, "-o", merged}).code == 0);
+    CHECK(read_file(own) == "mine");
+    CHECK(read_file(out + ".part") == "mine");
+    CHECK((fs::status(merged).permissions() & fs::perms::owner_read) != fs::perms::none);
+    for (const auto& each : fs::directory_iterator(fs::path(merged).parent_path()))
+      CHECK(each.path().string().find(".part-") == std::string::npos);
+  }
+}
+
+TEST_CASE("a scenario without a name, in a file whose name is no text, is refused") {
+  const std::string file = fs::path(scenario()).parent_path().string() + "/bad\xFF.json";
+  std::ofstream(file) << ringsim::test::replaced(twelve, R"("name": "twelve",)", "");
+  const Outcome outcome = run_command({"sweep", file});
+  CHECK(outcome.code == 3);
+  CHECK(outcome.err.find("expected a file name in UTF-8") != std::string::npos);
+  std::ofstream(file, std::ios::trunc) << twelve;
+  CHECK(run_command({"sweep", file}).code == 0);
+}

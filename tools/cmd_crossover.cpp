@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <string>
 #include <utility>
@@ -63,10 +62,10 @@ class Groups {
     for (std::size_t g = 0; g < all.size(); ++g) {
       refine(all[g].comparison, [&](std::size_t contender, Bytes size) -> std::optional<Picoseconds> {
         if (stop_requested) throw Interrupted("all points done, but not all changes located");
-        Scenario scenario = file_.point(points_[g].at(contender));
-        scenario.request.bytes = size;
         try {
-          return predict(scenario, {.stop = &stop_requested}).time;
+          const auto scenario = file_.point(points_[g].at(contender), size);
+          if (!scenario) return std::nullopt;
+          return predict(*scenario, {.stop = &stop_requested}).time;
         } catch (const UnservedError&) {
           return std::nullopt;
         }
@@ -136,9 +135,7 @@ std::string text_of(const std::vector<CrossoverGroup>& groups, const CrossoverAr
 
 int crossover_command(const CrossoverArguments& arguments) {
   const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
-  std::error_code ignored;
-  if (std::filesystem::equivalent(arguments.scenario, arguments.output, ignored))
-    throw InputError(arguments.output, "expected another file than the scenario itself for the results");
+  refuse_as_output(arguments.scenario, arguments.output);
   if (!compares(file)) nothing_to_compare(arguments.scenario, "one");
   Output output(arguments.output);
   Groups groups(file);

@@ -7,6 +7,7 @@
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
 #include "tools/sqlite_file.hpp"
+#include "tools/sweep_file.hpp"
 #include "validate/results.hpp"
 
 namespace ringsim::tools {
@@ -16,6 +17,11 @@ int merge_command(const MergeArguments& arguments) {
   const bool jsonl = path == "-" || path.ends_with(".jsonl"), csv = path.ends_with(".csv");
   if (!jsonl && !csv && !path.ends_with(".sqlite"))
     throw InputError("-o", fmt::format("expected a name that ends in .jsonl, .csv or .sqlite, found \"{}\"", path));
+  if (has_writer(path))
+    throw EnvironmentError(path + ": a sweep writes into it\n  hint: wait for it, or give another -o");
+  for (const std::string& file : arguments.files)
+    if (has_writer(file))
+      say(fmt::format("ringsim: warning: {}: a sweep writes into it; taken is what it has so far\n", file));
   const MergedResults rows(arguments.files);
   for (const std::string& file : rows.torn_files())
     say(fmt::format("ringsim: warning: {}: the last line is not whole, and left out\n", file));

@@ -216,9 +216,11 @@ int lead(const ScenarioFile& file, const SweepArguments& arguments, Processes* o
   const bool in_file = is_plain_file(arguments.output);
   if (arguments.resume && !in_file)
     throw InputError("--resume", "expected the file to go on with, found none", "-o FILE.jsonl names it");
-  std::error_code ignored;
-  if (std::filesystem::equivalent(arguments.scenario, arguments.output, ignored))
-    throw InputError(arguments.output, "expected another file than the scenario itself for the results");
+  for (const std::string& input : {arguments.scenario, arguments.baseline}) {
+    refuse_as_output(input, arguments.output);
+    refuse_as_output(input, arguments.junit);
+  }
+  refuse_as_output(arguments.output, arguments.junit);
   std::optional<SweepFile> own;
   std::optional<Output> stream;
   std::vector<std::size_t> to_do = plan.points;

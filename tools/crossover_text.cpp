@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <set>
 
 #include "sim/error.hpp"
@@ -100,6 +101,7 @@ constexpr const char* about_the_file[] = {
     "file.",
     "Sizes outside of the rows were not compared: NCCL decides itself, but over 1 channel, as the plugin asks there, "
     "too.",
+    "Who is never 1 % faster than the row before it has no row of its own.",
 };
 
 /// Where only one channel was modelled, which is what a scenario says by saying nothing.
@@ -120,6 +122,32 @@ constexpr const char* about_protocols[] = {
 bool has_channels(const CrossoverGroup& group) {
   return std::any_of(group.comparison.contenders.begin(), group.comparison.contenders.end(),
                      [](const Contender& each) { return each.channels > 1; });
+}
+
+/// Sizes of one choice. It is kept as long as it is within one in a hundred of the best: a last round's byte makes two
+/// choices change places a hundred times, by nothing that a machine would show.
+struct Rule {
+  Bytes from, to;
+  std::size_t choice;
+};
+
+std::vector<Rule> rules_of(const Comparison& comparison) {
+  constexpr double as_good = 1.01;
+  const auto keeps = [&](std::size_t choice, const BestRange& range) {
+    for (auto row = comparison.times.find(range.from); row != comparison.times.end() && row->first <= range.to; ++row) {
+      const auto& time = row->second[choice];
+      const auto& best = row->second[range.best.front()];
+      if (!time || static_cast<double>(time->count()) > as_good * static_cast<double>(best->count())) return false;
+    }
+    return true;
+  };
+  std::vector<Rule> rules;
+  for (const BestRange& range : best_ranges(comparison)) {
+    if (rules.empty() || !keeps(rules.back().choice, range))
+      rules.push_back({range.from, range.to, range.best.front()});
+    rules.back().to = range.to;
+  }
+  return rules;
 }
 
 /// The rows of a group, and what was left out of them. `rows`: whether it has any.
@@ -146,14 +174,14 @@ std::string tuner_rows(const CrossoverGroup& group, bool& rows) {
   }
   rows = true;
   const Comparison comparison = renamed(group.comparison, names);
-  const std::vector<BestRange> ranges = best_ranges(comparison);
-  std::int64_t from = ranges.empty() ? 0 : ranges.front().from.count;
-  for (std::size_t i = 0; i < ranges.size(); ++i) {
-    const std::int64_t to = i + 1 < ranges.size() ? last_before(ranges[i].to, ranges[i + 1].from) : ranges[i].to.count;
-    // One row a range: the plugin takes the first that fits. Of several equally fast ones the first.
-    text += fmt::format("{},{},{},{},{},{},-1,-1\n", *collective, from, to,
-                        comparison.contenders[ranges[i].best.front()].algorithm, group.nodes > 0 ? group.nodes : -1,
-                        group.ranks);
+  const std::vector<Rule> rules = rules_of(comparison);
+  std::int64_t from = rules.empty() ? 0 : rules.front().from.count;
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    const std::int64_t to = i + 1 < rules.size() ? last_before(rules[i].to, rules[i + 1].from) : rules[i].to.count;
+    // One row a rule: the plugin takes the first that fits.
+    text +=
+        fmt::format("{},{},{},{},{},{},-1,-1\n", *collective, from, to,
+                    comparison.contenders[rules[i].choice].algorithm, group.nodes > 0 ? group.nodes : -1, group.ranks);
     from = to + 1;
   }
   return text;
@@ -216,9 +244,14 @@ std::string crossover_nccl_tuner(const std::vector<CrossoverGroup>& groups, bool
   for (const char* line : about_the_file) text += comment(line);
   if (!std::all_of(groups.begin(), groups.end(), has_channels))
     for (const char* line : about_channels) text += comment(line);
-  const auto unprotocolled = [](const CrossoverGroup& group) {
-    return std::any_of(group.comparison.contenders.begin(), group.comparison.contenders.end(),
-                       [](const Contender& each) { return each.protocol == "none"; });
+  const auto is_none = [](const Contender& each) { return each.protocol == "none"; };
+  const auto unprotocolled = [&](const CrossoverGroup& group) {
+    const auto& all = group.comparison.contenders;
+    const auto n = std::count_if(all.begin(), all.end(), is_none);
+    if (n > 0 && n < std::ssize(all))
+      throw InputError("", "expected NCCL's protocols, or none alone, found none beside others",
+                       R"(NCCL has no such protocol: --set transport.protocol='["ll","ll128","simple"]')");
+    return n > 0;
   };
   if (std::any_of(groups.begin(), groups.end(), unprotocolled))
     for (const char* line : about_protocols) text += comment(line);

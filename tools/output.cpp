@@ -1,11 +1,14 @@
 #include "tools/output.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <mutex>
@@ -14,12 +17,36 @@
 
 namespace ringsim::tools {
 
+bool is_plain_file(const std::string& path) {
+  if (path.empty() || path == "-") return false;
+  std::error_code unknown;
+  const auto status = std::filesystem::status(path, unknown);
+  return !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
+}
+
+int open_part(const std::string& path, std::string& part) {
+  part = path + ".part-XXXXXX";
+  const int file = mkostemp(part.data(), O_CLOEXEC | O_APPEND);
+  if (file == -1) {
+    part.clear();
+    return -1;
+  }
+  const mode_t mask = umask(0);
+  umask(mask);
+  struct stat before = {};
+  fchmod(file, stat(path.c_str(), &before) == 0 ? before.st_mode & 07777 : 0666 & ~mask);
+  return file;
+}
+
 Output::Output(const std::string& path) : path_(path == "-" ? "" : path), file_(stdout) {
   if (path_.empty()) return;
-  std::error_code unknown;
-  const auto status = std::filesystem::status(path_, unknown);
-  if (!std::filesystem::exists(status) || std::filesystem::is_regular_file(status)) written_path_ = path_ + ".part";
-  file_ = std::fopen(written_path_.empty() ? path_.c_str() : written_path_.c_str(), "wb");
+  if (!is_plain_file(path_)) {
+    file_ = std::fopen(path_.c_str(), "wb");
+  } else if (const int part = open_part(path_, written_path_); part != -1) {
+    file_ = fdopen(part, "wb");
+  } else {
+    file_ = nullptr;
+  }
   if (file_ == nullptr) fail();
 }
 
@@ -50,7 +77,9 @@ void Output::finish() {
 
 void refuse_as_output(const std::string& input, const std::string& output) {
   std::error_code ignored;
-  if (std::filesystem::equivalent(input, output, ignored))
+  if (input.empty() || !is_plain_file(output)) return;
+  const auto absolute = [&](const std::string& path) { return std::filesystem::weakly_canonical(path, ignored); };
+  if (std::filesystem::equivalent(input, output, ignored) || absolute(input) == absolute(output))
     throw InputError(output, "expected another file for the results than one that is read");
 }
 

@@ -33,7 +33,14 @@ class Output {
   std::FILE* file_;
 };
 
-/// Throws InputError where `output` is the file `input`: it would be lost.
+/// Whether results may be kept there in a file of that name: nothing is there yet, or a file; no pipe, no device.
+bool is_plain_file(const std::string& path);
+
+/// A new file beside `path`, to be written and then renamed to it; `part` becomes its name, which nobody else has.
+/// Returns -1, and errno, where there is none to be had.
+int open_part(const std::string& path, std::string& part);
+
+/// Throws InputError where `output` is the file `input`: it would be lost. Both may not be there yet.
 void refuse_as_output(const std::string& input, const std::string& output);
 
 /// Columns as wide as they need to be; numbers to the right, text to the left.

@@ -3,15 +3,19 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <system_error>
 #include <vector>
 
 #include "sim/error.hpp"
+#include "tools/output.hpp"
 
 namespace ringsim::tools {
 
@@ -73,9 +77,11 @@ void fill(const MergedResults& rows, const std::string& path, sqlite3* database)
 }  // namespace
 
 void write_sqlite(const MergedResults& rows, const std::string& path) {
-  const std::string part = path + ".part";
+  std::string part;
+  const int reserved = open_part(path, part);
+  if (reserved == -1) throw EnvironmentError(fmt::format("{}: cannot be written: {}", path, std::strerror(errno)));
+  close(reserved);
   std::error_code ignored;
-  std::filesystem::remove(part, ignored);
   try {
     sqlite3* opened = nullptr;
     const int result = sqlite3_open_v2(part.c_str(), &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);

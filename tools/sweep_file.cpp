@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "sim/error.hpp"
+#include "tools/output.hpp"
 
 namespace ringsim::tools {
 
@@ -31,13 +32,6 @@ bool write_all(int file, std::string_view text) {
 }
 
 }  // namespace
-
-bool is_plain_file(const std::string& path) {
-  if (path.empty() || path == "-") return false;
-  std::error_code unknown;
-  const auto status = std::filesystem::status(path, unknown);
-  return !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
-}
 
 SweepFile::SweepFile(std::string path, bool resume) : path_(std::move(path)) {
   // Another sweep may put its finished file in this one's place between open and lock: then the lock is on a file that
@@ -82,6 +76,7 @@ bool SweepFile::read(const std::function<void(ResultRow&&, const RowPlace&)>& ta
 }
 
 void SweepFile::append(std::string_view rows) {
+  check_in_place();
   if (!write_all(file_, rows)) {
     const int why = errno;
     // What was written of them would be a torn line; should even this fail, --resume drops it.
@@ -105,9 +100,28 @@ void SweepFile::put_in_order() {
   replace([&](const auto& write) { rows.each_line(write); });
 }
 
+void SweepFile::check_in_place() const {
+  struct stat opened = {}, named = {};
+  if (fstat(file_, &opened) == 0 && stat(path_.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
+      opened.st_dev == named.st_dev)
+    return;
+  throw EnvironmentError(path_ +
+                         ": another program has removed it, or put another file in its place, while the sweep wrote "
+                         "into it; its rows are lost");
+}
+
+bool has_writer(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file == -1) return false;
+  const bool locked = flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  close(file);
+  return locked;
+}
+
 void SweepFile::replace(const std::function<void(const std::function<void(std::string_view)>&)>& fill) {
-  const std::string part = path_ + ".part";
-  const int written = open(part.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+  check_in_place();
+  std::string part;
+  const int written = open_part(path_, part);
   if (written == -1) fail("its new version cannot be written");
   std::uint64_t size = 0;
   try {
@@ -117,8 +131,7 @@ void SweepFile::replace(const std::function<void(const std::function<void(std::s
       if (!write_all(written, text)) fail("its new version cannot be written");
       size += text.size();
     });
-    struct stat was = {};
-    if (fstat(file_, &was) == 0 && fchmod(written, was.st_mode & 07777) != 0) fail("its new version cannot be written");
+    check_in_place();
     // On disk before it takes the old one's place: a machine that loses power must not lose both.
     if (fsync(written) != 0 || std::rename(part.c_str(), path_.c_str()) != 0)
       fail("its new version cannot take its place");

@@ -23,13 +23,15 @@ class SweepFile {
   bool read(const std::function<void(ResultRow&& row, const RowPlace& place)>& take);
   /// Leaves out rows that are found not to belong: writes the others anew.
   void keep(const std::function<bool(const ResultRow& row)>& wanted);
-  /// Adds the rows of a point in one write; where that fails nothing of them stays. Throws EnvironmentError.
+  /// Adds the rows of a point in one write; where that fails nothing of them stays. Throws EnvironmentError, also where
+  /// another program has put another file in this one's place.
   void append(std::string_view rows);
   /// Puts all rows into their final order. Where that fails they stay as they are.
   void put_in_order();
 
  private:
   void replace(const std::function<void(const std::function<void(std::string_view)>& write)>& fill);
+  void check_in_place() const;
   [[noreturn]] void fail(const std::string& what) const;
 
   std::string path_;
@@ -37,7 +39,7 @@ class SweepFile {
   std::uint64_t size_ = 0;  // up to the last whole point
 };
 
-/// Whether results can be added to it later, or sorted: not so standard output, devices and pipes.
-bool is_plain_file(const std::string& path);
+/// Whether a sweep has the file open now.
+bool has_writer(const std::string& path);
 
 }  // namespace ringsim::tools

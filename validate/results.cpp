@@ -87,7 +87,14 @@ ResultRow ResultRow::parse(std::string_view line, const std::string& where) {
   const auto fail = [&](const std::string& found) {
     throw InputError(where, "expected a result of ringsim, one JSON object a line, found " + found);
   };
-  const Json json = Json::parse(line, nullptr, false);
+  constexpr int deepest = 64;  // as of all JSON that ringsim reads
+  bool too_deep = false;
+  const auto limit = [&](int depth, Json::parse_event_t, const Json&) {
+    too_deep = too_deep || depth > deepest;
+    return depth <= deepest;
+  };
+  const Json json = Json::parse(line, limit, false);
+  if (too_deep) fail(fmt::format("more than {} levels of nesting", deepest));
   if (json.is_discarded()) fail("text that is not JSON");
   if (!json.is_object()) fail(fmt::format("JSON of type {}", json.type_name()));
   ResultRow row;
@@ -160,6 +167,12 @@ std::optional<ExpressionValue> ResultRow::value(const std::string& path) const {
   return text;
 }
 
+/// Whether it may have been cut off a row.
+static bool begins_as_row(std::string_view text) {
+  constexpr std::string_view every_row = R"({"ringsim":{"version":")";
+  return text.starts_with(every_row) || every_row.starts_with(text);
+}
+
 FileEnd read_results(const std::string& file,
                      const std::function<void(ResultRow&&, std::string_view, const RowPlace&)>& take) {
   std::error_code ignored;
@@ -173,7 +186,10 @@ FileEnd read_results(const std::string& file,
   FileEnd end;
   RowPlace place;
   for (std::string line; std::getline(in, line); end.whole_bytes += line.size() + 1) {
-    if (in.eof()) {  // no newline: a write that was cut off
+    if (in.eof()) {  // no newline: a write that was cut off, if it is a row's
+      if (!begins_as_row(line))
+        throw InputError(fmt::format("{}:{}", file, place.line + 1),
+                         "expected a result of ringsim, or the begin of one that was cut off, found other text");
       end.torn = true;
       break;
     }
