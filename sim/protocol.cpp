@@ -7,7 +7,7 @@ namespace ringsim {
 
 namespace {
 
-constexpr Picoseconds us(double value) { return Picoseconds{static_cast<std::int64_t>(value * 1e6)}; }
+constexpr Picoseconds us(double value) { return Picoseconds{static_cast<std::int64_t>(value * 1e6 + 0.5)}; }
 
 // Slots: LL has 8 lines of 16 B for each of 512 threads and each step, half of it flags. LL128 has 120 elements of 8 B
 // for each of 640 threads in all steps. Simple has 4 MiB in all.

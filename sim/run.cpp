@@ -40,6 +40,7 @@ struct LegUse {
   std::vector<LinkId> links;
   std::vector<double> shares;  // as Leg::shares
   std::int64_t beyond = 0;     // bytes that crossed it, less those of its route: of messages that gave up their way
+  Picoseconds after{0};        // what passes beyond the latency, where the network itself tells of arrivals
 };
 
 /// How far a message is on one leg of several: it goes in pieces, from room to room.
@@ -445,8 +446,14 @@ class Run {
                 .carried = Bytes{}};
     for (std::size_t i = 0; i < path.legs.size(); ++i) {
       Leg leg = path.legs[i];
-      if (i + 1 == path.legs.size()) leg.latency += options_.protocol->latency(path.type);
-      legs_.push_back({network_->add_leg(leg, i == 0, i + 1 == path.legs.size()), leg.latency, leg.links, leg.shares});
+      Picoseconds after{0};
+      if (i + 1 == path.legs.size())
+        (network_->tells_arrivals() ? after : leg.latency) += options_.protocol->latency(path.type);
+      legs_.push_back({.leg = network_->add_leg(leg, i == 0, i + 1 == path.legs.size()),
+                       .latency = leg.latency,
+                       .links = leg.links,
+                       .shares = leg.shares,
+                       .after = after});
     }
     if (route.n_legs == 1) route.leg = legs_[route.first_leg].leg;
     return route;
@@ -512,7 +519,11 @@ class Run {
     Transfer& transfer = transfers_[index];
     transfer.left = std::max(transfer.start, engine_.now() - landed.latency);
     transfer.limiter = landed.limiter;
-    piece_arrived(index, leg);
+    const Picoseconds after = legs_[compiled_[transfer.route].first_leg + leg].after;
+    if (after.count() == 0)
+      piece_arrived(index, leg);
+    else
+      engine_.after(after, {Event::Kind::arrival, index, leg});
   }
 
   // Starts the next piece of a leg, if there is one, it has arrived, and there is room for it where it goes.
@@ -837,9 +848,6 @@ Timeline run(const Topology& topology, const CheckedSchedule& checked, const Run
             protocol.slots == 0 ? "no" : fmt::format("only {}", protocol.slots), to_string(checked.proof())),
         "it is right, but written for a protocol whose senders run ahead, such as NCCL's; without slots both "
         "ends of a message must begin their step");
-  if (protocol.done_when_left && options.model == NetworkModel::packet)
-    throw InputError("", fmt::format("model packet does not know protocol {}", protocol.name),
-                     "take model fair, or protocol none");
   const std::vector<NodeId> placement = places(topology, checked.schedule(), options);
   std::string why_not;
   // A message is two operations.

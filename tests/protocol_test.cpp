@@ -187,6 +187,37 @@ TEST_CASE("a cable that is cut while a message waits for slots is not taken when
   CHECK(line.link_bytes[link_between(net, "a", "far").value] == 1000_B);
 }
 
+TEST_CASE("a cable that is lost when a staged message has arrived, but was not received, takes nothing from it") {
+  const auto time = [](const std::string& faults) {
+    return predict(ScenarioFile::parse(R"({"version": 1, "name": "t",
+      "topology": {"kind": "cluster", "node": "dgx-a100", "nodes": 2,
+                   "fabric": {"kind": "star", "link": {"bandwidth": "200 Gb/s", "latency": "1 us"}}},
+      "collective": {"op": "broadcast", "algorithm": "chain", "bytes": "1 MiB"},
+      "transport": {"protocol": "simple", "gpudirect": false},
+      "disturbance": {"late": [{"rank": 8, "by": "1 ms"}]}, "faults": [)" +
+                                           faults + "]}",
+                                       "s.json")
+                       .point(0))
+        .time;
+  };
+  // The only message between the nodes has arrived long before 500 us.
+  CHECK(time(R"({"link": "node0.nic3", "state": "down", "at": "500 us"})") == time(""));
+  CHECK(time("") > 1ms);
+}
+
+TEST_CASE("a byte more than the slots hold takes no less time") {
+  for (const Bytes slots : {512_KiB, 4_MiB}) {
+    Picoseconds before{0};
+    for (const std::int64_t more : {-1, 0, 1, 2}) {
+      const Schedule schedule = recursive_doubling_all_reduce(13, {slots.count + more});
+      const Picoseconds time =
+          run_with("simple", star(13, {.bandwidth = 10_GBps, .latency = 1us}), schedule).duration();
+      CHECK(time >= before);
+      before = time;
+    }
+  }
+}
+
 TEST_CASE("a schedule that needs slots runs under protocols that have them, as far as its messages fit") {
   const auto exchange = [](Bytes bytes) {  // each sends before it receives
     Table t(all_gather(2, bytes), 2, 1, 2);
@@ -230,9 +261,40 @@ TEST_CASE("every algorithm runs under every protocol, no slower than the bytes o
   }
 }
 
-TEST_CASE("packets do not know of protocols yet, and say so") {
-  CHECK_THROWS_WITH_AS(run_with("ll", one_cable(), stream(1, 1000_B, 0us), NetworkModel::packet),
-                       "model packet does not know protocol ll\n  hint: take model fair, or protocol none", InputError);
+TEST_CASE("packets know of protocols: one message at a time on a cable, the times are those of fair") {
+  const std::pair<int, Bytes> streams[] = {{12, 1000_B}, {12, 0_B}, {3, 512_KiB + 1_B}, {1, 4_MiB + 1000_B}};
+  for (const char* protocol : nccl) {
+    for (const auto& [n, size] : streams) {
+      for (const Picoseconds busy : {Picoseconds{0}, Picoseconds{100us}, Picoseconds{1s}}) {
+        CAPTURE(protocol);
+        CAPTURE(size.count);
+        CAPTURE(busy.count());
+        const Schedule schedule = stream(n, size, busy);
+        const Timeline fair = run_with(protocol, one_cable(), schedule);
+        const Timeline packets = run_with(protocol, one_cable(), schedule, NetworkModel::packet);
+        CHECK(packets.actor_finish == fair.actor_finish);
+        REQUIRE(packets.spans.size() == fair.spans.size());
+        for (std::size_t i = 0; i < fair.spans.size(); ++i) {
+          CHECK(packets.spans[i].start == fair.spans[i].start);
+          CHECK(packets.spans[i].finish == fair.spans[i].finish);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a protocol's latency comes after the last packet") {
+  // NVLink of 1 GB/s and 1 us; Simple takes 2.8 us more, LL128 1.3.
+  TopologyBuilder builder;
+  builder.add_cable(builder.add_gpu("a", 0), builder.add_gpu("b", 0),
+                    {.bandwidth = 1_GBps, .latency = 1us, .kind = LinkKind::nvlink});
+  const Topology net = builder.build();
+  for (const NetworkModel model : {NetworkModel::fair, NetworkModel::packet}) {
+    CHECK(run_with("simple", net, stream(1, 10'000_B, 0us), model).duration() == 10us + 1us + 2800ns);
+    CHECK(run_with("simple", net, stream(1, 0_B, 0us), model).duration() == 1us + 2800ns);
+    CHECK(run_with("ll", net, stream(1, 10'000_B, 0us), model).duration() == 20us + 1us);
+    CHECK(run_with("ll128", net, stream(1, 0_B, 0us), model).duration() == 1us + 1300ns);
+  }
 }
 
 TEST_CASE("LL is for small messages, LL128 for those between, Simple for large ones") {
