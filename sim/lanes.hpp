@@ -247,7 +247,6 @@ class LaneRunner {
     Mailbox& box = mailbox(handler_.connection(self, op), (is_send ? last_send_ : last_receive_)[number]);
     if (box.length > 0 && box.of_sends != is_send) return meet(box, number, index, op, is_send);
     box.of_sends = is_send;
-    const bool may_run_ahead = slots_ > 0 && is_send && (box.length == 0 || has_all_slots(last(box)));
     Half& half = put(box);
     half.next = none;
     half.place.lane = number;
@@ -256,8 +255,9 @@ class LaneRunner {
     half.note = handler_.note(op);
     half.slot = no_slot;
     half.add = op.what == Do::receive_add;
-    if (slots_ > 0) half.held = 0;
-    if (may_run_ahead && box.held < slots_) give_slots(box, half, number);
+    if (slots_ == 0) return;
+    half.held = 0;
+    if (is_send && box.held < slots_) give_slots(box, half, number);  // some are free only where nobody lacks any
   }
 
   // The operation meets the first that waits.

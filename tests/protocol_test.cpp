@@ -114,11 +114,14 @@ TEST_CASE("a message larger than all slots fills them, the rest waits for its re
   CHECK(waits.duration() == 10ms + 1us + 3us);
   CHECK(waits.bottleneck->compute == 10ms);  // what it waited for
   CHECK(waits.bottleneck->busy == 1us);
+  CHECK(waits.bottleneck->latency == 3us);
   // A receiver that comes before the slots are full holds nothing up.
   const Timeline flows = run_with("simple", one_cable(), early);
   CHECK(flows.duration() == 4194304ns + 1us + 3us);
   CHECK(flows.transfers == 1);
   CHECK(flows.bottleneck->busy == 4194304ns + 1us);
+  CHECK(flows.bottleneck->latency == 3us);
+  CHECK(flows.bottleneck->compute == 0us);
   // What fits to the byte leaves without it.
   CHECK(run_with("simple", one_cable(), stream(1, 4_MiB, 10ms)).actor_finish[0] == SimTime{4194304ns});
 }
@@ -262,14 +265,17 @@ TEST_CASE("every algorithm runs under every protocol, no slower than the bytes o
 }
 
 TEST_CASE("packets know of protocols: one message at a time on a cable, the times are those of fair") {
-  const std::pair<int, Bytes> streams[] = {{12, 1000_B}, {12, 0_B}, {3, 512_KiB + 1_B}, {1, 4_MiB + 1000_B}};
+  struct Messages {
+    int n;
+    Bytes size;
+  };
   for (const char* protocol : nccl) {
-    for (const auto& [n, size] : streams) {
+    for (const Messages& each : {Messages{12, 1000_B}, {12, 0_B}, {3, 512_KiB + 1_B}, {1, 4_MiB + 1000_B}}) {
       for (const Picoseconds busy : {Picoseconds{0}, Picoseconds{100us}, Picoseconds{1s}}) {
         CAPTURE(protocol);
-        CAPTURE(size.count);
+        CAPTURE(each.size.count);
         CAPTURE(busy.count());
-        const Schedule schedule = stream(n, size, busy);
+        const Schedule schedule = stream(each.n, each.size, busy);
         const Timeline fair = run_with(protocol, one_cable(), schedule);
         const Timeline packets = run_with(protocol, one_cable(), schedule, NetworkModel::packet);
         CHECK(packets.actor_finish == fair.actor_finish);
