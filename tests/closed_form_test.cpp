@@ -361,26 +361,30 @@ TEST_CASE("a form under a protocol says where it does not hold") {
 }
 
 TEST_CASE("where a form under a protocol holds the simulation agrees, with slots that suffice just so, too") {
+  struct Pattern {
+    CollectiveOp op;
+    int segments = 0;
+  };
   int n_held = 0, n_not = 0;
   for (const char* protocol : {"ll", "ll128", "simple"}) {
-    for (const auto& [op, segments] : {std::pair{CollectiveOp::all_reduce, 0},
-                                       {CollectiveOp::reduce_scatter, 0},
-                                       {CollectiveOp::all_gather, 0},
-                                       {CollectiveOp::broadcast, 1},
-                                       {CollectiveOp::broadcast, 7},
-                                       {CollectiveOp::broadcast, 24}}) {
+    for (const Pattern& each : {Pattern{CollectiveOp::all_reduce},
+                                {CollectiveOp::reduce_scatter},
+                                {CollectiveOp::all_gather},
+                                {CollectiveOp::broadcast, 1},
+                                {CollectiveOp::broadcast, 7},
+                                {CollectiveOp::broadcast, 24}}) {
       for (const int ranks : {2, 3, 5, 8}) {
         for (const Bytes bytes : {0_B, 1_B, 100'003_B, 1'000'000_B, 7'654'321_B, 48_MiB}) {
           for (const Picoseconds latency : {Picoseconds{0}, Picoseconds{1'234'567}, Picoseconds{40'000'000}}) {
-            const CollectiveRequest request{.op = op, .ranks = ranks, .bytes = bytes};
-            const Arguments arguments = segments > 0 ? in_segments(segments) : Arguments{};
+            const CollectiveRequest request{.op = each.op, .ranks = ranks, .bytes = bytes};
+            const Arguments arguments = each.segments > 0 ? in_segments(each.segments) : Arguments{};
             const Topology net = build(Star{ranks, {.bandwidth = 10_GBps, .latency = latency}});
-            const ClosedForm expected = ring_under(protocol, ranks, bytes, op, machine_of(net), arguments);
+            const ClosedForm expected = ring_under(protocol, ranks, bytes, each.op, machine_of(net), arguments);
             ++(expected.holds() ? n_held : n_not);
             if (!expected.holds()) continue;
             CAPTURE(protocol);
-            CAPTURE(to_string(op));
-            CAPTURE(segments);
+            CAPTURE(to_string(each.op));
+            CAPTURE(each.segments);
             CAPTURE(ranks);
             CAPTURE(bytes.count);
             CAPTURE(latency.count());
