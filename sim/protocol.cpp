@@ -7,7 +7,7 @@ namespace ringsim {
 
 namespace {
 
-constexpr Picoseconds us(double value) { return Picoseconds{static_cast<std::int64_t>(value * 1e6 + 0.5)}; }
+constexpr Picoseconds ns(std::int64_t value) { return Picoseconds{value * 1000}; }
 
 // Slots: LL has 8 lines of 16 B for each of 512 threads and each step, half of it flags. LL128 has 120 elements of 8 B
 // for each of 640 threads in all steps. Simple has 4 MiB in all.
@@ -17,31 +17,31 @@ constexpr std::array all = {
     Protocol{.name = "ll",
              .doc = "NCCL's LL: a flag for each 4 bytes, half of the bandwidth, the least latency",
              .slots = steps,
-             .slot = {512 * 8 * 16},
+             .slot = {512L * 8 * 16},
              .done_when_left = true,
              .wire = 2,
              .payload = 1,
-             .launch = us(6.6)},
+             .launch = ns(6600)},
     Protocol{.name = "ll128",
              .doc = "NCCL's LL128: 120 of 128 bytes are payload",
              .slots = steps,
-             .slot = {120 * 640 * 8},
+             .slot = {120L * 640 * 8},
              .done_when_left = true,
              .wire = 128,
              .payload = 120,
-             .nvlink = us(1.9 - 0.6),
-             .pcie = us(2.5 - 1.0),
-             .network = us(4.0 - 2.7),
-             .launch = us(14.0)},
+             .nvlink = ns(1900 - 600),
+             .pcie = ns(2500 - 1000),
+             .network = ns(4000 - 2700),
+             .launch = ns(14000)},
     Protocol{.name = "simple",
              .doc = "NCCL's Simple: every byte is payload, the most latency",
              .slots = steps,
              .slot = {4L * 1024 * 1024 / steps},
              .done_when_left = true,
-             .nvlink = us(3.4 - 0.6),
-             .pcie = us(5.7 - 1.0),
-             .network = us(14.0 - 2.7),
-             .launch = us(8.4)},
+             .nvlink = ns(3400 - 600),
+             .pcie = ns(5700 - 1000),
+             .network = ns(14000 - 2700),
+             .launch = ns(8400)},
 };
 
 }  // namespace

@@ -56,7 +56,8 @@ Topology random_topology(Draw& draw, int ranks) {
 }
 
 Protocol random_protocol(Draw& draw) {
-  Protocol p{.name = "random", .doc = "", .slots = draw.number(0, 8), .slot = {unit * draw.number(1, 20)}};
+  Protocol p{
+      .name = "random", .doc = "", .slots = draw.number(0, 8), .slot = {std::int64_t{unit} * draw.number(1, 20)}};
   p.done_when_left = p.slots > 0;
   if (draw.once_in(3)) {
     p.wire = 3;
@@ -87,7 +88,8 @@ Schedule random_schedule(Draw& draw, int ranks) {
   };
   for (int m = 0; m < n_messages; ++m) {
     const Actor from = draw.number(0, ranks - 1), to = (from + draw.number(1, ranks - 1)) % ranks;
-    const int ends = busy[static_cast<std::size_t>(from * ranks + to)];
+    const int connection = from * ranks + to;
+    const int ends = busy[static_cast<std::size_t>(connection)];
     sizes.push_back({draw.once_in(8) ? 0 : 2 * unit * draw.number(1, 20)});
     next_step(from, static_cast<Lane>(ends % lanes)).send(to, chunk(m));
     next_step(to, static_cast<Lane>(ends / lanes)).receive(from, chunk(m));

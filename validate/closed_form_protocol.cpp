@@ -26,7 +26,7 @@ ClosedForm ring(const CollectiveRequest& request, const Uniform& machine, const 
   const bool both = request.op == CollectiveOp::all_reduce;
   ClosedForm form{.formula = both ? "2(K-1)(a + e + w p/(K b))" : "(K-1)(a + e + w p/(K b))"};
   const Bytes x = protocol.on_wire({ceil_div(request.bytes.count, request.ranks)});
-  Sum{machine, form}.steps((both ? 2 : 1) * (request.ranks - 1), x.count);
+  Sum{machine, form}.steps((both ? 2L : 1L) * (request.ranks - 1), x.count);
   round_parts(form, x, protocol);
   return form;
 }
