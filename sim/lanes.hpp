@@ -50,15 +50,19 @@ inline constexpr std::uint32_t no_slot = UINT32_MAX;
 ///   void matched(const Message<Note>&)                        both ends have begun; later op_done() for each end
 ///   void local(OpPlace, const Op&)                        copy, add, compute has begun; later op_done()
 ///   void left(std::uint32_t slot, OpPlace, const Note&, LaneNumber by)
-///                                         a send runs ahead into a slot: its lane has begun it (by: itself), or
-///                                         another lane's receive has made room
+///                                         a send runs ahead: its lane has begun it (by: itself), or another lane's
+///                                         receive has made room
 ///   void begins(LaneNumber lane)                          a step begins: its waits are met
 ///   void woken(LaneNumber lane, LaneNumber by)            a wait is over because a step of `by` was completed
 /// and may give
-///   bool fits(const Note&)              whether a message can run ahead
+///   int slots(const Note&)              how many slots a message fills; without: one each
+///   void room(std::uint32_t slot, int n, LaneNumber by)
+///                                       n slots are free for a message that left(), the first ones or more; the rest
+///                                       of it needs none once it has matched()
 ///   bool holds(LaneNumber lane)         asked before a step begins, its waits being met: it does not until
 ///   resume(lane)
-/// Slots: how many messages a connection's sender may be ahead; 0 is rendezvous.
+/// Slots: how many a connection has for what its sender is ahead; 0 is rendezvous. A message holds its slots until it
+/// has matched(). They are given to the messages in order: nobody overtakes one that has not all of its own.
 ///
 /// Memory: 52 bytes a lane, and the operations that wait for their other half.
 template <class Handler>
@@ -139,14 +143,16 @@ class LaneRunner {
     std::uint32_t next = none;
     OpPlace place;
     Note note{};
+    std::uint32_t slot = no_slot;  // of a send that has gone ahead: the number given to Handler::left()
+    std::int32_t held = 0;         // slots; kept only where there are some
     bool add = false;
-    std::uint32_t slot = no_slot;  // of a send that has gone ahead: where its data lies
   };
   struct alignas(64) Mailbox {  // first come, first served: the k-th send meets the k-th receive
     std::uint64_t connection = 0;
     std::int32_t length = 0;
     bool of_sends = false;
     std::uint32_t last = none;  // in waiting_; none where there is no second
+    std::int32_t held = 0;      // slots, by all that wait
     Half first;                 // in here, because most often it is the only one; the others are in waiting_
   };
   struct LastMailbox {  // a lane mostly sends to whom it sent before, and hears from whom it heard
@@ -241,9 +247,6 @@ class LaneRunner {
     Mailbox& box = mailbox(handler_.connection(self, op), (is_send ? last_send_ : last_receive_)[number]);
     if (box.length > 0 && box.of_sends != is_send) return meet(box, number, index, op, is_send);
     box.of_sends = is_send;
-    // Nobody overtakes one that could not run ahead.
-    const bool in_turn =
-        slots_ == 0 || box.length == 0 || (box.length == 1 ? box.first : waiting_[box.last]).slot != no_slot;
     Half& half = put(box);
     half.next = none;
     half.place.lane = number;
@@ -252,7 +255,9 @@ class LaneRunner {
     half.note = handler_.note(op);
     half.slot = no_slot;
     half.add = op.what == Do::receive_add;
-    if (is_send && box.length <= slots_ && in_turn && fits(half)) go_ahead(half, number);
+    if (slots_ == 0) return;
+    half.held = 0;
+    if (is_send && box.held < slots_) give_slots(box, half, number);  // some are free only where nobody lacks any
   }
 
   // The operation meets the first that waits.
@@ -271,6 +276,7 @@ class LaneRunner {
     message.add = is_send ? box.first.add : op.what == Do::receive_add;
     message.channel = op.channel;
     message.slot = box.first.slot;
+    if (message.slot != no_slot) box.held -= box.first.held;
     if (--box.length > 0) {  // an empty mailbox stays: most connections are used again
       free_.push_back(box.first.next);
       box.first = waiting_[box.first.next];
@@ -278,24 +284,38 @@ class LaneRunner {
     handler_.matched(message);
     if (message.slot == no_slot) return;
     free_slots_.push_back(message.slot);
-    if (box.length < slots_) return;
-    Half* ahead = &box.first;  // a slot is free again: the first send that has none goes ahead
-    while (ahead->slot != no_slot) ahead = &waiting_[ahead->next];
-    if (fits(*ahead)) go_ahead(*ahead, message.receiver.lane);
+    if (box.length == 0 || has_all_slots(last(box))) return;
+    Half* next = &box.first;
+    while (has_all_slots(*next)) next = &waiting_[next->next];
+    give_slots(box, *next, message.receiver.lane);
+    while (box.held < slots_ && next->next != none) {
+      next = &waiting_[next->next];
+      give_slots(box, *next, message.receiver.lane);
+    }
   }
 
-  bool fits([[maybe_unused]] const Half& half) const {
-    if constexpr (requires { handler_.fits(half.note); })
-      return handler_.fits(half.note);
+  Half& last(Mailbox& box) { return box.length == 1 ? box.first : waiting_[box.last]; }
+
+  int needs(const Half& half) const {
+    if constexpr (requires { handler_.slots(half.note); })
+      return handler_.slots(half.note);
     else
-      return true;
+      return 1;
   }
+  bool has_all_slots(const Half& half) const { return half.held == needs(half); }
 
-  void go_ahead(Half& half, LaneNumber by) {
-    if (free_slots_.empty()) free_slots_.push_back(n_slots_++);
-    half.slot = free_slots_.back();
-    free_slots_.pop_back();
-    handler_.left(half.slot, half.place, half.note, by);
+  // As many as it lacks, or as there are.
+  void give_slots(Mailbox& box, Half& half, LaneNumber by) {
+    const int more = std::min(needs(half) - half.held, slots_ - box.held);
+    half.held += more;
+    box.held += more;
+    if (half.slot == no_slot) {
+      if (free_slots_.empty()) free_slots_.push_back(n_slots_++);
+      half.slot = free_slots_.back();
+      free_slots_.pop_back();
+      handler_.left(half.slot, half.place, half.note, by);
+    }
+    if constexpr (requires { handler_.room(half.slot, more, by); }) handler_.room(half.slot, more, by);
   }
 
   // Room for one more that waits.

@@ -1,50 +1,55 @@
 #include "sim/protocol.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace ringsim {
 
 namespace {
 
-constexpr Picoseconds us(double value) { return Picoseconds{static_cast<std::int64_t>(value * 1e6)}; }
+constexpr Picoseconds ns(std::int64_t value) { return Picoseconds{value * 1000}; }
 
-// Buffers: LL has 8 lines of 16 B for each of 512 threads and each step, half of it flags: 64 KiB a step on the wire,
-// 32 KiB of data. LL128 has 120 elements of 8 B for each of 640 threads in all steps, of 16 elements 15 are data.
-// Simple has 4 MiB.
+// Slots: LL has 8 lines of 16 B for each of 512 threads and each step, half of it flags. LL128 has 120 elements of 8 B
+// for each of 640 threads in all steps. Simple has 4 MiB in all.
 constexpr std::int64_t steps = 8;
 constexpr std::array all = {
     Protocol{.name = "none", .doc = "the textbooks' model: both ends wait for each other, every byte is payload"},
     Protocol{.name = "ll",
              .doc = "NCCL's LL: a flag for each 4 bytes, half of the bandwidth, the least latency",
              .slots = steps,
+             .slot = {512L * 8 * 16},
              .done_when_left = true,
              .wire = 2,
              .payload = 1,
-             .buffer = {steps * 512 * 8 * 8},
-             .launch = us(6.6)},
+             .launch = ns(6600)},
     Protocol{.name = "ll128",
              .doc = "NCCL's LL128: 120 of 128 bytes are payload",
              .slots = steps,
+             .slot = {120L * 640 * 8},
              .done_when_left = true,
              .wire = 128,
              .payload = 120,
-             .buffer = {120L * 640 * steps * 8 * 15 / 16},
-             .nvlink = us(1.9 - 0.6),
-             .pcie = us(2.5 - 1.0),
-             .network = us(4.0 - 2.7),
-             .launch = us(14.0)},
+             .nvlink = ns(1900 - 600),
+             .pcie = ns(2500 - 1000),
+             .network = ns(4000 - 2700),
+             .launch = ns(14000)},
     Protocol{.name = "simple",
              .doc = "NCCL's Simple: every byte is payload, the most latency",
              .slots = steps,
+             .slot = {4L * 1024 * 1024 / steps},
              .done_when_left = true,
-             .buffer = {4L * 1024 * 1024},
-             .nvlink = us(3.4 - 0.6),
-             .pcie = us(5.7 - 1.0),
-             .network = us(14.0 - 2.7),
-             .launch = us(8.4)},
+             .nvlink = ns(3400 - 600),
+             .pcie = ns(5700 - 1000),
+             .network = ns(14000 - 2700),
+             .launch = ns(8400)},
 };
 
 }  // namespace
+
+int Protocol::slots_of(Bytes message) const {
+  const std::int64_t filled = message.count / slot.count + (message.count % slot.count > 0 ? 1 : 0);
+  return static_cast<int>(std::clamp<std::int64_t>(filled, 1, slots + 1));
+}
 
 Picoseconds Protocol::latency(PathType type) const {
   switch (type) {

@@ -40,6 +40,7 @@ struct LegUse {
   std::vector<LinkId> links;
   std::vector<double> shares;  // as Leg::shares
   std::int64_t beyond = 0;     // bytes that crossed it, less those of its route: of messages that gave up their way
+  Picoseconds after{0};        // what passes beyond the latency, where the network itself tells of arrivals
 };
 
 /// How far a message is on one leg of several: it goes in pieces, from room to room.
@@ -63,6 +64,7 @@ struct alignas(64) Transfer {
   std::uint32_t route = 0;
   std::uint16_t channel = 0;
   bool sender_was_last = false;  // the sender's step began after the receiver's: it is what the message waited for
+  bool has_left = false;         // kept only where messages run ahead
   Bytes size;
   SimTime start{};
   SimTime left{};
@@ -70,14 +72,17 @@ struct alignas(64) Transfer {
   std::uint32_t staged = none;        // in Run::staged_; only where the route has several legs
   std::uint32_t whole = none;         // of a part: the message that it belongs to
   std::uint32_t parts_under_way = 0;  // of a message that is cut into parts
+  std::uint32_t parts_to_leave = 0;   // the same; 0: it is not followed
 };
 
 // A message whose ends need not wait for each other: what the one that comes later, or hears of it later, must know.
 struct Ahead {
-  bool sender_is_done = false;
   bool is_met = false;  // its receive has begun
   bool has_arrived = false;
-  Trail trail;  // the critical path up to its start
+  Bytes rest{},
+      room{};       // what has not started for want of slots; of it, what has them and waits for the part before it
+  SimTime since{};  // when the last part of it started
+  Trail trail;      // the critical path up to then
 };
 
 class Run {
@@ -129,10 +134,7 @@ class Run {
   // What LaneRunner asks of its handler.
   using Note = Bytes;
   Bytes note(const Op& op) const { return options_.protocol->on_wire(schedule_.size(op.region)); }
-  bool fits(Bytes size) {
-    largest_ = std::max(largest_, size);
-    return size <= options_.protocol->on_wire(options_.protocol->buffer);
-  }
+  int slots(Bytes size) const { return options_.protocol->slots_of(size); }
   /// Folded: rank 0 receives in each step what it sends, seen from its peer.
   std::uint64_t connection(Actor self, const Op& op) const {
     return folding_ == nullptr ? connection_key(self, op) : 0;
@@ -202,7 +204,7 @@ class Run {
     const Route way = compiled_[transfers_[index].route];
     if (way.n_parts == nowhere) return disturber_->strand(index);
     const std::int64_t size = transfers_[index].size.count;
-    transfers_[index].parts_under_way = way.n_parts;
+    transfers_[index].parts_under_way = transfers_[index].parts_to_leave = way.n_parts;
     for (std::uint32_t i = 0; i < way.n_parts; ++i) {
       const std::uint32_t part = new_transfer();  // may move the others
       Transfer& made = transfers_[part];
@@ -211,6 +213,7 @@ class Run {
       made.route = way.first_part + i;
       made.start = engine_.now();
       made.whole = index;
+      made.has_left = false;
       made.size = {size / way.n_parts + (i < size % way.n_parts ? 1 : 0)};
       set_out(part);
     }
@@ -223,7 +226,7 @@ class Run {
     }
     local_done(place.lane);  // copies and adds are free
   }
-  // A send whose receiver has not begun: the message goes to a slot.
+  // A send whose receiver has not begun: what has room() goes to slots.
   void left(std::uint32_t slot, OpPlace place, Bytes size, LaneNumber by) {
     const Actor self = lanes_.actor(place.lane);
     step_.clear();
@@ -240,12 +243,14 @@ class Run {
     transfer.whole = none;
     transfer.sender_was_last = true;
     transfer.route = route_from(place.lane, op.peer, op.channel);
+    transfer.parts_under_way = 0;
     bytes_sent_ += size;
-    watch(index, by);
+    largest_ = std::max(largest_, size);
+    watch(index, by).rest = size;
     if (in_slot_.size() <= slot) in_slot_.resize(slot + 1);
     in_slot_[slot] = index;
-    set_out(index);
   }
+  void room(std::uint32_t slot, int n, LaneNumber by) { give_room(in_slot_[slot], options_.protocol->slot * n, by); }
   bool holds(LaneNumber lane) { return disturber_ && disturber_->holds(lane); }
   void begins(LaneNumber lane) { begun_[lane] = engine_.now(); }
   void woken(LaneNumber lane, LaneNumber by) { trails_[lane] = trails_[by]; }
@@ -270,8 +275,57 @@ class Run {
   /// `cause`: the lane whose step's start let the message start.
   Ahead& watch(std::uint32_t index, LaneNumber cause) {
     if (ahead_.size() <= index) ahead_.resize(index + 1);
-    ahead_[index] = {.trail = trails_[cause]};
+    ahead_[index] = {.since = engine_.now(), .trail = trails_[cause]};
+    transfers_[index].has_left = false;
+    transfers_[index].parts_to_leave = 0;
     return ahead_[index];
+  }
+
+  // So much more of a message may start, because of what `by` did.
+  void give_room(std::uint32_t index, Bytes room, LaneNumber by) {
+    Ahead& ahead = ahead_[index];
+    ahead.room = std::min(ahead.rest, ahead.room + room);
+    if (transfers_[index].parts_to_leave > 0) return;  // behind the part that is leaving
+    ahead.trail = trails_[by];
+    start_part(index);
+  }
+
+  // What of a message has room starts, if that is all of it as itself.
+  void start_part(std::uint32_t index) {
+    Ahead& ahead = ahead_[index];
+    const Bytes size = std::exchange(ahead.room, Bytes{});
+    const bool is_first = ahead.rest == transfers_[index].size;
+    ahead.since = engine_.now();
+    ahead.rest = ahead.rest - size;
+    const bool is_last = ahead.rest.count == 0;
+    if (is_first && is_last) return set_out(index);
+    const std::uint32_t part = new_transfer();  // may move the others
+    Transfer& message = transfers_[index];
+    if (disturber_)  // its links may be down by now
+      message.route = route_from(message.sender, lanes_.actor(message.receiver), message.channel);
+    message.parts_under_way += (is_first ? 1U : 0U) + (is_last ? 0U : 1U);  // with one that is to come
+    message.parts_to_leave = 1;
+    transfers_[part] = {.sender = message.sender,
+                        .receiver = message.receiver,
+                        .route = message.route,
+                        .size = size,
+                        .start = engine_.now(),
+                        .whole = index};
+    set_out(part);
+  }
+
+  // All of a transfer has left: with the last part its message, or the next part of it goes on.
+  [[gnu::noinline]] void has_left(std::uint32_t index, ResourceId limiter, Picoseconds busy) {
+    if (std::exchange(transfers_[index].has_left, true)) return;
+    const std::uint32_t whole = transfers_[index].whole;
+    if (whole == none) return end_watched_op(transfers_[index].sender, index, limiter, busy);
+    if (whole >= first_background) return;
+    Transfer& message = transfers_[whole];
+    if (message.parts_to_leave == 0 || --message.parts_to_leave > 0) return;
+    if (message.whole != none || ahead_[whole].rest.count == 0) return has_left(whole, limiter, busy);
+    if (ahead_[whole].room.count == 0) return;
+    extend_trail(ahead_[whole].trail, limiter, busy, engine_.now() - ahead_[whole].since - busy);
+    start_part(whole);
   }
 
   // Another transfer stands for a message from now on.
@@ -288,37 +342,31 @@ class Run {
     transfers_[index].receiver = message.receiver.lane;
     bytes_expected_ += message.target;
     ahead_[index].is_met = true;
+    if (ahead_[index].rest.count > 0) give_room(index, ahead_[index].rest, message.receiver.lane);
     if (!ahead_[index].has_arrived) return;
     give_back(index);
     end_own_op(message.receiver.lane, no_resource, Picoseconds{0}, Picoseconds{0});
   }
 
-  // All of the message has left its sender.
-  [[gnu::noinline]] void sender_is_done(std::uint32_t index, ResourceId limiter, Picoseconds busy,
-                                        Picoseconds latency) {
-    if (std::exchange(ahead_[index].sender_is_done, true)) return;
-    end_watched_op(transfers_[index].sender, index, limiter, busy, latency);
-  }
-
-  // A lane's operation ends with a message, by whose start its trail goes on; see end_other_op().
-  void end_watched_op(LaneNumber lane, std::uint32_t index, ResourceId limiter, Picoseconds busy, Picoseconds latency) {
+  // A lane's operation ends with a message, by whose last part its trail goes on; see end_other_op().
+  void end_watched_op(LaneNumber lane, std::uint32_t index, ResourceId limiter, Picoseconds busy) {
     if (lanes_.is_last(lane)) {
       if (const OwnEnd& own = own_[lane]; own.any && own.when == engine_.now()) {
         extend_trail(lane, lane, own.limiter, own.busy, own.latency);
       } else {
         trails_[lane] = ahead_[index].trail;
-        extend_trail(lane, lane, limiter, busy, latency);
+        extend_trail(lane, lane, limiter, busy, engine_.now() - ahead_[index].since - busy);
       }
       end_of_step(lane);
     }
     lanes_.op_done(lane);
   }
 
-  [[gnu::noinline]] void arrived_apart(std::uint32_t index, ResourceId limiter, Picoseconds busy, Picoseconds latency) {
-    sender_is_done(index, limiter, busy, latency);
+  [[gnu::noinline]] void arrived_apart(std::uint32_t index, ResourceId limiter, Picoseconds busy) {
+    has_left(index, limiter, busy);  // within one device nothing has told of it
     ahead_[index].has_arrived = true;
     if (!ahead_[index].is_met) return;
-    end_watched_op(transfers_[index].receiver, index, limiter, busy, latency);
+    end_watched_op(transfers_[index].receiver, index, limiter, busy);
     give_back(index);
   }
 
@@ -398,8 +446,14 @@ class Run {
                 .carried = Bytes{}};
     for (std::size_t i = 0; i < path.legs.size(); ++i) {
       Leg leg = path.legs[i];
-      if (i + 1 == path.legs.size()) leg.latency += options_.protocol->latency(path.type);
-      legs_.push_back({network_->add_leg(leg, i == 0, i + 1 == path.legs.size()), leg.latency, leg.links, leg.shares});
+      Picoseconds after{0};
+      if (i + 1 == path.legs.size())
+        (network_->tells_arrivals() ? after : leg.latency) += options_.protocol->latency(path.type);
+      legs_.push_back({.leg = network_->add_leg(leg, i == 0, i + 1 == path.legs.size()),
+                       .latency = leg.latency,
+                       .links = leg.links,
+                       .shares = leg.shares,
+                       .after = after});
     }
     if (route.n_legs == 1) route.leg = legs_[route.first_leg].leg;
     return route;
@@ -431,8 +485,7 @@ class Run {
     if (way.n_legs == 1) {
       transfer.left = engine_.now();
       transfer.limiter = gone.limiter;
-      if (runs_ahead_ && transfer.whole == none)
-        sender_is_done(index, gone.limiter, transfer.left - transfer.start, Picoseconds{0});
+      if (runs_ahead_) has_left(index, gone.limiter, transfer.left - transfer.start);
     } else {
       LegProgress& progress = staged_[transfer.staged].legs[leg];
       const Picoseconds time = engine_.now() - progress.moving_since;
@@ -447,8 +500,8 @@ class Run {
       } else {
         progress.limiter_lead -= time;
       }
-      if (runs_ahead_ && leg == 0 && transfer.whole == none && progress.left == staged_[transfer.staged].n_pieces)
-        sender_is_done(index, progress.limiter, progress.busy, engine_.now() - transfer.start - progress.busy);
+      if (runs_ahead_ && leg == 0 && progress.left == staged_[transfer.staged].n_pieces)
+        has_left(index, progress.limiter, progress.busy);
       start_piece(index, leg);                   // the next one of this leg
       if (leg > 0) start_piece(index, leg - 1);  // a room is free again
     }
@@ -466,7 +519,11 @@ class Run {
     Transfer& transfer = transfers_[index];
     transfer.left = std::max(transfer.start, engine_.now() - landed.latency);
     transfer.limiter = landed.limiter;
-    piece_arrived(index, leg);
+    const Picoseconds after = legs_[compiled_[transfer.route].first_leg + leg].after;
+    if (after.count() == 0)
+      piece_arrived(index, leg);
+    else
+      engine_.after(after, {Event::Kind::arrival, index, leg});
   }
 
   // Starts the next piece of a leg, if there is one, it has arrived, and there is room for it where it goes.
@@ -514,7 +571,7 @@ class Run {
         digest(fingerprint_, key_of(from, to, transfer.channel), transfer.size, transfer.start, engine_.now());
     if (options_.record_spans)
       timeline_.spans.push_back({from, to, transfer.channel, transfer.size, transfer.start, engine_.now()});
-    if (runs_ahead_) return arrived_apart(index, limiter, busy, latency);
+    if (runs_ahead_) return arrived_apart(index, limiter, busy);
     give_back(index);
 
     // The end that was waited for carries the trail; it is told last, while its trail is still that of its step's
@@ -542,6 +599,7 @@ class Run {
     const std::uint32_t whole = transfers_[index].whole;
     if (whole >= first_background) return disturber_->background_delivered(index);
     const auto [limiter, busy] = held_by(transfers_[index]);
+    if (runs_ahead_) has_left(index, limiter, busy);  // see arrived_apart()
     if (!disturber_ || disturber_->may_free(index)) give_back(index);
     Transfer& message = transfers_[whole];
     if (--message.parts_under_way > 0) return;
@@ -593,6 +651,9 @@ class Run {
                                            Picoseconds latency) {
     Trail& trail = trails_[lane];
     if (from != lane) trail = trails_[from];
+    extend_trail(trail, limiter, busy, latency);
+  }
+  [[gnu::always_inline]] void extend_trail(Trail& trail, ResourceId limiter, Picoseconds busy, Picoseconds latency) {
     trail.add(class_of(limiter), limiter, busy);
     trail.latency += latency;
   }
@@ -688,13 +749,15 @@ class Run {
 
   [[noreturn]] void stalled() const {
     network_->explain_stall();
-    if (needs_slots_ && largest_ > options_.protocol->on_wire(options_.protocol->buffer))
+    // The proof counts messages.
+    if (const Protocol& protocol = *options_.protocol; needs_slots_ && largest_ > protocol.slot)
       throw InputError(
           "",
-          fmt::format("under protocol {} a message of {} does not run ahead of its receiver, as the schedule {} "
-                      "needs it to: the slots of a connection hold {}",
-                      options_.protocol->name, format(largest_), schedule_.algorithm,
-                      format(options_.protocol->buffer)),
+          fmt::format(
+              "under protocol {} messages of up to {} do not run ahead of their receivers as far as the "
+              "schedule {} needs them to: a connection has {} slots of {}, and at {} us all wait for each other",
+              protocol.name, format(largest_), schedule_.algorithm, protocol.slots, format(protocol.slot),
+              microseconds(engine_.now().time_since_epoch())),
           "cut it into smaller chunks, or take smaller sizes");
     for (LaneNumber lane = 0; lane < lanes_.n_lanes(); ++lane)
       if (!lanes_.is_through(lane))
@@ -734,7 +797,7 @@ class Run {
   std::vector<std::uint32_t> in_slot_;  // [slot] the transfer
   Step step_;                           // room for left()
   bool needs_slots_ = false;            // so says the proof
-  Bytes largest_;                       // of the messages that might have run ahead
+  Bytes largest_;                       // of the messages that ran ahead
   tsl::robin_map<std::uint64_t, std::uint32_t, MixedHash> route_of_;     // by key_of()
   tsl::robin_map<std::uint64_t, std::uint32_t, MixedHash> messages_of_;  // of a pair, so far: for flow_spray
   struct LastRoute {
@@ -785,9 +848,6 @@ Timeline run(const Topology& topology, const CheckedSchedule& checked, const Run
             protocol.slots == 0 ? "no" : fmt::format("only {}", protocol.slots), to_string(checked.proof())),
         "it is right, but written for a protocol whose senders run ahead, such as NCCL's; without slots both "
         "ends of a message must begin their step");
-  if (protocol.done_when_left && options.model == NetworkModel::packet)
-    throw InputError("", fmt::format("model packet does not know protocol {}", protocol.name),
-                     "take model fair, or protocol none");
   const std::vector<NodeId> placement = places(topology, checked.schedule(), options);
   std::string why_not;
   // A message is two operations.

@@ -41,7 +41,7 @@ struct RunOptions {
 /// sim/protocol.hpp. Bytes are those on the wire. GPUs copy and add in no time; the protocol's launch is not counted.
 ///
 /// Throws InputError where the topology has too few places, or no path between two actors; where the schedule needs
-/// more slots than the protocol has, or the model is `packet` and the protocol is not `none`; where faults leave no way
+/// more slots than the protocol has, or larger ones; where faults leave no way
 /// (sim/disturbance.hpp). Throws InvariantError where the simulation breaks a law: bytes in = bytes out, no link above
 /// its rate, time never back, nothing left waiting at the end.
 Timeline run(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options = {});

@@ -311,6 +311,7 @@ class Disturber {
   bool leads_over(std::uint32_t index, const std::vector<bool>& links) const {
     const auto& transfer = run_.transfers_[index];
     const auto& way = run_.compiled_[transfer.route];
+    if (way.n_legs > 1 && transfer.staged == no_transfer_) return false;  // it lies in slots, and waits for its receive
     for (std::uint32_t leg = 0; leg < way.n_legs; ++leg) {
       if (way.n_legs > 1 && is_through(run_.staged_[transfer.staged], leg)) continue;
       if (crosses(way.first_leg + leg, links)) return true;

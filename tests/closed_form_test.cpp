@@ -304,3 +304,119 @@ TEST_CASE("where packets get in each other's way, or buffers hold them back, a f
   CHECK_FALSE(holds("parameter_server", CollectiveOp::all_reduce, {.numbers = {{"servers", 2}}}, {}));
   CHECK_FALSE(holds("ring", CollectiveOp::all_reduce, {}, {.buffer = 1_MiB}));
 }
+
+namespace {
+
+/// The form of a ring, as a protocol has it; on the star above, if on no other machine.
+ClosedForm ring_under(const char* protocol, int ranks, Bytes bytes, CollectiveOp op = CollectiveOp::all_reduce,
+                      const Uniform& machine = star, const Arguments& arguments = {}) {
+  ClosedForm found = form("ring", ranks, bytes, arguments, op, machine);
+  assume_protocol(found, *find_algorithm("ring"), arguments, {.op = op, .ranks = ranks, .bytes = bytes}, machine,
+                  *find_protocol(protocol));
+  return found;
+}
+
+Arguments in_segments(std::int64_t n) { return {.numbers = {{"segments", n}}}; }
+
+}  // namespace
+
+TEST_CASE("the ring's forms under protocols, worked by hand at 1 B/ns and a = 10 ns") {
+  using enum CollectiveOp;
+  // Simple: as the textbooks' but for what it adds to a latency over NVLink, 2800 ns. LL: twice the bytes. LL128: 100 B
+  // are 107 on the wire.
+  CHECK(ring_under("simple", 4, 400_B).time == ns(6 * (10 + 100)));
+  CHECK(ring_under("ll", 4, 400_B, reduce_scatter).time == ns(3 * (10 + 200)));
+  CHECK(ring_under("ll128", 4, 400_B, all_gather).time == ns(3 * (10 + 107)));
+  Uniform nvlink = star;
+  nvlink.type = PathType::nvl;
+  CHECK(ring_under("simple", 4, 400_B, all_reduce, nvlink).time == ns(6 * (10 + 2800 + 100)));
+  CHECK(ring_under("ll", 4, 400_B, all_reduce, nvlink).time == ns(6 * (10 + 200)));
+  // The chain: three hops, and four more segments of 80 ns from the root.
+  CHECK(ring_under("simple", 4, 400_B, broadcast, star, in_segments(5)).time == ns(3 * (10 + 80) + 4 * 80));
+  CHECK(ring_under("none", 4, 400_B, broadcast, star, in_segments(5)).time == ns(7 * (10 + 80)));
+  CHECK(ring_under("simple", 4, 400_B).holds());
+}
+
+TEST_CASE("a form under a protocol says where it does not hold") {
+  using enum CollectiveOp;
+  Uniform several = star;
+  several.type.reset();
+  CHECK(ring_under("simple", 4, 400_B, all_reduce, several).because ==
+        std::vector<std::string>{"the ranks' paths are of several types, whose latencies differ"});
+  CHECK(ring_under("ll", 4, 400_B, all_reduce, several).holds());  // LL adds nothing to any
+  // Segments of 1 ns over 10 ns: ten are on the way, there are eight slots.
+  const std::vector<std::string> too_few{"the slots hold less than is sent while a message is on its way"};
+  CHECK(ring_under("simple", 4, 40_B, broadcast, star, in_segments(40)).because == too_few);
+  CHECK(ring_under("simple", 4, 80_B, broadcast, star, in_segments(40)).holds());
+  // A segment of 1 MB needs all slots of LL and more; they are filled in 524 us.
+  const auto large = [&](Picoseconds a) {
+    return ring_under("ll", 4, 4'000'000_B, broadcast, {Shape::star, 1_GBps, a}, in_segments(4));
+  };
+  CHECK(large(ns(524'288)).holds());
+  CHECK(large(ns(524'289)).because == too_few);
+  ClosedForm other = form("halving_doubling", 4, 400_B);
+  assume_protocol(other, *find_algorithm("halving_doubling"), {}, {.ranks = 4, .bytes = 400_B}, star,
+                  *find_protocol("ll"));
+  CHECK(other.because == std::vector<std::string>{"the form is made for protocol none, this is ll"});
+}
+
+TEST_CASE("where a form under a protocol holds the simulation agrees, with slots that suffice just so, too") {
+  struct Pattern {
+    CollectiveOp op;
+    int segments = 0;
+  };
+  int n_held = 0, n_not = 0;
+  for (const char* protocol : {"ll", "ll128", "simple"}) {
+    for (const Pattern& each : {Pattern{CollectiveOp::all_reduce},
+                                {CollectiveOp::reduce_scatter},
+                                {CollectiveOp::all_gather},
+                                {CollectiveOp::broadcast, 1},
+                                {CollectiveOp::broadcast, 7},
+                                {CollectiveOp::broadcast, 24}}) {
+      for (const int ranks : {2, 3, 5, 8}) {
+        for (const Bytes bytes : {0_B, 1_B, 100'003_B, 1'000'000_B, 7'654'321_B, 48_MiB}) {
+          for (const Picoseconds latency : {Picoseconds{0}, Picoseconds{1'234'567}, Picoseconds{40'000'000}}) {
+            const CollectiveRequest request{.op = each.op, .ranks = ranks, .bytes = bytes};
+            const Arguments arguments = each.segments > 0 ? in_segments(each.segments) : Arguments{};
+            const Topology net = build(Star{ranks, {.bandwidth = 10_GBps, .latency = latency}});
+            const ClosedForm expected = ring_under(protocol, ranks, bytes, each.op, machine_of(net), arguments);
+            ++(expected.holds() ? n_held : n_not);
+            if (!expected.holds()) continue;
+            CAPTURE(protocol);
+            CAPTURE(to_string(each.op));
+            CAPTURE(each.segments);
+            CAPTURE(ranks);
+            CAPTURE(bytes.count);
+            CAPTURE(latency.count());
+            for (const NetworkModel model : {NetworkModel::fair, NetworkModel::packet}) {
+              if (model == NetworkModel::packet && bytes > 1'000'000_B) continue;
+              const CheckedSchedule checked = check(find_algorithm("ring")->make(request, arguments));
+              const Picoseconds simulated =
+                  run(net, checked, {.model = model, .protocol = find_protocol(protocol)}).duration();
+              CAPTURE(simulated.count());
+              CAPTURE(expected.time.count());
+              CHECK(expected.agrees(simulated));
+            }
+          }
+        }
+      }
+    }
+  }
+  CHECK(n_held > 900);
+  CHECK(n_not > 50);
+}
+
+TEST_CASE("the paths of cables within a host are NVLink's, and a protocol's latency counts") {
+  TopologyBuilder builder;
+  for (int g = 0; g < 3; ++g) builder.add_gpu("g" + std::to_string(g), 0);
+  for (std::uint32_t g = 0; g < 3; ++g)
+    builder.add_cable(NodeId{g}, NodeId{(g + 1) % 3},
+                      {.bandwidth = 1_GBps, .latency = ns(10), .kind = LinkKind::nvlink});
+  const Topology net = builder.build();
+  const ClosedForm expected = ring_under("simple", 3, 300_B, CollectiveOp::all_reduce, machine_of(net));
+  CHECK(expected.holds());
+  CHECK(expected.time == ns(4 * (10 + 2800 + 100)));
+  CHECK(run(net, check(find_algorithm("ring")->make({.ranks = 3, .bytes = 300_B}, {})),
+            {.protocol = find_protocol("simple")})
+            .duration() == expected.time);
+}

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <set>
 
 #include "algorithms/channels.hpp"
 #include "sim/error.hpp"
@@ -113,6 +114,29 @@ bool is_meshed(const Topology& topology, std::span<const NodeId> ranks, const Un
   return true;
 }
 
+/// The machines of the textbooks, seen by their cables.
+std::optional<Uniform> of_cables(const Topology& topology, std::span<const NodeId> ranks,
+                                 std::span<const NodeId> helpers, std::span<const int> grid) {
+  std::vector<NodeId> members(ranks.begin(), ranks.end());
+  members.insert(members.end(), helpers.begin(), helpers.end());
+  if (const auto star = as_star(topology, members)) return star;
+  if (!helpers.empty() || ranks.size() < 2) return std::nullopt;
+  if (auto near = as_neighbours(topology, ranks)) {
+    if (is_meshed(topology, ranks, *near)) near->shape = Shape::full_mesh;
+    return near;
+  }
+  return as_grid(topology, ranks, grid);
+}
+
+std::optional<PathType> type_between_neighbours(const Topology& topology, std::span<const NodeId> ranks,
+                                                const Transport& transport, const Routing& routing) {
+  Routes routes(topology, transport, routing);
+  const PathType type = routes.find(ranks[0], ranks[1 % ranks.size()]).type;
+  for (std::size_t r = 1; r < ranks.size(); ++r)
+    if (routes.find(ranks[r], ranks[(r + 1) % ranks.size()]).type != type) return std::nullopt;
+  return type;
+}
+
 }  // namespace
 
 Uniform uniform_of(const Topology& topology, std::span<const NodeId> ranks, std::span<const NodeId> helpers,
@@ -121,18 +145,16 @@ Uniform uniform_of(const Topology& topology, std::span<const NodeId> ranks, std:
   members.insert(members.end(), helpers.begin(), helpers.end());
   // Where cables are not used, or a table sends data round, what the cables look like says nothing.
   const auto in_host = [&](NodeId id) { return topology.node(id).host.has_value(); };
-  const bool takes_cables = routing.table.empty() && (transport.p2p_level >= PathType::nvl ||
-                                                      std::none_of(members.begin(), members.end(), in_host));
-  if (const auto star = takes_cables ? as_star(topology, members) : std::nullopt) return *star;
-  if (takes_cables && helpers.empty() && ranks.size() > 1) {
-    if (auto near = as_neighbours(topology, ranks)) {
-      if (is_meshed(topology, ranks, *near)) near->shape = Shape::full_mesh;
-      return *near;
-    }
-    if (const auto found = as_grid(topology, ranks, grid)) return *found;
+  const bool in_hosts = std::any_of(members.begin(), members.end(), in_host);
+  const bool takes_cables = routing.table.empty() && (transport.p2p_level >= PathType::nvl || !in_hosts);
+  if (const auto found = takes_cables ? of_cables(topology, ranks, helpers, grid) : std::nullopt) {
+    Uniform uniform = *found;
+    if (in_hosts) uniform.type = type_between_neighbours(topology, ranks, transport, routing);
+    return uniform;
   }
   Uniform rough;
   rough.b = {std::numeric_limits<std::int64_t>::max()};
+  std::set<PathType> types;
   Routes routes(topology, transport, routing);
   bool any = false;
   for (std::size_t i = 0; i < members.size() && members.size() > 1; ++i) {
@@ -140,12 +162,14 @@ Uniform uniform_of(const Topology& topology, std::span<const NodeId> ranks, std:
       const Path path = routes.find(members[i], members[(i + 1) % members.size()]);
       rough.b = std::min(rough.b, narrowest(topology, path));
       rough.a = std::max(rough.a, latency(path));
+      types.insert(path.type);
       any = true;
     } catch (const InputError&) {
       // No path there: the schedule may not need one, and if it does the run says so.
     }
   }
   if (!any) rough.b = {0};
+  rough.type = types.size() == 1 ? std::optional(*types.begin()) : std::nullopt;
   return rough;
 }
 

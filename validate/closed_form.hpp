@@ -8,6 +8,7 @@
 
 #include "algorithms/catalog.hpp"
 #include "sim/network.hpp"
+#include "sim/protocol.hpp"
 #include "sim/routes.hpp"
 #include "sim/topology.hpp"
 #include "sim/units.hpp"
@@ -17,6 +18,7 @@ namespace ringsim {
 /// A closed form, evaluated. Times are rounded up to a picosecond once a transfer, as the simulation's are.
 struct ClosedForm {
   std::string formula;  ///< in K ranks, p bytes, b bytes/s, a: latency of a path; W workers, S servers, s segments,
+                        ///< e: what a protocol adds to it, w bytes on the wire for one of data, t a launch;
                         ///< R rings of l slices; r rounds (channels.hpp); of a tree: d its depth, k the most children,
                         ///< c the last parent's
   Picoseconds time{0};  ///< with every block that does not divide evenly rounded up
@@ -44,6 +46,7 @@ struct Uniform {
   Shape shape = Shape::other;
   Bandwidth b;
   Picoseconds a{0};
+  std::optional<PathType> type = PathType::dir;  ///< of the paths from each rank to the next; nothing: of several
 };
 /// Looks at the members (ranks, then helpers). For `other`, b is the narrowest and a the longest of the paths from each
 /// rank to the next: what the form is then a rough estimate for; b = 0 where no rank has a path to the next.
@@ -55,6 +58,11 @@ Uniform uniform_of(const Topology& topology, std::span<const NodeId> ranks, std:
 /// Launch, copy and reduction are free. Sources stand with each algorithm.
 std::optional<ClosedForm> closed_form(const Algorithm& algorithm, const Arguments& arguments,
                                       const CollectiveRequest& request, const Uniform& machine);
+
+/// Makes it the form under a protocol with slots: of the plain ring and of its chain (broadcast). Of others it says in
+/// `because` that they are made for `none`.
+void assume_protocol(ClosedForm& form, const Algorithm& algorithm, const Arguments& arguments,
+                     const CollectiveRequest& request, const Uniform& machine, const Protocol& protocol);
 
 /// Says in `because` what of the form does not hold where data moves in packets (NetworkModel::packet).
 void assume_packets(ClosedForm& form, const PacketOptions& options);

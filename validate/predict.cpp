@@ -431,15 +431,17 @@ Prediction about(const Topology& topology, const Scenario& scenario, const Place
   result.disturbed = !disturbances(scenario).empty();
   result.ring = placed.ring;
   result.nodes = n_hosts(topology, placed.ranks);
-  result.form = closed_form(*job.algorithm, job.arguments, job.request,
-                            uniform_of(topology, placed.ranks, endpoints(placed), scenario.transport, routing,
-                                       grid_of(*job.algorithm, job.arguments, job.request)));
+  const Uniform machine = uniform_of(topology, placed.ranks, endpoints(placed), scenario.transport, routing,
+                                     grid_of(*job.algorithm, job.arguments, job.request));
+  result.form = closed_form(*job.algorithm, job.arguments, job.request, machine);
   if (!result.form) return result;
+  assume_protocol(*result.form, *job.algorithm, job.arguments, job.request, machine, *scenario.protocol);
   if (scenario.model == NetworkModel::packet) assume_packets(*result.form, scenario.packet);
-  if (scenario.protocol->done_when_left)
-    result.form->because.push_back(
-        fmt::format("the form is made for protocol none, this is {}", scenario.protocol->name));
-  if (launch_of(scenario).count() > 0) result.form->because.emplace_back("launching takes time");
+  if (const Picoseconds launch = launch_of(scenario); launch.count() > 0 && job.request.ranks > 1) {
+    result.form->formula = "t + " + result.form->formula;
+    result.form->low = add(result.form->low, launch);
+    result.form->time = add(result.form->time, launch);
+  }
   for (std::string& because : disturbances(scenario)) result.form->because.push_back(std::move(because));
   return result;
 }
