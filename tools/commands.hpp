@@ -90,6 +90,15 @@ struct CompareArguments {
 };
 int compare_command(const CompareArguments& arguments);
 
+enum class ScorecardFormat { table, csv, markdown };
+struct ScorecardArguments {
+  std::string folder;  ///< of tables and their scenarios; empty: those of the library
+  ScorecardFormat format = ScorecardFormat::table;
+  std::string output;  ///< a file; empty or "-": stdout
+  int jobs = 0;        ///< points at a time; 0: one a core
+};
+int scorecard_command(const ScorecardArguments& arguments);
+
 enum class CrossoverFormat { table, csv, nccl_tuner };
 struct CrossoverArguments {
   std::string scenario;

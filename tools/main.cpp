@@ -228,6 +228,21 @@ CLI::App* add_probe(CLI::App& app, ProbeArguments& probe, std::string& most, std
   return command;
 }
 
+CLI::App* add_scorecard(CLI::App& app, ScorecardArguments& scorecard) {
+  CLI::App* command = app.add_subcommand("scorecard", "every published table beside what is predicted for its machine");
+  command->add_option("FOLDER", scorecard.folder,
+                      "measured tables, ID.csv, and their scenarios, ID.json; default: those of validate/measured");
+  const std::map<std::string, ScorecardFormat> formats{
+      {"table", ScorecardFormat::table}, {"csv", ScorecardFormat::csv}, {"markdown", ScorecardFormat::markdown}};
+  command->add_option("--format", scorecard.format, "how it looks; csv: every row with what each model says of it")
+      ->transform(CLI::CheckedTransformer(formats))
+      ->option_text("table|csv|markdown");
+  command->add_option("-o,--output", scorecard.output, "a file for the result; - is standard output");
+  command->add_option("-j,--jobs", scorecard.jobs, "points at a time; default: one a core")->check(CLI::Range(1, 4096));
+  command->footer("Example: ringsim scorecard --format csv -o scorecard.csv");
+  return command;
+}
+
 int command_line(int argc, char** argv) {
   CLI::App app{"ringsim predicts how long a collective takes on a cluster of GPUs, and says why."};
   app.footer("Example: ringsim run scenarios/two-node-server.json");
@@ -304,6 +319,8 @@ int command_line(int argc, char** argv) {
   SweepArguments sweep;
   const auto* sweep_app = add_sweep(app, sweep);
   MergeArguments merge;
+  ScorecardArguments scorecard;
+  const auto* scorecard_app = add_scorecard(app, scorecard);
   const auto* merge_app = add_merge(app, merge);
 
   CheckArguments check;
@@ -421,6 +438,7 @@ int command_line(int argc, char** argv) {
     if (*probe_app) return probe_command(probe);
     crossover.format = crossover_formats.at(crossover_format);
     if (*crossover_app) return crossover_command(crossover);
+    if (*scorecard_app) return scorecard_command(scorecard);
     if (*sweep_app) return sweep_command(sweep);
     if (*merge_app) return merge_command(merge);
     if (*check_app) return check_command(check);

@@ -73,11 +73,8 @@ Channels fill(Speeds speeds, double total) {
 
 class Looked {
  public:
-  Looked(const Machine& machine, int gpus, Release release) : machine_(machine), release_(release) {
-    for (std::uint32_t d = 0; d < machine.devices.size() && static_cast<int>(gpus_.size()) < gpus; ++d)
-      if (machine.devices[d].kind == NodeKind::gpu) gpus_.push_back(d);
-    if (static_cast<int>(gpus_.size()) < gpus)
-      throw InputError("", fmt::format("expected at least {} GPUs, found {} in {}", gpus, gpus_.size(), machine.name));
+  Looked(const Machine& machine, std::vector<std::uint32_t> gpus, Release release)
+      : machine_(machine), release_(release), gpus_(std::move(gpus)) {
     const auto& attributes = machine.devices[gpus_.front()].attributes;
     const auto sm = attributes.find("sm");
     if (sm == attributes.end())
@@ -114,8 +111,13 @@ class Looked {
     const Topology topology = build(one);
     Routes routes(topology);
     std::map<std::uint32_t, double> uses;
+    const auto node_of = [&](std::size_t g) {
+      const auto node = topology.find("node0." + machine_.devices[gpus_[g % gpus_.size()]].name);
+      ensure(node.has_value(), "a machine's devices are in its topology");
+      return *node;
+    };
     for (std::size_t g = 0; g < gpus_.size(); ++g) {
-      const NodeId from = topology.ranks()[g], to = topology.ranks()[(g + 1) % gpus_.size()];
+      const NodeId from = node_of(g), to = node_of(g + 1);
       for (const Leg& leg : routes.find(from, to).legs)
         for (std::size_t l = 0; l < leg.links.size(); ++l)
           if (topology.link(leg.links[l]).kind != LinkKind::memory)  // which NCCL does not count
@@ -183,7 +185,27 @@ class Looked {
 }  // namespace
 
 TunerMachine tuner_machine(const Machine& machine, int gpus, int nodes, Bandwidth nic, Release release) {
-  const Looked looked(machine, gpus, release);
+  std::vector<std::string> first;
+  for (const Machine::Device& device : machine.devices)
+    if (device.kind == NodeKind::gpu && static_cast<int>(first.size()) < gpus) first.push_back(device.name);
+  if (static_cast<int>(first.size()) < gpus)
+    throw InputError("", fmt::format("expected at least {} GPUs, found {} in {}", gpus, first.size(), machine.name));
+  return tuner_machine(machine, first, nodes, nic, release);
+}
+
+TunerMachine tuner_machine(const Machine& machine, const std::vector<std::string>& names, int nodes, Bandwidth nic,
+                           Release release) {
+  std::vector<std::uint32_t> found;
+  for (const std::string& name : names) {
+    const auto is_it = [&](const Machine::Device& each) { return each.kind == NodeKind::gpu && each.name == name; };
+    const auto device = std::find_if(machine.devices.begin(), machine.devices.end(), is_it);
+    if (device == machine.devices.end())
+      throw InputError("", fmt::format("expected the name of a GPU of {}, found \"{}\"", machine.name, name));
+    found.push_back(static_cast<std::uint32_t>(device - machine.devices.begin()));
+  }
+  if (found.empty()) throw InputError("", fmt::format("expected GPUs of {}, found none", machine.name));
+  const auto gpus = static_cast<int>(found.size());
+  const Looked looked(machine, std::move(found), release);
   const int sm = looked.sm();
   bool switched = false;
   const double through = gpus > 1 ? looked.least_nvlink(switched) : 0;

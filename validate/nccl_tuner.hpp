@@ -4,6 +4,7 @@
 // 920dbe5b (2.8.3): src/graph/tuning.cc (formula), src/graph/search.cc (channels), src/graph/topo.h (speeds of links).
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -47,6 +48,9 @@ struct TunerMachine {
 /// NIC. Throws InputError (`where` empty) for a machine that says no "sm" or has too few GPUs or, on several nodes, no
 /// NIC to be cabled.
 TunerMachine tuner_machine(const Machine& machine, int gpus, int nodes, Bandwidth nic, Release release);
+/// The same for the GPUs of those names, "gpu0", "gpu2", of each node.
+TunerMachine tuner_machine(const Machine& machine, const std::vector<std::string>& gpus, int nodes, Bandwidth nic,
+                           Release release);
 
 /// One way to do a collective: time = latency + bytes/bandwidth, before the corrections of tuner_time_us().
 struct TunerChoice {
