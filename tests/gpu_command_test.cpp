@@ -1,6 +1,7 @@
 // ringsim probe and ringsim replay --backend cuda, on a GPU that is none, and on this machine.
 #include <doctest/doctest.h>
 
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -63,6 +64,29 @@ TEST_CASE(
       CHECK(row["measured_us"] > row["time_us"]);  // additions take no time in the simulator
     }
   }
+}
+
+TEST_CASE("with a probe's table a replay tells what the model makes of it, additions included") {
+  const std::string samples = temporary_file("samples.csv", "");
+  REQUIRE(
+      run_on_fake_gpu({"probe", "--most", "1 MiB", "--repeats", "1", "-o", "/dev/null", "--samples", samples}).code ==
+      0);
+  const Outcome outcome = run_on_fake_gpu(replay({"--samples", samples, "--set", "collective.bytes=64 kB"}));
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+  // Four ranks, 16 kB a chunk: 24 copies of 2008 ns, 12 additions of 3016 ns. Shared: 6 x (2 us + 4 x 8 ns) and 3 x (3
+  // us
+  // + 4 x 16 ns). The fake counts a call more.
+  double in_turn = 0, shared = 0, measured = 0;
+  REQUIRE(std::sscanf(outcome.err.c_str(),
+                      "ringsim: measured on a fake GPU: several ranks a GPU\n"
+                      "ringsim: ring, 4 ranks, 64 kB: served in turn %lf us, sharing %lf us, measured %lf us\n",
+                      &in_turn, &shared, &measured) == 3);
+  CHECK(in_turn == doctest::Approx(84.384).epsilon(1e-3));
+  CHECK(shared == doctest::Approx(21.384).epsilon(1e-3));
+  CHECK(measured == 85.384);
+  const Outcome missing = run_on_fake_gpu(replay({"--samples", "/nowhere.csv"}));
+  CHECK(missing.code == 3);
+  CHECK(missing.err.find("/nowhere.csv") != std::string::npos);
 }
 
 TEST_CASE("servers of a scenario that has them on CPUs are in host memory: their copies are the host link's") {

@@ -84,6 +84,7 @@ void refuse_foreign_options(const ReplayArguments& arguments) {
     only("--hosts", "tcp", arguments.backend == mpi ? "mpirun --hostfile says where processes run" : "");
   if (arguments.backend != cuda && arguments.streams) only("--streams", "cuda");
   if (arguments.backend != cuda && arguments.copy_blocks > 0) only("--copy-blocks", "cuda");
+  if (arguments.backend != cuda && !arguments.samples.empty()) only("--samples", "cuda");
 }
 
 int replay_points(const ScenarioFile& file, const ReplayArguments& arguments, ReplayBackend& backend, bool faults) {

@@ -55,7 +55,8 @@ struct ReplayArguments {
   std::string hosts;        ///< a file; empty: all on this machine
   std::optional<int> rank;  ///< with `hosts`: which of its lines this process is
   bool streams = false;     ///< on GPUs: call by call instead of as a graph
-  int copy_blocks = 0;      ///< on GPUs: copies by kernels of that many thread blocks; 0: by copy engines
+  std::string samples;  ///< on GPUs: what a probe wrote, for the model of what GPUs do at the same time; empty: none
+  int copy_blocks = 0;  ///< on GPUs: copies by kernels of that many thread blocks; 0: by copy engines
   Format format = Format::table;
   std::string output;  ///< a file; empty or "-": stdout
 };

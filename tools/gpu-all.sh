@@ -3,7 +3,7 @@
 #   tools/gpu-all.sh [FOLDER]           builds; results into FOLDER (default: validate/measured/replay)
 #   RINGSIM=FILE tools/gpu-all.sh       with a command that is built already
 #   tools/gpu-all.sh --dry-run FOLDER   small sizes, few repeats; with RINGSIM=build/tools/ringsim_on_fake_gpu, no GPU
-# The last lines say how far predictions were off. NCCL is not among the experiments: there is no backend for it yet.
+# model.txt: what the probe's table makes of each point with additions, served in turn or shared. The last lines say how far predictions were off. NCCL is not among the experiments: there is no backend for it yet.
 # Ends with the exit code of the first that fails: 1 a wrong number, 5 no GPU. Under 10 minutes on an H200 (estimated
 # from its memory's and PCIe's rates; it was never run on one).
 set -euo pipefail
@@ -38,16 +38,17 @@ fi
 replay() {
   local file=$out/$1
   shift
-  "$RINGSIM" replay "$out/gpu.json" --backend cuda --repeats $repeats --warmups $warmups --format csv -o "$out/part.csv" \
+  "$RINGSIM" replay "$out/gpu.json" --backend cuda --samples "$out/probe.csv" --repeats $repeats --warmups $warmups --format csv -o "$out/part.csv" \
     "$@" 2> "$out/part.err" || { local code=$?; cat "$out/part.err" >&2; exit $code; }
   if [[ ! -e $file ]]; then
-    sed 's/^ringsim: /# /' "$out/part.err" > "$file"
+    sed -n 's/^ringsim: measured/# measured/p' "$out/part.err" > "$file"
     echo "# $(date -u +%F), $("$RINGSIM" --version), tools/gpu-all.sh$($dry && echo ' --dry-run' || true)" >> "$file"
     nvidia-smi --query-gpu=name,driver_version,vbios_version,pcie.link.gen.current,pcie.link.width.current,clocks.max.mem,clocks.max.sm \
       --format=csv,noheader 2> /dev/null | sed 's/^/# nvidia-smi: /' >> "$file" || true
     head -1 "$out/part.csv" >> "$file"
   fi
   tail -n +2 "$out/part.csv" >> "$file"
+  sed -n "s/^ringsim: \\(.*: served in turn\\)/${file##*/}: \\1/p" "$out/part.err" >> "$out/model.txt"
   rm "$out/part.csv" "$out/part.err"
 }
 
@@ -55,7 +56,7 @@ replay() {
 first_ranks() { seq 0 $(($1 - 1)) | sed 's/.*/"gpu&"/' | paste -sd, | sed 's/.*/[&]/'; }
 
 echo "probe" >&2
-rm -f "$out"/{gpu.json,probe.csv,host.csv,memory-graph.csv,memory-streams.csv,kernels.csv}
+rm -f "$out"/{gpu.json,probe.csv,host.csv,memory-graph.csv,memory-streams.csv,kernels.csv,model.txt}
 "$RINGSIM" probe --ranks 16 --most "$most" --repeats $probe_repeats -o "$out/gpu.json" --samples "$out/probe.csv"
 
 echo "parameter servers in host memory, whole and in 8 pieces" >&2

@@ -167,6 +167,8 @@ CLI::App* add_replay(CLI::App& app, ReplayArguments& replay, ReplayOptions& type
   command->add_flag("--streams", replay.streams, "on GPUs: call by call, not as one graph");
   command->add_option("--copy-blocks", replay.copy_blocks, "on GPUs: copies by kernels of so many thread blocks")
       ->check(CLI::Range(1, 65535));
+  command->add_option("--samples", replay.samples,
+                      "on GPUs: a probe's table; tells what it makes of each point, additions included, on stderr");
   add_format(*command, format, "how results look");
   command->footer("Example: ringsim replay scenarios/replay-star.json --backend tcp --repeats 10");
   return command;

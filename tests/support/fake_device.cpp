@@ -264,7 +264,7 @@ void FakeDevice::take(Node& node) {
     node.finish = start + work.time;
     return;
   }
-  const std::pair way{work.what == What::copy ? work.from.place : work.gpu, work.to.place};
+  const std::pair way{work.what == What::copy ? work.from.place : work.to.place, work.to.place};
   std::chrono::nanoseconds& free_at = free_at_[way];
   node.finish = free_at = std::max(start, free_at) + cost(work);
 }

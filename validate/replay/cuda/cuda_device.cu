@@ -83,6 +83,7 @@ class Cuda : public Device {
       kernels::Tally* tally = nullptr;
       if (Result made = on(gpu, [&] { return cudaMalloc(&tally, sizeof *tally); }); !made.good()) return made;
       tallies_.push_back(tally);
+      if (Result loaded = on(gpu, kernels::load); !loaded.good()) return loaded;
       for (int peer = 0; peer < gpus_; ++peer) {
         int can = 0;
         if (peer == gpu || cudaDeviceCanAccessPeer(&can, gpu, peer) != cudaSuccess || can == 0) continue;

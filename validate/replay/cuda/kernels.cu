@@ -76,6 +76,17 @@ __global__ void compute_kernel(long long nanoseconds) {
 
 }  // namespace
 
+cudaError_t load() {
+  for (const void* kernel :
+       {reinterpret_cast<const void*>(copy_kernel), reinterpret_cast<const void*>(add_kernel),
+        reinterpret_cast<const void*>(set_kernel), reinterpret_cast<const void*>(put_kernel),
+        reinterpret_cast<const void*>(compare_kernel), reinterpret_cast<const void*>(compute_kernel)}) {
+    cudaFuncAttributes attributes{};
+    if (const cudaError_t error = cudaFuncGetAttributes(&attributes, kernel); error != cudaSuccess) return error;
+  }
+  return cudaSuccess;
+}
+
 cudaError_t copy(cudaStream_t stream, Memory to, Memory from, int blocks) {
   const std::int64_t wide = lie_on_16_bytes({to.data, from.data}) ? to.count / 4 : 0;
   copy_kernel<<<blocks, threads, 0, stream>>>(to.data, from.data, wide, to.count);

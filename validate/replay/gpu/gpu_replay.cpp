@@ -18,7 +18,7 @@ namespace {
 
 std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
-std::string name_of(Place place) { return place == host_memory ? "host memory" : fmt::format("GPU {}", place); }
+std::string in_words(Place place) { return place == host_memory ? "host memory" : fmt::format("GPU {}", place); }
 
 class Stage {
  public:
@@ -86,8 +86,8 @@ class Stage {
       if (count == 0) continue;
       const Result result = device_.allocate(place, count, rooms[room]);
       if (result.good()) continue;
-      require(result, fmt::format("allocating {} in {} for {} {}", format(Bytes{count * element_bytes}), name_of(place),
-                                  actor < schedule_.collective.ranks ? "rank" : "helper", actor));
+      require(result, fmt::format("allocating {} in {} for {} {}", format(Bytes{count * element_bytes}),
+                                  in_words(place), actor < schedule_.collective.ranks ? "rank" : "helper", actor));
     }
   }
 
@@ -169,7 +169,7 @@ class Stage {
   std::string describe(const Command& command) const {
     const auto of = [&](Actor actor) {
       return fmt::format("{} {} ({})", actor < schedule_.collective.ranks ? "rank" : "helper", actor,
-                         name_of(places_[at(actor)]));
+                         in_words(places_[at(actor)]));
     };
     if (command.what == Command::What::copy)
       return fmt::format("copying {} from {} to {}", format(Bytes{command.to.count * element_bytes}),

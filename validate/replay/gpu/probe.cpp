@@ -175,9 +175,9 @@ std::vector<Question> questions(const Device& device, const ProbeOptions& option
   return all;
 }
 
-std::string name_of(Place place) { return place == host_memory ? "host" : fmt::format("gpu{}", place); }
-
 }  // namespace
+
+std::string name_of(Place place) { return place == host_memory ? "host" : fmt::format("gpu{}", place); }
 
 std::string_view to_string(Asked asked) {
   switch (asked) {

@@ -24,6 +24,7 @@ enum class Asked : std::uint8_t {
   hop,        ///< the same, each on another stream than the one before, behind an event
 };
 std::string_view to_string(Asked asked);
+std::string name_of(Place place);  ///< gpu0, host
 
 /// One size of one question. `time` is what one more operation takes where it follows others of its kind in a graph
 /// (but for calls): the time of n + 1 less the time of 1, by n.

@@ -1,0 +1,129 @@
+// Plans timed by what a probe measured: worked out by hand, and beside a GPU that is none.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "algorithms/halving_doubling.hpp"
+#include "algorithms/parameter_server.hpp"
+#include "algorithms/ring.hpp"
+#include "sim/check.hpp"
+#include "sim/error.hpp"
+#include "tests/support/fake_device.hpp"
+#include "validate/replay/gpu/gpu_model.hpp"
+#include "validate/replay/gpu/gpu_replay.hpp"
+#include "validate/replay/memory.hpp"
+
+using namespace ringsim;
+using namespace ringsim::literals;
+using namespace ringsim::replay;
+using namespace ringsim::replay::gpu;
+using namespace std::chrono_literals;
+using ringsim::test::FakeDevice;
+
+namespace {
+
+Schedule of_elements(Schedule schedule) {
+  for (Layout& layout : schedule.layout) layout = layout.times(element_bytes);
+  schedule.collective.bytes = schedule.collective.bytes * element_bytes;
+  return schedule;
+}
+
+/// As FakeCosts has it: copies 2 us and 2 TB/s within, 40 GB/s to the host, 50 back; additions 3 us and 1 TB/s, on the
+/// CPU 10 GB/s.
+Probe of_fake() {
+  static const Probe probed = [] {
+    FakeDevice device({});
+    ProbeOptions options;
+    options.sizes = {4000_B, 40000_B, 400000_B};
+    options.blocks = {4};
+    options.repeats = 1;
+    options.operations = 2;
+    return probe(device, options);
+  }();
+  return probed;
+}
+
+Picoseconds modelled(const Schedule& schedule, bool on_host, Serving serving, int blocks = 0) {
+  return predict_plan(make_plan(schedule), place_actors(schedule, 1, on_host), of_fake(), serving, blocks);
+}
+
+Picoseconds measured(const Schedule& schedule, std::uint64_t seed, int blocks) {
+  FakeDevice device({.seed = seed});
+  return replay_on(device, check(schedule), place_actors(schedule, 1, false),
+                   {.repeats = {.warmups = 0, .timed = 1}, .copy_blocks = blocks})
+      .median;
+}
+
+}  // namespace
+
+TEST_CASE("where one memory serves all in turn, a plan takes the sum of its copies and additions, as on the fake GPU") {
+  // 4 KB a chunk of the ring: 24 copies of 2002 ns, 12 additions of 3004 ns.
+  const Schedule ring = of_elements(ring_all_reduce(4, {4000}));
+  CHECK(modelled(ring, false, Serving::in_turn) == Picoseconds(24 * 2002ns + 12 * 3004ns));
+  // By kernels of four blocks: 3 us, and 4 KB at 100 GB/s.
+  CHECK(modelled(ring, false, Serving::in_turn, 4) == Picoseconds(24 * 3040ns + 12 * 3004ns));
+  for (const Schedule& schedule :
+       {ring, of_elements(halving_doubling(8, {8000}, Fold::naive)), of_elements(parameter_server(4, {4000}, 1))}) {
+    for (const std::uint64_t seed : {1U, 2U}) {
+      for (const int blocks : {0, 4}) {
+        CAPTURE(schedule.algorithm);
+        // The fake counts a call that launches and one that ends beside it.
+        const Picoseconds more = measured(schedule, seed, blocks) - modelled(schedule, false, Serving::in_turn, blocks);
+        CHECK(more >= Picoseconds(0));
+        CHECK(more <= Picoseconds(2us));
+      }
+    }
+  }
+}
+
+TEST_CASE("where they share, latencies pass side by side, and bytes take as long as all of them together") {
+  const Schedule ring = of_elements(ring_all_reduce(4, {4000}));
+  // Three steps of 2 us, 4 x 4 KB at 2 TB/s; 3 us, 4 x 4 KB at 1 TB/s. Three more of copies alone.
+  CHECK(modelled(ring, false, Serving::shared) == Picoseconds(6 * 2008ns + 3 * 3016ns));
+}
+
+TEST_CASE("ways to the host and back are apart; the CPU adds one after the other") {
+  // Two ranks and a server in host memory, 40 KB: up, both added, down.
+  const Schedule schedule = of_elements(sharded_parameter_server(2, {10000}, 1));
+  // In turn: the first is up at 3, the second at 6; 3 us and 4 us to add each; down twice 2 us and 0.8 us.
+  CHECK(modelled(schedule, true, Serving::in_turn) == Picoseconds(3us + 7us + 7us + 2800ns + 2800ns));
+  // Shared: both are up at 2 + 2 us; the additions are of one stream; both go down at 2 + 1.6 us.
+  CHECK(modelled(schedule, true, Serving::shared) == Picoseconds(4us + 7us + 7us + 3600ns));
+}
+
+TEST_CASE("what the probe did not measure is told") {
+  const Schedule ring = of_elements(ring_all_reduce(2, {4000}));
+  CHECK_THROWS_WITH_AS(modelled(ring, false, Serving::shared, 7),
+                       "expected samples of copy_kernel from gpu0 to gpu0, of two sizes at least\n"
+                       "  hint: `ringsim probe --samples FILE` measures them",
+                       InputError);
+}
+
+TEST_CASE("a probe's table is read back as it was; what is odd in it is told by line") {
+  const std::string text = to_csv(of_fake());
+  const Probe back = read_probe(text, "probe.csv");
+  CHECK(to_csv(back) == text);
+  CHECK(back.gpus == 1);
+  const std::string head = "what,from,to,blocks,bytes,time_us,min_us,max_us,GBps\n";
+  const auto refused = [](const std::string& table) -> std::string {
+    try {
+      read_probe(table, "p.csv");
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(refused("what,from\n") ==
+        "p.csv:1: expected what,from,to,blocks,bytes,time_us,min_us,max_us,GBps, found \"what,from\"\n"
+        "  hint: `ringsim probe --samples` writes it");
+  CHECK(refused(head) == "p.csv: expected samples, found none");
+  CHECK(refused(head + "copy,gpu0,gpu0,0,4\n") ==
+        "p.csv:2: expected what,from,to,blocks,bytes,time_us,min_us,max_us,GBps, found 5 cells");
+  CHECK(refused(head + "cpoy,gpu0,gpu0,0,4,1,1,1,1\n") ==
+        "p.csv:2: expected what `ringsim probe` measures, found \"cpoy\"");
+  CHECK(refused(head + "copy,gpu0,disk,0,4,1,1,1,1\n") == "p.csv:2: expected host or gpu0, gpu1..., found \"disk\"");
+  CHECK(refused(head + "copy,gpu0,gpu0,0,4,-1,1,1,1\n") == "p.csv:2: expected a number from 0 on, found \"-1\"");
+  CHECK(refused(head + "copy,gpu0,gpu0,0,4,nan,1,1,1\n") == "p.csv:2: expected a time in microseconds, found \"nan\"");
+}

@@ -1,0 +1,197 @@
+#include "validate/replay/gpu/gpu_model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <queue>
+#include <tuple>
+
+#include "sim/error.hpp"
+#include "validate/replay/memory.hpp"
+
+namespace ringsim::replay::gpu {
+
+namespace {
+
+using Way = std::pair<Place, Place>;
+
+/// A command as the model sees it. Times in picoseconds; doubles, since shares are no whole numbers.
+struct Work {
+  double latency = 0, service = 0;
+  int server = -1;  ///< none: it takes its latency only
+  std::vector<std::size_t> next;
+  int unmet = 0;
+};
+
+class Works {
+ public:
+  Works(const Plan& plan, const std::vector<Place>& places, const Probe& probe, int copy_blocks)
+      : places_(places), probe_(probe), copy_blocks_(copy_blocks) {
+    const auto hop = probe.least(Asked::hop, 0, 0), node = probe.least(Asked::node, 0, 0);
+    if (hop && node) hop_ = std::max(*hop - *node, Picoseconds(0));
+    std::vector<std::size_t> last(plan.stream_of.size(), none), record(plan.event_on.size(), none);
+    std::vector<bool> waits(plan.stream_of.size(), false);
+    for (const Command& command : plan.commands) {
+      const std::size_t id = works.size();
+      works.push_back(work_of(command));
+      follow(last[command.stream], id);
+      if (command.what == Command::What::record) record[command.event] = id;
+      if (command.what == Command::What::wait) follow(record[command.event], id);
+      if (works[id].server >= 0 && waits[command.stream]) works[id].latency += static_cast<double>(hop_.count());
+      if (command.what != Command::What::record) waits[command.stream] = command.what == Command::What::wait;
+      last[command.stream] = id;
+    }
+  }
+  std::vector<Work> works;
+  int n_servers() const { return static_cast<int>(servers_.size()); }
+
+ private:
+  static constexpr std::size_t none = SIZE_MAX;
+
+  void follow(std::size_t before, std::size_t id) {
+    if (before == none) return;
+    works[before].next.push_back(id);
+    ++works[id].unmet;
+  }
+
+  Work work_of(const Command& command) {
+    if (command.what == Command::What::compute)
+      return {.latency = static_cast<double>(Picoseconds(command.time).count())};
+    const bool is_copy = command.what == Command::What::copy;
+    if (!is_copy && command.what != Command::What::add) return {};
+    const Place to = places_[static_cast<std::size_t>(command.to.actor)];
+    const Place from = is_copy ? places_[static_cast<std::size_t>(command.from.actor)] : to;
+    const Line line = line_of(is_copy, from, to);
+    const double bytes = static_cast<double>(command.to.count) * element_bytes;
+    return {.latency = static_cast<double>(line.latency.count()),
+            .service = bytes / static_cast<double>(line.rate.bytes_per_second) * 1e12,
+            .server = servers_.try_emplace(Way{from, to}, n_servers()).first->second};
+  }
+
+  // Of one GPU's link to the host the others' are taken to be alike, and so is what they do within.
+  Line line_of(bool is_copy, Place from, Place to) {
+    if (from == to && to != host_memory) from = to = 0;
+    if (from == host_memory && to != host_memory) to = 0;
+    if (to == host_memory && from != host_memory) from = 0;
+    const Asked asked = !is_copy ? Asked::add : copy_blocks_ > 0 && from == to ? Asked::kernel : Asked::copy;
+    if (const auto line = probe_.line(asked, from, to, asked == Asked::kernel ? copy_blocks_ : 0)) return *line;
+    throw InputError("",
+                     fmt::format("expected samples of {} from {} to {}, of two sizes at least", to_string(asked),
+                                 name_of(from), name_of(to)),
+                     "`ringsim probe --samples FILE` measures them");
+  }
+
+  const std::vector<Place>& places_;
+  const Probe& probe_;
+  int copy_blocks_;
+  Picoseconds hop_{0};
+  std::map<Way, int> servers_;
+};
+
+/// What happens when: a work may start, its latency is over, or its server has it done.
+struct Moment {
+  double time;
+  std::size_t order;  ///< of two at one time the one that was found first comes first
+  enum class What : std::uint8_t { ready, arrived, served } what;
+  std::size_t id;  ///< of the work; of served: the server
+  bool operator>(const Moment& other) const { return std::tie(time, order) > std::tie(other.time, other.order); }
+};
+
+class Clock {
+ public:
+  Clock(std::vector<Work>& works, int n_servers, Serving serving)
+      : works_(works), serving_(serving), servers_(static_cast<std::size_t>(n_servers)) {}
+
+  double run() {
+    for (std::size_t id = 0; id < works_.size(); ++id)
+      if (works_[id].unmet == 0) at(0, Moment::What::ready, id);
+    while (!moments_.empty()) {
+      const Moment moment = moments_.top();
+      moments_.pop();
+      now_ = moment.time;
+      if (moment.what == Moment::What::ready) ready(moment.id);
+      if (moment.what == Moment::What::arrived) arrived(moment.id);
+      if (moment.what == Moment::What::served) served(moment.id, moment.order);
+    }
+    ensure(done_ == works_.size(), "a plan comes through");
+    return end_;
+  }
+
+ private:
+  struct Server {
+    double free_at = 0;             // in turn
+    double progress = 0, last = 0;  // shared: what each has got since the beginning, as of `last`
+    std::priority_queue<std::pair<double, std::size_t>, std::vector<std::pair<double, std::size_t>>, std::greater<>>
+        active;               // {progress at which it is done, work}
+    std::size_t awaited = 0;  // the order of the moment that still holds
+  };
+
+  std::size_t at(double time, Moment::What what, std::size_t id) {
+    moments_.push({time, ++order_, what, id});
+    return order_;
+  }
+
+  void ready(std::size_t id) {
+    const Work& work = works_[id];
+    if (work.server < 0 || serving_ == Serving::shared) return void(at(now_ + work.latency, Moment::What::arrived, id));
+    double& free_at = servers_[static_cast<std::size_t>(work.server)].free_at;
+    free_at = std::max(free_at, now_) + work.latency + work.service;
+    at(free_at, Moment::What::arrived, id);
+  }
+
+  void arrived(std::size_t id) {
+    const Work& work = works_[id];
+    if (work.server < 0 || serving_ == Serving::in_turn) return finish(id);
+    Server& server = servers_[static_cast<std::size_t>(work.server)];
+    advance(server);
+    server.active.emplace(server.progress + work.service, id);
+    await(static_cast<std::size_t>(work.server));
+  }
+
+  void served(std::size_t which, std::size_t order) {
+    Server& server = servers_[which];
+    if (order != server.awaited) return;  // another has come since
+    advance(server);
+    const auto [progress, id] = server.active.top();
+    server.progress = progress;  // whatever rounding has left
+    server.active.pop();
+    finish(id);
+    await(which);
+  }
+
+  void advance(Server& server) {
+    if (!server.active.empty()) server.progress += (now_ - server.last) / static_cast<double>(server.active.size());
+    server.last = now_;
+  }
+  void await(std::size_t which) {
+    Server& server = servers_[which];
+    if (server.active.empty()) return;
+    const double left = std::max(server.active.top().first - server.progress, 0.0);
+    server.awaited = at(now_ + left * static_cast<double>(server.active.size()), Moment::What::served, which);
+  }
+
+  void finish(std::size_t id) {
+    ++done_;
+    end_ = std::max(end_, now_);
+    for (const std::size_t next : works_[id].next)
+      if (--works_[next].unmet == 0) at(now_, Moment::What::ready, next);
+  }
+
+  std::vector<Work>& works_;
+  Serving serving_;
+  std::vector<Server> servers_;
+  std::priority_queue<Moment, std::vector<Moment>, std::greater<>> moments_;
+  std::size_t order_ = 0, done_ = 0;
+  double now_ = 0, end_ = 0;
+};
+
+}  // namespace
+
+Picoseconds predict_plan(const Plan& plan, const std::vector<Place>& places, const Probe& probe, Serving serving,
+                         int copy_blocks) {
+  Works works(plan, places, probe, copy_blocks);
+  return Picoseconds(static_cast<std::int64_t>(Clock(works.works, works.n_servers(), serving).run() + 0.5));
+}
+
+}  // namespace ringsim::replay::gpu
