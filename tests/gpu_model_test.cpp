@@ -78,6 +78,16 @@ TEST_CASE("where one memory serves all in turn, a plan takes the sum of its copi
   }
 }
 
+TEST_CASE("a copy or an addition that waits for an event takes what a hop costs beyond a node") {
+  Probe probed = of_fake();
+  for (Sample& sample : probed.samples)
+    if (sample.asked == Asked::hop) sample.time += Picoseconds(500ns);
+  const Schedule ring = of_elements(ring_all_reduce(4, {4000}));
+  const Places places = place_actors(ring, 1, false);
+  // All do: copies for their receiver's step, additions for what they add.
+  CHECK(predict_plan(make_plan(ring), places, probed, Serving::in_turn, 0) == Picoseconds(24 * 2502ns + 12 * 3504ns));
+}
+
 TEST_CASE("where they share, latencies pass side by side, and bytes take as long as all of them together") {
   const Schedule ring = of_elements(ring_all_reduce(4, {4000}));
   // Three steps of 2 us, 4 x 4 KB at 2 TB/s; 3 us, 4 x 4 KB at 1 TB/s. Three more of copies alone.

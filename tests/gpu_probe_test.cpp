@@ -65,6 +65,19 @@ TEST_CASE("calls that take longer to issue than to do are seen as such") {
   CHECK(probe(device, short_probe()).least(Asked::call, 0, 0) == Picoseconds(7us));
 }
 
+TEST_CASE("what waits for an event of another stream takes longer, and so does a message of the scenario") {
+  FakeCosts costs;
+  costs.event = 500ns;
+  FakeDevice device({.costs = costs});
+  const Probe found = probe(device, short_probe());
+  CHECK(found.least(Asked::hop, 0, 0) == Picoseconds(3500ns));
+  CHECK(found.least(Asked::node, 0, 0) == Picoseconds(3us));
+  CHECK(text(found.line(Asked::copy, 0, 0)) == "2 us, 2 TB/s");
+  const std::string scenario = to_scenario(found, 2, "today");
+  CHECK(scenario.find(R"("from": "memory_out", "to": "memory_in", "bandwidth": "2 TB/s", "latency": "2.5 us")") !=
+        std::string::npos);
+}
+
 TEST_CASE("a probe of several GPUs measures every pair, and one GPU to all others") {
   FakeDevice device({.gpus = 3});
   const Probe found = probe(device, short_probe());

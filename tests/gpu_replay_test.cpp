@@ -181,6 +181,16 @@ TEST_CASE("two lanes may add to one chunk at a time: on streams one comes after 
   CHECK(seen);
 }
 
+TEST_CASE("what was never written is poison on GPUs, too: passed on, it shows as not a number") {
+  // A broadcast in which rank 0, the root, hears from rank 1 instead.
+  Table t(broadcast(2, 8_B, 0), 2, 1, 1);
+  t.step(1).send(0, chunk(0));
+  t.step(0).receive(1, chunk(0));
+  const Schedule schedule = t.schedule();
+  CHECK(outcome(schedule, make_plan(schedule), 2, false, true, 0) ==
+        fmt::format("rank 0: data[0], element 0: expected {}, found nan", contribution(2, 0, 0, 0)));
+}
+
 TEST_CASE("a step that computes is as long as it says, on the GPU's clock") {
   Table t(all_reduce(1, 4_B), 1, 1, 1);
   t.step(0).compute(Picoseconds(7us));
@@ -190,6 +200,20 @@ TEST_CASE("a step that computes is as long as it says, on the GPU's clock") {
   CHECK(measured.min == measured.max);
   CHECK(measured.median >= Picoseconds(7us));
   CHECK(measured.median <= Picoseconds(9us));  // and the fake's time for a few calls
+}
+
+TEST_CASE("runs that warm up do not count") {
+  const Schedule schedule = of_elements(ring_all_reduce(3, {6}));
+  const auto spread = [&](int warmups) {
+    ringsim::test::FakeCosts costs;
+    costs.first = 50us;
+    FakeDevice device({.costs = costs});
+    const Measured measured = replay_on(device, check(schedule), place_actors(schedule, 1, false),
+                                        {.repeats = {.warmups = warmups, .timed = 3}, .graph = true});
+    return measured.max - measured.min;
+  };
+  CHECK(spread(0) == Picoseconds(50us));
+  CHECK(spread(1) == Picoseconds(0));
 }
 
 TEST_CASE("a call that fails is an error of the machine with what was being done, whichever call it is") {

@@ -3,7 +3,8 @@
 #   tools/gpu-all.sh [FOLDER]           builds; results into FOLDER (default: validate/measured/replay)
 #   RINGSIM=FILE tools/gpu-all.sh       with a command that is built already
 #   tools/gpu-all.sh --dry-run FOLDER   small sizes, few repeats; with RINGSIM=build/tools/ringsim_on_fake_gpu, no GPU
-# model.txt: what the probe's table makes of each point with additions, served in turn or shared. The last lines say how far predictions were off. NCCL is not among the experiments: there is no backend for it yet.
+# model.txt: what the probe's table makes of each point, additions included, served in turn or shared. The last lines say
+# how far predictions were off. NCCL is not among the experiments: there is no backend for it yet.
 # Ends with the exit code of the first that fails: 1 a wrong number, 5 no GPU. Under 10 minutes on an H200 (estimated
 # from its memory's and PCIe's rates; it was never run on one).
 set -euo pipefail

@@ -83,6 +83,7 @@ void FakeDevice::clear() noexcept {
   capturing_.reset();
   capture_.clear();
   graphs_.clear();
+  launched_.clear();
   free_at_.clear();
 }
 
@@ -176,11 +177,11 @@ Result FakeDevice::wait(Stream stream, Event event) {
     if (!capturing_) return refuse("waiting for an event of a capture that has ended");
     std::vector<std::size_t> after{*e.captured};
     if (s.captured) after.push_back(*s.captured);
-    s.captured = add_node(capture_, {.gpu = s.gpu}, std::move(after));
+    s.captured = add_node(capture_, {.time = settings_.costs.event, .gpu = s.gpu}, std::move(after));
     return {};
   }
   if (is_captured) return refuse("a capture waits for what is outside it");
-  return issue(stream, {}, {*e.node});
+  return issue(stream, {.time = settings_.costs.event}, {*e.node});
 }
 
 Result FakeDevice::begin_capture(Stream origin) {
@@ -208,13 +209,17 @@ Result FakeDevice::end_capture(Stream origin, Graph& out) {
   capturing_.reset();
   out = static_cast<Graph>(graphs_.size());
   graphs_.push_back(std::move(capture_));
+  launched_.push_back(false);
   return {};
 }
 
 Result FakeDevice::launch(Stream stream, Graph graph) {
   if (auto failed = call()) return *failed;
   if (capturing_) return refuse("a launch within a capture");
-  if (Result begun = issue(stream, {}); !begun.good()) return begun;
+  const bool again = launched_.at(static_cast<std::size_t>(graph));
+  launched_[static_cast<std::size_t>(graph)] = true;
+  const auto begins = again ? std::chrono::nanoseconds(0) : settings_.costs.first;
+  if (Result begun = issue(stream, {.time = begins}); !begun.good()) return begun;
   const std::size_t root = *state(stream).last;
   std::vector<std::size_t> ids;
   for (const Node& node : graphs_.at(static_cast<std::size_t>(graph))) {

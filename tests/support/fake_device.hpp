@@ -30,6 +30,8 @@ struct FakeCosts {
   std::chrono::nanoseconds call{1000};                          ///< of the host, for each call
   std::chrono::nanoseconds copy{2000};                          ///< before the first byte of a copy
   std::chrono::nanoseconds kernel{3000};                        ///< before a kernel does anything
+  std::chrono::nanoseconds event{0};                            ///< of what waits for one
+  std::chrono::nanoseconds first{0};                            ///< that the first launch of a graph takes more
   double inside = 2000, peer = 400, to_gpu = 50, to_host = 40;  ///< bytes a nanosecond, of copies
   double a_block = 25;                                          ///< of a copy kernel, each block, up to `inside`
   double add = 1000, add_on_host = 10;                          ///< bytes of the result a nanosecond
@@ -140,6 +142,7 @@ class FakeDevice : public Device {
   std::optional<Stream> capturing_;
   std::vector<Node> capture_;
   std::vector<std::vector<Node>> graphs_;
+  std::vector<bool> launched_;                                       // [graph]
   std::map<std::pair<int, int>, std::chrono::nanoseconds> free_at_;  // {from, to} a way is free again
 };
 
