@@ -116,6 +116,22 @@ TEST_CASE("a file that does something else, or at another number of ranks or byt
   CHECK(small.warnings[0].ends_with("pair & back is meant for 2 to 4096 B; it is timed for 8000 B all the same"));
 }
 
+TEST_CASE("a file's buffers are its own: in_place is refused both ways, also where it says what the op has anyhow") {
+  for (const char* in_place : {"true", "false"}) {
+    CAPTURE(in_place);
+    const std::string file = scenario("reduce-scatter-3.xml", "reduce_scatter");
+    CHECK_NOTHROW(ScenarioFile::load(file).point(0));
+    try {
+      ScenarioFile::load(file, {std::string("collective.in_place=") + in_place}).point(0);
+      FAIL("a schedule from a file has buffers of its own");
+    } catch (const InputError& error) {
+      CHECK(error.where().ends_with("/collective/in_place"));
+      CHECK(error.message() ==
+            "expected in_place only for what can be put into other buffers, found a schedule from a file");
+    }
+  }
+}
+
 TEST_CASE("run refuses what needs slots, though it is proved") {
   const std::string message = complaint(scenario("pair-2.xml", "all_reduce", 2, "2 B"));
   CHECK(message ==

@@ -17,8 +17,8 @@ bool ClosedForm::agrees(Picoseconds simulated) const {
   return simulated >= low - rounding && simulated <= time + rounding;
 }
 
-double ClosedForm::ratio(Picoseconds simulated) const {
-  if (time.count() == 0) return simulated.count() == 0 ? 1.0 : std::numeric_limits<double>::infinity();
+std::optional<double> ClosedForm::ratio(Picoseconds simulated) const {
+  if (time.count() == 0) return simulated.count() == 0 ? std::optional(1.0) : std::nullopt;
   return static_cast<double>(simulated.count()) / static_cast<double>(time.count());
 }
 

@@ -29,7 +29,8 @@ struct ClosedForm {
   bool holds() const { return because.empty(); }
   /// True where `simulated` lies within [low, time], give or take 1 ps a step.
   bool agrees(Picoseconds simulated) const;
-  double ratio(Picoseconds simulated) const;  ///< simulated / time; 1 where both are 0
+  /// simulated / time; 1 where both are 0, nothing where the form alone is: no number says how far it is off.
+  std::optional<double> ratio(Picoseconds simulated) const;
 };
 
 /// What a form assumes of the machine, found by looking at the topology, not at its name.
