@@ -165,7 +165,8 @@ Job job_of(const Canonical& collective, const Json& written, const TopologySpec&
 }
 
 void check_servers_on(const Job& job, const std::string& pointer, const Blame& blame) {
-  if (!job.servers_on_cpu || (!job.algorithm->in_fabric && job.algorithm->helpers(job.arguments) > 0)) return;
+  if (!job.servers_on_cpu || (!job.algorithm->uses_fabric(job.arguments) && job.algorithm->helpers(job.arguments) > 0))
+    return;
   throw UnservedError(
       job.algorithm->name, blame.where(pointer + "/servers_on"),
       fmt::format("expected servers_on only for an algorithm with separate servers, found {}", job.algorithm->name),
@@ -176,7 +177,7 @@ void check_servers_on(const Job& job, const std::string& pointer, const Blame& b
 int helpers_of(const Job& job, const Scenario& scenario, const std::string& kind, const std::string& pointer,
                const Blame& blame) {
   check_servers_on(job, pointer, blame);
-  if (job.algorithm->in_fabric || job.servers_on_cpu) return 0;
+  if (job.algorithm->uses_fabric(job.arguments) || job.servers_on_cpu) return 0;
   const int helpers = job.algorithm->helpers(job.arguments);
   if (helpers > 0 && !std::holds_alternative<Star>(scenario.topology)) {
     throw UnservedError(

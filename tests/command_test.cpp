@@ -93,6 +93,23 @@ TEST_CASE("where the form is no time at all there is no ratio: null, an empty fi
   CHECK(run_command({"sweep", file, "--baseline", rows, "--tolerance", "1%"}).code == 0);
 }
 
+TEST_CASE("check calls no bound good: pieces of a byte are not the form's case, a switch's segments are exact") {
+  // Pieces of 1 B for 4 ranks: a block of a piece has a quarter of a byte, none or one.
+  const std::string pieces = temporary_file("pieces.json", R"({"version": 1,
+      "topology": {"kind": "full_mesh", "ranks": 4, "link": {"bandwidth": "10 GB/s", "latency": "0 us"}},
+      "collective": {"op": "all_to_all", "algorithm": "pairwise", "bytes": "4096 B"}, "transport": {"chunk": "1 B"}})");
+  const Outcome bound = run_command({"check", pieces});
+  CHECK(bound.code == 0);
+  CHECK(bound.out.find("not its case") != std::string::npos);
+  CHECK(bound.out.find("the sizes do not divide evenly") != std::string::npos);
+  const std::string segments = temporary_file("segments.json", R"({"version": 1,
+      "topology": {"kind": "star", "ranks": 13, "link": {"bandwidth": "3 GB/s", "latency": "0 us"}},
+      "collective": {"op": "all_reduce", "algorithm": "in_switch", "bytes": "7 B"}})");
+  const Outcome exact = run_command({"check", segments});
+  CHECK(exact.code == 0);
+  CHECK(exact.out.find("1.000000  good") != std::string::npos);
+}
+
 TEST_CASE("nccl-tests: thirteen columns a row, and the average") {
   const Outcome outcome = run_command({"run", scenario(), "--format", "nccl-tests"});
   CHECK(outcome.code == 0);

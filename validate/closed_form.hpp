@@ -57,6 +57,10 @@ Uniform uniform_of(const Topology& topology, std::span<const NodeId> ranks, std:
 std::optional<ClosedForm> closed_form(const Algorithm& algorithm, const Arguments& arguments,
                                       const CollectiveRequest& request, const Uniform& machine);
 
+/// Says in `because` where sizes that do not divide evenly leave so much room between `low` and `time` that to lie
+/// there proves nothing. (The grid of cases looks at the bounds themselves, and does not ask.)
+void assume_even_sizes(ClosedForm& form);
+
 /// Says in `because` what of the form does not hold where data moves in packets (NetworkModel::packet).
 void assume_packets(ClosedForm& form, const PacketOptions& options);
 
