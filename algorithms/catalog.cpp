@@ -14,6 +14,7 @@
 #include "algorithms/make_trees.hpp"
 #include "algorithms/parameter_server.hpp"
 #include "algorithms/ring.hpp"
+#include "algorithms/stored_schedule.hpp"
 #include "sim/error.hpp"
 
 namespace ringsim {
@@ -254,6 +255,10 @@ const Parameter& parameter_of(const Algorithm& algorithm, std::string_view name)
 int no_helpers(const Arguments&) { return 0; }
 
 bool Algorithm::supports(CollectiveOp op) const { return std::find(ops.begin(), ops.end(), op) != ops.end(); }
+
+bool Algorithm::uses_fabric(const Arguments& arguments) const {
+  return in_fabric || (arguments.file != nullptr && !arguments.file->tree.empty());
+}
 
 std::span<const Algorithm> algorithms() {
   static const std::vector<Algorithm> all = [] {

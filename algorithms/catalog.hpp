@@ -71,6 +71,8 @@ struct Algorithm {
   bool in_fabric = false;
 
   bool supports(CollectiveOp op) const;
+  /// `in_fabric`, of a file as it says.
+  bool uses_fabric(const Arguments& arguments) const;
   bool takes_root(CollectiveOp op) const { return rooted || has_root(op); }
 };
 

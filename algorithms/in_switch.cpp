@@ -66,6 +66,7 @@ Schedule in_switch_all_reduce(int n, Bytes bytes, const std::vector<Actor>& pare
   Schedule s{.algorithm = "in_switch", .collective = all_reduce(n, bytes), .actors = 0};
   s.actors = static_cast<int>(parents.size());
   s.lanes = 2;
+  s.tree = parents;
   s.layout[static_cast<std::size_t>(Buffer::data)] = Layout::near_equal(bytes, segments);
   const auto tree = std::make_shared<const Tree>(tree_of(n, parents));
   s.n_steps = [tree, n, segments](Actor a, Lane) {

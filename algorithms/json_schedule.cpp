@@ -26,10 +26,9 @@ std::vector<std::pair<std::string, CollectiveOp>> collectives() {
   return out;
 }
 
-std::vector<std::pair<std::string, Placement>> placements() {
+std::vector<std::pair<std::string, Placement>> placement_names() {
   std::vector<std::pair<std::string, Placement>> out;
-  for (const Placement placement : {Placement::in_place, Placement::separate, Placement::relative})
-    out.emplace_back(to_string(placement), placement);
+  for (const Placement placement : placements) out.emplace_back(to_string(placement), placement);
   return out;
 }
 
@@ -225,10 +224,35 @@ Grid grid_of(const Place& place) {
   return grid;
 }
 
+/// The parent of each actor: switches are helpers, and one is at the top.
+std::vector<Actor> tree_of(const Place& place, const StoredSchedule& stored) {
+  const std::vector<Place> items = place.items();
+  if (items.size() != static_cast<std::size_t>(stored.actors))
+    place.fail(
+        fmt::format("expected the parent of each of {} ranks and helpers, found {}", stored.actors, items.size()));
+  std::vector<Actor> parents;
+  for (const Place& item : items) {
+    parents.push_back(static_cast<Actor>(whole(item, -1, stored.actors - 1)));
+    const bool is_rank = parents.size() <= static_cast<std::size_t>(stored.ranks);
+    if (parents.back() < (is_rank ? stored.ranks : -1) || (parents.back() >= 0 && parents.back() < stored.ranks))
+      item.fail(fmt::format("expected a helper{}, found {}", is_rank ? "" : ", or -1 for the root", parents.back()));
+  }
+  if (std::count(parents.begin(), parents.end(), -1) != 1)
+    place.fail(fmt::format("expected one root, -1, found {}", std::count(parents.begin(), parents.end(), -1)));
+  for (Actor helper = stored.ranks; helper < stored.actors; ++helper) {
+    int steps = 0;  // to the root; a way round never ends there
+    for (Actor at = helper; at >= 0; at = parents[static_cast<std::size_t>(at)])
+      if (++steps > stored.actors - stored.ranks)
+        items[static_cast<std::size_t>(helper)].fail("expected a way to the root, found a way round");
+  }
+  return parents;
+}
+
 void read_head(const Place& root, StoredSchedule& out) {
   out.name = root.at("name").text();
   out.ranks = static_cast<int>(whole(root.at("ranks"), 1, most_actors));
   out.actors = out.ranks + static_cast<int>(whole_or(root, "helpers", 0, 0, most_actors));
+  if (root.has("tree")) out.tree = tree_of(root.at("tree"), out);
   out.lanes = static_cast<int>(whole_or(root, "lanes", 1, 1, most_lanes));
   out.root = static_cast<Actor>(whole_or(root, "root", 0, 0, out.ranks - 1));
   if (root.has("both_ways")) out.both_ways = root.at("both_ways").truth();
@@ -259,11 +283,11 @@ void read_promise(const Place& root, StoredSchedule& out) {
     return;
   }
   out.op = root.at("collective").word(collectives());
-  out.placement = root.at("placement").word(placements());
+  out.placement = root.at("placement").word(placement_names());
   PromiseSpec spec{.op = out.op, .ranks = out.ranks, .placement = out.placement};
   for (std::size_t b = 0; b < n_buffers; ++b) spec.chunks[b] = out.grids[b].chunks;
-  const bool in_place = out.placement == Placement::in_place;
-  for (const Buffer buffer : {in_place ? Buffer::data : Buffer::input, in_place ? Buffer::data : Buffer::output})
+  const bool in_one = in_one_buffer(out.placement);
+  for (const Buffer buffer : {in_one ? Buffer::data : Buffer::input, in_one ? Buffer::data : Buffer::output})
     if (spec.chunks[static_cast<std::size_t>(buffer)] == 0)
       root.at("buffers").fail(fmt::format("expected \"{}\", in which a collective that is {} has its data, found none",
                                           to_string(buffer), to_string(out.placement)));
@@ -272,11 +296,12 @@ void read_promise(const Place& root, StoredSchedule& out) {
         .fail(fmt::format(
             "expected a placement that {} can have, and a number of chunks that its {} ranks divide, found {}",
             to_string(out.op), out.ranks, to_string(out.placement)));
-  const std::size_t from = static_cast<std::size_t>(in_place ? Buffer::data : Buffer::input);
-  const std::size_t to = static_cast<std::size_t>(in_place ? Buffer::data : Buffer::output);
-  const bool gathers = out.op == CollectiveOp::all_gather, scatters = out.op == CollectiveOp::reduce_scatter;
-  const std::int64_t n = out.ranks, input = spec.chunks[from], output = spec.chunks[to];
-  if (!in_place && input * (gathers ? n : 1) != output * (scatters ? n : 1))
+  if (in_one) return;
+  const bool has_blocks = out.placement != Placement::input_kept;
+  const std::int64_t n = out.ranks, input = spec.chunks[static_cast<std::size_t>(Buffer::input)],
+                     output = spec.chunks[static_cast<std::size_t>(Buffer::output)];
+  if (input * (has_blocks && out.op == CollectiveOp::all_gather ? n : 1) !=
+      output * (has_blocks && out.op == CollectiveOp::reduce_scatter ? n : 1))
     root.at("buffers").fail(
         fmt::format("expected input and output of one {}, found {} and {} chunks", to_string(out.op), input, output));
 }
@@ -312,6 +337,7 @@ std::string export_json(const StoredSchedule& stored) {
     if (value != fallback) out += fmt::format("  \"{}\": {},\n", key, value);
   };
   number("helpers", stored.actors - stored.ranks, 0);
+  if (!stored.tree.empty()) out += fmt::format("  \"tree\": [{}],\n", fmt::join(stored.tree, ", "));
   number("lanes", stored.lanes, 1);
   number("root", stored.root, 0);
   if (stored.both_ways) out += "  \"both_ways\": true,\n";
@@ -347,7 +373,7 @@ std::string export_json(const StoredSchedule& stored) {
 StoredSchedule import_json(std::string_view text, const std::string& file) {
   const Json json = parse_strictly(text, file);
   const Place root{json, file, ""};
-  root.allow({format_key, "name", "collective", "placement", "ranks", "helpers", "lanes", "root", "both_ways",
+  root.allow({format_key, "name", "collective", "placement", "ranks", "helpers", "tree", "lanes", "root", "both_ways",
               "symmetry", "protocol", "min_bytes", "max_bytes", "bytes", "buffers", "steps"});
   whole(root.at(format_key), 1, 1);
   StoredSchedule out;

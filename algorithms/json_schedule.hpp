@@ -27,8 +27,10 @@ namespace ringsim {
 /// R is a buffer and its chunks, "data[3]" or "input[4..7]". A buffer's `chunks` are near-equal parts of the message;
 /// where they are fewer or more than it is cut into, `of` says how many make the message ("scratch": {"chunks": 12,
 /// "of": 24}). `sizes` lists their bytes instead, for a message of `bytes`. `placement`: algorithms/promise.hpp. Only
-/// where needed: `root`, `both_ways`, `helpers`, `lanes`, `symmetry` (radices), `protocol`, `min_bytes`, `max_bytes`.
-/// Without `collective` and `placement` regions stand for their sizes, and the schedule is proved for matching alone.
+/// where needed: `root`, `both_ways`, `helpers`, `tree` (helpers are switches that join the ranks: the parent of each
+/// actor, -1 of the root; a run asks the topology for the same tree), `lanes`, `symmetry` (radices), `protocol`,
+/// `min_bytes`, `max_bytes`. Without `collective` and `placement` regions stand for their sizes, and the schedule is
+/// proved for matching alone.
 std::string export_json(const StoredSchedule& stored);
 
 /// Reads it. `file` stands for the text in errors. Throws InputError (FILE:LINE for syntax, FILE: /pointer for

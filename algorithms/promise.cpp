@@ -12,9 +12,10 @@ Content one(Actor rank, std::uint32_t chunk) { return {Who::one, rank, chunk}; }
 Content all(std::uint32_t chunk) { return {Who::all, -1, chunk}; }
 
 /// Does each rank bring, or get, one block of the message only?
-bool is_block(CollectiveOp op, Buffer buffer) {
-  return (op == CollectiveOp::all_gather && buffer == Buffer::input) ||
-         (op == CollectiveOp::reduce_scatter && buffer == Buffer::output);
+bool is_block(const PromiseSpec& spec, Buffer buffer) {
+  if (spec.placement == Placement::input_kept) return false;
+  return (spec.op == CollectiveOp::all_gather && buffer == Buffer::input) ||
+         (spec.op == CollectiveOp::reduce_scatter && buffer == Buffer::output);
 }
 
 /// Ranks, and chunks a block.
@@ -27,10 +28,7 @@ struct Blocks {
 
 /// Does every rank's block have a whole number of chunks?
 std::optional<Blocks> blocks_of(const PromiseSpec& spec) {
-  const Buffer whole = spec.placement == Placement::in_place     ? Buffer::data
-                       : spec.op == CollectiveOp::reduce_scatter ? Buffer::input
-                                                                 : Buffer::output;
-  const int chunks = spec.chunks[static_cast<std::size_t>(whole)];
+  const int chunks = spec.chunks[static_cast<std::size_t>(whole_buffer(spec.op, spec.placement))];
   if (chunks == 0 || chunks % spec.ranks != 0) return std::nullopt;
   return Blocks{spec.ranks, static_cast<std::uint32_t>(chunks / spec.ranks)};
 }
@@ -82,7 +80,8 @@ Content wants(const PromiseSpec& spec, const Blocks& blocks, Actor rank, std::ui
     case CollectiveOp::barrier:
       return has_tokens(spec) ? one(wrap(rank - static_cast<Actor>(c), spec.ranks), 0) : all(c);
     case CollectiveOp::all_to_all:
-      if (spec.placement == Placement::relative) return one(wrap(rank - static_cast<Actor>(blocks.of(c)), blocks.n), c);
+      if (spec.placement == Placement::relative || spec.placement == Placement::relative_in_place)
+        return one(wrap(rank - static_cast<Actor>(blocks.of(c)), blocks.n), c);
       return one(static_cast<Actor>(blocks.of(c)), blocks.first(rank) + c % blocks.m);
     case CollectiveOp::pairs: {
       const Actor half = spec.ranks / 2;
@@ -94,22 +93,24 @@ Content wants(const PromiseSpec& spec, const Blocks& blocks, Actor rank, std::ui
 }
 
 bool has_form(const PromiseSpec& spec) {
+  using enum Placement;
   switch (spec.op) {
     case CollectiveOp::all_reduce:
     case CollectiveOp::broadcast:
     case CollectiveOp::reduce_scatter:
     case CollectiveOp::all_gather:
     case CollectiveOp::reduce:
-      return spec.placement != Placement::relative;
+      return spec.placement == in_place || spec.placement == separate || spec.placement == input_kept;
     case CollectiveOp::scatter:
     case CollectiveOp::gather:
+      return spec.placement == in_place || spec.placement == input_kept;
     case CollectiveOp::barrier:
-      return spec.placement == Placement::in_place;
+      return spec.placement == in_place;
     case CollectiveOp::all_to_all:
-      return true;
+      return spec.placement != input_kept;
     case CollectiveOp::pairs:
     case CollectiveOp::send_recv:
-      return spec.placement == Placement::separate;
+      return spec.placement == separate || spec.placement == in_place;
   }
   fail_invariant("a collective has one of eleven names");
 }
@@ -136,14 +137,26 @@ std::string_view to_string(Placement placement) {
       return "separate";
     case Placement::relative:
       return "relative";
+    case Placement::input_kept:
+      return "input_kept";
+    case Placement::relative_in_place:
+      return "relative_in_place";
   }
-  fail_invariant("a placement has one of three names");
+  fail_invariant("a placement has one of five names");
+}
+
+bool in_one_buffer(Placement placement) {
+  return placement == Placement::in_place || placement == Placement::relative_in_place;
+}
+
+Buffer whole_buffer(CollectiveOp op, Placement placement) {
+  if (in_one_buffer(placement)) return Buffer::data;
+  return op == CollectiveOp::reduce_scatter ? Buffer::input : Buffer::output;
 }
 
 std::optional<int> promised_chunks(const PromiseSpec& spec, Buffer buffer, int chunks) {
-  const bool in_place = spec.placement == Placement::in_place;
-  if (buffer == Buffer::scratch || (buffer == Buffer::data) != in_place) return std::nullopt;
-  return is_block(spec.op, buffer) ? chunks / spec.ranks : chunks;
+  if (buffer == Buffer::scratch || (buffer == Buffer::data) != in_one_buffer(spec.placement)) return std::nullopt;
+  return is_block(spec, buffer) ? chunks / spec.ranks : chunks;
 }
 
 std::optional<Collective> promise(const PromiseSpec& spec, Bytes bytes) {
@@ -154,17 +167,19 @@ std::optional<Collective> promise(const PromiseSpec& spec, Bytes bytes) {
     if (!found) return std::nullopt;
     blocks = *found;
   }
-  const bool in_place = spec.placement == Placement::in_place;
-  const Buffer from = in_place ? Buffer::data : Buffer::input, to = in_place ? Buffer::data : Buffer::output;
+  const bool in_one = in_one_buffer(spec.placement);
+  const Buffer from = in_one ? Buffer::data : Buffer::input, to = in_one ? Buffer::data : Buffer::output;
   Collective c{.op = spec.op, .ranks = spec.ranks, .bytes = bytes, .root = spec.root};
   c.before = [spec, blocks, from](Actor rank, Buffer buffer, std::uint32_t chunk) {
     if (buffer != from) return Content{};
-    if (is_block(spec.op, buffer)) chunk += blocks.first(rank);
+    if (is_block(spec, buffer)) chunk += blocks.first(rank);
     return brings(spec, blocks, rank, chunk) ? one(rank, chunk) : Content{};
   };
-  c.after = [spec, blocks, to](Actor rank, Buffer buffer, std::uint32_t chunk) {
+  c.after = [spec, blocks, from, to](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    if (buffer == from && spec.placement == Placement::input_kept)
+      return brings(spec, blocks, rank, chunk) ? one(rank, chunk) : Content{};
     if (buffer != to) return Content{};
-    if (is_block(spec.op, buffer)) chunk += blocks.first(rank);
+    if (is_block(spec, buffer)) chunk += blocks.first(rank);
     return wants(spec, blocks, rank, chunk);
   };
   return c;
@@ -185,10 +200,10 @@ std::optional<Placement> placement_of(const Schedule& schedule, bool both_ways) 
         }
     return true;
   };
-  for (const Placement placement : {Placement::in_place, Placement::separate, Placement::relative}) {
+  for (const Placement placement : placements) {
     spec.placement = placement;
     // A placement whose buffers do not exist would agree with a promise about nothing.
-    const Buffer result = placement == Placement::in_place ? Buffer::data : Buffer::output;
+    const Buffer result = in_one_buffer(placement) ? Buffer::data : Buffer::output;
     if (spec.chunks[static_cast<std::size_t>(result)] == 0) continue;
     if (const auto other = promise(spec, collective.bytes); other && agrees(*other)) return placement;
   }

@@ -15,8 +15,16 @@ enum class Placement : std::uint8_t {
              ///< scatter, gather: block j is that of rank root + j; barrier: as barrier_of_tokens() where there are as
              ///< many chunks as ranks, else as barrier()
   separate,  ///< from `input` to `output`, both numbered as MPI does: block j of an all_to_all is for, or from, rank j
-  relative   ///< the same, but the blocks of an all_to_all are numbered from the rank itself (sim/collective.hpp)
+  relative,  ///< the same, but the blocks of an all_to_all are numbered from the rank itself (sim/collective.hpp)
+  input_kept,  ///< from `input` to `output`, blocks at the places that they have in place; the input stays as it was
+  relative_in_place  ///< all_to_all in `data`, blocks numbered from the rank itself
 };
+/// Are input and result one buffer, `data`?
+bool in_one_buffer(Placement placement);
+/// The buffer that holds the whole message: where all_gather's result is, and reduce_scatter's input.
+Buffer whole_buffer(CollectiveOp op, Placement placement);
+inline constexpr std::array placements{Placement::in_place, Placement::separate, Placement::relative,
+                                       Placement::input_kept, Placement::relative_in_place};
 std::string_view to_string(Placement placement);
 
 /// The collective that a file names, and how many chunks each buffer has.

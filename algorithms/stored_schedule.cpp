@@ -90,6 +90,7 @@ Schedule schedule_of(const std::shared_ptr<const StoredSchedule>& stored, Bytes 
   check_bytes(*stored, bytes);
   Schedule s{.algorithm = stored->name, .collective = {}, .actors = stored->actors, .lanes = stored->lanes};
   s.names_regions = stored->names_regions;
+  s.tree = stored->tree;
   if (stored->names_regions) {
     auto collective = promise(spec_of(*stored), bytes);
     ensure(collective.has_value(), "a stored schedule's collective has a form");
@@ -129,6 +130,7 @@ StoredSchedule store(const Schedule& schedule) {
   out.bytes = collective.bytes;
   out.actors = schedule.actors;
   out.lanes = schedule.lanes;
+  out.tree = schedule.tree;
   out.names_regions = schedule.names_regions;
   // Files have no word for chunks in another order than the actors'; without its symmetry a schedule is as right.
   if (schedule.symmetry.chunks_as_actors()) out.symmetry = schedule.symmetry.radices();
@@ -140,10 +142,7 @@ StoredSchedule store(const Schedule& schedule) {
                                        to_string(collective.op)));
     out.placement = *placement;
   }
-  const Buffer whole = out.placement == Placement::in_place     ? Buffer::data
-                       : out.op == CollectiveOp::reduce_scatter ? Buffer::input
-                                                                : Buffer::output;
-  const int parts = schedule.layout[static_cast<std::size_t>(whole)].n_chunks();
+  const int parts = schedule.layout[static_cast<std::size_t>(whole_buffer(out.op, out.placement))].n_chunks();
   for (std::size_t b = 0; b < n_buffers; ++b) out.grids[b] = grid_of(schedule.layout[b], out.bytes, parts);
 
   std::int64_t operations = 0;
@@ -168,7 +167,7 @@ StoredSchedule store(const Schedule& schedule) {
 bool same_schedule(const StoredSchedule& a, const StoredSchedule& b) {
   return a.op == b.op && a.placement == b.placement && a.ranks == b.ranks && a.root == b.root &&
          a.both_ways == b.both_ways && a.names_regions == b.names_regions && a.actors == b.actors &&
-         a.lanes == b.lanes && a.grids == b.grids && a.symmetry == b.symmetry &&
+         a.lanes == b.lanes && a.tree == b.tree && a.grids == b.grids && a.symmetry == b.symmetry &&
          std::equal(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(),
                     [](const std::vector<Step>& x, const std::vector<Step>& y) {
                       return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const Step& p, const Step& q) {

@@ -32,6 +32,7 @@ struct StoredSchedule {
   Bytes bytes;  ///< the message for which sizes were given
   int actors = 1;
   int lanes = 1;
+  std::vector<Actor> tree;               ///< as Schedule::tree
   std::array<Grid, n_buffers> grids;     ///< [buffer]
   std::vector<int> symmetry;             ///< radices; empty: none claimed
   std::vector<std::vector<Step>> steps;  ///< [actor * lanes + lane][step]

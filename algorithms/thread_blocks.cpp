@@ -274,35 +274,74 @@ void drop_pauses(std::vector<std::vector<Step>>& lanes) {
   }
 }
 
-/// Blocks numbered from the rank itself become MPI's, each operation chunk by chunk.
-void number_absolutely(StoredSchedule& stored) {
-  const auto blocks = static_cast<std::uint32_t>(stored.ranks);
-  const std::uint32_t m =
-      static_cast<std::uint32_t>(stored.grids[static_cast<std::size_t>(Buffer::input)].chunks) / blocks;
-  const auto moved = [&](Actor rank, Region region) {
-    const auto j = static_cast<int>(region.first / m);
-    if (region.buffer == Buffer::input)
-      region.first = static_cast<std::uint32_t>(wrap(rank + j, stored.ranks)) * m + region.first % m;
-    if (region.buffer == Buffer::output)
-      region.first = static_cast<std::uint32_t>(wrap(rank - j, stored.ranks)) * m + region.first % m;
-    return region;
-  };
+/// Puts every chunk of every operation where moved(rank, chunk, is_first) says, in operations of one chunk. `is_first`:
+/// the first step of lane 0 reads it.
+template <class Moved>
+void renumber(StoredSchedule& stored, Moved moved) {
   for (Actor rank = 0; rank < stored.actors; ++rank) {
     for (Lane lane = 0; lane < stored.lanes; ++lane) {
-      for (Step& step : stored.lane(rank, lane)) {
+      auto& steps = stored.lane(rank, lane);
+      for (std::size_t i = 0; i < steps.size(); ++i) {
+        const bool is_first = lane == 0 && i == 0;
         std::vector<Op> ops;
-        for (const Op& op : step.ops) {
+        for (const Op& op : steps[i].ops) {
           for (std::uint32_t c = 0; c < op.region.count; ++c) {
             Op single = op;
-            single.region = moved(rank, {op.region.buffer, op.region.first + c, 1});
-            if (op.operand.count > 0) single.operand = moved(rank, {op.operand.buffer, op.operand.first + c, 1});
+            single.region = moved(rank, {op.region.buffer, op.region.first + c, 1}, is_first && op.what == Do::send);
+            if (op.operand.count > 0)
+              single.operand = moved(rank, {op.operand.buffer, op.operand.first + c, 1}, is_first);
             ops.push_back(single);
           }
         }
-        step.ops = std::move(ops);
+        steps[i].ops = std::move(ops);
       }
     }
   }
+}
+
+/// Blocks numbered from the rank itself become MPI's. In place they are the result's, but in what the rank reads first:
+/// there, as in_place() writes it, the input is put aside.
+void number_absolutely(StoredSchedule& stored) {
+  const bool in_one = in_one_buffer(stored.placement);
+  const Grid& whole = stored.grids[static_cast<std::size_t>(in_one ? Buffer::data : Buffer::input)];
+  const auto m = static_cast<std::uint32_t>(whole.chunks / stored.ranks);
+  renumber(stored, [&](Actor rank, Region region, bool is_first) {
+    if (region.buffer == Buffer::scratch) return region;
+    const bool is_input = region.buffer == Buffer::input || (in_one && is_first);
+    const auto j = static_cast<int>(region.first / m);
+    region.first =
+        static_cast<std::uint32_t>(wrap(is_input ? rank + j : rank - j, stored.ranks)) * m + region.first % m;
+    return region;
+  });
+  stored.placement = in_one ? Placement::in_place : Placement::separate;
+}
+
+/// Of a buffer that has a place for every block, MSCCL has the rank's own alone: the others go behind the scratch.
+void keep_own_block(StoredSchedule& stored, Buffer buffer) {
+  Grid &blocks = stored.grids[static_cast<std::size_t>(buffer)],
+       &scratch = stored.grids[static_cast<std::size_t>(Buffer::scratch)];
+  const auto m = static_cast<std::uint32_t>(blocks.chunks / stored.ranks);
+  const auto base = static_cast<std::uint32_t>(scratch.chunks);
+  std::uint32_t end = base;
+  renumber(stored, [&](Actor rank, Region region, bool) {
+    if (region.buffer != buffer) return region;
+    const std::uint32_t own = static_cast<std::uint32_t>(rank) * m;
+    if (region.first >= own && region.first < own + m) return Region{buffer, region.first - own, 1};
+    const std::uint32_t place = base + region.first - (region.first < own ? 0 : m);
+    end = std::max(end, place + 1);
+    return Region{Buffer::scratch, place, 1};
+  });
+  blocks.chunks = static_cast<int>(m);
+  if (end > 0) scratch = {.chunks = static_cast<int>(end), .of = blocks.of, .sizes = {}};
+}
+
+/// In the buffers that MSCCL has: input and output as MPI numbers them, or one in place.
+void use_plain_buffers(StoredSchedule& stored) {
+  if (stored.placement == Placement::relative || stored.placement == Placement::relative_in_place)
+    return number_absolutely(stored);
+  if (stored.placement != Placement::input_kept) return;
+  if (stored.op == CollectiveOp::all_gather) keep_own_block(stored, Buffer::input);
+  if (stored.op == CollectiveOp::reduce_scatter) keep_own_block(stored, Buffer::output);
   stored.placement = Placement::separate;
 }
 
@@ -311,7 +350,7 @@ void number_absolutely(StoredSchedule& stored) {
 StoredSchedule as_thread_blocks(const StoredSchedule& stored) {
   StoredSchedule out = stored;
   out.symmetry.clear();
-  if (out.placement == Placement::relative) number_absolutely(out);
+  use_plain_buffers(out);
   std::vector<std::vector<std::vector<Step>>> cut;
   int lanes = 1;
   for (Actor actor = 0; actor < out.actors; ++actor) {

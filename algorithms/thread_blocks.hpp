@@ -17,6 +17,8 @@ namespace ringsim {
 ///    atomic. (Those of several lanes that nothing orders stay so: export_msccl() refuses them.)
 ///  - Of waits for one lane the latest stays. A step that only waits is dropped where the next one can wait for it.
 ///  - Blocks of an all-to-all are numbered as MPI does, chunk by chunk. No symmetry is claimed any more.
+///  - Where `input` or `output` has room for all blocks though a rank brings or gets one (Placement::input_kept), the
+///    others lie in scratch, chunk by chunk. That the input stays as it was is no promise of MSCCL's.
 ///
 /// A schedule that is in this form already stays what it is.
 StoredSchedule as_thread_blocks(const StoredSchedule& stored);

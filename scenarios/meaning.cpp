@@ -103,7 +103,8 @@ void check_request(const Job& job, const Canonical& collective, const Json& said
 }
 
 /// A barrier moves no data, and a file says itself how data moves: neither is divided, nor put into other buffers.
-void check_pieces(const Job& job, const std::string& pointer, const Blame& blame) {
+/// `said` is the collective as written: the canonical form leaves out an in_place that asks for nothing new.
+void check_pieces(const Job& job, const Json& said, const std::string& pointer, const Blame& blame) {
   const CollectiveRequest& request = job.request;
   const bool is_file = job.algorithm == &file_algorithm();
   if (!is_file && request.op != CollectiveOp::barrier) return;
@@ -113,7 +114,7 @@ void check_pieces(const Job& job, const std::string& pointer, const Blame& blame
   };
   if (request.channels > 1) refuse("/transport/channels", "several channels only for what can be divided");
   if (request.chunk) refuse("/transport/chunk", "a chunk only for what can be divided");
-  if (request.in_place) refuse(pointer + "/in_place", "in_place only for what can be put into other buffers");
+  if (said.contains("in_place")) refuse(pointer + "/in_place", "in_place only for what can be put into other buffers");
 }
 
 /// How the GPUs of a topology lie, the last number varying fastest; empty where they do not lie in a grid.
@@ -154,7 +155,7 @@ Job job_of(const Canonical& collective, const Json& written, const TopologySpec&
   if (collective.contains("in_place")) out.request.in_place = collective["in_place"].get<bool>();
   check_supports(*out.algorithm, out.request.op, pointer, blame);
   check_request(out, collective, written, gpus, pointer, blame);
-  check_pieces(out, pointer, blame);
+  check_pieces(out, written, pointer, blame);
   if (from_file) take_file(algorithm, pointer, blame, files, out, warnings);
   if (out.ranks.empty()) out.request.grid = grid_of(topology);
   out.best_ring = collective["order"] == "best_ring";
@@ -164,7 +165,8 @@ Job job_of(const Canonical& collective, const Json& written, const TopologySpec&
 }
 
 void check_servers_on(const Job& job, const std::string& pointer, const Blame& blame) {
-  if (!job.servers_on_cpu || (!job.algorithm->in_fabric && job.algorithm->helpers(job.arguments) > 0)) return;
+  if (!job.servers_on_cpu || (!job.algorithm->uses_fabric(job.arguments) && job.algorithm->helpers(job.arguments) > 0))
+    return;
   throw UnservedError(
       job.algorithm->name, blame.where(pointer + "/servers_on"),
       fmt::format("expected servers_on only for an algorithm with separate servers, found {}", job.algorithm->name),
@@ -175,7 +177,7 @@ void check_servers_on(const Job& job, const std::string& pointer, const Blame& b
 int helpers_of(const Job& job, const Scenario& scenario, const std::string& kind, const std::string& pointer,
                const Blame& blame) {
   check_servers_on(job, pointer, blame);
-  if (job.algorithm->in_fabric || job.servers_on_cpu) return 0;
+  if (job.algorithm->uses_fabric(job.arguments) || job.servers_on_cpu) return 0;
   const int helpers = job.algorithm->helpers(job.arguments);
   if (helpers > 0 && !std::holds_alternative<Star>(scenario.topology)) {
     throw UnservedError(

@@ -223,6 +223,11 @@ TEST_CASE("a bad scenario is refused with the place, what was expected, what was
          R"("barrier", "algorithm": "dissemination", "bytes": "0 B", "in_place": false}})"}},
        "s.json: /collective/in_place: expected in_place only for what can be put into other buffers, found a barrier"
        "\n  hint: a barrier moves no data"},
+      {"a barrier in place, as what is written on one buffer is anyhow",
+       {{R"("all_reduce", "algorithm": "ring", "bytes": "64 MiB"}})",
+         R"("barrier", "algorithm": "dissemination", "bytes": "0 B", "in_place": true}})"}},
+       "s.json: /collective/in_place: expected in_place only for what can be put into other buffers, found a barrier"
+       "\n  hint: a barrier moves no data"},
       {"a misspelt model",
        {{R"("64 MiB"}})", R"("64 MiB"}, "network": {"model": "fiar"}})"}},
        R"(s.json: /network/model: expected one of "ideal", "fair", "packet", found "fiar")"

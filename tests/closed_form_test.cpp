@@ -136,6 +136,15 @@ TEST_CASE("trees and rings in pieces say where their forms do not hold, and ther
        8000_B,
        "both trees use the cable from rank 1 to rank 2 at one time"},
       {"double_binary_tree", all_reduce, {{"segments", 4}}, false, 8, 8000_B, nullptr},
+      // Two ranks, halves of 1 and 2 B: the smaller comes down while the larger still goes up the same cable.
+      {"double_binary_tree",
+       all_reduce,
+       {{"segments", 1}},
+       false,
+       2,
+       3_B,
+       "segments differ by a byte: both trees use the cable from rank 1 to rank 0 at one time"},
+      {"double_binary_tree", all_reduce, {{"segments", 1}}, false, 2, 4_B, nullptr},
   };
   for (const Row& row : rows) {
     CAPTURE(row.algorithm);
@@ -419,4 +428,39 @@ TEST_CASE("the paths of cables within a host are NVLink's, and a protocol's late
   CHECK(run(net, check(find_algorithm("ring")->make({.ranks = 3, .bytes = 300_B}, {})),
             {.protocol = find_protocol("simple")})
             .duration() == expected.time);
+}
+
+TEST_CASE("in the switch, and step by step to all, the form is exact also where segments and blocks differ by a byte") {
+  // 7 of 64 segments have a byte. Up they take 7 ns and 64 latencies of a port, 5 ns; down, the last one more.
+  const ClosedForm in_switch = form("in_switch", 13, 7_B, {.numbers = {{"segments", 64}}, .texts = {}});
+  CHECK(in_switch.time == ns(65 * 5 + 7 + 1));
+  CHECK(in_switch.low == in_switch.time);
+  const ClosedForm at_once = form("in_switch", 13, 7_B, {.numbers = {{"segments", 64}}, .texts = {}},
+                                  CollectiveOp::all_reduce, {Shape::star, 1_GBps, 0_ps});
+  CHECK(at_once.time == ns(7 + 1));
+  // 4 ranks, 6 B: blocks of 1, 2, 1, 2 B, of which the first stays.
+  const ClosedForm to_all = form("pairwise", 4, 6_B, {}, CollectiveOp::all_to_all);
+  CHECK(to_all.time == ns(3 * 10 + 2 + 1 + 2));
+  CHECK(to_all.low == to_all.time);
+}
+
+TEST_CASE("a form that sizes leave more than half a per cent of room does not hold; one that they leave less, does") {
+  const auto because = [](Picoseconds low, Picoseconds time) {
+    ClosedForm form{.formula = "by hand", .time = time, .low = low};
+    assume_even_sizes(form);
+    return form.because;
+  };
+  CHECK(because(ns(1000), ns(1000)).empty());
+  CHECK(because(ns(995), ns(1000)).empty());
+  CHECK(because(0_ps, 0_ps).empty());
+  REQUIRE(because(ns(994), ns(1000)).size() == 1);
+  CHECK(because(0_ps, ns(1000)).front() ==
+        "the sizes do not divide evenly: rounded down they would take 0.000 us, so the form is a bound and no more");
+}
+
+TEST_CASE("there is no ratio to a form of no time, but where simulation takes none either") {
+  const ClosedForm nothing{.formula = "0"};
+  CHECK(nothing.ratio(0_ps) == 1.0);
+  CHECK_FALSE(nothing.ratio(1_ps));
+  CHECK(ClosedForm{.formula = "by hand", .time = ns(4)}.ratio(ns(1)) == 0.25);
 }

@@ -70,6 +70,46 @@ TEST_CASE("json lines: one result a line, each a document of its own") {
   CHECK(bytes == std::vector<std::int64_t>{1024, 1048576});
 }
 
+TEST_CASE("where the form is no time at all there is no ratio: null, an empty field, and rows that read back") {
+  // LL launches in 6.6 us (sim/protocol.cpp); the form of no bytes over links without latency is 0 us.
+  const std::string file = temporary_file("nothing.json", R"({"version": 1, "name": "nothing",
+      "topology": {"kind": "star", "ranks": 4, "link": {"bandwidth": "10 GB/s", "latency": "0 us"}},
+      "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "0 B"}, "transport": {"protocol": "ll"}})");
+  for (const char* format : {"json", "jsonl"}) {
+    const Outcome outcome = run_command({"run", file, "--format", format});
+    REQUIRE(outcome.code == 0);
+    const auto document = nlohmann::json::parse(outcome.out);  // inf is no JSON
+    const auto& form = (document.contains("results") ? document.at("results").at(0) : document).at("closed_form");
+    CHECK(form.at("time_us") == 0.0);
+    CHECK(form.at("ratio").is_null());
+  }
+  CHECK(run_command({"run", file, "--format", "csv"}).out.find(",2(K-1)(a + p/(K b)),0,,false,") != std::string::npos);
+  CHECK(run_command({"run", file}).out.find("0 us (*)") != std::string::npos);
+  CHECK(run_command({"check", file}).out.find("inf") == std::string::npos);
+  const std::string rows = temporary_file("nothing.jsonl", "");
+  CHECK(run_command({"sweep", file, "-o", rows}).code == 0);
+  const Outcome merged = run_command({"merge", rows, "-o", temporary_file("nothing.csv", "")});
+  CHECK(merged.code == 0);
+  CHECK(run_command({"sweep", file, "--baseline", rows, "--tolerance", "1%"}).code == 0);
+}
+
+TEST_CASE("check calls no bound good: pieces of a byte are not the form's case, a switch's segments are exact") {
+  // Pieces of 1 B for 4 ranks: a block of a piece has a quarter of a byte, none or one.
+  const std::string pieces = temporary_file("pieces.json", R"({"version": 1,
+      "topology": {"kind": "full_mesh", "ranks": 4, "link": {"bandwidth": "10 GB/s", "latency": "0 us"}},
+      "collective": {"op": "all_to_all", "algorithm": "pairwise", "bytes": "4096 B"}, "transport": {"chunk": "1 B"}})");
+  const Outcome bound = run_command({"check", pieces});
+  CHECK(bound.code == 0);
+  CHECK(bound.out.find("not its case") != std::string::npos);
+  CHECK(bound.out.find("the sizes do not divide evenly") != std::string::npos);
+  const std::string segments = temporary_file("segments.json", R"({"version": 1,
+      "topology": {"kind": "star", "ranks": 13, "link": {"bandwidth": "3 GB/s", "latency": "0 us"}},
+      "collective": {"op": "all_reduce", "algorithm": "in_switch", "bytes": "7 B"}})");
+  const Outcome exact = run_command({"check", segments});
+  CHECK(exact.code == 0);
+  CHECK(exact.out.find("1.000000  good") != std::string::npos);
+}
+
 TEST_CASE("nccl-tests: thirteen columns a row, and the average") {
   const Outcome outcome = run_command({"run", scenario(), "--format", "nccl-tests"});
   CHECK(outcome.code == 0);

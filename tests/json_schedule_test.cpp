@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "algorithms/buffers.hpp"
+#include "algorithms/channels.hpp"
 #include "algorithms/msccl_import.hpp"
 #include "sim/check.hpp"
 #include "sim/collective.hpp"
@@ -86,6 +88,48 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("what is put into other buffers than it is written for is written and read without loss, over channels too") {
+  for (const int ranks : {1, 2, 4, 5}) {
+    for (const Schedule& plain : every_algorithm(ranks, 1001_B)) {
+      if (plain.collective.op == CollectiveOp::barrier) continue;
+      for (const Schedule& whole : {out_of_place(plain), in_place(plain)}) {
+        for (const int rounds : {1, 2}) {
+          const Schedule schedule = over_channels(whole, {.channels = 1, .rounds = rounds});
+          CAPTURE(schedule.algorithm);
+          CAPTURE(to_string(schedule.collective.op));
+          CAPTURE(ranks);
+          const StoredSchedule stored = store(schedule);
+          const auto back = std::make_shared<const StoredSchedule>(import_json(export_json(stored), "back.json"));
+          CHECK(same_schedule(stored, *back));
+          const Schedule made = schedule_of(back, 1001_B);
+          check_equal(schedule, made);
+          check(made);
+          for (Actor rank = 0; rank < ranks; ++rank)
+            for (const Buffer buffer : {Buffer::data, Buffer::input, Buffer::output})
+              for (int c = 0; c < schedule.layout[static_cast<std::size_t>(buffer)].n_chunks(); ++c) {
+                const auto chunk = static_cast<std::uint32_t>(c);
+                CHECK((made.collective.after(rank, buffer, chunk).who == Content::Who::nothing) ==
+                      (schedule.collective.after(rank, buffer, chunk).who == Content::Who::nothing));
+              }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("the switches of a file are a tree of its helpers, or refused at the place where they are not") {
+  // Ranks 0 and 1 below switch 4, 2 and 3 below 5, both below 6.
+  const std::string text = export_json(store(in_switch_all_reduce(4, 64_B, {4, 4, 5, 5, 6, 6, -1}, 2)));
+  const auto with = [&](const std::string& tree) { return complaint(replaced(text, "[4, 4, 5, 5, 6, 6, -1]", tree)); };
+  CHECK(complaint(text) == "");
+  CHECK(with("[4, 4, 5, 5, -1]") == "x.json: /tree: expected the parent of each of 7 ranks and helpers, found 5");
+  CHECK(with("[4, 4, 5, -1, 6, 6, -1]") == "x.json: /tree/3: expected a helper, found -1");
+  CHECK(with("[4, 4, 5, 5, 6, 3, -1]") == "x.json: /tree/5: expected a helper, or -1 for the root, found 3");
+  CHECK(with("[4, 4, 5, 5, -1, 6, -1]") == "x.json: /tree: expected one root, -1, found 2");
+  CHECK(with("[4, 4, 5, 5, 5, 4, -1]") == "x.json: /tree/4: expected a way to the root, found a way round");
+  CHECK(with("[4, 4, 5, 5, 6, 6, 7]") == "x.json: /tree/6: expected a whole number from -1 to 6, found 7");
+}
+
 TEST_CASE("a file from one size serves another: its chunks are shares of the message") {
   const std::string text = export_json(store(ring_all_reduce(5, 7_B)));
   const auto back = std::make_shared<const StoredSchedule>(import_json(text, "back.json"));
@@ -137,9 +181,14 @@ TEST_CASE("what is not such a file is refused with its place, what was expected 
        "you mean \"all_reduce\"?"},
       {"in_place", "relative",
        "x.json: /buffers: expected \"input\", in which a collective that is relative has its data, found none"},
-      {"all_reduce\"", "pairs\"",
-       "x.json: /placement: expected a placement that pairs can have, and a number of chunks that its 2 ranks divide, "
+      {"all_reduce\", \"placement\": \"in_place\", \"ranks\": 2,\n \"buffers\": {\"data\": {\"chunks\": 2}}",
+       "scatter\", \"placement\": \"in_place\", \"ranks\": 2,\n \"buffers\": {\"data\": {\"chunks\": 3}}",
+       "x.json: /placement: expected a placement that scatter can have, and a number of chunks that its 2 ranks "
+       "divide, "
        "found in_place"},
+      {"all_reduce\", \"placement\": \"in_place", "pairs\", \"placement\": \"relative_in_place",
+       "x.json: /placement: expected a placement that pairs can have, and a number of chunks that its 2 ranks divide, "
+       "found relative_in_place"},
       {"\"data\"", "\"date\"", "x.json: /buffers/date: expected data, input, output or scratch, found \"date\""},
       {"{\"chunks\": 2}", "{\"chunks\": 0}",
        "x.json: /buffers/data/chunks: expected a whole number from 1 to 1048576, found 0"},

@@ -11,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include "algorithms/buffers.hpp"
 #include "algorithms/catalog.hpp"
 #include "algorithms/msccl_import.hpp"
 #include "algorithms/thread_blocks.hpp"
@@ -199,6 +200,25 @@ TEST_CASE("what the catalogue makes is written, proved when read again, and keep
     }
   }
   CHECK(written >= 60);
+}
+
+TEST_CASE("what is put into other buffers than it is written for is written as MSCCL numbers them, and proved again") {
+  int written = 0;
+  for (int ranks = 2; ranks <= 6; ++ranks) {
+    for (const Schedule& plain : every_algorithm(ranks, Bytes{2520})) {
+      if (!has_name(plain)) continue;
+      const bool apart = plain.collective.op == CollectiveOp::all_to_all;
+      const Schedule schedule = apart ? in_place(plain) : out_of_place(plain);
+      CAPTURE(schedule.algorithm);
+      CAPTURE(ranks);
+      const StoredSchedule back = again(store(schedule));
+      CHECK(back.placement == (apart ? Placement::in_place : Placement::separate));
+      const Schedule made = schedule_of(std::make_shared<const StoredSchedule>(back), Bytes{2520});
+      CHECK(check(made).proof().slots_needed <= 8);
+      ++written;
+    }
+  }
+  CHECK(written >= 30);
 }
 
 TEST_CASE("a ring's step is two of one thread block, the send first, and needs a slot") {

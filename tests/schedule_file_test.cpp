@@ -116,6 +116,22 @@ TEST_CASE("a file that does something else, or at another number of ranks or byt
   CHECK(small.warnings[0].ends_with("pair & back is meant for 2 to 4096 B; it is timed for 8000 B all the same"));
 }
 
+TEST_CASE("a file's buffers are its own: in_place is refused both ways, also where it says what the op has anyhow") {
+  for (const char* in_place : {"true", "false"}) {
+    CAPTURE(in_place);
+    const std::string file = scenario("reduce-scatter-3.xml", "reduce_scatter");
+    CHECK_NOTHROW(ScenarioFile::load(file).point(0));
+    try {
+      ScenarioFile::load(file, {std::string("collective.in_place=") + in_place}).point(0);
+      FAIL("a schedule from a file has buffers of its own");
+    } catch (const InputError& error) {
+      CHECK(error.where().ends_with("/collective/in_place"));
+      CHECK(error.message() ==
+            "expected in_place only for what can be put into other buffers, found a schedule from a file");
+    }
+  }
+}
+
 TEST_CASE("run refuses what needs slots, though it is proved") {
   const std::string message = complaint(scenario("pair-2.xml", "all_reduce", 2, "2 B"));
   CHECK(message ==
@@ -170,6 +186,48 @@ TEST_CASE("import, export and check go round: scenario, MSCCL XML, JSON, scenari
   CHECK(helpers.err.find("2 helpers take part") != std::string::npos);
   const Outcome over = run_command({"schedule", "import", xml, "-o", xml});
   CHECK(over.code == 3);
+}
+
+TEST_CASE("a schedule that adds up in switches takes the same time from its file, on the switches of the topology") {
+  const auto write = [](const std::string& topology) {
+    return temporary_file("in-switch.json", fmt::format(R"({{"version": 1, "topology": {},
+        "collective": {{"op": "all_reduce", "algorithm": "in_switch", "bytes": "1 MB"}}}})",
+                                                        topology));
+  };
+  const std::string star = R"({"kind": "star", "ranks": 8, "link": {"bandwidth": "10 GB/s", "latency": "1 us"}})",
+                    leaves = R"({"kind": "cluster", "node": "hgx-h100", "nodes": 2, "fabric": {"kind": "leaf_spine",
+      "nodes_per_leaf": 1, "spines": 1, "link": {"bandwidth": "400 Gb/s", "latency": "150 ns"}}})";
+  std::string file;
+  for (const std::string& topology : {leaves, star}) {
+    const std::string scenario = write(topology);
+    file = temporary_file("switches.json", run_command({"schedule", "export", scenario, "--format", "json"}).out);
+    const Prediction made = predict(ScenarioFile::load(scenario).point(0)),
+                     read = predict(
+                         ScenarioFile::load(scenario, {"collective.algorithm={\"file\": \"" + file + "\"}"}).point(0));
+    CHECK(read.time == made.time);
+    CHECK(read.transfers == made.transfers);
+    REQUIRE(read.bottleneck.has_value());
+    CHECK(read.bottleneck->link == made.bottleneck->link);
+  }
+  // The star's schedule where there are two switches for as many ranks.
+  const std::string two = write(R"({"kind": "graph", "nodes": [)"
+                                R"({"name": "g0", "kind": "gpu"}, {"name": "g1", "kind": "gpu"},
+       {"name": "g2", "kind": "gpu"}, {"name": "g3", "kind": "gpu"}, {"name": "g4", "kind": "gpu"},
+       {"name": "g5", "kind": "gpu"}, {"name": "g6", "kind": "gpu"}, {"name": "g7", "kind": "gpu"},
+       {"name": "s0", "kind": "switch"}, {"name": "s1", "kind": "switch"}],
+      "links": [{"from": "g0", "to": "s0", "bandwidth": "1 GB/s", "latency": "0 us"},
+       {"from": "g1", "to": "s0", "bandwidth": "1 GB/s", "latency": "0 us"},
+       {"from": "g2", "to": "s0", "bandwidth": "1 GB/s", "latency": "0 us"},
+       {"from": "g3", "to": "s0", "bandwidth": "1 GB/s", "latency": "0 us"},
+       {"from": "g4", "to": "s1", "bandwidth": "1 GB/s", "latency": "0 us"},
+       {"from": "g5", "to": "s1", "bandwidth": "1 GB/s", "latency": "0 us"},
+       {"from": "g6", "to": "s1", "bandwidth": "1 GB/s", "latency": "0 us"},
+       {"from": "g7", "to": "s1", "bandwidth": "1 GB/s", "latency": "0 us"},
+       {"from": "s0", "to": "s1", "bandwidth": "1 GB/s", "latency": "0 us"}]})");
+  const Outcome refused = run_command({"run", two, "--set", "collective.algorithm={\"file\": \"" + file + "\"}"});
+  CHECK(refused.code == 3);
+  CHECK(refused.err.find("expected switches that join the ranks as in_switch segments=64 has it, 1, found 2") !=
+        std::string::npos);
 }
 
 TEST_CASE("schedule show draws ranks as rows and steps as columns, of scenarios and of files") {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "sim/error.hpp"
@@ -122,8 +123,9 @@ int check_scenario(const CheckArguments& arguments, int jobs) {
       if (holds && !agrees) ++failed;
       std::string because;
       for (const std::string& reason : r.form->because) because += (because.empty() ? "" : "; ") + reason;
+      const std::optional<double> ratio = r.form->ratio(r.time);
       row.insert(row.end(),
-                 {fmt::format("{:.3f}", microseconds(r.form->time)), fmt::format("{:.6f}", r.form->ratio(r.time)),
+                 {fmt::format("{:.3f}", microseconds(r.form->time)), ratio ? fmt::format("{:.6f}", *ratio) : "",
                   !holds   ? "not its case"
                   : agrees ? "good"
                            : "FAILED",

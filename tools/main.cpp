@@ -234,10 +234,10 @@ CLI::App* add_scorecard(CLI::App& app, ScorecardArguments& scorecard) {
   CLI::App* command = app.add_subcommand("scorecard", "every published table beside what is predicted for its machine");
   command->add_option("FOLDER", scorecard.folder,
                       "measured tables, ID.csv, and their scenarios, ID.json; default: those of validate/measured");
-  const std::map<std::string, ScorecardFormat> formats{
+  const std::map<std::string, ScorecardFormat> pages{
       {"table", ScorecardFormat::table}, {"csv", ScorecardFormat::csv}, {"markdown", ScorecardFormat::markdown}};
   command->add_option("--format", scorecard.format, "how it looks; csv: every row with what each model says of it")
-      ->transform(CLI::CheckedTransformer(formats))
+      ->transform(CLI::CheckedTransformer(pages))
       ->option_text("table|csv|markdown");
   command->add_option("-o,--output", scorecard.output, "a file for the result; - is standard output");
   command->add_option("-j,--jobs", scorecard.jobs, "points at a time; default: one a core")->check(CLI::Range(1, 4096));

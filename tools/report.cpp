@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "sim/error.hpp"
 #include "sim/quantity.hpp"
@@ -20,9 +22,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json as_json(const ClosedForm& form, Picoseconds simulated) {
+  const std::optional<double> ratio = form.ratio(simulated);
   return {{"formula", form.formula},
           {"time_us", microseconds(form.time)},
-          {"ratio", form.ratio(simulated)},
+          {"ratio", ratio ? Json(*ratio) : Json(nullptr)},
           {"holds", form.holds()},
           {"because", form.because}};
 }
@@ -227,8 +230,9 @@ std::string table(const std::vector<Prediction>& results, bool explain) {
     }
     if (measured) row.push_back(r.measured_us ? fmt::format("{:+.1f} %", 100 * error_of(r)) : "");
     if (inter_node) row.push_back(r.inter_node ? fmt::format("{:.3f}", r.inter_node->second) : "");
+    const auto ratio = r.form ? r.form->ratio(r.time) : std::nullopt;
     row.push_back(!r.form ? "none known"
-                          : fmt::format("x {:.4f}{}", r.form->ratio(r.time), r.form->holds() ? "" : " (*)"));
+                          : (ratio ? fmt::format("x {:.4f}", *ratio) : "0 us") + (r.form->holds() ? "" : " (*)"));
     row.push_back(r.bottleneck ? (r.bottleneck->link.empty() ? "latency" : r.bottleneck->link) : "");
     row.push_back(r.bottleneck ? fmt::format("{:.1f} %", 100 * r.bottleneck->busy) : "");
     if (delayed) row.push_back(r.bottleneck ? fmt::format("{:.1f} %", 100 * r.bottleneck->delay) : "");
@@ -308,8 +312,9 @@ std::string csv(const std::vector<Prediction>& results) {
     text += fmt::format("{},{},{},{},{},{},{},{},{},{},", to_string(r.request.op), csv_field(algorithm_text(r)),
                         r.protocol->name, to_string(r.model), r.request.ranks, r.request.bytes.count,
                         microseconds(r.time), r.algbw, r.busbw, r.transfers);
+    const auto ratio = r.form ? r.form->ratio(r.time) : std::nullopt;
     text += r.form ? fmt::format("{},{},{},{},", csv_field(r.form->formula), microseconds(r.form->time),
-                                 r.form->ratio(r.time), r.form->holds())
+                                 ratio ? fmt::to_string(*ratio) : "", r.form->holds())
                    : ",,,,";
     text += r.bottleneck ? fmt::format("{},{},{},{},", csv_field(r.bottleneck->link), r.bottleneck->kind,
                                        r.bottleneck->busy, r.bottleneck->latency)
@@ -375,6 +380,7 @@ void write_json(const Json& value, int indent, int depth, std::string& out) {
     if (indent > 0) out += '\n' + std::string(static_cast<std::size_t>(indent * level), ' ');
   };
   if (value.is_number_float()) {
+    ensure(std::isfinite(value.get<double>()), "JSON has no word for what is not a finite number");
     const std::string text = fmt::format("{}", value.get<double>());
     out += text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
   } else if (value.is_structured() && !value.empty()) {

@@ -31,7 +31,8 @@ struct ClosedForm {
   bool holds() const { return because.empty(); }
   /// True where `simulated` lies within [low, time], give or take 1 ps a step.
   bool agrees(Picoseconds simulated) const;
-  double ratio(Picoseconds simulated) const;  ///< simulated / time; 1 where both are 0
+  /// simulated / time; 1 where both are 0, nothing where the form alone is: no number says how far it is off.
+  std::optional<double> ratio(Picoseconds simulated) const;
 };
 
 /// What a form assumes of the machine, found by looking at the topology, not at its name.
@@ -63,6 +64,10 @@ std::optional<ClosedForm> closed_form(const Algorithm& algorithm, const Argument
 /// `because` that they are made for `none`.
 void assume_protocol(ClosedForm& form, const Algorithm& algorithm, const Arguments& arguments,
                      const CollectiveRequest& request, const Uniform& machine, const Protocol& protocol);
+
+/// Says in `because` where sizes that do not divide evenly leave so much room between `low` and `time` that to lie
+/// there proves nothing. (The grid of cases looks at the bounds themselves, and does not ask.)
+void assume_even_sizes(ClosedForm& form);
 
 /// Says in `because` what of the form does not hold where data moves in packets (NetworkModel::packet).
 void assume_packets(ClosedForm& form, const PacketOptions& options);

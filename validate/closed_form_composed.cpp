@@ -99,9 +99,16 @@ ClosedForm in_switch_form(std::int64_t segments, const CollectiveRequest& reques
   ClosedForm form{.formula = "(s+1)(a/2 + p/(s b))"};
   if (machine.shape != Shape::star)
     form.because.emplace_back("there is more than one switch, or the ranks are not its equal full-duplex ports");
-  Uniform port = machine;
-  port.a = machine.a / 2;
-  Sum{port, form}.steps(segments + 1, share(request.bytes.count, 1, segments));
+  // Segment i goes down when it is up, and the one before is down: exact also where segments differ by a byte.
+  const Layout layout = Layout::near_equal(request.bytes, static_cast<int>(segments));
+  Picoseconds up{0}, down{0};
+  for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(segments); ++i) {
+    const Picoseconds one = add(machine.a / 2, transfer_time(layout.size(i, 1), machine.b));
+    up = add(up, one);
+    down = add(std::max(up, down), one);
+  }
+  form.low = form.time = down;
+  form.steps = static_cast<int>(segments) + 1;
   return form;
 }
 

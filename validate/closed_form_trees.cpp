@@ -123,18 +123,24 @@ int depth_of(const DoubleTree& tree, Actor r) {
   return edges;
 }
 
-/// Says where a cable carries what two of the ways send at one time.
+/// Says where a cable carries what two of the ways send at one time. Segments differ by a byte where 2s does not divide
+/// p: then the tree of the larger ones falls behind, and may still be there when the other one comes.
 void needs_cables_apart(const DoubleTree& one, const DoubleTree& other, const CollectiveRequest& request,
-                        std::int64_t s, ClosedForm& form) {
+                        std::int64_t s, const Uniform& machine, ClosedForm& form) {
+  const std::int64_t p = request.bytes.count, d = one.depth();
+  const Picoseconds shortest = add(machine.a, transfer_time({p / (2 * s)}, machine.b)),
+                    longest = add(machine.a, transfer_time({ceil_div(p, 2 * s)}, machine.b));
   for (Actor r = 0; r < request.ranks; ++r) {
     const Actor parent = one.parent(r);
     if (parent < 0) continue;
     const bool same_way = other.parent(r) == parent;
     // r sends up to its parent until step d - depth + s, and in the other tree down to it from step d + depth - 1 on.
+    const std::int64_t end = d - depth_of(one, r) + s, begin = d + depth_of(other, parent) - 1;
     const bool opposite = request.op == CollectiveOp::all_reduce && other.parent(parent) == r &&
-                          s > depth_of(one, r) + depth_of(other, parent) - 1;
+                          (end > begin || times(end, longest) > times(begin, shortest));
     if (!same_way && !opposite) continue;
-    form.because.push_back(fmt::format("both trees use the cable from rank {} to rank {} at one time", r, parent));
+    form.because.push_back(fmt::format("{}both trees use the cable from rank {} to rank {} at one time",
+                                       same_way || end > begin ? "" : "segments differ by a byte: ", r, parent));
     return;
   }
 }
@@ -151,7 +157,7 @@ ClosedForm double_tree_form(std::int64_t s, const CollectiveRequest& request, co
         "the ranks are not fully meshed, and the two trees share their links: b and a are those of the narrowest and "
         "the longest path between neighbouring ranks");
   else
-    needs_cables_apart(tree(0), tree(1), request, s, form);
+    needs_cables_apart(tree(0), tree(1), request, s, machine, form);
   form.formula = both ? "(2d-1+s)(a + p/(2 s b))" : "(d-1+s)(a + p/(2 s b))";
   const std::int64_t d = tree(0).depth();
   Sum sum{machine, form};

@@ -45,7 +45,7 @@ struct Row {
 
 bool of_full_trees(int ranks, Bytes) { return ranks == 2 || (ranks & (ranks + 1)) == 0; }  // of arity 2
 bool of_three_ranks_or_more(int ranks, Bytes) { return ranks > 2; }  // of two rings; of trees that share no cable
-bool of_four_ranks_or_more(int ranks, Bytes) { return ranks > 3; }
+bool of_four_ranks_or_more_in_quarters(int ranks, Bytes bytes) { return ranks > 3 && bytes.count % 4 == 0; }
 bool of_four_rings(int ranks, Bytes) { return ranks == 5 || ranks > 6; }  // others have fewer strides without divisor
 bool of_equal_pieces(int ranks, Bytes bytes) { return ranks > 2 && bytes.count % (std::int64_t{ranks} * 2) == 0; }
 
@@ -114,9 +114,9 @@ std::vector<Row> more_rows() {
   for (const CollectiveOp op : {broadcast, reduce, all_reduce})
     all.push_back({.algorithm = "double_binary_tree",
                    .op = op,
-                   .arguments = numbers({{"segments", 3}}),
+                   .arguments = numbers({{"segments", op == all_reduce ? 2 : 3}}),
                    .other_machines = {"full_mesh"},
-                   .made_for = op == all_reduce ? of_four_ranks_or_more : of_three_ranks_or_more,
+                   .made_for = op == all_reduce ? of_four_ranks_or_more_in_quarters : of_three_ranks_or_more,
                    .on_star = false});
 
   const Arguments sliced = numbers({{"slices", 3}}), both_ways = numbers({{"rings", 2}}),

@@ -324,13 +324,36 @@ CheckedSchedule schedule_of(const Scenario& scenario, const PlacedJob& placed, c
   return blaming(scenario, placed.pointer, [&] { return check(in_elements(placed.job, element), {.stop = stop}); });
 }
 
+bool uses_fabric(const Job& job) { return job.algorithm->uses_fabric(job.arguments); }
+
+/// The switches that join the ranks; those of a file's schedule must be joined as the file says.
+ReductionTree tree_for(const Job& job, const Topology& topology, const std::vector<NodeId>& ranks) {
+  ReductionTree tree = reduction_tree(topology, ranks);
+  if (job.arguments.file == nullptr) return tree;
+  const std::vector<Actor>&is = tree.parents, &wanted = job.arguments.file->tree;
+  if (is == wanted) return tree;
+  const auto differs = [&](const std::string& expected, const std::string& found) {
+    return InputError("",
+                      fmt::format("expected switches that join the ranks as {} has it, {}, found {}",
+                                  job.arguments.file->name, expected, found),
+                      "take the topology and the order of ranks that the schedule was made for");
+  };
+  if (is.size() != wanted.size())
+    throw differs(fmt::to_string(wanted.size() - ranks.size()), fmt::to_string(is.size() - ranks.size()));
+  const auto actor = static_cast<std::size_t>(std::mismatch(is.begin(), is.end(), wanted.begin()).first - is.begin());
+  const auto below = [&](Actor parent) {
+    return parent < 0 ? fmt::format("actor {} at the top", actor) : fmt::format("actor {} below {}", actor, parent);
+  };
+  throw differs(below(wanted[actor]), below(is[actor]));
+}
+
 PlacedJob placed_job(const Topology& topology, const Scenario& scenario, Job job, const std::string& pointer) {
   PlacedJob placed{std::move(job), pointer};
   return blaming(scenario, pointer, [&] {
     placed.ranks = places(topology, placed.job);
     if (placed.job.best_ring) placed.ring = put_in_best_ring(topology, scenario.transport, placed.ranks);
-    if (placed.job.algorithm->in_fabric) {
-      ReductionTree tree = by_the_algorithm(placed.job, [&] { return reduction_tree(topology, placed.ranks); });
+    if (uses_fabric(placed.job)) {
+      ReductionTree tree = by_the_algorithm(placed.job, [&] { return tree_for(placed.job, topology, placed.ranks); });
       placed.job.request.tree = std::move(tree.parents);
       placed.helpers = std::move(tree.switches);
     }
@@ -378,7 +401,7 @@ std::vector<PlacedJob> placed_jobs(const Topology& topology, const Scenario& sce
     jobs.push_back(placed_job(topology, scenario, scenario.jobs[i], fmt::format("/jobs/{}/collective", i)));
   std::size_t helpers = 0;
   for (PlacedJob& placed : jobs) {
-    if (placed.job.algorithm->in_fabric) continue;
+    if (uses_fabric(placed.job)) continue;
     if (placed.job.servers_on_cpu) {
       place_on_cpus(topology, scenario, placed);
       continue;
@@ -393,7 +416,7 @@ std::vector<PlacedJob> placed_jobs(const Topology& topology, const Scenario& sce
 
 /// Switches that take part are no ports of their own.
 std::vector<NodeId> endpoints(const PlacedJob& placed) {
-  return placed.job.algorithm->in_fabric ? std::vector<NodeId>{} : placed.helpers;
+  return uses_fabric(placed.job) ? std::vector<NodeId>{} : placed.helpers;
 }
 
 /// What the closed forms know nothing of.
@@ -436,6 +459,7 @@ Prediction about(const Topology& topology, const Scenario& scenario, const Place
   result.form = closed_form(*job.algorithm, job.arguments, job.request, machine);
   if (!result.form) return result;
   assume_protocol(*result.form, *job.algorithm, job.arguments, job.request, machine, *scenario.protocol);
+  assume_even_sizes(*result.form);
   if (scenario.model == NetworkModel::packet) assume_packets(*result.form, scenario.packet);
   if (const Picoseconds launch = launch_of(scenario); launch.count() > 0 && job.request.ranks > 1) {
     result.form->formula = "t + " + result.form->formula;
@@ -471,7 +495,7 @@ std::string ring_order_of(const Scenario& scenario) {
 
 CheckedSchedule schedule_of(const Scenario& scenario, const std::atomic<bool>* stop) {
   // Only the tree of switches needs the topology.
-  if (!scenario.algorithm->in_fabric) return schedule_of(scenario, {main_of(scenario), "/collective"}, stop);
+  if (!uses_fabric(main_of(scenario))) return schedule_of(scenario, {main_of(scenario), "/collective"}, stop);
   return schedule_of(scenario, placed_main(topology_of(scenario), scenario), stop);
 }
 
