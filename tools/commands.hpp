@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "validate/calibrate.hpp"
+
 namespace ringsim::tools {
 
 /// Exit codes, as every command uses them.
@@ -54,6 +56,15 @@ struct CompareArguments {
 };
 int compare_command(const CompareArguments& arguments);
 
+struct CalibrateArguments {
+  std::string scenario, measured;
+  std::vector<std::string> set;
+  std::string collective;  ///< as RunArguments::collective
+  Rows rows = Rows::all;   ///< which are fitted; the others are predicted
+  std::string output;      ///< the file of factors
+};
+int calibrate_command(const CalibrateArguments& arguments);
+
 enum class ScorecardFormat { table, csv, markdown };
 struct ScorecardArguments {
   std::string folder;  ///< of tables and their scenarios; empty: those of the library
@@ -84,7 +95,7 @@ struct SweepArguments {
   std::vector<std::string> assertions;
   std::string baseline;
   double tolerance = 0;  ///< a share: 0.02 is 2 %
-  std::string junit;  ///< a file for the verdict as XML; empty: none
+  std::string junit;     ///< a file for the verdict as XML; empty: none
 };
 int sweep_command(const SweepArguments& arguments);
 
