@@ -68,6 +68,8 @@ class Decoder {
       case Type::rate:
       case Type::time:
         return read_scalar(field, value, pointer, blame_);
+      case Type::factor:
+        return read_factor(field, value, pointer, blame_);
       case Type::portion:
         return read_portion(field, value, pointer, blame_);
       case Type::object:

@@ -329,6 +329,7 @@ Field make_scenario_field() {
                       faults_field(),
                       disturbance_field(),
                       jobs_field(collective_field()),
+                      calibration_field(),
                       {.name = "sweep",
                        .type = Type::sweep,
                        .doc = "Dotted paths, each with the list or range of values that replace what stands there; the "
@@ -396,6 +397,9 @@ std::string expectation(const Field& field) {
       return R"(a size such as "64 MiB" or "1.5 GB")";
     case Type::rate:
       return R"(a rate such as "25 GB/s" or "200 Gb/s")";
+    case Type::factor:
+      return fmt::format("a number from {} to {}", static_cast<double>(field.min) / 1e6,
+                         static_cast<double>(field.max) / 1e6);
     case Type::portion:
       return R"(a share such as "25%" or a rate such as "25 GB/s")";
     case Type::time:

@@ -18,6 +18,7 @@ enum class Type : std::uint8_t {
   size,     ///< "64 MiB"
   rate,     ///< "25 GB/s"
   time,     ///< "1.3 us"
+  factor,   ///< a number such as 0.9; canonical: in millionths
   portion,  ///< "25%" of what there is, or a rate; canonical: {"millionths": 250000}, or bytes a second
   object,   ///< keys: `members`
   variant,  ///< an object whose key `discriminator` says which of `variants` the other keys belong to
@@ -32,7 +33,7 @@ struct Field {
   std::string doc;
   bool required = false;
   std::string fallback = {};  ///< default as the user would write it, without quotes; empty: none
-  std::int64_t min = 0;       ///< whole, size: smallest value; text: shortest; list: fewest
+  std::int64_t min = 0;  ///< whole, size: smallest value; factor: the same in millionths; text: shortest; list: fewest
   std::int64_t max = std::numeric_limits<std::int64_t>::max();
   std::vector<std::string> choices = {};   ///< of a text: nothing else is accepted
   std::vector<std::string> examples = {};  ///< as JSON text
@@ -58,6 +59,8 @@ Field fabric_field();
 Field faults_field();
 Field disturbance_field();
 Field jobs_field(Field collective);
+/// Factors that were fitted to measurements.
+Field calibration_field();
 
 /// The most ranks of any topology.
 inline constexpr std::int64_t most_ranks = 1'048'576;

@@ -10,6 +10,7 @@
 #include "algorithms/schedule_file.hpp"
 #include "scenarios/enum_of.hpp"
 #include "scenarios/fields.hpp"
+#include "scenarios/meaning_calibration.hpp"
 #include "scenarios/meaning_disturbance.hpp"
 #include "scenarios/meaning_topology.hpp"
 #include "sim/error.hpp"
@@ -399,6 +400,7 @@ Scenario scenario_of(const Canonical& canonical, const Json& written, const Blam
   if (out.model == NetworkModel::packet) out.packet = packet_of(canonical["network"]["packet"], blame);
   out.routing = routing_of(canonical["network"], blame);
   take_disturbance(canonical, blame, out);
+  take_calibration(canonical, blame, files, out);
   return out;
 }
 

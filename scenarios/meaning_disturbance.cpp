@@ -98,7 +98,7 @@ void drop_empty_disturbance(Canonical& canonical) {
     for (const char* list : {"late", "slow", "background"})
       if (canonical["disturbance"].contains(list) && canonical["disturbance"][list] == Canonical::array())
         canonical["disturbance"].erase(list);
-  for (const char* key : {"faults", "disturbance", "jobs"})
+  for (const char* key : {"faults", "disturbance", "jobs", "calibration"})
     if (canonical.contains(key) && canonical[key].is_structured() && canonical[key].empty()) canonical.erase(key);
 }
 

@@ -99,7 +99,7 @@ Json place_sweeps(Json& root, Blame& blame) {
     const Field* field = find(scenario_field().members, path.front());
     if (field != nullptr && !field->varies) {
       blame.fail(place, fmt::format("expected a path in topology, collective, transport, network, faults, "
-                                    "disturbance or jobs, found {}",
+                                    "disturbance, jobs or calibration, found {}",
                                     in_quotes(key)));
     }
     for (const DottedPath& other : paths) {

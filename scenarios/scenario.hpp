@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "algorithms/catalog.hpp"
+#include "scenarios/calibration.hpp"
 #include "sim/disturbance.hpp"
 #include "sim/network.hpp"
 #include "sim/protocol.hpp"
@@ -82,7 +83,8 @@ struct Scenario {
   std::vector<RankDelay> late, slow;
   Disturbance::Jitter jitter;
   std::vector<BackgroundSpec> background;
-  std::vector<Job> jobs;  ///< other collectives at the same time
+  std::vector<Job> jobs;                   ///< other collectives at the same time
+  std::optional<Calibration> calibration;  ///< whose scales are in `topology` already
   /// What varies between the points of the file, in the order in which it varies: dotted path, value as JSON text.
   std::vector<std::pair<std::string, std::string>> varied;
   /// What was odd about files that it names, and what is taken instead. For people, on stderr.

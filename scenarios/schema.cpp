@@ -64,6 +64,10 @@ Schema Writer::value_of(const Field& field, const std::string& parent) {
     case Type::rate:
     case Type::time:
       return reference(name_of(field.type));
+    case Type::factor:
+      return {{"type", "number"},
+              {"minimum", static_cast<double>(field.min) / 1e6},
+              {"maximum", static_cast<double>(field.max) / 1e6}};
     case Type::portion:
       return reference("portion");
     case Type::object:

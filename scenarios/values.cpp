@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -80,6 +81,18 @@ nlohmann::json read_portion(const Field& field, const Json& value, const std::st
   if (millionths == 0) fail(R"(a link without bandwidth is down: "state": "down")");
   if (millionths > 1'000'000) fail("a fault takes bandwidth away; more belongs into the topology");
   return {{"millionths", millionths}};
+}
+
+std::int64_t read_factor(const Field& field, const Json& value, const std::string& pointer, const Blame& blame) {
+  const auto fail = [&](const std::string& hint = "") {
+    blame.fail(pointer, fmt::format("expected {}, found {}", expectation(field), describe(value)), hint);
+  };
+  if (!value.is_number()) fail(value.is_string() ? "a factor stands without quotes: 0.9" : "");
+  const double millionths = value.get<double>() * 1e6;
+  if (!(millionths >= static_cast<double>(field.min) && millionths <= static_cast<double>(field.max))) fail();
+  const double whole = std::round(millionths);
+  if (std::abs(millionths - whole) > 1e-3) fail("a factor has at most 6 decimals");
+  return static_cast<std::int64_t>(whole);
 }
 
 std::int64_t read_scalar(const Field& field, const Json& value, const std::string& pointer, const Blame& blame) {

@@ -18,6 +18,8 @@ inline constexpr std::size_t most_points = 10'000'000;
 
 /// Reads the value of a scalar field within its bounds.
 std::int64_t read_scalar(const Field& field, const Json& value, const std::string& pointer, const Blame& blame);
+/// Reads a number of at most six decimals within the field's bounds, in millionths.
+std::int64_t read_factor(const Field& field, const Json& value, const std::string& pointer, const Blame& blame);
 /// Reads a share above 0% and up to 100%, of at most 4 decimals, or a rate.
 nlohmann::json read_portion(const Field& field, const Json& value, const std::string& pointer, const Blame& blame);
 /// The shortest text that read_scalar() takes back.

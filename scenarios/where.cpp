@@ -94,6 +94,8 @@ ExpressionValue value_of(const At& at, const Json& value, const Blame& blame) {
       return number(Dimension::time);
     case Type::boolean:
       return value.is_boolean() && value.get<bool>();
+    case Type::factor:
+      return Quantity{static_cast<double>(read_factor(field, value, at.pointer, blame)) / 1e6, Dimension::none, 0};
     case Type::portion: {
       const nlohmann::json portion = read_portion(field, value, at.pointer, blame);
       if (portion.is_object()) return Quantity{portion["millionths"].get<double>() / 1e6, Dimension::none, 0};

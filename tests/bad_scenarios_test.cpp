@@ -134,6 +134,7 @@ TEST_CASE("a bad scenario is refused with the place, what was expected, what was
        R"(s.json: /colour: expected a known key, found "colour")"
        "\n  hint: "
        "known here: $schema, version, name, topology, collective, transport, network, faults, disturbance, jobs, "
+       "calibration, "
        "sweep, where"},
       {"a misspelt key",
        {{R"("ranks")", R"("rank")"}},
@@ -459,7 +460,7 @@ TEST_CASE("a bad scenario is refused with the place, what was expected, what was
        "s.json: /sweep/topology.ranks: expected a list of values, found 4"},
       {"a sweep of the version",
        {{R"("64 MiB"}})", R"("64 MiB"}, "sweep": {"version": [1]}})"}},
-       R"(s.json: /sweep/version: expected a path in topology, collective, transport, network, faults, disturbance or jobs, found "version")"},
+       R"(s.json: /sweep/version: expected a path in topology, collective, transport, network, faults, disturbance, jobs or calibration, found "version")"},
       {"a sweep within a sweep",
        {{R"("64 MiB"}})", R"("64 MiB"}, "sweep": {"topology.ranks": [2], "topology": [3]}})"}},
        R"(s.json: /sweep/topology: expected paths of which none lies within another, found "topology.ranks" and "topology")"},

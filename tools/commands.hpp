@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "validate/calibrate.hpp"
 #include "validate/replay/replay.hpp"
 
 namespace ringsim::tools {
@@ -90,6 +91,15 @@ struct CompareArguments {
   int jobs = 0;
 };
 int compare_command(const CompareArguments& arguments);
+
+struct CalibrateArguments {
+  std::string scenario, measured;
+  std::vector<std::string> set;
+  std::string collective;  ///< as RunArguments::collective
+  Rows rows = Rows::all;   ///< which are fitted; the others are predicted
+  std::string output;      ///< the file of factors
+};
+int calibrate_command(const CalibrateArguments& arguments);
 
 enum class ScorecardFormat { table, csv, markdown };
 struct ScorecardArguments {

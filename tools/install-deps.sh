@@ -23,6 +23,7 @@ need libfmt-dev "/usr/*/fmt/format.h"
 need libxxhash-dev "/usr/*/xxhash.h"
 need robin-map-dev "/usr/*/tsl/robin_map.h"
 need libsqlite3-dev "/usr/*/sqlite3.h"
+need libnlopt-dev "/usr/*/nlopt.h"
 need libpugixml-dev "/usr/*/pugixml.hpp"
 need doctest-dev "/usr/*/doctest/doctest.h"
 if [[ ${1:-} == ci ]]; then

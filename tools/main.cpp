@@ -230,6 +230,28 @@ CLI::App* add_probe(CLI::App& app, ProbeArguments& probe, std::string& most, std
   return command;
 }
 
+CLI::App* add_calibrate(CLI::App& app, CalibrateArguments& calibrate) {
+  CLI::App* command =
+      app.add_subcommand("calibrate", "fits few factors to measured times, says which the measurements determine");
+  add_scenario(*command, calibrate.scenario, calibrate.set);
+  command
+      ->add_option("MEASURED", calibrate.measured, "a file of measured times; which are read:\n" + measured_formats())
+      ->required();
+  command->add_option("--collective", calibrate.collective, "what was measured, where the file does not say it");
+  const std::map<std::string, Rows> rows{{"all", Rows::all}, {"odd", Rows::odd}, {"even", Rows::even}};
+  command->add_option("--rows", calibrate.rows, "which rows are fitted, by size; the others are predicted")
+      ->transform(CLI::CheckedTransformer(rows))
+      ->option_text("all|odd|even");
+  command
+      ->add_option("-o,--output", calibrate.output,
+                   "a file for the factors, which scenarios take: \"calibration\": {\"file\": \"FILE\"}")
+      ->required();
+  command->footer(
+      "Example: ringsim calibrate scenarios/abci-v100.json validate/measured/abci-v100-2n4g-all_reduce.csv -o "
+      "abci.json");
+  return command;
+}
+
 CLI::App* add_scorecard(CLI::App& app, ScorecardArguments& scorecard) {
   CLI::App* command = app.add_subcommand("scorecard", "every published table beside what is predicted for its machine");
   command->add_option("FOLDER", scorecard.folder,
@@ -321,6 +343,8 @@ int command_line(int argc, char** argv) {
   SweepArguments sweep;
   const auto* sweep_app = add_sweep(app, sweep);
   MergeArguments merge;
+  CalibrateArguments calibrate;
+  const auto* calibrate_app = add_calibrate(app, calibrate);
   ScorecardArguments scorecard;
   const auto* scorecard_app = add_scorecard(app, scorecard);
   const auto* merge_app = add_merge(app, merge);
@@ -440,6 +464,7 @@ int command_line(int argc, char** argv) {
     if (*probe_app) return probe_command(probe);
     crossover.format = crossover_formats.at(crossover_format);
     if (*crossover_app) return crossover_command(crossover);
+    if (*calibrate_app) return calibrate_command(calibrate);
     if (*scorecard_app) return scorecard_command(scorecard);
     if (*sweep_app) return sweep_command(sweep);
     if (*merge_app) return merge_command(merge);

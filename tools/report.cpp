@@ -64,6 +64,7 @@ Json as_json(const Prediction& r, bool explain) {
   result["model"] = to_string(r.model);
   result["ranks"] = r.request.ranks;
   result["bytes"] = r.request.bytes.count;
+  if (!r.calibration.empty()) result["calibration"] = r.calibration;
   if (!r.varied.empty()) result["point"] = object_of(r.varied);
   if (r.start.count() > 0) result["start_us"] = microseconds(r.start);
   result["time_us"] = microseconds(r.time);
@@ -141,6 +142,9 @@ bool is_measured(const std::vector<Prediction>& results) {
 }
 bool is_replayed(const std::vector<Prediction>& results) {
   return std::any_of(results.begin(), results.end(), [](const Prediction& r) { return r.replayed.has_value(); });
+}
+bool is_calibrated(const std::vector<Prediction>& results) {
+  return std::any_of(results.begin(), results.end(), [](const Prediction& r) { return !r.calibration.empty(); });
 }
 /// |predicted/measured - 1| of all rows that were measured. Requires one.
 ErrorBand all_errors(const std::vector<Prediction>& results) {
@@ -248,6 +252,11 @@ std::string table(const std::vector<Prediction>& results, bool explain) {
   for (const std::string& because : reasons) text += fmt::format("(*) not the form's case: {}\n", because);
   reasons.clear();
   for (const Prediction& r : results)
+    if (!r.calibration.empty() && std::find(reasons.begin(), reasons.end(), r.calibration) == reasons.end())
+      reasons.push_back(r.calibration);
+  for (const std::string& factors : reasons) text += fmt::format("calibrated: {}\n", factors);
+  reasons.clear();
+  for (const Prediction& r : results)
     if (r.folded && std::find(reasons.begin(), reasons.end(), *r.folded) == reasons.end()) reasons.push_back(*r.folded);
   for (const std::string& because : reasons) text += fmt::format("folded: {}\n", because);
   reasons.clear();
@@ -306,30 +315,35 @@ std::string csv(const std::vector<Prediction>& results) {
   const bool measured = is_measured(results), replayed = is_replayed(results);
   if (measured) text += ",measured_us,error";
   if (replayed) text += ",measured_min_us,measured_max_us,wrong";
-  for (const std::string& path : varied) text += "," + csv_field("point." + path);
-  text += '\n';
-  for (const Prediction& r : results) {
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},", to_string(r.request.op), csv_field(algorithm_text(r)),
-                        r.protocol->name, to_string(r.model), r.request.ranks, r.request.bytes.count,
-                        microseconds(r.time), r.algbw, r.busbw, r.transfers);
-    const auto ratio = r.form ? r.form->ratio(r.time) : std::nullopt;
-    text += r.form ? fmt::format("{},{},{},{},", csv_field(r.form->formula), microseconds(r.form->time),
-                                 ratio ? fmt::to_string(*ratio) : "", r.form->holds())
-                   : ",,,,";
-    text += r.bottleneck ? fmt::format("{},{},{},{},", csv_field(r.bottleneck->link), r.bottleneck->kind,
-                                       r.bottleneck->busy, r.bottleneck->latency)
-                         : ",,,,";
-    text += r.inter_node ? fmt::format("{},{},", r.inter_node->first.count, r.inter_node->second) : ",,";
-    text += fingerprint_text(r);
-    if (jobs) text += fmt::format(",{},{}", csv_field(r.job), microseconds(r.start));
-    if (disturbed) text += fmt::format(",{}", r.bottleneck ? r.bottleneck->delay : 0.0);
-    if (measured) text += r.measured_us ? fmt::format(",{},{}", *r.measured_us, error_of(r)) : ",,";
-    if (replayed)
-      text += r.replayed ? fmt::format(",{},{},{}", r.replayed->min_us, r.replayed->max_us, r.replayed->wrong) : ",,,";
-    for (const std::string& path : varied) text += "," + csv_field(value_of(r, path));
-    text += '\n';
-  }
-  return text;
+}
+const bool calibrated = is_calibrated(results);
+if (calibrated) text += ",calibration";
+for (const std::string& path : varied) text += "," + csv_field("point." + path);
+text += '\n';
+for (const Prediction& r : results) {
+  text += fmt::format("{},{},{},{},{},{},{},{},{},{},", to_string(r.request.op), csv_field(algorithm_text(r)),
+                      r.protocol->name, to_string(r.model), r.request.ranks, r.request.bytes.count,
+                      microseconds(r.time), r.algbw, r.busbw, r.transfers);
+  const auto ratio = r.form ? r.form->ratio(r.time) : std::nullopt;
+  text += r.form ? fmt::format("{},{},{},{},", csv_field(r.form->formula), microseconds(r.form->time),
+                               ratio ? fmt::to_string(*ratio) : "", r.form->holds())
+                 : ",,,,";
+  text += r.bottleneck ? fmt::format("{},{},{},{},", csv_field(r.bottleneck->link), r.bottleneck->kind,
+                                     r.bottleneck->busy, r.bottleneck->latency)
+                       : ",,,,";
+  text += r.inter_node ? fmt::format("{},{},", r.inter_node->first.count, r.inter_node->second) : ",,";
+  text += fingerprint_text(r);
+  if (jobs) text += fmt::format(",{},{}", csv_field(r.job), microseconds(r.start));
+  if (disturbed) text += fmt::format(",{}", r.bottleneck ? r.bottleneck->delay : 0.0);
+  if (measured) text += r.measured_us ? fmt::format(",{},{}", *r.measured_us, error_of(r)) : ",,";
+  if (replayed)
+    text += r.replayed ? fmt::format(",{},{},{}", r.replayed->min_us, r.replayed->max_us, r.replayed->wrong) : ",,,";
+}
+if (calibrated) text += "," + csv_field(r.calibration);
+for (const std::string& path : varied) text += "," + csv_field(value_of(r, path));
+text += '\n';
+}
+return text;
 }
 
 // The layout of nccl-tests (common.cu): out-of-place and in-place columns, which are one figure here, the predicted
@@ -344,6 +358,7 @@ std::string nccl_tests(const std::vector<Prediction>& results) {
     std::string about = fmt::format("# ringsim {}: {} {}, {} ranks, model {}", version, to_string(r.request.op),
                                     algorithm_text(r), r.request.ranks, to_string(r.model));
     if (!r.job.empty()) about += ", job " + r.job;
+    if (!r.calibration.empty()) about += ", calibrated: " + r.calibration;
     for (const std::string& path : extra_columns(results)) about += fmt::format(", {} {}", path, value_of(r, path));
     if (about != before) {
       text += about + "\n#\n";

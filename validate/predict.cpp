@@ -430,7 +430,10 @@ std::vector<std::string> disturbances(const Scenario& scenario) {
   return because;
 }
 
-Picoseconds launch_of(const Scenario& scenario) { return scenario.launch.value_or(scenario.protocol->launch); }
+Picoseconds launch_of(const Scenario& scenario) {
+  const Picoseconds launch = scenario.launch.value_or(scenario.protocol->launch);
+  return scenario.calibration ? launch + scenario.calibration->launch : launch;
+}
 
 int n_hosts(const Topology& topology, const std::vector<NodeId>& ranks) {
   std::set<std::uint32_t> hosts;
@@ -449,6 +452,7 @@ Prediction about(const Topology& topology, const Scenario& scenario, const Place
   result.parameters = parameters_of(job);
   result.model = scenario.model;
   result.protocol = scenario.protocol;
+  if (scenario.calibration) result.calibration = to_string(*scenario.calibration);
   result.varied = scenario.varied;
   result.start = job.start;
   result.disturbed = !disturbances(scenario).empty();

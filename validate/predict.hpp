@@ -47,6 +47,7 @@ struct Prediction {
   int nodes = 0;  ///< hosts that its ranks lie on; 0 where there are bare gpus only
   NetworkModel model = NetworkModel::fair;
   const Protocol* protocol = &no_protocol();
+  std::string calibration;  ///< what was fitted, as to_string(Calibration); empty where the scenario has none
   Picoseconds time{0};
   double algbw = 0, busbw = 0;        ///< GB/s, as nccl-tests defines them
   std::optional<double> measured_us;  ///< where somebody measured the same; predict() does not set it

@@ -1,0 +1,27 @@
+// What was fitted to measurements, apart from the machine's published figures.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/units.hpp"
+#include "topologies/scale_links.hpp"
+
+namespace ringsim {
+
+/// Few factors, each with a name; as they stand here they change nothing.
+struct Calibration {
+  Picoseconds launch{0};  ///< added to each collective's time, beside what protocol or `transport.launch` say
+  LinkScales links;
+};
+
+/// "launch 5 us, latency_scale 1.2, efficiency_inside 0.9": what changes something; "nothing" where nothing does.
+std::string to_string(const Calibration& calibration);
+
+/// A file of `ringsim calibrate`: {"factors": {"launch": "5 us", ...}} and where they come from, which is not looked at
+/// but for the model's version: another one than this program's is a warning. `path` is for errors. Throws InputError
+/// for what is no such file.
+Calibration read_calibration(std::string_view text, const std::string& path, std::vector<std::string>& warnings);
+
+}  // namespace ringsim
