@@ -163,8 +163,7 @@ replay::TcpMeanwhile meanwhile_of(const Scenario& scenario, const Network& netwo
 
 class InLab : public ReplayBackend {
  public:
-  InLab(const ScenarioFile& file, const LabArguments& arguments)
-      : networks_(file, !arguments.fifo), fifo_(arguments.fifo) {
+  InLab(const ScenarioFile& file, const LabArguments& arguments) : networks_(file, !arguments.fifo) {
     options_.timeout = arguments.replay.timeout;
     options_.stop = &stop_requested;
     options_.receive_buffer = arguments.window;
@@ -194,7 +193,6 @@ class InLab : public ReplayBackend {
 
  private:
   Networks networks_;
-  bool fifo_;
   replay::TcpOptions options_;
   std::optional<Lab> lab_;
   Warnings warnings_;
