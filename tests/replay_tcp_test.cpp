@@ -139,9 +139,9 @@ TEST_CASE("replay: the result document is that of run, with what was measured be
     CHECK(result.contains(key));
     result.erase(key);
   }
-  for (const auto& [key, value] : result.items()) {
-    CAPTURE(key);
-    CHECK(value == plain.at(key));
+  for (const auto& member : result.items()) {
+    CAPTURE(member.key());
+    CHECK(member.value() == plain.at(member.key()));
   }
 }
 

@@ -1,5 +1,6 @@
 // ringsim lab: a network of namespaces that is shaped as the scenario's, and replays in it.
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,6 +32,7 @@ using replay::LabPairs;
 using replay::LabPlan;
 
 const std::string any_lab = "ringsim-";
+constexpr int lab_priority = -15;  // before what else the machine does
 
 /// A point's network: where its processes run, and who sends to whom.
 struct Network {
@@ -163,12 +165,11 @@ replay::TcpMeanwhile meanwhile_of(const Scenario& scenario, const Network& netwo
 
 class InLab : public ReplayBackend {
  public:
-  InLab(const ScenarioFile& file, const LabArguments& arguments)
-      : networks_(file, !arguments.fifo), fifo_(arguments.fifo) {
+  InLab(const ScenarioFile& file, const LabArguments& arguments) : networks_(file, !arguments.fifo) {
     options_.timeout = arguments.replay.timeout;
     options_.stop = &stop_requested;
     options_.receive_buffer = arguments.window;
-    options_.priority = -15;  // before what else the machine does
+    options_.priority = lab_priority;
     if (networks_.has_latency())
       warnings_.say({"the lab cannot make latencies: its own is 0.1 to 0.2 ms a message, whatever the scenario says"});
   }
@@ -194,7 +195,6 @@ class InLab : public ReplayBackend {
 
  private:
   Networks networks_;
-  bool fifo_;
   replay::TcpOptions options_;
   std::optional<Lab> lab_;
   Warnings warnings_;
@@ -268,6 +268,7 @@ int lab_command(const LabArguments& arguments) {
   }
   InLab backend(file, arguments);
   replay::require_lab();
+  setpriority(PRIO_PROCESS, 0, lab_priority);  // links change when they should; where that is refused, it is said later
   return replay_points(file, arguments.replay, backend, true);
 }
 

@@ -33,6 +33,7 @@ if [[ ${1:-} == ci ]]; then
   need clang-tidy clang-tidy
   need libopenmpi-dev "/usr/lib/*/openmpi/include/mpi.h"
   need openmpi-bin mpirun
+  need iproute2 tc
   need python3-jsonschema "/usr/lib/python3/dist-packages/jsonschema/__init__.py"
 fi
 

@@ -81,8 +81,9 @@ void ActorRun::begin(Lane lane, const Op& op) {
   if (op.what == Do::send) return messages_.start_send({actor_, op.peer, op.channel}, memory_.at(op.region), ticket);
   std::span<float> where = memory_.at(op.region);
   if (op.what == Do::receive_add) {
-    started.incoming.resize(where.size());
-    where = started.incoming;
+    // Never smaller again: to grow anew would fill with zeros what is overwritten at once, while the run waits.
+    if (started.incoming.size() < where.size()) started.incoming.resize(where.size());
+    where = std::span(started.incoming).first(where.size());
   }
   messages_.start_receive({op.peer, actor_, op.channel}, where, ticket);
 }
@@ -94,7 +95,8 @@ void ActorRun::done(Ticket ticket) {
   free_.push_back(ticket);
   if (started.op.what == Do::receive_add) {
     const Region& base = started.op.operand.count > 0 ? started.op.operand : started.op.region;
-    add(memory_.at(base), started.incoming, memory_.at(started.op.region));
+    const std::span<float> where = memory_.at(started.op.region);
+    add(memory_.at(base), std::span(started.incoming).first(where.size()), where);
   }
   complete_operation(started.lane);
   begin_ready();

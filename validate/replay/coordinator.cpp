@@ -96,8 +96,11 @@ void Coordinator::take(Member& member, const Json& line) {
 void Coordinator::meanwhile_now() {
   if (meanwhile_ == nullptr) return;
   for (const auto& during = meanwhile_->during;
-       next_act_ < during.size() && std::chrono::steady_clock::now() >= begin_ + during[next_act_].time; ++next_act_)
+       next_act_ < during.size() && std::chrono::steady_clock::now() >= begin_ + during[next_act_].time; ++next_act_) {
     during[next_act_].act();
+    latest_ = std::max<std::chrono::nanoseconds>(latest_,
+                                                 std::chrono::steady_clock::now() - (begin_ + during[next_act_].time));
+  }
 }
 
 void Coordinator::run_until(const std::function<bool()>& until, Moment deadline,
@@ -215,6 +218,9 @@ TcpOutcome Coordinator::lead(const std::vector<std::string>& hosts, bool same_cl
   for (std::size_t p = 0; p < ends.size(); ++p)
     records[actor_of(replay_, static_cast<int>(p)).first].push_back(record_of(ends[p]));
   for (const auto& of_job : records) outcome.jobs.push_back(combine(of_job));
+  if (latest_ > 20ms)
+    outcome.notes.push_back(fmt::format("a link changed {:.0f} ms later in a run than it should: this machine is busy",
+                                        1e3 * seconds(latest_)));
   to_all({{"done", true}});
   return outcome;
 }

@@ -92,6 +92,7 @@ class Coordinator {
   const TcpMeanwhile* meanwhile_ = nullptr;
   Moment begin_{};
   std::size_t next_act_ = 0;
+  std::chrono::nanoseconds latest_{0};  // how late an act was done, at worst
 };
 
 }  // namespace ringsim::replay
