@@ -153,6 +153,8 @@ StoredSchedule store(const Schedule& schedule) {
       for (int i = 0; i < n; ++i) {
         Step step;
         schedule.step(actor, lane, i, step);
+        for (Op& op : step.ops)
+          if (op.operand.count == 0) op.operand = Op{}.operand;  // no operand is in no buffer
         operations += 1 + static_cast<std::int64_t>(step.ops.size());
         if (operations > most_operations)
           throw InputError("", fmt::format("{} has more than {} operations: too many for a file", schedule.algorithm,

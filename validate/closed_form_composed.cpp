@@ -97,8 +97,13 @@ ClosedForm bucket_form(const std::vector<int>& grid, const CollectiveRequest& re
 
 ClosedForm in_switch_form(std::int64_t segments, const CollectiveRequest& request, const Uniform& machine) {
   ClosedForm form{.formula = "(s+1)(a/2 + p/(s b))"};
-  if (machine.shape != Shape::star)
+  if (machine.shape != Shape::star) {
     form.because.emplace_back("there is more than one switch, or the ranks are not its equal full-duplex ports");
+    Uniform port = machine;
+    port.a = machine.a / 2;
+    Sum{port, form}.steps(segments + 1, share(request.bytes.count, 1, segments));
+    return form;
+  }
   // Segment i goes down when it is up, and the one before is down: exact also where segments differ by a byte.
   const Layout layout = Layout::near_equal(request.bytes, static_cast<int>(segments));
   Picoseconds up{0}, down{0};
