@@ -315,35 +315,33 @@ std::string csv(const std::vector<Prediction>& results) {
   const bool measured = is_measured(results), replayed = is_replayed(results);
   if (measured) text += ",measured_us,error";
   if (replayed) text += ",measured_min_us,measured_max_us,wrong";
-}
-const bool calibrated = is_calibrated(results);
-if (calibrated) text += ",calibration";
-for (const std::string& path : varied) text += "," + csv_field("point." + path);
-text += '\n';
-for (const Prediction& r : results) {
-  text += fmt::format("{},{},{},{},{},{},{},{},{},{},", to_string(r.request.op), csv_field(algorithm_text(r)),
-                      r.protocol->name, to_string(r.model), r.request.ranks, r.request.bytes.count,
-                      microseconds(r.time), r.algbw, r.busbw, r.transfers);
-  const auto ratio = r.form ? r.form->ratio(r.time) : std::nullopt;
-  text += r.form ? fmt::format("{},{},{},{},", csv_field(r.form->formula), microseconds(r.form->time),
-                               ratio ? fmt::to_string(*ratio) : "", r.form->holds())
-                 : ",,,,";
-  text += r.bottleneck ? fmt::format("{},{},{},{},", csv_field(r.bottleneck->link), r.bottleneck->kind,
-                                     r.bottleneck->busy, r.bottleneck->latency)
-                       : ",,,,";
-  text += r.inter_node ? fmt::format("{},{},", r.inter_node->first.count, r.inter_node->second) : ",,";
-  text += fingerprint_text(r);
-  if (jobs) text += fmt::format(",{},{}", csv_field(r.job), microseconds(r.start));
-  if (disturbed) text += fmt::format(",{}", r.bottleneck ? r.bottleneck->delay : 0.0);
-  if (measured) text += r.measured_us ? fmt::format(",{},{}", *r.measured_us, error_of(r)) : ",,";
-  if (replayed)
-    text += r.replayed ? fmt::format(",{},{},{}", r.replayed->min_us, r.replayed->max_us, r.replayed->wrong) : ",,,";
-}
-if (calibrated) text += "," + csv_field(r.calibration);
-for (const std::string& path : varied) text += "," + csv_field(value_of(r, path));
-text += '\n';
-}
-return text;
+  const bool calibrated = is_calibrated(results);
+  if (calibrated) text += ",calibration";
+  for (const std::string& path : varied) text += "," + csv_field("point." + path);
+  text += '\n';
+  for (const Prediction& r : results) {
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},", to_string(r.request.op), csv_field(algorithm_text(r)),
+                        r.protocol->name, to_string(r.model), r.request.ranks, r.request.bytes.count,
+                        microseconds(r.time), r.algbw, r.busbw, r.transfers);
+    const auto ratio = r.form ? r.form->ratio(r.time) : std::nullopt;
+    text += r.form ? fmt::format("{},{},{},{},", csv_field(r.form->formula), microseconds(r.form->time),
+                                 ratio ? fmt::to_string(*ratio) : "", r.form->holds())
+                   : ",,,,";
+    text += r.bottleneck ? fmt::format("{},{},{},{},", csv_field(r.bottleneck->link), r.bottleneck->kind,
+                                       r.bottleneck->busy, r.bottleneck->latency)
+                         : ",,,,";
+    text += r.inter_node ? fmt::format("{},{},", r.inter_node->first.count, r.inter_node->second) : ",,";
+    text += fingerprint_text(r);
+    if (jobs) text += fmt::format(",{},{}", csv_field(r.job), microseconds(r.start));
+    if (disturbed) text += fmt::format(",{}", r.bottleneck ? r.bottleneck->delay : 0.0);
+    if (measured) text += r.measured_us ? fmt::format(",{},{}", *r.measured_us, error_of(r)) : ",,";
+    if (replayed)
+      text += r.replayed ? fmt::format(",{},{},{}", r.replayed->min_us, r.replayed->max_us, r.replayed->wrong) : ",,,";
+    if (calibrated) text += "," + csv_field(r.calibration);
+    for (const std::string& path : varied) text += "," + csv_field(value_of(r, path));
+    text += '\n';
+  }
+  return text;
 }
 
 // The layout of nccl-tests (common.cu): out-of-place and in-place columns, which are one figure here, the predicted

@@ -33,10 +33,10 @@ Values nominal_values() {
 double to_search(Factor factor, double value) { return factor == Factor::launch ? value / 10 : std::log(value); }
 double from_search(Factor factor, double x) { return factor == Factor::launch ? x * 10 : std::exp(x); }
 
-/// A point of the scenario with its proved schedule, which no factor changes.
+/// A point of the scenario with its proved schedules, which no factor changes.
 struct Candidate {
   Scenario scenario;
-  CheckedSchedule schedule;
+  std::vector<PlacedSchedule> schedules;
 };
 
 struct FitRow {
@@ -61,8 +61,8 @@ class Rowset {
                          "leave it out; what is fitted are factors on the published figures");
       const auto row = by_size_.find(scenario.request.bytes);
       if (row == by_size_.end() || table.rows.front().op != scenario.request.op) continue;
-      CheckedSchedule schedule = schedule_of(scenario, stop);
-      rows[row->second].candidates.push_back({std::move(scenario), std::move(schedule)});
+      auto schedules = schedules_of_elements(scenario, 1, stop);
+      rows[row->second].candidates.push_back({std::move(scenario), std::move(schedules)});
     }
     for (const FitRow& row : rows) ensure(!row.candidates.empty(), "the scenario stands at the measured sizes");
   }
@@ -128,7 +128,7 @@ class Rowset {
     scale_links(scenario.topology, {.latency = values[at(Factor::latency)],
                                     .inside = values[at(Factor::inside)],
                                     .between = values[at(Factor::between)]});
-    const Prediction p = predict(scenario, {.stop = stop_, .schedule = &candidate.schedule});
+    const Prediction p = predict(scenario, {.stop = stop_, .schedules = &candidate.schedules});
     return microseconds(p.time) + values[at(Factor::launch)];
   }
 
