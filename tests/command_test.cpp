@@ -417,3 +417,11 @@ TEST_CASE(
   CHECK(uplink.at("utilisation").get<double>() > 0.99);
   CHECK(uplink.at("utilisation").get<double>() <= 1.0);
 }
+
+TEST_CASE("a replay of more ranks than a machine carries processes is refused before it is predicted") {
+  const Outcome outcome =
+      run_command({"replay", scenario(), "--backend", "tcp", "--set", "topology.ranks=100000"});  // 2 * 10^10 messages
+  CHECK(outcome.code == 3);
+  CHECK(outcome.err.find("expected at most 1024 ranks, a process each on this machine, found 100000") !=
+        std::string::npos);
+}

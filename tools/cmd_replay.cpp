@@ -38,6 +38,15 @@ void refuse_disturbed(const Scenario& scenario, bool faults) {
       refuse(fmt::format("/jobs/{}/start", i).c_str(), "a job that begins later", "in a replay all begin together");
 }
 
+void refuse_too_many(const Scenario& scenario, int most) {
+  std::int64_t ranks = scenario.request.ranks;
+  for (const auto& job : scenario.jobs) ranks += job.request.ranks;
+  if (ranks > most)
+    throw InputError(scenario.file + ": /collective",
+                     fmt::format("expected at most {} ranks, a process each on this machine, found {}", most, ranks),
+                     "several machines carry more: --hosts, or --backend mpi");
+}
+
 void set_measured(Prediction& prediction, const replay::Measured& measured) {
   prediction.measured_us = microseconds(measured.median);
   prediction.replayed = {microseconds(measured.min), microseconds(measured.max), measured.wrong};
@@ -94,6 +103,7 @@ int replay_points(const ScenarioFile& file, const ReplayArguments& arguments, Re
     const Scenario scenario = file.point(i);
     warnings.say(scenario.warnings);
     refuse_disturbed(scenario, faults);
+    refuse_too_many(scenario, backend.most_ranks());
   }
   std::unique_ptr<Output> output;
   if (backend.writes()) output = std::make_unique<Output>(arguments.output);

@@ -1,6 +1,7 @@
 // What carries schedules out for real: one class a backend, chosen by replay_command().
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,6 +25,8 @@ class ReplayBackend {
   virtual ~ReplayBackend() = default;
   /// Whether this process writes results; of several that were started apart, one does.
   virtual bool writes() const { return true; }
+  /// The most ranks that it can carry, over all jobs; asked before anything is predicted.
+  virtual int most_ranks() const { return std::numeric_limits<int>::max(); }
   /// Replays it. All processes call it for each point, in the same order. Where writes(): [job] what was measured;
   /// else empty. Throws InputError for a point that this backend cannot replay, EnvironmentError, Interrupted.
   virtual std::vector<replay::Measured> replay(const ReplayPoint& point) = 0;

@@ -22,6 +22,7 @@ replay::TcpOptions options_of(const ReplayArguments& arguments) {
 class OnThisMachine : public ReplayBackend {
  public:
   explicit OnThisMachine(const ReplayArguments& arguments) : options_(options_of(arguments)) {}
+  int most_ranks() const override { return 1024; }  // a process each, and a socket for each of its peers
   std::vector<replay::Measured> replay(const ReplayPoint& point) override {
     const TcpOutcome outcome = replay::replay_here(tcp_replay_of(point, options_));
     warnings_.say(outcome.notes);
