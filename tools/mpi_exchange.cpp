@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <climits>
+#include <cstring>
 #include <string>
 #include <thread>
 #include <utility>
@@ -196,7 +197,7 @@ std::vector<ActorRecord> gathered(MPI_Comm processes, const ActorRecord& mine) {
   for (std::size_t i = 0; i < all; ++i) {
     records[i].wrong = all_numbers[i * n];
     for (std::size_t t = 0; t < n_times; ++t) records[i].times.emplace_back(all_numbers[i * n + 1 + t]);
-    records[i].first_wrong = all_text.substr(i * n_text, n_text).c_str();
+    records[i].first_wrong = std::string(&all_text[i * n_text], strnlen(&all_text[i * n_text], n_text));
   }
   return records;
 }

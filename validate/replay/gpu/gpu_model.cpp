@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <queue>
 #include <tuple>
@@ -191,7 +192,7 @@ class Clock {
 Picoseconds predict_plan(const Plan& plan, const std::vector<Place>& places, const Probe& probe, Serving serving,
                          int copy_blocks) {
   Works works(plan, places, probe, copy_blocks);
-  return Picoseconds(static_cast<std::int64_t>(Clock(works.works, works.n_servers(), serving).run() + 0.5));
+  return Picoseconds(std::llround(Clock(works.works, works.n_servers(), serving).run()));
 }
 
 }  // namespace ringsim::replay::gpu
