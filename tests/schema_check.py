@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
 """Checks the JSON Schema of a scenario: schema_check.py SCHEMA.json GOOD_DIR BAD_DIR
 
-The schema must be valid draft-07, take every *.json of GOOD_DIR and refuse every *.json of BAD_DIR. Whole-line //
-comments are dropped before a file is read. Needs python3-jsonschema. Exit code 1 where something does not hold.
+The schema must be valid draft-07, take every *.json of GOOD_DIR and refuse every *.json of BAD_DIR. Comments
+are dropped before a file is read. Needs python3-jsonschema. Exit code 1 where something does not hold.
 """
 import json
 import pathlib
+import re
 import sys
 
 import jsonschema
 
 
 def read(path):
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return json.loads("\n".join(line for line in lines if not line.lstrip().startswith("//")))
+    text = path.read_text(encoding="utf-8")
+    return json.loads(re.sub(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', lambda found: found.group(1) or "", text, flags=re.S))
 
 
 def main(schema_path, good_dir, bad_dir):
