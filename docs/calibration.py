@@ -4,12 +4,13 @@
 Usage: docs/calibration.py path/to/ringsim           writes the page
        docs/calibration.py path/to/ringsim --check   compares it with the page that is there; exit 1 where they differ
 """
-import difflib
 import json
 import pathlib
 import subprocess
 import sys
 import tempfile
+
+from page import write_or_check
 
 root = pathlib.Path(__file__).resolve().parent.parent
 page = root / "docs/calibration.md"
@@ -87,17 +88,4 @@ do not determine the factor, it was left alone; "bound": it would go on, were it
 """
 
 
-def main():
-    if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["--check"]):
-        sys.exit(__doc__)
-    text = write_page()
-    if sys.argv[2:] == []:
-        page.write_text(text)
-        return
-    found = page.read_text() if page.exists() else ""
-    if found != text:
-        sys.stdout.writelines(difflib.unified_diff(found.splitlines(True), text.splitlines(True), "docs/calibration.md", "now"))
-        sys.exit("docs/calibration.md is not what docs/calibration.py writes now; run it again and read the difference")
-
-
-main()
+write_or_check(page, write_page, __doc__)

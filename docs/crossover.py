@@ -4,11 +4,12 @@
 Usage: docs/crossover.py path/to/ringsim           writes the page
        docs/crossover.py path/to/ringsim --check   compares it with the page that is there; exit 1 where they differ
 """
-import difflib
 import json
 import pathlib
 import subprocess
 import sys
+
+from page import write_or_check
 
 root = pathlib.Path(__file__).resolve().parent.parent
 page = root / "docs/crossover.md"
@@ -150,17 +151,4 @@ each adapter: 48 GB/s x 32/62 = 24.8 GB/s, while NCCL takes its trees to reach m
 """
 
 
-def main():
-    if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["--check"]):
-        sys.exit(__doc__)
-    text = write_page()
-    if sys.argv[2:] == []:
-        page.write_text(text)
-        return
-    found = page.read_text() if page.exists() else ""
-    if found != text:
-        sys.stdout.writelines(difflib.unified_diff(found.splitlines(True), text.splitlines(True), "docs/crossover.md", "now"))
-        sys.exit("docs/crossover.md is not what docs/crossover.py writes now; run it again and read the difference")
-
-
-main()
+write_or_check(page, write_page, __doc__)

@@ -5,12 +5,13 @@ Usage: docs/machines.py path/to/ringsim           writes the page
        docs/machines.py path/to/ringsim --check   compares it with the page that is there; exit 1 where they differ
 """
 import csv
-import difflib
 import io
 import json
 import pathlib
 import subprocess
 import sys
+
+from page import write_or_check
 
 root = pathlib.Path(__file__).resolve().parent.parent
 page = root / "docs/machines.md"
@@ -213,17 +214,4 @@ Twice the adapter's bytes at the adapter's rate: half the speed. `tests/gpudirec
 """
 
 
-def main():
-    if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["--check"]):
-        sys.exit(__doc__)
-    text = write_page()
-    if sys.argv[2:] == []:
-        page.write_text(text)
-        return
-    found = page.read_text() if page.exists() else ""
-    if found != text:
-        sys.stdout.writelines(difflib.unified_diff(found.splitlines(True), text.splitlines(True), "docs/machines.md", "now"))
-        sys.exit("docs/machines.md is not what docs/machines.py writes now; run it again and read the difference")
-
-
-main()
+write_or_check(page, write_page, __doc__)

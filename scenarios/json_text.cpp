@@ -270,6 +270,10 @@ Json parse_json(std::string_view text, const std::string& source) {
   return builder.take();
 }
 
+std::string without_quotes(const std::string& json) {
+  return json.size() >= 2 && json.front() == '"' ? json.substr(1, json.size() - 2) : json;
+}
+
 std::string in_quotes(std::string_view text) {
   constexpr std::size_t most = 60;
   std::size_t end = text.size();

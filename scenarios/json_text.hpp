@@ -18,6 +18,9 @@ Json parse_json(std::string_view text, const std::string& source);
 /// A value as errors show it: short text, numbers and words as they are; "a list", "an object" instead of long ones.
 std::string describe(const Json& value);
 
+/// A value's JSON as people write it: a text loses its quotes.
+std::string without_quotes(const std::string& json);
+
 /// Text in double quotes with JSON's escapes, cut where it is long.
 std::string in_quotes(std::string_view text);
 

@@ -211,4 +211,10 @@ int subtract_digit(int x, int y, int radix) { return x >= y ? x - y : x - y + ra
 int Symmetry::add_digits(int a, int b) const { return by_digits(radices_, a, b, add_digit); }
 int Symmetry::subtract_digits(int a, int b) const { return by_digits(radices_, a, b, subtract_digit); }
 
+Schedule stretched(Schedule schedule, int element) {
+  schedule.collective.bytes = schedule.collective.bytes * element;
+  for (Layout& layout : schedule.layout) layout = layout.times(element);
+  return schedule;
+}
+
 }  // namespace ringsim

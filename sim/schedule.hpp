@@ -245,6 +245,22 @@ struct Schedule {
   }
 };
 
+/// Made for so many elements, it moves elements of `element` bytes: every chunk is that many times as large.
+Schedule stretched(Schedule schedule, int element);
+
+/// visit(op) for every operation of the actor, lane by lane, step by step.
+template <class Visit>
+void each_op(const Schedule& schedule, Actor actor, Visit visit) {
+  Step step;
+  for (Lane lane = 0; lane < schedule.lanes; ++lane) {
+    for (int i = 0; i < schedule.n_steps(actor, lane); ++i) {
+      step.clear();
+      schedule.step(actor, lane, i, step);
+      for (const Op& op : step.ops) visit(op);
+    }
+  }
+}
+
 /// a modulo n, from 0 to n - 1, for negative a too.
 inline int wrap(int a, int n) {
   // Steps ask for what is near: a division costs more than all the rest of a step.

@@ -7,13 +7,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "sim/error.hpp"
 #include "sim/version.hpp"
 #include "tests/support/command.hpp"
+#include "tests/support/complaint.hpp"
 #include "validate/predict.hpp"
 
 using namespace ringsim;
@@ -49,15 +49,6 @@ MeasuredTable measured(const ScenarioFile& file) {
 
 const FittedFactor& factor_of(const CalibrationFit& fit, Factor factor) {
   return fit.factors.at(static_cast<std::size_t>(factor));
-}
-
-std::string complaint(const std::function<void()>& what) {
-  try {
-    what();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
 }
 
 const std::string one_v100 = R"({"kind": "cluster", "node": "abci-v", "nodes": 1})";
@@ -142,7 +133,7 @@ TEST_CASE("a row with another cause does not pull the rest") {
 
 TEST_CASE("a scenario that is calibrated already is not calibrated on top") {
   const ScenarioFile file = scenario(star, R"("ring")", R"({"launch": "1 us"})");
-  CHECK(complaint([&] {
+  CHECK(ringsim::test::complaint([&] {
           calibrate(file, measured(scenario(star, R"("ring")")));
         }).starts_with("s.json: /calibration: expected a scenario that is not calibrated, found one that is"));
 }

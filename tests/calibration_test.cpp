@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "sim/error.hpp"
 #include "sim/version.hpp"
 #include "tests/support/command.hpp"
+#include "tests/support/complaint.hpp"
 #include "validate/predict.hpp"
 
 using namespace ringsim;
@@ -35,17 +35,8 @@ Link link_of(const Topology& topology, const std::string& from, const std::strin
   return {};
 }
 
-std::string complaint(const std::function<void()>& what) {
-  try {
-    what();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
-
 std::string refused(const std::string& calibration) {
-  return complaint([&] { scenario(star, calibration).point(0); });
+  return ringsim::test::complaint([&] { scenario(star, calibration).point(0); });
 }
 
 }  // namespace
@@ -166,7 +157,7 @@ TEST_CASE("a calibration's file is read strictly") {
   CHECK(read(R"({"factors": {"launch": "2 us", "latency_scale": 1.5, "efficiency_inside": 0.9}})") ==
         "launch 2 us, latency_scale 1.5, efficiency_inside 0.9");
   CHECK(read(R"({"factors": {}})") == "nothing");
-  const auto wrong = [&](const std::string& text) { return complaint([&] { read(text); }); };
+  const auto wrong = [&](const std::string& text) { return ringsim::test::complaint([&] { read(text); }); };
   CHECK(wrong("{}") ==
         "c.json: expected the key \"factors\", found none\n  hint: `ringsim calibrate` writes such files");
   CHECK(wrong(R"({"factors": {"file": "other.json"}})").starts_with("c.json: /factors/file: expected a key of"));

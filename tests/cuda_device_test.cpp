@@ -29,12 +29,6 @@ std::unique_ptr<Device> device_of_this_machine(std::string& why) {
   }
 }
 
-Schedule of_elements(Schedule schedule) {
-  for (Layout& layout : schedule.layout) layout = layout.times(element_bytes);
-  schedule.collective.bytes = schedule.collective.bytes * element_bytes;
-  return schedule;
-}
-
 }  // namespace
 
 TEST_CASE("without CUDA, a driver or a GPU the reason is told, with what to do") {
@@ -59,7 +53,7 @@ TEST_CASE("on a GPU schedules come out right to the bit, as streams and as a gra
   // 4099 is odd: chunks of several sizes, which do not lie on 16 bytes.
   for (const Schedule& made : {ring_all_reduce(4, {4099}), halving_doubling(8, {4099}, Fold::naive),
                                parameter_server(5, {4099}, 1), sharded_parameter_server(5, {4099}, 2)}) {
-    const Schedule schedule = of_elements(made);
+    const Schedule schedule = stretched(made, element_bytes);
     for (const bool graph : {false, true}) {
       for (const int blocks : {0, 3}) {
         CAPTURE(schedule.algorithm);
@@ -83,7 +77,7 @@ TEST_CASE("on a GPU a wrong result is told by rank, chunk, element, expected and
     MESSAGE("skipped: ", why);
     return;
   }
-  const Schedule schedule = of_elements(ring_all_reduce(2, {100}));
+  const Schedule schedule = stretched(ring_all_reduce(2, {100}), element_bytes);
   Plan plan = make_plan(schedule);
   std::erase_if(plan.commands, [](const Command& c) { return c.what == Command::What::add; });  // none adds
   const Measured measured =

@@ -24,12 +24,6 @@ using ringsim::test::FakeDevice;
 
 namespace {
 
-Schedule of_elements(Schedule schedule) {
-  for (Layout& layout : schedule.layout) layout = layout.times(element_bytes);
-  schedule.collective.bytes = schedule.collective.bytes * element_bytes;
-  return schedule;
-}
-
 /// As FakeCosts has it: copies 2 us and 2 TB/s within, 40 GB/s to the host, 50 back; additions 3 us and 1 TB/s, on the
 /// CPU 10 GB/s.
 Probe of_fake() {
@@ -60,12 +54,12 @@ Picoseconds measured(const Schedule& schedule, std::uint64_t seed, int blocks) {
 
 TEST_CASE("where one memory serves all in turn, a plan takes the sum of its copies and additions, as on the fake GPU") {
   // 4 KB a chunk of the ring: 24 copies of 2002 ns, 12 additions of 3004 ns.
-  const Schedule ring = of_elements(ring_all_reduce(4, {4000}));
+  const Schedule ring = stretched(ring_all_reduce(4, {4000}), element_bytes);
   CHECK(modelled(ring, false, Serving::in_turn) == Picoseconds(24 * 2002ns + 12 * 3004ns));
   // By kernels of four blocks: 3 us, and 4 KB at 100 GB/s.
   CHECK(modelled(ring, false, Serving::in_turn, 4) == Picoseconds(24 * 3040ns + 12 * 3004ns));
-  for (const Schedule& schedule :
-       {ring, of_elements(halving_doubling(8, {8000}, Fold::naive)), of_elements(parameter_server(4, {4000}, 1))}) {
+  for (const Schedule& schedule : {ring, stretched(halving_doubling(8, {8000}, Fold::naive), element_bytes),
+                                   stretched(parameter_server(4, {4000}, 1), element_bytes)}) {
     for (const std::uint64_t seed : {1U, 2U}) {
       for (const int blocks : {0, 4}) {
         CAPTURE(schedule.algorithm);
@@ -82,21 +76,21 @@ TEST_CASE("a copy or an addition that waits for an event takes what a hop costs 
   Probe probed = of_fake();
   for (Sample& sample : probed.samples)
     if (sample.asked == Asked::hop) sample.time += Picoseconds(500ns);
-  const Schedule ring = of_elements(ring_all_reduce(4, {4000}));
+  const Schedule ring = stretched(ring_all_reduce(4, {4000}), element_bytes);
   const Places places = place_actors(ring, 1, false);
   // All do: copies for their receiver's step, additions for what they add.
   CHECK(predict_plan(make_plan(ring), places, probed, Serving::in_turn, 0) == Picoseconds(24 * 2502ns + 12 * 3504ns));
 }
 
 TEST_CASE("where they share, latencies pass side by side, and bytes take as long as all of them together") {
-  const Schedule ring = of_elements(ring_all_reduce(4, {4000}));
+  const Schedule ring = stretched(ring_all_reduce(4, {4000}), element_bytes);
   // Three steps of 2 us, 4 x 4 KB at 2 TB/s; 3 us, 4 x 4 KB at 1 TB/s. Three more of copies alone.
   CHECK(modelled(ring, false, Serving::shared) == Picoseconds(6 * 2008ns + 3 * 3016ns));
 }
 
 TEST_CASE("ways to the host and back are apart; the CPU adds one after the other") {
   // Two ranks and a server in host memory, 40 KB: up, both added, down.
-  const Schedule schedule = of_elements(sharded_parameter_server(2, {10000}, 1));
+  const Schedule schedule = stretched(sharded_parameter_server(2, {10000}, 1), element_bytes);
   // In turn: the first is up at 3, the second at 6; 3 us and 4 us to add each; down twice 2 us and 0.8 us.
   CHECK(modelled(schedule, true, Serving::in_turn) == Picoseconds(3us + 7us + 7us + 2800ns + 2800ns));
   // Shared: both are up at 2 + 2 us; the additions are of one stream; both go down at 2 + 1.6 us.
@@ -104,7 +98,7 @@ TEST_CASE("ways to the host and back are apart; the CPU adds one after the other
 }
 
 TEST_CASE("what the probe did not measure is told") {
-  const Schedule ring = of_elements(ring_all_reduce(2, {4000}));
+  const Schedule ring = stretched(ring_all_reduce(2, {4000}), element_bytes);
   CHECK_THROWS_WITH_AS(modelled(ring, false, Serving::shared, 7),
                        "expected samples of copy_kernel from gpu0 to gpu0, of two sizes at least\n"
                        "  hint: `ringsim probe --samples FILE` measures them",

@@ -27,12 +27,6 @@ using ringsim::test::FakeSettings;
 
 namespace {
 
-Schedule of_elements(Schedule schedule) {
-  for (Layout& layout : schedule.layout) layout = layout.times(element_bytes);
-  schedule.collective.bytes = schedule.collective.bytes * element_bytes;
-  return schedule;
-}
-
 GpuOptions once(bool graph) { return {.repeats = {.warmups = 0, .timed = 1}, .graph = graph, .patience = 10s}; }
 
 /// "right", or the first wrong element.
@@ -66,7 +60,7 @@ TEST_CASE("every algorithm comes out right to the bit on 2 to 9 virtual ranks an
     // Chunks of two sizes; and fewer elements than ranks, so that some chunks are empty.
     for (const Bytes elements : {Bytes{2 * ranks + 3}, Bytes{ranks - 1}}) {
       for (const Schedule& made : every_algorithm(ranks, elements)) {
-        const Schedule schedule = of_elements(made);
+        const Schedule schedule = stretched(made, element_bytes);
         const Plan plan = make_plan(schedule);
         for (const std::uint64_t seed : {0U, 1U, 2U}) {
           CAPTURE(ranks);
@@ -84,14 +78,14 @@ TEST_CASE("every algorithm comes out right to the bit on 2 to 9 virtual ranks an
 
 TEST_CASE("a plan has a copy for each message, an addition for each that is added, and no wait before its record") {
   const int n = 5;
-  const Schedule ring = of_elements(ring_all_reduce(n, {10}));
+  const Schedule ring = stretched(ring_all_reduce(n, {10}), element_bytes);
   const Plan plan = make_plan(ring);
   CHECK(count(plan, Command::What::copy) == 2 * n * (n - 1));  // 2(n-1) steps, each rank sends once a step
   CHECK(count(plan, Command::What::add) == n * (n - 1));       // in the first half of them
   CHECK(plan.stream_of.size() == 1 + n);                       // the beginning and the end; one lane a rank
   for (const Schedule& made : every_algorithm(6, {17})) {
     CAPTURE(made.algorithm);
-    const Plan any = make_plan(of_elements(made));
+    const Plan any = make_plan(stretched(made, element_bytes));
     std::set<std::uint32_t> recorded, waited;
     bool in_order = true;
     for (const Command& command : any.commands) {
@@ -106,7 +100,7 @@ TEST_CASE("a plan has a copy for each message, an addition for each that is adde
 
 TEST_CASE(
     "what a step starts together runs together: the sends of a parameter server's root are on streams of their own") {
-  const Schedule schedule = of_elements(parameter_server(4, {8}, 0));
+  const Schedule schedule = stretched(parameter_server(4, {8}, 0), element_bytes);
   const Plan plan = make_plan(schedule);
   std::set<std::uint32_t> from_root;
   for (const Command& command : plan.commands)
@@ -120,7 +114,7 @@ TEST_CASE(
 
 TEST_CASE(
     "of a ring's plan no wait for an arrival can be left out without wrong numbers, nor all for a room to be free") {
-  const Schedule schedule = of_elements(ring_all_reduce(4, {8}));
+  const Schedule schedule = stretched(ring_all_reduce(4, {8}), element_bytes);
   const Plan plan = make_plan(schedule);
   std::vector<bool> arrives(plan.event_on.size(), false);  // [event] recorded right after a copy on its stream
   std::vector<bool> copied(plan.stream_of.size(), false);
@@ -203,7 +197,7 @@ TEST_CASE("a step that computes is as long as it says, on the GPU's clock") {
 }
 
 TEST_CASE("runs that warm up do not count") {
-  const Schedule schedule = of_elements(ring_all_reduce(3, {6}));
+  const Schedule schedule = stretched(ring_all_reduce(3, {6}), element_bytes);
   const auto spread = [&](int warmups) {
     ringsim::test::FakeCosts costs;
     costs.first = 50us;
@@ -217,7 +211,7 @@ TEST_CASE("runs that warm up do not count") {
 }
 
 TEST_CASE("a call that fails is an error of the machine with what was being done, whichever call it is") {
-  const Schedule schedule = of_elements(sharded_parameter_server(3, {6}, 2));
+  const Schedule schedule = stretched(sharded_parameter_server(3, {6}, 2), element_bytes);
   for (const bool graph : {false, true}) {
     FakeDevice whole({});
     REQUIRE(failure(whole, schedule, once(graph)).empty());
@@ -241,7 +235,7 @@ TEST_CASE("a call that fails is an error of the machine with what was being done
 }
 
 TEST_CASE("a GPU without room says how much was asked for, where, for whom, and what to do") {
-  const Schedule schedule = of_elements(ring_all_reduce(4, {1024}));
+  const Schedule schedule = stretched(ring_all_reduce(4, {1024}), element_bytes);
   FakeDevice device({.elements = 3000});
   CHECK(failure(device, schedule, once(true)) ==
         "allocating 4 KiB in GPU 0 for rank 2: the fake GPU is full\n"
@@ -250,7 +244,7 @@ TEST_CASE("a GPU without room says how much was asked for, where, for whom, and 
 }
 
 TEST_CASE("a GPU that stands still is given up within the time-out, and not waited for when things are freed") {
-  const Schedule schedule = of_elements(ring_all_reduce(4, {64}));
+  const Schedule schedule = stretched(ring_all_reduce(4, {64}), element_bytes);
   GpuOptions options = once(false);
   options.patience = 20ms;
   for (const int operations : {0, 3, 60}) {
@@ -270,7 +264,7 @@ TEST_CASE("a GPU that stands still is given up within the time-out, and not wait
 }
 
 TEST_CASE("our own misuse of a device is our mistake, not the machine's") {
-  const Schedule schedule = of_elements(ring_all_reduce(3, {6}));
+  const Schedule schedule = stretched(ring_all_reduce(3, {6}), element_bytes);
   Plan plan = make_plan(schedule);
   // Stream 0 no longer waits for the others at the end: no graph can be made of that.
   std::erase_if(plan.commands, [](const Command& c) { return c.what == Command::What::wait && c.stream == 0; });

@@ -25,12 +25,6 @@ using ringsim::test::temporary_file;
 
 namespace {
 
-Schedule of_elements(Schedule schedule) {
-  for (Layout& layout : schedule.layout) layout = layout.times(element_bytes);
-  schedule.collective.bytes = schedule.collective.bytes * element_bytes;
-  return schedule;
-}
-
 TcpOutcome replay_once(const std::vector<const Schedule*>& schedules, std::chrono::nanoseconds timeout = 30s) {
   TcpReplay replay{.jobs = {}, .repeats = {.warmups = 0, .timed = 1}, .options = {.timeout = timeout}, .key = "test"};
   for (const Schedule* schedule : schedules) replay.jobs.push_back({"", schedule});
@@ -62,7 +56,7 @@ std::string star_of(int ranks) {
 TEST_CASE("over sockets every algorithm comes out right to the bit: 3 and 4 ranks, chunks of two sizes") {
   for (const int ranks : {3, 4}) {  // with and without what folds ranks away
     for (const Schedule& made : every_algorithm(ranks, Bytes{5 * ranks + 3})) {
-      const Schedule schedule = of_elements(made);
+      const Schedule schedule = stretched(made, element_bytes);
       CAPTURE(ranks);
       CAPTURE(schedule.algorithm);
       CAPTURE(to_string(schedule.collective.op));
@@ -72,7 +66,7 @@ TEST_CASE("over sockets every algorithm comes out right to the bit: 3 and 4 rank
 }
 
 TEST_CASE("messages larger than all buffers on the way come through, and a time is the slowest rank's") {
-  const Schedule schedule = of_elements(ring_all_reduce(3, 3_MiB));  // 4 MiB a message
+  const Schedule schedule = stretched(ring_all_reduce(3, 3_MiB), element_bytes);  // 4 MiB a message
   const Measured measured = replay_once({&schedule}).jobs.at(0);
   CHECK(measured.wrong == 0);
   // 16 MiB of each rank, at well below 100 GB/s: a time of less was never measured.
@@ -110,7 +104,7 @@ TEST_CASE("compute takes its time, and a run that takes longer than the time-out
 TEST_CASE("two schedules at a time have a measured time each") {
   Table t(all_reduce(1, 4_B), 1, 1, 1);
   t.step(0).compute(Picoseconds(100ms));
-  const Schedule slow = t.schedule(), ring = of_elements(ring_all_reduce(2, 8_B));
+  const Schedule slow = t.schedule(), ring = stretched(ring_all_reduce(2, 8_B), element_bytes);
   const TcpOutcome measured = replay_once({&ring, &slow});
   REQUIRE(measured.jobs.size() == 2);
   CHECK(measured.jobs[0].wrong == 0);

@@ -30,13 +30,6 @@ using ringsim::test::Replayed;
 
 namespace {
 
-/// Made for that many bytes, it moves that many elements.
-Schedule of_elements(Schedule schedule) {
-  for (Layout& layout : schedule.layout) layout = layout.times(element_bytes);
-  schedule.collective.bytes = schedule.collective.bytes * element_bytes;
-  return schedule;
-}
-
 /// "right", or what is not.
 std::string outcome(const Schedule& schedule, std::uint64_t seed) {
   const Replayed replayed = replay_shuffled(schedule, seed);
@@ -92,7 +85,7 @@ TEST_CASE("every algorithm comes out right to the bit at 2 to 8 ranks, in random
     // Chunks of two sizes; and fewer elements than ranks, so that some chunks are empty.
     for (const Bytes elements : {Bytes{5 * ranks + 3}, Bytes{ranks - 1}}) {
       for (const Schedule& made : every_algorithm(ranks, elements)) {
-        const Schedule schedule = of_elements(made);
+        const Schedule schedule = stretched(made, element_bytes);
         names.insert(schedule.algorithm);
         for (const std::uint64_t seed : {0U, 1U, 2U, 3U}) {
           CAPTURE(ranks);
@@ -136,7 +129,7 @@ TEST_CASE("a wrong number is named by rank, buffer, chunk, element, expected and
 
 TEST_CASE("of a ring with one operation changed, replay sees what the checker would refuse") {
   const auto broken = [](auto change) {
-    Table t(of_elements(ring_all_reduce(4, 16_B)));
+    Table t(stretched(ring_all_reduce(4, 16_B), element_bytes));
     change(t.steps);
     return outcome(t.schedule(), 1);
   };
@@ -249,7 +242,7 @@ TEST_CASE("what cannot be replayed is refused, with the reason") {
                        InputError);
   CHECK_THROWS_WITH_AS(require_replayable(check(ring_all_reduce(4, 6_B))),
                        "expected chunks of whole elements of 4 bytes, found data[0] of 1 bytes", InputError);
-  Table sizes(of_elements(ring_all_reduce(2, 2_B)));
+  Table sizes(stretched(ring_all_reduce(2, 2_B), element_bytes));
   sizes.like.names_regions = false;
   CHECK_THROWS_WITH_AS(require_replayable(check(sizes.schedule())),
                        "expected a schedule that names regions, found one of sizes alone\n"

@@ -6,12 +6,13 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "sim/error.hpp"
 #include "tests/support/command.hpp"
+#include "tests/support/complaint.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/paths.hpp"
 
 using namespace ringsim;
@@ -38,22 +39,6 @@ std::vector<Prediction> predict_all(const ScenarioFile& file) {
   std::vector<Prediction> results;
   for (std::size_t i = 0; i < file.size(); ++i) results.push_back(predict(file.point(i)));
   return results;
-}
-
-std::string complaint(const std::function<void()>& what) {
-  try {
-    what();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-std::string read(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
 }
 
 }  // namespace
@@ -124,12 +109,14 @@ TEST_CASE("a table says which of its rows count, and why not the others") {
       "x.csv: # score: expected \"none; REASON\", \"from SIZE; REASON\" or \"to SIZE; REASON\", found ";
   for (const char* wrong : {"none", "none; ", "no; because", "from 8; because", "up to 8 MiB; because"}) {
     CAPTURE(wrong);
-    CHECK(complaint([&] { sizes(std::string("# score: ") + wrong + "\n"); }).starts_with(expected));
+    CHECK(ringsim::test::complaint([&] { sizes(std::string("# score: ") + wrong + "\n"); }).starts_with(expected));
   }
 }
 
 TEST_CASE("what does not fit is refused by name") {
-  const auto refused = [](const PublishedTable& table) { return complaint([&] { score(table, predict_all); }); };
+  const auto refused = [](const PublishedTable& table) {
+    return ringsim::test::complaint([&] { score(table, predict_all); });
+  };
   const std::string rows = "bytes,time_us\n4000,6\n";
   CHECK(refused(published(head + rows, "")) ==
         "four.csv: expected a scenario of its machine, four.json beside it, found none\n"
@@ -163,7 +150,7 @@ TEST_CASE("the published tables are the files of validate/measured, and each has
   CHECK(tables.size() == 39);
   for (const PublishedTable& each : tables) {
     CAPTURE(each.id);
-    CHECK(each.csv == read(folder / (each.id + ".csv")));
+    CHECK(each.csv == ringsim::test::read_file(folder / (each.id + ".csv")));
     const MeasuredTable table = parse_measured(each.csv, each.csv_file);
     CHECK(table.about.at("id") == each.id);
     const ScoredSizes sizes = scored_sizes(table);
@@ -171,7 +158,7 @@ TEST_CASE("the published tables are the files of validate/measured, and each has
       CHECK_FALSE(sizes.contains(table.rows.front().bytes));
       continue;
     }
-    CHECK(each.scenario == read(folder / (each.id + ".json")));
+    CHECK(each.scenario == ringsim::test::read_file(folder / (each.id + ".json")));
     const ScenarioFile file = ScenarioFile::parse(each.scenario, each.scenario_file);
     CHECK(file.point(0).request.ranks == table.ranks.value());
     CHECK(file.point(0).request.op == table.rows.front().op);

@@ -44,18 +44,12 @@ struct Network {
 LabPairs pairs_of(const std::vector<PlacedSchedule>& jobs) {
   std::set<std::pair<int, int>> pairs;
   int first = 0;
-  Step step;
   for (const PlacedSchedule& job : jobs) {
     const Schedule& schedule = job.schedule.schedule();
     for (Actor actor = 0; actor < schedule.actors; ++actor) {
-      for (Lane lane = 0; lane < schedule.lanes; ++lane) {
-        for (int i = 0; i < schedule.n_steps(actor, lane); ++i) {
-          step.clear();
-          schedule.step(actor, lane, i, step);
-          for (const Op& op : step.ops)
-            if (op.what == Do::send) pairs.emplace(first + actor, first + op.peer);
-        }
-      }
+      each_op(schedule, actor, [&](const Op& op) {
+        if (op.what == Do::send) pairs.emplace(first + actor, first + op.peer);
+      });
     }
     first += schedule.actors;
   }

@@ -8,25 +8,23 @@
 #include <iterator>
 #include <set>
 
+#include "scenarios/json_text.hpp"
 #include "sim/error.hpp"
 #include "sim/quantity.hpp"
 #include "sim/version.hpp"
 #include "tools/output.hpp"
+#include "validate/results.hpp"
 
 namespace ringsim::tools {
 
 namespace {
-
-std::string plain(const std::string& json_text) {  // as people write it: text without quotes
-  return json_text.size() >= 2 && json_text.front() == '"' ? json_text.substr(1, json_text.size() - 2) : json_text;
-}
 
 std::string title(const CrossoverGroup& group) {
   std::string text = fmt::format("{}, {} rank{}", to_string(group.op), group.ranks, group.ranks == 1 ? "" : "s");
   if (group.nodes > 0) text += fmt::format(" on {} node{}", group.nodes, group.nodes == 1 ? "" : "s");
   for (const auto& [path, value] : group.others) {
     const bool told = path == "collective.op" || path == "topology.ranks" || path == "topology.nodes";
-    if (!told) text += fmt::format(", {} {}", path, plain(value));
+    if (!told) text += fmt::format(", {} {}", path, scenarios::without_quotes(value));
   }
   return text;
 }
@@ -40,16 +38,6 @@ std::string called(const Contender& contender) {
 std::string ahead(const Comparison& comparison, const std::optional<Lead>& lead) {
   if (!lead) return "nobody else";
   return fmt::format("{:.2f} x {}", lead->times, called(comparison.contenders[lead->runner_up]));
-}
-
-std::string field(const std::string& text) {  // RFC 4180
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"') result += '"';
-    result += c;
-  }
-  return result + '"';
 }
 
 /// What NCCL calls it; nothing: NCCL has no such algorithm. Which algorithm does which collective: NVIDIA/nccl
@@ -212,7 +200,7 @@ std::string crossover_table(const std::vector<CrossoverGroup>& groups) {
 
 std::string crossover_csv(const std::vector<CrossoverGroup>& groups) {
   std::string text = "op,ranks,nodes,bytes,algorithm,parameters,protocol,channels,time_us,best,times_the_best";
-  for (const auto& [path, value] : groups.front().others) text += "," + field("point." + path);
+  for (const auto& [path, value] : groups.front().others) text += "," + csv_field("point." + path);
   text += '\n';
   for (const CrossoverGroup& group : groups) {
     for (const auto& [size, times] : group.comparison.times) {
@@ -224,13 +212,13 @@ std::string crossover_csv(const std::vector<CrossoverGroup>& groups) {
         const Contender& contender = group.comparison.contenders[i];
         const bool best = *times[i] == *least;
         text += fmt::format("{},{},{},{},{},{},{},{},{},{},", to_string(group.op), group.ranks, group.nodes, size.count,
-                            field(contender.algorithm), field(contender.settings), contender.protocol,
+                            csv_field(contender.algorithm), csv_field(contender.settings), contender.protocol,
                             contender.channels, microseconds(*times[i]), best);
         // Nothing where the best takes no time at all, and others do.
         if (best || least->count() > 0)
           text += fmt::format(
               "{}", best ? 1.0 : static_cast<double>(times[i]->count()) / static_cast<double>(least->count()));
-        for (const auto& [path, value] : group.others) text += "," + field(plain(value));
+        for (const auto& [path, value] : group.others) text += "," + csv_field(scenarios::without_quotes(value));
         text += '\n';
       }
     }

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "scenarios/json_text.hpp"
 #include "sim/error.hpp"
 #include "sim/quantity.hpp"
 #include "sim/version.hpp"
@@ -118,10 +119,6 @@ Json sweep_heading(const std::string& name, const PointId& id) {
   return line;
 }
 
-std::string plain(const std::string& json_text) {  // as people write it: text without quotes
-  return json_text.size() >= 2 && json_text.front() == '"' ? json_text.substr(1, json_text.size() - 2) : json_text;
-}
-
 // What varies and has no column of its own.
 std::vector<std::string> extra_columns(const std::vector<Prediction>& results) {
   std::vector<std::string> names;
@@ -160,7 +157,7 @@ bool is_delayed(const std::vector<Prediction>& results) {
 
 std::string value_of(const Prediction& r, const std::string& path) {
   for (const auto& [name, value] : r.varied)
-    if (name == path) return plain(value);
+    if (name == path) return scenarios::without_quotes(value);
   return "";
 }
 
@@ -288,16 +285,6 @@ std::string table(const std::vector<Prediction>& results, bool explain) {
     text += links.text();
   }
   return text;
-}
-
-std::string csv_field(const std::string& text) {  // RFC 4180
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"') result += '"';
-    result += c;
-  }
-  return result + '"';
 }
 
 std::string csv(const std::vector<Prediction>& results) {
@@ -433,7 +420,7 @@ MeasuredTable read_measured_as(const std::string& path, const std::string& colle
 
 std::string algorithm_text(const Prediction& r) {
   std::string text = r.algorithm;
-  for (const auto& [name, value] : r.parameters) text += fmt::format(" {}={}", name, plain(value));
+  for (const auto& [name, value] : r.parameters) text += fmt::format(" {}={}", name, scenarios::without_quotes(value));
   return text;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "scenarios/json_text.hpp"
 #include "sim/error.hpp"
 #include "sim/quantity.hpp"
 
@@ -46,13 +47,11 @@ std::string with_size(std::int64_t bytes) { return fmt::format("\"{} B\"", bytes
 /// "ring", "parameter_server servers=2, topology.nodes 4".
 std::string name_of(const Prediction& p) {
   std::string name = p.algorithm;
-  const auto plain = [](const std::string& json) {
-    return json.starts_with('"') ? json.substr(1, json.size() - 2) : json;
-  };
-  for (const auto& [parameter, value] : p.parameters) name += fmt::format(" {}={}", parameter, plain(value));
+  for (const auto& [parameter, value] : p.parameters)
+    name += fmt::format(" {}={}", parameter, scenarios::without_quotes(value));
   for (const auto& [path, value] : p.varied)
     if (path != "collective.bytes" && !path.starts_with("collective.algorithm"))
-      name += fmt::format(", {} {}", path, plain(value));
+      name += fmt::format(", {} {}", path, scenarios::without_quotes(value));
   return name;
 }
 

@@ -313,10 +313,8 @@ Schedule in_elements(const Job& job, int element) {
                      fmt::format("an element has {} bytes", element));
   request.bytes.count /= element;
   if (request.chunk) request.chunk->count = std::max<std::int64_t>(1, request.chunk->count / element);
-  Schedule schedule = by_the_algorithm(job, [&] { return make_schedule(*job.algorithm, request, job.arguments); });
-  schedule.collective.bytes = job.request.bytes;
-  for (Layout& layout : schedule.layout) layout = layout.times(element);
-  return schedule;
+  return stretched(by_the_algorithm(job, [&] { return make_schedule(*job.algorithm, request, job.arguments); }),
+                   element);
 }
 
 CheckedSchedule schedule_of(const Scenario& scenario, const PlacedJob& placed, const std::atomic<bool>* stop,

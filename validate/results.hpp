@@ -100,7 +100,9 @@ class MergedResults {
   std::string version_, version_from_;
 };
 
-/// RFC 4180, with the line's end.
+/// RFC 4180: in quotes where it has to be.
+std::string csv_field(const std::string& text);
+/// Fields joined, with the line's end.
 std::string csv_line(const std::vector<std::string>& fields);
 /// The row's values in the order of `columns`.
 std::vector<std::string> fields_of(const ResultRow& row, const std::vector<std::string>& columns);

@@ -147,16 +147,10 @@ Prepared prepare(const Case& chosen) {
 
 std::int64_t packets_of(const Schedule& schedule, Bytes mtu) {
   std::int64_t packets = 0;
-  Step step;
   for (Actor actor = 0; actor < schedule.actors; ++actor) {
-    for (Lane lane = 0; lane < schedule.lanes; ++lane) {
-      for (int i = 0; i < schedule.n_steps(actor, lane); ++i) {
-        step.clear();
-        schedule.step(actor, lane, i, step);
-        for (const Op& op : step.ops)
-          if (op.what == Do::send) packets += (schedule.size(op.region).count + mtu.count - 1) / mtu.count;
-      }
-    }
+    each_op(schedule, actor, [&](const Op& op) {
+      if (op.what == Do::send) packets += (schedule.size(op.region).count + mtu.count - 1) / mtu.count;
+    });
   }
   return packets;
 }

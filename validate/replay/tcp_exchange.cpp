@@ -79,24 +79,17 @@ TcpExchange::TcpExchange(asio::io_context& io, Control::Socket control, const Sc
       [this](const std::string& why) {
         if (!aborted_) aborted_ = "the process that leads the replay is gone: " + why;
       });
-  Step step;
-  for (Lane lane = 0; lane < schedule.lanes; ++lane) {
-    for (int i = 0; i < schedule.n_steps(actor, lane); ++i) {
-      step.clear();
-      schedule.step(actor, lane, i, step);
-      for (const Op& op : step.ops) {
-        if (op.what == Do::send) {
-          auto& wire = outgoing_[{actor, op.peer, op.channel}];
-          if (!wire) wire = std::make_unique<Outgoing>(io);
-          wire->to = op.peer;
-        } else if (op.what == Do::receive || op.what == Do::receive_add) {
-          auto& wire = incoming_[{op.peer, actor, op.channel}];
-          if (!wire) wire = std::make_unique<Incoming>(io);
-          wire->from = op.peer;
-        }
-      }
+  each_op(schedule, actor, [&](const Op& op) {
+    if (op.what == Do::send) {
+      auto& wire = outgoing_[{actor, op.peer, op.channel}];
+      if (!wire) wire = std::make_unique<Outgoing>(io);
+      wire->to = op.peer;
+    } else if (op.what == Do::receive || op.what == Do::receive_add) {
+      auto& wire = incoming_[{op.peer, actor, op.channel}];
+      if (!wire) wire = std::make_unique<Incoming>(io);
+      wire->from = op.peer;
     }
-  }
+  });
 }
 
 TcpExchange::~TcpExchange() = default;
