@@ -1,14 +1,13 @@
 #include "sim/run.hpp"
 
 #include <fmt/format.h>
-#include <tsl/robin_map.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <tuple>
 #include <utility>
 
+#include "sim/compiled_routes.hpp"
 #include "sim/critical_path.hpp"
 #include "sim/engine.hpp"
 #include "sim/error.hpp"
@@ -21,27 +20,7 @@ namespace ringsim {
 
 namespace {
 
-/// A path, made ready for the network.
-struct Route {
-  std::uint32_t first_leg = 0, n_legs = 0;  // in Run::legs_; none where both ends are one device
-  /// Where a message is cut into equal parts, each on a path of its own: their routes stand at [first_part, first_part
-  /// + n_parts); this one has no legs.
-  std::uint32_t first_part = 0, n_parts = 0;
-  std::uint32_t turns = 1;  // as Path::turns
-  std::uint32_t leg = 0;    // the network's number of the only one, where n_legs is 1
-  Bytes carried;            // over all messages
-};
-
 constexpr std::uint32_t none = UINT32_MAX;
-
-struct LegUse {
-  std::uint32_t leg = 0;  // the network's number
-  Picoseconds latency{0};
-  std::vector<LinkId> links;
-  std::vector<double> shares;  // as Leg::shares
-  std::int64_t beyond = 0;     // bytes that crossed it, less those of its route: of messages that gave up their way
-  Picoseconds after{0};        // what passes beyond the latency, where the network itself tells of arrivals
-};
 
 /// How far a message is on one leg of several: it goes in pieces, from room to room.
 struct LegProgress {
@@ -99,12 +78,12 @@ class Run {
         placement_(placement),
         routes_(topology, options.transport, options.routing),
         network_(make_network(options.model, options.packet, topology, engine_)),
-        lanes_(schedule_, options.protocol->slots, *this) {
+        lanes_(schedule_, options.protocol->slots, *this),
+        ways_(options.routing.policy, *options.protocol, *network_, lanes_.n_lanes()) {
     sort_links();
     begun_.resize(lanes_.n_lanes());
     trails_.resize(lanes_.n_lanes());
     own_.resize(lanes_.n_lanes());
-    last_route_.resize(lanes_.n_lanes());
     jobs_.resize(schedule_.jobs.size());
     runs_ahead_ = options.protocol->done_when_left;
     needs_slots_ = checked.proof().slots_needed > 0;
@@ -165,7 +144,7 @@ class Run {
   /// Starts a message, or a part of one, on its route.
   void set_out(std::uint32_t index) {
     Transfer& transfer = transfers_[index];
-    Route& way = compiled_[transfer.route];
+    Route& way = ways_[transfer.route];
     if (way.n_legs == 1) {
       way.carried += transfer.size;
       network_->start(way.leg, transfer.size, piece(index, 0));
@@ -177,7 +156,7 @@ class Run {
   // Apart, so that what most messages need stays small.
   [[gnu::noinline]] void set_out_in_pieces(std::uint32_t index) {
     Transfer& transfer = transfers_[index];
-    Route& way = compiled_[transfer.route];
+    Route& way = ways_[transfer.route];
     if (way.n_parts > 0) return cut(index);
     way.carried += transfer.size;
     if (way.n_legs == 0) {
@@ -201,7 +180,7 @@ class Run {
 
   /// Cuts a message into equal parts; the first ones are a byte longer where it does not divide.
   [[gnu::noinline]] void cut(std::uint32_t index) {
-    const Route way = compiled_[transfers_[index].route];
+    const Route way = ways_[transfers_[index].route];
     if (way.n_parts == nowhere) return disturber_->strand(index);
     const std::int64_t size = transfers_[index].size.count;
     transfers_[index].parts_under_way = transfers_[index].parts_to_leave = way.n_parts;
@@ -385,78 +364,20 @@ class Run {
     give_back(index);
   }
 
-  // What tells the flows of a pair apart, as far as the routes look at it.
-  std::uint16_t label(Actor from, Actor to, std::uint16_t channel) {
-    switch (options_.routing.policy) {
-      case Routing::Policy::ecmp:
-        return channel;
-      case Routing::Policy::flow_spray: {
-        const auto known = route_of_.find(key_of(from, to, 0));
-        if (known == route_of_.end()) return 0;
-        const std::uint32_t turns = compiled_[known->second].turns;
-        return turns == 1 ? std::uint16_t{0} : static_cast<std::uint16_t>(++messages_of_[key_of(from, to, 0)] % turns);
-      }
-      default:
-        return 0;
-    }
-  }
-
-  static std::uint64_t key_of(Actor from, Actor to, std::uint16_t label) {
-    return static_cast<std::uint64_t>(from) << 40 | static_cast<std::uint64_t>(to) << 16 | label;
-  }
-
   // A lane mostly sends to whom it sent before.
   std::uint32_t route_from(LaneNumber lane, Actor to, std::uint16_t channel) {
-    LastRoute& last = last_route_[lane];
-    const std::uint64_t key = key_of(lanes_.actor(lane), to, label(lanes_.actor(lane), to, channel));
-    if (last.key != key) last = {key, route(key, lanes_.actor(lane), to)};
-    return last.route;
+    const Actor from = lanes_.actor(lane);
+    return ways_.of(lane, from, to, channel, [&](std::uint32_t label) { return find_parts(from, to, label); });
+  }
+  std::uint32_t route(Actor from, Actor to, std::uint16_t channel) {
+    return ways_.of(from, to, channel, [&](std::uint32_t label) { return find_parts(from, to, label); });
   }
 
-  std::uint32_t route(std::uint64_t key, Actor from, Actor to) {
-    const auto [entry, is_new] = route_of_.try_emplace(key, 0);
-    if (!is_new) return entry->second;
+  std::vector<Path> find_parts(Actor from, Actor to, std::uint32_t label) {
+    if ((ways_.size() & 0xFF) == 0xFF) stop_if_asked();  // many paths take a while before anything moves
     const NodeId here = placement_[static_cast<std::size_t>(from)], there = placement_[static_cast<std::size_t>(to)];
-    const auto told_apart = static_cast<std::uint32_t>(key & UINT16_MAX);
-    const std::vector<Path> parts = disturber_ && disturber_->any_down()
-                                        ? disturber_->find_parts(here, there, told_apart)
-                                        : routes_.find_parts(here, there, told_apart);
-    const auto whole = static_cast<std::uint32_t>(compiled_.size());
-    if ((whole & 0xFF) == 0xFF) stop_if_asked();  // many paths take a while before anything moves
-    if (parts.empty()) compiled_.push_back({.n_parts = nowhere, .carried = Bytes{}});
-    if (parts.size() > 1) {
-      compiled_.push_back(
-          {.first_part = whole + 1, .n_parts = static_cast<std::uint32_t>(parts.size()), .carried = Bytes{}});
-    }
-    for (const Path& path : parts) compiled_.push_back(compiled(path));
-    for (const Path& path : parts) compiled_[whole].turns = std::max(compiled_[whole].turns, path.turns);
-    entry.value() = whole;
-    return whole;
-  }
-
-  // Other links are down than before: routes are found anew. What the old ones carried stays counted.
-  void forget_routes() {
-    route_of_.clear();
-    std::fill(last_route_.begin(), last_route_.end(), LastRoute{});
-  }
-
-  Route compiled(const Path& path) {
-    Route route{.first_leg = static_cast<std::uint32_t>(legs_.size()),
-                .n_legs = static_cast<std::uint32_t>(path.legs.size()),
-                .carried = Bytes{}};
-    for (std::size_t i = 0; i < path.legs.size(); ++i) {
-      Leg leg = path.legs[i];
-      Picoseconds after{0};
-      if (i + 1 == path.legs.size())
-        (network_->tells_arrivals() ? after : leg.latency) += options_.protocol->latency(path.type);
-      legs_.push_back({.leg = network_->add_leg(leg, i == 0, i + 1 == path.legs.size()),
-                       .latency = leg.latency,
-                       .links = leg.links,
-                       .shares = leg.shares,
-                       .after = after});
-    }
-    if (route.n_legs == 1) route.leg = legs_[route.first_leg].leg;
-    return route;
+    return disturber_ && disturber_->any_down() ? disturber_->find_parts(here, there, label)
+                                                : routes_.find_parts(here, there, label);
   }
 
   void handle(const Event& event) {
@@ -480,8 +401,8 @@ class Run {
     const auto index = static_cast<std::uint32_t>(gone.piece >> 32);
     const auto leg = static_cast<std::uint32_t>(gone.piece & UINT32_MAX);
     Transfer& transfer = transfers_[index];
-    const Route& way = compiled_[transfer.route];
-    const Picoseconds latency = legs_[way.first_leg + leg].latency;
+    const Route& way = ways_[transfer.route];
+    const Picoseconds latency = ways_.leg(way.first_leg + leg).latency;
     if (way.n_legs == 1) {
       transfer.left = engine_.now();
       transfer.limiter = gone.limiter;
@@ -519,7 +440,7 @@ class Run {
     Transfer& transfer = transfers_[index];
     transfer.left = std::max(transfer.start, engine_.now() - landed.latency);
     transfer.limiter = landed.limiter;
-    const Picoseconds after = legs_[compiled_[transfer.route].first_leg + leg].after;
+    const Picoseconds after = ways_.leg(ways_[transfer.route].first_leg + leg).after;
     if (after.count() == 0)
       piece_arrived(index, leg);
     else
@@ -529,7 +450,7 @@ class Run {
   // Starts the next piece of a leg, if there is one, it has arrived, and there is room for it where it goes.
   void start_piece(std::uint32_t index, std::uint32_t leg) {
     Transfer& transfer = transfers_[index];
-    const Route& way = compiled_[transfer.route];
+    const Route& way = ways_[transfer.route];
     Staged& staged = staged_[transfer.staged];
     LegProgress& here = staged.legs[leg];
     if (here.moving || here.started == staged.n_pieces) return;
@@ -540,7 +461,7 @@ class Run {
     here.moving = true;
     here.moving_since = engine_.now();
     ++here.started;
-    network_->start(legs_[way.first_leg + leg].leg, {size}, piece(index, leg));
+    network_->start(ways_.leg(way.first_leg + leg).leg, {size}, piece(index, leg));
   }
 
   void piece_arrived(std::uint32_t index, std::uint32_t leg) {
@@ -567,8 +488,8 @@ class Run {
     if (!jobs_.empty()) count_for_job(transfer);
     bytes_delivered_ += transfer.size;
     const Actor from = lanes_.actor(transfer.sender), to = lanes_.actor(transfer.receiver);
-    fingerprint_ =
-        digest(fingerprint_, key_of(from, to, transfer.channel), transfer.size, transfer.start, engine_.now());
+    fingerprint_ = digest(fingerprint_, CompiledRoutes::key_of(from, to, transfer.channel), transfer.size,
+                          transfer.start, engine_.now());
     if (options_.record_spans)
       timeline_.spans.push_back({from, to, transfer.channel, transfer.size, transfer.start, engine_.now()});
     if (runs_ahead_) return arrived_apart(index, limiter, busy);
@@ -713,19 +634,8 @@ class Run {
     disturber_ ? disturber_->expect_all_accounted(in_use) : ensure(in_use == 0, "nothing is on its way at the end");
     timeline_.bytes_sent = bytes_sent_;
     timeline_.fingerprint = fingerprint_;
-    timeline_.link_bytes.assign(topology_.n_links(), Bytes{});
-    std::vector<double> crossed(topology_.n_links(), 0);  // whole numbers but where packets are spread
-    for (std::uint32_t r = 0; r < compiled_.size(); ++r) {
-      const Route& way = compiled_[r];
-      if (disturber_ && disturber_->is_background(r)) continue;
-      for (std::uint32_t leg = way.first_leg; leg < way.first_leg + way.n_legs; ++leg) {
-        const LegUse& use = legs_[leg];
-        for (std::size_t i = 0; i < use.links.size(); ++i)
-          crossed[use.links[i].value] +=
-              static_cast<double>(way.carried.count + use.beyond) * (use.shares.empty() ? 1 : use.shares[i]);
-      }
-    }
-    for (std::size_t i = 0; i < crossed.size(); ++i) timeline_.link_bytes[i] = {std::llround(crossed[i])};
+    timeline_.link_bytes = ways_.link_bytes(
+        topology_.n_links(), [&](std::uint32_t route) { return !disturber_ || !disturber_->is_background(route); });
     check_link_rates();
     if (timeline_.transfers > 0 && timeline_.duration().count() > 0 && last_lane_ != none) {
       const Bottleneck found = trails_[last_lane_].bottleneck();
@@ -783,6 +693,7 @@ class Run {
   Routes routes_;
   std::unique_ptr<Network> network_;
   LaneRunner<Run> lanes_;
+  CompiledRoutes ways_;
   std::vector<SimTime> begun_;           // [lane] when its current step began
   std::vector<Trail> trails_;            // [lane] the critical path up to the start of its current step
   std::vector<OwnEnd> own_;              // [lane]
@@ -792,21 +703,12 @@ class Run {
   std::size_t n_free_ = 0;
   std::vector<Staged> staged_;
   std::vector<std::uint32_t> free_staged_;
-  bool runs_ahead_ = false;             // the two ends of a message need not wait for each other
-  std::vector<Ahead> ahead_;            // [transfer], where they do not
-  std::vector<std::uint32_t> in_slot_;  // [slot] the transfer
-  Step step_;                           // room for left()
-  bool needs_slots_ = false;            // so says the proof
-  Bytes largest_;                       // of the messages that ran ahead
-  tsl::robin_map<std::uint64_t, std::uint32_t, MixedHash> route_of_;     // by key_of()
-  tsl::robin_map<std::uint64_t, std::uint32_t, MixedHash> messages_of_;  // of a pair, so far: for flow_spray
-  struct LastRoute {
-    std::uint64_t key = UINT64_MAX;
-    std::uint32_t route = 0;
-  };
-  std::vector<LastRoute> last_route_;  // [lane]
-  std::vector<Route> compiled_;
-  std::vector<LegUse> legs_;
+  bool runs_ahead_ = false;                              // the two ends of a message need not wait for each other
+  std::vector<Ahead> ahead_;                             // [transfer], where they do not
+  std::vector<std::uint32_t> in_slot_;                   // [slot] the transfer
+  Step step_;                                            // room for left()
+  bool needs_slots_ = false;                             // so says the proof
+  Bytes largest_;                                        // of the messages that ran ahead
   Bytes bytes_sent_, bytes_expected_, bytes_delivered_;  // by the sends, by the receives, by what arrived
   LaneNumber last_lane_ = none;                          // the first of those that ended last
   std::uint64_t fingerprint_ = 0;
@@ -830,7 +732,7 @@ std::vector<NodeId> places(const Topology& topology, const Schedule& schedule, c
                      topology.helpers().begin() + static_cast<std::ptrdiff_t>(n_helpers));
   }
   ensure(placement.size() == static_cast<std::size_t>(schedule.actors), "every actor has a place");
-  ensure(placement.size() < (std::size_t{1} << 24), "an actor's number has 24 bits, as key_of() needs");
+  ensure(placement.size() < (std::size_t{1} << 24), "an actor's number has 24 bits, as CompiledRoutes::key_of() needs");
   return placement;
 }
 

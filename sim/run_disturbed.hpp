@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/compiled_routes.hpp"
 #include "sim/disturbance.hpp"
 #include "sim/error.hpp"
 #include "sim/lanes.hpp"
@@ -20,8 +21,6 @@
 
 namespace ringsim {
 
-/// A Route's n_parts where links that are down leave no way.
-inline constexpr std::uint32_t nowhere = UINT32_MAX;
 /// Transfer::whole of a background message: that plus its number. Above, no_transfer.
 inline constexpr std::uint32_t first_background = UINT32_MAX - (1U << 16);
 
@@ -137,7 +136,7 @@ class Disturber {
     const auto found = given_up_.find(arrival.id);
     if (found == given_up_.end()) return false;
     const auto& transfer = run_.transfers_[arrival.id];
-    if (arrival.stamp + 1 == run_.compiled_[transfer.route].n_legs) return false;
+    if (arrival.stamp + 1 == run_.ways_[transfer.route].n_legs) return false;
     if (--found->second.on_their_way > 0) return true;
     const bool over = found->second.is_over;
     given_up_.erase(found);
@@ -187,7 +186,7 @@ class Disturber {
     // Restored and down again at one instant: no link has changed, but the last restoring may have gone by.
     if (!applied.routes_changed) return expect_a_way_some_day();
     detours_ = std::make_unique<Routes>(run_.topology_, run_.options_.transport, run_.options_.routing, states_.down());
-    run_.forget_routes();
+    run_.ways_.forget();
     if (!applied.gone.empty()) give_up_ways(applied.gone);
     for (const std::uint32_t transfer : std::exchange(stranded_, {})) set_out(transfer);
     expect_a_way_some_day();
@@ -201,17 +200,17 @@ class Disturber {
   void set_out(std::uint32_t index) {
     const auto [from, to, channel] = ends(index);
     run_.transfers_[index].route = route(from, to, channel);
-    if (run_.compiled_[run_.transfers_[index].route].n_parts == nowhere)
+    if (run_.ways_[run_.transfers_[index].route].n_parts == nowhere)
       stranded_.push_back(index);
     else
       run_.set_out(index);
   }
 
   std::uint32_t route(Actor from, Actor to, std::uint16_t channel) {
-    const std::uint32_t found = run_.route(Run::key_of(from, to, run_.label(from, to, channel)), from, to);
+    const std::uint32_t found = run_.route(from, to, channel);
     if (from >= run_.schedule_.actors)
-      for (std::uint32_t part = 0;
-           part <= (run_.compiled_[found].n_parts == nowhere ? 0 : run_.compiled_[found].n_parts); ++part)
+      for (std::uint32_t part = 0; part <= (run_.ways_[found].n_parts == nowhere ? 0 : run_.ways_[found].n_parts);
+           ++part)
         background_routes_.insert(found + part);
     return found;
   }
@@ -245,13 +244,13 @@ class Disturber {
     for (std::uint32_t index = 0; index < run_.transfers_.size(); ++index) {
       if (is_free[index] || run_.transfers_[index].parts_under_way > 0 || !leads_over(index, is_gone)) continue;
       hit.push_back(index);
-      const auto& way = run_.compiled_[run_.transfers_[index].route];
+      const auto& way = run_.ways_[run_.transfers_[index].route];
       for (std::uint32_t leg = 0; leg < way.n_legs; ++leg)
         if (crosses(way.first_leg + leg, is_gone)) pieces.push_back(Run::piece(index, leg));
     }
     Taken taken = withdraw(pieces);
     for (const std::uint32_t index : std::exchange(hit, {})) {
-      const std::uint32_t n_legs = run_.compiled_[run_.transfers_[index].route].n_legs;
+      const std::uint32_t n_legs = run_.ways_[run_.transfers_[index].route].n_legs;
       if (n_legs == 1) {
         const auto found = taken.find(Run::piece(index, 0));
         if (found != taken.end()) give_up(index, found->second);  // else all of it has left before
@@ -263,12 +262,12 @@ class Disturber {
     // Staged data that is to come over a link that is gone: it is given up on the other legs, too.
     pieces.clear();
     for (const std::uint32_t index : hit) {
-      const std::uint32_t n_legs = run_.compiled_[run_.transfers_[index].route].n_legs;
+      const std::uint32_t n_legs = run_.ways_[run_.transfers_[index].route].n_legs;
       for (std::uint32_t leg = 0; leg < n_legs; ++leg) pieces.push_back(Run::piece(index, leg));
     }
     Taken others = withdraw(pieces);
     for (const std::uint32_t index : hit) {
-      const std::uint32_t last = run_.compiled_[run_.transfers_[index].route].n_legs - 1;
+      const std::uint32_t last = run_.ways_[run_.transfers_[index].route].n_legs - 1;
       note_if_left(index, last, others);
     }
     taken.merge(others);
@@ -293,12 +292,12 @@ class Disturber {
     progress.busy += run_.engine_.now() - progress.moving_since;
     progress.limiter = found->second.limiter;
     ++progress.left;
-    const Picoseconds latency = run_.legs_[run_.compiled_[transfer.route].first_leg + leg].latency;
+    const Picoseconds latency = run_.ways_.leg(run_.ways_[transfer.route].first_leg + leg).latency;
     run_.engine_.after(latency, {Event::Kind::arrival, index, leg});
   }
 
   bool crosses(std::uint32_t leg, const std::vector<bool>& links) const {
-    const auto& all = run_.legs_[leg].links;
+    const auto& all = run_.ways_.leg(leg).links;
     return std::any_of(all.begin(), all.end(), [&](LinkId link) { return links[link.value]; });
   }
 
@@ -310,7 +309,7 @@ class Disturber {
   // Whether anything of the transfer is still to cross one of these links.
   bool leads_over(std::uint32_t index, const std::vector<bool>& links) const {
     const auto& transfer = run_.transfers_[index];
-    const auto& way = run_.compiled_[transfer.route];
+    const auto& way = run_.ways_[transfer.route];
     if (way.n_legs > 1 && transfer.staged == no_transfer_) return false;  // it lies in slots, and waits for its receive
     for (std::uint32_t leg = 0; leg < way.n_legs; ++leg) {
       if (way.n_legs > 1 && is_through(run_.staged_[transfer.staged], leg)) continue;
@@ -330,7 +329,7 @@ class Disturber {
     auto& sent = run_.transfers_[index];
     sent.left = run_.engine_.now();
     sent.limiter = taken.limiter;
-    const Picoseconds latency = run_.legs_[run_.compiled_[sent.route].first_leg].latency;
+    const Picoseconds latency = run_.ways_.leg(run_.ways_[sent.route].first_leg).latency;
     run_.engine_.after(latency, {Event::Kind::arrival, index, 0});
     if (other != no_transfer_) set_out(other);
   }
@@ -339,7 +338,7 @@ class Disturber {
   void give_up_staged(std::uint32_t index, const Taken& taken) {
     const std::int64_t slot = run_.options_.transport.staging.size.count;
     auto& transfer = run_.transfers_[index];
-    const auto& way = run_.compiled_[transfer.route];
+    const auto& way = run_.ways_[transfer.route];
     const std::uint32_t last = way.n_legs - 1;
     auto& staged = run_.staged_[transfer.staged];
     const std::int64_t kept = staged.legs[last].left;  // not all pieces, so that these are whole slots
@@ -348,7 +347,7 @@ class Disturber {
       auto& progress = staged.legs[leg];
       std::int64_t sent = std::min(progress.started * slot, transfer.size.count);
       if (const auto found = taken.find(Run::piece(index, leg)); found != taken.end()) sent -= found->second.rest.count;
-      run_.legs_[way.first_leg + leg].beyond += sent - kept * slot;
+      run_.ways_.leg(way.first_leg + leg).beyond += sent - kept * slot;
       progress.moving = false;
       progress.started = kept;  // no more begin
       if (leg == last) continue;
@@ -367,7 +366,7 @@ class Disturber {
   }
 
   void carried_less(std::uint32_t route, Bytes by) {
-    Bytes& carried = run_.compiled_[route].carried;
+    Bytes& carried = run_.ways_[route].carried;
     carried = carried - by;
   }
 
@@ -399,7 +398,7 @@ class Disturber {
     for (const std::uint32_t index : stranded_) {
       const auto [from, to, channel] = ends(index);
       flows.insert({from, to});
-      for (const Path& path : run_.routes_.find_parts(place(from), place(to), run_.label(from, to, channel)))
+      for (const Path& path : run_.routes_.find_parts(place(from), place(to), run_.ways_.label(from, to, channel)))
         for (const Leg& leg : path.legs)
           for (const LinkId link : leg.links)
             if (states_.down()[link.value]) links.insert(run_.topology_.link_name(link));
