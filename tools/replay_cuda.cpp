@@ -55,7 +55,7 @@ class OnGpus : public ReplayBackend {
   void say_modelled(const Schedule& schedule, const gpu::Places& places, const Measured& measured) const {
     const gpu::Plan plan = gpu::make_plan(schedule);
     const auto us = [&](gpu::Serving serving) {
-      return microseconds(gpu::predict_plan(plan, places, *samples_, serving, options_.copy_blocks));
+      return microseconds(gpu::predict_plan(plan, places, *samples_, {serving, options_.graph, options_.copy_blocks}));
     };
     say(fmt::format("ringsim: {}, {} ranks, {}: served in turn {:.3f} us, sharing {:.3f} us, measured {:.3f} us\n",
                     schedule.algorithm, schedule.collective.ranks, format(schedule.collective.bytes),

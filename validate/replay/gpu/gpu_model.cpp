@@ -20,26 +20,31 @@ using Way = std::pair<Place, Place>;
 /// A command as the model sees it. Times in picoseconds; doubles, since shares are no whole numbers.
 struct Work {
   double latency = 0, service = 0;
-  int server = -1;  ///< none: it takes its latency only
+  double issued = 0;  ///< when the host has called for it
+  int server = -1;    ///< none: it takes its latency only
   std::vector<std::size_t> next;
   int unmet = 0;
 };
 
 class Works {
  public:
-  Works(const Plan& plan, const std::vector<Place>& places, const Probe& probe, int copy_blocks)
-      : places_(places), probe_(probe), copy_blocks_(copy_blocks) {
-    const auto hop = probe.least(Asked::hop, 0, 0), node = probe.least(Asked::node, 0, 0);
-    if (hop && node) hop_ = std::max(*hop - *node, Picoseconds(0));
+  Works(const Plan& plan, const std::vector<Place>& places, const Probe& probe, const Played& played)
+      : places_(places), probe_(probe), copy_blocks_(played.copy_blocks) {
+    const double hop = beyond(Asked::hop, Asked::node);
+    const double call = played.graph ? 0 : asked(Asked::issue);
+    const double event = played.graph ? 0 : beyond(Asked::events, Asked::issue) / 2;  // one recorded, one waited for
+    double issued = played.graph ? asked(Asked::launch) : 0;
     std::vector<std::size_t> last(plan.stream_of.size(), none), record(plan.event_on.size(), none);
     std::vector<bool> waits(plan.stream_of.size(), false);
     for (const Command& command : plan.commands) {
       const std::size_t id = works.size();
       works.push_back(work_of(command));
+      issued += command.what == Command::What::record || command.what == Command::What::wait ? event : call;
+      works[id].issued = issued;
       follow(last[command.stream], id);
       if (command.what == Command::What::record) record[command.event] = id;
       if (command.what == Command::What::wait) follow(record[command.event], id);
-      if (works[id].server >= 0 && waits[command.stream]) works[id].latency += static_cast<double>(hop_.count());
+      if (works[id].server >= 0 && waits[command.stream]) works[id].latency += hop;
       if (command.what != Command::What::record) waits[command.stream] = command.what == Command::What::wait;
       last[command.stream] = id;
     }
@@ -49,6 +54,13 @@ class Works {
 
  private:
   static constexpr std::size_t none = SIZE_MAX;
+
+  double asked(Asked what) const {
+    if (const auto time = probe_.least(what, 0, 0)) return static_cast<double>(time->count());
+    throw InputError("", fmt::format("expected a sample of {}", to_string(what)),
+                     "`ringsim probe --samples FILE` measures it");
+  }
+  double beyond(Asked what, Asked less) const { return std::max(asked(what) - asked(less), 0.0); }
 
   void follow(std::size_t before, std::size_t id) {
     if (before == none) return;
@@ -86,7 +98,6 @@ class Works {
   const std::vector<Place>& places_;
   const Probe& probe_;
   int copy_blocks_;
-  Picoseconds hop_{0};
   std::map<Way, int> servers_;
 };
 
@@ -106,7 +117,7 @@ class Clock {
 
   double run() {
     for (std::size_t id = 0; id < works_.size(); ++id)
-      if (works_[id].unmet == 0) at(0, Moment::What::ready, id);
+      if (works_[id].unmet == 0) at(works_[id].issued, Moment::What::ready, id);
     while (!moments_.empty()) {
       const Moment moment = moments_.top();
       moments_.pop();
@@ -176,7 +187,7 @@ class Clock {
     ++done_;
     end_ = std::max(end_, now_);
     for (const std::size_t next : works_[id].next)
-      if (--works_[next].unmet == 0) at(now_, Moment::What::ready, next);
+      if (--works_[next].unmet == 0) at(std::max(now_, works_[next].issued), Moment::What::ready, next);
   }
 
   std::vector<Work>& works_;
@@ -189,10 +200,9 @@ class Clock {
 
 }  // namespace
 
-Picoseconds predict_plan(const Plan& plan, const std::vector<Place>& places, const Probe& probe, Serving serving,
-                         int copy_blocks) {
-  Works works(plan, places, probe, copy_blocks);
-  return Picoseconds(std::llround(Clock(works.works, works.n_servers(), serving).run()));
+Picoseconds predict_plan(const Plan& plan, const std::vector<Place>& places, const Probe& probe, const Played& played) {
+  Works works(plan, places, probe, played);
+  return Picoseconds(std::llround(Clock(works.works, works.n_servers(), played.serving).run()));
 }
 
 }  // namespace ringsim::replay::gpu

@@ -15,11 +15,18 @@ enum class Serving : std::uint8_t {
   shared,   ///< those whose latency is over have equal shares of the rate: kernels
 };
 
-/// From the first command to the last, as replay_plan() measures a graph. `copy_blocks`: as GpuOptions. Events cost a
-/// copy or an addition that waits for one what a hop costs beyond a node. Throws InputError where the probe has no line
-/// for something that the plan does.
-Picoseconds predict_plan(const Plan& plan, const std::vector<Place>& places, const Probe& probe, Serving serving,
-                         int copy_blocks);
+/// `graph`, `copy_blocks`: as GpuOptions.
+struct Played {
+  Serving serving = Serving::in_turn;
+  bool graph = true;
+  int copy_blocks = 0;
+};
+
+/// From the first command to the last, as replay_plan() measures it. Events cost a copy or an addition that waits for
+/// one what a hop costs beyond a node. A graph begins when it has been launched; call by call the host takes its time
+/// for each command, and nothing begins before its call (that copies and additions take the host equally long is
+/// assumed). Throws InputError where the probe lacks something that the plan does.
+Picoseconds predict_plan(const Plan& plan, const std::vector<Place>& places, const Probe& probe, const Played& played);
 
 /// What to_csv() wrote. Throws InputError naming `file` and line.
 Probe read_probe(std::string_view text, const std::string& file);

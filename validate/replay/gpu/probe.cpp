@@ -14,6 +14,12 @@ namespace ringsim::replay::gpu {
 namespace {
 
 constexpr int warmups = 3;
+// Calls go to so many streams in turn that a GPU is done with one before the next on its stream comes; and they are so
+// many times ProbeOptions::operations that what goes on at the beginning and the end does not count.
+constexpr int n_issued_on = 4, n_rounds = 16;
+
+bool is_by_call(Asked asked) { return asked == Asked::call || asked == Asked::issue || asked == Asked::events; }
+bool is_round(Asked asked) { return asked == Asked::issue || asked == Asked::events; }
 
 struct Question {
   Asked asked = Asked::copy;
@@ -34,10 +40,12 @@ class Asking {
       require(device.allocate(place, q_.bytes.count / element_bytes, rooms_.emplace_back()), doing());
     }
     // The first stream begins and ends it; the others are beside it.
-    const int n_streams = q_.asked == Asked::fan_out ? partners : 2;
+    const int n_streams = is_round(q_.asked) ? n_issued_on : q_.asked == Asked::fan_out ? partners : 2;
     for (int i = 0; i < n_streams; ++i) require(device.make_stream(gpu(), streams_.emplace_back()), doing());
     require(device.make_event(gpu(), true, begin_), doing());
     require(device.make_event(gpu(), true, end_), doing());
+    if (q_.asked == Asked::events)
+      for (int i = 0; i < n_streams; ++i) require(device.make_event(gpu(), false, standing_.emplace_back()), doing());
     for (const Memory& room : rooms_)  // never read what was never written
       require(device.set(stream_of(room.place), room, 1.0F), doing());
     for (const auto& [place, stream] : setters_) {
@@ -51,21 +59,37 @@ class Asking {
   Asking& operator=(const Asking&) = delete;
 
   Sample answer() {
-    const Picoseconds one = sorted_times(1)[at(options_.repeats / 2)];
-    std::vector<Picoseconds> times = sorted_times(1 + options_.operations);
-    for (Picoseconds& time : times) time = std::max(time - one, Picoseconds(0)) / options_.operations;
+    const std::vector<Picoseconds> times = q_.asked == Asked::launch ? beyond_nodes() : each_more();
     return {.asked = q_.asked,
             .from = q_.from,
             .to = q_.to,
             .blocks = q_.blocks,
             .bytes = q_.bytes,
-            .time = times[at(options_.repeats / 2)],
+            .time = median(times),
             .min = times.front(),
             .max = times.back()};
   }
 
  private:
   static std::size_t at(int index) { return static_cast<std::size_t>(index); }
+  static Picoseconds median(const std::vector<Picoseconds>& sorted) { return sorted[sorted.size() / 2]; }
+
+  std::vector<Picoseconds> each_more() {
+    const Picoseconds one = median(sorted_times(1));
+    const int more = options_.operations * (is_round(q_.asked) ? n_rounds : 1);
+    std::vector<Picoseconds> times = sorted_times(1 + more);
+    for (Picoseconds& time : times) time = std::max(time - one, Picoseconds(0)) / more;
+    return times;
+  }
+
+  // Of several nodes: the event behind a graph of one may come from the host only when its node has long been done.
+  std::vector<Picoseconds> beyond_nodes() {
+    const int n = options_.operations;
+    std::vector<Picoseconds> times = sorted_times(1 + n);
+    const Picoseconds node = (median(sorted_times(1 + 2 * n)) - median(times)) / n;
+    for (Picoseconds& time : times) time = std::max(time - (1 + n) * node, Picoseconds(0));
+    return times;
+  }
   int gpu() const { return std::max({q_.from == host_memory ? q_.to : q_.from, 0}); }
   std::string doing() const { return fmt::format("measuring {} of {}", to_string(q_.asked), format(q_.bytes)); }
 
@@ -81,7 +105,7 @@ class Asking {
 
   std::vector<Picoseconds> sorted_times(int operations) {
     std::optional<Graph> graph;
-    if (q_.asked != Asked::call) {
+    if (!is_by_call(q_.asked)) {
       graph.emplace();
       require(device_.begin_capture(streams_[0]), doing());
       issue(operations);
@@ -106,11 +130,14 @@ class Asking {
 
   void issue(int operations) {
     if (q_.asked == Asked::hop) return hops(operations);
-    const bool beside = q_.asked == Asked::both_ways || q_.asked == Asked::fan_out;
+    const bool beside = q_.asked == Asked::both_ways || q_.asked == Asked::fan_out || is_round(q_.asked);
     const std::size_t n = beside ? streams_.size() : 1;
     for (std::size_t i = 1; i < n; ++i) follow(streams_[i], streams_[0]);
-    for (std::size_t i = 0; i < n; ++i)
-      for (int k = 0; k < operations; ++k) require(operation(i), doing());
+    if (is_round(q_.asked))
+      in_turn(operations);
+    else
+      for (std::size_t i = 0; i < n; ++i)
+        for (int k = 0; k < operations; ++k) require(operation(i), doing());
     for (std::size_t i = 1; i < n; ++i) follow(streams_[0], streams_[i]);
   }
 
@@ -126,6 +153,16 @@ class Asking {
         return device_.copy(streams_[i], rooms_[2 * i + 1], rooms_[2 * i], 0);
       default:
         return device_.add(streams_[i], to, to, from);
+    }
+  }
+
+  void in_turn(int operations) {
+    for (std::size_t k = 0; k < at(operations); ++k) {
+      const std::size_t i = k % streams_.size();
+      require(operation(i), doing());
+      if (q_.asked != Asked::events) continue;
+      require(device_.record(streams_[i], standing_[i]), doing());
+      require(device_.wait(streams_[i], standing_[i]), doing());  // for itself: the GPU has nothing to do for it
     }
   }
 
@@ -152,12 +189,14 @@ class Asking {
   std::vector<Stream> streams_;
   std::vector<std::pair<int, Stream>> setters_;  // {gpu, its stream}
   Event begin_{}, end_{};
+  std::vector<Event> standing_;  // of events: one a stream
 };
 
 std::vector<Question> questions(const Device& device, const ProbeOptions& options) {
   std::vector<Question> all;
   const Bytes one{element_bytes};
-  for (const Asked asked : {Asked::call, Asked::node, Asked::hop}) all.push_back({asked, 0, 0, 0, one});
+  for (const Asked asked : {Asked::call, Asked::node, Asked::hop, Asked::issue, Asked::events, Asked::launch})
+    all.push_back({asked, 0, 0, 0, one});
   for (const Bytes size : options.sizes) {
     all.push_back({Asked::copy, 0, 0, 0, size});
     all.push_back({Asked::add, 0, 0, 0, size});
@@ -197,6 +236,12 @@ std::string_view to_string(Asked asked) {
       return "node";
     case Asked::hop:
       return "hop";
+    case Asked::issue:
+      return "issue";
+    case Asked::events:
+      return "issue_and_events";
+    case Asked::launch:
+      return "launch";
   }
   fail_invariant("a question is one of those");
 }

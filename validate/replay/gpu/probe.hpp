@@ -22,6 +22,9 @@ enum class Asked : std::uint8_t {
   call,       ///< an addition of one element, issued call by call
   node,       ///< the same as a node of a graph
   hop,        ///< the same, each on another stream than the one before, behind an event
+  issue,      ///< the same, call by call and on four streams in turn: what the host takes for a call
+  events,     ///< the same, and behind each an event recorded and waited for
+  launch,     ///< what a graph takes beyond its nodes, from the event before its launch to the one behind it
 };
 std::string_view to_string(Asked asked);
 std::string name_of(Place place);  ///< gpu0, host

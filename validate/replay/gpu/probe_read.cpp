@@ -60,7 +60,7 @@ class Row {
   }
   Asked asked(std::string_view text) const {
     for (const Asked each : {Asked::copy, Asked::kernel, Asked::both_ways, Asked::fan_out, Asked::add, Asked::call,
-                             Asked::node, Asked::hop})
+                             Asked::node, Asked::hop, Asked::issue, Asked::events, Asked::launch})
       if (to_string(each) == text) return each;
     fail("what `ringsim probe` measures", text);
   }
