@@ -71,19 +71,22 @@ TEST_CASE("with a probe's table a replay tells what the model makes of it, addit
   REQUIRE(
       run_on_fake_gpu({"probe", "--most", "1 MiB", "--repeats", "1", "-o", "/dev/null", "--samples", samples}).code ==
       0);
-  const Outcome outcome = run_on_fake_gpu(replay({"--samples", samples, "--set", "collective.bytes=64 kB"}));
+  const Outcome outcome =
+      run_on_fake_gpu(replay({"--format", "json", "--samples", samples, "--set", "collective.bytes=64 kB"}));
   REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
-  // Four ranks, 16 kB a chunk: 24 copies of 2008 ns, 12 additions of 3016 ns. Shared: 6 x (2 us + 4 x 8 ns) and 3 x (3
-  // us
-  // + 4 x 16 ns). The fake counts a call more.
-  double in_turn = 0, shared = 0, measured = 0;
-  REQUIRE(std::sscanf(outcome.err.c_str(),
-                      "ringsim: measured on a fake GPU: several ranks a GPU\n"
-                      "ringsim: ring, 4 ranks, 64 kB: served in turn %lf us, sharing %lf us, measured %lf us\n",
-                      &in_turn, &shared, &measured) == 3);
-  CHECK(in_turn == doctest::Approx(85.384).epsilon(1e-3));
-  CHECK(shared == doctest::Approx(22.384).epsilon(1e-3));
-  CHECK(measured == 85.384);
+  // A launch of 1 us; four ranks, 16 kB a chunk: 24 copies of 2008 ns, 12 additions of 3016 ns. Shared: 6 x (2 us + 4 x
+  // 8 ns) and 3 x (3 us + 4 x 16 ns).
+  const auto row = nlohmann::json::parse(outcome.out)["results"][0];
+  CHECK(row["modelled_in_turn_us"] == doctest::Approx(85.384).epsilon(1e-3));
+  CHECK(row["modelled_shared_us"] == doctest::Approx(22.384).epsilon(1e-3));
+  CHECK(row["measured_us"] == 85.384);
+  const Outcome csv =
+      run_on_fake_gpu(replay({"--format", "csv", "--samples", samples, "--set", "collective.bytes=64 kB"}));
+  CHECK(csv.out.find(",wrong,modelled_in_turn_us,modelled_shared_us\n") != std::string::npos);
+  CHECK_MESSAGE(csv.out.find(",85.384,85.384,0,85.38") != std::string::npos,
+                csv.out);  // fastest, slowest, wrong, modelled
+  CHECK(run_on_fake_gpu(replay({"--samples", samples, "--set", "collective.bytes=64 kB"})).out.find("in turn us") !=
+        std::string::npos);
   const Outcome missing = run_on_fake_gpu(replay({"--samples", "/nowhere.csv"}));
   CHECK(missing.code == 3);
   CHECK(missing.err.find("/nowhere.csv") != std::string::npos);

@@ -69,7 +69,9 @@ std::vector<Prediction> replay_point(const Scenario& scenario, const replay::Rep
   std::vector<Prediction> rows{predict(scenario, {.stop = &stop_requested, .schedules = &jobs})};  // beforehand
   for (Prediction& job : rows.front().jobs) rows.push_back(job);
   rows.front().jobs.clear();
-  const std::vector<replay::Measured> measured = backend.replay({scenario.hash, scenario, jobs, repeats});
+  const ReplayPoint point{scenario.hash, scenario, jobs, repeats};
+  rows.front().modelled = backend.modelled(point);
+  const std::vector<replay::Measured> measured = backend.replay(point);
   if (!backend.writes()) return {};
   ensure(measured.size() == rows.size(), "each job is measured");
   for (std::size_t i = 0; i < rows.size(); ++i) {

@@ -3,6 +3,7 @@
 
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ class ReplayBackend {
   virtual bool writes() const { return true; }
   /// The most ranks that it can carry, over all jobs; asked before anything is predicted.
   virtual int most_ranks() const { return std::numeric_limits<int>::max(); }
+  /// What the backend itself predicts, beside the simulator. Asked before the replay.
+  virtual std::optional<Prediction::Modelled> modelled(const ReplayPoint&) const { return std::nullopt; }
   /// Replays it. All processes call it for each point, in the same order. Where writes(): [job] what was measured;
   /// else empty. Throws InputError for a point that this backend cannot replay, EnvironmentError, Interrupted.
   virtual std::vector<replay::Measured> replay(const ReplayPoint& point) = 0;

@@ -32,34 +32,36 @@ class OnGpus : public ReplayBackend {
     if (!arguments.samples.empty())
       samples_ = gpu::read_probe(scenarios::read_text(arguments.samples, "a probe's table"), arguments.samples);
   }
+  std::optional<Prediction::Modelled> modelled(const ReplayPoint& point) const override {
+    if (!samples_) return std::nullopt;
+    const Schedule& schedule = only(point).schedule();
+    const gpu::Plan plan = gpu::make_plan(schedule);
+    const auto us = [&](gpu::Serving serving) {
+      return microseconds(
+          gpu::predict_plan(plan, places(point), *samples_, {serving, options_.graph, options_.copy_blocks}));
+    };
+    return Prediction::Modelled{us(gpu::Serving::in_turn), us(gpu::Serving::shared)};
+  }
   std::vector<Measured> replay(const ReplayPoint& point) override {
-    if (point.jobs.size() > 1)
-      throw InputError("/jobs", fmt::format("expected one collective, found {}", point.jobs.size()),
-                       "on GPUs one is replayed at a time; --backend tcp replays several");
-    const CheckedSchedule& schedule = point.jobs.front().schedule;
-    const gpu::Places places = gpu::place_actors(schedule.schedule(), device_->gpus(), point.scenario.servers_on_cpu);
+    const CheckedSchedule& schedule = only(point);
     say_where(schedule.schedule().collective.ranks);
     options_.repeats = point.repeats;
-    const Measured measured = gpu::replay_on(*device_, schedule, places, options_);
-    if (samples_) say_modelled(schedule.schedule(), places, measured);
-    return {measured};
+    return {gpu::replay_on(*device_, schedule, places(point), options_)};
   }
 
  private:
+  static const CheckedSchedule& only(const ReplayPoint& point) {
+    if (point.jobs.size() == 1) return point.jobs.front().schedule;
+    throw InputError("/jobs", fmt::format("expected one collective, found {}", point.jobs.size()),
+                     "on GPUs one is replayed at a time; --backend tcp replays several");
+  }
+  gpu::Places places(const ReplayPoint& point) const {
+    return gpu::place_actors(only(point).schedule(), device_->gpus(), point.scenario.servers_on_cpu);
+  }
   void say_where(int ranks) {
     if (std::exchange(said_, true)) return;
     say(fmt::format("ringsim: measured on {}{}\n", device_->name(),
                     ranks > device_->gpus() ? ": several ranks a GPU" : ""));
-  }
-
-  void say_modelled(const Schedule& schedule, const gpu::Places& places, const Measured& measured) const {
-    const gpu::Plan plan = gpu::make_plan(schedule);
-    const auto us = [&](gpu::Serving serving) {
-      return microseconds(gpu::predict_plan(plan, places, *samples_, {serving, options_.graph, options_.copy_blocks}));
-    };
-    say(fmt::format("ringsim: {}, {} ranks, {}: served in turn {:.3f} us, sharing {:.3f} us, measured {:.3f} us\n",
-                    schedule.algorithm, schedule.collective.ranks, format(schedule.collective.bytes),
-                    us(gpu::Serving::in_turn), us(gpu::Serving::shared), microseconds(measured.median)));
   }
 
   std::unique_ptr<gpu::Device> device_;

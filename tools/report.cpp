@@ -78,6 +78,10 @@ Json as_json(const Prediction& r, bool explain) {
       result["measured_max_us"] = r.replayed->max_us;
       result["wrong"] = r.replayed->wrong;
     }
+    if (r.modelled) {
+      result["modelled_in_turn_us"] = r.modelled->in_turn_us;
+      result["modelled_shared_us"] = r.modelled->shared_us;
+    }
     result["error"] = error_of(r);
   }
   result["transfers"] = r.transfers;
@@ -136,6 +140,9 @@ bool has_jobs(const std::vector<Prediction>& results) {
 }
 bool is_measured(const std::vector<Prediction>& results) {
   return std::any_of(results.begin(), results.end(), [](const Prediction& r) { return r.measured_us.has_value(); });
+}
+bool is_modelled(const std::vector<Prediction>& results) {
+  return std::any_of(results.begin(), results.end(), [](const Prediction& r) { return r.modelled.has_value(); });
 }
 bool is_replayed(const std::vector<Prediction>& results) {
   return std::any_of(results.begin(), results.end(), [](const Prediction& r) { return r.replayed.has_value(); });
@@ -199,7 +206,7 @@ std::string table(const std::vector<Prediction>& results, bool explain) {
   const bool inter_node =
       std::any_of(results.begin(), results.end(), [](const auto& r) { return r.inter_node.has_value(); });
   const bool jobs = has_jobs(results), delayed = is_delayed(results), measured = is_measured(results),
-             replayed = is_replayed(results);
+             replayed = is_replayed(results), modelled = is_modelled(results);
   std::vector<std::string> head{"bytes", "collective", "algorithm", "model", "ranks"};
   const bool protocols =
       std::any_of(results.begin(), results.end(), [](const auto& r) { return r.protocol->slots > 0; });
@@ -209,6 +216,7 @@ std::string table(const std::vector<Prediction>& results, bool explain) {
   for (const char* name : {"time us", "algbw GB/s", "busbw GB/s"}) head.emplace_back(name);
   if (measured) head.emplace_back("measured us");
   if (replayed) head.insert(head.end(), {"min us", "max us", "wrong"});
+  if (modelled) head.insert(head.end(), {"in turn us", "shared us"});
   if (measured) head.emplace_back("error");
   if (inter_node) head.emplace_back("node out GB/s");
   for (const char* name : {"closed form", "bottleneck", "busy"}) head.emplace_back(name);
@@ -228,6 +236,10 @@ std::string table(const std::vector<Prediction>& results, bool explain) {
       row.push_back(r.replayed ? fmt::format("{:.3f}", r.replayed->min_us) : "");
       row.push_back(r.replayed ? fmt::format("{:.3f}", r.replayed->max_us) : "");
       row.push_back(r.replayed ? fmt::to_string(r.replayed->wrong) : "");
+    }
+    if (modelled) {
+      row.push_back(r.modelled ? fmt::format("{:.3f}", r.modelled->in_turn_us) : "");
+      row.push_back(r.modelled ? fmt::format("{:.3f}", r.modelled->shared_us) : "");
     }
     if (measured) row.push_back(r.measured_us ? fmt::format("{:+.1f} %", 100 * error_of(r)) : "");
     if (inter_node) row.push_back(r.inter_node ? fmt::format("{:.3f}", r.inter_node->second) : "");
@@ -299,9 +311,10 @@ std::string csv(const std::vector<Prediction>& results) {
   const bool disturbed = std::any_of(results.begin(), results.end(), [](const auto& r) { return r.disturbed; });
   if (jobs) text += ",job,start_us";
   if (disturbed) text += ",delayed";
-  const bool measured = is_measured(results), replayed = is_replayed(results);
+  const bool measured = is_measured(results), replayed = is_replayed(results), modelled = is_modelled(results);
   if (measured) text += ",measured_us,error";
   if (replayed) text += ",measured_min_us,measured_max_us,wrong";
+  if (modelled) text += ",modelled_in_turn_us,modelled_shared_us";
   const bool calibrated = is_calibrated(results);
   if (calibrated) text += ",calibration";
   for (const std::string& path : varied) text += "," + csv_field("point." + path);
@@ -324,6 +337,7 @@ std::string csv(const std::vector<Prediction>& results) {
     if (measured) text += r.measured_us ? fmt::format(",{},{}", *r.measured_us, error_of(r)) : ",,";
     if (replayed)
       text += r.replayed ? fmt::format(",{},{},{}", r.replayed->min_us, r.replayed->max_us, r.replayed->wrong) : ",,,";
+    if (modelled) text += r.modelled ? fmt::format(",{},{}", r.modelled->in_turn_us, r.modelled->shared_us) : ",,";
     if (calibrated) text += "," + csv_field(r.calibration);
     for (const std::string& path : varied) text += "," + csv_field(value_of(r, path));
     text += '\n';

@@ -57,6 +57,11 @@ struct Prediction {
     std::int64_t wrong = 0;  ///< elements, over all runs
   };
   std::optional<Replayed> replayed;
+  /// Of a replay on GPUs: what a probe's measurements make of it, additions included; predict() does not set it.
+  struct Modelled {
+    double in_turn_us = 0, shared_us = 0;  ///< where copies are served one after the other; where they share
+  };
+  std::optional<Modelled> modelled;
   std::int64_t transfers = 0;
   std::int64_t events = 0;
   std::optional<std::uint64_t> fingerprint;
