@@ -123,6 +123,20 @@ TEST_CASE("where they share, latencies pass side by side, and bytes take as long
   CHECK(modelled(ring, false, Serving::shared) == launch + Picoseconds(6 * 2008ns + 3 * 3016ns));
 }
 
+TEST_CASE("kernels of few blocks are links of their own until the memory has no more: then they share it") {
+  // Four blocks copy 100 GB/s, the memory 2 TB/s. A broadcast by the parameter server's second half alone would do;
+  // here a ring of 30 ranks, in which 30 copies go at once: 20 of them would have room.
+  for (const int ranks : {4, 20, 30}) {
+    const Schedule ring = stretched(ring_all_reduce(ranks, {1000 * ranks}), element_bytes);
+    const std::int64_t slower = ranks <= 20 ? 2 : 3;  // halves: 30 of 20 take 3/2 times as long
+    const Picoseconds copy = Picoseconds(3us) + Picoseconds(40ns) * slower / 2;
+    // All add at once, 4 KB each at 1 TB/s in all.
+    const Picoseconds add = Picoseconds(3us) + Picoseconds(4ns) * ranks;
+    CAPTURE(ranks);
+    CHECK(modelled(ring, false, Serving::shared, 4) == launch + 2 * (ranks - 1) * copy + (ranks - 1) * add);
+  }
+}
+
 TEST_CASE("ways to the host and back are apart; the CPU adds one after the other") {
   // Two ranks and a server in host memory, 40 KB: up, both added, down.
   const Schedule schedule = stretched(sharded_parameter_server(2, {10000}, 1), element_bytes);

@@ -3,8 +3,8 @@
 #   tools/gpu-all.sh [FOLDER]           builds; results into FOLDER (default: validate/measured/replay)
 #   RINGSIM=FILE tools/gpu-all.sh       with a command that is built already
 #   tools/gpu-all.sh --dry-run FOLDER   small sizes, few repeats; with RINGSIM=build/tools/ringsim_on_fake_gpu, no GPU
-# model.txt: what the probe's table makes of each point, additions included, served in turn or shared. The last lines say
-# how far predictions were off. NCCL is not among the experiments: there is no backend for it yet.
+# The last lines say how far predictions were off; a page with a table and a picture of it is written into docs/ (in a
+# dry run into FOLDER). NCCL is not among the experiments: there is no backend for it yet.
 # Ends with the exit code of the first that fails: 1 a wrong number, 5 no GPU. Under 10 minutes on an H200 (estimated
 # from its memory's and PCIe's rates; it was never run on one).
 set -euo pipefail
@@ -46,10 +46,9 @@ replay() {
     echo "# $(date -u +%F), $("$RINGSIM" --version), tools/gpu-all.sh$($dry && echo ' --dry-run' || true)" >> "$file"
     nvidia-smi --query-gpu=name,driver_version,vbios_version,pcie.link.gen.current,pcie.link.width.current,clocks.max.mem,clocks.max.sm \
       --format=csv,noheader 2> /dev/null | sed 's/^/# nvidia-smi: /' >> "$file" || true
-    head -1 "$out/part.csv" >> "$file"
+    head -1 "$out/part.csv" | sed "s/\$/${copy_blocks:+,copy_blocks}/" >> "$file"
   fi
-  tail -n +2 "$out/part.csv" >> "$file"
-  sed -n "s/^ringsim: \\(.*: served in turn\\)/${file##*/}: \\1/p" "$out/part.err" >> "$out/model.txt"
+  tail -n +2 "$out/part.csv" | sed "s/\$/${copy_blocks:+,$copy_blocks}/" >> "$file"
   rm "$out/part.csv" "$out/part.err"
 }
 
@@ -57,7 +56,7 @@ replay() {
 first_ranks() { seq 0 $(($1 - 1)) | sed 's/.*/"gpu&"/' | paste -sd, | sed 's/.*/[&]/'; }
 
 echo "probe" >&2
-rm -f "$out"/{gpu.json,probe.csv,host.csv,memory-graph.csv,memory-streams.csv,kernels.csv,model.txt}
+rm -f "$out"/{gpu.json,probe.csv,host.csv,memory-graph.csv,memory-streams.csv,kernels.csv}
 "$RINGSIM" probe --ranks 16 --most "$most" --repeats $probe_repeats -o "$out/gpu.json" --samples "$out/probe.csv"
 
 echo "parameter servers in host memory, whole and in 8 pieces" >&2
@@ -84,18 +83,13 @@ for n in $blocks; do
   rate=$(awk -F, -v n="$n" '$1 == "copy_kernel" && $4 == n { rate = $9 } END { print rate }' "$out/probe.csv")
   sets=()
   for rank in $(seq 0 7); do sets+=(--set "topology.links.$((2 * rank + 1)).bandwidth=$rate GB/s"); done
-  replay kernels.csv --copy-blocks "$n" "${sets[@]}" --set "collective.ranks=$(first_ranks 8)" \
+  copy_blocks=$n replay kernels.csv --copy-blocks "$n" "${sets[@]}" --set "collective.ranks=$(first_ranks 8)" \
     --set 'collective.algorithm=["ring", "parameter_server"]' --set "collective.bytes=$kernel_bytes"
 done
 
-# median FILE: of |predicted/measured - 1|, over all rows of 1 MiB and more in which something moves.
-median() {
-  sed -e '/^#/d' -e 's/"[^"]*"//g' "$1" | awk -F, '
-    NR == 1 { for (i = 1; i <= NF; ++i) column[$i] = i; next }
-    $column["bytes"] >= 1048576 && $column["transfers"] > 0 { e = $column["error"]; print e < 0 ? -e : e }' | sort -g |
-    awk '{ all[NR] = $1 } END { if (NR) printf "%.1f %% in the median of %d rows\n", 50 * (all[int((NR + 1) / 2)] + all[int(NR / 2) + 1]), NR; else print "no row of 1 MiB or more" }'
-}
-for file in host memory-graph memory-streams kernels; do echo "$file.csv: |error| $(median "$out/$file.csv")"; done
+page=docs/gpu-results.md
+if $dry; then page=$out/gpu-results.md; fi
+docs/gpu_results.py "$out" "$page"
 
 if ! $dry && command -v compute-sanitizer > /dev/null && [[ -x build/tests/ringsim_tests ]]; then
   echo "compute-sanitizer" >&2

@@ -20,6 +20,7 @@ using Way = std::pair<Place, Place>;
 /// A command as the model sees it. Times in picoseconds; doubles, since shares are no whole numbers.
 struct Work {
   double latency = 0, service = 0;
+  double weight = 1;  ///< how much of its server it takes while it is alone there
   double issued = 0;  ///< when the host has called for it
   int server = -1;    ///< none: it takes its latency only
   std::vector<std::size_t> next;
@@ -55,6 +56,19 @@ class Works {
  private:
   static constexpr std::size_t none = SIZE_MAX;
 
+  static double bytes_a_second(const Line& line) { return static_cast<double>(line.rate.bytes_per_second); }
+  /// What copies within a GPU reach at most, by whatever number of blocks.
+  double memory() {
+    if (memory_ > 0) return memory_;
+    for (const Sample& sample : probe_.samples) {
+      if (sample.from != 0 || sample.to != 0) continue;
+      if (sample.asked != Asked::kernel && sample.asked != Asked::copy) continue;
+      if (const auto line = probe_.line(sample.asked, 0, 0, sample.blocks))
+        memory_ = std::max(memory_, bytes_a_second(*line));
+    }
+    return memory_;
+  }
+
   double asked(Asked what) const {
     if (const auto time = probe_.least(what, 0, 0)) return static_cast<double>(time->count());
     throw InputError("", fmt::format("expected a sample of {}", to_string(what)),
@@ -76,9 +90,11 @@ class Works {
     const Place to = places_[static_cast<std::size_t>(command.to.actor)];
     const Place from = is_copy ? places_[static_cast<std::size_t>(command.from.actor)] : to;
     const Line line = line_of(is_copy, from, to);
+    const bool few_blocks = is_copy && copy_blocks_ > 0 && from == to;
     const double bytes = static_cast<double>(command.to.count) * element_bytes;
     return {.latency = static_cast<double>(line.latency.count()),
             .service = bytes / static_cast<double>(line.rate.bytes_per_second) * 1e12,
+            .weight = few_blocks ? std::min(bytes_a_second(line) / memory(), 1.0) : 1,
             .server = servers_.try_emplace(Way{from, to}, n_servers()).first->second};
   }
 
@@ -98,6 +114,7 @@ class Works {
   const std::vector<Place>& places_;
   const Probe& probe_;
   int copy_blocks_;
+  double memory_ = 0;
   std::map<Way, int> servers_;
 };
 
@@ -131,11 +148,14 @@ class Clock {
   }
 
  private:
+  struct Active {
+    std::size_t id;
+    double left, rate;  ///< of its service; how much of it passes in a unit of time: 1 where it has all that it can use
+  };
   struct Server {
-    double free_at = 0;             // in turn
-    double progress = 0, last = 0;  // shared: what each has got since the beginning, as of `last`
-    std::priority_queue<std::pair<double, std::size_t>, std::vector<std::pair<double, std::size_t>>, std::greater<>>
-        active;               // {progress at which it is done, work}
+    double free_at = 0;  // in turn
+    double last = 0;     // shared: `left` is as of then
+    std::vector<Active> active;
     std::size_t awaited = 0;  // the order of the moment that still holds
   };
 
@@ -157,7 +177,8 @@ class Clock {
     if (work.server < 0 || serving_ == Serving::in_turn) return finish(id);
     Server& server = servers_[static_cast<std::size_t>(work.server)];
     advance(server);
-    server.active.emplace(server.progress + work.service, id);
+    server.active.push_back({id, work.service, 0});
+    share(server);
     await(static_cast<std::size_t>(work.server));
   }
 
@@ -165,22 +186,42 @@ class Clock {
     Server& server = servers_[which];
     if (order != server.awaited) return;  // another has come since
     advance(server);
-    const auto [progress, id] = server.active.top();
-    server.progress = progress;  // whatever rounding has left
-    server.active.pop();
+    const auto first = next_of(server);
+    const std::size_t id = first->id;
+    server.active.erase(first);
+    share(server);
     finish(id);
     await(which);
   }
 
   void advance(Server& server) {
-    if (!server.active.empty()) server.progress += (now_ - server.last) / static_cast<double>(server.active.size());
+    for (Active& each : server.active) each.left -= (now_ - server.last) * each.rate;
     server.last = now_;
+  }
+  // The same for all, but for those that cannot use so much: what they leave is the others'.
+  void share(Server& server) {
+    std::vector<Active*> by_weight;
+    for (Active& each : server.active) by_weight.push_back(&each);
+    std::stable_sort(by_weight.begin(), by_weight.end(),
+                     [&](const Active* a, const Active* b) { return works_[a->id].weight < works_[b->id].weight; });
+    double rest = 1;
+    std::size_t n = by_weight.size();
+    for (Active* each : by_weight) {
+      const double weight = works_[each->id].weight;
+      const double got = std::min(weight, rest / static_cast<double>(n--));
+      each->rate = got / weight;
+      rest -= got;
+    }
+  }
+  std::vector<Active>::iterator next_of(Server& server) {
+    return std::min_element(server.active.begin(), server.active.end(),
+                            [](const Active& a, const Active& b) { return a.left / a.rate < b.left / b.rate; });
   }
   void await(std::size_t which) {
     Server& server = servers_[which];
     if (server.active.empty()) return;
-    const double left = std::max(server.active.top().first - server.progress, 0.0);
-    server.awaited = at(now_ + left * static_cast<double>(server.active.size()), Moment::What::served, which);
+    const Active& next = *next_of(server);
+    server.awaited = at(now_ + std::max(next.left / next.rate, 0.0), Moment::What::served, which);
   }
 
   void finish(std::size_t id) {

@@ -12,7 +12,8 @@ namespace ringsim::replay::gpu {
 /// CPU its additions.
 enum class Serving : std::uint8_t {
   in_turn,  ///< one after the other, in the order in which they may start, latency and all: a copy engine
-  shared,   ///< those whose latency is over have equal shares of the rate: kernels
+  shared,   ///< those whose latency is over have equal shares of what all of them can do together, and none more than
+            ///< it does alone, as a kernel of few blocks: kernels
 };
 
 /// `graph`, `copy_blocks`: as GpuOptions.
