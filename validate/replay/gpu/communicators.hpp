@@ -36,6 +36,10 @@ class Communicators {
   /// "NCCL 2.28.9".
   virtual std::string name() const = 0;
 
+  /// So many communicators will have kernels on one GPU beside each other; before the first join(). A kernel that finds
+  /// no room on its GPU cannot be waited for by those that have it.
+  virtual void expect(int /*communicators*/) {}
+
   virtual Result make_meeting_point(MeetingPoint& out) = 0;
   /// Has `mine` become members of a new communicator of `size` ranks, which all processes enter; out: [mine]. They may
   /// be used once query() says that it is done.

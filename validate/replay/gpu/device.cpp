@@ -20,7 +20,7 @@ void require(const Result& result, std::string_view doing) {
     case Fault::lost:
       throw lack("the GPU cannot be used any more by this process; `dmesg | grep -i xid` shows what the driver saw");
     case Fault::other:
-      throw lack("this is what the driver says; nothing was measured");
+      throw lack("this is what the driver, or NCCL, says; nothing was measured");
     case Fault::misuse:
       throw InvariantError(fmt::format("{}: {}", doing, result.said));
   }

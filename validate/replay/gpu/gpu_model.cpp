@@ -31,6 +31,7 @@ class Works {
  public:
   Works(const Plan& plan, const std::vector<Place>& places, const Probe& probe, const Played& played)
       : places_(places), probe_(probe), copy_blocks_(played.copy_blocks) {
+    ensure(plan.communicators.empty(), "the model is one of copies");
     const double hop = beyond(Asked::hop, Asked::node);
     const double call = played.graph ? 0 : asked(Asked::issue);
     const double event = played.graph ? 0 : beyond(Asked::events, Asked::issue) / 2;  // one recorded, one waited for

@@ -2,14 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
-#include <thread>
+#include <string_view>
 
 #include "sim/error.hpp"
 #include "sim/quantity.hpp"
+#include "validate/replay/gpu/peers.hpp"
 #include "validate/replay/memory.hpp"
 
 namespace ringsim::replay::gpu {
@@ -22,25 +25,28 @@ std::string in_words(Place place) { return place == host_memory ? "host memory" 
 
 class Stage {
  public:
-  Stage(Device& device, const Schedule& schedule, const Plan& plan, const Places& places, const GpuOptions& options)
-      : device_(device), schedule_(schedule), plan_(plan), places_(places), options_(options) {
-    for (Actor actor = 0; actor < schedule.actors; ++actor) allocate(actor);
+  Stage(Device& device, Peers& peers, const Schedule& schedule, const Plan& plan, const Places& places,
+        const GpuOptions& options)
+      : device_(device), peers_(peers), schedule_(schedule), plan_(plan), places_(places), options_(options) {
+    rooms_.resize(at(schedule.actors));
+    for (const Actor actor : plan.mine) allocate(actor);
     for (const Actor actor : plan.stream_of) streams_.push_back(stream_on(gpu_of(actor)));
     for (const std::uint32_t stream : plan.event_on) events_.push_back(event_on(gpu_of(plan.stream_of[stream]), false));
-    for (int gpu = 0; gpu < device.gpus(); ++gpu) {
-      service_.push_back(stream_on(gpu));
-      served_.push_back(event_on(gpu, false));
-    }
+    for (const Actor actor : plan.mine)
+      if (const int gpu = gpu_of(actor); !services_.contains(gpu))
+        services_[gpu] = {.stream = stream_on(gpu), .done = event_on(gpu, false)};
     begin_ = event_on(gpu_of(plan.stream_of[0]), true);
     end_ = event_on(gpu_of(plan.stream_of[0]), true);
+    peers.join(plan, places);
+    if (has_collectives()) rehearse();
     if (options.graph) capture();
   }
 
   void fill() {
-    for (Actor actor = 0; actor < schedule_.actors; ++actor) fill(actor);
-    for (std::size_t gpu = 0; gpu < service_.size(); ++gpu) {
-      require(device_.record(service_[gpu], served_[gpu]), "filling buffers");
-      settle(device_, served_[gpu], options_.patience, options_.stop);
+    for (const Actor actor : plan_.mine) fill(actor);
+    for (const auto& [gpu, service] : services_) {
+      require(device_.record(service.stream, service.done), "filling buffers");
+      peers_.settle(service.done);
     }
   }
 
@@ -51,20 +57,21 @@ class Stage {
     else
       play();
     require(device_.record(streams_[0], end_), "ending a run");
-    settle(device_, end_, options_.patience, options_.stop);
+    peers_.settle(end_);
     std::chrono::nanoseconds time{0};
     require(device_.elapsed(begin_, end_, time), "reading the time");
     return time;
   }
 
   void check(ActorRecord& record) {
-    for (Actor rank = 0; rank < schedule_.collective.ranks; ++rank) check(rank, record);
+    for (const Actor actor : plan_.mine)
+      if (actor < schedule_.collective.ranks) check(actor, record);
   }
 
  private:
   // Streams of an actor in host memory are of the first GPU.
   int gpu_of(Actor actor) const { return std::max(places_[at(actor)], 0); }
-  Stream service_of(Actor actor) const { return service_[at(gpu_of(actor))]; }
+  Stream service_of(Actor actor) const { return services_.at(gpu_of(actor)).stream; }
 
   Stream stream_on(int gpu) {
     Stream stream{};
@@ -78,7 +85,7 @@ class Stage {
   }
 
   void allocate(Actor actor) {
-    auto& rooms = rooms_.emplace_back();
+    auto& rooms = rooms_[at(actor)];
     const Place place = places_[at(actor)];
     for (std::size_t room = 0; room < n_rooms; ++room) {
       const std::int64_t count = plan_.elements[at(actor)][room];
@@ -150,7 +157,12 @@ class Stage {
   }
 
   Result issue(const Command& command) {
+    if (command.what == Command::What::begin_group || command.what == Command::What::end_group) {
+      command.what == Command::What::begin_group ? peers_.begin_group() : peers_.end_group();
+      return {};
+    }
     const Stream stream = streams_[command.stream];
+    const Actor actor = plan_.stream_of[command.stream];
     switch (command.what) {
       case Command::What::copy:
         return device_.copy(stream, memory(command.to), memory(command.from), options_.copy_blocks);
@@ -162,21 +174,52 @@ class Stage {
         return device_.record(stream, events_[command.event]);
       case Command::What::wait:
         return device_.wait(stream, events_[command.event]);
+      case Command::What::send:
+        return peers_.send(command, actor, stream, memory(command.from));
+      case Command::What::receive:
+        return peers_.receive(command, actor, stream, memory(command.to));
+      case Command::What::collective:
+        return peers_.collective(command, actor, stream, schedule_.collective.op, memory(command.to),
+                                 memory(command.from));
+      case Command::What::begin_group:
+      case Command::What::end_group:
+        break;
     }
     fail_invariant("a command is one of those");
   }
 
   std::string describe(const Command& command) const {
+    using What = Command::What;
     const auto of = [&](Actor actor) {
-      return fmt::format("{} {} ({})", actor < schedule_.collective.ranks ? "rank" : "helper", actor,
-                         in_words(places_[at(actor)]));
+      return fmt::format("{} {} ({})", name_of(actor), actor, in_words(places_[at(actor)]));
     };
-    if (command.what == Command::What::copy)
-      return fmt::format("copying {} from {} to {}", format(Bytes{command.to.count * element_bytes}),
-                         of(command.from.actor), of(command.to.actor));
-    if (command.what == Command::What::add)
-      return fmt::format("adding {} at {}", format(Bytes{command.to.count * element_bytes}), of(command.to.actor));
-    return fmt::format("issuing to a stream of {}", of(plan_.stream_of[command.stream]));
+    const auto size_of = [](const Stretch& stretch) { return format(Bytes{stretch.count * element_bytes}); };
+    const Actor actor = plan_.stream_of[command.stream];
+    if (command.what == What::copy)
+      return fmt::format("copying {} from {} to {}", size_of(command.to), of(command.from.actor), of(command.to.actor));
+    if (command.what == What::add) return fmt::format("adding {} at {}", size_of(command.to), of(command.to.actor));
+    if (command.what == What::send || command.what == What::receive) {
+      const bool sends = command.what == What::send;
+      return fmt::format("{} {} at {} {} {} {}", sends ? "sending" : "receiving",
+                         size_of(sends ? command.from : command.to), of(actor), sends ? "to" : "from",
+                         name_of(command.peer), command.peer);
+    }
+    if (command.what == What::collective)
+      return fmt::format("beginning {} at {}", to_string(schedule_.collective.op), of(actor));
+    return fmt::format("issuing to a stream of {}", of(actor));
+  }
+  std::string_view name_of(Actor actor) const { return actor < schedule_.collective.ranks ? "rank" : "helper"; }
+
+  bool has_collectives() const {
+    return std::any_of(plan_.commands.begin(), plan_.commands.end(),
+                       [](const Command& command) { return command.what == Command::What::collective; });
+  }
+
+  // The library connects for a collective at its first use, by its size: not in a graph, and not in a time.
+  void rehearse() {
+    play();
+    require(device_.record(streams_[0], end_), "ending a run");
+    peers_.settle(end_);
   }
 
   void capture() {
@@ -187,17 +230,41 @@ class Stage {
     graph_ = graph;
   }
 
+  struct Service {
+    Stream stream{};
+    Event done{};
+  };
+
   Device& device_;
+  Peers& peers_;
   const Schedule& schedule_;
   const Plan& plan_;
   const Places& places_;
   const GpuOptions& options_;
   std::vector<std::array<Memory, n_rooms>> rooms_;  // [actor][room]
-  std::vector<Stream> streams_, service_;           // of the plan; [gpu] for what is done between runs
-  std::vector<Event> events_, served_;
+  std::map<int, Service> services_;                 // [gpu] for what is done between runs
+  std::vector<Stream> streams_;                     // of the plan
+  std::vector<Event> events_;
   Event begin_{}, end_{};
   std::optional<Graph> graph_;
 };
+
+// The library refuses two ends of a communicator on one GPU, and knows no other memory.
+void require_own_gpus(const Schedule& schedule, const Plan& plan, const Places& places) {
+  std::map<int, Actor> on;
+  for (const Actor actor : plan.mine) {
+    const Place place = places[at(actor)];
+    const std::string_view what = actor < schedule.collective.ranks ? "rank" : "helper";
+    if (place == host_memory)
+      throw InputError("", fmt::format("expected all actors on GPUs, found {} {} in host memory", what, actor),
+                       "NCCL sends from GPU to GPU; `\"servers_on\": \"cpu\"` is for --backend cuda");
+    if (const auto [first, is_new] = on.try_emplace(place, actor); !is_new)
+      throw EnvironmentError(fmt::format(
+          "{} {} and {} {} would share GPU {}: NCCL wants a GPU for each\n  hint: fewer ranks, more GPUs, or --backend "
+          "cuda, where ranks may share one",
+          first->second < schedule.collective.ranks ? "rank" : "helper", first->second, what, actor, place));
+  }
+}
 
 }  // namespace
 
@@ -212,38 +279,23 @@ Places place_actors(const Schedule& schedule, int gpus, bool helpers_on_host) {
 }
 
 void settle(Device& device, Event event, std::chrono::milliseconds patience, const std::atomic<bool>* stop) {
-  const auto begin = std::chrono::steady_clock::now();
-  for (bool done = false;;) {
-    const Result result = device.query(event, done);
-    if (result.fault == Fault::lost) device.abandon();
-    require(result, "waiting for the GPU");
-    if (done) return;
-    const auto waited = std::chrono::steady_clock::now() - begin;
-    if (stop != nullptr && stop->load()) {
-      device.abandon();
-      throw Interrupted("stopped while the GPU was at work");
-    }
-    if (waited > patience) {
-      device.abandon();
-      throw EnvironmentError(
-          fmt::format("the GPU was not done within {} ms: given up\n  hint: --timeout allows more", patience.count()));
-    }
-    // The GPU tells the time: to ask it less often costs nothing but a little of ours.
-    if (waited > std::chrono::milliseconds(2)) std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
+  Peers(device, nullptr, {.patience = patience, .stop = stop}).settle(event);
 }
 
-Measured replay_plan(Device& device, const Schedule& schedule, const Plan& plan, const Places& places,
-                     const GpuOptions& options) {
+ActorRecord replay_part(Device& device, Communicators* communicators, const Schedule& schedule, const Plan& plan,
+                        const Places& places, const GpuOptions& options) {
   ensure(places.size() == at(schedule.actors), "every actor has a place");
   ensure(options.repeats.timed >= 1 && options.repeats.warmups >= 0, "a replay has a run at least");
+  if (!plan.communicators.empty()) require_own_gpus(schedule, plan, places);
   const Cleared cleared(device);
-  Stage stage(device, schedule, plan, places, options);
+  Peers peers(device, communicators, options);
+  Stage stage(device, peers, schedule, plan, places, options);
   ActorRecord record;
   const int runs = options.repeats.warmups + options.repeats.timed;
   for (int i = 0; i < runs; ++i) {
     try {
       stage.fill();
+      if (options.barrier) options.barrier();
       const std::chrono::nanoseconds time = stage.run();
       if (i >= options.repeats.warmups) record.times.push_back(time);
       stage.check(record);
@@ -251,7 +303,14 @@ Measured replay_plan(Device& device, const Schedule& schedule, const Plan& plan,
       throw EnvironmentError(fmt::format("run {} of {}: {}", i + 1, runs, error.what()));
     }
   }
-  return combine({record});
+  if (options.barrier) options.barrier();  // who leaves a communicator earlier might disturb who still uses it
+  peers.depart();
+  return record;
+}
+
+Measured replay_plan(Device& device, const Schedule& schedule, const Plan& plan, const Places& places,
+                     const GpuOptions& options) {
+  return combine({replay_part(device, nullptr, schedule, plan, places, options)});
 }
 
 Measured replay_on(Device& device, const CheckedSchedule& checked, const Places& places, const GpuOptions& options) {

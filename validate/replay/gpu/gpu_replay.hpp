@@ -3,9 +3,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <vector>
 
 #include "sim/check.hpp"
+#include "validate/replay/gpu/communicators.hpp"
 #include "validate/replay/gpu/device.hpp"
 #include "validate/replay/gpu/plan.hpp"
 #include "validate/replay/replay.hpp"
@@ -21,6 +23,12 @@ struct GpuOptions {
   /// How long a run may take before it is given up.
   std::chrono::milliseconds patience{30000};
   const std::atomic<bool>* stop = nullptr;
+
+  /// Where several processes replay together. Called before each run; returns when all have called it.
+  std::function<void()> barrier;
+  /// Called once a communicator, in the same order in all processes: one of them makes a meeting point and tells it to
+  /// the others. Empty: this process is the only one.
+  std::function<MeetingPoint(Communicators&)> meet;
 };
 
 /// Where each actor's memory lies. Helpers without a GPU of their own (parameter servers) may be in host memory.
@@ -33,9 +41,16 @@ Places place_actors(const Schedule& schedule, int gpus, bool helpers_on_host);
 /// EnvironmentError where the GPU lacks something, fails or is not done in time, Interrupted, and what
 /// require_replayable() throws.
 Measured replay_on(Device& device, const CheckedSchedule& checked, const Places& places, const GpuOptions& options);
-/// The same of a plan that is not the schedule's own.
+/// The same of a plan that is not the schedule's own, of all actors and without communicators.
 Measured replay_plan(Device& device, const Schedule& schedule, const Plan& plan, const Places& places,
                      const GpuOptions& options);
+
+/// This process's part of a plan, from joining its communicators to the last check: the times of its slowest actor, and
+/// what its ranks found wrong. `communicators` may be null where the plan has none; each of `plan.mine` needs a GPU of
+/// its own where it has some. Throws as replay_on(), and EnvironmentError where a peer does not come or fails; then
+/// communicators are aborted, and the device is abandoned where its GPUs did not come back.
+ActorRecord replay_part(Device& device, Communicators* communicators, const Schedule& schedule, const Plan& plan,
+                        const Places& places, const GpuOptions& options);
 
 /// Polls until all that was issued before `event` is done. Throws EnvironmentError after `patience`, and Interrupted;
 /// the device is abandoned then.

@@ -1,8 +1,10 @@
-// A schedule as commands to streams: who copies and adds what, and which event stands between.
+// A schedule as commands to streams: who copies, sends and adds what, and which event stands between.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "sim/schedule.hpp"
@@ -19,14 +21,28 @@ struct Stretch {
 inline constexpr int incoming_room = n_buffers;
 inline constexpr int n_rooms = n_buffers + 1;
 
-/// One call of Device. Streams and events are numbered from 0, each event is recorded once.
+/// One call of Device or Communicators. Streams, events and communicators are numbered from 0; each event is recorded
+/// once. The actor is that of the stream; who it is in a communicator, too: a rank there is an actor.
 struct Command {
-  enum class What : std::uint8_t { copy, add, compute, record, wait };
+  enum class What : std::uint8_t {
+    copy,
+    add,
+    compute,
+    record,
+    wait,
+    begin_group,  ///< of those that follow, until end_group; neither has a stream
+    end_group,
+    send,
+    receive,
+    collective,  ///< the library's own: what the schedule's collective is
+  };
   What what = What::copy;
   std::uint32_t stream = 0;
   std::uint32_t event = 0;           ///< of record and wait
-  Stretch to, base, from;            ///< copy: to = from; add: to = base + from
+  Stretch to, base, from;            ///< copy, collective: to = from; add: to = base + from; send: from; receive: to
   std::chrono::nanoseconds time{0};  ///< of compute
+  std::uint32_t communicator = 0;    ///< of send, receive and collective
+  Actor peer = -1;                   ///< send: to whom; receive: from whom; collective: the root
 };
 
 /// Commands in an order in which every wait comes after the record that it waits for. So whatever is issued waits only
@@ -34,10 +50,13 @@ struct Command {
 ///
 /// Stream 0 begins and ends the whole: all others wait for it first, and it waits for all at the end.
 struct Plan {
+  std::vector<Actor> mine;  ///< whose commands these are, ascending: all actors, or those of one process of several
   std::vector<Command> commands;
   std::vector<Actor> stream_of;                             ///< [stream] the actor whose it is
   std::vector<std::uint32_t> event_on;                      ///< [event] the stream that records it
-  std::vector<std::array<std::int64_t, n_rooms>> elements;  ///< [actor][room] how large it is
+  std::vector<std::array<std::int64_t, n_rooms>> elements;  ///< [actor][room] how large it is; 0 of actors not mine
+  std::vector<int>
+      communicators;  ///< [communicator] how many actors it has, from actor 0 on; the same in all processes
 };
 
 /// Maps the schedule, which must need no slots (require_replayable), one stream a lane:
@@ -49,5 +68,22 @@ struct Plan {
 ///    stream beside it; the step ends when all have;
 ///  - adds of several streams to the same elements, which the schedule leaves without an order, get one.
 Plan make_plan(const Schedule& schedule);
+
+/// Maps the schedule, which must need no slots, to sends and receives of `mine` (ascending, one at least):
+///
+///  - the sends and receives of a step are one group: a kernel a communicator, the first on the lane's own stream, each
+///    other on a stream beside it;
+///  - what is to be added lands in a room of its own, and the lane's stream adds it when the kernels are done;
+///  - each connection belongs to a communicator, in which the ends of both its actors are of one lane each: no lane
+///  ever
+///    stands behind another's kernel. So what is ordered is what the schedule orders, and it cannot deadlock as long as
+///    the kernels of all lanes of an actor find room on its GPU at a time. Connections of different channels do not
+///    mix: messages between two ends match in their order.
+Plan make_nccl_plan(const Schedule& schedule, std::span<const Actor> mine);
+
+/// The library's own collective in place of the schedule, on the same buffers: one communicator of the ranks, one group
+/// of all that are mine. Throws InputError where the library has no such operation, or not on buffers laid out like
+/// that.
+Plan make_library_plan(const Schedule& schedule, std::span<const Actor> mine);
 
 }  // namespace ringsim::replay::gpu
