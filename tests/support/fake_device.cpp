@@ -41,7 +41,7 @@ std::optional<Result> FakeDevice::call() {
 
 Result FakeDevice::refuse(std::string why) { return {Fault::misuse, std::move(why)}; }
 
-bool FakeDevice::is_mine(const Memory& memory) const {
+bool FakeDevice::has(const Memory& memory) const {
   return std::any_of(rooms_.begin(), rooms_.end(), [&](const Room& room) {
     return room.place == memory.place && memory.data >= room.data.data() &&
            memory.data + memory.count <= room.data.data() + room.data.size();
@@ -99,6 +99,7 @@ std::size_t FakeDevice::start_node(Work work, std::vector<std::size_t> after) {
   const std::size_t id = add_node(nodes_, work, std::move(after));
   Node& node = nodes_[id];
   node.issued = host_now_;
+  if (work.kernel) node.run = work.kernel->issue();
   for (const std::size_t before : node.after) {
     if (nodes_[before].done) continue;
     nodes_[before].next.push_back(id);
@@ -123,14 +124,14 @@ Result FakeDevice::issue(Stream stream, Work work, std::vector<std::size_t> also
 
 Result FakeDevice::copy(Stream stream, Memory to, Memory from, int blocks) {
   if (auto failed = call()) return *failed;
-  if (!is_mine(to) || !is_mine(from)) return refuse("a copy of memory that is not there");
+  if (!has(to) || !has(from)) return refuse("a copy of memory that is not there");
   if (to.count != from.count) return refuse("a copy of another size");
   return issue(stream, {.what = What::copy, .to = to, .from = from, .blocks = blocks});
 }
 
 Result FakeDevice::add(Stream stream, Memory to, Memory base, Memory what) {
   if (auto failed = call()) return *failed;
-  if (!is_mine(to) || !is_mine(base) || !is_mine(what)) return refuse("an addition of memory that is not there");
+  if (!has(to) || !has(base) || !has(what)) return refuse("an addition of memory that is not there");
   if (to.count != base.count || to.count != what.count) return refuse("an addition of another size");
   if (to.place != base.place || to.place != what.place) return refuse("an addition across places");
   if (to.place != host_memory && to.place != state(stream).gpu) return refuse("an addition on another GPU");
@@ -139,14 +140,14 @@ Result FakeDevice::add(Stream stream, Memory to, Memory base, Memory what) {
 
 Result FakeDevice::set(Stream stream, Memory to, float value) {
   if (auto failed = call()) return *failed;
-  if (!is_mine(to)) return refuse("a kernel on memory that is not there");
+  if (!has(to)) return refuse("a kernel on memory that is not there");
   if (to.place != host_memory && to.place != state(stream).gpu) return refuse("a kernel on another GPU's memory");
   return issue(stream, {.what = What::set, .to = to, .value = value});
 }
 
 Result FakeDevice::put(Stream stream, Memory to, Numbers numbers) {
   if (auto failed = call()) return *failed;
-  if (!is_mine(to)) return refuse("a kernel on memory that is not there");
+  if (!has(to)) return refuse("a kernel on memory that is not there");
   if (to.place != host_memory && to.place != state(stream).gpu) return refuse("a kernel on another GPU's memory");
   return issue(stream, {.what = What::put, .to = to, .numbers = numbers});
 }
@@ -154,6 +155,15 @@ Result FakeDevice::put(Stream stream, Memory to, Numbers numbers) {
 Result FakeDevice::compute(Stream stream, std::chrono::nanoseconds time) {
   if (auto failed = call()) return *failed;
   return issue(stream, {.what = What::compute, .time = time});
+}
+
+// Not a call of this library's: it counts, and fails, by itself.
+Result FakeDevice::run_kernel(Stream stream, std::shared_ptr<const FakeKernel> kernel) {
+  return issue(stream, {.what = What::kernel, .kernel = std::move(kernel)});
+}
+
+bool FakeDevice::is_captured(Stream stream) const {
+  return capturing_ && (streams_.at(static_cast<std::size_t>(stream)).captured || stream == *capturing_);
 }
 
 Result FakeDevice::record(Stream stream, Event event) {
@@ -230,21 +240,40 @@ Result FakeDevice::launch(Stream stream, Graph graph) {
   return issue(stream, {}, std::move(ids));
 }
 
-// One thing happens: an operation reads, or one that has read writes.
+// One thing happens: an operation reads, or one that has read writes. Kernels that wait for others are passed over.
 bool FakeDevice::step() {
   if (ready_.empty() && begun_.empty()) return false;
   if (settings_.stalls_after && operations_ >= *settings_.stalls_after) return false;
-  const std::size_t chosen = std::uniform_int_distribution<std::size_t>(0, ready_.size() + begun_.size() - 1)(random_);
-  const bool begins = chosen < ready_.size();
-  std::vector<std::size_t>& list = begins ? ready_ : begun_;
-  const std::size_t at = begins ? chosen : chosen - ready_.size(), id = list[at];
-  list[at] = list.back();
-  list.pop_back();
-  Node& node = nodes_[id];
-  if (begins) {
-    take(node);
-    begun_.push_back(id);
+  const std::size_t n = ready_.size() + begun_.size();
+  const std::size_t chosen = std::uniform_int_distribution<std::size_t>(0, n - 1)(random_);
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::size_t which = (chosen + i) % n;
+    const bool begins = which < ready_.size();
+    std::vector<std::size_t>& list = begins ? ready_ : begun_;
+    const std::size_t at = begins ? which : which - ready_.size(), id = list[at];
+    if (begins ? !begin(id) : !end(id)) continue;
+    if (!begins && !nodes_[id].done) return true;  // a kernel that goes on
+    list[at] = list.back();
+    list.pop_back();
+    if (begins) begun_.push_back(id);
     return true;
+  }
+  return false;
+}
+
+bool FakeDevice::begin(std::size_t id) {
+  Node& node = nodes_[id];
+  if (node.run && !node.run->may_start()) return false;
+  take(node);
+  return true;
+}
+
+bool FakeDevice::end(std::size_t id) {
+  Node& node = nodes_[id];
+  if (node.run) {
+    if (!node.run->is_done()) return node.run->go_on(random_);
+    node.finish = node.run->finish();
+    node.run = nullptr;
   }
   give(node);
   node.done = true;
@@ -265,6 +294,7 @@ void FakeDevice::take(Node& node) {
   // Ways of one kind serve in turn; what is added or set has the GPU for itself.
   std::chrono::nanoseconds start = node.issued;
   for (const std::size_t before : node.after) start = std::max(start, nodes_[before].finish);
+  if (node.run) return node.run->start(start);
   if (work.what == What::nothing || work.what == What::compute) {
     node.finish = start + work.time;
     return;
@@ -323,7 +353,7 @@ Result FakeDevice::elapsed(Event from, Event to, std::chrono::nanoseconds& out) 
 
 Result FakeDevice::compare(Stream stream, Memory memory, Numbers numbers, Difference& out) {
   if (auto failed = call()) return *failed;
-  if (!is_mine(memory)) return refuse("comparing memory that is not there");
+  if (!has(memory)) return refuse("comparing memory that is not there");
   if (memory.place != host_memory && memory.place != state(stream).gpu) return refuse("comparing another GPU's memory");
   for (const auto& last = state(stream).last; last && !nodes_[*last].done;)
     if (!step()) return {Fault::other, "the fake GPU stands still"};

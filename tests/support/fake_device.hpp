@@ -47,6 +47,22 @@ struct FakeSettings {
   FakeCosts costs;
 };
 
+/// What another library has the fake GPU do. Unlike the rest it may have to wait, and takes as many moments as it
+/// likes.
+class FakeKernel {
+ public:
+  virtual ~FakeKernel() = default;
+  /// It has been issued: a run of it, with its place in line. Of a graph's, at each launch.
+  virtual std::shared_ptr<FakeKernel> issue() const = 0;
+  virtual bool may_start() const = 0;
+  /// `now`: what comes before it on its stream is done, on the fake's clock.
+  virtual void start(std::chrono::nanoseconds now) = 0;
+  /// One thing happens, by chance one of several. False: nothing can at present.
+  virtual bool go_on(std::mt19937_64& random) = 0;
+  virtual bool is_done() const = 0;
+  virtual std::chrono::nanoseconds finish() const = 0;
+};
+
 /// In each place streams are served in order and events are waited for; nothing else orders anything. Every operation
 /// reads at one moment and writes at a later one, so that two which nothing orders can be seen to disturb each other.
 /// Misuse, as of memory on another GPU, of memory that is not there or of a capture that is not joined, is refused.
@@ -76,6 +92,14 @@ class FakeDevice : public Device {
   Result elapsed(Event from, Event to, std::chrono::nanoseconds& out) override;
   Result compare(Stream stream, Memory memory, Numbers numbers, Difference& out) override;
 
+  /// A kernel of another library's, on the stream's GPU.
+  Result run_kernel(Stream stream, std::shared_ptr<const FakeKernel> kernel);
+  int gpu_of(Stream stream) const { return streams_.at(static_cast<std::size_t>(stream)).gpu; }
+  bool has(const Memory& memory) const;  ///< was it allocated here?
+  /// Is what is issued to the stream kept for a graph?
+  bool is_captured(Stream stream) const;
+  const FakeSettings& settings() const { return settings_; }
+
   int calls() const { return calls_; }
   std::int64_t copies() const { return copies_; }  ///< done so far
   std::int64_t adds() const { return adds_; }
@@ -84,7 +108,7 @@ class FakeDevice : public Device {
   bool abandoned() const { return abandoned_; }
 
  private:
-  enum class What : std::uint8_t { nothing, copy, add, set, put, compute };
+  enum class What : std::uint8_t { nothing, copy, add, set, put, compute, kernel };
   struct Work {
     What what = What::nothing;
     Memory to, base, from;
@@ -92,6 +116,7 @@ class FakeDevice : public Device {
     Numbers numbers;
     std::chrono::nanoseconds time{0};
     int gpu = 0, blocks = 0;
+    std::shared_ptr<const FakeKernel> kernel;
   };
   struct Node {
     Work work;
@@ -99,6 +124,7 @@ class FakeDevice : public Device {
     std::size_t unmet = 0;
     bool done = false;
     std::vector<float> taken;
+    std::shared_ptr<FakeKernel> run;  // of kernel
     std::chrono::nanoseconds issued{0}, finish{0};
   };
   struct StreamState {
@@ -117,11 +143,12 @@ class FakeDevice : public Device {
 
   std::optional<Result> call();
   Result refuse(std::string why);
-  bool is_mine(const Memory& memory) const;
   Result issue(Stream stream, Work work, std::vector<std::size_t> also = {});
   std::size_t add_node(std::vector<Node>& nodes, Work work, std::vector<std::size_t> after);
   std::size_t start_node(Work work, std::vector<std::size_t> after);
   bool step();
+  bool begin(std::size_t id);
+  bool end(std::size_t id);
   void take(Node& node);
   void give(Node& node);
   std::chrono::nanoseconds cost(const Work& work) const;
