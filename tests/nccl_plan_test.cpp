@@ -1,20 +1,18 @@
 // Schedules planned as groups of sends and receives, and carried out by a NCCL that is none, in random legal orders.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <map>
-#include <numeric>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "algorithms/parameter_server.hpp"
 #include "algorithms/ring.hpp"
 #include "sim/collective.hpp"
-#include "sim/error.hpp"
 #include "tests/support/every_algorithm.hpp"
-#include "tests/support/fake_nccl.hpp"
+#include "tests/support/nccl_replay.hpp"
 #include "tests/support/table.hpp"
 #include "validate/replay/gpu/gpu_replay.hpp"
 #include "validate/replay/memory.hpp"
@@ -24,63 +22,62 @@ using namespace ringsim::literals;
 using namespace ringsim::replay;
 using namespace ringsim::replay::gpu;
 using namespace std::chrono_literals;
-using ringsim::test::FakeDevice;
-using ringsim::test::FakeNccl;
+using ringsim::test::all_actors;
+using ringsim::test::Came;
+using ringsim::test::one_run;
+using ringsim::test::replay_alone;
 using What = ringsim::replay::gpu::Command::What;
 
 namespace {
 
-std::vector<Actor> all_of(const Schedule& schedule) {
-  std::vector<Actor> all(static_cast<std::size_t>(schedule.actors));
-  std::iota(all.begin(), all.end(), 0);
-  return all;
-}
-
-GpuOptions once(bool graph, std::chrono::milliseconds patience = 60s) {
-  return {.repeats = {.warmups = 0, .timed = 1}, .graph = graph, .patience = patience};
-}
-
-/// "right", the first wrong element, or why it was given up. One process, a GPU for each actor.
+/// In one process, a GPU for each actor.
 std::string outcome(const Schedule& schedule, const Plan& plan, bool graph, std::uint64_t seed,
                     std::chrono::milliseconds patience = 60s) {
-  FakeDevice device({.gpus = schedule.actors, .seed = seed});
-  FakeNccl nccl(device);
-  std::string said = "right";
-  try {
-    const ActorRecord record = replay_part(device, &nccl, schedule, plan, place_actors(schedule, schedule.actors, false),
-                                           once(graph, patience));
-    CHECK(nccl.expected() == static_cast<int>(plan.communicators.size()));
-    CHECK(!nccl.aborted());
-    if (record.wrong > 0) said = record.first_wrong;
-  } catch (const EnvironmentError& error) {
-    said = error.what();
-    CHECK(nccl.aborted());
-  }
-  CHECK(nccl.held() == 0);
-  CHECK(!nccl.left_at_work());
-  CHECK(device.held() == 0);
-  return said;
+  const Came came = replay_alone(schedule, plan, one_run(graph, patience), {.device = {.seed = seed}, .nccl = {}});
+  CHECK(came.nothing_held);
+  CHECK(came.aborted == (came.said.find("given up") != std::string::npos));
+  CHECK(came.expected == static_cast<int>(plan.communicators.size()));
+  return came.said;
 }
 
 std::int64_t count(const Plan& plan, What what) {
   return std::count_if(plan.commands.begin(), plan.commands.end(), [&](const Command& c) { return c.what == what; });
 }
 
-/// How many communicators a channel and a lane of the sender would make.
-std::size_t channels_and_lanes(const Schedule& schedule) {
-  std::set<std::pair<int, Lane>> found;
-  Step step;
-  for (Actor actor = 0; actor < schedule.actors; ++actor) {
-    for (Lane lane = 0; lane < schedule.lanes; ++lane) {
-      for (int i = 0; i < schedule.n_steps(actor, lane); ++i) {
-        step.clear();
-        schedule.step(actor, lane, i, step);
-        for (const Op& op : step.ops)
-          if (op.what == Do::send) found.insert({op.channel, lane});
-      }
-    }
+/// What the actor does, without the numbers of streams and events.
+std::vector<std::string> doings(const Plan& plan, Actor actor) {
+  const auto in_words = [](const Stretch& s) { return fmt::format("{} {} {} {}", s.actor, s.room, s.first, s.count); };
+  std::vector<std::string> found;
+  for (const Command& c : plan.commands) {
+    if (c.what == What::record || c.what == What::wait || c.what == What::begin_group || c.what == What::end_group)
+      continue;
+    if (plan.stream_of[c.stream] != actor) continue;
+    found.push_back(fmt::format("{} to {} from {} base {} communicator {} peer {}", static_cast<int>(c.what),
+                                in_words(c.to), in_words(c.from), in_words(c.base), c.communicator, c.peer));
   }
-  return found.size();
+  return found;
+}
+
+/// Two ranks that tell each other their chunk: lane 0 sends, lane 1 receives.
+Schedule crossing() {
+  Table t(all_gather(2, 32_B), 2, 2, 2);
+  for (const Actor r : {0, 1}) {
+    t.step(r, 0).send(1 - r, chunk(r));
+    t.step(r, 1).receive(1 - r, chunk(1 - r));
+  }
+  return t.schedule();
+}
+
+/// The actor's two groups, each of one message, in the other order.
+void swap_groups(Plan& plan, Actor actor) {
+  std::vector<std::ptrdiff_t> begins;
+  for (std::size_t i = 0; i + 1 < plan.commands.size(); ++i)
+    if (plan.commands[i].what == What::begin_group && plan.stream_of[plan.commands[i + 1].stream] == actor)
+      begins.push_back(static_cast<std::ptrdiff_t>(i));
+  REQUIRE(begins.size() == 2);
+  const auto all = plan.commands.begin();
+  REQUIRE((all + begins[1] - 1)->what == What::wait);  // for the beginning of all; it goes with its group
+  std::rotate(all + begins[0], all + begins[1] - 1, all + begins[1] + 3);
 }
 
 }  // namespace
@@ -91,8 +88,7 @@ TEST_CASE("every algorithm comes out right to the bit by sends and receives on 2
     for (const Bytes elements : {Bytes{2 * ranks + 3}, Bytes{ranks - 1}}) {
       for (const Schedule& made : every_algorithm(ranks, elements)) {
         const Schedule schedule = stretched(made, element_bytes);
-        const Plan plan = make_nccl_plan(schedule, all_of(schedule));
-        if (plan.communicators.size() > channels_and_lanes(schedule)) MESSAGE(schedule.algorithm << " " << plan.communicators.size() << " " << channels_and_lanes(schedule));
+        const Plan plan = make_nccl_plan(schedule, all_actors(schedule));
         for (const std::uint64_t seed : {0U, 1U}) {
           CAPTURE(ranks);
           CAPTURE(elements.count);
@@ -109,7 +105,7 @@ TEST_CASE("every algorithm comes out right to the bit by sends and receives on 2
 TEST_CASE("a step is one group at each rank, with a send and a receive; what comes in is added behind it") {
   const int n = 5;
   const Schedule ring = stretched(ring_all_reduce(n, {10}), element_bytes);
-  const Plan plan = make_nccl_plan(ring, all_of(ring));
+  const Plan plan = make_nccl_plan(ring, all_actors(ring));
   CHECK(count(plan, What::begin_group) == 2 * n * (n - 1));  // 2(n-1) steps
   CHECK(count(plan, What::end_group) == 2 * n * (n - 1));
   CHECK(count(plan, What::send) == 2 * n * (n - 1));
@@ -120,8 +116,143 @@ TEST_CASE("a step is one group at each rank, with a send and a receive; what com
   CHECK(plan.stream_of.size() == 1 + n);             // the beginning and the end; one lane a rank
 }
 
-TEST_CASE("no end of a communicator is used by two lanes, and no channel shares one with another") {
+TEST_CASE("the plan of some actors is that of all of them without the others' part") {
+  for (const Schedule& made : every_algorithm(6, {17})) {
+    CAPTURE(made.algorithm);
+    const Schedule schedule = stretched(made, element_bytes);
+    const Plan all = make_nccl_plan(schedule, all_actors(schedule));
+    std::vector<std::vector<Actor>> parts{{0, 1, 2}, {3}, {4, 5}};
+    for (Actor helper = 6; helper < schedule.actors; ++helper) parts.push_back({helper});
+    for (const std::vector<Actor>& mine : parts) {
+      const Plan plan = make_nccl_plan(schedule, mine);
+      CHECK(plan.mine == mine);
+      CHECK(plan.communicators == all.communicators);
+      CHECK(plan.stream_of[0] == mine[0]);
+      for (const Actor actor : all_actors(schedule)) {
+        const bool is_mine = std::find(mine.begin(), mine.end(), actor) != mine.end();
+        CHECK(doings(plan, actor) == (is_mine ? doings(all, actor) : std::vector<std::string>{}));
+        CHECK(plan.elements[static_cast<std::size_t>(actor)] ==
+              (is_mine ? all.elements[static_cast<std::size_t>(actor)] : std::array<std::int64_t, n_rooms>{}));
+      }
+    }
+  }
 }
 
-TEST_CASE("the plan of some actors is that of all of them without the others' part") {
+TEST_CASE(
+    "where lanes cross an end is still one lane's: with fewer communicators two ranks would wait for each other") {
+  const Schedule schedule = crossing();
+  Plan plan = make_nccl_plan(schedule, all_actors(schedule));
+  CHECK(plan.communicators.size() == 2);
+  for (std::uint64_t seed = 0; seed < 50; ++seed) CHECK(outcome(schedule, plan, seed % 2 == 1, seed) == "right");
+  // One communicator for the sender's lane, as one might think: both send first, and neither receives.
+  plan.communicators.resize(1);
+  for (Command& command : plan.commands) command.communicator = 0;
+  const std::string stalled =
+      "run 1 of 1: the GPU, or a peer that it waits for, was not done within 50 ms: given up\n"
+      "  hint: --timeout allows more";
+  for (const bool graph : {false, true}) CHECK(outcome(schedule, plan, graph, 0, 50ms) == stalled);
+  // There is an order in which it could do: one sends first, the other receives first.
+  Plan in_order = plan;
+  swap_groups(in_order, 1);
+  for (std::uint64_t seed = 0; seed < 50; ++seed) CHECK(outcome(schedule, in_order, seed % 2 == 1, seed) == "right");
+  swap_groups(in_order, 0);  // both receive first
+  CHECK(outcome(schedule, in_order, false, 0, 50ms) == stalled);
+}
+
+TEST_CASE("channels do not mix: two ranks may list their messages of two channels in two orders") {
+  Table t(broadcast(2, 32_B, 0), 2, 1, 2);
+  Step& sends = t.step(0);
+  sends.send(1, chunk(0), 0);
+  sends.send(1, chunk(1), 1);
+  Step& receives = t.step(1);
+  receives.receive(0, chunk(1), 1);
+  receives.receive(0, chunk(0), 0);
+  const Schedule schedule = t.schedule();
+  Plan plan = make_nccl_plan(schedule, all_actors(schedule));
+  CHECK(plan.communicators.size() == 2);
+  CHECK(count(plan, What::begin_group) == 2);  // a group a step, though of two communicators
+  for (std::uint64_t seed = 0; seed < 20; ++seed) CHECK(outcome(schedule, plan, true, seed) == "right");
+  // On one end the first send would meet the first receive.
+  plan.communicators.resize(1);
+  std::map<Actor, std::uint32_t> first;
+  for (Command& command : plan.commands) {
+    if (command.what != What::send && command.what != What::receive) continue;
+    command.communicator = 0;
+    command.stream = first.try_emplace(plan.stream_of[command.stream], command.stream).first->second;
+  }
+  CHECK(outcome(schedule, plan, false, 0).starts_with("rank 1: data[0], element 0: expected "));
+}
+
+TEST_CASE("an addition that comes behind the next send is seen") {
+  const Schedule schedule = stretched(ring_all_reduce(3, {6}), element_bytes);
+  const Plan plan = make_nccl_plan(schedule, all_actors(schedule));
+  int additions = 0;
+  for (std::size_t i = 0; i < plan.commands.size(); ++i) {
+    if (plan.commands[i].what != What::add) continue;
+    ++additions;
+    Plan broken = plan;
+    const auto add = broken.commands.begin() + static_cast<std::ptrdiff_t>(i);
+    const auto next = std::find_if(add, broken.commands.end(),
+                                   [&](const Command& c) { return c.what == What::send && c.stream == add->stream; });
+    REQUIRE(next != broken.commands.end());
+    const auto end =
+        std::find_if(next, broken.commands.end(), [](const Command& c) { return c.what == What::end_group; });
+    std::rotate(add, add + 1, end + 1);
+    CHECK(outcome(schedule, broken, false, 0).find("expected") != std::string::npos);
+  }
+  CHECK(additions == 3 * 2);
+}
+
+TEST_CASE("lanes that wait for each other's steps do so on streams: without those waits numbers are wrong") {
+  // A chain of three, two segments: one lane adds up towards rank 0, the other brings the sums back.
+  const Schedule schedule = stretched(kary_all_reduce(3, {8}, 0, 1, 2), element_bytes);
+  const Plan plan = make_nccl_plan(schedule, all_actors(schedule));
+  int waits = 0;
+  for (std::size_t i = 0; i < plan.commands.size(); ++i) {
+    const Command& command = plan.commands[i];
+    if (command.what != What::wait || command.stream == 0 || plan.event_on[command.event] == 0) continue;
+    ++waits;
+    Plan broken = plan;
+    broken.commands.erase(broken.commands.begin() + static_cast<std::ptrdiff_t>(i));
+    bool is_seen = false;
+    for (std::uint64_t seed = 0; seed < 1000 && !is_seen; ++seed)
+      is_seen = outcome(schedule, broken, false, seed) != "right";
+    // What goes down waits until the sum is whole, at rank 0; elsewhere until what it overwrites has left, which the
+    // order of messages happens to see to as well.
+    CHECK(is_seen == (plan.stream_of[command.stream] == 0));
+  }
+  CHECK(waits == 3 * 2);  // a segment and a rank
+}
+
+TEST_CASE("what a step starts together runs together: what needs nobody does not wait for a message") {
+  Table t(broadcast(2, 8_B, 0), 2, 1, 1);
+  t.step(0).send(1, chunk(0));
+  t.step(1).receive(0, chunk(0));
+  t.step(0).compute(Picoseconds(7us));
+  t.steps[0][0][0].compute(Picoseconds(7us));
+  const Schedule schedule = t.schedule();
+  const Plan plan = make_nccl_plan(schedule, all_actors(schedule));
+  std::vector<std::uint32_t> computes;
+  std::uint32_t sends = 0;
+  for (const Command& command : plan.commands) {
+    if (command.what == What::compute) computes.push_back(command.stream);
+    if (command.what == What::send) sends = command.stream;
+  }
+  REQUIRE(computes.size() == 2);
+  CHECK(computes[0] != sends);
+  CHECK(computes[1] == sends);  // of the next step
+  CHECK(outcome(schedule, plan, true, 0) == "right");
+}
+
+TEST_CASE("a barrier's messages are of no elements, and are waited for all the same") {
+  const Schedule schedule = dissemination_barrier(4);
+  Plan plan = make_nccl_plan(schedule, all_actors(schedule));
+  CHECK(count(plan, What::send) == 4 * 2);  // ranks, rounds
+  for (const Command& command : plan.commands) CHECK(command.from.count + command.to.count == 0);
+  CHECK(outcome(schedule, plan, true, 0) == "right");
+  // One more that nobody sends holds all up.
+  const auto receive = std::find_if(plan.commands.begin(), plan.commands.end(),
+                                    [](const Command& c) { return c.what == What::receive; });
+  plan.commands.insert(receive, Command(*receive));
+  CHECK(outcome(schedule, plan, true, 0, 50ms).find("given up") != std::string::npos);
 }
