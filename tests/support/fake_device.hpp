@@ -99,6 +99,8 @@ class FakeDevice : public Device {
   /// Is what is issued to the stream kept for a graph?
   bool is_captured(Stream stream) const;
   const FakeSettings& settings() const { return settings_; }
+  /// From now on nothing goes on.
+  void stall() { settings_.stalls_after = 0; }
 
   int calls() const { return calls_; }
   std::int64_t copies() const { return copies_; }  ///< done so far

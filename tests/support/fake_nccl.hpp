@@ -58,6 +58,9 @@ class FakeNccl : public Communicators {
   void clear() noexcept override;
   void abort() noexcept override;
 
+  /// From now on every call fails.
+  void fail() { failed_ = true; }
+
   int calls() const { return calls_; }
   int expected() const { return expected_; }
   int kernels() const { return kernels_; }  ///< given to the device so far, or to a graph

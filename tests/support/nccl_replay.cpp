@@ -91,15 +91,19 @@ std::vector<Came> replay_together(const Schedule& schedule, const std::vector<st
   std::vector<std::thread> processes;
   for (std::size_t p = 0; p < parts.size(); ++p) {
     processes.emplace_back([&, p] {
-      GpuOptions own = options;
-      own.barrier = [&] { gathering.wait(options.patience); };
-      own.meet = [&, p](Communicators& communicators) {
-        return gathering.meet(communicators, p == 0, options.patience);
-      };
       Machine machine = machines[p];
       machine.device.gpus = static_cast<int>(parts[p].size());
       FakeDevice device(machine.device);
       FakeNccl nccl(device, world, machine.nccl);
+      GpuOptions own = options;
+      own.meet = [&, p](Communicators& communicators) {
+        return gathering.meet(communicators, p == 0, options.patience);
+      };
+      own.barrier = [&] {
+        gathering.wait(options.patience);
+        if (machine.trouble == Machine::Trouble::gpu_stalls) device.stall();
+        if (machine.trouble == Machine::Trouble::nccl_fails) nccl.fail();
+      };
       Places places(static_cast<std::size_t>(schedule.actors), 0);
       for (std::size_t i = 0; i < parts[p].size(); ++i)
         places[static_cast<std::size_t>(parts[p][i])] = static_cast<int>(i);

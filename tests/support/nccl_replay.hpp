@@ -33,6 +33,8 @@ struct Came {
 struct Machine {
   FakeSettings device;
   FakeNcclSettings nccl;
+  /// When the first run begins.
+  enum class Trouble : std::uint8_t { none, gpu_stalls, nccl_fails } trouble = Trouble::none;
 };
 
 /// All actors in this process, a GPU for each.
