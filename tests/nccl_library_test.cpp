@@ -69,6 +69,31 @@ TEST_CASE("the library's collectives come out right to the bit on 1 to 9 ranks, 
   }
 }
 
+TEST_CASE("a buffer may have room for a rank's own block alone, as MSCCL has it") {
+  const int ranks = 4, block = 3 * element_bytes, total = ranks * block;
+  const auto own = [](const Content& content, Actor rank) {
+    return Content{content.who, content.who == Content::Who::one ? rank : -1, static_cast<std::uint32_t>(rank)};
+  };
+  Schedule gather = Table(all_gather(ranks, {total}), ranks, 1, ranks).schedule();
+  gather.layout = {Layout{}, Layout::near_equal({block}, 1), Layout::near_equal({total}, ranks), Layout{}};
+  gather.collective.before = [own](Actor rank, Buffer buffer, std::uint32_t) {
+    return buffer == Buffer::input ? own({Content::Who::one, 0, 0}, rank) : Content{};
+  };
+  gather.collective.after = [](Actor, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::output ? Content{Content::Who::one, static_cast<Actor>(chunk), chunk} : Content{};
+  };
+  Schedule scatter = Table(reduce_scatter(ranks, {total}), ranks, 1, ranks).schedule();
+  scatter.layout = {Layout{}, Layout::near_equal({total}, ranks), Layout::near_equal({block}, 1), Layout{}};
+  scatter.collective.before = [](Actor rank, Buffer buffer, std::uint32_t chunk) {
+    return buffer == Buffer::input ? Content{Content::Who::one, rank, chunk} : Content{};
+  };
+  scatter.collective.after = [own](Actor rank, Buffer buffer, std::uint32_t) {
+    return buffer == Buffer::output ? own({Content::Who::all, -1, 0}, rank) : Content{};
+  };
+  for (const Schedule& schedule : {gather, scatter})
+    CHECK(replay_alone(schedule, make_library_plan(schedule, all_actors(schedule)), one_run(true)).said == "right");
+}
+
 TEST_CASE("the library's collective is of the ranks: a parameter server's helpers have no part in it") {
   const Schedule schedule = elements(sharded_parameter_server(3, {6}, 2));
   REQUIRE(schedule.actors == 5);

@@ -24,7 +24,8 @@ struct GpuOptions {
   std::chrono::milliseconds patience{30000};
   const std::atomic<bool>* stop = nullptr;
 
-  /// Where several processes replay together. Called before each run; returns when all have called it.
+  /// Where several processes replay together. Called before each run and after the last; returns when all have called
+  /// it, and throws where one does not come.
   std::function<void()> barrier;
   /// Called once a communicator, in the same order in all processes: one of them makes a meeting point and tells it to
   /// the others. Empty: this process is the only one.
