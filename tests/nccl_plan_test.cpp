@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -58,12 +59,13 @@ std::vector<std::string> doings(const Plan& plan, Actor actor) {
   return found;
 }
 
-/// Two ranks that tell each other their chunk: lane 0 sends, lane 1 receives.
-Schedule crossing() {
-  Table t(all_gather(2, 32_B), 2, 2, 2);
-  for (const Actor r : {0, 1}) {
-    t.step(r, 0).send(1 - r, chunk(r));
-    t.step(r, 1).receive(1 - r, chunk(1 - r));
+/// Each rank sends to the next: lane 0 sends, lane 1 receives.
+Schedule crossing(int ranks) {
+  Table t(send_recv(ranks, 16_B), ranks, 2, 1);
+  t.like.layout = {Layout{}, Layout::near_equal(16_B, 1), Layout::near_equal(16_B, 1), Layout{}};
+  for (Actor r = 0; r < ranks; ++r) {
+    t.step(r, 0).send(wrap(r + 1, ranks), {Buffer::input, 0, 1});
+    t.step(r, 1).receive(wrap(r - 1, ranks), {Buffer::output, 0, 1});
   }
   return t.schedule();
 }
@@ -140,7 +142,18 @@ TEST_CASE("the plan of some actors is that of all of them without the others' pa
 
 TEST_CASE(
     "where lanes cross an end is still one lane's: with fewer communicators two ranks would wait for each other") {
-  const Schedule schedule = crossing();
+  // Of three ranks any two share a connection, so that each has a communicator of its own.
+  const Schedule ring = crossing(3);
+  const Plan of_ring = make_nccl_plan(ring, all_actors(ring));
+  CHECK(of_ring.communicators.size() == 3);
+  std::map<std::pair<std::uint32_t, Actor>, std::set<What>> ends;
+  for (const Command& c : of_ring.commands)
+    if (c.what == What::send || c.what == What::receive)
+      ends[{c.communicator, of_ring.stream_of[c.stream]}].insert(c.what);
+  CHECK(ends.size() == 2 * 3);
+  for (const auto& [end, whats] : ends) CHECK(whats.size() == 1);  // one lane sends, the other receives
+
+  const Schedule schedule = crossing(2);
   Plan plan = make_nccl_plan(schedule, all_actors(schedule));
   CHECK(plan.communicators.size() == 2);
   for (std::uint64_t seed = 0; seed < 50; ++seed) CHECK(outcome(schedule, plan, seed % 2 == 1, seed) == "right");
@@ -181,6 +194,25 @@ TEST_CASE("channels do not mix: two ranks may list their messages of two channel
     command.stream = first.try_emplace(plan.stream_of[command.stream], command.stream).first->second;
   }
   CHECK(outcome(schedule, plan, false, 0).starts_with("rank 1: data[0], element 0: expected "));
+}
+
+TEST_CASE("what is added to may lie elsewhere than the sum") {
+  Table t(all_reduce(2, 16_B), 2, 1, 1);
+  t.like.layout = {Layout{}, Layout::near_equal(16_B, 1), Layout::near_equal(16_B, 1), Layout{}};
+  t.like.collective.before = [](Actor rank, Buffer buffer, std::uint32_t) {
+    return buffer == Buffer::input ? Content{Content::Who::one, rank, 0} : Content{};
+  };
+  t.like.collective.after = [](Actor, Buffer buffer, std::uint32_t) {
+    return buffer == Buffer::output ? Content{Content::Who::all, -1, 0} : Content{};
+  };
+  const Region input{Buffer::input, 0, 1}, output{Buffer::output, 0, 1};
+  for (const Actor r : {0, 1}) {
+    Step& step = t.step(r);
+    step.send(1 - r, input);
+    step.receive_add(1 - r, input, output, 0);
+  }
+  const Schedule schedule = t.schedule();
+  CHECK(outcome(schedule, make_nccl_plan(schedule, all_actors(schedule)), true, 0) == "right");
 }
 
 TEST_CASE("an addition that comes behind the next send is seen") {

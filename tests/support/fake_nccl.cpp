@@ -218,13 +218,17 @@ Result FakeNccl::query(bool& done) {
 
 void FakeNccl::clear() noexcept {
   const std::lock_guard lock(world_->mutex);
-  for (const auto& end : ends_) left_at_work_ = left_at_work_ || (!end->kernels.empty() && !process_->aborted);
+  for (const auto& end : ends_) left_at_work_ = left_at_work_ || (end->communicator->at_work > 0 && !process_->aborted);
   ends_.clear();
   group_.reset();
 }
 
 void FakeNccl::abort() noexcept {
   const std::lock_guard lock(world_->mutex);
+  for (const auto& end : ends_) {
+    end->communicator->at_work -= static_cast<int>(end->kernels.size());
+    end->kernels.clear();
+  }
   process_->aborted = true;
   world_->given_up = true;
 }

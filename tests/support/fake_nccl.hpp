@@ -66,7 +66,8 @@ class FakeNccl : public Communicators {
   int kernels() const { return kernels_; }  ///< given to the device so far, or to a graph
   int held() const;                         ///< ends that were not left
   bool aborted() const;
-  /// clear() came while kernels were at work, and no abort() before: NCCL would wait for them.
+  /// clear() came while kernels were at work, here or at a peer's, and no abort() before: NCCL would wait for them, or
+  /// they for it.
   bool left_at_work() const { return left_at_work_; }
 
  private:

@@ -9,7 +9,9 @@ using Time = std::chrono::nanoseconds;
 std::shared_ptr<FakeKernel> NcclKernel::issue() const {
   const std::lock_guard lock(world_->mutex);
   auto run = std::make_shared<NcclKernel>(*this);
+  if (process_->aborted) return run;
   line().kernels.push_back(run.get());
+  ++line().communicator->at_work;
   return run;
 }
 
@@ -34,6 +36,7 @@ bool NcclKernel::go_on(std::mt19937_64& random) {
   go_on(*may[random() % may.size()]);
   if (std::all_of(parts_.begin(), parts_.end(), [](const NcclPart& part) { return part.done; })) {
     line().kernels.pop_front();
+    --line().communicator->at_work;
     done_ = true;
   }
   return true;

@@ -54,6 +54,7 @@ using NcclConnection = std::tuple<int, int, CollectiveOp, std::int64_t>;
 struct NcclCommunicator {
   int size = 0;
   std::set<int> joined;
+  int at_work = 0;                                // kernels, of all processes that have not given up
   std::map<std::pair<int, int>, NcclWire> wires;  // {from, to}
   std::map<int, std::size_t> rounds_of;           // [rank] that it has begun
   std::map<std::size_t, std::shared_ptr<NcclRound>> rounds;
