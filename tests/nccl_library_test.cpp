@@ -43,13 +43,14 @@ std::string refused(const Schedule& schedule) {
 
 TEST_CASE("the library's collectives come out right to the bit on 1 to 9 ranks, in place and out of place") {
   for (int ranks = 1; ranks <= 9; ++ranks) {
+    const Bytes blocks{std::int64_t{6} * ranks};
     std::vector<Schedule> all{ring_all_reduce(ranks, {2 * ranks + 3}),
-                              ring_reduce_scatter(ranks, {3 * ranks}),
-                              ring_all_gather(ranks, {3 * ranks}),
+                              ring_reduce_scatter(ranks, blocks),
+                              ring_all_gather(ranks, blocks),
                               binomial_broadcast(ranks, {7}, ranks / 2),
                               binomial_reduce(ranks, {7}, ranks / 2),
-                              in_pieces(ring_all_gather(ranks, {6 * ranks}), {.slices = 3}),
-                              in_pieces(ring_reduce_scatter(ranks, {6 * ranks}), {.slices = 3})};
+                              in_pieces(ring_all_gather(ranks, blocks), {.slices = 3}),
+                              in_pieces(ring_reduce_scatter(ranks, blocks), {.slices = 3})};
     for (std::size_t i = 0, n = all.size(); i < n; ++i) all.push_back(out_of_place(all[i]));
     for (const Schedule& made : all) {
       const Schedule schedule = elements(made);

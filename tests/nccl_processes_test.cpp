@@ -74,9 +74,10 @@ TEST_CASE("every algorithm comes out right to the bit in a process for each acto
 
 TEST_CASE("the library's collectives come out right to the bit in several processes") {
   for (const int ranks : {2, 3, 5, 8}) {
-    for (const Schedule& made : {ring_all_reduce(ranks, {2 * ranks + 3}), ring_reduce_scatter(ranks, {3 * ranks}),
-                                 ring_all_gather(ranks, {3 * ranks}), binomial_broadcast(ranks, {7}, ranks - 1),
-                                 binomial_reduce(ranks, {7}, ranks - 1)}) {
+    const Bytes blocks{std::int64_t{3} * ranks};
+    for (const Schedule& made :
+         {ring_all_reduce(ranks, {2 * ranks + 3}), ring_reduce_scatter(ranks, blocks), ring_all_gather(ranks, blocks),
+          binomial_broadcast(ranks, {7}, ranks - 1), binomial_reduce(ranks, {7}, ranks - 1)}) {
       const Schedule schedule = stretched(made, element_bytes);
       all_right(schedule, parts_of(schedule, 1), make_library_plan, 0);
       all_right(schedule, parts_of(schedule, 2), make_library_plan, 1);

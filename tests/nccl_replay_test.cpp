@@ -27,7 +27,6 @@ using ringsim::test::Came;
 using ringsim::test::complaint;
 using ringsim::test::FakeDevice;
 using ringsim::test::FakeNccl;
-using ringsim::test::Machine;
 using ringsim::test::one_run;
 using ringsim::test::replay_alone;
 using What = ringsim::replay::gpu::Command::What;

@@ -89,17 +89,17 @@ void FakeDevice::clear() noexcept {
 
 std::size_t FakeDevice::add_node(std::vector<Node>& nodes, Work work, std::vector<std::size_t> after) {
   Node node;
-  node.work = work;
+  node.work = std::move(work);
   node.after = std::move(after);
   nodes.push_back(std::move(node));
   return nodes.size() - 1;
 }
 
 std::size_t FakeDevice::start_node(Work work, std::vector<std::size_t> after) {
-  const std::size_t id = add_node(nodes_, work, std::move(after));
+  const std::size_t id = add_node(nodes_, std::move(work), std::move(after));
   Node& node = nodes_[id];
   node.issued = host_now_;
-  if (work.kernel) node.run = work.kernel->issue();
+  if (node.work.kernel) node.run = node.work.kernel->issue();
   for (const std::size_t before : node.after) {
     if (nodes_[before].done) continue;
     nodes_[before].next.push_back(id);
@@ -114,10 +114,10 @@ Result FakeDevice::issue(Stream stream, Work work, std::vector<std::size_t> also
   work.gpu = s.gpu;
   if (capturing_ && (s.captured || stream == *capturing_)) {
     if (s.captured) also.push_back(*s.captured);
-    s.captured = add_node(capture_, work, std::move(also));
+    s.captured = add_node(capture_, std::move(work), std::move(also));
   } else {
     if (s.last) also.push_back(*s.last);
-    s.last = start_node(work, std::move(also));
+    s.last = start_node(std::move(work), std::move(also));
   }
   return {};
 }
