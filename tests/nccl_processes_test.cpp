@@ -63,7 +63,7 @@ Schedule ring(int ranks, int elements) { return stretched(ring_all_reduce(ranks,
 }  // namespace
 
 TEST_CASE("every algorithm comes out right to the bit in a process for each actor, and in one for every two") {
-  for (const int ranks : {2, 3, 5}) {
+  for (const int ranks : {2, 3, 4, 5, 8}) {
     for (const Schedule& made : every_algorithm(ranks, {2 * ranks + 3})) {
       const Schedule schedule = stretched(made, element_bytes);
       all_right(schedule, parts_of(schedule, 1), make_nccl_plan, 0);
@@ -158,6 +158,38 @@ TEST_CASE("a peer whose GPU stands still, or that fails, ends all processes: som
           CHECK(came[p].abandoned == (stalls && p == 1));  // the others' GPUs come back when kernels are ended
         }
       }
+    }
+  }
+}
+
+TEST_CASE("whichever call of one process fails, all end, each with a reason, and nothing is held") {
+  const Schedule schedule = ring(3, 12);
+  const Parts parts{{0}, {1, 2}};
+  for (const bool of_nccl : {false, true}) {
+    for (const bool graph : {false, true}) {
+      int failed = 0;
+      for (int call = 0; call < 120; ++call) {
+        CAPTURE(of_nccl);
+        CAPTURE(graph);
+        CAPTURE(call);
+        std::vector<Machine> all = machines(parts, static_cast<std::uint64_t>(call));
+        if (of_nccl)
+          all[1].nccl.fails_at = call;
+        else
+          all[1].device.fails_at = call;
+        const auto came = replay_together(schedule, parts, make_nccl_plan, one_run(graph, 20s), all);
+        // How often a process asks is a matter of time: the last calls may never come.
+        const bool came_to_it = came[1].said != "right";
+        failed += came_to_it ? 1 : 0;
+        if (came_to_it)
+          CHECK(came[1].said.find(of_nccl ? "NCCL was told to fail" : "GPU was told to fail") != std::string::npos);
+        if (came_to_it) CHECK(came[0].said != "right");
+        for (const Came& one : came) {
+          CHECK(one.nothing_held);
+          CHECK(one.aborted == came_to_it);
+        }
+      }
+      CHECK(failed >= 40);
     }
   }
 }

@@ -65,9 +65,16 @@ void Gathering::wait(std::chrono::milliseconds patience) {
     changed_.notify_all();
     return;
   }
-  if (changed_.wait_for(lock, patience, [&] { return round_ != round; })) return;
+  changed_.wait_for(lock, patience, [&] { return round_ != round || left_; });
+  if (round_ != round) return;
   --here_;
   throw EnvironmentError("a process did not come");
+}
+
+void Gathering::leave() {
+  const std::lock_guard lock(mutex_);
+  left_ = true;
+  changed_.notify_all();
 }
 
 MeetingPoint Gathering::meet(Communicators& communicators, bool first, std::chrono::milliseconds patience) {
@@ -108,6 +115,7 @@ std::vector<Came> replay_together(const Schedule& schedule, const std::vector<st
       for (std::size_t i = 0; i < parts[p].size(); ++i)
         places[static_cast<std::size_t>(parts[p][i])] = static_cast<int>(i);
       came[p] = replay_in(device, nccl, schedule, make(schedule, parts[p]), places, own);
+      if (came[p].said != "right") gathering.leave();
     });
   }
   for (std::thread& process : processes) process.join();

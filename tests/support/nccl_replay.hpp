@@ -44,8 +44,9 @@ Came replay_alone(const Schedule& schedule, const Plan& plan, const GpuOptions& 
 class Gathering {
  public:
   explicit Gathering(int n) : n_(n) {}
-  /// Until all have come. Throws EnvironmentError when `patience` is over.
+  /// Until all have come. Throws EnvironmentError when `patience` is over, or one has left.
   void wait(std::chrono::milliseconds patience);
+  void leave();
   MeetingPoint meet(Communicators& communicators, bool first, std::chrono::milliseconds patience);
 
  private:
@@ -53,6 +54,7 @@ class Gathering {
   std::condition_variable changed_;
   int n_, here_ = 0;
   std::uint64_t round_ = 0;
+  bool left_ = false;
   MeetingPoint point_{};
 };
 

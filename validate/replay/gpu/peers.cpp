@@ -27,7 +27,10 @@ Ended poll(std::chrono::milliseconds patience, const std::atomic<bool>* stop, As
     if (stop != nullptr && stop->load()) return Ended::stopped;
     if (waited > patience) return Ended::late;
     // The GPU tells the time: to ask it less often costs nothing but a little of ours.
-    if (waited > std::chrono::milliseconds(2)) std::this_thread::sleep_for(std::chrono::microseconds(100));
+    if (waited > std::chrono::milliseconds(2))
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    else
+      std::this_thread::yield();  // other processes may be waited for, and have no core
   }
 }
 

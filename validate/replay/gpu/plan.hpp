@@ -46,7 +46,8 @@ struct Command {
 };
 
 /// Commands in an order in which every wait comes after the record that it waits for. So whatever is issued waits only
-/// for what was issued before: it cannot deadlock, not even where a GPU has fewer queues than there are streams.
+/// for what was issued before: it cannot deadlock, not even where a GPU has fewer queues than there are streams. A send
+/// or a receive waits for its peer's as well: make_nccl_plan() says why that cannot deadlock either, and what it takes.
 ///
 /// Stream 0 begins and ends the whole: all others wait for it first, and it waits for all at the end.
 struct Plan {
