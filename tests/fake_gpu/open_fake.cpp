@@ -1,29 +1,77 @@
-// In place of the GPUs that open_cuda() finds: one that is none, with much memory. FAKE_GPU_FAULT makes it fail.
+// In place of the GPUs that open_cuda() finds: FAKE_GPUS of them (one where nothing is said) that are none, with much
+// memory; and in place of NCCL one between them. FAKE_GPU_FAULT makes them fail.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 
 #include "sim/error.hpp"
 #include "tests/support/fake_device.hpp"
+#include "tests/support/fake_nccl.hpp"
 #include "validate/replay/cuda/cuda_device.hpp"
+#include "validate/replay/cuda/nccl.hpp"
 
 namespace ringsim::replay::gpu {
 
-std::unique_ptr<Device> open_cuda() {
-  const char* fault = std::getenv("FAKE_GPU_FAULT");  // NOLINT(concurrency-mt-unsafe): nobody sets it
-  const std::string told = fault == nullptr ? "" : fault;
-  if (told == "absent") require({Fault::absent, "no GPU is faked"}, "looking for GPUs");
+namespace {
+
+std::string told(const char* variable) {
+  const char* value = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nobody sets it
+  return value == nullptr ? "" : value;
+}
+
+/// Processes share no fake world: who is to meet others says where, and waits by itself and in vain.
+class OfOneProcess : public test::FakeNccl {
+ public:
+  using FakeNccl::FakeNccl;
+  Result make_meeting_point(MeetingPoint& out) override {
+    Result made = FakeNccl::make_meeting_point(out);
+    const std::string me = std::to_string(getpid());
+    std::copy(me.begin(), me.end(), out.begin() + at);
+    return made;
+  }
+  Result join(int size, std::span<const Member> mine, const MeetingPoint& where, std::vector<End>& out) override {
+    MeetingPoint own = where;
+    if (static_cast<std::size_t>(size) != mine.size()) {
+      std::fprintf(stderr, "fake: rank %d on GPU %d meets at process %s\n", mine[0].rank, mine[0].gpu, &where[at]);
+      if (Result made = make_meeting_point(own); !made.good()) return made;
+    }
+    std::fill(own.begin() + at, own.end(), '\0');
+    return FakeNccl::join(size, mine, own, out);
+  }
+
+ private:
+  static constexpr int at = 64;  // beyond what FakeNccl writes there: a process id
+};
+
+}  // namespace
+
+std::unique_ptr<Device> open_cuda(std::optional<int>) {
+  const std::string fault = told("FAKE_GPU_FAULT");
+  if (fault == "absent") require({Fault::absent, "no GPU is faked"}, "looking for GPUs");
   test::FakeSettings settings;
-  if (told == "memory") settings.elements = 1 << 10;
-  if (told == "lost") {
+  if (const std::string gpus = told("FAKE_GPUS"); !gpus.empty()) settings.gpus = std::stoi(gpus);
+  if (fault == "memory") settings.elements = 1 << 10;
+  if (fault == "lost") {
     settings.fails_at = 300;
     settings.fault = Fault::lost;
   }
-  if (told == "stall") settings.stalls_after = 100;
-  if (told == "misuse") {
+  if (fault == "stall") settings.stalls_after = 100;
+  if (fault == "misuse") {
     settings.fails_at = 300;
     settings.fault = Fault::misuse;
   }
   return std::make_unique<test::FakeDevice>(settings);
+}
+
+std::unique_ptr<Communicators> open_nccl(Device& device, std::chrono::milliseconds) {
+  const std::string fault = told("FAKE_GPU_FAULT");
+  if (fault == "no library") throw EnvironmentError("loading NCCL: none is faked\n  hint: none");
+  test::FakeNcclSettings settings;
+  if (fault == "network") settings.fails_at = 100;
+  return std::make_unique<OfOneProcess>(dynamic_cast<test::FakeDevice&>(device), test::make_fake_world(), settings);
 }
 
 }  // namespace ringsim::replay::gpu

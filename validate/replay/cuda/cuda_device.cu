@@ -2,7 +2,12 @@
 
 #include <cuda_runtime_api.h>
 
+#include <stdlib.h>  // setenv
+
+#include <algorithm>
 #include <deque>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "validate/replay/contribution.hpp"
@@ -73,18 +78,25 @@ struct HostAdd {
   }
 };
 
-class Cuda : public Device {
+class Cuda : public Device, public NativeGpus {
  public:
   /// Finds the GPUs and makes them reach each other's memory where they can.
-  Result open() {
+  Result open(std::optional<int> number) {
     if (Result found = result(cudaGetDeviceCount(&gpus_)); !found.good()) return found;
     if (gpus_ == 0) return {Fault::absent, "CUDA finds no GPU"};
-    for (int gpu = 0; gpu < gpus_; ++gpu) {
+    for (int gpu = 0; gpu < gpus_; ++gpu)
+      if (!number || gpu == *number % gpus_) open_.push_back(gpu);
+    tallies_.resize(static_cast<std::size_t>(gpus_));
+    for (const int gpu : open_) {
+      int has = 0;
+      const auto count = [&] { return cudaDeviceGetAttribute(&has, cudaDevAttrMultiProcessorCount, gpu); };
+      if (Result counted = on(gpu, count); !counted.good()) return counted;
+      multiprocessors_ = multiprocessors_ == 0 ? has : std::min(multiprocessors_, has);
       kernels::Tally* tally = nullptr;
       if (Result made = on(gpu, [&] { return cudaMalloc(&tally, sizeof *tally); }); !made.good()) return made;
-      tallies_.push_back(tally);
+      tallies_[static_cast<std::size_t>(gpu)] = tally;
       if (Result loaded = on(gpu, kernels::load); !loaded.good()) return loaded;
-      for (int peer = 0; peer < gpus_; ++peer) {
+      for (const int peer : open_) {
         int can = 0;
         if (peer == gpu || cudaDeviceCanAccessPeer(&can, gpu, peer) != cudaSuccess || can == 0) continue;
         // Copies work without it, too, by way of the host: what is slow then is measured, not hidden.
@@ -96,7 +108,7 @@ class Cuda : public Device {
   ~Cuda() override {
     clear();
     if (!gone_)
-      for (kernels::Tally* tally : tallies_) cudaFree(tally);
+      for (const int gpu : open_) cudaFree(tallies_[static_cast<std::size_t>(gpu)]);
   }
 
   std::string name() const override {
@@ -110,6 +122,17 @@ class Cuda : public Device {
            ", driver for CUDA " + version(driver) + ", CUDA " + version(runtime);
   }
   int gpus() const override { return gpus_; }
+
+  void* native(Stream stream) const override { return of(stream).handle; }
+  Result choose(int gpu) override {
+    return on(gpu, [] { return cudaSuccess; });
+  }
+  int multiprocessors() const override { return multiprocessors_; }
+  std::function<void()> take_graphs() override {
+    return [graphs = std::exchange(graphs_, {})] {
+      for (cudaGraphExec_t graph : graphs) cudaGraphExecDestroy(graph);  // what is running ends first
+    };
+  }
 
   Result allocate(Place place, std::int64_t count, Memory& out) override {
     void* data = nullptr;
@@ -143,9 +166,9 @@ class Cuda : public Device {
   void clear() noexcept override {
     if (!gone_) {
       // What is under way, after an error elsewhere, still uses what is freed here.
-      for (int gpu = 0; gpu < gpus_; ++gpu)
+      for (const int gpu : open_)
         if (cudaSetDevice(gpu) == cudaSuccess) cudaDeviceSynchronize();
-      for (cudaGraphExec_t graph : graphs_) cudaGraphExecDestroy(graph);
+      take_graphs()();
       for (cudaEvent_t event : events_) cudaEventDestroy(event);
       for (const OfGpu& stream : streams_) cudaStreamDestroy(stream.handle);
       for (const Memory& memory : memories_)
@@ -267,8 +290,9 @@ class Cuda : public Device {
     return on(of(stream).gpu, [&] { return call(of(stream).handle); });
   }
 
-  int gpus_ = 0;
+  int gpus_ = 0, multiprocessors_ = 0;
   bool gone_ = false;
+  std::vector<int> open_;                 // the GPUs that are used
   std::vector<kernels::Tally*> tallies_;  // [gpu]
   std::vector<OfGpu> streams_;
   std::vector<cudaEvent_t> events_;
@@ -279,9 +303,13 @@ class Cuda : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> open_cuda() {
+std::unique_ptr<Device> open_cuda(std::optional<int> number) {
+  // Streams that share one of a GPU's hardware queues wait for each other for no reason; a kernel of NCCL's that waits
+  // for a peer would hold up what the peer waits for. 8 is what CUDA takes, 32 the most that it has (CUDA C++
+  // Programming Guide, "CUDA Environment Variables"). It is read when CUDA starts.
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   auto device = std::make_unique<Cuda>();
-  require(device->open(), "looking for GPUs");
+  require(device->open(number), "looking for GPUs");
   return device;
 }
 

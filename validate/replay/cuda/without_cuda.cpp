@@ -4,7 +4,7 @@
 
 namespace ringsim::replay::gpu {
 
-std::unique_ptr<Device> open_cuda() {
+std::unique_ptr<Device> open_cuda(std::optional<int>) {
   throw EnvironmentError(
       "this ringsim was built without CUDA\n"
       "  hint: build it where nvcc (CUDA 12 or later) is found, or with -DRINGSIM_CUDA=ON to see why it is not");

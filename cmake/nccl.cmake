@@ -1,0 +1,25 @@
+# Is there an nccl.h for the replay through NCCL? The library itself is loaded when it is asked for.
+# Sets RINGSIM_WITHOUT_NCCL to why there is none; empty: there is. RINGSIM_NCCL_INCLUDE: the folder of nccl.h;
+# RINGSIM_LIBNCCL: a library that lay beside it, which is tried last.
+set(RINGSIM_WITHOUT_NCCL "")
+if(RINGSIM_WITHOUT_CUDA)
+  set(RINGSIM_WITHOUT_NCCL "no CUDA")
+else()
+  find_package(CUDAToolkit REQUIRED)
+  find_path(RINGSIM_NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  if(NOT RINGSIM_NCCL_INCLUDE)
+    set(RINGSIM_WITHOUT_NCCL "no nccl.h")
+  else()
+    file(STRINGS ${RINGSIM_NCCL_INCLUDE}/nccl.h nccl_h REGEX "^#define NCCL_(MAJOR|MINOR) ")
+    string(REGEX REPLACE "[^0-9]*([0-9]+)[^0-9]*([0-9]+)" "\\1.\\2" nccl_version "${nccl_h}")
+    if(nccl_version VERSION_LESS 2.19)  # validate/replay/cuda/nccl_library.hpp says why
+      set(RINGSIM_WITHOUT_NCCL "nccl.h of ${nccl_version}: 2.19 or newer will do")
+    endif()
+    find_library(RINGSIM_LIBNCCL NAMES libnccl.so.2 nccl HINTS ${RINGSIM_NCCL_INCLUDE}/../lib ${CUDAToolkit_LIBRARY_DIR})
+  endif()
+endif()
+if(RINGSIM_WITHOUT_NCCL)
+  message(STATUS "Left out: replay through NCCL (${RINGSIM_WITHOUT_NCCL})")
+else()
+  message(STATUS "Replay through NCCL: nccl.h of ${nccl_version}")
+endif()
