@@ -122,7 +122,7 @@ TEST_CASE("whatever befalls a GPU is told, with exit code 5; our own misuse of i
 TEST_CASE("options of one backend are refused with another, and several jobs at a time on GPUs") {
   const Outcome streams = run_command({"replay", probed(), "--backend", "tcp", "--streams"});
   CHECK(streams.code == 3);
-  CHECK(streams.err == "ringsim: error: --streams: expected it only with --backend cuda\n");
+  CHECK(streams.err == "ringsim: error: --streams: expected it only with --backend cuda or nccl\n");
   const Outcome jobs = run_on_fake_gpu(replay(
       {"--set",
        R"(jobs=[{"name": "second", "collective": {"op": "barrier", "algorithm": "dissemination", "bytes": "0 B"}}])"}));

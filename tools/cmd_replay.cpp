@@ -11,6 +11,7 @@
 #include "tools/replay_backend.hpp"
 #include "tools/replay_cuda.hpp"
 #include "tools/replay_mpi.hpp"
+#include "tools/replay_nccl.hpp"
 #include "tools/replay_tcp.hpp"
 #include "tools/report.hpp"
 #include "tools/warnings.hpp"
@@ -92,10 +93,18 @@ void refuse_foreign_options(const ReplayArguments& arguments) {
     throw InputError(option, fmt::format("expected it only with --backend {}", backend), hint);
   };
   if (arguments.backend != tcp && !arguments.hosts.empty())
-    only("--hosts", "tcp", arguments.backend == mpi ? "mpirun --hostfile says where processes run" : "");
-  if (arguments.backend != cuda && arguments.streams) only("--streams", "cuda");
+    only("--hosts", "tcp",
+         arguments.backend == mpi || arguments.backend == nccl ? "mpirun --hostfile says where processes run" : "");
+  if (arguments.backend != cuda && arguments.backend != nccl && arguments.streams) only("--streams", "cuda or nccl");
+  if (arguments.backend != nccl && arguments.library) only("--library", "nccl");
   if (arguments.backend != cuda && arguments.copy_blocks > 0) only("--copy-blocks", "cuda");
   if (arguments.backend != cuda && !arguments.samples.empty()) only("--samples", "cuda");
+}
+
+const CheckedSchedule& only(const ReplayPoint& point) {
+  if (point.jobs.size() == 1) return point.jobs.front().schedule;
+  throw InputError("/jobs", fmt::format("expected one collective, found {}", point.jobs.size()),
+                   "on GPUs one is replayed at a time; --backend tcp replays several");
 }
 
 int replay_points(const ScenarioFile& file, const ReplayArguments& arguments, ReplayBackend& backend, bool faults) {
@@ -139,6 +148,7 @@ int replay_points(const ScenarioFile& file, const ReplayArguments& arguments, Re
 
 int replay_command(const ReplayArguments& arguments) {
   if (arguments.backend == ReplayArguments::Backend::mpi) return replay_under_mpi(arguments);
+  if (arguments.backend == ReplayArguments::Backend::nccl) return replay_by_nccl(arguments);
   const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
   refuse_foreign_options(arguments);
   const auto backend =

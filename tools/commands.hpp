@@ -47,7 +47,7 @@ struct RunArguments {
 int run_command(const RunArguments& arguments);
 
 struct ReplayArguments {
-  enum class Backend { tcp, mpi, cuda };
+  enum class Backend { tcp, mpi, cuda, nccl };
   std::string scenario;
   std::vector<std::string> set;
   Backend backend = Backend::tcp;
@@ -56,6 +56,7 @@ struct ReplayArguments {
   std::string hosts;        ///< a file; empty: all on this machine
   std::optional<int> rank;  ///< with `hosts`: which of its lines this process is
   bool streams = false;     ///< on GPUs: call by call instead of as a graph
+  bool library = false;     ///< NCCL's own collective in place of the schedule
   std::string samples;  ///< on GPUs: what a probe wrote, for the model of what GPUs do at the same time; empty: none
   int copy_blocks = 0;  ///< on GPUs: copies by kernels of that many thread blocks; 0: by copy engines
   Format format = Format::table;

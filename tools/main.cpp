@@ -154,10 +154,11 @@ CLI::App* add_replay(CLI::App& app, ReplayArguments& replay, ReplayOptions& type
   add_scenario(*command, replay.scenario, replay.set);
   command
       ->add_option("--backend", typed.backend,
-                   "tcp: sockets, a process a rank; mpi: MPI's messages, under mpirun; cuda: GPUs")
+                   "tcp: sockets, a process a rank; mpi: MPI's messages, under mpirun; cuda: GPUs; nccl: GPUs through "
+                   "NCCL, a GPU a rank, in one process or under mpirun")
       ->required()
-      ->check(CLI::IsMember({"tcp", "mpi", "cuda"}))
-      ->option_text("tcp|mpi|cuda");
+      ->check(CLI::IsMember({"tcp", "mpi", "cuda", "nccl"}))
+      ->option_text("tcp|mpi|cuda|nccl");
   add_replay_options(*command, replay, typed);
   auto* hosts = command->add_option("--hosts", replay.hosts, "a file: a host a process, HOST:PORT the first");
   auto* rank =
@@ -165,6 +166,7 @@ CLI::App* add_replay(CLI::App& app, ReplayArguments& replay, ReplayOptions& type
   hosts->needs(rank);
   rank->needs(hosts);
   command->add_flag("--streams", replay.streams, "on GPUs: call by call, not as one graph");
+  command->add_flag("--library", replay.library, "with nccl: NCCL's own collective in place of the schedule");
   command->add_option("--copy-blocks", replay.copy_blocks, "on GPUs: copies by kernels of so many thread blocks")
       ->check(CLI::Range(1, 65535));
   command->add_option("--samples", replay.samples,
@@ -452,6 +454,7 @@ int command_line(int argc, char** argv) {
     if (replay_typed.rank >= 0) replay.rank = replay_typed.rank;
     if (replay_typed.backend == "mpi") replay.backend = ReplayArguments::Backend::mpi;
     if (replay_typed.backend == "cuda") replay.backend = ReplayArguments::Backend::cuda;
+    if (replay_typed.backend == "nccl") replay.backend = ReplayArguments::Backend::nccl;
     if (*replay_app) return replay_command(replay);
     if (app.got_subcommand("lab")) {
       lab.replay.format = run.format;

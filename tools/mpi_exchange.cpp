@@ -5,15 +5,9 @@
 #include "sim/error.hpp"
 
 #ifdef RINGSIM_MPI
-#include <mpi.h>
-
-#include <algorithm>
-#include <array>
 #include <climits>
-#include <cstring>
-#include <string>
-#include <thread>
-#include <utility>
+
+#include "tools/mpi_processes.hpp"
 #endif
 
 namespace ringsim::tools {
@@ -23,14 +17,6 @@ namespace ringsim::tools {
 namespace {
 
 using namespace replay;
-
-void require(int code, const char* what) {
-  if (code == MPI_SUCCESS) return;
-  std::array<char, MPI_MAX_ERROR_STRING> text{};
-  int length = 0;
-  MPI_Error_string(code, text.data(), &length);
-  throw EnvironmentError(fmt::format("MPI: {}: {}", what, std::string(text.data(), static_cast<std::size_t>(length))));
-}
 
 int count_of(std::size_t elements) {
   if (elements <= INT_MAX) return static_cast<int>(elements);
@@ -42,19 +28,19 @@ int count_of(std::size_t elements) {
 class MpiExchange : public Exchange {
  public:
   /// `first`: the process of actor 0.
-  MpiExchange(MPI_Comm processes, int first, const MpiReplay& replay)
-      : processes_(processes), first_(first), timeout_(replay.timeout), stop_(replay.stop) {}
+  MpiExchange(const FirstProcesses& processes, int first, const MpiReplay& replay)
+      : processes_(processes), first_(first), replay_(replay), patience_(replay.timeout, replay.stop) {}
 
   void start_send(const Connection& connection, std::span<const float> data, Ticket ticket) override {
-    require(MPI_Isend(data.data(), count_of(data.size()), MPI_FLOAT, first_ + connection.to, connection.channel,
-                      processes_, add(ticket, -1)),
-            "a send");
+    require_mpi(MPI_Isend(data.data(), count_of(data.size()), MPI_FLOAT, first_ + connection.to, connection.channel,
+                          processes_.get(), add(ticket, -1)),
+                "a send");
   }
   void start_receive(const Connection& connection, std::span<float> data, Ticket ticket) override {
     const int count = count_of(data.size());
-    require(MPI_Irecv(data.data(), count, MPI_FLOAT, first_ + connection.from, connection.channel, processes_,
-                      add(ticket, count)),
-            "a receive");
+    require_mpi(MPI_Irecv(data.data(), count, MPI_FLOAT, first_ + connection.from, connection.channel, processes_.get(),
+                          add(ticket, count)),
+                "a receive");
   }
   void start_compute(std::chrono::nanoseconds time, Ticket ticket) override {
     computing_.push_back({now() + time, ticket});
@@ -64,22 +50,14 @@ class MpiExchange : public Exchange {
     do {
       test_messages(done);
       test_computing(done);
-      if (done.empty()) stand_by("nothing was done");
+      if (done.empty()) patience_.stand_by("nothing was done");
     } while (done.empty());
   }
 
   Moment barrier() override {
-    deadline_ = now() + timeout_;
-    MPI_Request request = MPI_REQUEST_NULL;
-    require(MPI_Ibarrier(processes_, &request), "a barrier");
-    for (int there = 0;;) {
-      require(MPI_Test(&request, &there, MPI_STATUS_IGNORE), "a barrier");
-      if (there != 0) break;
-      stand_by("not all processes came to the begin of a run");
-    }
-    const Moment begin = now();
-    deadline_ = begin + timeout_;
-    return begin;
+    processes_.barrier({replay_.timeout, replay_.stop});
+    patience_ = {replay_.timeout, replay_.stop};
+    return now();
   }
   Moment now() const override { return std::chrono::steady_clock::now(); }
 
@@ -106,9 +84,9 @@ class MpiExchange : public Exchange {
     int n_done = 0;
     const int code = MPI_Testsome(static_cast<int>(n), requests_.data(), &n_done, indices_.data(), statuses_.data());
     if (code == MPI_ERR_IN_STATUS) {
-      for (int i = 0; i < n_done; ++i) require(statuses_[static_cast<std::size_t>(i)].MPI_ERROR, "a message");
+      for (int i = 0; i < n_done; ++i) require_mpi(statuses_[static_cast<std::size_t>(i)].MPI_ERROR, "a message");
     }
-    require(code, "messages");
+    require_mpi(code, "messages");
     if (n_done <= 0) return;  // MPI_UNDEFINED is less than 0
     for (std::size_t i = 0; i < static_cast<std::size_t>(n_done); ++i) {
       const Pending& pending = pending_[static_cast<std::size_t>(indices_[i])];
@@ -137,19 +115,10 @@ class MpiExchange : public Exchange {
     });
   }
 
-  // Leaves the core to others: there may be more processes than cores.
-  void stand_by(const char* what) const {
-    if (stop_ != nullptr && *stop_) throw Interrupted("a replay was under way");
-    if (now() > deadline_)
-      throw EnvironmentError(fmt::format("{} within {:g} s", what, std::chrono::duration<double>(timeout_).count()));
-    std::this_thread::yield();
-  }
-
-  MPI_Comm processes_;
+  const FirstProcesses& processes_;
   int first_;
-  std::chrono::nanoseconds timeout_;
-  const std::atomic<bool>* stop_;
-  Moment deadline_{};
+  const MpiReplay& replay_;
+  MpiPatience patience_;
   std::vector<MPI_Request> requests_;
   std::vector<Pending> pending_;  // [request]
   std::vector<Computing> computing_;
@@ -157,56 +126,11 @@ class MpiExchange : public Exchange {
   std::vector<MPI_Status> statuses_;
 };
 
-/// Those of the first `n` processes, while it lives; null for the others.
-class FirstProcesses {
- public:
-  FirstProcesses(const MpiSession& session, int n) {
-    MPI_Comm_split(MPI_COMM_WORLD, session.rank() < n ? 0 : MPI_UNDEFINED, session.rank(), &processes_);
-    if (processes_ != MPI_COMM_NULL) MPI_Comm_set_errhandler(processes_, MPI_ERRORS_RETURN);
-  }
-  ~FirstProcesses() {
-    // While an error is on its way messages may be, too, and this would wait for them.
-    if (processes_ != MPI_COMM_NULL && std::uncaught_exceptions() == 0) MPI_Comm_free(&processes_);
-  }
-  FirstProcesses(const FirstProcesses&) = delete;
-  FirstProcesses& operator=(const FirstProcesses&) = delete;
-  MPI_Comm get() const { return processes_; }
-
- private:
-  MPI_Comm processes_ = MPI_COMM_NULL;
-};
-
-/// At process 0: [process] what each saw; else nothing.
-std::vector<ActorRecord> gathered(MPI_Comm processes, const ActorRecord& mine) {
-  int rank = 0, size = 0;
-  MPI_Comm_rank(processes, &rank);
-  MPI_Comm_size(processes, &size);
-  const std::size_t n_times = mine.times.size(), n = n_times + 1, n_text = 256;
-  const std::size_t all = rank == 0 ? static_cast<std::size_t>(size) : 0;
-  std::vector<std::int64_t> numbers{mine.wrong}, all_numbers(all * n);
-  for (const auto time : mine.times) numbers.push_back(time.count());
-  std::string text = mine.first_wrong, all_text(all * n_text, '\0');
-  text.resize(n_text);
-  require(MPI_Gather(numbers.data(), static_cast<int>(n), MPI_INT64_T, all_numbers.data(), static_cast<int>(n),
-                     MPI_INT64_T, 0, processes),
-          "results");
-  require(MPI_Gather(text.data(), static_cast<int>(n_text), MPI_CHAR, all_text.data(), static_cast<int>(n_text),
-                     MPI_CHAR, 0, processes),
-          "results");
-  std::vector<ActorRecord> records(all);
-  for (std::size_t i = 0; i < all; ++i) {
-    records[i].wrong = all_numbers[i * n];
-    for (std::size_t t = 0; t < n_times; ++t) records[i].times.emplace_back(all_numbers[i * n + 1 + t]);
-    records[i].first_wrong = std::string(&all_text[i * n_text], strnlen(&all_text[i * n_text], n_text));
-  }
-  return records;
-}
-
-std::vector<ActorRecord> replayed(MpiSession& session, MPI_Comm processes, const Schedule& own, int first,
+std::vector<ActorRecord> replayed(MpiSession& session, const FirstProcesses& processes, const Schedule& own, int first,
                                   const MpiReplay& replay) {
   try {
     MpiExchange exchange(processes, first, replay);
-    return gathered(processes, replay_actor(own, session.rank() - first, exchange, replay.repeats));
+    return processes.gathered(replay_actor(own, session.rank() - first, exchange, replay.repeats));
   } catch (...) {
     session.give_up();
     throw;
@@ -226,14 +150,9 @@ std::vector<Measured> replay_by_mpi(MpiSession& session, const MpiReplay& replay
     }
     n += schedule.actors;
   }
-  if (session.size() < n)
-    throw InputError(
-        "", fmt::format("expected {} processes or more, found {}", n, session.size()),
-        fmt::format("mpirun -n {}: one for each rank, and one for each helper, such as a parameter server", n));
-  session.wait_for_all();  // some had no part in the replay before, and would keep the cores busy
   const FirstProcesses processes(session, n);
   if (own == nullptr) return {};
-  const std::vector<ActorRecord> records = replayed(session, processes.get(), *own, first, replay);
+  const std::vector<ActorRecord> records = replayed(session, processes, *own, first, replay);
   std::vector<Measured> measured;
   if (!session.first()) return measured;
   auto next = records.begin();

@@ -53,6 +53,15 @@ std::unique_ptr<MpiSession> MpiSession::join() {
 
 MpiSession::~MpiSession() { MPI_Finalize(); }
 
+int MpiSession::number_on_machine() const {
+  MPI_Comm here = MPI_COMM_NULL;
+  int number = 0;
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &here);
+  MPI_Comm_rank(here, &number);
+  MPI_Comm_free(&here);
+  return number;
+}
+
 bool MpiSession::agree(const std::function<std::string()>& read) {
   std::exception_ptr failed;
   std::string hash(32, ' ');
@@ -102,6 +111,7 @@ std::unique_ptr<MpiSession> MpiSession::join() {
 }
 
 MpiSession::~MpiSession() = default;
+int MpiSession::number_on_machine() const { return 0; }
 bool MpiSession::agree(const std::function<std::string()>&) { return true; }
 bool MpiSession::all_come(bool) { return true; }
 void MpiSession::wait_for_all() const {}

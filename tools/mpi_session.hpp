@@ -21,6 +21,9 @@ class MpiSession {
   int size() const { return size_; }
   bool first() const { return rank_ == 0; }
 
+  /// Which this one is of those on its machine, from 0. All call it.
+  int number_on_machine() const;
+
   /// All call it once, and read the scenario by it: `read` does, and returns its hash. Where one of them fails, or has
   /// read another scenario than rank 0, it throws the reason, and the others get false.
   bool agree(const std::function<std::string()>& read);

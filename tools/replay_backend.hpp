@@ -38,6 +38,9 @@ class ReplayBackend {
 /// Throws InputError for an option that only another backend heeds.
 void refuse_foreign_options(const ReplayArguments& arguments);
 
+/// The point's one schedule. Throws InputError where several jobs are to be replayed at the same time.
+const CheckedSchedule& only(const ReplayPoint& point);
+
 /// Predicts each point, replays it, and writes both. Throws InputError where a scenario disturbs its run by what a
 /// replay does not do; `faults`: it does those.
 int replay_points(const ScenarioFile& file, const ReplayArguments& arguments, ReplayBackend& backend,

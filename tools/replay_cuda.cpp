@@ -50,11 +50,6 @@ class OnGpus : public ReplayBackend {
   }
 
  private:
-  static const CheckedSchedule& only(const ReplayPoint& point) {
-    if (point.jobs.size() == 1) return point.jobs.front().schedule;
-    throw InputError("/jobs", fmt::format("expected one collective, found {}", point.jobs.size()),
-                     "on GPUs one is replayed at a time; --backend tcp replays several");
-  }
   gpu::Places places(const ReplayPoint& point) const {
     return gpu::place_actors(only(point).schedule(), device_->gpus(), point.scenario.servers_on_cpu);
   }

@@ -5,9 +5,7 @@
 #include "sim/error.hpp"
 #include "tools/guarded.hpp"
 #include "tools/mpi_exchange.hpp"
-#include "tools/mpi_session.hpp"
 #include "tools/output.hpp"
-#include "tools/replay_backend.hpp"
 
 namespace ringsim::tools {
 
@@ -27,7 +25,8 @@ class MpiBackend : public ReplayBackend {
 };
 
 /// `tells`: whether this process says what is wrong.
-int replay(MpiSession& session, const ReplayArguments& arguments, bool& tells) {
+int replay(MpiSession& session, const ReplayArguments& arguments,
+           const std::function<std::unique_ptr<ReplayBackend>()>& make, bool& tells) {
   std::optional<ScenarioFile> file;
   bool agreed = false;
   try {
@@ -41,8 +40,8 @@ int replay(MpiSession& session, const ReplayArguments& arguments, bool& tells) {
   }
   if (!agreed) return good;  // the one that could not begin says why, and its exit code is to be mpirun's
   refuse_foreign_options(arguments);
-  MpiBackend backend(session, arguments);
-  return replay_points(*file, arguments, backend);
+  const auto backend = make();
+  return replay_points(*file, arguments, *backend);
 }
 
 }  // namespace
@@ -53,15 +52,20 @@ int replay_under_mpi(const ReplayArguments& arguments) {
     throw InputError("--backend mpi", "expected to be started by MPI, found one process by itself",
                      "mpirun -n 8 ringsim replay ...: a process for each rank");
   }
-  bool tells = session->first();
-  const Ending ending = ending_of([&] { return replay(*session, arguments, tells); });
+  return replay_together(*session, arguments, [&] { return std::make_unique<MpiBackend>(*session, arguments); });
+}
+
+int replay_together(MpiSession& session, const ReplayArguments& arguments,
+                    const std::function<std::unique_ptr<ReplayBackend>()>& make) {
+  bool tells = session.first();
+  const Ending ending = ending_of([&] { return replay(session, arguments, make, tells); });
   // A mistake in the scenario is found by all processes alike: one says it, and all end well. What one process alone
   // has met, it says; the others wait for its messages, and have to be ended.
   const bool well = ending.code == good || ending.code == check_failed;
-  const bool all = session->all_come(well);
+  const bool all = session.all_come(well);
   tells = tells || !all;
   if (tells && !ending.said.empty()) say(ending.said);
-  if (!all) session->abort(ending.code);
+  if (!all) session.abort(ending.code);
   return tells ? ending.code : static_cast<int>(good);
 }
 

@@ -57,8 +57,9 @@ Outcome run_command(const std::vector<std::string>& arguments, const std::string
   return run(quoted(command_file()), arguments, output_file);
 }
 
-Outcome run_on_fake_gpu(const std::vector<std::string>& arguments, const std::string& fault) {
-  return run("FAKE_GPU_FAULT=" + quoted(fault) + ' ' + quoted(fake_gpu_command_file()), arguments, "");
+Outcome run_on_fake_gpu(const std::vector<std::string>& arguments, const std::string& fault, int gpus) {
+  const std::string told = "FAKE_GPUS=" + std::to_string(gpus) + " FAKE_GPU_FAULT=" + quoted(fault);
+  return run(told + ' ' + quoted(fake_gpu_command_file()), arguments, "");
 }
 
 std::string temporary_file(const std::string& name, const std::string& text) {
