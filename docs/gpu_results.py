@@ -73,6 +73,8 @@ def name(row):
             if key.startswith("point.") and key.rpartition(".")[2] not in ("bytes", "algorithm", "ranks")]
     if row.get("copy_blocks"):
         more.append(f"{row['copy_blocks']} blocks")
+    if row.get("by"):
+        more.append(row["by"])
     return ", ".join([row["algorithm"], f"K = {row['ranks']}", *more])
 
 

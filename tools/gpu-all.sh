@@ -4,9 +4,10 @@
 #   RINGSIM=FILE tools/gpu-all.sh       with a command that is built already
 #   tools/gpu-all.sh --dry-run FOLDER   small sizes, few repeats; with RINGSIM=build/tools/ringsim_on_fake_gpu, no GPU
 # The last lines say how far predictions were off; a page with a table and a picture of it is written into docs/ (in a
-# dry run into FOLDER). NCCL is not among the experiments: there is no backend for it yet.
-# Ends with the exit code of the first that fails: 1 a wrong number, 5 no GPU. Under 10 minutes on an H200 (estimated
-# from its memory's and PCIe's rates; it was never run on one).
+# dry run into FOLDER). nccl.csv: NCCL, on one GPU and by two processes on it, which it does not support: what comes of
+# each, be it a failure's words.
+# Ends with the exit code of the first that fails, NCCL's aside: 1 a wrong number, 5 no GPU. Under 10 minutes on an H200
+# (estimated from its memory's and PCIe's rates, and a minute at most for each run of NCCL; it was never run on one).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -28,12 +29,22 @@ if $dry; then
   most="1 MiB" repeats=1 warmups=0 probe_repeats=1
   host_ranks="1 2" memory_ranks="4" blocks="1 8"
   host_bytes='["4 KiB", "64 KiB"]' memory_bytes='["4 KiB", "64 KiB"]' kernel_bytes='"1 MiB"'
+  nccl_bytes='["4 KiB", "64 KiB"]' nccl_timeout=2s
 else
   most="256 MiB" repeats=20 warmups=3 probe_repeats=20
   host_ranks="1 2 3 4 5 6 7 8" memory_ranks="4 8 16" blocks="1 2 4 8 16 32 64"
   host_bytes='{"from": "1 MiB", "to": "256 MiB", "factor": 4}'
   memory_bytes='{"from": "4 KiB", "to": "1 GiB", "factor": 4}' kernel_bytes='["16 MiB", "64 MiB"]'
+  nccl_bytes='["1 MiB", "64 MiB", "256 MiB"]' nccl_timeout=20s
 fi
+
+# provenance: where the numbers come from, of the run that part.err is of.
+provenance() {
+  sed -n 's/^ringsim: measured/# measured/p' "$out/part.err"
+  echo "# $(date -u +%F), $("$RINGSIM" --version), tools/gpu-all.sh$($dry && echo ' --dry-run' || true)"
+  nvidia-smi --query-gpu=name,driver_version,vbios_version,pcie.link.gen.current,pcie.link.width.current,clocks.max.mem,clocks.max.sm \
+    --format=csv,noheader 2> /dev/null | sed 's/^/# nvidia-smi: /' || true
+}
 
 # replay FILE ARGUMENT...: appends the points to FILE, whose first lines say where they come from.
 replay() {
@@ -42,21 +53,38 @@ replay() {
   "$RINGSIM" replay "$out/gpu.json" --backend cuda --samples "$out/probe.csv" --repeats $repeats --warmups $warmups --format csv -o "$out/part.csv" \
     "$@" 2> "$out/part.err" || { local code=$?; cat "$out/part.err" >&2; exit $code; }
   if [[ ! -e $file ]]; then
-    sed -n 's/^ringsim: measured/# measured/p' "$out/part.err" > "$file"
-    echo "# $(date -u +%F), $("$RINGSIM" --version), tools/gpu-all.sh$($dry && echo ' --dry-run' || true)" >> "$file"
-    nvidia-smi --query-gpu=name,driver_version,vbios_version,pcie.link.gen.current,pcie.link.width.current,clocks.max.mem,clocks.max.sm \
-      --format=csv,noheader 2> /dev/null | sed 's/^/# nvidia-smi: /' >> "$file" || true
+    provenance > "$file"
     head -1 "$out/part.csv" | sed "s/\$/${copy_blocks:+,copy_blocks}/" >> "$file"
   fi
   tail -n +2 "$out/part.csv" | sed "s/\$/${copy_blocks:+,$copy_blocks}/" >> "$file"
   rm "$out/part.csv" "$out/part.err"
 }
 
+# nccl BY RANKS START... -- ARGUMENT...: a ring through NCCL, the command started by START. Its points are appended to
+# nccl.csv behind what it said; where it fails, that is all.
+nccl() {
+  local by=$1 ranks=$2 file=$out/nccl.csv code=0 start=()
+  shift 2
+  while [[ $1 != -- ]]; do start+=("$1") && shift; done
+  shift
+  timeout -k 5 60 "${start[@]}" "$RINGSIM" replay "$out/gpu.json" --backend nccl --timeout $nccl_timeout --repeats $repeats \
+    --warmups $warmups --format csv -o "$out/part.csv" --set "collective.ranks=$(first_ranks "$ranks")" \
+    --set collective.algorithm=ring --set "collective.bytes=$nccl_bytes" "$@" > "$out/part.err" 2>&1 || code=$?
+  [[ -e $file ]] || provenance > "$file"
+  echo "# $by: exit code $code$([[ $code != 124 ]] || echo ', not done within 60 s')" | tee -a "$file" | sed 's/^# /nccl.csv: /'
+  sed 's/^/# /' "$out/part.err" >> "$file"
+  if [[ -e $out/part.csv ]]; then
+    grep -q '^[^#]' "$file" || head -1 "$out/part.csv" | sed 's/$/,by/' >> "$file"
+    tail -n +2 "$out/part.csv" | sed "s/\$/,$by/" >> "$file"
+  fi
+  rm -f "$out/part.csv" "$out/part.err"
+}
+
 # first_ranks N: ["gpu0", ..., "gpuN-1"]
 first_ranks() { seq 0 $(($1 - 1)) | sed 's/.*/"gpu&"/' | paste -sd, | sed 's/.*/[&]/'; }
 
 echo "probe" >&2
-rm -f "$out"/{gpu.json,probe.csv,host.csv,memory-graph.csv,memory-streams.csv,kernels.csv}
+rm -f "$out"/{gpu.json,probe.csv,host.csv,memory-graph.csv,memory-streams.csv,kernels.csv,nccl.csv}
 "$RINGSIM" probe --ranks 16 --most "$most" --repeats $probe_repeats -o "$out/gpu.json" --samples "$out/probe.csv"
 
 echo "parameter servers in host memory, whole and in 8 pieces" >&2
@@ -86,6 +114,26 @@ for n in $blocks; do
   copy_blocks=$n replay kernels.csv --copy-blocks "$n" "${sets[@]}" --set "collective.ranks=$(first_ranks 8)" \
     --set 'collective.algorithm=["ring", "parameter_server"]' --set "collective.bytes=$kernel_bytes"
 done
+
+echo "NCCL" >&2
+gpus=$(nvidia-smi --list-gpus 2> /dev/null | wc -l || true)
+for ranks in $( (echo 1 && echo "$gpus") | sort -un | grep -v '^0$'); do
+  nccl "a GPU a rank" "$ranks" --
+  nccl "a GPU a rank and NCCL's own" "$ranks" -- --library
+done
+# NCCL refuses two ranks of one machine on a GPU: each is told that it is on a machine of its own, and they meet over the
+# loopback. Their kernels take turns on the GPU while they spin: times say nothing, results may.
+if command -v mpirun > /dev/null; then
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  one_gpu=(env NCCL_NET=Socket NCCL_NET_PLUGIN=none NCCL_IB_DISABLE=1 NCCL_SOCKET_IFNAME==lo NCCL_MNNVL_ENABLE=0
+    NCCL_NVLS_ENABLE=0 NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 NCCL_ALGO=Ring NCCL_PROTO=Simple NCCL_MIN_CTAS=1
+    NCCL_MAX_CTAS=1 NCCL_NET_GDR_LEVEL=LOC NCCL_DEBUG=WARN CUDA_VISIBLE_DEVICES=0
+    mpirun --oversubscribe -n 2 sh -c 'NCCL_HOSTID=host$OMPI_COMM_WORLD_RANK exec "$0" "$@"')
+  nccl "two processes on one GPU" 2 "${one_gpu[@]}" --
+  nccl "two processes on one GPU and NCCL's own" 2 "${one_gpu[@]}" -- --library
+else
+  echo "# two processes on one GPU: there is no mpirun" >> "$out/nccl.csv"
+fi
 
 page=docs/gpu-results.md
 if $dry; then page=$out/gpu-results.md; fi
