@@ -4,16 +4,22 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "algorithms/parameter_server.hpp"
+#include "algorithms/msccl_import.hpp"
 #include "algorithms/ring.hpp"
+#include "algorithms/stored_schedule.hpp"
+#include "sim/check.hpp"
 #include "sim/collective.hpp"
 #include "tests/support/every_algorithm.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/nccl_replay.hpp"
+#include "tests/support/paths.hpp"
 #include "tests/support/table.hpp"
 #include "validate/replay/gpu/gpu_replay.hpp"
 #include "validate/replay/memory.hpp"
@@ -37,7 +43,7 @@ std::string outcome(const Schedule& schedule, const Plan& plan, bool graph, std:
   const Came came = replay_alone(schedule, plan, one_run(graph, patience), {.device = {.seed = seed}, .nccl = {}});
   CHECK(came.nothing_held);
   CHECK(came.aborted == (came.said.find("given up") != std::string::npos));
-  CHECK(came.expected == static_cast<int>(plan.communicators.size()));
+  CHECK(came.expected == plan.abreast);
   return came.said;
 }
 
@@ -115,7 +121,8 @@ TEST_CASE("a step is one group at each rank, with a send and a receive; what com
   CHECK(count(plan, What::add) == n * (n - 1));  // in the first half of them
   CHECK(count(plan, What::copy) == 0);
   CHECK(plan.communicators == std::vector<int>{n});  // of one lane and one channel
-  CHECK(plan.stream_of.size() == 1 + n);             // the beginning and the end; one lane a rank
+  CHECK(plan.abreast == 1);
+  CHECK(plan.stream_of.size() == 1 + n);  // the beginning and the end; one lane a rank
 }
 
 TEST_CASE("the plan of some actors is that of all of them without the others' part") {
@@ -129,6 +136,7 @@ TEST_CASE("the plan of some actors is that of all of them without the others' pa
       const Plan plan = make_nccl_plan(schedule, mine);
       CHECK(plan.mine == mine);
       CHECK(plan.communicators == all.communicators);
+      CHECK(plan.abreast == all.abreast);
       CHECK(plan.stream_of[0] == mine[0]);
       for (const Actor actor : all_actors(schedule)) {
         const bool is_mine = std::find(mine.begin(), mine.end(), actor) != mine.end();
@@ -146,6 +154,7 @@ TEST_CASE(
   const Schedule ring = crossing(3);
   const Plan of_ring = make_nccl_plan(ring, all_actors(ring));
   CHECK(of_ring.communicators.size() == 3);
+  CHECK(of_ring.abreast == 2);  // each rank is in two of them
   std::map<std::pair<std::uint32_t, Actor>, std::set<What>> ends;
   for (const Command& c : of_ring.commands)
     if (c.what == What::send || c.what == What::receive)
@@ -172,6 +181,22 @@ TEST_CASE(
   CHECK(outcome(schedule, in_order, false, 0, 50ms) == stalled);
 }
 
+TEST_CASE("the lanes of MSCCL's files cross, and they come out right to the bit as others do") {
+  // What is published is there where the folder is; one of our own, whose lanes stay apart, always.
+  std::vector<std::filesystem::path> files =
+      ringsim::test::files_in(ringsim::test::source_dir() + "/../shared/data/msccl", ".xml");
+  files.push_back(std::filesystem::path(ringsim::test::source_dir()) / "tests/schedules/chain-3.xml");
+  for (const std::filesystem::path& file : files) {
+    const auto stored =
+        std::make_shared<const StoredSchedule>(import_msccl(ringsim::test::read_file(file), file.string()));
+    const Schedule schedule = stretched(schedule_of(stored, even_size(*stored)), element_bytes);
+    if (check(schedule).proof().slots_needed > 0) continue;  // no replay takes it
+    CAPTURE(file.string());
+    const Plan plan = make_nccl_plan(schedule, all_actors(schedule));
+    for (const std::uint64_t seed : {0U, 1U}) CHECK(outcome(schedule, plan, seed == 1, seed) == "right");
+  }
+}
+
 TEST_CASE("channels do not mix: two ranks may list their messages of two channels in two orders") {
   Table t(broadcast(2, 32_B, 0), 2, 1, 2);
   Step& sends = t.step(0);
@@ -183,6 +208,7 @@ TEST_CASE("channels do not mix: two ranks may list their messages of two channel
   const Schedule schedule = t.schedule();
   Plan plan = make_nccl_plan(schedule, all_actors(schedule));
   CHECK(plan.communicators.size() == 2);
+  CHECK(plan.abreast == 2);                    // in one step
   CHECK(count(plan, What::begin_group) == 2);  // a group a step, though of two communicators
   for (std::uint64_t seed = 0; seed < 20; ++seed) CHECK(outcome(schedule, plan, true, seed) == "right");
   // On one end the first send would meet the first receive.

@@ -166,6 +166,7 @@ Plan make_library_plan(const Schedule& schedule, std::span<const Actor> mine) {
   if (!commands.empty()) draft.streams().bracket(Command::What::end_group);
   Plan plan = draft.finish();
   plan.communicators = {schedule.collective.ranks};
+  plan.abreast = 1;
   return plan;
 }
 

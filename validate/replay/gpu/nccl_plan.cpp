@@ -91,6 +91,11 @@ class NcclPlanner {
       for (const LaneState& lane : lanes) ensure(lane.step == lane.n_steps, "a schedule that was proved comes through");
     Plan plan = draft_.finish();
     plan.communicators.assign(assignment_.n(), schedule_.actors);
+    for (const auto& lanes : lanes_) {
+      int kernels = 0;
+      for (const LaneState& lane : lanes) kernels += lane.most_kernels;
+      plan.abreast = std::max(plan.abreast, kernels);
+    }
     return plan;
   }
 
@@ -101,6 +106,7 @@ class NcclPlanner {
     Step content;
     std::vector<std::uint32_t> streams;  // the lane's own, then those beside it
     std::size_t n_used = 0;              // of them, by this step
+    int most_kernels = 0;                // of a step
     int to_match = 0;                    // messages of the step whose other end has not begun
     std::vector<std::uint32_t> ended;    // [step] the event after it
   };
@@ -154,6 +160,7 @@ class NcclPlanner {
       const std::uint32_t communicator = assignment_.of(connection_of(actor, op));
       if (!stream_of.contains(communicator)) stream_of[communicator] = next_stream(actor, state, began);
     }
+    state.most_kernels = std::max(state.most_kernels, static_cast<int>(stream_of.size()));
     if (stream_of.empty() || !draft_.streams().is_mine(actor)) return;
     draft_.streams().bracket(Command::What::begin_group);
     std::int64_t room = draft_.first_room(actor)[at(lane)];

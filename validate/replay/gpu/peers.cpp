@@ -59,7 +59,7 @@ void Peers::join(const Plan& plan, const Places& places) {
   ensure(communicators_ != nullptr, "a plan that sends has somebody to do it");
   contacts_.resize(places.size());
   for (const Actor actor : plan.mine) contacts_[at(actor)] = contact_of(places[at(actor)]);
-  communicators_->expect(static_cast<int>(n));
+  communicators_->expect(plan.abreast);
   for (std::size_t c = 0; c < n; ++c) {
     const std::string doing = fmt::format("joining communicator {} of {}", c + 1, n);
     MeetingPoint where{};

@@ -56,8 +56,10 @@ struct Plan {
   std::vector<Actor> stream_of;                             ///< [stream] the actor whose it is
   std::vector<std::uint32_t> event_on;                      ///< [event] the stream that records it
   std::vector<std::array<std::int64_t, n_rooms>> elements;  ///< [actor][room] how large it is; 0 of actors not mine
-  std::vector<int>
-      communicators;  ///< [communicator] how many actors it has, from actor 0 on; the same in all processes
+  /// [communicator] how many actors it has, from actor 0 on; the same in all processes.
+  std::vector<int> communicators;
+  /// How many kernels of communicators can be at work on one GPU at a time, at most; the same in all processes.
+  int abreast = 0;
 };
 
 /// Maps the schedule, which must need no slots (require_replayable), one stream a lane:
