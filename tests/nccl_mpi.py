@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -51,10 +52,23 @@ class Test:
                 if row["wrong"] != 0 or row["measured_us"] is None:
                     fail(f"{how}: {row}")
 
+    def interrupted(self):
+        command = [self.ringsim, "replay", str(self.scenario), "--backend", "nccl", "--timeout", "90s"]
+        process = subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   env={**os.environ, "FAKE_GPUS": "2", "FAKE_GPU_FAULT": "stall"})
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=30)[1]
+        if process.returncode != 130 or "stopped while" not in said:
+            fail(f"Ctrl-C: exit code {process.returncode}\n{said}")
+
     def endings(self):
         self.replay(1, code=3, says=["expected 2 processes or more, found 1\n", "mpirun -n 2"])
-        self.replay(2, "--library", "--set", "collective.algorithm=pairwise", "--set", "collective.op=all_to_all",
-                    code=3, says=["all_to_all"])
+        for processes in (2, 3):
+            done = self.replay(processes, "--library", "--set", "collective.algorithm=pairwise", "--set",
+                               "collective.op=all_to_all", code=3, says=["all_to_all"])
+            if done.stderr.count("ringsim: error") != 1:
+                fail(f"{processes} processes refuse, and one says it, found\n{done.stderr}")
         self.replay(2, code=5, says=["looking for GPUs: no GPU is faked\n"], FAKE_GPU_FAULT="absent")
         begin = time.monotonic()
         # Each has a GPU of its own, and process 0 tells where they meet.
@@ -76,5 +90,6 @@ class Test:
 with tempfile.TemporaryDirectory() as folder:
     test = Test(sys.argv[1], pathlib.Path(folder))
     test.one_process()
+    test.interrupted()
     test.endings()
 print("nccl_mpi: all is well")

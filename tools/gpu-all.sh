@@ -128,7 +128,7 @@ if command -v mpirun > /dev/null; then
   one_gpu=(env NCCL_NET=Socket NCCL_NET_PLUGIN=none NCCL_IB_DISABLE=1 NCCL_SOCKET_IFNAME==lo NCCL_MNNVL_ENABLE=0
     NCCL_NVLS_ENABLE=0 NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 NCCL_ALGO=Ring NCCL_PROTO=Simple NCCL_MIN_CTAS=1
     NCCL_MAX_CTAS=1 NCCL_NET_GDR_LEVEL=LOC NCCL_DEBUG=WARN CUDA_VISIBLE_DEVICES=0
-    mpirun --oversubscribe -n 2 sh -c 'NCCL_HOSTID=host$OMPI_COMM_WORLD_RANK exec "$0" "$@"')
+    mpirun --oversubscribe --bind-to none -n 2 sh -c 'NCCL_HOSTID=host$OMPI_COMM_WORLD_RANK exec "$0" "$@"')
   nccl "two processes on one GPU" 2 "${one_gpu[@]}" --
   nccl "two processes on one GPU and NCCL's own" 2 "${one_gpu[@]}" -- --library
 else

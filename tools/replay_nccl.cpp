@@ -73,9 +73,9 @@ class OnNccl : public ReplayBackend {
   /// Empty but at process 0.
   std::vector<ActorRecord> in_processes(const Schedule& schedule) {
 #ifdef RINGSIM_MPI
-    const Actor mine = session_->rank();
-    gpu::Plan part;
-    if (mine < actors(schedule)) part = plan(schedule, {&mine, 1});  // what it refuses, all refuse alike
+    // What a plan refuses all refuse alike, those, too, that have no part.
+    const Actor mine = std::min(session_->rank(), actors(schedule) - 1);
+    const gpu::Plan part = plan(schedule, {&mine, 1});
     const FirstProcesses processes(*session_, actors(schedule));
     if (processes.get() == MPI_COMM_NULL) return {};
     try {

@@ -159,7 +159,7 @@ ncclResult_t ncclGroupEnd() {
   const ncclResult_t result = asked("ncclGroupEnd", "}");
   if (result != ncclSuccess) return result;
   for (ncclComm* comm : in_group) comm->in_progress = script.in_progress;
-  return script.in_progress != 0 ? ncclInProgress : ncclSuccess;
+  return ncclInProgress;  // as from 2.23 on, whatever it was
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {

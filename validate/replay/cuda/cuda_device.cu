@@ -127,9 +127,12 @@ class Cuda : public Device, public NativeGpus {
   Result choose(int gpu) override {
     return on(gpu, [] { return cudaSuccess; });
   }
+  void use(int gpu) const noexcept override { cudaSetDevice(gpu); }
   int multiprocessors() const override { return multiprocessors_; }
   std::function<void()> take_graphs() override {
-    return [graphs = std::exchange(graphs_, {})] {
+    drop_capture();
+    return [graphs = std::exchange(graphs_, {}), open = open_] {
+      if (!graphs.empty()) cudaSetDevice(open.front());
       for (cudaGraphExec_t graph : graphs) cudaGraphExecDestroy(graph);  // what is running ends first
     };
   }
@@ -164,6 +167,7 @@ class Cuda : public Device, public NativeGpus {
   }
   void abandon() noexcept override { gone_ = true; }
   void clear() noexcept override {
+    drop_capture();
     if (!gone_) {
       // What is under way, after an error elsewhere, still uses what is freed here.
       for (const int gpu : open_)
@@ -213,9 +217,13 @@ class Cuda : public Device, public NativeGpus {
   }
 
   Result begin_capture(Stream origin) override {
-    return on(origin, [](cudaStream_t s) { return cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal); });
+    Result begun =
+        on(origin, [](cudaStream_t s) { return cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal); });
+    if (begun.good()) capturing_ = origin;
+    return begun;
   }
   Result end_capture(Stream origin, Graph& out) override {
+    capturing_.reset();
     return on(origin, [&](cudaStream_t s) {
       cudaGraph_t graph = nullptr;
       cudaGraphExec_t executable = nullptr;
@@ -265,6 +273,15 @@ class Cuda : public Device, public NativeGpus {
   }
 
  private:
+  // Nothing else works in this thread before it ends, and what it has of NCCL is held until then.
+  void drop_capture() noexcept {
+    if (!capturing_ || gone_) return;
+    cudaGraph_t graph = nullptr;
+    if (cudaStreamEndCapture(of(*std::exchange(capturing_, std::nullopt)).handle, &graph) == cudaSuccess)
+      cudaGraphDestroy(graph);
+    cudaGetLastError();
+  }
+
   struct OfGpu {
     cudaStream_t handle;
     int gpu;
@@ -292,6 +309,7 @@ class Cuda : public Device, public NativeGpus {
 
   int gpus_ = 0, multiprocessors_ = 0;
   bool gone_ = false;
+  std::optional<Stream> capturing_;
   std::vector<int> open_;                 // the GPUs that are used
   std::vector<kernels::Tally*> tallies_;  // [gpu]
   std::vector<OfGpu> streams_;

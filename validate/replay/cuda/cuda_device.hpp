@@ -17,10 +17,12 @@ class NativeGpus {
   virtual void* native(Stream stream) const = 0;
   /// What this thread calls next is for that GPU.
   virtual Result choose(int gpu) = 0;
+  /// The same in any thread, and whatever has become of the device.
+  virtual void use(int gpu) const noexcept = 0;
   /// How many streaming multiprocessors the smallest of the GPUs has.
   virtual int multiprocessors() const = 0;
   /// Takes all graphs from the device, those that are running, too; they go when what is returned is called, by any
-  /// thread.
+  /// thread. What is being captured is dropped.
   virtual std::function<void()> take_graphs() = 0;
 };
 

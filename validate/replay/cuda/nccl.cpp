@@ -94,7 +94,7 @@ class Nccl : public Communicators {
       ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
       config.blocking = 0;
       config.maxCTAs = most_blocks_;
-      ends_->push_back({nullptr, communicators_});
+      ends_->push_back({nullptr, communicators_, member.gpu});
       const ncclResult_t said = nccl_.init_rank(&ends_->back().comm, size, id, member.rank, &config);
       if (Result begun = result(said); !begun.good()) return begun;
       out.push_back(static_cast<End>(ends_->size() - 1));
@@ -110,9 +110,7 @@ class Nccl : public Communicators {
   }
   Result end_group() override {
     group_is_open_ = false;
-    const ncclResult_t said = nccl_.group_end();
-    at_once_ = said == ncclSuccess;
-    return result(said);
+    return result(nccl_.group_end());
   }
   Result send(End end, Stream stream, Memory from, int to_rank) override {
     return call(end, stream, [&](ncclComm_t comm, cudaStream_t s) {
@@ -145,7 +143,6 @@ class Nccl : public Communicators {
 
   Result query(bool& done) override {
     done = true;
-    if (std::exchange(at_once_, false)) return {};  // so it is once all are connected, and then a call's time counts
     for (const OfRank& end : *ends_) {
       if (end.comm == nullptr) continue;  // its join() failed
       ncclResult_t state = ncclSuccess;
@@ -157,12 +154,15 @@ class Nccl : public Communicators {
   }
 
   void clear() noexcept override { leave(nccl_.destroy); }
-  void abort() noexcept override { leave(nccl_.abort); }
+  void abort() noexcept override {
+    wait_for_host();
+    leave(nccl_.abort);
+  }
 
  private:
   struct OfRank {
     ncclComm_t comm;  // NCCL keeps its address, and writes there what is there already
-    int communicator;
+    int communicator, gpu;
   };
   using Ends = std::deque<OfRank>;  // [end]
 
@@ -184,6 +184,17 @@ class Nccl : public Communicators {
     return {fault, words};
   }
 
+  /// While NCCL's thread still works on a group of several communicators, aborting them at the same time would be a
+  /// race (ncclGroupJobAbort() in src/group.cc: only the first waits for it). Mostly it is done at once; what waits for
+  /// a peer is not, and goes on for ever.
+  void wait_for_host() noexcept {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
+    for (bool done = false; std::chrono::steady_clock::now() < until;) {
+      if (!query(done).good() || done) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+
   /// A communicator is left end by end, by one thread: the last end waits for the kernels of all. Several are left at
   /// the same time, for kernels of one may stand behind another's which spins until that, too, is given up. Both wait
   /// for graphs with their kernels to go.
@@ -193,9 +204,12 @@ class Nccl : public Communicators {
     if (ends->empty()) return;
     std::vector<std::function<void()>> tasks{gpus_.take_graphs()};
     for (int each = 0; each <= communicators_; ++each)  // the last is one whose join() failed
-      tasks.emplace_back([how, ends, each] {
-        for (const OfRank& end : *ends)
-          if (end.communicator == each && end.comm != nullptr) how(end.comm);
+      tasks.emplace_back([how, ends, each, &gpus = gpus_] {
+        for (const OfRank& end : *ends) {
+          if (end.communicator != each || end.comm == nullptr) continue;
+          gpus.use(end.gpu);  // else it would be the first, which may be another process's
+          how(end.comm);
+        }
       });
     communicators_ = 0;
     if (!in_time(tasks, leave_time_)) device_.abandon();  // kernels may still be there, and would be waited for
@@ -207,7 +221,7 @@ class Nccl : public Communicators {
   std::chrono::milliseconds leave_time_;
   int most_blocks_ = NCCL_CONFIG_UNDEF_INT, expected_ = 1;
   int communicators_ = 0;
-  bool group_is_open_ = false, at_once_ = false;
+  bool group_is_open_ = false;
   std::shared_ptr<Ends> ends_ = std::make_shared<Ends>();  // NCCL writes there until it has been left
 };
 

@@ -15,7 +15,7 @@ namespace {
 EnvironmentError lacking(const std::string& what) {
   return EnvironmentError(
       "loading NCCL: " + what +
-      "\n  hint: install NCCL 2.19 or newer (libnccl2 of NVIDIA's packages), or let RINGSIM_NCCL_LIBRARY name a "
+      "\n  hint: install NCCL 2.23 or newer (libnccl2 of NVIDIA's packages), or let RINGSIM_NCCL_LIBRARY name a "
       "libnccl.so.2");
 }
 
@@ -60,7 +60,7 @@ NcclLibrary load_nccl() {
   if (nccl.get_version == nullptr || nccl.get_version(&version) != ncclSuccess)
     throw lacking(loaded.file + " does not say its version");
   nccl.version = in_words(version);
-  if (version < 21900) throw lacking(loaded.file + " is version " + nccl.version);
+  if (version < 22300) throw lacking(loaded.file + " is version " + nccl.version);
   find(nccl.error_string, "ncclGetErrorString");
   find(nccl.last_error, "ncclGetLastError");
   find(nccl.unique_id, "ncclGetUniqueId");

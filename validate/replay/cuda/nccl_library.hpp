@@ -34,8 +34,9 @@ struct NcclLibrary {
 /// RINGSIM_NCCL_LIBRARY where it is set; else libnccl.so.2 wherever the loader finds it; else the one that the build
 /// found. It stays loaded: its threads may outlive whoever asked for it.
 ///
-/// It must be 2.19 or newer: before, what is in progress on a communicator can be given up only by the thread that
-/// began it (ncclCommEnsureReady() in src/init.cc), and whether that ends is not for sure.
+/// It must be 2.23 or newer: before, the end of a group may wait for peers by itself, without end (groupLaunch()
+/// outside of a thread in ncclGroupEndInternal(), src/group.cc); and before 2.19 what is in progress on a communicator
+/// can be given up only by the thread that began it (ncclCommEnsureReady() in src/init.cc).
 ///
 /// Throws EnvironmentError with all that was tried.
 NcclLibrary load_nccl();

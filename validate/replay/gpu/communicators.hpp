@@ -23,7 +23,9 @@ struct Member {
   int rank = 0, gpu = 0;
 };
 
-/// A group's sends and receives start together, as one kernel an end; the kernel is done when all of them are. On one
+/// A group's sends and receives are one kernel an end, which is done when all of them are. It may carry them out one
+/// after the other: NCCL does where there are two to one peer, or peers in different rounds of eight
+/// (addWorkBatchToPlan() in NVIDIA/nccl, src/enqueue.cc). On one
 /// end a kernel runs after the one before, in the order in which groups ended, whatever their streams. Messages between
 /// two ends match in their order, and are of one length; a send is done when it has been received, or before.
 ///

@@ -174,12 +174,18 @@ Memory Peers::or_nothing(Memory memory, Actor actor) const {
   return memory.count > 0 ? memory : Memory{memory.place, contacts_[at(actor)]->memory.data, 0};
 }
 
+// A message of nothing is one that is waited for, as in a barrier; NCCL's LL protocol waits for no element where there
+// is none (LLGenericOp() in NVIDIA/nccl, src/device/prims_ll.h). So it has one, whose value is nobody's.
+Memory Peers::or_one(Memory memory, Actor actor, int which) const {
+  return memory.count > 0 ? memory : Memory{memory.place, contacts_[at(actor)]->memory.data + which, 1};
+}
+
 Result Peers::send(const Command& command, Actor actor, Stream stream, Memory from) {
-  return communicators_->send(end(command.communicator, actor), stream, or_nothing(from, actor), command.peer);
+  return communicators_->send(end(command.communicator, actor), stream, or_one(from, actor, 0), command.peer);
 }
 
 Result Peers::receive(const Command& command, Actor actor, Stream stream, Memory to) {
-  return communicators_->receive(end(command.communicator, actor), stream, or_nothing(to, actor), command.peer);
+  return communicators_->receive(end(command.communicator, actor), stream, or_one(to, actor, 1), command.peer);
 }
 
 Result Peers::collective(const Command& command, Actor actor, Stream stream, CollectiveOp op, Memory to, Memory from) {

@@ -48,6 +48,7 @@ class Peers {
   Contact contact_of(int gpu);
   void connect(const Plan& plan, std::uint32_t communicator);
   Memory or_nothing(Memory memory, Actor actor) const;
+  Memory or_one(Memory memory, Actor actor, int which) const;
   End end(std::uint32_t communicator, Actor actor) const;
 
   Device& device_;

@@ -64,8 +64,7 @@ struct Plan {
 
 /// Maps the schedule, which must need no slots (require_replayable), one stream a lane:
 ///
-///  - a message is a copy on a stream of the sender, once the receiver's step has begun; the receiver's lane waits for
-///  it;
+///  - a message is a copy on a stream of the sender, once the receiver's step has begun, and the receiver's lane waits;
 ///  - what is to be added lands in a room of its own, and the receiver's lane adds it;
 ///  - operations of a step start together: the first that is no receive goes on the lane's own stream, each other on a
 ///    stream beside it; the step ends when all have;
@@ -77,11 +76,13 @@ Plan make_plan(const Schedule& schedule);
 ///  - the sends and receives of a step are one group: a kernel a communicator, the first on the lane's own stream, each
 ///    other on a stream beside it;
 ///  - what is to be added lands in a room of its own, and the lane's stream adds it when the kernels are done;
-///  - each connection belongs to a communicator, in which the ends of both its actors are of one lane each: no lane
-///  ever
-///    stands behind another's kernel. So what is ordered is what the schedule orders, and it cannot deadlock as long as
-///    the kernels of all lanes of an actor find room on its GPU at a time. Connections of different channels do not
-///    mix: messages between two ends match in their order.
+///  - each connection belongs to a communicator, in which the ends of both its actors are of one lane each, so that no
+///    lane stands behind another's kernel. Connections of different channels do not mix: messages between two ends
+///    match in their order.
+///
+/// So what is ordered is what the schedule orders, and it cannot deadlock, as long as the kernels of all lanes of an
+/// actor find room on its GPU at a time, and streams a hardware queue each (CUDA has 32), and no step relies on its
+/// messages being independent, which NCCL's are not quite (Communicators). Else it is given up in time.
 Plan make_nccl_plan(const Schedule& schedule, std::span<const Actor> mine);
 
 /// The library's own collective in place of the schedule, on the same buffers: one communicator of the ranks, one group
