@@ -302,7 +302,9 @@ TEST_CASE("what a step starts together runs together: what needs nobody does not
   CHECK(outcome(schedule, plan, true, 0) == "right");
 }
 
-TEST_CASE("a barrier's messages are of no elements, and are waited for all the same") {
+TEST_CASE(
+    "a barrier's messages are of no elements, and are waited for all the same, though NCCL would not wait for "
+    "nothing") {
   const Schedule schedule = dissemination_barrier(4);
   Plan plan = make_nccl_plan(schedule, all_actors(schedule));
   CHECK(count(plan, What::send) == 4 * 2);  // ranks, rounds

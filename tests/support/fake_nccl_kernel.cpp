@@ -79,8 +79,8 @@ bool NcclKernel::may_go_on(const NcclPart& part) const {
   if (part.what == NcclPart::What::collective)
     return part.given ? part.round->given == line().communicator->size
                       : part.round->running == line().communicator->size;
-  if (part.what == NcclPart::What::send) return part.message->received.has_value();
-  return part.message->taken;
+  if (part.what == NcclPart::What::send) return part.from.count == 0 || part.message->received.has_value();
+  return part.to.count == 0 || part.message->taken;  // of nothing, NCCL's LL protocol waits for nothing
 }
 
 void NcclKernel::go_on(NcclPart& part) {
