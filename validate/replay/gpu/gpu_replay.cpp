@@ -21,6 +21,10 @@ namespace {
 
 std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
+std::string_view name_of(const Schedule& schedule, Actor actor) {
+  return actor < schedule.collective.ranks ? "rank" : "helper";
+}
+
 std::string in_words(Place place) { return place == host_memory ? "host memory" : fmt::format("GPU {}", place); }
 
 class Stage {
@@ -94,7 +98,7 @@ class Stage {
       const Result result = device_.allocate(place, count, rooms[room]);
       if (result.good()) continue;
       require(result, fmt::format("allocating {} in {} for {} {}", format(Bytes{count * element_bytes}),
-                                  in_words(place), actor < schedule_.collective.ranks ? "rank" : "helper", actor));
+                                  in_words(place), name_of(schedule_, actor), actor));
     }
   }
 
@@ -191,7 +195,7 @@ class Stage {
   std::string describe(const Command& command) const {
     using What = Command::What;
     const auto of = [&](Actor actor) {
-      return fmt::format("{} {} ({})", name_of(actor), actor, in_words(places_[at(actor)]));
+      return fmt::format("{} {} ({})", name_of(schedule_, actor), actor, in_words(places_[at(actor)]));
     };
     const auto size_of = [](const Stretch& stretch) { return format(Bytes{stretch.count * element_bytes}); };
     const Actor actor = plan_.stream_of[command.stream];
@@ -202,13 +206,12 @@ class Stage {
       const bool sends = command.what == What::send;
       return fmt::format("{} {} at {} {} {} {}", sends ? "sending" : "receiving",
                          size_of(sends ? command.from : command.to), of(actor), sends ? "to" : "from",
-                         name_of(command.peer), command.peer);
+                         name_of(schedule_, command.peer), command.peer);
     }
     if (command.what == What::collective)
       return fmt::format("beginning {} at {}", to_string(schedule_.collective.op), of(actor));
     return fmt::format("issuing to a stream of {}", of(actor));
   }
-  std::string_view name_of(Actor actor) const { return actor < schedule_.collective.ranks ? "rank" : "helper"; }
 
   bool has_collectives() const {
     return std::any_of(plan_.commands.begin(), plan_.commands.end(),
@@ -254,15 +257,15 @@ void require_own_gpus(const Schedule& schedule, const Plan& plan, const Places& 
   std::map<int, Actor> on;
   for (const Actor actor : plan.mine) {
     const Place place = places[at(actor)];
-    const std::string_view what = actor < schedule.collective.ranks ? "rank" : "helper";
     if (place == host_memory)
-      throw InputError("", fmt::format("expected all actors on GPUs, found {} {} in host memory", what, actor),
-                       "NCCL sends from GPU to GPU; `\"servers_on\": \"cpu\"` is for --backend cuda");
+      throw InputError(
+          "", fmt::format("expected all actors on GPUs, found {} {} in host memory", name_of(schedule, actor), actor),
+          "NCCL sends from GPU to GPU; `\"servers_on\": \"cpu\"` is for --backend cuda");
     if (const auto [first, is_new] = on.try_emplace(place, actor); !is_new)
       throw EnvironmentError(fmt::format(
           "{} {} and {} {} would share GPU {}: NCCL wants a GPU for each\n  hint: fewer ranks, more GPUs, or --backend "
           "cuda, where ranks may share one",
-          first->second < schedule.collective.ranks ? "rank" : "helper", first->second, what, actor, place));
+          name_of(schedule, first->second), first->second, name_of(schedule, actor), actor, place));
   }
 }
 

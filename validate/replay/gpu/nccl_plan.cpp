@@ -9,12 +9,19 @@
 #include "validate/replay/exchange.hpp"
 #include "validate/replay/gpu/draft.hpp"
 #include "validate/replay/gpu/plan.hpp"
+#include "validate/replay/gpu/walk.hpp"
 
 namespace ringsim::replay::gpu {
 
 namespace {
 
 std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
+
+bool is_message(const Op& op) { return op.what == Do::send || op.what == Do::receive || op.what == Do::receive_add; }
+Connection connection_of(Actor actor, const Op& op) {
+  if (op.what == Do::send) return {actor, op.peer, op.channel};
+  return {op.peer, actor, op.channel};
+}
 
 /// Which communicator each connection belongs to: the first of its channel in which neither end is another lane's.
 class Assignment {
@@ -28,8 +35,9 @@ class Assignment {
           step.clear();
           schedule.step(actor, lane, i, step);
           for (const Op& op : step.ops) {
-            if (op.what == Do::send) lanes[{actor, op.peer, op.channel}].first = lane;
-            if (op.what == Do::receive || op.what == Do::receive_add) lanes[{op.peer, actor, op.channel}].second = lane;
+            if (!is_message(op)) continue;
+            auto& ends = lanes[connection_of(actor, op)];
+            (op.what == Do::send ? ends.first : ends.second) = lane;
           }
         }
       }
@@ -72,72 +80,38 @@ class Assignment {
 class NcclPlanner {
  public:
   NcclPlanner(const Schedule& schedule, std::span<const Actor> mine)
-      : schedule_(schedule), draft_(schedule, mine), assignment_(schedule) {
-    for (Actor actor = 0; actor < schedule.actors; ++actor) {
-      lanes_.emplace_back(at(schedule.lanes));
-      for (Lane lane = 0; lane < schedule.lanes; ++lane)
-        lanes_.back()[at(lane)].n_steps = schedule.n_steps(actor, lane);
-    }
-  }
+      : schedule_(schedule), draft_(schedule, mine), assignment_(schedule), walk_(schedule) {}
 
   Plan go() {
-    for (Actor actor = 0; actor < schedule_.actors; ++actor) ready_.push_back(actor);
-    while (!ready_.empty()) {
-      const Actor actor = ready_.front();
-      ready_.pop_front();
-      for (Lane lane = 0; lane < schedule_.lanes; ++lane) begin(actor, lane);
-    }
-    for (const auto& lanes : lanes_)
-      for (const LaneState& lane : lanes) ensure(lane.step == lane.n_steps, "a schedule that was proved comes through");
+    walk_.go([&](Actor actor, Lane lane, LaneState& state) { begin(actor, lane, state); });
     Plan plan = draft_.finish();
     plan.communicators.assign(assignment_.n(), schedule_.actors);
-    for (const auto& lanes : lanes_) {
+    for (Actor actor = 0; actor < schedule_.actors; ++actor) {
       int kernels = 0;
-      for (const LaneState& lane : lanes) kernels += lane.most_kernels;
+      for (Lane lane = 0; lane < schedule_.lanes; ++lane) kernels += walk_.of(actor, lane).most_kernels;
       plan.abreast = std::max(plan.abreast, kernels);
     }
     return plan;
   }
 
  private:
-  struct LaneState {
-    int step = 0, n_steps = 0;
-    bool begun = false;
-    Step content;
-    std::vector<std::uint32_t> streams;  // the lane's own, then those beside it
-    std::size_t n_used = 0;              // of them, by this step
-    int most_kernels = 0;                // of a step
-    int to_match = 0;                    // messages of the step whose other end has not begun
-    std::vector<std::uint32_t> ended;    // [step] the event after it
+  struct LaneState : LaneProgress {
+    std::size_t n_used = 0;  // of its streams, by this step
+    int most_kernels = 0;    // of a step
+    int to_match = 0;        // messages of the step whose other end has not begun
   };
   using LaneOf = std::pair<Actor, Lane>;
   struct Wire {
     std::deque<LaneOf> sends, receives;
   };
 
-  static bool is_message(const Op& op) {
-    return op.what == Do::send || op.what == Do::receive || op.what == Do::receive_add;
-  }
-  static Connection connection_of(Actor actor, const Op& op) {
-    if (op.what == Do::send) return {actor, op.peer, op.channel};
-    return {op.peer, actor, op.channel};
-  }
-  LaneState& state_of(const LaneOf& lane) { return lanes_[at(lane.first)][at(lane.second)]; }
+  LaneState& state_of(const LaneOf& lane) { return walk_.of(lane.first, lane.second); }
 
-  void begin(Actor actor, Lane lane) {
-    LaneState& state = state_of({actor, lane});
-    if (state.begun || state.step == state.n_steps) return;
-    state.content.clear();
-    schedule_.step(actor, lane, state.step, state.content);
-    const auto& lanes = lanes_[at(actor)];
-    for (const Wait& wait : state.content.waits)
-      if (lanes[at(wait.lane)].step < wait.steps) return;
-    state.begun = true;
+  void begin(Actor actor, Lane lane, LaneState& state) {
     state.n_used = 0;
     state.to_match = 0;
     if (state.streams.empty()) state.streams.push_back(draft_.make_stream(actor));
-    for (const Wait& wait : state.content.waits)
-      if (wait.steps > 0) draft_.streams().wait(state.streams[0], lanes[at(wait.lane)].ended[at(wait.steps - 1)]);
+    walk_.wait(draft_.streams(), actor, state);
     const std::uint32_t began = draft_.streams().record(state.streams[0]);
     issue_group(actor, lane, state, began);
     for (const Op& op : state.content.ops)
@@ -213,18 +187,14 @@ class NcclPlanner {
       if (op.what == Do::receive_add)
         draft_.add(own, op.region, draft_.stretch(actor, op.operand.count > 0 ? op.operand : op.region),
                    incoming(actor, op, room));
-    state.ended.push_back(streams.record(own));
-    state.begun = false;
-    ++state.step;
-    ready_.push_back(actor);
+    walk_.end(actor, state, streams.record(own));
   }
 
   const Schedule& schedule_;
   Draft draft_;
   Assignment assignment_;
-  std::vector<std::vector<LaneState>> lanes_;  // [actor][lane]
+  Walk<LaneState> walk_;
   std::map<Connection, Wire> wires_;
-  std::deque<Actor> ready_;
 };
 
 }  // namespace

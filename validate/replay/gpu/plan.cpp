@@ -9,6 +9,7 @@
 #include "sim/error.hpp"
 #include "validate/replay/exchange.hpp"
 #include "validate/replay/gpu/draft.hpp"
+#include "validate/replay/gpu/walk.hpp"
 
 namespace ringsim::replay::gpu {
 
@@ -24,23 +25,10 @@ std::vector<Actor> all_actors(const Schedule& schedule) {
 
 class Planner {
  public:
-  explicit Planner(const Schedule& schedule) : schedule_(schedule), draft_(schedule, all_actors(schedule)) {
-    for (Actor actor = 0; actor < schedule.actors; ++actor) {
-      lanes_.emplace_back(at(schedule.lanes));
-      for (Lane lane = 0; lane < schedule.lanes; ++lane)
-        lanes_.back()[at(lane)].n_steps = schedule.n_steps(actor, lane);
-    }
-  }
+  explicit Planner(const Schedule& schedule) : draft_(schedule, all_actors(schedule)), walk_(schedule) {}
 
   Plan go() {
-    for (Actor actor = 0; actor < schedule_.actors; ++actor) ready_.push_back(actor);
-    while (!ready_.empty()) {
-      const Actor actor = ready_.front();
-      ready_.pop_front();
-      for (Lane lane = 0; lane < schedule_.lanes; ++lane) begin(actor, lane);
-    }
-    for (const auto& lanes : lanes_)
-      for (const LaneState& lane : lanes) ensure(lane.step == lane.n_steps, "a schedule that was proved comes through");
+    walk_.go([&](Actor actor, Lane lane, LaneState& state) { begin(actor, lane, state); });
     return draft_.finish();
   }
 
@@ -49,18 +37,13 @@ class Planner {
     std::size_t op;
     std::uint32_t event;
   };
-  struct LaneState {
-    int step = 0, n_steps = 0;
-    bool begun = false;
-    Step content;
-    std::vector<std::uint32_t> streams;  // the lane's own, then those beside it
-    std::vector<int> slot;               // [op] which of the streams; of receives nothing
-    std::vector<std::int64_t> room;      // [op] of receive_add: where in the incoming room it lands
-    int to_start = 0, to_arrive = 0;     // operations of the step that are still open
+  struct LaneState : LaneProgress {
+    std::vector<int> slot;            // [op] which of the streams; of receives nothing
+    std::vector<std::int64_t> room;   // [op] of receive_add: where in the incoming room it lands
+    int to_start = 0, to_arrive = 0;  // operations of the step that are still open
     std::uint32_t began = none;
     std::vector<std::uint32_t> beside;  // events at which what runs beside the lane's stream is done
     std::vector<Arrived> arrived;
-    std::vector<std::uint32_t> ended;  // [step] the event after it
   };
   struct End {
     Actor actor;
@@ -71,25 +54,16 @@ class Planner {
     std::deque<End> sends, receives;
   };
 
-  LaneState& lane_of(const End& end) { return lanes_[at(end.actor)][at(end.lane)]; }
+  LaneState& lane_of(const End& end) { return walk_.of(end.actor, end.lane); }
 
   std::uint32_t stream(Actor actor, LaneState& lane, int slot) {
     while (static_cast<int>(lane.streams.size()) <= slot) lane.streams.push_back(draft_.make_stream(actor));
     return lane.streams[at(slot)];
   }
 
-  void begin(Actor actor, Lane lane) {
-    LaneState& state = lanes_[at(actor)][at(lane)];
-    if (state.begun || state.step == state.n_steps) return;
-    state.content.clear();
-    schedule_.step(actor, lane, state.step, state.content);
-    const auto& lanes = lanes_[at(actor)];
-    for (const Wait& wait : state.content.waits)
-      if (lanes[at(wait.lane)].step < wait.steps) return;
-    state.begun = true;
+  void begin(Actor actor, Lane lane, LaneState& state) {
     const std::uint32_t own = stream(actor, state, 0);
-    for (const Wait& wait : state.content.waits)
-      if (wait.steps > 0) draft_.streams().wait(own, lanes[at(wait.lane)].ended[at(wait.steps - 1)]);
+    walk_.wait(draft_.streams(), actor, state);
     state.began = draft_.streams().record(own);
     number_operations(state, draft_.first_room(actor)[at(lane)]);
     std::vector<Connection> touched;
@@ -180,17 +154,12 @@ class Planner {
       draft_.add(own, op.region, base, {actor, incoming_room, state.room[arrived.op], base.count});
     }
     if (state.to_arrive > 0) return;
-    state.ended.push_back(draft_.streams().record(own));
-    state.begun = false;
-    ++state.step;
-    ready_.push_back(actor);
+    walk_.end(actor, state, draft_.streams().record(own));
   }
 
-  const Schedule& schedule_;
   Draft draft_;
-  std::vector<std::vector<LaneState>> lanes_;  // [actor][lane]
+  Walk<LaneState> walk_;
   std::map<Connection, Wire> wires_;
-  std::deque<Actor> ready_;
 };
 
 }  // namespace
