@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <thread>
 
@@ -26,6 +27,7 @@ Control::Socket::native_handle_type Children::start(const std::function<void(int
   int ends[2] = {-1, -1};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     throw EnvironmentError(fmt::format("no sockets for {} processes: {}", size() + 1, std::strerror(errno)));
+  std::fflush(nullptr);  // what waits to be written is the parent's, and a child that flushes would write it again
   const pid_t parent = getpid(), child = fork();
   if (child == -1) {
     const int why = errno;
