@@ -7,6 +7,7 @@
 #include <chrono>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "algorithms/parameter_server.hpp"
 #include "algorithms/ring.hpp"
@@ -49,26 +50,41 @@ Plan in_vain(const Schedule& schedule) {
 
 std::string doing(const std::string& said) { return said.substr(0, said.find(": the fake")); }
 
+enum class Whose : std::uint8_t { gpu, nccl };
+
+/// Has every call of the GPU's, or of NCCL's, fail in turn, in every way; what was being done each time.
+std::set<std::string> fail_each(Whose whose, const Schedule& schedule, const Plan& plan, bool graph) {
+  const Came whole = replay_alone(schedule, plan, one_run(graph));
+  REQUIRE(whole.said == "right");
+  const bool of_gpu = whose == Whose::gpu;
+  std::vector<Fault> faults{Fault::memory, Fault::other};
+  if (of_gpu) faults.push_back(Fault::lost);
+  std::set<std::string> seen;
+  for (int call = 0; call < (of_gpu ? whole.device_calls : whole.nccl_calls); ++call) {
+    for (const Fault fault : faults) {
+      test::Machine machine;
+      (of_gpu ? machine.device.fails_at : machine.nccl.fails_at) = call;
+      (of_gpu ? machine.device.fault : machine.nccl.fault) = fault;
+      const Came came = replay_alone(schedule, plan, one_run(graph, 2s), machine);
+      CAPTURE(call);
+      CHECK(came.said.find(of_gpu ? "the fake GPU was told to fail\n  hint: "
+                                  : "the fake NCCL was told to fail\n  hint: ") != std::string::npos);
+      CHECK(came.aborted);
+      CHECK(came.nothing_held);
+      if (!of_gpu) CHECK(!came.abandoned);  // its GPU is well
+      seen.insert(doing(came.said));
+    }
+  }
+  return seen;
+}
+
 }  // namespace
 
 TEST_CASE("a call of the GPU's that fails is an error of the machine, whichever it is; communicators are given up") {
   for (const auto& [schedule, is_library] : {std::pair{of_much(), false}, {ring(3, 6), true}}) {
     const Plan plan = is_library ? make_library_plan(schedule, all_actors(schedule)) : plan_of(schedule);
     for (const bool graph : {false, true}) {
-      const Came whole = replay_alone(schedule, plan, one_run(graph));
-      REQUIRE(whole.said == "right");
-      std::set<std::string> seen;
-      for (int call = 0; call < whole.device_calls; ++call) {
-        for (const Fault fault : {Fault::memory, Fault::lost, Fault::other}) {
-          const Came came = replay_alone(schedule, plan, one_run(graph, 2s),
-                                         {.device = {.fails_at = call, .fault = fault}, .nccl = {}});
-          CAPTURE(call);
-          CHECK(came.said.find("the fake GPU was told to fail\n  hint: ") != std::string::npos);
-          CHECK(came.aborted);
-          CHECK(came.nothing_held);
-          seen.insert(doing(came.said));
-        }
-      }
+      const std::set<std::string> seen = fail_each(Whose::gpu, schedule, plan, graph);
       CHECK(seen.contains("run 1 of 1: waiting for the GPU"));
       CHECK(seen.contains(graph ? "run 1 of 1: launching the graph" : "run 1 of 1: ending a run"));
       CHECK(seen.contains("allocating 8 B in GPU 1"));
@@ -81,21 +97,7 @@ TEST_CASE("a call of NCCL's that fails is an error of the machine with what was 
   for (const auto& [schedule, is_library] : {std::pair{of_much(), false}, {ring(3, 6), true}}) {
     const Plan plan = is_library ? make_library_plan(schedule, all_actors(schedule)) : plan_of(schedule);
     for (const bool graph : {false, true}) {
-      const Came whole = replay_alone(schedule, plan, one_run(graph));
-      REQUIRE(whole.said == "right");
-      std::set<std::string> seen;
-      for (int call = 0; call < whole.nccl_calls; ++call) {
-        for (const Fault fault : {Fault::memory, Fault::other}) {
-          const Came came = replay_alone(schedule, plan, one_run(graph, 2s),
-                                         {.device = {}, .nccl = {.fails_at = call, .fault = fault}});
-          CAPTURE(call);
-          CHECK(came.said.find("the fake NCCL was told to fail\n  hint: ") != std::string::npos);
-          CHECK(came.aborted);
-          CHECK(came.nothing_held);
-          CHECK(!came.abandoned);  // its GPU is well
-          seen.insert(doing(came.said));
-        }
-      }
+      const std::set<std::string> seen = fail_each(Whose::nccl, schedule, plan, graph);
       CHECK(seen.contains("joining communicator 1 of 1"));
       CHECK(seen.contains("run 1 of 1: waiting for the peers"));  // also while kernels run
       const std::string where = graph ? "" : "run 1 of 1: ";

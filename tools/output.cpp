@@ -25,7 +25,8 @@ bool is_plain_file(const std::string& path) {
 }
 
 int open_part(const std::string& path, std::string& part) {
-  part = path + ".part-XXXXXX";
+  part = path + ".part-";
+  part.append(6, 'X');  // in their place mkostemp() writes what makes the name new
   const int file = mkostemp(part.data(), O_CLOEXEC | O_APPEND);
   if (file == -1) {
     part.clear();

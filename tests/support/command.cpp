@@ -28,7 +28,8 @@ std::string read(const std::filesystem::path& path) {
 }
 
 std::filesystem::path fresh_folder() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "ringsim-test-XXXXXX").string();
+  std::string pattern = (std::filesystem::temp_directory_path() / "ringsim-test-").string();
+  pattern.append(6, 'X');  // in their place mkdtemp() writes what makes the name new
   if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder can be made");
   return pattern;
 }
