@@ -1,6 +1,6 @@
 #include "algorithms/all_to_all.hpp"
 
-#include "sim/collective.hpp"
+#include "sim/schedule/collective.hpp"
 
 namespace ringsim {
 

@@ -1,7 +1,7 @@
 // All-to-all: every rank has a block for every other.
 #pragma once
 
-#include "sim/schedule.hpp"
+#include "sim/schedule/schedule.hpp"
 
 namespace ringsim {
 

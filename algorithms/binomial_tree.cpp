@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "sim/collective.hpp"
+#include "sim/schedule/collective.hpp"
 
 namespace ringsim {
 

@@ -1,7 +1,7 @@
 // The binomial tree: whoever has the data passes it on, so that those who have it double with every step.
 #pragma once
 
-#include "sim/schedule.hpp"
+#include "sim/schedule/schedule.hpp"
 
 namespace ringsim {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "algorithms/powers.hpp"
-#include "sim/collective.hpp"
+#include "sim/schedule/collective.hpp"
 
 namespace ringsim {
 

@@ -1,7 +1,7 @@
 // Bruck's algorithms: log2(n) steps for any number of ranks.
 #pragma once
 
-#include "sim/schedule.hpp"
+#include "sim/schedule/schedule.hpp"
 
 namespace ringsim {
 

@@ -1,7 +1,7 @@
 // In place or not: where a rank's input and its result stand.
 #pragma once
 
-#include "sim/schedule.hpp"
+#include "sim/schedule/schedule.hpp"
 
 namespace ringsim {
 
@@ -11,8 +11,8 @@ namespace ringsim {
 /// buffers already stays as it is.
 ///
 /// GPUs copy in no time here, so it takes as long as in place. Helpers have no input and copy nothing. The symmetry of
-/// a schedule is not kept: it is claimed for `data` alone (sim/check.hpp). Throws InputError (empty `where`) for a
-/// barrier, which has no buffers.
+/// a schedule is not kept: it is claimed for `data` alone (sim/check/check.hpp). Throws InputError (empty `where`) for
+/// a barrier, which has no buffers.
 Schedule out_of_place(Schedule plain);
 
 /// Input and result in one buffer, MPI_IN_PLACE. What is written on `input` and `output` (all_to_all, send_recv, pairs)

@@ -15,7 +15,7 @@
 #include "algorithms/parameter_server.hpp"
 #include "algorithms/ring.hpp"
 #include "algorithms/stored_schedule.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace ringsim {
 

@@ -9,7 +9,7 @@
 #include "algorithms/hierarchical.hpp"
 #include "algorithms/in_switch.hpp"
 #include "algorithms/torus.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace ringsim {
 

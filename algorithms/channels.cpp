@@ -6,7 +6,7 @@
 #include <array>
 #include <utility>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace ringsim {
 

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "sim/schedule.hpp"
+#include "sim/schedule/schedule.hpp"
 
 namespace ringsim {
 
@@ -28,7 +28,7 @@ Pieces pieces_of(Bytes size, int channels, std::optional<Bytes> chunk);
 /// [j C, (j + 1) C), where the plain schedule has C.
 ///
 /// A pure function still, O(operations of the plain step); memory does not grow with the pieces. A symmetry is not
-/// kept: it is claimed for one chunk a rank only (sim/check.hpp). One piece: the schedule itself.
+/// kept: it is claimed for one chunk a rank only (sim/check/check.hpp). One piece: the schedule itself.
 ///
 /// Steps: `rounds` times the plain ones, on `channels` times the lanes.  Sent per rank: as the plain schedule.
 /// Closed form: where all ranks go through a round in step (ring, exchanges of equal partners) `rounds` times the plain

@@ -1,6 +1,6 @@
 #include "algorithms/direct.hpp"
 
-#include "sim/collective.hpp"
+#include "sim/schedule/collective.hpp"
 
 namespace ringsim {
 

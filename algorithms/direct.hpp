@@ -1,7 +1,7 @@
 // Direct: every message goes straight from whom it is to whom it is for, all at once.
 #pragma once
 
-#include "sim/schedule.hpp"
+#include "sim/schedule/schedule.hpp"
 
 namespace ringsim {
 

@@ -1,7 +1,7 @@
 // Dissemination: in every step each rank tells another what it has heard, twice as far away as before.
 #pragma once
 
-#include "sim/schedule.hpp"
+#include "sim/schedule/schedule.hpp"
 
 namespace ringsim {
 

@@ -1,7 +1,7 @@
 #include "algorithms/double_binary_tree.hpp"
 
 #include "algorithms/pipelined.hpp"
-#include "sim/collective.hpp"
+#include "sim/schedule/collective.hpp"
 
 namespace ringsim {
 

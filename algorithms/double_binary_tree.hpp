@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "sim/schedule.hpp"
+#include "sim/schedule/schedule.hpp"
 
 namespace ringsim {
 

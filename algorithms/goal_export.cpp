@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "algorithms/goal.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace ringsim {
 

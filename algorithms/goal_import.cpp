@@ -9,7 +9,7 @@
 #include <unordered_map>
 
 #include "algorithms/goal.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace ringsim {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "algorithms/compose.hpp"
-#include "sim/collective.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
+#include "sim/schedule/collective.hpp"
 
 namespace ringsim {
 

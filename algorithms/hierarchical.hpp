@@ -1,7 +1,7 @@
 // Two levels: within nodes, between nodes, and within nodes again.
 #pragma once
 
-#include "sim/schedule.hpp"
+#include "sim/schedule/schedule.hpp"
 
 namespace ringsim {
 

@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "sim/collective.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
+#include "sim/schedule/collective.hpp"
 
 namespace ringsim {
 

@@ -7,7 +7,7 @@
 #include <charconv>
 #include <optional>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "sim/text/json_place.hpp"
 
 namespace ringsim {

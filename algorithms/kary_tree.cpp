@@ -1,7 +1,7 @@
 #include "algorithms/kary_tree.hpp"
 
 #include "algorithms/pipelined.hpp"
-#include "sim/collective.hpp"
+#include "sim/schedule/collective.hpp"
 
 namespace ringsim {
 

@@ -1,7 +1,7 @@
 // Trees of a fixed arity, through which segments are passed on one after the other; with arity 1 a chain.
 #pragma once
 
-#include "sim/schedule.hpp"
+#include "sim/schedule/schedule.hpp"
 
 namespace ringsim {
 

@@ -6,7 +6,7 @@
 #include "algorithms/dissemination.hpp"
 #include "algorithms/double_binary_tree.hpp"
 #include "algorithms/kary_tree.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace ringsim {
 

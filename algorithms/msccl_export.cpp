@@ -8,9 +8,9 @@
 #include <set>
 
 #include "algorithms/thread_blocks.hpp"
-#include "sim/check.hpp"
-#include "sim/check_detail.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
+#include "sim/check/check.hpp"
+#include "sim/check/check_detail.hpp"
 
 namespace ringsim {
 

@@ -11,7 +11,7 @@
 #include <set>
 #include <utility>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "sim/text/xml_tree.hpp"
 
 namespace ringsim {

@@ -1,6 +1,6 @@
 #include "algorithms/parameter_server.hpp"
 
-#include "sim/collective.hpp"
+#include "sim/schedule/collective.hpp"
 
 namespace ringsim {
 

@@ -1,7 +1,7 @@
 // Parameter server: everybody sends to one place, which adds up and sends back.
 #pragma once
 
-#include "sim/schedule.hpp"
+#include "sim/schedule/schedule.hpp"
 
 namespace ringsim {
 

@@ -1,7 +1,7 @@
 #include "algorithms/pat.hpp"
 
 #include "algorithms/powers.hpp"
-#include "sim/collective.hpp"
+#include "sim/schedule/collective.hpp"
 
 namespace ringsim {
 

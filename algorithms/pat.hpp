@@ -1,7 +1,7 @@
 // PAT, NCCL's parallel aggregated trees: a binomial tree for each chunk, all of them at once.
 #pragma once
 
-#include "sim/schedule.hpp"
+#include "sim/schedule/schedule.hpp"
 
 namespace ringsim {
 

@@ -6,7 +6,7 @@
 #include <bit>
 #include <string_view>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace ringsim {
 

@@ -1,6 +1,6 @@
 #include "algorithms/promise.hpp"
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace ringsim {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "sim/schedule.hpp"
+#include "sim/schedule/schedule.hpp"
 
 namespace ringsim {
 
@@ -15,7 +15,8 @@ enum class Placement : std::uint8_t {
              ///< scatter, gather: block j is that of rank root + j; barrier: as barrier_of_tokens() where there are as
              ///< many chunks as ranks, else as barrier()
   separate,  ///< from `input` to `output`, both numbered as MPI does: block j of an all_to_all is for, or from, rank j
-  relative,  ///< the same, but the blocks of an all_to_all are numbered from the rank itself (sim/collective.hpp)
+  relative,  ///< the same, but the blocks of an all_to_all are numbered from the rank itself
+             ///< (sim/schedule/collective.hpp)
   input_kept,  ///< from `input` to `output`, blocks at the places that they have in place; the input stays as it was
   relative_in_place  ///< all_to_all in `data`, blocks numbered from the rank itself
 };

@@ -2,7 +2,7 @@
 
 #include "algorithms/halving_doubling.hpp"
 #include "algorithms/powers.hpp"
-#include "sim/collective.hpp"
+#include "sim/schedule/collective.hpp"
 
 namespace ringsim {
 

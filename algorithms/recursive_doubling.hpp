@@ -1,7 +1,7 @@
 // Recursive doubling: in step k everybody exchanges all it has with the rank whose number differs in bit k.
 #pragma once
 
-#include "sim/schedule.hpp"
+#include "sim/schedule/schedule.hpp"
 
 namespace ringsim {
 

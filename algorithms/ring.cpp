@@ -5,8 +5,8 @@
 #include <numeric>
 #include <vector>
 
-#include "sim/collective.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
+#include "sim/schedule/collective.hpp"
 
 namespace ringsim {
 

@@ -1,7 +1,7 @@
 // The ring: rank r sends only to rank r+1, and everything goes round.
 #pragma once
 
-#include "sim/schedule.hpp"
+#include "sim/schedule/schedule.hpp"
 
 namespace ringsim {
 

@@ -7,8 +7,8 @@
 #include "algorithms/goal.hpp"
 #include "algorithms/json_schedule.hpp"
 #include "algorithms/msccl_import.hpp"
-#include "sim/error.hpp"
-#include "sim/quantity.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
 
 namespace ringsim {
 

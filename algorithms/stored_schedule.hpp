@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "algorithms/promise.hpp"
-#include "sim/schedule.hpp"
+#include "sim/schedule/schedule.hpp"
 
 namespace ringsim {
 

@@ -5,7 +5,7 @@
 
 #include "algorithms/compose.hpp"
 #include "algorithms/powers.hpp"
-#include "sim/collective.hpp"
+#include "sim/schedule/collective.hpp"
 
 namespace ringsim {
 

@@ -6,7 +6,7 @@
 
 #include "algorithms/compose.hpp"
 #include "algorithms/ring.hpp"
-#include "sim/collective.hpp"
+#include "sim/schedule/collective.hpp"
 
 namespace ringsim {
 

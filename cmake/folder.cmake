@@ -1,5 +1,6 @@
 # ringsim_folder(NAME [IN folder] DEPENDS folder... PACKAGES target... PUBLIC_PACKAGES target...)
-# One static library for the folder that calls it: all of its .cpp files, with headers found from the root.
+# One static library for the folder that calls it: its .cpp files and those of its rooms (cmake/layers.cmake), but for
+# rooms that have a CMakeLists.txt and so a library of their own. Headers are found from the root.
 # IN: NAME lies within that folder and is of its layer. DEPENDS names the folders that it links, downward only
 # (cmake/layers.cmake); cmake/check_layers.cmake holds the includes to the same rule. PACKAGES are for the sources alone:
 # those that are nothing but headers, no consumer has to find, and headers that include them are not installed.
@@ -25,8 +26,7 @@ function(ringsim_folder name)
     endif()
   endforeach()
 
-  file(GLOB sources CONFIGURE_DEPENDS "*.cpp")
-  file(GLOB headers CONFIGURE_DEPENDS "*.hpp")
+  ringsim_sources(sources headers)
   add_library(ringsim_${name} STATIC ${sources} ${headers})
   add_library(ringsim::${name} ALIAS ringsim_${name})
   set_target_properties(ringsim_${name} PROPERTIES EXPORT_NAME ${name})
@@ -48,6 +48,28 @@ function(ringsim_folder name)
   set_property(GLOBAL APPEND PROPERTY RINGSIM_LINKED_PACKAGES ${arg_PUBLIC_PACKAGES})
   set_property(GLOBAL APPEND PROPERTY RINGSIM_PUBLIC_PACKAGES ${arg_PUBLIC_PACKAGES})
   set_property(GLOBAL APPEND PROPERTY RINGSIM_FOLDERS ${name})
+endfunction()
+
+# ringsim_sources(SOURCES HEADERS): the .cpp and .hpp files of the current folder and of those rooms of it that are no
+# targets of their own.
+function(ringsim_sources sources headers)
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  set(places ".")
+  foreach(room IN LISTS RINGSIM_ROOMS_${folder})
+    if(NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${room}/CMakeLists.txt)
+      list(APPEND places ${room})
+    endif()
+  endforeach()
+  set(found_sources "")
+  set(found_headers "")
+  foreach(place IN LISTS places)
+    file(GLOB found CONFIGURE_DEPENDS "${place}/*.cpp")
+    list(APPEND found_sources ${found})
+    file(GLOB found CONFIGURE_DEPENDS "${place}/*.hpp")
+    list(APPEND found_headers ${found})
+  endforeach()
+  set(${sources} ${found_sources} PARENT_SCOPE)
+  set(${headers} ${found_headers} PARENT_SCOPE)
 endfunction()
 
 # Does a consumer of a static library that uses this package need it no more? A library by its plain name (`xxhash`) is

@@ -7,6 +7,11 @@ set(RINGSIM_LAYERS
   "validate"
   "tools tests")
 
+# The rooms of a folder, lowest first: a room may include itself, the rooms before it, and files that lie directly in the
+# folder. No folder has sources in a subfolder that is not listed here. `text` comes last in sim because the simulator
+# itself reads no files: text is there for the folders above.
+set(RINGSIM_ROOMS_sim base topology schedule check network run text)
+
 # ringsim_may_include(FOLDER OUT): what FOLDER may include, itself first, then from the top down.
 function(ringsim_may_include folder out)
   set(below "")
@@ -19,4 +24,29 @@ function(ringsim_may_include folder out)
     list(PREPEND below ${members})
   endforeach()
   message(FATAL_ERROR "${folder} is not a folder of the house: see cmake/layers.cmake")
+endfunction()
+
+# ringsim_rooms_of(FILE OUT): the folders on the way to FILE that are divided into rooms, as FOLDER:ROOM; the error, where
+# a subfolder is no room, goes to OUT_error.
+function(ringsim_rooms_of file out)
+  get_filename_component(rest "${file}" DIRECTORY)
+  string(REPLACE "/" ";" parts "${rest}")
+  set(folder "")
+  set(found "")
+  set(error "")
+  foreach(part IN LISTS parts)
+    if(folder AND DEFINED RINGSIM_ROOMS_${folder})
+      if(part IN_LIST RINGSIM_ROOMS_${folder})
+        list(APPEND found "${folder}:${part}")
+      else()
+        list(JOIN RINGSIM_ROOMS_${folder} ", " rooms)
+        set(error "${folder}/${part} is not a room of ${folder} (${rooms}): see cmake/layers.cmake")
+        break()
+      endif()
+    endif()
+    string(APPEND folder "/${part}")
+    string(REGEX REPLACE "^/" "" folder "${folder}")
+  endforeach()
+  set(${out} "${found}" PARENT_SCOPE)
+  set(${out}_error "${error}" PARENT_SCOPE)
 endfunction()

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "scenarios/json_text.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace ringsim::scenarios {
 

@@ -12,8 +12,8 @@
 #include "scenarios/meaning_calibration.hpp"
 #include "scenarios/spelling.hpp"
 #include "scenarios/values.hpp"
-#include "sim/quantity.hpp"
-#include "sim/version.hpp"
+#include "sim/base/quantity.hpp"
+#include "sim/base/version.hpp"
 
 namespace ringsim {
 

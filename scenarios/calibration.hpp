@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/units.hpp"
+#include "sim/base/units.hpp"
 #include "topologies/scale_links.hpp"
 
 namespace ringsim {

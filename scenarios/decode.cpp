@@ -8,7 +8,7 @@
 
 #include "scenarios/spelling.hpp"
 #include "scenarios/values.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace ringsim::scenarios {
 

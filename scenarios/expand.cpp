@@ -10,7 +10,7 @@
 #include "scenarios/decode.hpp"
 #include "scenarios/fields.hpp"
 #include "scenarios/values.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace ringsim::scenarios {
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "scenarios/expression_node.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace ringsim {
 

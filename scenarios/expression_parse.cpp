@@ -8,8 +8,8 @@
 #include "scenarios/expression_node.hpp"
 #include "scenarios/json_text.hpp"
 #include "scenarios/spelling.hpp"
-#include "sim/error.hpp"
-#include "sim/quantity.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
 
 namespace ringsim {
 

@@ -8,7 +8,7 @@
 
 #include "algorithms/catalog.hpp"
 #include "algorithms/schedule_file.hpp"
-#include "sim/protocol.hpp"
+#include "sim/run/protocol.hpp"
 
 namespace ringsim::scenarios {
 

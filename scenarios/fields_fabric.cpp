@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "scenarios/fields.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "topologies/catalog.hpp"
 
 namespace ringsim::scenarios {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "scenarios/decode.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace ringsim::scenarios {
 

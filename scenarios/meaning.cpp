@@ -13,8 +13,8 @@
 #include "scenarios/meaning_calibration.hpp"
 #include "scenarios/meaning_disturbance.hpp"
 #include "scenarios/meaning_topology.hpp"
-#include "sim/error.hpp"
-#include "sim/quantity.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
 
 namespace ringsim::scenarios {
 

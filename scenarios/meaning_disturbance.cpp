@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/enum_of.hpp"
-#include "sim/quantity.hpp"
+#include "sim/base/quantity.hpp"
 
 namespace ringsim::scenarios {
 

@@ -8,7 +8,7 @@
 
 #include "scenarios/enum_of.hpp"
 #include "scenarios/fields.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "topologies/nccl_xml_import.hpp"
 #include "topologies/smi_import.hpp"
 

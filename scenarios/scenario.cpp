@@ -17,7 +17,7 @@
 #include "scenarios/meaning.hpp"
 #include "scenarios/spelling.hpp"
 #include "scenarios/where.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace ringsim {
 

@@ -11,15 +11,15 @@
 
 #include "algorithms/catalog.hpp"
 #include "scenarios/calibration.hpp"
-#include "sim/disturbance.hpp"
-#include "sim/network.hpp"
-#include "sim/protocol.hpp"
-#include "sim/routes.hpp"
+#include "sim/network/network.hpp"
+#include "sim/run/disturbance.hpp"
+#include "sim/run/protocol.hpp"
+#include "sim/topology/routes.hpp"
 #include "topologies/catalog.hpp"
 
 namespace ringsim {
 
-/// Routing (sim/routes.hpp) by the names of a topology that is not built yet.
+/// Routing (sim/topology/routes.hpp) by the names of a topology that is not built yet.
 struct RoutingSpec {
   struct Entry {
     std::string at, to, via;  ///< `to`: a NIC, a node of the cluster, or "*"
@@ -29,7 +29,7 @@ struct RoutingSpec {
   std::vector<Entry> table;
 };
 
-/// A change of links (sim/disturbance.hpp), and its end, by the names of a topology that is not built yet.
+/// A change of links (sim/run/disturbance.hpp), and its end, by the names of a topology that is not built yet.
 struct FaultSpec {
   std::string link;  ///< "FROM -> TO", or a node: all of its links
   LinkChange change;

@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "scenarios/spelling.hpp"
-#include "sim/error.hpp"
-#include "sim/quantity.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
 
 namespace ringsim::scenarios {
 

@@ -11,7 +11,7 @@
 #include "scenarios/fields.hpp"
 #include "scenarios/spelling.hpp"
 #include "scenarios/values.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace ringsim::scenarios {
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "algorithms/catalog.hpp"
-#include "sim/check.hpp"
-#include "sim/run.hpp"
+#include "sim/check/check.hpp"
+#include "sim/run/run.hpp"
 #include "tests/support/command.hpp"
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/paths.hpp"

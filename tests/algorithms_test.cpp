@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "algorithms/catalog.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "tests/support/every_algorithm.hpp"
 
 using namespace ringsim;

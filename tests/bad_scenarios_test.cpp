@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "scenarios/scenario.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "topologies/catalog.hpp"
 
 using namespace ringsim;

@@ -7,7 +7,7 @@
 
 #include "algorithms/catalog.hpp"
 #include "algorithms/channels.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/interpreter.hpp"
 #include "tests/support/tiny.hpp"

@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "sim/error.hpp"
-#include "sim/version.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/version.hpp"
 #include "tests/support/command.hpp"
 #include "tests/support/complaint.hpp"
 #include "validate/predict.hpp"

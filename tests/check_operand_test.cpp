@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "algorithms/ring.hpp"
-#include "sim/collective.hpp"
+#include "sim/schedule/collective.hpp"
 #include "tests/support/interpreter.hpp"
 #include "tests/support/table.hpp"
 #include "tests/support/verdict.hpp"

@@ -6,9 +6,9 @@
 
 #include "algorithms/halving_doubling.hpp"
 #include "algorithms/ring.hpp"
-#include "sim/check.hpp"
-#include "sim/collective.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
+#include "sim/check/check.hpp"
+#include "sim/schedule/collective.hpp"
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/verdict.hpp"
 

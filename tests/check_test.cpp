@@ -4,9 +4,9 @@
 #include <random>
 #include <string>
 
-#include "sim/check.hpp"
-#include "sim/collective.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
+#include "sim/check/check.hpp"
+#include "sim/schedule/collective.hpp"
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/interpreter.hpp"
 #include "tests/support/table.hpp"

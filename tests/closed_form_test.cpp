@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/check.hpp"
-#include "sim/run.hpp"
+#include "sim/check/check.hpp"
+#include "sim/run/run.hpp"
 #include "topologies/catalog.hpp"
 #include "validate/grid.hpp"
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "scenarios/scenario.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "validate/predict.hpp"
 
 using namespace ringsim;

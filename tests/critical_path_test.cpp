@@ -4,7 +4,7 @@
 #include <map>
 #include <random>
 
-#include "sim/critical_path.hpp"
+#include "sim/run/critical_path.hpp"
 
 using namespace ringsim;
 using namespace ringsim::literals;

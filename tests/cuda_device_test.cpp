@@ -7,7 +7,7 @@
 #include "algorithms/halving_doubling.hpp"
 #include "algorithms/parameter_server.hpp"
 #include "algorithms/ring.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "validate/replay/cuda/cuda_device.hpp"
 #include "validate/replay/gpu/gpu_replay.hpp"
 #include "validate/replay/memory.hpp"

@@ -13,7 +13,7 @@
 #include "algorithms/all_to_all.hpp"
 #include "algorithms/direct.hpp"
 #include "algorithms/ring.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "tests/support/tiny.hpp"
 
 using namespace ringsim;

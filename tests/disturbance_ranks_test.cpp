@@ -9,7 +9,7 @@
 #include "algorithms/direct.hpp"
 #include "algorithms/parameter_server.hpp"
 #include "algorithms/ring.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/tiny.hpp"
 

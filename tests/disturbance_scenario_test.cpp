@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "scenarios/scenario.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "tests/support/command.hpp"
 #include "validate/predict.hpp"
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/engine.hpp"
+#include "sim/base/engine.hpp"
 
 using namespace ringsim;
 using namespace ringsim::literals;

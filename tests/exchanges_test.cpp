@@ -10,9 +10,9 @@
 
 #include "algorithms/catalog.hpp"
 #include "algorithms/powers.hpp"
-#include "sim/check.hpp"
-#include "sim/error.hpp"
-#include "sim/run.hpp"
+#include "sim/base/error.hpp"
+#include "sim/check/check.hpp"
+#include "sim/run/run.hpp"
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/tiny.hpp"
 #include "tests/support/verdict.hpp"

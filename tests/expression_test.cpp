@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 using namespace ringsim;
 

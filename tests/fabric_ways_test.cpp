@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/routes.hpp"
+#include "sim/topology/routes.hpp"
 #include "tests/support/names.hpp"
 #include "topologies/catalog.hpp"
 

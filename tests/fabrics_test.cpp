@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "sim/error.hpp"
-#include "sim/routes.hpp"
+#include "sim/base/error.hpp"
+#include "sim/topology/routes.hpp"
 #include "tests/support/names.hpp"
 #include "topologies/catalog.hpp"
 

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "scenarios/scenario.hpp"
-#include "sim/collective.hpp"
-#include "sim/error.hpp"
-#include "sim/fold.hpp"
+#include "sim/base/error.hpp"
+#include "sim/run/fold.hpp"
+#include "sim/schedule/collective.hpp"
 #include "tests/support/command.hpp"
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/paths.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "tests/support/command.hpp"
 
 using namespace ringsim;

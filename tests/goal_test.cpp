@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "sim/check.hpp"
-#include "sim/collective.hpp"
-#include "sim/error.hpp"
-#include "sim/run.hpp"
+#include "sim/base/error.hpp"
+#include "sim/check/check.hpp"
+#include "sim/run/run.hpp"
+#include "sim/schedule/collective.hpp"
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/paths.hpp"

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/version.hpp"
+#include "sim/base/version.hpp"
 #include "tests/support/command.hpp"
 #include "tests/support/paths.hpp"
 
@@ -88,6 +88,6 @@ TEST_CASE("a result that changes raises the model's version") {
     const auto found = latest.find(name_of(scenario) + " " + digest(read(scenario)));
     REQUIRE_MESSAGE(found != latest.end(), "run tests/update_goldens.sh to add its line");
     CHECK_MESSAGE(found->second.second == digest(read(fs::path(scenario).replace_extension(".expected"))),
-                  "the result changed: raise model_version in sim/version.hpp, then run tests/update_goldens.sh");
+                  "the result changed: raise model_version in sim/base/version.hpp, then run tests/update_goldens.sh");
   }
 }

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "scenarios/scenario.hpp"
-#include "sim/error.hpp"
-#include "sim/quantity.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
 #include "tests/support/fake_device.hpp"
 #include "validate/predict.hpp"
 #include "validate/replay/gpu/probe.hpp"

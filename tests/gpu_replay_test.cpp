@@ -9,8 +9,8 @@
 
 #include "algorithms/parameter_server.hpp"
 #include "algorithms/ring.hpp"
-#include "sim/collective.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
+#include "sim/schedule/collective.hpp"
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/fake_device.hpp"
 #include "tests/support/table.hpp"

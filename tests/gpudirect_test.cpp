@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "algorithms/catalog.hpp"
-#include "sim/run.hpp"
+#include "sim/run/run.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/paths.hpp"
 #include "topologies/catalog.hpp"

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "algorithms/ring.hpp"
-#include "sim/check.hpp"
-#include "sim/error.hpp"
-#include "sim/run.hpp"
+#include "sim/base/error.hpp"
+#include "sim/check/check.hpp"
+#include "sim/run/run.hpp"
 #include "tests/support/tiny.hpp"
 #include "topologies/reduction_tree.hpp"
 

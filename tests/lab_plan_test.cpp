@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "topologies/catalog.hpp"
 #include "validate/replay/lab_plan.hpp"
 

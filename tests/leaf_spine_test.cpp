@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "algorithms/catalog.hpp"
-#include "sim/run.hpp"
+#include "sim/run/run.hpp"
 #include "topologies/catalog.hpp"
 
 using namespace ringsim;

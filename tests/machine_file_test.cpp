@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/paths.hpp"
 #include "topologies/catalog.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "tests/support/files.hpp"
 #include "topologies/machine.hpp"
 #include "topologies/nccl_xml_import.hpp"

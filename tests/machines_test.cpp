@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "algorithms/catalog.hpp"
-#include "sim/error.hpp"
-#include "sim/path_type.hpp"
-#include "sim/routes.hpp"
-#include "sim/run.hpp"
+#include "sim/base/error.hpp"
+#include "sim/run/run.hpp"
+#include "sim/topology/path_type.hpp"
+#include "sim/topology/routes.hpp"
 #include "tests/support/names.hpp"
 #include "tests/support/paths.hpp"
 #include "topologies/catalog.hpp"

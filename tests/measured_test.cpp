@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/paths.hpp"
 

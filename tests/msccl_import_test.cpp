@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/check.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
+#include "sim/check/check.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/interpreter.hpp"
 #include "tests/support/paths.hpp"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "algorithms/ring.hpp"
-#include "sim/collective.hpp"
+#include "sim/schedule/collective.hpp"
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/nccl_replay.hpp"
 #include "validate/replay/memory.hpp"

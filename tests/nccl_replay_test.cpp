@@ -11,8 +11,8 @@
 
 #include "algorithms/parameter_server.hpp"
 #include "algorithms/ring.hpp"
-#include "sim/collective.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
+#include "sim/schedule/collective.hpp"
 #include "tests/support/complaint.hpp"
 #include "tests/support/nccl_replay.hpp"
 #include "tests/support/table.hpp"

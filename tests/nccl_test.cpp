@@ -4,7 +4,7 @@
 #include <string>
 
 #include "algorithms/ring.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "tests/support/fake_device.hpp"
 #include "validate/replay/cuda/cuda_device.hpp"
 #include "validate/replay/cuda/nccl.hpp"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "topologies/machine.hpp"
 #include "validate/nccl_tuner.hpp"
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/error.hpp"
-#include "sim/routes.hpp"
+#include "sim/base/error.hpp"
+#include "sim/topology/routes.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/machines.hpp"
 #include "tests/support/paths.hpp"

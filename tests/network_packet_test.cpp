@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "algorithms/catalog.hpp"
-#include "sim/error.hpp"
-#include "sim/network_packet.hpp"
-#include "sim/run.hpp"
+#include "sim/base/error.hpp"
+#include "sim/network/network_packet.hpp"
+#include "sim/run/run.hpp"
 #include "tests/support/naive_fair.hpp"
 #include "tests/support/naive_packet.hpp"
 #include "tests/support/tiny.hpp"

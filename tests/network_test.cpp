@@ -8,8 +8,8 @@
 #include <random>
 #include <set>
 
-#include "sim/error.hpp"
-#include "sim/network_flow.hpp"
+#include "sim/base/error.hpp"
+#include "sim/network/network_flow.hpp"
 #include "tests/support/naive_fair.hpp"
 
 using namespace ringsim;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "algorithms/catalog.hpp"
-#include "sim/run.hpp"
+#include "sim/run/run.hpp"
 #include "tests/support/names.hpp"
 #include "tests/support/sketch.hpp"
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/cheapest_way.hpp"
-#include "sim/error.hpp"
-#include "sim/routes.hpp"
+#include "sim/base/error.hpp"
+#include "sim/topology/cheapest_way.hpp"
+#include "sim/topology/routes.hpp"
 #include "tests/support/names.hpp"
 #include "tests/support/sketch.hpp"
 

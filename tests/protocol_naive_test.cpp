@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/naive_protocol.hpp"
 #include "tests/support/table.hpp"

@@ -1,5 +1,5 @@
 // NCCL's protocols: what runs ahead, when a send is done, what goes over the wire. Worked out by hand.
-#include "sim/protocol.hpp"
+#include "sim/run/protocol.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "algorithms/kary_tree.hpp"
-#include "sim/collective.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
+#include "sim/schedule/collective.hpp"
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/sketch.hpp"

@@ -1,11 +1,11 @@
-#include "sim/quantity.hpp"
+#include "sim/base/quantity.hpp"
 
 #include <doctest/doctest.h>
 
 #include <random>
 #include <string>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 using namespace ringsim;
 using namespace ringsim::literals;

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "algorithms/ring.hpp"
-#include "sim/collective.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
+#include "sim/schedule/collective.hpp"
 #include "tests/support/command.hpp"
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/table.hpp"

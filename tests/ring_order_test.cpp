@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "tests/support/tiny.hpp"
 
 using namespace ringsim;

@@ -1,4 +1,4 @@
-#include "sim/routes.hpp"
+#include "sim/topology/routes.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "tests/support/names.hpp"
 #include "tests/support/sketch.hpp"
 #include "topologies/catalog.hpp"

@@ -7,8 +7,8 @@
 #include <numeric>
 #include <vector>
 
-#include "sim/collective.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
+#include "sim/schedule/collective.hpp"
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/table.hpp"
 #include "tests/support/tiny.hpp"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "scenarios/scenario.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "tests/support/command.hpp"
 #include "tests/support/files.hpp"
 #include "topologies/machine_text.hpp"

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "tests/support/plain_scenario.hpp"
 
 using namespace ringsim;

@@ -10,8 +10,8 @@
 #include <string>
 
 #include "scenarios/scenario.hpp"
-#include "sim/check.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
+#include "sim/check/check.hpp"
 #include "tests/support/command.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/paths.hpp"

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "sim/error.hpp"
-#include "sim/schedule.hpp"
+#include "sim/base/error.hpp"
+#include "sim/schedule/schedule.hpp"
 
 using namespace ringsim;
 using namespace ringsim::literals;

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "tests/support/command.hpp"
 #include "tests/support/complaint.hpp"
 #include "tests/support/files.hpp"

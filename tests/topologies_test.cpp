@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/error.hpp"
-#include "sim/routes.hpp"
+#include "sim/base/error.hpp"
+#include "sim/topology/routes.hpp"
 #include "tests/support/names.hpp"
 #include "topologies/catalog.hpp"
 #include "topologies/machine.hpp"

@@ -1,11 +1,11 @@
-#include "sim/topology.hpp"
+#include "sim/topology/topology.hpp"
 
 #include <doctest/doctest.h>
 
 #include <string>
 #include <vector>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "tests/support/names.hpp"
 
 using namespace ringsim;

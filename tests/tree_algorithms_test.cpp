@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "algorithms/catalog.hpp"
-#include "sim/check.hpp"
-#include "sim/collective.hpp"
-#include "sim/error.hpp"
-#include "sim/run.hpp"
+#include "sim/base/error.hpp"
+#include "sim/check/check.hpp"
+#include "sim/run/run.hpp"
+#include "sim/schedule/collective.hpp"
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/table.hpp"
 #include "tests/support/verdict.hpp"

@@ -1,9 +1,9 @@
 // Times and rates, at the limits of what 64 bits hold.
-#include "sim/units.hpp"
+#include "sim/base/units.hpp"
 
 #include <doctest/doctest.h>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 using namespace ringsim;
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <vector>
 
-#include "sim/virtual_lanes.hpp"
+#include "sim/network/virtual_lanes.hpp"
 
 using namespace ringsim;
 

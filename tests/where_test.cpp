@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "scenarios/scenario.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 using namespace ringsim;
 

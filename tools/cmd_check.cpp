@@ -8,8 +8,8 @@
 #include <optional>
 #include <thread>
 
-#include "sim/error.hpp"
-#include "sim/quantity.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
 #include "tools/points.hpp"

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/error.hpp"
-#include "sim/quantity.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
 #include "tools/plot.hpp"

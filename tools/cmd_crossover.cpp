@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "tools/commands.hpp"
 #include "tools/crossover_text.hpp"
 #include "tools/output.hpp"

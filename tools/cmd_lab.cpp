@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
 #include "tools/replay_backend.hpp"

@@ -3,8 +3,8 @@
 
 #include "algorithms/catalog.hpp"
 #include "scenarios/scenario.hpp"
-#include "sim/error.hpp"
-#include "sim/protocol.hpp"
+#include "sim/base/error.hpp"
+#include "sim/run/protocol.hpp"
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
 #include "topologies/catalog.hpp"

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
 #include "tools/sqlite_file.hpp"

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "tools/commands.hpp"
 #include "tools/junit.hpp"
 #include "tools/output.hpp"

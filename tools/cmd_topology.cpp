@@ -5,8 +5,8 @@
 #include <map>
 
 #include "scenarios/scenario.hpp"
-#include "sim/error.hpp"
-#include "sim/quantity.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
 #include "sim/text/nearest.hpp"
 #include "tools/commands.hpp"
 #include "tools/output.hpp"

@@ -7,8 +7,8 @@
 
 #include "scenarios/files.hpp"
 #include "scenarios/scenario.hpp"
-#include "sim/error.hpp"
-#include "sim/quantity.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
 #include "tools/warnings.hpp"

@@ -9,9 +9,9 @@
 #include <set>
 
 #include "scenarios/json_text.hpp"
-#include "sim/error.hpp"
-#include "sim/quantity.hpp"
-#include "sim/version.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
+#include "sim/base/version.hpp"
 #include "tools/output.hpp"
 #include "validate/results.hpp"
 

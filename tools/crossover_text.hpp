@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/schedule.hpp"
+#include "sim/schedule/schedule.hpp"
 #include "validate/crossover.hpp"
 
 namespace ringsim::tools {

@@ -5,7 +5,7 @@
 #include <new>
 #include <system_error>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
 

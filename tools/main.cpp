@@ -10,9 +10,9 @@
 #include <optional>
 #include <string_view>
 
-#include "sim/error.hpp"
-#include "sim/quantity.hpp"
-#include "sim/version.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
+#include "sim/base/version.hpp"
 #include "tools/commands.hpp"
 #include "tools/guarded.hpp"
 #include "tools/output.hpp"

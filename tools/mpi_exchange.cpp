@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 #ifdef RINGSIM_MPI
 #include <climits>

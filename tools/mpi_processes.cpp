@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace ringsim::tools {
 

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 #ifdef RINGSIM_MPI
 #include <mpi.h>

@@ -13,7 +13,7 @@
 #include <filesystem>
 #include <mutex>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace ringsim::tools {
 

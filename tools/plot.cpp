@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/quantity.hpp"
+#include "sim/base/quantity.hpp"
 
 namespace ringsim::tools {
 

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
 #include "tools/warnings.hpp"

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "scenarios/scenario.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "validate/predict.hpp"
 
 namespace ringsim::tools {

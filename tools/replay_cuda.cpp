@@ -7,8 +7,8 @@
 
 #include "scenarios/files.hpp"
 
-#include "sim/error.hpp"
-#include "sim/quantity.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
 #include "tools/output.hpp"
 #include "tools/report.hpp"
 #include "validate/replay/cuda/cuda_device.hpp"

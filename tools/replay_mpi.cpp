@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "tools/guarded.hpp"
 #include "tools/mpi_exchange.hpp"
 #include "tools/output.hpp"

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "tools/mpi_processes.hpp"
 #include "tools/output.hpp"
 #include "tools/replay_backend.hpp"

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "sim/error.hpp"
-#include "sim/quantity.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
 #include "tools/output.hpp"
 
 namespace ringsim::tools {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "sim/schedule.hpp"
+#include "sim/schedule/schedule.hpp"
 
 namespace ringsim::tools {
 

@@ -6,8 +6,8 @@
 #include <functional>
 #include <vector>
 
-#include "sim/error.hpp"
-#include "sim/quantity.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
 #include "tools/output.hpp"
 
 namespace ringsim::tools {
@@ -169,7 +169,7 @@ Nothing is fitted to a table, but for the last model, which says so. Machines ar
 
 - **ringsim, plain**: the textbooks' protocol `none`. The fastest, by the model, of the algorithms that the library had: rings one way and both ways round, double
   binary trees, in-switch reduction where it is NVLS; where the table says which algorithm ran, only that.
-- **ringsim, protocols**: the same with NCCL's LL, LL128 and Simple, whose constants are NCCL's own (sim/protocol.hpp).
+- **ringsim, protocols**: the same with NCCL's LL, LL128 and Simple, whose constants are NCCL's own (sim/run/protocol.hpp).
 - **textbook ring**: 2(K-1)(a + p/(K b)) and its like, a and b of the same preset: all of a GPU's NVLinks, or a node's adapters, at the rate that payload reaches.
 - **NCCL's tuner**: the formula by which NCCL chooses (validate/nccl_tuner), of the release that ran, as far as the table says it.
 - **alpha + S/beta**: fitted to every other row of the table, tested on the rest, both ways round.

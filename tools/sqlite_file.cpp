@@ -14,7 +14,7 @@
 #include <system_error>
 #include <vector>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "tools/output.hpp"
 
 namespace ringsim::tools {

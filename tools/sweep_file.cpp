@@ -13,7 +13,7 @@
 #include <system_error>
 #include <utility>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "tools/output.hpp"
 
 namespace ringsim::tools {

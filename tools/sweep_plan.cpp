@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "tools/output.hpp"
 #include "tools/sweep_point.hpp"
 

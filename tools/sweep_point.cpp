@@ -11,7 +11,7 @@
 #include <system_error>
 #include <thread>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "tools/commands.hpp"
 #include "tools/report.hpp"
 #include "validate/predict.hpp"

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "sim/topology.hpp"
+#include "sim/topology/topology.hpp"
 #include "topologies/fabric.hpp"
 #include "topologies/machine.hpp"
 

@@ -1,7 +1,7 @@
 #include <string>
 #include <utility>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "topologies/builders.hpp"
 #include "topologies/fabrics.hpp"
 

@@ -3,7 +3,7 @@
 #include <map>
 #include <utility>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "sim/text/nearest.hpp"
 #include "topologies/builders.hpp"
 #include "topologies/fabrics.hpp"

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "topologies/builders.hpp"
 #include "topologies/fabrics.hpp"
 

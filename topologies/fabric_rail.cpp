@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "topologies/builders.hpp"
 #include "topologies/fabrics.hpp"
 

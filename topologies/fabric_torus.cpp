@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "topologies/builders.hpp"
 #include "topologies/fabrics.hpp"
 

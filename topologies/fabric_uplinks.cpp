@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <functional>
 
-#include "sim/error.hpp"
-#include "sim/quantity.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
 #include "topologies/builders.hpp"
 #include "topologies/fabrics.hpp"
 

@@ -2,7 +2,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "sim/text/nearest.hpp"
 #include "topologies/builders.hpp"
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <vector>
 
-#include "sim/units.hpp"
+#include "sim/base/units.hpp"
 
 namespace ringsim {
 

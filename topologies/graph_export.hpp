@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "sim/topology.hpp"
+#include "sim/topology/topology.hpp"
 
 namespace ringsim {
 

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <utility>
 
-#include "sim/error.hpp"
-#include "sim/quantity.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
 #include "topologies/machine.hpp"
 
 namespace ringsim {

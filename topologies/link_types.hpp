@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "sim/topology.hpp"
+#include "sim/topology/topology.hpp"
 #include "topologies/sourced.hpp"
 
 namespace ringsim {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/topology.hpp"
+#include "sim/topology/topology.hpp"
 
 namespace ringsim {
 

@@ -4,8 +4,8 @@
 #include <set>
 #include <utility>
 
-#include "sim/error.hpp"
-#include "sim/quantity.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
 #include "topologies/catalog.hpp"
 #include "topologies/link_types.hpp"
 #include "topologies/machine.hpp"

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "sim/quantity.hpp"
+#include "sim/base/quantity.hpp"
 
 namespace ringsim {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace ringsim::nccl {
 

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/topology.hpp"
-#include "sim/units.hpp"
+#include "sim/base/units.hpp"
+#include "sim/topology/topology.hpp"
 
 namespace ringsim::nccl {
 

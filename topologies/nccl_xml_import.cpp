@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <set>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "topologies/nccl_rules.hpp"
 #include "topologies/nccl_xml_reader.hpp"
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "sim/text/nearest.hpp"
 #include "topologies/nccl_rules.hpp"
 #include "topologies/nccl_xml_reader.hpp"

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "sim/error.hpp"
-#include "sim/routes.hpp"
+#include "sim/base/error.hpp"
+#include "sim/topology/routes.hpp"
 
 namespace ringsim {
 

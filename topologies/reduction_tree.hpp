@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "sim/ids.hpp"
-#include "sim/topology.hpp"
+#include "sim/base/ids.hpp"
+#include "sim/topology/topology.hpp"
 
 namespace ringsim {
 

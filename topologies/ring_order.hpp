@@ -5,10 +5,10 @@
 #include <span>
 #include <vector>
 
-#include "sim/ids.hpp"
-#include "sim/routes.hpp"
-#include "sim/topology.hpp"
-#include "sim/units.hpp"
+#include "sim/base/ids.hpp"
+#include "sim/base/units.hpp"
+#include "sim/topology/routes.hpp"
+#include "sim/topology/topology.hpp"
 
 namespace ringsim {
 

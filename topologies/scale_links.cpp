@@ -5,8 +5,8 @@
 #include <cmath>
 #include <memory>
 
-#include "sim/error.hpp"
-#include "sim/quantity.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
 
 namespace ringsim {
 

@@ -13,7 +13,7 @@
 #include <sstream>
 #include <vector>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace ringsim {
 

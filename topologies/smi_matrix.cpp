@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "sim/cheapest_way.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
+#include "sim/topology/cheapest_way.hpp"
 
 namespace ringsim {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/topology.hpp"
+#include "sim/topology/topology.hpp"
 
 namespace ringsim {
 

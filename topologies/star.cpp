@@ -1,6 +1,6 @@
 #include <string>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "topologies/builders.hpp"
 
 namespace ringsim {

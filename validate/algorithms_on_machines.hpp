@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/schedule.hpp"
-#include "sim/units.hpp"
+#include "sim/base/units.hpp"
+#include "sim/schedule/schedule.hpp"
 
 namespace ringsim {
 

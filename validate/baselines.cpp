@@ -6,7 +6,7 @@
 #include <limits>
 #include <set>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "validate/predict.hpp"
 
 namespace ringsim {

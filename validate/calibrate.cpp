@@ -10,7 +10,7 @@
 #include <memory>
 #include <span>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "validate/predict.hpp"
 #include "validate/scorecard.hpp"
 

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/decode.hpp"
-#include "sim/quantity.hpp"
-#include "sim/version.hpp"
+#include "sim/base/quantity.hpp"
+#include "sim/base/version.hpp"
 #include "validate/calibrate.hpp"
 
 namespace ringsim {

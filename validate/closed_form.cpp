@@ -8,7 +8,7 @@
 #include <set>
 
 #include "algorithms/channels.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "validate/forms.hpp"
 
 namespace ringsim {

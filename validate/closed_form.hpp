@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "algorithms/catalog.hpp"
-#include "sim/network.hpp"
-#include "sim/protocol.hpp"
-#include "sim/routes.hpp"
-#include "sim/topology.hpp"
-#include "sim/units.hpp"
+#include "sim/base/units.hpp"
+#include "sim/network/network.hpp"
+#include "sim/run/protocol.hpp"
+#include "sim/topology/routes.hpp"
+#include "sim/topology/topology.hpp"
 
 namespace ringsim {
 

@@ -1,8 +1,8 @@
-// The closed forms under a protocol with slots (sim/protocol.hpp).
+// The closed forms under a protocol with slots (sim/run/protocol.hpp).
 #include <fmt/format.h>
 
 #include "algorithms/channels.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "validate/forms.hpp"
 
 namespace ringsim {

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "scenarios/json_text.hpp"
-#include "sim/error.hpp"
-#include "sim/quantity.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
 
 namespace ringsim {
 

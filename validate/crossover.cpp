@@ -4,7 +4,7 @@
 #include <iterator>
 #include <limits>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace ringsim {
 

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "validate/measured.hpp"
 
 namespace ringsim {

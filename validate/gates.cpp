@@ -9,7 +9,7 @@
 
 #include "scenarios/json_text.hpp"
 #include "scenarios/spelling.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace ringsim {
 

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "sim/check.hpp"
-#include "sim/error.hpp"
-#include "sim/run.hpp"
+#include "sim/base/error.hpp"
+#include "sim/check/check.hpp"
+#include "sim/run/run.hpp"
 #include "topologies/reduction_tree.hpp"
 
 namespace ringsim {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/network.hpp"
+#include "sim/network/network.hpp"
 #include "topologies/catalog.hpp"
 #include "validate/closed_form.hpp"
 

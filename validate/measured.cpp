@@ -12,8 +12,8 @@
 
 #include "scenarios/files.hpp"
 #include "scenarios/json_text.hpp"
-#include "sim/error.hpp"
-#include "sim/quantity.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
 #include "validate/measured_detail.hpp"
 
 namespace ringsim {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/schedule.hpp"
-#include "sim/units.hpp"
+#include "sim/base/units.hpp"
+#include "sim/schedule/schedule.hpp"
 
 namespace ringsim::measured {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "scenarios/json_text.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "validate/measured.hpp"
 #include "validate/measured_detail.hpp"
 

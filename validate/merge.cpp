@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "scenarios/decode.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "validate/results.hpp"
 
 namespace ringsim {

@@ -10,8 +10,8 @@
 #include <span>
 #include <utility>
 
-#include "sim/error.hpp"
-#include "sim/routes.hpp"
+#include "sim/base/error.hpp"
+#include "sim/topology/routes.hpp"
 #include "topologies/catalog.hpp"
 #include "topologies/nccl_rules.hpp"
 #include "validate/nccl_tuner.hpp"

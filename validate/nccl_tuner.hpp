@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/collective.hpp"
-#include "sim/units.hpp"
+#include "sim/base/units.hpp"
+#include "sim/schedule/collective.hpp"
 #include "topologies/machine.hpp"
 
 namespace ringsim::nccl {

@@ -10,9 +10,9 @@
 
 #include "algorithms/stored_schedule.hpp"
 #include "scenarios/json_text.hpp"
-#include "sim/error.hpp"
-#include "sim/quantity.hpp"
-#include "sim/run.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
+#include "sim/run/run.hpp"
 #include "topologies/reduction_tree.hpp"
 #include "topologies/ring_order.hpp"
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "scenarios/scenario.hpp"
-#include "sim/check.hpp"
-#include "sim/timeline.hpp"
+#include "sim/check/check.hpp"
+#include "sim/run/timeline.hpp"
 #include "validate/closed_form.hpp"
 
 namespace ringsim {

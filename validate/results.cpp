@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "scenarios/decode.hpp"
-#include "sim/error.hpp"
-#include "sim/quantity.hpp"
-#include "sim/version.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
+#include "sim/base/version.hpp"
 
 namespace ringsim {
 

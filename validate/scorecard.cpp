@@ -8,8 +8,8 @@
 #include <set>
 
 #include "scenarios/files.hpp"
-#include "sim/error.hpp"
-#include "sim/quantity.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
 #include "validate/compare.hpp"
 
 namespace ringsim {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <pugixml.hpp>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace ringsim {
 

@@ -1,7 +1,7 @@
 // 1 GiB over a 10 GB/s link: 2^30 B / 10^10 B/s = 0.1073741824 s.
 #include <iostream>
 
-#include "sim/units.hpp"
+#include "sim/base/units.hpp"
 
 int main() {
   using namespace ringsim;

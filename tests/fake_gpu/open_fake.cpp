@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "tests/support/fake_device.hpp"
 #include "tests/support/fake_nccl.hpp"
 #include "validate/replay/cuda/cuda_device.hpp"

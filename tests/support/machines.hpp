@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/quantity.hpp"
+#include "sim/base/quantity.hpp"
 #include "topologies/machine.hpp"
 
 namespace ringsim::test {

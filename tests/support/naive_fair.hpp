@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "sim/network.hpp"
-#include "sim/routes.hpp"
-#include "sim/topology.hpp"
+#include "sim/network/network.hpp"
+#include "sim/topology/routes.hpp"
+#include "sim/topology/topology.hpp"
 
 namespace ringsim::naive {
 

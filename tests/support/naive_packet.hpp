@@ -5,9 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include "sim/network.hpp"
-#include "sim/routes.hpp"
-#include "sim/topology.hpp"
+#include "sim/network/network.hpp"
+#include "sim/topology/routes.hpp"
+#include "sim/topology/topology.hpp"
 
 namespace ringsim::naive {
 
@@ -22,7 +22,7 @@ struct PacketResult {
   int blocked = 0;                             ///< how often a link was free and had a packet, but no leave to send it
 };
 
-/// The rules of sim/network_packet.hpp for chains whose bytes cost one each. Needs options.buffer.
+/// The rules of sim/network/network_packet.hpp for chains whose bytes cost one each. Needs options.buffer.
 PacketResult simulate(const Topology& topology, const PacketOptions& options, const std::vector<PacketFlow>& flows);
 
 }  // namespace ringsim::naive

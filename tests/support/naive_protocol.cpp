@@ -5,7 +5,7 @@
 #include <map>
 #include <optional>
 
-#include "sim/routes.hpp"
+#include "sim/topology/routes.hpp"
 #include "tests/support/naive_fair.hpp"
 
 namespace ringsim::naive {

@@ -1,4 +1,4 @@
-// A schedule under a protocol, by the words of sim/protocol.hpp: slow, short, and looked at from nothing at every
+// A schedule under a protocol, by the words of sim/run/protocol.hpp: slow, short, and looked at from nothing at every
 // instant.
 #pragma once
 
@@ -6,11 +6,11 @@
 #include <tuple>
 #include <vector>
 
-#include "sim/network.hpp"
-#include "sim/protocol.hpp"
-#include "sim/schedule.hpp"
-#include "sim/timeline.hpp"
-#include "sim/topology.hpp"
+#include "sim/network/network.hpp"
+#include "sim/run/protocol.hpp"
+#include "sim/run/timeline.hpp"
+#include "sim/schedule/schedule.hpp"
+#include "sim/topology/topology.hpp"
 
 namespace ringsim::naive {
 

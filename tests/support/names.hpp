@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/routes.hpp"
-#include "sim/topology.hpp"
+#include "sim/topology/routes.hpp"
+#include "sim/topology/topology.hpp"
 
 namespace ringsim {
 

@@ -3,7 +3,7 @@
 #include <numeric>
 #include <thread>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace ringsim::test {
 

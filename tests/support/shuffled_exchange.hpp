@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/schedule.hpp"
+#include "sim/schedule/schedule.hpp"
 #include "validate/replay/memory.hpp"
 
 namespace ringsim::test {

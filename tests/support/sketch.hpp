@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "sim/topology.hpp"
+#include "sim/topology/topology.hpp"
 
 namespace ringsim {
 

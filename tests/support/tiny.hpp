@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include "sim/check.hpp"
-#include "sim/run.hpp"
-#include "sim/topology.hpp"
+#include "sim/check/check.hpp"
+#include "sim/run/run.hpp"
+#include "sim/topology/topology.hpp"
 #include "topologies/catalog.hpp"
 
 namespace ringsim {

@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "sim/check.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
+#include "sim/check/check.hpp"
 #include "tests/support/table.hpp"
 
 namespace ringsim {

@@ -12,8 +12,8 @@
 #include "algorithms/halving_doubling.hpp"
 #include "algorithms/parameter_server.hpp"
 #include "algorithms/ring.hpp"
-#include "sim/collective.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
+#include "sim/schedule/collective.hpp"
 #include "tools/bench/topologies.hpp"
 #include "topologies/catalog.hpp"
 

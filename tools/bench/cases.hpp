@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/run.hpp"
-#include "sim/schedule.hpp"
-#include "sim/topology.hpp"
+#include "sim/run/run.hpp"
+#include "sim/schedule/schedule.hpp"
+#include "sim/topology/topology.hpp"
 
 namespace ringsim::bench {
 

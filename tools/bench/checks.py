@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the laws that are always on (ensure() in sim/error.hpp, and the loops that feed it) cost.
+"""What the laws that are always on (ensure() in sim/base/error.hpp, and the loops that feed it) cost.
 
 Runs cases in turn with the program as it is and with the same sources built without the laws (ringsim_once_unchecked:
 nothing else is ever built so); prints the best time of each and the difference. The turns lie so that a machine that

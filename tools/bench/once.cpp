@@ -11,7 +11,7 @@
 #include <iostream>
 #include <string_view>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "tools/bench/cases.hpp"
 
 namespace {

@@ -1,7 +1,7 @@
 // Fabrics of the benchmarks.
 #pragma once
 
-#include "sim/topology.hpp"
+#include "sim/topology/topology.hpp"
 
 namespace ringsim::bench {
 

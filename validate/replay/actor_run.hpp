@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "sim/schedule.hpp"
+#include "sim/schedule/schedule.hpp"
 #include "validate/replay/exchange.hpp"
 #include "validate/replay/memory.hpp"
 
 namespace ringsim::replay {
 
-/// Reads the schedule by its own rules (sim/schedule.hpp), apart from the simulator's reader: lanes go on
+/// Reads the schedule by its own rules (sim/schedule/schedule.hpp), apart from the simulator's reader: lanes go on
 /// independently, the operations of a step start together, the step is done when all of them are. It never waits: it
 /// starts what may start, and is told what is done.
 ///

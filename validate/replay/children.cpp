@@ -10,7 +10,7 @@
 #include <cstring>
 #include <thread>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "validate/replay/coordinator.hpp"
 
 namespace ringsim::replay {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "sim/ids.hpp"
+#include "sim/base/ids.hpp"
 
 namespace ringsim::replay {
 

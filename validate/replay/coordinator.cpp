@@ -6,7 +6,7 @@
 #include <random>
 #include <utility>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace ringsim::replay {
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/ids.hpp"
+#include "sim/base/ids.hpp"
 
 namespace ringsim::replay {
 

@@ -14,7 +14,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "validate/replay/tcp_replay.hpp"
 
 namespace ringsim::replay {

@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace ringsim::replay {
 

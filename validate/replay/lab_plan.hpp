@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/topology.hpp"
+#include "sim/topology/topology.hpp"
 
 namespace ringsim::replay {
 

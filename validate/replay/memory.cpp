@@ -6,7 +6,7 @@
 #include <bit>
 #include <limits>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace ringsim::replay {
 

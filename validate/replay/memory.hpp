@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/schedule.hpp"
+#include "sim/schedule/schedule.hpp"
 #include "validate/replay/contribution.hpp"
 
 namespace ringsim::replay {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "validate/replay/actor_run.hpp"
 #include "validate/replay/memory.hpp"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/check.hpp"
-#include "sim/units.hpp"
+#include "sim/base/units.hpp"
+#include "sim/check/check.hpp"
 #include "validate/replay/exchange.hpp"
 
 namespace ringsim::replay {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/error.hpp"
-#include "sim/schedule.hpp"
+#include "sim/base/error.hpp"
+#include "sim/schedule/schedule.hpp"
 #include "validate/replay/asio.hpp"
 #include "validate/replay/control.hpp"
 #include "validate/replay/exchange.hpp"

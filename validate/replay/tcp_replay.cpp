@@ -14,7 +14,7 @@
 #include <thread>
 #include <utility>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "validate/replay/coordinator.hpp"
 #include "validate/replay/tcp_exchange.hpp"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/schedule.hpp"
+#include "sim/schedule/schedule.hpp"
 #include "validate/replay/replay.hpp"
 #include "validate/replay/tcp_options.hpp"
 

@@ -1,7 +1,7 @@
 // Neighbor exchange: all-gather by trading pairs of blocks with the rank on either side in turn.
 #pragma once
 
-#include "sim/schedule.hpp"
+#include "sim/schedule/schedule.hpp"
 
 namespace ringsim {
 

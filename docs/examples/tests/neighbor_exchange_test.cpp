@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "tests/support/interpreter.hpp"
 #include "tests/support/tiny.hpp"
 #include "tests/support/verdict.hpp"

@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "validate/replay/cuda/cuda_device.hpp"
 #include "validate/replay/cuda/nccl_library.hpp"
 

@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace ringsim::replay::gpu {
 

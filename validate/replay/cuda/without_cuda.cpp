@@ -1,5 +1,5 @@
 // What a build without CUDA has in place of it.
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "validate/replay/cuda/cuda_device.hpp"
 
 namespace ringsim::replay::gpu {

@@ -1,5 +1,5 @@
 // What a build without nccl.h has in place of it.
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "validate/replay/cuda/nccl.hpp"
 
 namespace ringsim::replay::gpu {

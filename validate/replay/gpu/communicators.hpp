@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/schedule.hpp"
+#include "sim/schedule/schedule.hpp"
 #include "validate/replay/gpu/device.hpp"
 
 namespace ringsim::replay::gpu {

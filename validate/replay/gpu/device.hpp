@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "sim/ids.hpp"
+#include "sim/base/ids.hpp"
 
 namespace ringsim::replay::gpu {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "validate/replay/memory.hpp"
 
 namespace ringsim::replay::gpu {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/schedule.hpp"
+#include "sim/schedule/schedule.hpp"
 #include "validate/replay/gpu/plan.hpp"
 
 namespace ringsim::replay::gpu {

@@ -8,7 +8,7 @@
 #include <queue>
 #include <tuple>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "validate/replay/memory.hpp"
 
 namespace ringsim::replay::gpu {

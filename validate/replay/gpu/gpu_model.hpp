@@ -2,7 +2,7 @@
 // is issued at the same time served in turn, or sharing.
 #pragma once
 
-#include "sim/units.hpp"
+#include "sim/base/units.hpp"
 #include "validate/replay/gpu/plan.hpp"
 #include "validate/replay/gpu/probe.hpp"
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "sim/error.hpp"
-#include "sim/quantity.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
 #include "validate/replay/gpu/peers.hpp"
 #include "validate/replay/memory.hpp"
 

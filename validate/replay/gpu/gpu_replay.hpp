@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "sim/check.hpp"
+#include "sim/check/check.hpp"
 #include "validate/replay/gpu/communicators.hpp"
 #include "validate/replay/gpu/device.hpp"
 #include "validate/replay/gpu/plan.hpp"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "validate/replay/gpu/draft.hpp"
 #include "validate/replay/gpu/plan.hpp"
 #include "validate/replay/memory.hpp"

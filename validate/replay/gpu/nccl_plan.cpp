@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "validate/replay/exchange.hpp"
 #include "validate/replay/gpu/draft.hpp"
 #include "validate/replay/gpu/plan.hpp"

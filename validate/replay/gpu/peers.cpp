@@ -8,7 +8,7 @@
 #include <thread>
 #include <tuple>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace ringsim::replay::gpu {
 

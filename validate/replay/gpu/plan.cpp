@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "validate/replay/exchange.hpp"
 #include "validate/replay/gpu/draft.hpp"
 #include "validate/replay/gpu/walk.hpp"

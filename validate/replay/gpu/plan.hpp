@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/schedule.hpp"
+#include "sim/schedule/schedule.hpp"
 #include "validate/replay/gpu/device.hpp"
 
 namespace ringsim::replay::gpu {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/units.hpp"
+#include "sim/base/units.hpp"
 #include "validate/replay/gpu/device.hpp"
 
 namespace ringsim::replay::gpu {

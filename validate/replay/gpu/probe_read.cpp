@@ -6,7 +6,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "validate/replay/gpu/gpu_model.hpp"
 
 namespace ringsim::replay::gpu {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "sim/error.hpp"
-#include "sim/quantity.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
 #include "validate/replay/gpu/probe.hpp"
 
 namespace ringsim::replay::gpu {

@@ -5,8 +5,8 @@
 #include <deque>
 #include <vector>
 
-#include "sim/error.hpp"
-#include "sim/schedule.hpp"
+#include "sim/base/error.hpp"
+#include "sim/schedule/schedule.hpp"
 #include "validate/replay/gpu/draft.hpp"
 
 namespace ringsim::replay::gpu {

@@ -1,0 +1,89 @@
+// The proof that a schedule does what its collective promises. A schedule that was not checked cannot be run.
+#pragma once
+
+#include <atomic>
+#include <climits>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/schedule/schedule.hpp"
+
+namespace ringsim {
+
+/// What was proved, and how.
+struct Proof {
+  /// How many messages a connection's sender must be able to run ahead for the schedule to finish: the fewest of 0, 1,
+  /// 2, 8 and any_number that were found to do.
+  static constexpr int any_number = INT_MAX;
+  int slots_needed = 0;
+  enum class By : std::uint8_t {
+    all_ranks,         ///< every operation of every actor was followed
+    symmetry,          ///< one chunk was followed; that all ranks do the same was checked at every one of their steps
+    symmetry_samples,  ///< the same, but the equation was checked at some ranks only, because there are very many
+    matching           ///< sends meet receives of their size and all lanes come through; no region is named, so what
+                       ///< data ends where is not known
+  };
+  By by = By::all_ranks;
+  std::int64_t operations = 0;  ///< how many the schedule has, over all actors
+};
+std::string to_string(const Proof& proof);  ///< one sentence
+
+/// A schedule that check() has proved.
+class CheckedSchedule {
+ public:
+  const Schedule& schedule() const { return *schedule_; }
+  const Proof& proof() const { return proof_; }
+
+ private:
+  friend CheckedSchedule check(Schedule schedule, const struct CheckOptions& options);
+  friend CheckedSchedule side_by_side(const std::vector<CheckedSchedule>& jobs);
+  CheckedSchedule(Schedule schedule, Proof proof)
+      : schedule_(std::make_shared<const Schedule>(std::move(schedule))), proof_(proof) {}
+
+  std::shared_ptr<const Schedule> schedule_;
+  Proof proof_;
+};
+
+struct CheckOptions {
+  /// Asked now and then; true ends the proof with Interrupted.
+  const std::atomic<bool>* stop = nullptr;
+  /// How many chunks of actors one pass follows, 8 bytes each; a schedule with more of them takes several passes.
+  std::uint64_t cells_a_pass = 1U << 23;
+};
+
+/// Proves that the schedule delivers: every chunk of every rank's result holds each expected contribution exactly once,
+/// in any legal order.
+///
+///  1. Every operation names actors, channels and chunks that exist; both ends of a message agree in size; a
+///     connection's sends lie in one lane, its receives in one lane.
+///  2. Connections are FIFOs and a lane never chooses (a Kahn network), so one order decides what finishes. The
+///  schedule
+///     is run untimed with 0, 1, 2, 8 and any number of slots; the first that suffices is reported.
+///  3. No races: two operations of an actor on overlapping chunks, one of them a write (two adds excepted), are ordered
+///     by their lane or by waits of that actor. With 2 and 3 every legal order gives the same data.
+///  4. Counted in that one order: contributions are numbers in Z/2^64 (a product of a random number for the rank and
+///  one
+///     for the chunk), so a sum is right if and only if the right contributions stand in the right place, once each
+///     (a wrong one passes with probability 2^-63 or so). Where a sum is wrong its chunk is counted by rank, to say
+///     who.
+///
+/// A schedule that names no regions is held to 1 and 2 alone.
+///
+/// A declared symmetry is proved at each step of each rank and each chunk's promise (at samples where that would be
+/// more than 3*10^8 comparisons), then one chunk stands for all: 2 to 4 are done for actor 0, whose messages to +d are
+/// those that it gets from -d. It is used where chunks keep their number on their way; else all ranks are followed.
+///
+/// Throws ScheduleError naming rank, lane, step, operation and region; Interrupted.
+/// Time: O(operations a pass + chunks moved). Memory: O(actors + messages that wait + cells of a pass); with several
+/// lanes also O(connections + steps of one actor). Chunks that change their number on the way need one pass for all.
+CheckedSchedule check(Schedule schedule, const CheckOptions& options = {});
+
+/// Several schedules as one: the actors of the first, then those of the second, and so on (Schedule::jobs), each with
+/// chunks of its own. They share no actor, chunk or connection, so that the proof of the parts is the proof of the
+/// whole; the weakest of their proofs is stated. Its `collective` has all ranks and bytes but promises nothing as a
+/// whole. Needs at least one; run() needs a placement.
+CheckedSchedule side_by_side(const std::vector<CheckedSchedule>& jobs);
+
+}  // namespace ringsim

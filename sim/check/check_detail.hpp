@@ -1,0 +1,56 @@
+// The parts of the checker that check.cpp puts together.
+#pragma once
+
+#include <tsl/robin_map.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/check/check.hpp"
+#include "sim/schedule/lanes.hpp"
+#include "sim/schedule/schedule.hpp"
+
+namespace ringsim::check_detail {
+
+std::string name_of(const Schedule& schedule);               ///< "schedule ring all_reduce of 8 ranks"
+std::string name_of(const Schedule& schedule, Actor actor);  ///< "rank 3", "helper 0 (actor 8)"
+std::string describe(const Op& op);                          ///< "send data[3] to actor 4"
+/// "rank 3, lane 0, step 5, operation 1 (receive_add data[2] from actor 2)"
+std::string describe(const Schedule& schedule, Actor actor, Lane lane, int step, int op);
+std::string describe(const Schedule& schedule, OpPlace place);
+
+[[noreturn]] void refuse(const Schedule& schedule, const std::string& message, const std::string& hint = "");
+
+/// In which lane the sends and the receives of each connection lie.
+struct ConnectionLanes {
+  tsl::robin_map<std::uint64_t, Lane, MixedHash> sends, receives;
+};
+
+/// A random number for each number: Steele, Lea, Flood, Fast splittable pseudorandom number generators (2014).
+constexpr std::uint64_t splitmix(std::uint64_t x) {
+  x += 0x9E3779B97F4A7C15U;
+  x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9U;
+  x = (x ^ x >> 27) * 0x94D049BB133111EBU;
+  return x ^ x >> 31;
+}
+
+/// Throws Interrupted where the options' stop flag is set.
+void look_up(const CheckOptions& options);
+
+/// 1. Everything that the actor's operations name exists.
+/// Returns how many operations it has.
+std::int64_t check_structure(const Schedule& schedule, Actor actor, ConnectionLanes& lanes);
+
+/// 3. No two accesses of the actor to one chunk are unordered, one of them a write (two adds excepted).
+void check_races(const Schedule& schedule, Actor actor);
+
+/// 4, in full: every contribution to one chunk, by rank. For a chunk whose sum is wrong; throws ScheduleError.
+[[noreturn]] void explain_wrong_chunk(const Schedule& schedule, int slots, Actor actor, Buffer buffer,
+                                      std::uint32_t chunk, const Content& expected);
+
+/// 2 to 4 by symmetry. False where the claim does not hold in the form needed (one chunk a rank, chunks that keep their
+/// place): then all ranks have to be followed. Throws ScheduleError where the claim itself is wrong, or the result is.
+bool check_by_symmetry(const Schedule& schedule, const CheckOptions& options, Proof& proof);
+
+}  // namespace ringsim::check_detail

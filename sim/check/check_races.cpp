@@ -1,0 +1,218 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "sim/check/check_detail.hpp"
+
+namespace ringsim::check_detail {
+
+namespace {
+
+enum class Access : std::uint8_t { read, write, add };
+
+struct Touch {
+  Access access;
+  Region region;
+};
+
+// What an operation does to the memory of its own actor.
+void touches(const Op& op, std::vector<Touch>& out) {
+  switch (op.what) {
+    case Do::send:
+      out.push_back({Access::read, op.region});
+      break;
+    case Do::receive:
+      out.push_back({Access::write, op.region});
+      break;
+    case Do::receive_add:
+      if (op.operand.count > 0) {  // region = operand + what comes in: what stood there is lost
+        out.push_back({Access::read, op.operand});
+        out.push_back({Access::write, op.region});
+      } else {
+        out.push_back({Access::add, op.region});
+      }
+      break;
+    case Do::copy:
+      out.push_back({Access::read, op.operand});
+      out.push_back({Access::write, op.region});
+      break;
+    case Do::add:
+      out.push_back({Access::read, op.operand});
+      out.push_back({Access::add, op.region});
+      break;
+    case Do::compute:
+      break;
+  }
+}
+
+bool conflict(Access a, Access b) {
+  if (a == Access::read && b == Access::read) return false;
+  return !(a == Access::add && b == Access::add);
+}
+
+/// The last access of each kind by each lane to one chunk: step and operation, -1 where there is none.
+struct Place {
+  int step = -1;
+  int op = -1;
+};
+
+/// Follows one actor. Vector clocks over its lanes: clock[m] = how many steps of lane m are known to be complete when
+/// the present step begins. An access of lane m in step s is ordered before it if s < clock[m].
+class Races {
+ public:
+  Races(const Schedule& schedule, Actor actor) : schedule_(schedule), actor_(actor), n_lanes_(schedule.lanes) {
+    std::size_t chunks = 0;
+    for (std::size_t b = 0; b < n_buffers; ++b) {
+      base_[b] = chunks;
+      chunks += static_cast<std::size_t>(schedule.layout[b].n_chunks());
+    }
+    last_.resize(chunks * static_cast<std::size_t>(n_lanes_) * 3);
+    const auto lanes = static_cast<std::size_t>(n_lanes_);
+    clock_.assign(lanes, std::vector<int>(lanes, 0));
+    history_.resize(lanes);
+    done_.assign(lanes, 0);
+  }
+
+  void go() {
+    // Any order that respects lanes and waits will do; what cannot go on is a cycle, which the untimed run reports.
+    bool moved = true;
+    while (moved) {
+      moved = false;
+      for (Lane lane = 0; lane < n_lanes_; ++lane)
+        while (try_step(lane)) moved = true;
+    }
+  }
+
+ private:
+  bool try_step(Lane lane) {
+    const auto l = static_cast<std::size_t>(lane);
+    const int i = done_[l];
+    if (i == schedule_.n_steps(actor_, lane)) return false;
+    step_.clear();
+    schedule_.step(actor_, lane, i, step_);
+    for (const Wait& wait : step_.waits)
+      if (done_[static_cast<std::size_t>(wait.lane)] < wait.steps) return false;
+    std::vector<int>& clock = clock_[l];
+    for (const Wait& wait : step_.waits) {
+      if (wait.steps == 0 || wait.lane == lane) continue;  // the lane's own order says so already
+      const auto other = static_cast<std::size_t>(wait.lane);
+      const std::vector<int>& then = history_[other][static_cast<std::size_t>(wait.steps - 1)];
+      for (std::size_t m = 0; m < clock.size(); ++m) clock[m] = std::max(clock[m], then[m]);
+      clock[other] = std::max(clock[other], wait.steps);
+    }
+    for (int k = 0; k < static_cast<int>(step_.ops.size()); ++k) {
+      touched_.clear();
+      touches(step_.ops[static_cast<std::size_t>(k)], touched_);
+      for (const Touch& touch : touched_)
+        for (std::uint32_t c = 0; c < touch.region.count; ++c) access(lane, i, k, touch.access, touch.region, c);
+    }
+    clock[l] = ++done_[l];
+    if (n_lanes_ > 1) history_[l].push_back(clock);
+    return true;
+  }
+
+  void access(Lane lane, int step, int op, Access kind, const Region& region, std::uint32_t c) {
+    const std::size_t chunk = base_[static_cast<std::size_t>(region.buffer)] + region.first + c;
+    const std::vector<int>& clock = clock_[static_cast<std::size_t>(lane)];
+    for (Lane other = 0; other < n_lanes_; ++other) {
+      for (const Access earlier : {Access::read, Access::write, Access::add}) {
+        if (!conflict(earlier, kind)) continue;
+        const Place& before = last_[index(chunk, other, earlier)];
+        if (before.step < 0 || before.step < clock[static_cast<std::size_t>(other)]) continue;
+        if (other == lane && before.step == step && before.op == op) continue;  // the same operation reads and adds
+        refuse(schedule_,
+               fmt::format("{} and {}: both touch {}[{}], one of them writes, and nothing orders them",
+                           describe(schedule_, actor_, other, before.step, before.op),
+                           describe(schedule_, actor_, lane, step, op), to_string(region.buffer), region.first + c),
+               "put one of them into a later step of the lane, or add a wait");
+      }
+    }
+    last_[index(chunk, lane, kind)] = {step, op};
+  }
+
+  std::size_t index(std::size_t chunk, Lane lane, Access kind) const {
+    return (chunk * static_cast<std::size_t>(n_lanes_) + static_cast<std::size_t>(lane)) * 3 +
+           static_cast<std::size_t>(kind);
+  }
+
+  const Schedule& schedule_;
+  Actor actor_;
+  Lane n_lanes_;
+  std::array<std::size_t, n_buffers> base_{};
+  std::vector<Place> last_;              // [chunk][lane][kind of access]
+  std::vector<std::vector<int>> clock_;  // [lane][lane]
+  std::vector<std::vector<std::vector<int>>>
+      history_;            // [lane][step] clock after it; only where there are several lanes
+  std::vector<int> done_;  // [lane] steps
+  Step step_;
+  std::vector<Touch> touched_;
+};
+
+/// One lane: its steps are in order, so that only operations of one step can race. Sorted by chunk, each is held
+/// against the one of each kind that reaches farthest: O(n log n), where a root's step has an operation for every rank.
+void check_steps(const Schedule& schedule, Actor actor) {
+  struct Span {
+    std::uint64_t first, end;  // chunks, over all buffers
+    Access kind;
+    int op;
+  };
+  std::array<std::uint64_t, n_buffers + 1> base{};
+  for (std::size_t b = 0; b < n_buffers; ++b)
+    base[b + 1] = base[b] + static_cast<std::uint64_t>(schedule.layout[b].n_chunks());
+  std::vector<Span> accesses;
+  std::vector<Touch> touched;
+  Step step;
+  for (int i = 0; i < schedule.n_steps(actor, 0); ++i) {
+    step.clear();
+    schedule.step(actor, 0, i, step);
+    if (step.ops.size() < 2) continue;
+    accesses.clear();
+    for (int k = 0; k < static_cast<int>(step.ops.size()); ++k) {
+      touched.clear();
+      touches(step.ops[static_cast<std::size_t>(k)], touched);
+      for (const Touch& touch : touched) {
+        const std::uint64_t first = base[static_cast<std::size_t>(touch.region.buffer)] + touch.region.first;
+        accesses.push_back({first, first + touch.region.count, touch.access, k});
+      }
+    }
+    std::stable_sort(accesses.begin(), accesses.end(), [](const Span& a, const Span& b) { return a.first < b.first; });
+    // Of each kind the two that reach farthest, of different operations: one of them is not the operation itself.
+    std::array<std::array<const Span*, 2>, 3> farthest{};
+    for (const Span& access : accesses) {
+      for (const Access earlier : {Access::read, Access::write, Access::add}) {
+        if (!conflict(earlier, access.kind)) continue;
+        for (const Span* other : farthest[static_cast<std::size_t>(earlier)]) {
+          if (other == nullptr || other->op == access.op || other->end <= access.first) continue;
+          std::size_t buffer = 0;
+          while (access.first >= base[buffer + 1]) ++buffer;
+          refuse(schedule,
+                 fmt::format("{} and {}: both touch {}[{}], one of them writes, and nothing orders them",
+                             describe(schedule, actor, 0, i, std::min(other->op, access.op)),
+                             describe(schedule, actor, 0, i, std::max(other->op, access.op)),
+                             to_string(static_cast<Buffer>(buffer)), access.first - base[buffer]),
+                 "put one of them into a later step of the lane, or add a wait");
+        }
+      }
+      auto& kept = farthest[static_cast<std::size_t>(access.kind)];
+      if (kept[0] == nullptr || access.end > kept[0]->end) {
+        if (kept[0] != nullptr && kept[0]->op != access.op) kept[1] = kept[0];
+        kept[0] = &access;
+      } else if (kept[0]->op != access.op && (kept[1] == nullptr || access.end > kept[1]->end)) {
+        kept[1] = &access;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void check_races(const Schedule& schedule, Actor actor) {
+  if (schedule.lanes == 1)
+    check_steps(schedule, actor);
+  else
+    Races(schedule, actor).go();
+}
+
+}  // namespace ringsim::check_detail

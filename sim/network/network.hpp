@@ -1,0 +1,113 @@
+// Network models: how fast bytes move while others move too. The one seam of ringsim with several implementations.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/engine.hpp"
+#include "sim/base/ids.hpp"
+#include "sim/base/units.hpp"
+#include "sim/topology/routes.hpp"
+#include "sim/topology/topology.hpp"
+
+namespace ringsim {
+
+enum class NetworkModel : std::uint8_t {
+  ideal,   ///< only a path's first and last link can be shared; whatever lies between has room for all
+  fair,    ///< flows that share a link share it max-min fairly
+  packet,  ///< packets take turns on links, and wait where there is no room (sim/network/network_packet.hpp)
+};
+std::string_view to_string(NetworkModel model);
+
+/// What `packet` has beyond the links.
+struct PacketOptions {
+  /// How a link that has no room at its end is held back; no packet is ever dropped.
+  enum class FlowControl : std::uint8_t {
+    credit,  ///< a packet starts only where room is kept for it (InfiniBand, NVLink, PCIe)
+    pause,   ///< the receiver stops the sender when it fills up, and lets it go again (Ethernet's PFC, for RoCE)
+  } flow_control = FlowControl::credit;
+  /// Of a packet, payload: InfiniBand's largest MTU (RoCE uses the same). NVLink and PCIe move 256 B and less, so
+  /// there this is coarser than the machine; one number, because a message is cut once for its whole leg.
+  Bytes mtu{4096};
+  /// Room at the receiving end of each link, and of each virtual lane of it. Default: what a link at full speed needs
+  /// until room that was given back is filled again, twice its latency at its bandwidth (and as much again with
+  /// `pause`, which is told late that the room is full), and 16 packets. The 16 are assumed: vendors do not publish
+  /// what a port of a lossless switch keeps. Ethernet switches share tens of MB among their ports and have more; say
+  /// how much.
+  std::optional<Bytes> buffer;
+  /// Most virtual lanes over which routes are laid so that none wait for each other in a circle (VirtualLanes); as few
+  /// are used as it takes. InfiniBand has 15 for data.
+  int lanes = 15;
+};
+std::string_view to_string(PacketOptions::FlowControl flow_control);
+
+/// What can be due in a run. `id` and `stamp` belong to whoever scheduled it.
+struct Event {
+  enum class Kind : std::uint32_t { flow, arrival, local, disturbance } kind = Kind::flow;
+  std::uint32_t id = 0;
+  std::uint32_t stamp = 0;
+};
+
+/// A piece of data whose last byte has left the source of its leg; it arrives a latency later. Networks that
+/// tell_arrivals() say so a second time, when it has arrived.
+struct Left {
+  std::uint64_t piece = 0;
+  ResourceId limiter = no_resource;  ///< what set its speed; no_resource for an empty piece
+  bool has_arrived = false;
+  Picoseconds latency{0};  ///< of one that has arrived: what of its time was not owed to the limiter
+};
+
+/// What a resource (a link) carried in a run.
+struct Carried {
+  std::int64_t pieces = 0;  ///< with `packet`: packets
+  double bytes = 0;         ///< counted once a crossing; whole numbers, exact below 2^53, but where packets are spread
+  Picoseconds busy{0};      ///< time during which at least one piece used it
+};
+
+/// Moves pieces of data over legs and says when each has left. In the flow models latency is the caller's affair: a
+/// leg's links are held from a piece's start until its last byte has left.
+class Network {
+ public:
+  virtual ~Network() = default;
+
+  /// Makes a leg known; `first`, `last`: whether it is the first, the last of its path. Returns its number.
+  virtual std::uint32_t add_leg(const Leg& leg, bool first, bool last) = 0;
+  /// A piece starts on a leg, now. `piece` comes back in Left.
+  virtual void start(std::uint32_t leg, Bytes size, std::uint64_t piece) = 0;
+  /// All that happens at this instant has happened: work out who moves how fast from here on.
+  virtual void settle() = 0;
+  /// An event of kind `flow` is due. Nothing where it was overtaken by a change of rate.
+  virtual std::optional<Left> due(const Event& event) = 0;
+  /// Whether it says when a piece has arrived; else that is the leg's latency after it has left.
+  virtual bool tells_arrivals() const { return false; }
+  /// Nothing is due any more, though pieces are under way. Throws InputError where the network knows why.
+  virtual void explain_stall() const {}
+
+  // Disturbance (sim/run/disturbance.hpp).
+
+  /// The run is disturbed: bandwidths may change, pieces be withdrawn, or be under way at the end. Comes before the
+  /// first leg.
+  virtual void expect_changes() {}
+  /// The resource has that bandwidth from now on. Comes before what else happens at this instant.
+  virtual void set_bandwidth(ResourceId resource, Bandwidth bandwidth) = 0;
+  /// A piece taken off the network, and how much of it had not left. Whole bytes: one that has begun to leave has left.
+  struct Withdrawn {
+    std::uint64_t piece = 0;
+    Bytes rest;                        ///< 0 where all of it leaves at this instant
+    ResourceId limiter = no_resource;  ///< as Left's
+  };
+  /// Takes off those of the pieces (in ascending order) of which nothing was said yet; no due() will tell of them.
+  virtual std::vector<Withdrawn> withdraw(const std::vector<std::uint64_t>& pieces) = 0;
+
+  /// What each resource carried so far, [resource]; of those that the model can saturate.
+  virtual std::vector<Carried> carried() const = 0;
+};
+
+/// Both references must outlive the network. `options` are for `packet`.
+std::unique_ptr<Network> make_network(NetworkModel model, const PacketOptions& options, const Topology& topology,
+                                      Engine<Event>& engine);
+
+}  // namespace ringsim

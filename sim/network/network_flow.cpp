@@ -1,0 +1,614 @@
+#include "sim/network/network_flow.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "sim/base/error.hpp"
+
+namespace ringsim {
+
+namespace {
+
+// Rates that differ by less are equal: sums of a few thousand shares are exact to about 10^-13.
+constexpr double tolerance = 1e-9;
+bool clearly_above(double a, double b) { return a > b * (1 + tolerance); }
+
+// Rounded up to a picosecond, but not for the sake of the last bits of a double.
+Picoseconds fluid_time(double bytes, double rate) {
+  const double time = bytes / rate * 1e12;
+  if (time >= 9e18) fail_too_long();
+  return Picoseconds{static_cast<std::int64_t>(std::ceil(time - 1e-3 - time * 1e-15))};
+}
+
+// What was left of a flow is what passed at its last rate; `size` is all of it.
+void check_all_left(double left, double rate, Picoseconds time, Bytes size) {
+  const double error = std::abs(left - rate * (static_cast<double>(time.count()) * 1e-12));
+  ensure(error <= rate * 2e-12 + static_cast<double>(size.count) * tolerance,
+         "a flow ends when its last byte has left: bytes in equal bytes out");
+}
+
+// How often settle() widens its circle before it takes all that is connected: each round solves anew.
+constexpr int max_rounds = 6;
+
+}  // namespace
+
+FlowNetwork::FlowNetwork(NetworkModel model, const Topology& topology, Engine<Event>& engine)
+    : topology_(topology), engine_(engine), model_(model), resources_(topology.n_resources()) {
+  for (std::uint32_t r = 0; r < resources_.size(); ++r)
+    resources_[r].capacity = static_cast<double>(topology.resource({r}).bandwidth.bytes_per_second);
+}
+
+std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
+  ensure(!leg.links.empty(), "a leg has links");
+  LegInfo info;
+  info.first_inner = static_cast<std::uint32_t>(inner_.size());
+  info.first_use = static_cast<std::uint32_t>(uses_.size());
+  info.cap = std::numeric_limits<double>::infinity();
+  info.alone = std::numeric_limits<double>::infinity();
+  // Of a leg that is spread several links may leave the source, or enter the destination.
+  const NodeId source = topology_.link(leg.links.front()).from, destination = topology_.link(leg.links.back()).to;
+  const auto number = static_cast<std::uint32_t>(legs_.size()) + 1;
+  for (std::size_t i = 0; i < leg.links.size(); ++i) {
+    const Link& link = topology_.link(leg.links[i]);
+    const bool is_port = (first && link.from == source) || (last && link.to == destination);
+    auto rate = resources_[link.resource.value].capacity;
+    if (keeps_inner_ && model_ != NetworkModel::fair && !is_port) inner_.push_back({link.resource.value, leg.share(i)});
+    if (model_ == NetworkModel::fair || is_port) {
+      ResourceState& resource = resources_[link.resource.value];
+      if (resource.last_leg != number) {
+        resource.last_leg = number;
+        resource.last_use = static_cast<std::uint32_t>(uses_.size());
+        uses_.push_back({link.resource.value, 0});
+      }
+      Use& use = uses_[resource.last_use];
+      use.weight += leg.share(i);
+      rate /= use.weight;
+    } else if (rate /= leg.share(i); rate < info.cap) {
+      info.cap = rate;
+      info.cap_resource = link.resource;
+    }
+    if (rate < info.alone) {
+      info.alone = rate;
+      info.alone_resource = link.resource;
+    }
+  }
+  info.n_inner = static_cast<std::uint32_t>(inner_.size()) - info.first_inner;
+  info.n_uses = static_cast<std::uint32_t>(uses_.size()) - info.first_use;
+  info.latency = leg.latency;
+  info.is_whole_path = first && last;
+  bool has_all = !keeps_inner_;  // nobody else uses its resources; where links change all flows are entered
+  for (std::uint32_t u = info.first_use; u < uses_.size(); ++u) {
+    ResourceState& resource = resources_[uses_[u].resource];
+    has_all = has_all && !resource.is_used;
+    if (resource.owner != none) open_up(resource.owner);
+    resource.is_used = true;
+  }
+  if (has_all) {
+    for (std::uint32_t u = info.first_use; u < uses_.size(); ++u) resources_[uses_[u].resource].owner = number - 1;
+    if (free_own_legs_.empty()) {
+      free_own_legs_.push_back(static_cast<std::uint32_t>(own_legs_.size()));
+      own_legs_.emplace_back();
+    }
+    info.own = free_own_legs_.back();
+    free_own_legs_.pop_back();
+    OwnLeg& own = own_legs_[info.own];
+    own = {.leg = number - 1, .stamp = own.stamp};  // events of who had it before stay void
+  }
+  legs_.push_back(info);
+  return number - 1;
+}
+
+// The leg is no longer alone on its resources, or has a second piece: from now on what is on it is entered there.
+void FlowNetwork::open_up(std::uint32_t number) {
+  LegInfo& leg = legs_[number];
+  OwnLeg& own = own_legs_[leg.own];
+  free_own_legs_.push_back(leg.own);
+  leg.own = none;
+  const bool is_moving = this->is_moving(own);
+  if (is_moving) own.carried.busy -= own.time;
+  for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u) {
+    ResourceState& resource = resources_[uses_[u].resource];
+    resource.owner = none;
+    resource.carried.pieces += own.carried.pieces;
+    resource.carried.bytes += own.carried.bytes * uses_[u].weight;
+    resource.carried.busy += own.carried.busy;
+  }
+  if (!own.is_taken()) return;
+  ++own.stamp;
+  const FlowIndex index = new_flow(number, own.size, own.piece);
+  Flow& flow = flows_[index];
+  flow.since = own.until - own.time;
+  flow.rate = leg.alone;
+  flow.limiter = leg.alone_resource;
+  if (is_moving) {
+    enter(index);
+    for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u)
+      resources_[uses_[u].resource].busy_since = flow.since;
+    ++resources_[flow.limiter.value].n_limited;
+  }
+  flow.is_due_on_arrival = !is_moving && leg.is_whole_path;
+  engine_.at(flow.is_due_on_arrival ? own.until + leg.latency : own.until, {Event::Kind::flow, index, flow.stamp});
+}
+
+FlowNetwork::FlowIndex FlowNetwork::new_flow(std::uint32_t leg, Bytes size, std::uint64_t piece) {
+  FlowIndex index = 0;
+  if (free_flows_.empty()) {
+    index = static_cast<FlowIndex>(flows_.size());
+    flows_.emplace_back();
+  } else {
+    index = free_flows_.back();
+    free_flows_.pop_back();
+  }
+  Flow& flow = flows_[index];
+  flow.piece = piece;
+  flow.leg = leg;
+  flow.size = size;
+  flow.left = static_cast<double>(size.count);
+  flow.rate = -1;
+  flow.since = engine_.now();
+  flow.limiter = no_resource;
+  flow.is_member = false;
+  flow.is_due_on_arrival = false;
+  return index;
+}
+
+void FlowNetwork::start(std::uint32_t leg, Bytes size, std::uint64_t piece) {
+  if (const std::uint32_t own = legs_[leg].own; own != none && size.count > 0) {
+    if (!own_legs_[own].is_taken()) return go_alone(own_legs_[own], size, piece);
+    open_up(leg);
+  }
+  const FlowIndex index = new_flow(leg, size, piece);
+  if (size.count == 0) {  // nothing to share: it has left as it starts
+    flows_[index].rate = 0;
+    engine_.at(engine_.now(), {Event::Kind::flow, index, flows_[index].stamp});
+    return;
+  }
+  join(index);
+  new_flows_.push_back(index);
+}
+
+// The piece has its leg for itself: nothing to work out. Where the leg is a whole path, one event tells that it has
+// left and that it has arrived.
+void FlowNetwork::go_alone(OwnLeg& own, Bytes size, std::uint64_t piece) {
+  const LegInfo& leg = legs_[own.leg];
+  if (own.size != size) {  // most pieces are as large as the one before
+    own.time = time_alone(leg, size);
+    own.size = size;
+    check_all_left(static_cast<double>(size.count), leg.alone, own.time, size);
+  }
+  ++own.stamp;
+  own.piece = piece;
+  own.until = SimTime{add(engine_.now().time_since_epoch(), own.time)};
+  ++own.carried.pieces;
+  own.carried.bytes += static_cast<double>(size.count);
+  own.carried.busy += own.time;
+  engine_.at(leg.is_whole_path ? SimTime{add(own.until.time_since_epoch(), leg.latency)} : own.until,
+             {Event::Kind::flow, static_cast<std::uint32_t>(&own - own_legs_.data()) | own_event, own.stamp});
+}
+
+void FlowNetwork::join(FlowIndex index) {
+  enter(index);
+  const LegInfo& leg = legs_[flows_[index].leg];
+  const auto size = static_cast<double>(flows_[index].size.count);
+  for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u) {
+    ResourceState& resource = resources_[uses_[u].resource];
+    ++resource.carried.pieces;
+    resource.carried.bytes += size * uses_[u].weight;
+  }
+}
+
+void FlowNetwork::enter(FlowIndex index) {
+  Flow& flow = flows_[index];
+  const LegInfo& leg = legs_[flow.leg];
+  flow.is_member = true;
+  flow.places.resize(leg.n_uses);
+  for (std::uint32_t u = 0; u < leg.n_uses; ++u) {
+    const Use& use = uses_[leg.first_use + u];
+    ResourceState& resource = resources_[use.resource];
+    if (resource.members.empty()) resource.busy_since = engine_.now();
+    flow.places[u] = static_cast<std::uint32_t>(resource.members.size());
+    resource.members.push_back({index, u, use.weight});
+  }
+}
+
+void FlowNetwork::leave(FlowIndex index) {
+  Flow& flow = flows_[index];
+  const LegInfo& leg = legs_[flow.leg];
+  set_limiter(flow, no_resource);
+  for (std::uint32_t u = 0; u < leg.n_uses; ++u) {
+    const std::uint32_t r = uses_[leg.first_use + u].resource;
+    ResourceState& resource = resources_[r];
+    const std::uint32_t place = flow.places[u];
+    resource.members[place] = resource.members.back();
+    flows_[resource.members[place].flow].places[resource.members[place].use] = place;
+    resource.members.pop_back();
+    if (resource.members.empty()) resource.carried.busy += engine_.now() - resource.busy_since;
+    // Where nobody is limited by the resource, its members do not care that there is more room.
+    if (resource.n_limited > 0) mark_dirty(r);
+  }
+}
+
+bool FlowNetwork::is_alone(const Flow& flow) const {
+  const LegInfo& leg = legs_[flow.leg];
+  for (std::uint32_t u = 0; u < leg.n_uses; ++u)
+    if (resources_[uses_[leg.first_use + u].resource].members.size() > 1) return false;
+  return true;
+}
+
+void FlowNetwork::mark_dirty(std::uint32_t resource) {
+  if (resources_[resource].is_dirty) return;
+  resources_[resource].is_dirty = true;
+  dirty_.push_back(resource);
+}
+
+void FlowNetwork::add_to_solve(FlowIndex index) {
+  if (to_be_solved(index)) return;
+  flows_[index].solve_mark = epoch_;
+  to_solve_.push_back(index);
+}
+
+void FlowNetwork::settle() {
+  if (!changed_.empty()) take_changes();
+  if (new_flows_.empty() && dirty_.empty()) return;
+  ++epoch_;
+  to_solve_.clear();
+  for (const FlowIndex index : new_flows_) {
+    const LegInfo& leg = legs_[flows_[index].leg];
+    if (is_alone(flows_[index])) {  // most flows of most schedules: nothing to work out
+      set_rate(index, leg.alone, leg.alone_resource);
+      continue;
+    }
+    add_to_solve(index);
+    for (std::uint32_t u = 0; u < leg.n_uses; ++u)
+      if (resources_[uses_[leg.first_use + u].resource].n_limited > 0) mark_dirty(uses_[leg.first_use + u].resource);
+  }
+  new_flows_.clear();
+  // Those whose share of a changed resource it was that held them: they may go faster, or must make room.
+  for (const std::uint32_t r : dirty_) {
+    resources_[r].is_dirty = false;
+    for (const Member& member : resources_[r].members)
+      if (flows_[member.flow].limiter.value == r) add_to_solve(member.flow);
+  }
+  dirty_.clear();
+  if (to_solve_.empty()) return;
+  for (int round = 1;; ++round) {
+    solve();
+    if (!widen()) break;
+    if (round == max_rounds) widen_to_all_connected();
+  }
+  apply();
+}
+
+void FlowNetwork::touch(std::uint32_t r) {
+  ResourceState& resource = resources_[r];
+  resource.touch_mark = touch_epoch_;
+  resource.open_weight = 0;
+  resource.n_open = 0;
+  resource.residual = resource.capacity;
+  for (const Member& member : resource.members) {
+    const Flow& flow = flows_[member.flow];
+    if (flow.solve_mark == epoch_) {
+      resource.open_weight += member.weight;
+      ++resource.n_open;
+    } else {
+      resource.residual -= member.weight * flow.rate;
+    }
+  }
+  touched_.push_back(r);
+}
+
+bool FlowNetwork::Level::operator<(const Level& other) const {
+  if (share > other.share) return true;
+  if (share < other.share) return false;
+  return is_cap != other.is_cap ? other.is_cap : index > other.index;
+}
+
+// Progressive filling: raise all undecided flows alike until a resource is full; what uses it is decided; go on.
+// Shares only grow while flows are decided, so a share that lies in the heap may be too small, never too large.
+void FlowNetwork::solve() {
+  ++touch_epoch_;
+  touched_.clear();
+  levels_.clear();
+  undecided_ = to_solve_.size();
+  flows_solved_ += static_cast<std::int64_t>(to_solve_.size());
+  for (const FlowIndex index : to_solve_) {
+    Flow& flow = flows_[index];
+    const LegInfo& leg = legs_[flow.leg];
+    flow.decided = -1;
+    for (std::uint32_t u = 0; u < leg.n_uses; ++u) {
+      const std::uint32_t r = uses_[leg.first_use + u].resource;
+      if (resources_[r].touch_mark != touch_epoch_) touch(r);
+    }
+    if (leg.cap < std::numeric_limits<double>::infinity()) levels_.push_back({leg.cap, index, true});
+  }
+  const auto share = [](const ResourceState& resource) {
+    return std::max(resource.residual, 0.0) / resource.open_weight;
+  };
+  for (const std::uint32_t r : touched_) levels_.push_back({share(resources_[r]), r, false});
+  std::make_heap(levels_.begin(), levels_.end());
+  while (undecided_ > 0) {
+    ensure(!levels_.empty(), "every flow has a bottleneck");
+    std::pop_heap(levels_.begin(), levels_.end());
+    Level level = levels_.back();
+    levels_.pop_back();
+    if (level.is_cap) {
+      if (flows_[level.index].decided < 0)
+        decide(level.index, level.share, legs_[flows_[level.index].leg].cap_resource);
+      continue;
+    }
+    const ResourceState& resource = resources_[level.index];
+    if (resource.n_open == 0) continue;
+    level.share = share(resource);
+    if (!levels_.empty() && levels_.front().share < level.share) {  // it has grown: another comes first
+      levels_.push_back(level);
+      std::push_heap(levels_.begin(), levels_.end());
+      continue;
+    }
+    for (const Member& member : resource.members)
+      if (to_be_solved(member.flow) && flows_[member.flow].decided < 0) decide(member.flow, level.share, {level.index});
+  }
+}
+
+void FlowNetwork::decide(FlowIndex index, double rate, ResourceId limiter) {
+  Flow& flow = flows_[index];
+  flow.decided = rate;
+  flow.decided_limiter = limiter;
+  --undecided_;
+  const LegInfo& leg = legs_[flow.leg];
+  for (std::uint32_t u = 0; u < leg.n_uses; ++u) {
+    const Use& use = uses_[leg.first_use + u];
+    resources_[use.resource].residual -= use.weight * rate;
+    resources_[use.resource].open_weight -= use.weight;
+    --resources_[use.resource].n_open;
+  }
+}
+
+// Takes in the flows outside that the solution leaves without a bottleneck, or above those that it slows down.
+// False where there is none: then every flow has its bottleneck, which is what max-min fair means.
+bool FlowNetwork::widen() {
+  const std::size_t before = to_solve_.size();
+  for (const std::uint32_t r : touched_) {
+    const ResourceState& resource = resources_[r];
+    double total = 0, fastest = 0;
+    double slowest_limited = std::numeric_limits<double>::infinity();  // of those that this resource holds back
+    bool outsiders = false;
+    for (const Member& member : resource.members) {
+      const Flow& flow = flows_[member.flow];
+      const bool inside = to_be_solved(member.flow);
+      const double rate = inside ? flow.decided : flow.rate;
+      total += rate * member.weight;
+      fastest = std::max(fastest, rate);
+      if (inside && flow.decided_limiter.value == r) slowest_limited = std::min(slowest_limited, rate);
+      outsiders = outsiders || !inside;
+    }
+    if (!outsiders) continue;
+    const bool saturated = !clearly_above(resource.capacity, total);
+    for (const Member& member : resource.members) {
+      const Flow& flow = flows_[member.flow];
+      if (to_be_solved(member.flow)) continue;
+      const bool too_fast = clearly_above(flow.rate, slowest_limited);
+      const bool lost_bottleneck = flow.limiter.value == r && (!saturated || clearly_above(fastest, flow.rate));
+      if (too_fast || lost_bottleneck) outside_.push_back(member.flow);
+    }
+  }
+  for (const FlowIndex index : outside_) add_to_solve(index);
+  outside_.clear();
+  return to_solve_.size() > before;
+}
+
+void FlowNetwork::widen_to_all_connected() {
+  ++touch_epoch_;
+  for (std::size_t i = 0; i < to_solve_.size(); ++i) {  // grows as it goes
+    const LegInfo leg = legs_[flows_[to_solve_[i]].leg];
+    for (std::uint32_t u = 0; u < leg.n_uses; ++u) {
+      ResourceState& resource = resources_[uses_[leg.first_use + u].resource];
+      if (resource.touch_mark == touch_epoch_) continue;
+      resource.touch_mark = touch_epoch_;
+      for (const Member& member : resource.members) add_to_solve(member.flow);
+    }
+  }
+}
+
+void FlowNetwork::apply() {
+  for (const FlowIndex index : to_solve_) {
+    Flow& flow = flows_[index];
+    // The same rate, but for rounding: leave the flow, and the event that is due for it, alone.
+    if (flow.rate > 0 && std::abs(flow.decided - flow.rate) <= flow.rate * 1e-13)
+      set_limiter(flow, flow.decided_limiter);
+    else
+      set_rate(index, flow.decided, flow.decided_limiter);
+  }
+  check_rates();
+}
+
+void FlowNetwork::set_limiter(Flow& flow, ResourceId limiter) {
+  if (flow.limiter == limiter) return;
+  if (flow.limiter != no_resource) --resources_[flow.limiter.value].n_limited;
+  if (limiter != no_resource) ++resources_[limiter.value].n_limited;
+  flow.limiter = limiter;
+}
+
+void FlowNetwork::set_rate(FlowIndex index, double rate, ResourceId limiter) {
+  ensure(rate > 0, "a flow that has bytes left has a rate");
+  Flow& flow = flows_[index];
+  flow.left = bytes_left(flow);
+  flow.since = engine_.now();
+  flow.rate = rate;
+  set_limiter(flow, limiter);
+  ++flow.stamp;
+  engine_.after(time_left(flow), {Event::Kind::flow, index, flow.stamp});
+}
+
+// A flow that has its leg for itself from its first byte: exact, and equal in `ideal` and `fair`.
+Picoseconds FlowNetwork::time_alone(const LegInfo& leg, Bytes size) {
+  if (leg.alone == std::floor(leg.alone)) return transfer_time(size, {static_cast<std::int64_t>(leg.alone)});
+  return fluid_time(static_cast<double>(size.count), leg.alone);
+}
+
+// Whole bytes until something has moved, so that a flow which is alone from its start is exact.
+double FlowNetwork::bytes_left(const Flow& flow) const {
+  if (flow.rate <= 0) return flow.left;
+  const double seconds = static_cast<double>((engine_.now() - flow.since).count()) / 1e12;
+  return std::max(0.0, flow.left - flow.rate * seconds);
+}
+
+Picoseconds FlowNetwork::time_left(const Flow& flow) const {
+  const LegInfo& leg = legs_[flow.leg];
+  if (flow.rate == leg.alone && flow.left == static_cast<double>(flow.size.count)) return time_alone(leg, flow.size);
+  return fluid_time(flow.left, flow.rate);
+}
+
+std::optional<Left> FlowNetwork::due(const Event& event) {
+  if ((event.id & own_event) != 0) {
+    OwnLeg& own = own_legs_[event.id & ~own_event];
+    if (own.stamp != event.stamp) return std::nullopt;  // a flow has taken its place
+    ++own.stamp;
+    const LegInfo& leg = legs_[own.leg];
+    return Left{.piece = own.piece,
+                .limiter = leg.alone_resource,
+                .has_arrived = leg.is_whole_path,
+                .latency = leg.is_whole_path ? leg.latency : Picoseconds{0}};
+  }
+  Flow& flow = flows_[event.id];
+  if (flow.stamp != event.stamp) return std::nullopt;  // overtaken by a change of rate
+  const LegInfo& leg = legs_[flow.leg];
+  Left left{.piece = flow.piece, .limiter = flow.limiter};
+  if (flow.is_due_on_arrival) {
+    left.has_arrived = true;
+    left.latency = leg.latency;
+  }
+  if (flow.is_member) {
+    check_all_left(flow.left, flow.rate, engine_.now() - flow.since, flow.size);
+    leave(event.id);
+  }
+  ++flow.stamp;
+  flow.rate = -1;
+  free_flows_.push_back(event.id);
+  return left;
+}
+
+// ------------------------------------------------------------------------------------------------ links that change
+
+void FlowNetwork::set_bandwidth(ResourceId changed, Bandwidth bandwidth) {
+  resources_[changed.value].capacity = static_cast<double>(bandwidth.bytes_per_second);
+  changed_.push_back(changed.value);
+  const auto is_it = [&](const Use& use) { return use.resource == changed.value; };
+  for (LegInfo& leg : legs_) {
+    const auto uses = uses_.begin() + leg.first_use, inner = inner_.begin() + leg.first_inner;
+    if (std::any_of(uses, uses + leg.n_uses, is_it) || std::any_of(inner, inner + leg.n_inner, is_it))
+      set_alone_rate(leg);
+  }
+}
+
+// All flows over the resources count as new ones: what other flows take is left to settle().
+void FlowNetwork::take_changes() {
+  std::sort(changed_.begin(), changed_.end());
+  const auto has_changed = [&](const Use& use) {
+    return std::binary_search(changed_.begin(), changed_.end(), use.resource);
+  };
+  for (FlowIndex f = 0; f < flows_.size(); ++f) {
+    if (flows_[f].rate <= 0) continue;  // has left, or is new already
+    const LegInfo& leg = legs_[flows_[f].leg];
+    const auto uses = uses_.begin() + leg.first_use, inner = inner_.begin() + leg.first_inner;
+    if (std::any_of(uses, uses + leg.n_uses, has_changed) || std::any_of(inner, inner + leg.n_inner, has_changed))
+      new_flows_.push_back(f);
+  }
+  changed_.clear();
+}
+
+// As add_leg() works them out, in the same order.
+void FlowNetwork::set_alone_rate(LegInfo& leg) {
+  leg.cap = leg.alone = std::numeric_limits<double>::infinity();
+  const auto narrow = [](double& least, ResourceId& which, double rate, std::uint32_t resource) {
+    if (rate >= least) return;
+    least = rate;
+    which = {resource};
+  };
+  for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u)
+    narrow(leg.alone, leg.alone_resource, resources_[uses_[u].resource].capacity / uses_[u].weight, uses_[u].resource);
+  for (std::uint32_t i = leg.first_inner; i < leg.first_inner + leg.n_inner; ++i) {
+    const double rate = resources_[inner_[i].resource].capacity / inner_[i].weight;
+    narrow(leg.cap, leg.cap_resource, rate, inner_[i].resource);
+    narrow(leg.alone, leg.alone_resource, rate, inner_[i].resource);
+  }
+}
+
+// Empty flows have a rate of 0, those that have left one of -1.
+bool FlowNetwork::is_under_way(FlowIndex flow) const {
+  return flows_[flow].rate > 0 || std::find(new_flows_.begin(), new_flows_.end(), flow) != new_flows_.end();
+}
+
+std::vector<Network::Withdrawn> FlowNetwork::withdraw(const std::vector<std::uint64_t>& pieces) {
+  std::vector<Withdrawn> taken;
+  for (FlowIndex f = 0; f < flows_.size(); ++f) {
+    Flow& flow = flows_[f];
+    if (!is_under_way(f) || !std::binary_search(pieces.begin(), pieces.end(), flow.piece)) continue;
+    // Not for the sake of the last bits of a double, nor of what leaves by the picosecond to which times are rounded.
+    const double little = 1e-6 + static_cast<double>(flow.size.count) * 1e-14 + std::max(0.0, flow.rate) * 2e-15;
+    const auto rest = std::max<std::int64_t>(0, static_cast<std::int64_t>(std::ceil(bytes_left(flow) - little)));
+    taken.push_back({flow.piece, {rest}, flow.limiter});
+    const LegInfo& leg = legs_[flow.leg];
+    for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u)
+      resources_[uses_[u].resource].carried.bytes -= static_cast<double>(rest) * uses_[u].weight;
+    leave(f);
+    std::erase(new_flows_, f);
+    ++flow.stamp;
+    flow.rate = -1;
+    free_flows_.push_back(f);
+  }
+  return taken;
+}
+
+void FlowNetwork::check_rates() const {
+  for (const std::uint32_t r : touched_) {
+    double total = 0;
+    for (const Member& member : resources_[r].members) {
+      const Flow& flow = flows_[member.flow];
+      total += flow.rate * member.weight;
+    }
+    ensure(total <= resources_[r].capacity * (1 + tolerance), "no link carries more than its bandwidth");
+  }
+}
+
+// What crossed a resource that one leg has for itself.
+void FlowNetwork::add_own_leg(std::uint32_t resource, Carried& sum) const {
+  const LegInfo& leg = legs_[resources_[resource].owner];
+  const OwnLeg& own = own_legs_[leg.own];
+  for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u) {
+    if (uses_[u].resource != resource) continue;
+    sum.pieces += own.carried.pieces;
+    sum.bytes += own.carried.bytes * uses_[u].weight;
+    sum.busy += own.carried.busy;
+    if (!is_moving(own)) continue;
+    const Picoseconds rest = own.until - engine_.now();
+    sum.busy -= rest;
+    const double bytes = leg.alone * (static_cast<double>(rest.count()) / 1e12);
+    sum.bytes -= std::min(bytes, static_cast<double>(own.size.count)) * uses_[u].weight;
+  }
+}
+
+std::vector<Carried> FlowNetwork::carried() const {
+  std::vector<Carried> result(resources_.size());
+  for (std::uint32_t r = 0; r < resources_.size(); ++r) {
+    result[r] = resources_[r].carried;
+    if (resources_[r].owner != none) add_own_leg(r, result[r]);
+    if (resources_[r].members.empty()) continue;  // at the end of a run: but for what nobody waits for
+    result[r].busy += engine_.now() - resources_[r].busy_since;
+    for (const Member& member : resources_[r].members) {
+      const Flow& flow = flows_[member.flow];
+      result[r].bytes -= bytes_left(flow) * member.weight;
+    }
+  }
+  return result;
+}
+
+double FlowNetwork::rate_of(std::uint64_t piece) const {
+  for (const Flow& flow : flows_)
+    if (flow.rate > 0 && flow.piece == piece) return flow.rate;
+  for (const OwnLeg& own : own_legs_)
+    if (is_moving(own) && own.piece == piece) return legs_[own.leg].alone;
+  return 0;
+}
+
+}  // namespace ringsim

@@ -1,0 +1,172 @@
+// The flow models `ideal` and `fair`: data as a fluid, rates by max-min fairness.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/network/network.hpp"
+
+namespace ringsim {
+
+/// Max-min fair sharing, worked out again only where something changed.
+///
+/// A flow's rate is max-min fair when the flow has a bottleneck: a saturated resource on which no flow is faster. So a
+/// change needs to touch only the flows whose bottleneck it takes away, and those that are faster than the new share of
+/// a resource: settle() solves for the flows next to the change, holds the rest fixed, and widens the circle where the
+/// rest loses its bottleneck or stands above somebody else's (Bertsekas & Gallager, Data Networks, 2nd ed., 6.5.2).
+///
+/// `ideal` is the same with fewer shared resources: the first and last link of a path. The other links of a leg only
+/// cap each flow by itself.
+///
+/// Assumptions: rates adapt at once; a flow holds all links of its leg from its start until its last byte has left;
+/// a link's capacity does not depend on the number of flows.
+class FlowNetwork final : public Network {
+ public:
+  FlowNetwork(NetworkModel model, const Topology& topology, Engine<Event>& engine);
+
+  std::uint32_t add_leg(const Leg& leg, bool first, bool last) override;
+  void start(std::uint32_t leg, Bytes size, std::uint64_t piece) override;
+  void settle() override;
+  std::optional<Left> due(const Event& event) override;
+  void expect_changes() override { keeps_inner_ = true; }
+  void set_bandwidth(ResourceId resource, Bandwidth bandwidth) override;
+  std::vector<Withdrawn> withdraw(const std::vector<std::uint64_t>& pieces) override;
+  std::vector<Carried> carried() const override;
+
+  /// Rate of each flow in progress by piece, bytes/s: for tests.
+  double rate_of(std::uint64_t piece) const;
+  /// How many flows settle() has worked out so far: what the incremental solver touched. For tests and benchmarks.
+  std::int64_t flows_solved() const { return flows_solved_; }
+
+ private:
+  using FlowIndex = std::uint32_t;
+  static constexpr std::uint32_t none = UINT32_MAX;
+
+  struct Use {  // of a resource by a leg
+    std::uint32_t resource = 0;
+    double weight = 1;  // how many of the leg's bytes cross it, for each that is moved
+  };
+  struct LegInfo {
+    std::uint32_t first_use = 0, n_uses = 0;
+    double cap = 0;  // the narrowest link that the model does not share; infinite where it shares all
+    ResourceId cap_resource;
+    double alone = 0;           // the rate of a flow that is alone on all of it
+    ResourceId alone_resource;  // what sets that rate
+    std::uint32_t own = none;   // in own_legs_: no other leg uses its resources, so far; none: some does
+    Picoseconds latency{0};
+    bool is_whole_path = false;
+    std::uint32_t first_inner = 0, n_inner = 0;  // in inner_: links that the model does not share, if they may change
+  };
+  // A leg that has its resources for itself, and no more than one piece at a time on its way: there is nothing to
+  // share, and no need of a flow. When another leg or piece comes, open_up() makes a flow of what is there.
+  struct alignas(64) OwnLeg {
+    std::uint32_t leg = 0;
+    std::uint32_t stamp = 0;  // odd while a piece is on its way, and an event due for it: of this stamp
+    std::uint64_t piece = 0;  // which one, or the last that was
+    SimTime until{};          // when it has left
+    Bytes size{-1};           // of that piece
+    Picoseconds time{0};      // that a piece of that size takes
+    Carried carried;
+
+    bool is_taken() const { return stamp % 2 == 1; }
+  };
+  static constexpr std::uint32_t own_event = 1U << 31;  // in an event's id: of own_legs_, not of flows_
+  struct alignas(64) Flow {  // what the solver looks at of other flows lies in one cache line
+    std::uint64_t piece = 0;
+    std::uint32_t leg = 0;
+    std::uint32_t stamp = 0;  // raised at every change of rate: events of older rates are void
+    Bytes size;
+    double left = 0;   // bytes that had not left at `since`
+    double rate = -1;  // bytes/s; negative: not settled yet
+    SimTime since{};
+    ResourceId limiter = no_resource;
+    std::uint32_t solve_mark = 0;  // equal to epoch_: to be solved in this settle()
+    double decided = -1;           // within settle(): its new rate; negative: not decided yet
+
+    ResourceId decided_limiter = no_resource;
+    bool is_member = false;             // of its resources
+    bool is_due_on_arrival = false;     // it has left, as the last on a leg that was its own
+    std::vector<std::uint32_t> places;  // [use] where it stands among the resource's members
+  };
+  struct Member {
+    FlowIndex flow = 0;
+    std::uint32_t use = 0;  // which use of the flow's leg
+    double weight = 1;      // and how many bytes cross the resource for each of the flow's
+  };
+  struct ResourceState {
+    double capacity = 0;
+    std::vector<Member> members;
+    std::uint32_t n_limited = 0;  // members whose limiter this is: above 0, it is saturated
+    bool is_dirty = false;
+    std::uint32_t touch_mark = 0;
+    double residual = 0;                       // within solve(): what the decided flows leave
+    double open_weight = 0;                    // within solve(): of the undecided flows
+    std::uint32_t n_open = 0;                  // within solve(): how many uses these are
+    std::uint32_t last_leg = 0, last_use = 0;  // within add_leg(): the leg (from 1) that used it last, and its use
+    std::uint32_t owner = none;                // the leg that has it for itself
+    bool is_used = false;                      // by some leg
+    SimTime busy_since{};
+    Carried carried;
+  };
+
+  void open_up(std::uint32_t leg);
+  void join(FlowIndex index);
+  void enter(FlowIndex index);
+  void leave(FlowIndex index);
+  bool is_alone(const Flow& flow) const;
+  bool to_be_solved(FlowIndex index) const { return flows_[index].solve_mark == epoch_; }
+  void mark_dirty(std::uint32_t resource);
+  void add_to_solve(FlowIndex index);
+  void touch(std::uint32_t resource);
+  void solve();
+  void decide(FlowIndex index, double rate, ResourceId limiter);
+  bool widen();
+  void widen_to_all_connected();
+  void apply();
+  void set_rate(FlowIndex index, double rate, ResourceId limiter);
+  FlowIndex new_flow(std::uint32_t leg, Bytes size, std::uint64_t piece);
+  void go_alone(OwnLeg& own, Bytes size, std::uint64_t piece);
+  void add_own_leg(std::uint32_t resource, Carried& sum) const;
+  bool is_moving(const OwnLeg& own) const { return own.is_taken() && engine_.now() < own.until; }
+  void set_limiter(Flow& flow, ResourceId limiter);
+  Picoseconds time_left(const Flow& flow) const;
+  static Picoseconds time_alone(const LegInfo& leg, Bytes size);
+  double bytes_left(const Flow& flow) const;
+  bool is_under_way(FlowIndex flow) const;
+  void set_alone_rate(LegInfo& leg);
+  void take_changes();
+  void check_rates() const;
+
+  const Topology& topology_;
+  Engine<Event>& engine_;
+  NetworkModel model_;
+  std::vector<LegInfo> legs_;
+  std::vector<OwnLeg> own_legs_;
+  std::vector<std::uint32_t> free_own_legs_;
+  std::vector<Use> uses_;
+  std::vector<Use> inner_;
+  bool keeps_inner_ = false;
+  std::vector<std::uint32_t> changed_;  // resources whose bandwidth changed at this instant
+  std::vector<ResourceState> resources_;
+  std::vector<Flow> flows_;
+  std::vector<FlowIndex> free_flows_;
+  std::vector<FlowIndex> new_flows_;  // started since the last settle()
+  std::vector<std::uint32_t> dirty_;  // resources that a limited flow joined or left since then
+
+  // Room for settle(), kept between calls.
+  std::uint32_t epoch_ = 0, touch_epoch_ = 0;
+  std::vector<FlowIndex> to_solve_;
+  std::vector<FlowIndex> outside_;
+  std::vector<std::uint32_t> touched_;  // resources of the flows to solve
+  struct Level {                        // an equal share at which flows are decided: a resource's, or a flow's cap
+    double share = 0;
+    std::uint32_t index = 0;  // resource, or flow
+    bool is_cap = false;
+    bool operator<(const Level& other) const;  // std heaps have the largest on top: the smallest share is that
+  };
+  std::vector<Level> levels_;
+  std::size_t undecided_ = 0;
+  std::int64_t flows_solved_ = 0;
+};
+
+}  // namespace ringsim

@@ -1,0 +1,164 @@
+// The routes of a run: found once, made ready for the network, and what they carried.
+#pragma once
+
+#include <tsl/robin_map.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "sim/network/network.hpp"
+#include "sim/run/protocol.hpp"
+#include "sim/schedule/lanes.hpp"
+#include "sim/topology/routes.hpp"
+
+namespace ringsim {
+
+/// A path, made ready for the network.
+struct Route {
+  std::uint32_t first_leg = 0, n_legs = 0;  // in CompiledRoutes; none where both ends are one device
+  /// Where a message is cut into equal parts, each on a path of its own: their routes stand at [first_part, first_part
+  /// + n_parts); this one has no legs.
+  std::uint32_t first_part = 0, n_parts = 0;
+  std::uint32_t turns = 1;  // as Path::turns
+  std::uint32_t leg = 0;    // the network's number of the only one, where n_legs is 1
+  Bytes carried;            // over all messages
+};
+
+/// Route::n_parts of a pair that no path joins any more: links are down.
+inline constexpr std::uint32_t nowhere = UINT32_MAX;
+
+struct LegUse {
+  std::uint32_t leg = 0;  // the network's number
+  Picoseconds latency{0};
+  std::vector<LinkId> links;
+  std::vector<double> shares;  // as Leg::shares
+  std::int64_t beyond = 0;     // bytes that crossed it, less those of its route: of messages that gave up their way
+  Picoseconds after{0};        // what passes beyond the latency, where the network itself tells of arrivals
+};
+
+class CompiledRoutes {
+ public:
+  /// `lanes`: how many ask by from(). The network and the protocol must outlive it.
+  CompiledRoutes(Routing::Policy policy, const Protocol& protocol, Network& network, std::size_t lanes)
+      : policy_(policy), protocol_(protocol), network_(network), last_(lanes) {}
+
+  /// The route of a message. `find(label)` finds the parts (Routes::find_parts) of one that nobody had before.
+  template <class Find>
+  std::uint32_t of(Actor from, Actor to, std::uint16_t channel, Find find) {
+    return of(key_of(from, to, label(from, to, channel)), find);
+  }
+  /// The same, asked by a lane, which mostly sends to whom it sent before.
+  template <class Find>
+  std::uint32_t of(LaneNumber lane, Actor from, Actor to, std::uint16_t channel, Find find) {
+    LastRoute& last = last_[lane];
+    const std::uint64_t key = key_of(from, to, label(from, to, channel));
+    if (last.key != key) last = {key, of(key, find)};
+    return last.route;
+  }
+
+  /// One number for all three; an actor's has 24 bits.
+  static std::uint64_t key_of(Actor from, Actor to, std::uint16_t label) {
+    return static_cast<std::uint64_t>(from) << 40 | static_cast<std::uint64_t>(to) << 16 | label;
+  }
+
+  /// What tells the flows of a pair apart, as far as the routes look at it.
+  std::uint16_t label(Actor from, Actor to, std::uint16_t channel) {
+    switch (policy_) {
+      case Routing::Policy::ecmp:
+        return channel;
+      case Routing::Policy::flow_spray: {
+        const auto known = known_.find(key_of(from, to, 0));
+        if (known == known_.end()) return 0;
+        const std::uint32_t turns = routes_[known->second].turns;
+        return turns == 1 ? std::uint16_t{0} : static_cast<std::uint16_t>(++messages_of_[key_of(from, to, 0)] % turns);
+      }
+      default:
+        return 0;
+    }
+  }
+
+  /// Other links are down than before: routes are found anew. What the old ones carried stays counted.
+  void forget() {
+    known_.clear();
+    std::fill(last_.begin(), last_.end(), LastRoute{});
+  }
+
+  std::uint32_t size() const { return static_cast<std::uint32_t>(routes_.size()); }
+  Route& operator[](std::uint32_t route) { return routes_[route]; }
+  const Route& operator[](std::uint32_t route) const { return routes_[route]; }
+  LegUse& leg(std::uint32_t index) { return legs_[index]; }
+  const LegUse& leg(std::uint32_t index) const { return legs_[index]; }
+
+  /// [link] what crossed it, over the routes that `counts` says.
+  template <class Counts>
+  std::vector<Bytes> link_bytes(std::size_t links, Counts counts) const {
+    std::vector<double> crossed(links, 0);  // whole numbers but where packets are spread
+    for (std::uint32_t r = 0; r < size(); ++r) {
+      const Route& route = routes_[r];
+      if (!counts(r)) continue;
+      for (std::uint32_t i = route.first_leg; i < route.first_leg + route.n_legs; ++i) {
+        const LegUse& use = legs_[i];
+        for (std::size_t l = 0; l < use.links.size(); ++l)
+          crossed[use.links[l].value] +=
+              static_cast<double>(route.carried.count + use.beyond) * (use.shares.empty() ? 1 : use.shares[l]);
+      }
+    }
+    std::vector<Bytes> bytes;
+    for (const double each : crossed) bytes.push_back({std::llround(each)});
+    return bytes;
+  }
+
+ private:
+  struct LastRoute {
+    std::uint64_t key = UINT64_MAX;
+    std::uint32_t route = 0;
+  };
+
+  template <class Find>
+  std::uint32_t of(std::uint64_t key, Find find) {
+    const auto [entry, is_new] = known_.try_emplace(key, 0);
+    if (!is_new) return entry->second;
+    const std::vector<Path> parts = find(static_cast<std::uint32_t>(key & UINT16_MAX));
+    const std::uint32_t whole = size();
+    if (parts.empty()) routes_.push_back({.n_parts = nowhere, .carried = Bytes{}});
+    if (parts.size() > 1)
+      routes_.push_back(
+          {.first_part = whole + 1, .n_parts = static_cast<std::uint32_t>(parts.size()), .carried = Bytes{}});
+    for (const Path& path : parts) routes_.push_back(compiled(path));
+    for (const Path& path : parts) routes_[whole].turns = std::max(routes_[whole].turns, path.turns);
+    entry.value() = whole;
+    return whole;
+  }
+
+  Route compiled(const Path& path) {
+    Route route{.first_leg = static_cast<std::uint32_t>(legs_.size()),
+                .n_legs = static_cast<std::uint32_t>(path.legs.size()),
+                .carried = Bytes{}};
+    for (std::size_t i = 0; i < path.legs.size(); ++i) {
+      Leg leg = path.legs[i];
+      Picoseconds after{0};
+      if (i + 1 == path.legs.size()) (network_.tells_arrivals() ? after : leg.latency) += protocol_.latency(path.type);
+      legs_.push_back({.leg = network_.add_leg(leg, i == 0, i + 1 == path.legs.size()),
+                       .latency = leg.latency,
+                       .links = leg.links,
+                       .shares = leg.shares,
+                       .after = after});
+    }
+    if (route.n_legs == 1) route.leg = legs_[route.first_leg].leg;
+    return route;
+  }
+
+  Routing::Policy policy_;
+  const Protocol& protocol_;
+  Network& network_;
+  tsl::robin_map<std::uint64_t, std::uint32_t, MixedHash> known_;        // by key_of()
+  tsl::robin_map<std::uint64_t, std::uint32_t, MixedHash> messages_of_;  // of a pair, so far: for flow_spray
+  std::vector<LastRoute> last_;                                          // [lane]
+  std::vector<Route> routes_;
+  std::vector<LegUse> legs_;
+};
+
+}  // namespace ringsim

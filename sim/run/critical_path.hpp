@@ -1,0 +1,69 @@
+// The critical path, kept while the simulation goes: which link set the speed for how long.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "sim/base/ids.hpp"
+#include "sim/base/units.hpp"
+#include "sim/run/timeline.hpp"
+
+namespace ringsim {
+
+/// The history of the longest chain that leads to a moment of a lane, in 8 entries: storing the chain itself would take
+/// memory for every transfer. An entry is a class of like links (see Bottleneck) and the time for which one of them
+/// held the chain's messages back; by the scheme of Misra and Gries (Science of Computer Programming 2, 1982), so that
+/// it is exact for up to 8 different classes, a lower bound for more. Within a class the link that held it back for
+/// more than half of the time is known (Boyer and Moore's majority vote); where there is none, one that held it back at
+/// all.
+struct Trail {
+  static constexpr std::size_t n_entries = 8;
+  struct Entry {
+    std::uint32_t link_class = UINT32_MAX;
+    ResourceId resource = no_resource;  // the class's present majority
+    std::int64_t time = 0;              // ps, of the class
+    std::int64_t lead = 0;              // ps, by which the majority leads
+  };
+  Picoseconds latency{0}, compute{0}, delay{0};
+  std::array<Entry, n_entries> entries;
+
+  /// `resource`, of that class, held the chain back for `time` more.
+  void add(std::uint32_t link_class, ResourceId resource, Picoseconds time) {
+    if (resource == no_resource || time.count() <= 0) return;
+    Entry* least = &entries[0];
+    for (Entry& entry : entries) {
+      if (entry.link_class == link_class) {
+        entry.time += time.count();
+        if (entry.resource == resource) {
+          entry.lead += time.count();
+        } else if (entry.lead < time.count()) {
+          entry.resource = resource;
+          entry.lead = time.count() - entry.lead;
+        } else {
+          entry.lead -= time.count();
+        }
+        return;
+      }
+      if (entry.time < least->time) least = &entry;
+    }
+    if (least->time == 0) {
+      *least = {link_class, resource, time.count(), time.count()};
+      return;
+    }
+    // No room: take as much off everybody as there is to take off the newcomer or the least.
+    const std::int64_t off = least->time < time.count() ? least->time : time.count();
+    for (Entry& entry : entries) entry.time -= off;
+    if (time.count() > off) *least = {link_class, resource, time.count() - off, time.count() - off};
+  }
+
+  /// The longest; among equals the lowest number.
+  Bottleneck bottleneck() const {
+    Entry longest;
+    for (const Entry& entry : entries)
+      if (entry.time > longest.time || (entry.time == longest.time && entry.resource < longest.resource))
+        longest = entry;
+    return {longest.resource, Picoseconds{longest.time}, latency, compute, delay};
+  }
+};
+
+}  // namespace ringsim

@@ -1,0 +1,60 @@
+// Protocols: how a message gets from one rank to another, apart from the links that it takes.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "sim/base/units.hpp"
+#include "sim/topology/path_type.hpp"
+
+namespace ringsim {
+
+/// What NCCL's protocols differ in. All numbers from NVIDIA/nccl 5067397c2676: src/include/device.h (steps, lines,
+/// flags), src/init.cc (buffers), src/graph/tuning.cc (latencies, "now"; the rows of Ring).
+///
+/// Slots: a connection (from, to, channel) has `slots` of `slot` bytes. A message fills as many as its bytes need, one
+/// at least; they are its own from when they are given to it until its receive has begun, and are given to messages in
+/// the order of their sends. What has slots moves, the rest waits: for slots that are given back or for its own
+/// receive, from which on it needs none. So a sender is ahead of its receiver by what the slots hold and no more, as in
+/// NCCL, where it fills step after step of a buffer until all are full (src/device/prims_simple.h, waitPeer: sent + a
+/// slice <= taken + NCCL_STEPS).
+///
+/// Assumptions:
+/// - The receiver takes data out of the slots as it comes, and the slots hold more than what is on the way: 4 MiB
+///   (Simple) are 450 GB/s for 9 us, LL's 512 KiB 50 GB/s for 10 us. So a message that has met its receive flows as if
+///   it needed no slots. NCCL's sender waits where a link's bandwidth times the way there and back is more.
+/// - A message takes whole slots, but not more than its bytes need. NCCL's ring of all_reduce, reduce_scatter and
+///   all_gather cuts what it sends into two slices of two steps (src/include/collectives.h), so that small messages
+///   take four there: its ranks are ahead of each other by two messages, ours by eight.
+/// - A link's own latency is that of a small write with its flag: LL. LL128 and Simple take more, by the difference of
+///   the tuner's latencies. On plain links of a free topology (PathType::dir) that is nothing: they are what one says.
+/// - A message whose way is given up, because a link goes down, is done for its sender when it has arrived.
+struct Protocol {
+  std::string_view name;
+  std::string_view doc;         ///< one line
+  int slots = 0;                ///< of a connection; 0: rendezvous
+  Bytes slot;                   ///< what one holds, on the wire
+  bool done_when_left = false;  ///< a send is done when its last byte has left (over several NICs: the last of all);
+                                ///< else when it has arrived
+  std::int64_t wire = 1, payload = 1;          ///< of `wire` bytes on the links `payload` are data
+  Picoseconds nvlink{0}, pcie{0}, network{0};  ///< what a message takes beyond its links' latencies
+  Picoseconds launch{0};                       ///< before the first step
+
+  Bytes on_wire(Bytes data) const {
+    if (wire == payload) return data;
+    return data.count / payload * Bytes{wire} + Bytes{(data.count % payload * wire + payload - 1) / payload};
+  }
+  /// How many slots a message of so many bytes on the wire fills; slots + 1: more than there are.
+  int slots_of(Bytes message) const;
+  /// What a message on a path of that type takes beyond the latencies of its links.
+  Picoseconds latency(PathType type) const;
+};
+
+/// none, ll, ll128, simple: in the order in which `ringsim list` shows them.
+std::span<const Protocol> protocols();
+/// The textbooks': rendezvous, done when delivered, every byte is data.
+const Protocol& no_protocol();
+/// The one of that name, or nullptr.
+const Protocol* find_protocol(std::string_view name);
+
+}  // namespace ringsim

@@ -1,0 +1,50 @@
+// Running a checked schedule on a topology.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "sim/check/check.hpp"
+#include "sim/network/network.hpp"
+#include "sim/run/disturbance.hpp"
+#include "sim/run/protocol.hpp"
+#include "sim/run/timeline.hpp"
+#include "sim/topology/routes.hpp"
+#include "sim/topology/topology.hpp"
+
+namespace ringsim {
+
+struct RunOptions {
+  NetworkModel model = NetworkModel::fair;
+  PacketOptions packet;  ///< for the model of that name
+  Transport transport;
+  const Protocol* protocol = &no_protocol();
+  Routing routing;
+  Disturbance disturbance;
+  /// Where each actor sits, [actor]. Empty: ranks on topology.ranks(), helpers on topology.helpers(), in order.
+  std::vector<NodeId> placement;
+  bool record_spans = false;
+  /// Whether one rank may stand for all where that is exact (sim/run/fold.hpp), in runs of at least `fold_from`
+  /// messages: smaller ones take no time, and simulated in full they have a fingerprint.
+  bool fold = true;
+  std::int64_t fold_from = std::int64_t{1} << 20;
+  /// Asked now and then; true ends the run with Interrupted.
+  const std::atomic<bool>* stop = nullptr;
+  /// Told now and then which share of the steps is done, 0 to 1.
+  std::function<void(double)> progress;
+};
+
+/// Simulates the schedule. Under the textbooks' protocol (`none`) a message starts when both of its ends have begun
+/// their step (rendezvous), a send is done when the message is delivered, every byte is payload; for others see
+/// sim/run/protocol.hpp. Bytes are those on the wire. GPUs copy and add in no time; the protocol's launch is not
+/// counted.
+///
+/// Throws InputError where the topology has too few places, or no path between two actors; where the schedule needs
+/// more slots than the protocol has, or larger ones; where faults leave no way
+/// (sim/run/disturbance.hpp). Throws InvariantError where the simulation breaks a law: bytes in = bytes out, no link
+/// above its rate, time never back, nothing left waiting at the end.
+Timeline run(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options = {});
+
+}  // namespace ringsim

@@ -1,0 +1,69 @@
+// What a run gives back: when everybody finished, what the links carried, and what held it all back.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/base/ids.hpp"
+#include "sim/base/units.hpp"
+
+namespace ringsim {
+
+/// One message, from the moment at which both ends had begun until its last byte had arrived.
+struct Span {
+  Actor from = 0, to = 0;
+  std::uint16_t channel = 0;
+  Bytes bytes;
+  SimTime start{}, finish{};
+};
+
+/// What held the run back: on the critical path (the chain of messages, each of which could not start before the one
+/// before it was done, that ends with the run) the links that set the speed for the longest time. Like links count
+/// together: of one kind, between devices of the same kinds, of equal bandwidth. Else a ring in which one chunk is a
+/// byte longer would be held back by each of its links a little, and by none.
+struct Bottleneck {
+  ResourceId resource;  ///< the one of them that did so longest
+  /// How long they set the speed of the critical path's messages. Exact where there are at most 8 kinds of links on it;
+  /// else a lower bound.
+  Picoseconds busy{0};
+  /// How long the critical path waited for latencies, and for staged pieces to fill the rooms on their way.
+  Picoseconds latency{0};
+  Picoseconds compute{0};  ///< time of the critical path spent in `compute`
+  /// How long it waited because ranks are late, slow or unsteady (sim/run/disturbance.hpp).
+  Picoseconds delay{0};
+};
+
+/// One of several schedules that ran side by side (side_by_side() in sim/check/check.hpp).
+struct JobTimeline {
+  SimTime finish{};
+  std::int64_t transfers = 0;
+  Bytes bytes_sent;
+  std::optional<Bottleneck> bottleneck;
+};
+
+struct Timeline {
+  SimTime finish{};                      ///< when the last actor was done; the run starts at 0
+  std::vector<SimTime> actor_finish;     ///< [actor]
+  std::int64_t transfers = 0;            ///< messages delivered, empty ones too
+  Bytes bytes_sent;                      ///< of all messages
+  std::vector<Bytes> link_bytes;         ///< [link] what crossed it
+  std::optional<Bottleneck> bottleneck;  ///< nothing where nothing moved
+  std::int64_t events = 0;
+  /// A digest of all messages in order of arrival (who, how much, from when to when): equal runs, equal digests.
+  /// None where the run was folded: it has no such order.
+  std::optional<std::uint64_t> fingerprint = 0;
+  std::vector<JobTimeline>
+      jobs;                 ///< where the schedule is several side by side, [job]; then `bottleneck` is the last's
+  std::vector<Span> spans;  ///< in order of arrival; only where RunOptions::record_spans asks for them
+
+  /// Why one rank could stand for all (sim/run/fold.hpp), where it did. Then what is told is what the whole run would
+  /// tell, but for the fingerprint; of several links that held it back alike, `bottleneck` names rank 0's.
+  std::optional<std::string> folded;
+  std::string not_folded;  ///< why it could not, where that was looked into
+
+  Picoseconds duration() const { return finish.time_since_epoch(); }
+};
+
+}  // namespace ringsim

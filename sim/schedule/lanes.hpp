@@ -1,0 +1,384 @@
+// The one reader of schedules: which steps may start, and which sends and receives have met. The engine that times a
+// schedule and the checker that proves it both drive their lanes with it.
+#pragma once
+
+#include <tsl/robin_map.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "sim/base/error.hpp"
+#include "sim/schedule/schedule.hpp"
+
+namespace ringsim {
+
+/// A lane of the whole schedule: actor * lanes + lane.
+using LaneNumber = std::uint32_t;
+
+/// Which operation: for messages and errors.
+struct OpPlace {
+  LaneNumber lane = 0;
+  std::int32_t step = 0;
+  std::int32_t op = 0;
+};
+
+/// Spreads keys whose low bits are alike (the standard's hash of a number is the number itself).
+struct MixedHash {
+  std::size_t operator()(std::uint64_t key) const {
+    key *= 0x9E3779B97F4A7C15U;  // 2^64 over the golden ratio: Fibonacci hashing
+    return static_cast<std::size_t>(key ^ key >> 32);
+  }
+};
+
+/// A send and the receive that it met; of each operation what the handler noted when it was posted.
+template <class Note>
+struct Message {
+  OpPlace sender, receiver;
+  Note source, target;
+  bool add = false;  ///< receive_add
+  std::uint16_t channel = 0;
+  std::uint32_t slot = 0;  ///< where the sender was ahead: the number given to Handler::left(); else no_slot
+};
+inline constexpr std::uint32_t no_slot = UINT32_MAX;
+
+/// Drives all lanes of a schedule. What time is, is the handler's affair.
+///
+/// Handler gives:
+///   type Note, Note note(const Op&)                       what a message must remember of an operation: its region,
+///   its size std::uint64_t connection(Actor self, const Op& op)    equal for a send and the receives that it may meet
+///   void matched(const Message<Note>&)                        both ends have begun; later op_done() for each end
+///   void local(OpPlace, const Op&)                        copy, add, compute has begun; later op_done()
+///   void left(std::uint32_t slot, OpPlace, const Note&, LaneNumber by)
+///                                         a send runs ahead: its lane has begun it (by: itself), or another lane's
+///                                         receive has made room
+///   void begins(LaneNumber lane)                          a step begins: its waits are met
+///   void woken(LaneNumber lane, LaneNumber by)            a wait is over because a step of `by` was completed
+/// and may give
+///   int slots(const Note&)              how many slots a message fills; without: one each
+///   void room(std::uint32_t slot, int n, LaneNumber by)
+///                                       n slots are free for a message that left(), the first ones or more; the rest
+///                                       of it needs none once it has matched()
+///   bool holds(LaneNumber lane)         asked before a step begins, its waits being met: it does not until
+///   resume(lane)
+/// Slots: how many a connection has for what its sender is ahead; 0 is rendezvous. A message holds its slots until it
+/// has matched(). They are given to the messages in order: nobody overtakes one that has not all of its own.
+///
+/// Memory: 52 bytes a lane, and the operations that wait for their other half.
+template <class Handler>
+class LaneRunner {
+  using Note = typename Handler::Note;
+
+ public:
+  LaneRunner(const Schedule& schedule, int slots, Handler& handler)
+      : schedule_(schedule), n_lanes_(static_cast<unsigned>(schedule.lanes)), slots_(slots), handler_(handler) {
+    ensure(schedule.actors < (1 << 24), "a schedule has less than 2^24 actors");
+    most_mailboxes_ = 1024 + 4 * static_cast<std::size_t>(schedule.actors) * static_cast<std::size_t>(schedule.lanes);
+    lanes_.resize(static_cast<std::size_t>(schedule.actors) * static_cast<std::size_t>(schedule.lanes));
+    last_send_.resize(lanes_.size());
+    last_receive_.resize(lanes_.size());
+    ready_.resize(lanes_.size() + 1);
+    for (std::size_t number = 0; number < lanes_.size(); ++number) {
+      LaneState& lane = lanes_[number];
+      lane.n_steps = schedule.n_steps(actor(static_cast<LaneNumber>(number)), lane_of(static_cast<LaneNumber>(number)));
+      ensure(lane.n_steps >= 0, "a lane has no negative number of steps");
+      n_steps_ += lane.n_steps;
+      if (lane.n_steps > 0) make_ready(static_cast<LaneNumber>(number));
+    }
+  }
+
+  Actor actor(LaneNumber number) const {
+    return static_cast<Actor>(n_lanes_ == 1 ? number
+                                            : number / n_lanes_);  // a division is slow, and most have one lane
+  }
+  Lane lane_of(LaneNumber number) const { return static_cast<Lane>(n_lanes_ == 1 ? 0 : number % n_lanes_); }
+
+  /// Begins steps until no lane can go on before something else is done.
+  void run_ready() {
+    if (first_ready_ != end_of_ready_) begin_ready();
+  }
+
+  /// A step that the handler holds is tried again (and the handler asked again).
+  void resume(LaneNumber number) { make_ready(number); }
+
+  /// True where this is the last open operation of the lane's step: op_done() will complete the step.
+  bool is_last(LaneNumber number) const { return lanes_[number].open == 1; }
+
+  /// One operation of the lane's current step is done.
+  void op_done(LaneNumber number) {
+    LaneState& lane = lanes_[number];
+    ensure(lane.open > 0, "an operation ends once, within its step");
+    if (--lane.open == 0) complete(number);
+  }
+
+  bool finished() const { return steps_done_ == n_steps_; }
+  std::int64_t steps_done() const { return steps_done_; }
+  std::int64_t n_steps() const { return n_steps_; }
+
+  /// The step at which a lane stands; equals the lane's number of steps where it is through.
+  int step(LaneNumber number) const { return lanes_[number].step; }
+  bool is_through(LaneNumber number) const { return lanes_[number].step == lanes_[number].n_steps; }
+  LaneNumber n_lanes() const { return static_cast<LaneNumber>(lanes_.size()); }
+
+  /// Calls visit(OpPlace, is_send) for every operation that still waits for its other half.
+  template <class Visit>
+  void for_each_unmatched(Visit visit) const {
+    for (const Mailbox& box : mailboxes_)
+      if (box.length > 0) {
+        visit(box.first.place, box.of_sends);
+        for (std::uint32_t i = box.first.next; i != none; i = waiting_[i].next) visit(waiting_[i].place, box.of_sends);
+      }
+  }
+
+ private:
+  static constexpr std::uint32_t none = UINT32_MAX;
+
+  struct LaneState {
+    std::int32_t step = 0;
+    std::int32_t n_steps = 0;
+    std::int32_t open = 0;  // operations of the current step that are not done; 0: not begun
+    bool parked = false;    // waits for another lane of its actor
+  };
+  struct Half {  // a send or a receive that waits for the other
+    std::uint32_t next = none;
+    OpPlace place;
+    Note note{};
+    std::uint32_t slot = no_slot;  // of a send that has gone ahead: the number given to Handler::left()
+    std::int32_t held = 0;         // slots; kept only where there are some
+    bool add = false;
+  };
+  struct alignas(64) Mailbox {  // first come, first served: the k-th send meets the k-th receive
+    std::uint64_t connection = 0;
+    std::int32_t length = 0;
+    bool of_sends = false;
+    std::uint32_t last = none;  // in waiting_; none where there is no second
+    std::int32_t held = 0;      // slots, by all that wait
+    Half first;                 // in here, because most often it is the only one; the others are in waiting_
+  };
+  struct LastMailbox {  // a lane mostly sends to whom it sent before, and hears from whom it heard
+    std::uint64_t connection = UINT64_MAX;
+    std::uint32_t index = 0;
+  };
+
+  void begin_ready() {
+    while (first_ready_ != end_of_ready_) {
+      const LaneNumber number = ready_[first_ready_];
+      if (++first_ready_ == ready_.size()) first_ready_ = 0;
+      begin(number);
+    }
+  }
+
+  // A lane is ready once at most: there is room for all.
+  void make_ready(LaneNumber number) {
+    ready_[end_of_ready_] = number;
+    if (++end_of_ready_ == ready_.size()) end_of_ready_ = 0;
+    ensure(end_of_ready_ != first_ready_, "a lane is ready once at most");
+  }
+
+  void begin(LaneNumber number) {
+    LaneState& lane = lanes_[number];
+    const Actor self = actor(number);
+    scratch_.clear();
+    schedule_.step(self, lane_of(number), lane.step, scratch_);
+    for (const Wait& wait : scratch_.waits) {
+      if (lanes_[sibling(self, wait.lane)].step < wait.steps) {
+        lane.parked = true;
+        return;
+      }
+    }
+    if constexpr (requires { handler_.holds(number); })
+      if (handler_.holds(number)) return;
+    handler_.begins(number);
+    const auto n_ops = static_cast<std::int32_t>(scratch_.ops.size());
+    lane.open = n_ops;
+    if (n_ops == 0) return complete(number);
+    for (std::int32_t i = 0; i < n_ops; ++i) {
+      const Op& op = scratch_.ops[static_cast<std::size_t>(i)];
+      const bool is_send = op.what == Do::send;
+      if (is_send || op.what == Do::receive || op.what == Do::receive_add)
+        post(self, number, i, op, is_send);
+      else
+        handler_.local({number, lane.step, i}, op);
+    }
+  }
+
+  // The mailbox of a connection. Empty ones are cleared away only when there are many: memory grows with the lanes and
+  // with what waits, not with the connections.
+  Mailbox& mailbox(std::uint64_t connection, LastMailbox& last) {
+    if (last.connection != connection) {
+      const std::uint32_t index = find_mailbox(connection);  // may clear `last`
+      last.connection = connection;
+      last.index = index;
+    }
+    return mailboxes_[last.index];
+  }
+
+  // Apart, so that what most operations need stays small.
+  [[gnu::noinline]] std::uint32_t find_mailbox(std::uint64_t connection) {
+    auto [entry, is_new] = mailbox_of_.try_emplace(connection, static_cast<std::uint32_t>(mailboxes_.size()));
+    if (is_new) {
+      if (mailboxes_.size() >= most_mailboxes_) {
+        clear_empty_mailboxes();
+        entry = mailbox_of_.try_emplace(connection, static_cast<std::uint32_t>(mailboxes_.size())).first;
+      }
+      mailboxes_.emplace_back();
+      mailboxes_.back().connection = connection;
+    }
+    return entry->second;
+  }
+
+  void clear_empty_mailboxes() {
+    mailbox_of_.clear();
+    std::uint32_t kept = 0;
+    for (const Mailbox& box : mailboxes_) {
+      if (box.length == 0) continue;
+      mailbox_of_.emplace(box.connection, kept);
+      mailboxes_[kept++] = box;
+    }
+    mailboxes_.resize(kept);
+    most_mailboxes_ = std::max(most_mailboxes_, 2 * mailboxes_.size());
+    std::fill(last_send_.begin(), last_send_.end(), LastMailbox{});
+    std::fill(last_receive_.begin(), last_receive_.end(), LastMailbox{});
+  }
+
+  // Places are handed on and stored number by number: a struct put together on the stack and copied at once makes the
+  // processor wait for its parts.
+  void post(Actor self, LaneNumber number, std::int32_t index, const Op& op, bool is_send) {
+    Mailbox& box = mailbox(handler_.connection(self, op), (is_send ? last_send_ : last_receive_)[number]);
+    if (box.length > 0 && box.of_sends != is_send) return meet(box, number, index, op, is_send);
+    box.of_sends = is_send;
+    Half& half = put(box);
+    half.next = none;
+    half.place.lane = number;
+    half.place.step = lanes_[number].step;
+    half.place.op = index;
+    half.note = handler_.note(op);
+    half.slot = no_slot;
+    half.add = op.what == Do::receive_add;
+    if (slots_ == 0) return;
+    half.held = 0;
+    if (is_send && box.held < slots_) give_slots(box, half, number);  // some are free only where nobody lacks any
+  }
+
+  // The operation meets the first that waits.
+  void meet(Mailbox& box, LaneNumber number, std::int32_t index, const Op& op, bool is_send) {
+    Message<Note> message;
+    OpPlace& mine = is_send ? message.sender : message.receiver;
+    OpPlace& theirs = is_send ? message.receiver : message.sender;
+    mine.lane = number;
+    mine.step = lanes_[number].step;
+    mine.op = index;
+    theirs.lane = box.first.place.lane;
+    theirs.step = box.first.place.step;
+    theirs.op = box.first.place.op;
+    (is_send ? message.source : message.target) = handler_.note(op);
+    (is_send ? message.target : message.source) = box.first.note;
+    message.add = is_send ? box.first.add : op.what == Do::receive_add;
+    message.channel = op.channel;
+    message.slot = box.first.slot;
+    if (message.slot != no_slot) box.held -= box.first.held;
+    if (--box.length > 0) {  // an empty mailbox stays: most connections are used again
+      free_.push_back(box.first.next);
+      box.first = waiting_[box.first.next];
+    }
+    handler_.matched(message);
+    if (message.slot == no_slot) return;
+    free_slots_.push_back(message.slot);
+    if (box.length == 0 || has_all_slots(last(box))) return;
+    Half* next = &box.first;
+    while (has_all_slots(*next)) next = &waiting_[next->next];
+    give_slots(box, *next, message.receiver.lane);
+    while (box.held < slots_ && next->next != none) {
+      next = &waiting_[next->next];
+      give_slots(box, *next, message.receiver.lane);
+    }
+  }
+
+  Half& last(Mailbox& box) { return box.length == 1 ? box.first : waiting_[box.last]; }
+
+  int needs(const Half& half) const {
+    if constexpr (requires { handler_.slots(half.note); })
+      return handler_.slots(half.note);
+    else
+      return 1;
+  }
+  bool has_all_slots(const Half& half) const { return half.held == needs(half); }
+
+  // As many as it lacks, or as there are.
+  void give_slots(Mailbox& box, Half& half, LaneNumber by) {
+    const int more = std::min(needs(half) - half.held, slots_ - box.held);
+    half.held += more;
+    box.held += more;
+    if (half.slot == no_slot) {
+      if (free_slots_.empty()) free_slots_.push_back(n_slots_++);
+      half.slot = free_slots_.back();
+      free_slots_.pop_back();
+      handler_.left(half.slot, half.place, half.note, by);
+    }
+    if constexpr (requires { handler_.room(half.slot, more, by); }) handler_.room(half.slot, more, by);
+  }
+
+  // Room for one more that waits.
+  Half& put(Mailbox& box) {
+    if (box.length++ == 0) return box.first;
+    if (free_.empty()) {
+      free_.push_back(static_cast<std::uint32_t>(waiting_.size()));
+      waiting_.emplace_back();
+    }
+    const std::uint32_t index = free_.back();
+    free_.pop_back();
+    (box.length == 2 ? box.first : waiting_[box.last]).next = index;
+    box.last = index;
+    return waiting_[index];
+  }
+
+  void complete(LaneNumber number) {
+    LaneState& lane = lanes_[number];
+    ++lane.step;
+    ++steps_done_;
+    if (lane.step < lane.n_steps) make_ready(number);
+    if (n_lanes_ > 1) wake_siblings(number);
+  }
+
+  [[gnu::noinline]] void wake_siblings(LaneNumber number) {
+    const Actor self = actor(number);
+    for (Lane other = 0; other < schedule_.lanes; ++other) {
+      const LaneNumber waiting = sibling(self, other);
+      if (!lanes_[waiting].parked) continue;
+      lanes_[waiting].parked = false;  // it looks at its waits again, and parks itself again where one is not met
+      handler_.woken(waiting, number);
+      make_ready(waiting);
+    }
+  }
+
+  LaneNumber sibling(Actor self, Lane lane) const {
+    return static_cast<LaneNumber>(self) * static_cast<unsigned>(schedule_.lanes) + static_cast<LaneNumber>(lane);
+  }
+
+  const Schedule& schedule_;
+  unsigned n_lanes_;  // of each actor
+  int slots_;
+  Handler& handler_;
+  std::vector<LaneState> lanes_;
+  std::vector<LaneNumber> ready_;  // first in, first out, in a circle
+  std::size_t first_ready_ = 0, end_of_ready_ = 0;
+  std::vector<Mailbox> mailboxes_;
+  tsl::robin_map<std::uint64_t, std::uint32_t, MixedHash> mailbox_of_;  // [connection] index of its mailbox
+  std::vector<LastMailbox> last_send_, last_receive_;                   // [lane]
+  std::size_t most_mailboxes_ = 0;                                      // when it is time to clear the empty ones away
+  std::vector<Half> waiting_;
+  std::vector<std::uint32_t> free_;
+  std::vector<std::uint32_t> free_slots_;
+  std::uint32_t n_slots_ = 0;
+  Step scratch_;
+  std::int64_t steps_done_ = 0, n_steps_ = 0;
+};
+
+/// The usual connection: from, to, channel.
+inline std::uint64_t connection_key(Actor self, const Op& op) {
+  const auto from = static_cast<std::uint64_t>(op.what == Do::send ? self : op.peer);
+  const auto to = static_cast<std::uint64_t>(op.what == Do::send ? op.peer : self);
+  return from << 40 | to << 16 | op.channel;
+}
+
+}  // namespace ringsim

@@ -1,0 +1,54 @@
+// Ways over the fabric, or a free topology: what Routing makes of several that are equally short.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "sim/topology/cheapest_way.hpp"
+#include "sim/topology/host_ways.hpp"
+#include "sim/topology/routes.hpp"
+
+namespace ringsim {
+
+/// Keeps references to the topology and the hosts.
+class FabricWays {
+ public:
+  /// `usable`: the links that are not down. An entry of a table that leads over one that is down is not followed.
+  FabricWays(const Topology& topology, const HostWays& hosts, Routing routing, Usable usable = {});
+
+  /// Whether any way leads from one NIC to another.
+  bool are_joined(const Port& out, const Port& in);
+  struct Crossing {
+    std::vector<Share> links;
+    std::uint32_t turns = 1;  ///< as Path::turns
+  };
+  /// From one port of the fabric to another, as the policy says; `from` and `to` are the devices that talk, `label` as
+  /// in Routes::find(). Throws InputError naming both where there is none.
+  Crossing across(NodeId port, NodeId far, NodeId from, NodeId to, std::uint32_t label);
+
+ private:
+  Pick chooser(NodeId far, NodeId from, NodeId to, std::uint32_t label, std::uint32_t& turns) const;
+  std::optional<LinkId> listed_link(NodeId at, NodeId far) const;
+  [[noreturn]] void fail_across(NodeId from, NodeId to, NodeId port, NodeId far) const;
+
+  const Topology& topology_;
+  const Routing routing_;
+  const Usable usable_;
+  CheapestWay search_;
+  std::unordered_map<std::uint32_t, std::uint64_t> numbers_;  // of NICs, in the order of their cables to the fabric
+  std::map<std::pair<NodeId, NodeId>, NodeId> table_;         // [at, to] via
+};
+
+/// The links of a way, each crossed by all bytes.
+std::vector<Share> chain(const Way& way);
+
+/// Throws InputError: no path from one to the other, because.
+[[noreturn]] void fail_path(const Topology& topology, NodeId from, NodeId to, const std::string& because,
+                            const std::string& hint);
+
+}  // namespace ringsim

@@ -1,0 +1,201 @@
+#include "sim/topology/host_ways.hpp"
+
+#include <algorithm>
+
+namespace ringsim {
+
+namespace {
+
+/// The inside of a host without NVLink: only PCIe switches and CPUs are crossed.
+Role host_role(const Node& node) {
+  if (node.kind == NodeKind::cpu || node.kind == NodeKind::host_bridge || node.kind == NodeKind::pcie_switch) {
+    return Role::transit;
+  }
+  return node.kind == NodeKind::nvswitch ? Role::outside : Role::end;
+}
+
+/// The inside of a host over NVLink: only NVSwitches are crossed.
+Role nvlink_role(const Node& node) {
+  if (node.kind == NodeKind::nvswitch) return Role::transit;
+  return node.kind == NodeKind::gpu ? Role::end : Role::outside;
+}
+
+bool is_nvlink(const Link& link) { return link.kind == LinkKind::nvlink || link.kind == LinkKind::xgmi; }
+
+std::pair<PathType, std::size_t> nearness(const Port& port) { return {port.type, port.way.size()}; }
+
+std::vector<NodeId> nearest_nics(const std::vector<Port>& ports) {
+  std::vector<NodeId> nearest;
+  for (const Port& port : ports)
+    if (nearness(port) == nearness(ports.front())) nearest.push_back(port.nic);
+  return nearest;
+}
+
+}  // namespace
+
+HostWays::HostWays(const Topology& topology, Usable usable)
+    : topology_(topology), usable_(std::move(usable)), spans_(topology.hosts().size()) {
+  for (std::uint32_t n = 0; n < topology.n_nodes(); ++n) {
+    const auto& host = topology.node(NodeId{n}).host;
+    if (!host) continue;
+    spans_[*host].first = std::min(spans_[*host].first, n);
+    spans_[*host].last = std::max(spans_[*host].last, n + 1);
+  }
+}
+
+template <class Visit>
+void HostWays::for_host_of(NodeId device, Visit visit) const {
+  const std::uint32_t host = *topology_.node(device).host;
+  for (std::uint32_t n = spans_[host].first; n < spans_[host].last; ++n)
+    if (topology_.node(NodeId{n}).host == host) visit(NodeId{n});
+}
+
+HostWays::Inside& HostWays::inside(NodeId device) {
+  const std::uint32_t host = *topology_.node(device).host;
+  if (last_inside_ && last_inside_->host == host) return *last_inside_;
+  const auto [first, last] = spans_[host];
+  const auto only_here = [host](Role (*role)(const Node&)) {
+    return [host, role](const Node& node) { return node.host == host ? role(node) : Role::outside; };
+  };
+  const auto over = [this](bool nvlink) {
+    return [this, nvlink](LinkId id) { return is_nvlink(topology_.link(id)) == nvlink && is_up(id); };
+  };
+  last_inside_.reset(new Inside{host, CheapestWay(topology_, first, last, only_here(nvlink_role), over(true)),
+                                CheapestWay(topology_, first, last, only_here(host_role), over(false))});
+  return *last_inside_;
+}
+
+std::optional<Way> HostWays::nvlink(NodeId from, NodeId to) { return inside(from).nvlink.find(from, to); }
+
+const std::optional<Way>& HostWays::pcie(NodeId from, NodeId to) {
+  const std::uint64_t key = static_cast<std::uint64_t>(from.value) << 32 | to.value;
+  const auto known = pcie_ways_.find(key);
+  if (known != pcie_ways_.end()) return known->second;
+  return pcie_ways_.emplace(key, inside(from).pcie.find(from, to)).first->second;
+}
+
+std::optional<std::pair<LinkId, LinkId>> HostWays::relay(NodeId from, NodeId to) const {
+  std::optional<std::pair<LinkId, LinkId>> best;
+  std::pair<std::int64_t, std::uint32_t> best_key{};
+  for (const LinkId id : topology_.links_from(from)) {
+    const Link& first = topology_.link(id);
+    if (!is_nvlink(first) || !is_up(id) || topology_.node(first.to).kind != NodeKind::gpu) continue;
+    const auto second = best_link(topology_, first.to, to, usable_);
+    if (!second || !is_nvlink(topology_.link(*second))) continue;
+    const auto width = std::min(first.bandwidth, topology_.link(*second).bandwidth).bytes_per_second;
+    const std::pair key{-width, first.to.value};
+    if (!best || key < best_key) best = {id, *second}, best_key = key;
+  }
+  return best;
+}
+
+PathType HostWays::type_of(NodeId from, const Way& way) const {
+  int cpus = topology_.node(from).kind == NodeKind::cpu ? 1 : 0, bridges = 0, switches = 0, c2c = 0;
+  for (const LinkId id : way) {
+    const Link& link = topology_.link(id);
+    const NodeKind kind = topology_.node(link.to).kind;
+    cpus += kind == NodeKind::cpu ? 1 : 0;
+    bridges += kind == NodeKind::host_bridge ? 1 : 0;
+    switches += kind == NodeKind::pcie_switch ? 1 : 0;
+    c2c += link.kind == LinkKind::c2c ? 1 : 0;
+  }
+  if (cpus > 1) return PathType::sys;
+  if (c2c == 1 && cpus == 1) return way.size() == 1 ? PathType::c2c : PathType::p2c;
+  if (cpus == 1 || bridges > 0) return PathType::phb;
+  return switches > 1 ? PathType::pxb : PathType::pix;
+}
+
+std::pair<NodeId, Way> HostWays::nearest_memory(NodeId device, bool outward) {
+  std::pair<NodeId, Way> best{no_node, {}};
+  for_host_of(device, [&](NodeId memory) {
+    if (topology_.node(memory).kind != NodeKind::memory) return;
+    const auto& way = outward ? pcie(device, memory) : pcie(memory, device);
+    if (way && (best.first == no_node || way->size() < best.second.size())) best = {memory, *way};
+  });
+  return best;
+}
+
+std::vector<NodeId> HostWays::nvlink_peers(NodeId gpu) {
+  std::vector<NodeId> found;
+  for_host_of(gpu, [&](NodeId other) {
+    if (other != gpu && topology_.node(other).kind == NodeKind::gpu && nvlink(gpu, other)) found.push_back(other);
+  });
+  return found;
+}
+
+const std::vector<Port>& HostWays::ports(NodeId device, bool outward) {
+  auto& known = outward ? ports_out_ : ports_in_;
+  const auto found = known.find(device.value);
+  if (found != known.end()) return found->second;
+  return known.emplace(device.value, make_ports(device, outward)).first->second;
+}
+
+std::vector<Port> HostWays::make_ports(NodeId device, bool outward) {
+  if (!topology_.node(device).host || is_cabled_nic(device)) return {{device, PathType::loc, {}, leaf_of(device), 0}};
+  std::vector<Port> found = sorted_ports(device, outward);
+  if (found.empty() || topology_.node(device).kind != NodeKind::gpu) return found;
+  // Equally near NICs are dealt out to the GPUs to which the same ones are nearest.
+  const std::size_t before = sharers_before(device, outward, nearest_nics(found));
+  for (auto first = found.begin(); first != found.end();) {
+    const auto last = std::find_if(first, found.end(), [&](const Port& p) { return nearness(p) != nearness(*first); });
+    std::rotate(first, first + static_cast<std::ptrdiff_t>(before % static_cast<std::size_t>(last - first)), last);
+    first = last;
+  }
+  return found;
+}
+
+/// The cabled NICs of a device's host, nearest first, then by number.
+std::vector<Port> HostWays::sorted_ports(NodeId device, bool outward) {
+  std::vector<Port> found;
+  std::uint32_t number = 0;
+  for_host_of(device, [&](NodeId nic) {
+    if (!is_cabled_nic(nic)) return;
+    const std::uint32_t this_number = number++;  // stays what it is where others are down
+    if (!has_cable_up(nic, outward)) return;
+    const auto& way = outward ? pcie(device, nic) : pcie(nic, device);
+    if (way) found.push_back({nic, type_of(outward ? device : nic, *way), *way, leaf_of(nic), this_number});
+  });
+  std::stable_sort(found.begin(), found.end(), [](const Port& a, const Port& b) { return nearness(a) < nearness(b); });
+  return found;
+}
+
+/// How many GPUs of the host with lower numbers have these NICs nearest.
+std::size_t HostWays::sharers_before(NodeId device, bool outward, const std::vector<NodeId>& nearest) {
+  std::size_t count = 0;
+  for_host_of(device, [&](NodeId other) {
+    if (!(other < device) || topology_.node(other).kind != NodeKind::gpu) return;
+    auto& known = outward ? nearest_out_ : nearest_in_;
+    auto found = known.find(other.value);
+    if (found == known.end()) found = known.emplace(other.value, nearest_nics(sorted_ports(other, outward))).first;
+    if (found->second == nearest) ++count;
+  });
+  return count;
+}
+
+bool HostWays::is_cabled_nic(NodeId id) const {
+  const Node& node = topology_.node(id);
+  const auto leaves = [&](LinkId link) { return topology_.node(topology_.link(link).to).host != node.host; };
+  const auto links = topology_.links_from(id);
+  return node.kind == NodeKind::nic && node.host && std::any_of(links.begin(), links.end(), leaves);
+}
+
+/// Whether a link joins the NIC to what is outside of its host and is not down; `outward`: from it, else to it.
+bool HostWays::has_cable_up(NodeId nic, bool outward) const {
+  if (!usable_) return true;
+  const auto links = outward ? topology_.links_from(nic) : topology_.links_to(nic);
+  return std::any_of(links.begin(), links.end(), [&](LinkId id) {
+    const Link& link = topology_.link(id);
+    return usable_(id) && topology_.node(outward ? link.to : link.from).host != topology_.node(nic).host;
+  });
+}
+
+/// The first switch to which a NIC is cabled.
+NodeId HostWays::leaf_of(NodeId nic) const {
+  for (const LinkId id : topology_.links_from(nic)) {
+    const NodeId other = topology_.link(id).to;
+    if (is_up(id) && topology_.node(other).kind == NodeKind::network_switch) return other;
+  }
+  return no_node;
+}
+
+}  // namespace ringsim

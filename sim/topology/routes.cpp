@@ -1,0 +1,312 @@
+#include "sim/topology/routes.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "sim/base/error.hpp"
+#include "sim/topology/fabric_ways.hpp"
+#include "sim/topology/host_ways.hpp"
+
+namespace ringsim {
+
+struct Routes::Impl {
+  /// What gets data out of a host, and into the other.
+  struct Gates {
+    const Port* out = nullptr;
+    const Port* in = nullptr;
+    NodeId proxy = no_node;  ///< PXN: the GPU near `out`
+  };
+
+  Impl(const Topology& t, const Transport& how, Routing which, const Usable& usable)
+      : topology(t), transport(how), hosts(t, usable), fabric(t, hosts, std::move(which), usable) {}
+
+  Path find(NodeId from, NodeId to, std::uint32_t label) {
+    ensure(from.value < topology.n_nodes() && to.value < topology.n_nodes(), "a path joins nodes of its topology");
+    if (from == to) return {};
+    const auto& there = topology.node(to).host;
+    const auto& here = topology.node(from).host;
+    if (here && here == there) return find_inside(from, to);
+    if (here || there) return find_between_hosts(from, to, gates(from, to), label);
+    Path path{{}, PathType::dir};
+    const FabricWays::Crossing crossing = fabric.across(from, to, from, to, label);
+    path.turns = crossing.turns;
+    append_legs(crossing.links, path);
+    return path;
+  }
+
+  std::vector<Path> find_parts(NodeId from, NodeId to, std::uint32_t label) {
+    const auto& there = topology.node(to).host;
+    const auto& here = topology.node(from).host;
+    if (transport.nics == Transport::Nics::nearest || !here || !there || here == there) return {find(from, to, label)};
+    // The NICs of both hosts by number, so that rails meet; where one host has more, the other's take turns.
+    const std::vector<const Port*> outs = by_number(hosts.ports(from, true)), ins = by_number(hosts.ports(to, false));
+    if (outs.empty() || ins.empty()) return {find(from, to, label)};  // says what is missing
+    std::vector<Path> parts;
+    for (std::size_t i = 0; i < std::max(outs.size(), ins.size()); ++i) {
+      Gates pair{outs[i % outs.size()], ins[i % ins.size()]};
+      for (std::size_t k = 0; k < ins.size() && !fabric.are_joined(*pair.out, *pair.in); ++k)
+        pair.in = ins[(i + k) % ins.size()];
+      parts.push_back(find_between_hosts(from, to, by_proxy(from, pair), label));
+    }
+    return parts;
+  }
+
+  /// The same NICs; but where the sender's is far from it and near a GPU to which it has NVLink, by that one (PXN).
+  Gates by_proxy(NodeId from, Gates gates) {
+    if (!may_proxy(from) || gates.out->type <= PathType::p2c) return gates;
+    for (const NodeId proxy : hosts.nvlink_peers(from)) {
+      for (const Port& out : hosts.ports(proxy, true)) {
+        if (out.nic != gates.out->nic || out.type > std::min(PathType::p2c, transport.gdr_level)) continue;
+        return {&out, gates.in, proxy};
+      }
+    }
+    return gates;
+  }
+
+  bool may_proxy(NodeId from) const {
+    return transport.pxn && transport.p2p_level >= PathType::nvl && topology.node(from).kind == NodeKind::gpu &&
+           topology.node(from).host;
+  }
+
+  // --- within a host -----------------------------------------------------------------------------------------------
+
+  Path find_inside(NodeId from, NodeId to) {
+    const Host& host = topology.hosts()[*topology.node(from).host];
+    Path path;
+    const bool gpus = topology.node(from).kind == NodeKind::gpu && topology.node(to).kind == NodeKind::gpu;
+    // An NVSwitch is an end where it adds up itself; NVLink is all that it has.
+    const bool switches =
+        topology.node(from).kind == NodeKind::nvswitch || topology.node(to).kind == NodeKind::nvswitch;
+    if ((gpus || switches) && transport.p2p_level >= PathType::nvl) {
+      if (const auto way = hosts.nvlink(from, to)) {
+        path.type = PathType::nvl;
+        append_legs(chain(*way), path);
+        return path;
+      }
+    }
+    if (gpus && transport.p2p_level >= PathType::nvb) {
+      if (const auto relay = hosts.relay(from, to)) {
+        path.type = PathType::nvb;
+        path.legs = {leg(chain({relay->first})), leg(chain({relay->second}))};
+        return path;
+      }
+    }
+    const std::optional<Way>& way = hosts.pcie(from, to);
+    if (!way) {
+      fail(from, to, "no chain of PCIe switches and CPUs joins them, and at most one GPU may relay over NVLink",
+           "add the PCIe links of this host");
+    }
+    path.type = hosts.type_of(from, *way);
+    const PathType reach = std::min(transport.p2p_level, host.peer_access);
+    if (!gpus || path.type <= reach) {
+      append_legs(gpus && path.type >= PathType::phb ? peer_way(topology, host, *way) : chain(*way), path);
+      return path;
+    }
+    const auto [memory, from_memory] = hosts.nearest_memory(to, false);
+    const auto to_memory = memory == no_node ? std::nullopt : hosts.pcie(from, memory);
+    if (!to_memory) {
+      fail(from, to, "they have no peer access, and no host memory is within the reach of both",
+           "add host memory, or raise p2p_level or the machine's peer_access");
+    }
+    path.legs = {leg(chain(*to_memory)), leg(chain(from_memory))};
+    return path;
+  }
+
+  /// GPU to GPU through a CPU: what a byte costs there, it costs on all PCIe links on the way.
+  static std::vector<Share> peer_way(const Topology& topology, const Host& host, const Way& way) {
+    std::vector<Share> shares = chain(way);
+    for (Share& each : shares)
+      if (topology.link(each.link).kind == LinkKind::pcie) each.share = host.peer_cost;
+    return shares;
+  }
+
+  // --- between hosts -----------------------------------------------------------------------------------------------
+
+  Path find_between_hosts(NodeId from, NodeId to, const Gates& gates, std::uint32_t label) {
+    Path path{{}, PathType::net, gates.out->type, gates.in->type};
+    std::vector<Share> middle;
+    if (gates.proxy != no_node) {
+      path.out = PathType::pxn;
+      path.legs.push_back(leg(chain(*hosts.nvlink(from, gates.proxy))));
+      middle = chain(gates.out->way);
+    } else {
+      middle = leave(from, to, *gates.out, path);
+    }
+    const FabricWays::Crossing crossing = fabric.across(gates.out->nic, gates.in->nic, from, to, label);
+    path.turns = crossing.turns;
+    middle.insert(middle.end(), crossing.links.begin(), crossing.links.end());
+    std::optional<Leg> last;
+    for (const Share& each : enter(from, to, *gates.in, last)) middle.push_back(each);
+    append_legs(middle, path);
+    if (last) path.legs.push_back(*last);
+    return path;
+  }
+
+  bool is_direct(NodeId device, const Port& port) const {
+    return topology.node(device).kind != NodeKind::gpu || port.way.empty() || port.type <= transport.gdr_level;
+  }
+
+  /// From the sender to its NIC: the last leg's beginning. What comes before (to host memory) is added to the path.
+  std::vector<Share> leave(NodeId from, NodeId to, const Port& port, Path& path) {
+    if (is_direct(from, port)) return chain(port.way);
+    const auto [memory, way] = hosts.nearest_memory(from, true);
+    if (memory == no_node) fail_without_memory(from, to, from);
+    const std::optional<Way>& onward = hosts.pcie(memory, port.nic);
+    if (!onward)
+      fail(from, to, "no chain of links joins " + name(memory) + " and " + name(port.nic), "add the missing link");
+    path.legs.push_back(leg(chain(way)));
+    return chain(*onward);
+  }
+
+  /// From the receiver's NIC on; `last`: the leg from host memory, where data is staged there.
+  std::vector<Share> enter(NodeId from, NodeId to, const Port& port, std::optional<Leg>& last) {
+    if (is_direct(to, port)) return chain(port.way);
+    const auto [memory, way] = hosts.nearest_memory(to, false);
+    if (memory == no_node) fail_without_memory(from, to, to);
+    const std::optional<Way>& before = hosts.pcie(port.nic, memory);
+    if (!before)
+      fail(from, to, "no chain of links joins " + name(port.nic) + " and " + name(memory), "add the missing link");
+    last = leg(chain(way));
+    return chain(*before);
+  }
+
+  [[noreturn]] void fail_without_memory(NodeId from, NodeId to, NodeId device) const {
+    fail(from, to, "data must rest in host memory, and " + name(device) + "'s host has none within its reach",
+         "add host memory, or let gdr_level (now " + std::string(to_string(transport.gdr_level)) + ") reach the NIC");
+  }
+
+  Gates gates(NodeId from, NodeId to) {
+    const std::vector<Port>& outs = hosts.ports(from, true);
+    const std::vector<Port>& ins = hosts.ports(to, false);
+    for (const NodeId end : {from, to}) {
+      if (!(end == from ? outs : ins).empty()) continue;
+      fail(from, to, "no NIC of " + name(end) + "'s host is both cabled to the fabric and within its reach",
+           "give the node a NIC and a fabric");
+    }
+    for (const Port& in : ins) {
+      Gates best;
+      int best_rank = 0;
+      // Of equals NICs of one number meet, as NCCL has it (ncclTopoGetNetDev); so do not all take the first proxy.
+      const auto consider = [&](const Port& out, NodeId proxy) {
+        const int rank = 2 * rank_of(from, out, proxy, in) + (proxy == no_node || out.number == in.number ? 0 : 1);
+        if ((best.out != nullptr && rank >= best_rank) || !fabric.are_joined(out, in)) return;
+        best = {&out, &in, proxy};
+        best_rank = rank;
+      };
+      for (const Port& out : outs) consider(out, no_node);
+      if (may_proxy(from) && (best.out == nullptr || best_rank > 0))
+        for (const NodeId proxy : hosts.nvlink_peers(from))
+          for (const Port& out : hosts.ports(proxy, true))
+            if (out.type <= std::min(PathType::p2c, transport.gdr_level)) consider(out, proxy);
+      if (best.out != nullptr) return best;
+    }
+    fail(from, to, "the fabric joins no NIC of " + name(from) + "'s host to one of " + name(to) + "'s",
+         "cable both to switches that are joined; where only rails are joined, allow PXN");
+  }
+
+  /// Lower is better; see the rules of Routes. Of equals the first counts.
+  int rank_of(NodeId from, const Port& out, NodeId proxy, const Port& in) const {
+    const bool same_switch = out.leaf != no_node && out.leaf == in.leaf;
+    if (proxy != no_node) return same_switch ? 1 : 3;
+    const bool near = topology.node(from).kind != NodeKind::gpu || out.type <= PathType::p2c;
+    if (near) return same_switch && transport.pxn ? 0 : 2;
+    return 4;
+  }
+
+  static std::vector<const Port*> by_number(const std::vector<Port>& ports) {
+    std::vector<const Port*> sorted;
+    for (const Port& port : ports) sorted.push_back(&port);
+    std::sort(sorted.begin(), sorted.end(), [](const Port* a, const Port* b) { return a->number < b->number; });
+    return sorted;
+  }
+
+  // --- common ------------------------------------------------------------------------------------------------------
+
+  /// One leg of these links, which stand in order of distance.
+  Leg leg(const std::vector<Share>& stretch) const {
+    Leg made;
+    for (const Share& each : stretch) {
+      made.links.push_back(each.link);
+      made.latency = add(made.latency, topology.link(each.link).latency);
+      if (each.share != 1) made.shares.assign(1, 0);  // filled below
+    }
+    if (made.shares.empty()) return made;
+    made.shares.clear();
+    made.latency = Picoseconds{0};
+    std::map<NodeId, Picoseconds> until;  // the longest way to a node so far
+    for (const Share& each : stretch) {
+      const Link& link = topology.link(each.link);
+      made.shares.push_back(each.share);
+      Picoseconds& there = until[link.to];
+      there = std::max(there, add(until[link.from], link.latency));
+      made.latency = std::max(made.latency, there);
+    }
+    return made;
+  }
+
+  /// Appends the way, cut into legs where it passes through a GPU: data rests there.
+  void append_legs(const std::vector<Share>& way, Path& path) const {
+    std::vector<Share> stretch;
+    const NodeId end = topology.link(way.back().link).to;  // where several links may end, of a spread way
+    for (std::size_t i = 0; i < way.size(); ++i) {
+      stretch.push_back(way[i]);
+      const NodeId next = topology.link(way[i].link).to;
+      if (next != end && topology.node(next).kind == NodeKind::gpu) {
+        path.legs.push_back(leg(stretch));
+        stretch.clear();
+      }
+    }
+    path.legs.push_back(leg(stretch));
+  }
+
+  const std::string& name(NodeId id) const { return topology.node(id).name; }
+  [[noreturn]] void fail(NodeId from, NodeId to, const std::string& because, const std::string& hint) const {
+    fail_path(topology, from, to, because, hint);
+  }
+
+  const Topology& topology;
+  const Transport transport;
+  HostWays hosts;
+  FabricWays fabric;
+};
+
+namespace {
+Usable all_but(std::vector<bool> down) {
+  if (std::find(down.begin(), down.end(), true) == down.end()) return {};
+  return [down = std::move(down)](LinkId id) { return !down[id.value]; };
+}
+}  // namespace
+
+Routes::Routes(const Topology& topology, Transport transport, Routing routing, std::vector<bool> down)
+    : impl_(std::make_unique<Impl>(topology, transport, std::move(routing), all_but(std::move(down)))) {}
+Routes::~Routes() = default;
+Routes::Routes(Routes&&) noexcept = default;
+
+Path Routes::find(NodeId from, NodeId to, std::uint32_t label) { return impl_->find(from, to, label); }
+std::vector<Path> Routes::find_parts(NodeId from, NodeId to, std::uint32_t label) {
+  return impl_->find_parts(from, to, label);
+}
+
+Bandwidth narrowest(const Topology& topology, const Path& path) {
+  auto least = std::numeric_limits<double>::infinity();
+  for (const Leg& leg : path.legs) {
+    for (std::size_t i = 0; i < leg.links.size(); ++i) {
+      const auto rate = static_cast<double>(topology.link(leg.links[i]).bandwidth.bytes_per_second);
+      least = std::min(least, rate / leg.share(i));
+    }
+  }
+  if (path.legs.empty()) return {std::numeric_limits<std::int64_t>::max()};
+  return {static_cast<std::int64_t>(least)};
+}
+
+Picoseconds latency(const Path& path) {
+  Picoseconds sum{0};
+  for (const Leg& leg : path.legs) sum += leg.latency;
+  return sum;
+}
+
+}  // namespace ringsim

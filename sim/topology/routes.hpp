@@ -1,0 +1,122 @@
+// Which way data takes from one device to another: legs of links, chosen by fixed rules and found with Boost.Graph.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "sim/base/ids.hpp"
+#include "sim/base/units.hpp"
+#include "sim/topology/path_type.hpp"
+#include "sim/topology/topology.hpp"
+
+namespace ringsim {
+
+/// The rooms in which data rests between two legs (a host bounce buffer, a relaying GPU): `depth` slots of `size`.
+/// Default: NCCL's Simple protocol, a buffer of 4 MiB a connection in 8 steps (src/init.cc DEFAULT_BUFFSIZE,
+/// src/include/device.h NCCL_STEPS).
+struct Staging {
+  Bytes size{512L * 1024};
+  int depth = 8;
+};
+
+/// The rules by which paths between devices are chosen, NCCL's where it has them.
+struct Transport {
+  /// NIC and GPU exchange data directly, in one leg (GPUDirect RDMA), up to this distance; beyond it data rests in host
+  /// memory. P2C is NCCL's default: PXB, and P2C where the NIC sits behind a chip-to-chip link. LOC: never.
+  PathType gdr_level = PathType::p2c;
+  /// GPUs of a host reach each other's memory up to this distance, as far as the machine lets them
+  /// (Host::peer_access); beyond it data rests in host memory. LOC: never, not even over NVLink.
+  PathType p2p_level = PathType::sys;
+  /// A GPU may send through a NIC that is near another GPU, over NVLink: to reach the rail of the receiver, or because
+  /// its own NIC is farther than PXB. Needs GPUDirect at that NIC. Sends only, as in NCCL (src/graph/paths.cc).
+  bool pxn = true;
+  enum class Nics : std::uint8_t {
+    nearest,  ///< a message takes one NIC at each end
+    all,      ///< it is cut into equal parts, one for each NIC of the host
+  } nics = Nics::nearest;
+  Staging staging;
+};
+
+/// How the fabric chooses among ways that are equally short (fewest relays, then fewest hops).
+struct Routing {
+  enum class Policy : std::uint8_t {
+    fixed,         ///< a table in every switch, as Topology::ties() says; see `table`
+    ecmp,          ///< a connection (from, to, channel) keeps to one way, drawn by a seeded hash at every switch
+    flow_spray,    ///< each message of a pair takes the next way in turn
+    packet_spray,  ///< each message is spread over all ways at once, equally at every switch
+  } policy = Policy::fixed;
+  std::uint64_t seed = 0;
+  /// Entries of the tables, for `fixed`: data at `at` for the NIC `to` goes on to `via`; `to` no_node: for all without
+  /// an entry of their own that are not neighbours of `at`. Of two for the same the last counts.
+  struct Entry {
+    NodeId at, to, via;
+  };
+  std::vector<Entry> table;
+};
+/// The most ways among which `flow_spray` takes turns.
+inline constexpr std::uint32_t max_sprayed = 256;
+
+/// A stretch within which bytes flow cut-through: all of its links are used at once.
+struct Leg {
+  std::vector<LinkId> links;  ///< in order, from the source on
+  Picoseconds latency{0};     ///< the sum of its links'; of several ways the longest
+  /// How many bytes cross each link for each byte that is moved, [link]; empty: one. Less where packets are spread over
+  /// several ways, more where a byte costs more than one (Host::peer_cost).
+  std::vector<double> shares;
+
+  double share(std::size_t i) const { return shares.empty() ? 1 : shares[i]; }
+};
+
+struct Path {
+  std::vector<Leg> legs;  ///< empty where source and destination are one device
+  PathType type = PathType::loc;
+  /// Between hosts: how near GPU and NIC are at the sending and at the receiving end.
+  PathType out = PathType::loc, in = PathType::loc;
+  /// Labels from here on lead over ways that smaller ones have led over; at most max_sprayed.
+  std::uint32_t turns = 1;
+};
+
+/// Finds paths as they are asked for. Rules, in order:
+///  1. Another host. The receiver's NIC is the one nearest to it that the fabric joins to the sender's host (PathType,
+///     then hops; equally near ones are dealt out to the GPUs that have them nearest). The sender's is its nearest
+///     if that is nearer than PHB and on the same switch as the receiver's; else with PXN that of a GPU to which it has
+///     NVLink, on the same switch; else its nearest if nearer than PHB; else PXN's on any switch; else its nearest.
+///     Data is staged in the host memory nearest to the GPU by hops.
+///  2. The same host: NVLink directly, through an NVSwitch, or relayed by one GPU (NVB, two legs; of several relays the
+///     one whose narrower link is widest, then the lowest number); else the shortest way over PCIe and sockets, in one
+///     leg where GPUs have peer access, else through the host memory nearest to the receiver (NCCL's default for its
+///     shared memory: src/transport/shm.cc, NCCL_SHM_LOCALITY).
+///  3. Free topologies: the fewest hops; a GPU on the way is a relay (a leg ends there) and is used only where no way
+///     without one exists.
+/// A switch can be an end, too (in-switch reduction): an NVSwitch of its host's GPUs, a switch of the fabric of all.
+/// Among equals in 1 and 3 as Routing says; within a host the lower latency, then the higher bandwidth, then the link
+/// added first. NICs, memories and, within a host, GPUs are never crossed.
+/// Keeps a reference to the topology, which must outlive it. Not for use by several threads at once.
+class Routes {
+ public:
+  /// `down`: links out of use, [link]; empty: none. A NIC whose cable is down is not used; a way over a link that is
+  /// down does not exist.
+  explicit Routes(const Topology& topology, Transport transport = {}, Routing routing = {},
+                  std::vector<bool> down = {});
+  ~Routes();
+  Routes(Routes&&) noexcept;
+  Routes& operator=(Routes&&) = delete;
+
+  /// The path from one device to another. `label`: the flow's channel (`ecmp`), its number among the pair's messages
+  /// (`flow_spray`); other policies do not look at it. Throws InputError naming both ends where there is none.
+  Path find(NodeId from, NodeId to, std::uint32_t label = 0);
+  /// The paths of the equal parts of a message: one, or with Nics::all and between hosts one for each NIC.
+  std::vector<Path> find_parts(NodeId from, NodeId to, std::uint32_t label = 0);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The smallest bandwidth on the path (its narrowest link), and the sum of its links' latencies.
+Bandwidth narrowest(const Topology& topology, const Path& path);
+Picoseconds latency(const Path& path);
+
+}  // namespace ringsim

@@ -1,0 +1,182 @@
+#include "sim/topology/topology.hpp"
+
+#include <utility>
+
+#include "sim/base/error.hpp"
+
+namespace ringsim {
+
+namespace {
+constexpr std::int64_t max_bandwidth = 1'000'000'000'000'000'000;
+}  // namespace
+
+std::string_view to_string(NodeKind kind) {
+  switch (kind) {
+    case NodeKind::gpu:
+      return "gpu";
+    case NodeKind::cpu:
+      return "cpu";
+    case NodeKind::host_bridge:
+      return "host_bridge";
+    case NodeKind::memory:
+      return "memory";
+    case NodeKind::pcie_switch:
+      return "pcie_switch";
+    case NodeKind::nvswitch:
+      return "nvswitch";
+    case NodeKind::nic:
+      return "nic";
+    case NodeKind::network_switch:
+      return "switch";
+  }
+  fail_invariant("a node has one of the known kinds");
+}
+
+std::string_view to_string(LinkKind kind) {
+  switch (kind) {
+    case LinkKind::generic:
+      return "link";
+    case LinkKind::nvlink:
+      return "nvlink";
+    case LinkKind::xgmi:
+      return "xgmi";
+    case LinkKind::c2c:
+      return "c2c";
+    case LinkKind::pcie:
+      return "pcie";
+    case LinkKind::socket:
+      return "socket";
+    case LinkKind::memory:
+      return "memory";
+    case LinkKind::infiniband:
+      return "infiniband";
+    case LinkKind::ethernet:
+      return "ethernet";
+  }
+  fail_invariant("a link has one of the known kinds");
+}
+
+std::span<const LinkId> Topology::links_from(NodeId id) const {
+  return std::span(out_).subspan(first_out_[id.value], first_out_[id.value + 1] - first_out_[id.value]);
+}
+
+std::span<const LinkId> Topology::links_to(NodeId id) const {
+  return std::span(in_).subspan(first_in_[id.value], first_in_[id.value + 1] - first_in_[id.value]);
+}
+
+std::optional<NodeId> Topology::find(std::string_view name) const {
+  const auto found = by_name_.find(std::string(name));
+  if (found == by_name_.end()) return std::nullopt;
+  return found->second;
+}
+
+std::string Topology::link_name(LinkId id) const { return node(link(id).from).name + " -> " + node(link(id).to).name; }
+
+std::string Topology::resource_name(ResourceId id) const {
+  const Resource& what = resource(id);
+  if (!what.shared) return link_name(what.link);
+  return node(link(what.link).from).name + " <-> " + node(link(what.link).to).name;
+}
+
+NodeId TopologyBuilder::add_node(std::string name, NodeKind kind, std::optional<std::uint32_t> host) {
+  const NodeId id{static_cast<std::uint32_t>(made_.nodes_.size())};
+  if (!made_.by_name_.emplace(name, id).second) {
+    throw InputError("", "two nodes are called \"" + name + "\"", "give every node a name of its own");
+  }
+  made_.nodes_.push_back({std::move(name), kind, host});
+  if (host && *host >= made_.hosts_.size()) made_.hosts_.resize(*host + 1);
+  return id;
+}
+
+void TopologyBuilder::describe_host(std::uint32_t number, const Host& host) {
+  if (number >= made_.hosts_.size()) made_.hosts_.resize(number + 1);
+  made_.hosts_[number] = host;
+}
+
+void TopologyBuilder::add_rank(NodeId node) { made_.ranks_.push_back(node); }
+void TopologyBuilder::add_helper(NodeId node) { made_.helpers_.push_back(node); }
+
+NodeId TopologyBuilder::add_gpu(std::string name, std::optional<std::uint32_t> host) {
+  const NodeId id = add_node(std::move(name), NodeKind::gpu, host);
+  add_rank(id);
+  return id;
+}
+
+std::uint32_t TopologyBuilder::source_index(const std::string& text) {
+  const auto [entry, is_new] = source_ids_.emplace(text, static_cast<std::uint32_t>(made_.sources_.size()));
+  if (is_new) made_.sources_.push_back(text);
+  return entry->second;
+}
+
+LinkId TopologyBuilder::push_link(NodeId from, NodeId to, const LinkSpec& spec, ResourceId resource) {
+  const std::size_t n = made_.nodes_.size();
+  ensure(from.value < n && to.value < n, "both ends of a link are nodes of its topology");
+  const LinkId id{static_cast<std::uint32_t>(made_.links_.size())};
+  if (resource == no_resource) {
+    resource = ResourceId{static_cast<std::uint32_t>(made_.resources_.size())};
+    made_.resources_.push_back({spec.bandwidth, id, false});
+  } else {
+    made_.resources_[resource.value].shared = true;
+  }
+  made_.links_.push_back(
+      {from, to, spec.bandwidth, spec.latency, spec.kind, spec.joined, resource, source_index(spec.source)});
+  return id;
+}
+
+void TopologyBuilder::add_cable(NodeId a, NodeId b, const LinkSpec& spec) {
+  const LinkId there = push_link(a, b, spec, no_resource);
+  push_link(b, a, spec, spec.duplex == Duplex::half ? made_.links_[there.value].resource : no_resource);
+}
+
+void TopologyBuilder::add_link(NodeId from, NodeId to, const LinkSpec& spec) { push_link(from, to, spec, no_resource); }
+
+std::size_t TopologyBuilder::change_cables(NodeId a, NodeId b, std::size_t first, std::optional<Bandwidth> bandwidth,
+                                           std::optional<Picoseconds> latency, const std::string& source) {
+  std::size_t changed = 0;
+  for (std::size_t l = first; l < made_.links_.size(); ++l) {
+    Link& link = made_.links_[l];
+    if (!(link.from == a && link.to == b) && !(link.from == b && link.to == a)) continue;
+    link.source = source_index(source + ", in place of: " + made_.sources_[link.source]);
+    if (latency) link.latency = *latency;
+    if (bandwidth) link.bandwidth = made_.resources_[link.resource.value].bandwidth = *bandwidth;
+    ++changed;
+  }
+  return changed;
+}
+
+namespace {
+/// Sorts link ids by one of their ends: those of node n come to stand at [first[n], first[n + 1]), oldest first.
+void index_links(const std::vector<Link>& links, NodeId Link::*end, std::size_t n_nodes,
+                 std::vector<std::uint32_t>& first, std::vector<LinkId>& sorted) {
+  first.assign(n_nodes + 1, 0);
+  for (const Link& link : links) ++first[(link.*end).value + 1];
+  for (std::size_t n = 0; n < n_nodes; ++n) first[n + 1] += first[n];
+  std::vector<std::uint32_t> next(first.begin(), first.end() - 1);
+  sorted.resize(links.size());
+  for (std::uint32_t l = 0; l < links.size(); ++l) sorted[next[(links[l].*end).value]++] = LinkId{l};
+}
+}  // namespace
+
+Topology TopologyBuilder::build() {
+  if (made_.ranks_.empty()) throw InputError("", "the topology has no rank", "add at least one gpu");
+  for (std::uint32_t l = 0; l < made_.links_.size(); ++l) {
+    const Link& link = made_.links_[l];
+    const std::string name = "link " + made_.link_name(LinkId{l});
+    if (link.from == link.to) throw InputError("", name + " leads from a node to itself");
+    // The upper bound keeps shares and sums of rates within what a double and 64 bits hold; light has no such fibre.
+    if (link.bandwidth.bytes_per_second > max_bandwidth) {
+      throw InputError("", name + ": expected a bandwidth of at most 1000000 TB/s, found " +
+                               std::to_string(link.bandwidth.bytes_per_second) + " B/s");
+    }
+    if (link.bandwidth.bytes_per_second <= 0) {
+      throw InputError("", name + ": expected a bandwidth of at least 1 B/s, found " +
+                               std::to_string(link.bandwidth.bytes_per_second) + " B/s");
+    }
+    if (link.latency.count() < 0) throw InputError("", name + ": expected a latency of 0 or more, found less");
+  }
+  index_links(made_.links_, &Link::from, made_.nodes_.size(), made_.first_out_, made_.out_);
+  index_links(made_.links_, &Link::to, made_.nodes_.size(), made_.first_in_, made_.in_);
+  return std::exchange(made_, Topology{});
+}
+
+}  // namespace ringsim

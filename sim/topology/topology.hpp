@@ -1,0 +1,178 @@
+// The cluster as a graph: devices, and the directed, timed links between them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/base/ids.hpp"
+#include "sim/base/units.hpp"
+#include "sim/topology/path_type.hpp"
+
+namespace ringsim {
+
+enum class NodeKind : std::uint8_t {
+  gpu,
+  cpu,          ///< a socket, or a NUMA domain of one
+  host_bridge,  ///< a PCIe root complex; where none is listed, the CPU itself is it
+  memory,
+  pcie_switch,
+  nvswitch,
+  nic,
+  network_switch,
+};
+enum class LinkKind : std::uint8_t { generic, nvlink, xgmi, c2c, pcie, socket, memory, infiniband, ethernet };
+enum class Duplex : std::uint8_t {
+  full,  ///< each direction has the bandwidth for itself
+  half,  ///< both directions share one bandwidth (a bus, a memory)
+};
+
+std::string_view to_string(NodeKind kind);  ///< "gpu", "pcie_switch", ...
+std::string_view to_string(LinkKind kind);  ///< "link", "nvlink", "pcie", ...
+
+/// What a cable or a port is. `bandwidth` is what payload can reach, one direction.
+struct LinkSpec {
+  Bandwidth bandwidth;
+  Picoseconds latency{0};
+  LinkKind kind = LinkKind::generic;
+  Duplex duplex = Duplex::full;
+  std::uint16_t joined = 1;  ///< how many parallel links it stands for (NV12: 12); `bandwidth` is of all of them
+  std::string source;        ///< where the numbers come from: a page, a file, "scenario"
+};
+
+struct Node {
+  std::string name;  ///< unique: "gpu0", "node1.nic0"
+  NodeKind kind = NodeKind::gpu;
+  /// Which machine it sits in; none for what belongs to the fabric. Data between hosts crosses a NIC.
+  std::optional<std::uint32_t> host;
+};
+
+/// What a machine is, beyond its devices.
+struct Host {
+  /// The farthest at which its GPUs reach each other's memory over PCIe: `sys` everywhere, `loc` or `nvl` never (then
+  /// what NVLink does not join goes through host memory).
+  PathType peer_access = PathType::sys;
+  /// What a byte from GPU to GPU takes on PCIe where a CPU is on its way: 1.2 on Intel, whose root complex forwards 64
+  /// bytes at a time (NVIDIA/nccl 5067397c2676 src/graph/topo.h, INTEL_P2P_OVERHEAD).
+  double peer_cost = 1;
+  /// nvidia-smi's word for devices on two host bridges of one CPU is NODE; SYS on machines with a PCI domain a bridge.
+  bool bridges_apart = false;
+};
+
+/// Of several ways that are equally good (sim/topology/routes.hpp), which one a switch of the topology takes by itself.
+enum class Ties : std::uint8_t {
+  first,  ///< the lower latency, then the higher bandwidth, then the link that was added first
+  /// The (d mod n)th of n, where d counts the NICs in the order of their cables to the fabric (D-mod-k: Zahavi, CCIT
+  /// report 776, Technion, 2010).
+  by_destination,
+};
+
+/// One direction of a cable. Links with the same resource share its bandwidth.
+struct Link {
+  NodeId from, to;
+  Bandwidth bandwidth;
+  Picoseconds latency{0};
+  LinkKind kind = LinkKind::generic;
+  std::uint16_t joined = 1;  ///< parallel links that it stands for
+  ResourceId resource;
+  std::uint32_t source = 0;  ///< index into Topology::sources()
+};
+
+/// Something with a bandwidth: a link, or both directions of a half-duplex one.
+struct Resource {
+  Bandwidth bandwidth;
+  LinkId link;          ///< the link it belongs to; of a half-duplex pair, the first
+  bool shared = false;  ///< two links (the directions of a half-duplex cable) draw on it
+};
+
+/// A finished cluster. Made by TopologyBuilder; never changes.
+class Topology {
+ public:
+  std::size_t n_nodes() const { return nodes_.size(); }
+  std::size_t n_links() const { return links_.size(); }
+  std::size_t n_resources() const { return resources_.size(); }
+
+  const Node& node(NodeId id) const { return nodes_[id.value]; }
+  const Link& link(LinkId id) const { return links_[id.value]; }
+  const Resource& resource(ResourceId id) const { return resources_[id.value]; }
+  std::span<const Node> nodes() const { return nodes_; }
+  std::span<const Link> links() const { return links_; }
+  const std::string& source(const Link& link) const { return sources_[link.source]; }
+
+  /// Ranks in order: rank r of a collective over the whole topology runs on ranks()[r].
+  std::span<const NodeId> ranks() const { return ranks_; }
+  /// Extra endpoints for helpers (parameter servers on ports of their own), in order.
+  std::span<const NodeId> helpers() const { return helpers_; }
+
+  /// The machines, by Node::host.
+  std::span<const Host> hosts() const { return hosts_; }
+  Ties ties() const { return ties_; }
+
+  std::span<const LinkId> links_from(NodeId id) const;  ///< in the order in which they were added
+  std::span<const LinkId> links_to(NodeId id) const;
+
+  std::optional<NodeId> find(std::string_view name) const;
+  /// "FROM -> TO", as users write and read links.
+  std::string link_name(LinkId id) const;
+  /// The link's name; "FROM <-> TO" where both directions draw on the resource.
+  std::string resource_name(ResourceId id) const;
+
+ private:
+  friend class TopologyBuilder;
+  std::vector<Node> nodes_;
+  std::vector<Link> links_;
+  std::vector<Resource> resources_;
+  std::vector<std::string> sources_;
+  std::vector<NodeId> ranks_, helpers_;
+  std::vector<Host> hosts_;
+  Ties ties_ = Ties::first;
+  // Compressed adjacency: links of node n stand at [first_out_[n], first_out_[n + 1]).
+  std::vector<std::uint32_t> first_out_, first_in_;
+  std::vector<LinkId> out_, in_;
+  std::unordered_map<std::string, NodeId> by_name_;
+};
+
+/// Collects nodes and cables, then checks and freezes them.
+class TopologyBuilder {
+ public:
+  /// Adds a device. Throws InputError if the name is taken.
+  NodeId add_node(std::string name, NodeKind kind, std::optional<std::uint32_t> host = std::nullopt);
+  /// The next rank runs here. add_gpu() = add_node() + add_rank().
+  void add_rank(NodeId node);
+  /// The next helper (a parameter server's port) sits here.
+  void add_helper(NodeId node);
+  NodeId add_gpu(std::string name, std::optional<std::uint32_t> host = std::nullopt);
+
+  /// Says what host `number` is; without it a host is as Host{}.
+  void describe_host(std::uint32_t number, const Host& host);
+  void break_ties(Ties ties) { made_.ties_ = ties; }
+
+  /// A cable: two links, a -> b and b -> a. Half duplex: both draw on one resource.
+  void add_cable(NodeId a, NodeId b, const LinkSpec& spec);
+  /// One direction only.
+  void add_link(NodeId from, NodeId to, const LinkSpec& spec);
+
+  std::optional<NodeId> find(std::string_view name) const { return made_.find(name); }
+  std::span<const Node> nodes() const { return made_.nodes(); }
+  std::span<const Link> links() const { return made_.links(); }
+  /// Gives every cable between the two nodes that was added as link `first` or later the figures that are there.
+  /// Returns how many links changed.
+  std::size_t change_cables(NodeId a, NodeId b, std::size_t first, std::optional<Bandwidth> bandwidth,
+                            std::optional<Picoseconds> latency, const std::string& source);
+
+  /// Checks the whole and returns it. Throws InputError: no rank; a link from a node to itself; a bandwidth of 0.
+  Topology build();
+
+ private:
+  LinkId push_link(NodeId from, NodeId to, const LinkSpec& spec, ResourceId resource);
+  std::uint32_t source_index(const std::string& text);
+
+  Topology made_;
+  std::unordered_map<std::string, std::uint32_t> source_ids_;
+};
+
+}  // namespace ringsim
