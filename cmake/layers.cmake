@@ -11,6 +11,7 @@ set(RINGSIM_LAYERS
 # folder. No folder has sources in a subfolder that is not listed here. `text` comes last in sim because the simulator
 # itself reads no files: text is there for the folders above.
 set(RINGSIM_ROOMS_sim base topology schedule check network run text)
+set(RINGSIM_ROOMS_topologies search fabrics machines formats)
 
 # ringsim_may_include(FOLDER OUT): what FOLDER may include, itself first, then from the top down.
 function(ringsim_may_include folder out)

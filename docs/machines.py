@@ -162,7 +162,7 @@ published pairs of that kind and runs, in brackets the least and the most; the e
 directions together.
 
 **Over NVLink.** A link's rate is its line rate times the share that payload reaches, which comes from another machine than the one
-compared (`topologies/link_types.json`); no number was fitted to a row below. {summary}
+compared (`topologies/machines/link_types.json`); no number was fitted to a row below. {summary}
 
 {nvlink}
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/base/units.hpp"
-#include "topologies/scale_links.hpp"
+#include "topologies/machines/scale_links.hpp"
 
 namespace ringsim {
 

@@ -3,7 +3,7 @@
 
 #include "scenarios/fields.hpp"
 #include "topologies/catalog.hpp"
-#include "topologies/nccl_rules.hpp"
+#include "topologies/formats/nccl_rules.hpp"
 
 namespace ringsim::scenarios {
 

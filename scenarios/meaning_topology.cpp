@@ -9,8 +9,8 @@
 #include "scenarios/enum_of.hpp"
 #include "scenarios/fields.hpp"
 #include "sim/base/error.hpp"
-#include "topologies/nccl_xml_import.hpp"
-#include "topologies/smi_import.hpp"
+#include "topologies/formats/nccl_xml_import.hpp"
+#include "topologies/formats/smi_import.hpp"
 
 namespace ringsim::scenarios {
 

@@ -55,8 +55,8 @@ struct Job {
   CollectiveRequest request;             ///< request.ranks: the number of members
   std::vector<std::string> ranks;        ///< names of the gpus that take part, in rank order; empty: all
   std::optional<std::uint64_t> shuffle;  ///< the seed by which the ranks are shuffled; none: as they stand
-  bool best_ring = false;                ///< the ranks are put in the order of best_ring() (topologies/ring_order.hpp)
-  bool servers_on_cpu = false;           ///< helpers sit on the CPUs of the topology, not on ports of their own
+  bool best_ring = false;       ///< the ranks are put in the order of best_ring() (topologies/search/ring_order.hpp)
+  bool servers_on_cpu = false;  ///< helpers sit on the CPUs of the topology, not on ports of their own
   Picoseconds start{0};
 };
 
@@ -71,8 +71,8 @@ struct Scenario {
   CollectiveRequest request;             ///< request.ranks: the number of members
   std::vector<std::string> ranks;        ///< names of the gpus that take part, in rank order; empty: all
   std::optional<std::uint64_t> shuffle;  ///< the seed by which the ranks are shuffled; none: as they stand
-  bool best_ring = false;                ///< the ranks are put in the order of best_ring() (topologies/ring_order.hpp)
-  bool servers_on_cpu = false;           ///< helpers sit on the CPUs of the topology, not on ports of their own
+  bool best_ring = false;       ///< the ranks are put in the order of best_ring() (topologies/search/ring_order.hpp)
+  bool servers_on_cpu = false;  ///< helpers sit on the CPUs of the topology, not on ports of their own
   Transport transport;
   const Protocol* protocol = &no_protocol();
   std::optional<Picoseconds> launch;  ///< before the first step; none: the protocol's

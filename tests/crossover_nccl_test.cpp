@@ -7,7 +7,7 @@
 
 #include "tests/support/files.hpp"
 #include "tests/support/paths.hpp"
-#include "topologies/machine.hpp"
+#include "topologies/machines/machine.hpp"
 #include "validate/nccl_tuner.hpp"
 
 using namespace ringsim;

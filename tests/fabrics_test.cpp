@@ -1,4 +1,4 @@
-#include "topologies/fabric.hpp"
+#include "topologies/fabrics/fabric.hpp"
 
 #include <doctest/doctest.h>
 

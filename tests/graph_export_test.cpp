@@ -1,5 +1,5 @@
 // Topologies for other programs.
-#include "topologies/graph_export.hpp"
+#include "topologies/formats/graph_export.hpp"
 
 #include <doctest/doctest.h>
 

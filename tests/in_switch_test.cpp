@@ -12,7 +12,7 @@
 #include "sim/check/check.hpp"
 #include "sim/run/run.hpp"
 #include "tests/support/tiny.hpp"
-#include "topologies/reduction_tree.hpp"
+#include "topologies/search/reduction_tree.hpp"
 
 using namespace ringsim;
 using namespace ringsim::literals;

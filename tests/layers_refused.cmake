@@ -3,7 +3,7 @@
 cmake_minimum_required(VERSION 3.25)
 set(tree "${WORK}/layers_refused")
 file(REMOVE_RECURSE "${tree}")
-file(WRITE "${tree}/sim/units.hpp" "// a comment; with [odd characters\n#include <chrono>\n")
+file(WRITE "${tree}/sim/base/units.hpp" "// a comment; with [odd characters\n#include <chrono>\n")
 file(WRITE "${tree}/sim/up.cpp" "#include \"sim/base/units.hpp\"\n\n  #  include \"scenarios/scenario.hpp\"\n")
 file(WRITE "${tree}/sim/run/reads.cpp" "#include \"sim/text/xml_tree.hpp\"\n")
 file(WRITE "${tree}/sim/text/xml_tree.cpp" "#include \"sim/text/xml_tree.hpp\"\n")

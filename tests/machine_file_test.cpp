@@ -12,7 +12,7 @@
 #include "tests/support/files.hpp"
 #include "tests/support/paths.hpp"
 #include "topologies/catalog.hpp"
-#include "topologies/machine.hpp"
+#include "topologies/machines/machine.hpp"
 
 using namespace ringsim;
 using namespace ringsim::literals;

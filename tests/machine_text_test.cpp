@@ -1,5 +1,5 @@
 // Machines as machine files.
-#include "topologies/machine_text.hpp"
+#include "topologies/machines/machine_text.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,9 +8,9 @@
 
 #include "sim/base/error.hpp"
 #include "tests/support/files.hpp"
-#include "topologies/machine.hpp"
-#include "topologies/nccl_xml_import.hpp"
-#include "topologies/smi_import.hpp"
+#include "topologies/formats/nccl_xml_import.hpp"
+#include "topologies/formats/smi_import.hpp"
+#include "topologies/machines/machine.hpp"
 
 using namespace ringsim;
 

@@ -19,7 +19,7 @@
 #include "tests/support/names.hpp"
 #include "tests/support/paths.hpp"
 #include "topologies/catalog.hpp"
-#include "topologies/machine.hpp"
+#include "topologies/machines/machine.hpp"
 
 using namespace ringsim;
 using namespace ringsim::literals;

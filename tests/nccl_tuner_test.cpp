@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/base/error.hpp"
-#include "topologies/machine.hpp"
+#include "topologies/machines/machine.hpp"
 #include "validate/nccl_tuner.hpp"
 
 using namespace ringsim;

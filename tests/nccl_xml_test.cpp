@@ -14,8 +14,8 @@
 #include "tests/support/machines.hpp"
 #include "tests/support/paths.hpp"
 #include "topologies/catalog.hpp"
-#include "topologies/nccl_xml_export.hpp"
-#include "topologies/nccl_xml_import.hpp"
+#include "topologies/formats/nccl_xml_export.hpp"
+#include "topologies/formats/nccl_xml_import.hpp"
 
 using namespace ringsim;
 using namespace ringsim::literals;

@@ -13,7 +13,7 @@
 #include "tests/support/naive_protocol.hpp"
 #include "tests/support/table.hpp"
 #include "tests/support/tiny.hpp"
-#include "topologies/machine.hpp"
+#include "topologies/machines/machine.hpp"
 
 using namespace ringsim;
 using namespace ringsim::literals;

@@ -94,7 +94,7 @@ TEST_CASE("question 11: with PXN the NICs are the limit on any rails, without it
 TEST_CASE("question 12: where the switch adds up busbw passes the wire by 2(n-1)/n, and less of it was measured") {
   const auto all = answers("12-nvls");
   REQUIRE(all.size() == 3 * 4);
-  const double wire = 18 * 25 * 0.8356;                               // GB/s, topologies/link_types.json
+  const double wire = 18 * 25 * 0.8356;                               // GB/s, topologies/machines/link_types.json
   const std::vector<double> measured{321.1, 434.51, 469.67, 482.27};  // GB/s, the file that the comment names
   for (std::size_t size = 0; size < 4; ++size) {
     CAPTURE(size);

@@ -1,5 +1,5 @@
 // Rings whose narrowest hop is as wide as can be.
-#include "topologies/ring_order.hpp"
+#include "topologies/search/ring_order.hpp"
 
 #include <doctest/doctest.h>
 

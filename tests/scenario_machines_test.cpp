@@ -11,7 +11,7 @@
 #include "sim/base/error.hpp"
 #include "tests/support/command.hpp"
 #include "tests/support/files.hpp"
-#include "topologies/machine_text.hpp"
+#include "topologies/machines/machine_text.hpp"
 
 using namespace ringsim;
 using namespace ringsim::literals;

@@ -11,8 +11,8 @@
 #include "tests/support/files.hpp"
 #include "tests/support/machines.hpp"
 #include "topologies/catalog.hpp"
-#include "topologies/smi_import.hpp"
-#include "topologies/smi_matrix.hpp"
+#include "topologies/formats/smi_import.hpp"
+#include "topologies/formats/smi_matrix.hpp"
 
 using namespace ringsim;
 using namespace ringsim::literals;

@@ -1,6 +1,6 @@
 // Machines against what `nvidia-smi topo -m` printed on real ones. A cell in capitals was published; one in small
 // letters was not, and follows from the rest of that table.
-#include "topologies/smi_matrix.hpp"
+#include "topologies/formats/smi_matrix.hpp"
 
 #include <doctest/doctest.h>
 

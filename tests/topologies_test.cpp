@@ -10,7 +10,7 @@
 #include "sim/topology/routes.hpp"
 #include "tests/support/names.hpp"
 #include "topologies/catalog.hpp"
-#include "topologies/machine.hpp"
+#include "topologies/machines/machine.hpp"
 
 using namespace ringsim;
 using namespace ringsim::literals;

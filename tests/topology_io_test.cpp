@@ -5,10 +5,10 @@
 
 #include "tests/support/command.hpp"
 #include "tests/support/files.hpp"
-#include "topologies/machine_text.hpp"
-#include "topologies/nccl_xml_export.hpp"
-#include "topologies/nccl_xml_import.hpp"
-#include "topologies/smi_import.hpp"
+#include "topologies/formats/nccl_xml_export.hpp"
+#include "topologies/formats/nccl_xml_import.hpp"
+#include "topologies/formats/smi_import.hpp"
+#include "topologies/machines/machine_text.hpp"
 
 using namespace ringsim;
 using namespace ringsim::literals;

@@ -11,7 +11,7 @@
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
 #include "tools/warnings.hpp"
-#include "topologies/smi_matrix.hpp"
+#include "topologies/formats/smi_matrix.hpp"
 #include "validate/predict.hpp"
 
 namespace ringsim::tools {

@@ -12,12 +12,12 @@
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
 #include "tools/warnings.hpp"
-#include "topologies/graph_export.hpp"
-#include "topologies/machine_text.hpp"
-#include "topologies/nccl_rules.hpp"
-#include "topologies/nccl_xml_export.hpp"
-#include "topologies/nccl_xml_import.hpp"
-#include "topologies/smi_import.hpp"
+#include "topologies/formats/graph_export.hpp"
+#include "topologies/formats/nccl_rules.hpp"
+#include "topologies/formats/nccl_xml_export.hpp"
+#include "topologies/formats/nccl_xml_import.hpp"
+#include "topologies/formats/smi_import.hpp"
+#include "topologies/machines/machine_text.hpp"
 #include "validate/predict.hpp"
 
 namespace ringsim::tools {
@@ -78,7 +78,7 @@ const Machine& machine_of(const Scenario& scenario) {
                    "--to graphml and --to dot take any topology");
 }
 
-/// The header of topologies/nccl_xml_export.hpp as far as this machine is concerned.
+/// The header of topologies/formats/nccl_xml_export.hpp as far as this machine is concerned.
 void say_what_is_lost(const Machine& machine) {
   const Machine back = import_nccl_xml(to_nccl_xml(machine), "export");
   std::string lost = "latencies, and rates other than NCCL's own";

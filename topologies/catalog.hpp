@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "sim/topology/topology.hpp"
-#include "topologies/fabric.hpp"
-#include "topologies/machine.hpp"
+#include "topologies/fabrics/fabric.hpp"
+#include "topologies/machines/machine.hpp"
 
 namespace ringsim {
 

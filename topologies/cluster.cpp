@@ -3,7 +3,7 @@
 
 #include "sim/base/error.hpp"
 #include "topologies/builders.hpp"
-#include "topologies/fabrics.hpp"
+#include "topologies/fabrics/fabrics.hpp"
 
 namespace ringsim {
 

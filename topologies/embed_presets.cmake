@@ -22,7 +22,7 @@ foreach(name IN LISTS names)
 endforeach()
 file(READ "${LINK_TYPES}" link_types)
 file(WRITE "${OUT}" "// Written by topologies/embed_presets.cmake from topologies/presets/*.json and link_types.json.
-#include \"topologies/machine.hpp\"
+#include \"topologies/machines/machine.hpp\"
 
 namespace ringsim {
 const std::vector<PresetFile>& preset_files() {

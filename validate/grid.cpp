@@ -7,7 +7,7 @@
 #include "sim/base/error.hpp"
 #include "sim/check/check.hpp"
 #include "sim/run/run.hpp"
-#include "topologies/reduction_tree.hpp"
+#include "topologies/search/reduction_tree.hpp"
 
 namespace ringsim {
 

@@ -13,7 +13,7 @@
 #include "sim/base/error.hpp"
 #include "sim/topology/routes.hpp"
 #include "topologies/catalog.hpp"
-#include "topologies/nccl_rules.hpp"
+#include "topologies/formats/nccl_rules.hpp"
 #include "validate/nccl_tuner.hpp"
 
 namespace ringsim::nccl {

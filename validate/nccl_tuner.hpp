@@ -10,7 +10,7 @@
 
 #include "sim/base/units.hpp"
 #include "sim/schedule/collective.hpp"
-#include "topologies/machine.hpp"
+#include "topologies/machines/machine.hpp"
 
 namespace ringsim::nccl {
 

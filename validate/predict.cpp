@@ -13,8 +13,8 @@
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "sim/run/run.hpp"
-#include "topologies/reduction_tree.hpp"
-#include "topologies/ring_order.hpp"
+#include "topologies/search/reduction_tree.hpp"
+#include "topologies/search/ring_order.hpp"
 
 namespace ringsim {
 

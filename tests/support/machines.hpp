@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "sim/base/quantity.hpp"
-#include "topologies/machine.hpp"
+#include "topologies/machines/machine.hpp"
 
 namespace ringsim::test {
 

@@ -1,0 +1,384 @@
+#include "topologies/formats/nccl_xml_export.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "topologies/formats/nccl_rules.hpp"
+
+namespace ringsim {
+
+namespace {
+
+using namespace nccl;
+using Attributes = std::map<std::string, std::string>;
+
+constexpr std::int64_t no_cost = 5'000'000'000'000;  // LOC_BW: what the importer gives a <nic> directly below a <cpu>
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\n':
+      case '\r':
+      case '\t':
+        out += ' ';
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
+bool is_xml_name(std::string_view name) {
+  return !name.empty() && !(name[0] >= '0' && name[0] <= '9') && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
+/// One device and where it hangs.
+struct Place {
+  std::vector<std::uint32_t> below;  ///< in the order of devices
+  std::optional<std::uint32_t> above;
+  const LinkSpec* uplink = nullptr;  ///< none: made up
+  std::string busid;
+};
+
+class Writer {
+ public:
+  explicit Writer(const Machine& machine) : machine_(machine), places_(machine.devices.size()) {
+    for (std::uint32_t d = 0; d < machine.devices.size(); ++d) by_kind_[machine.devices[d].kind].push_back(d);
+    cables_.resize(machine.devices.size());
+    for (const Machine::Cable& cable : machine.cables) {
+      cables_[cable.from].push_back(&cable);
+      cables_[cable.to].push_back(&cable);
+    }
+    hang_tree();
+    give_busids();
+  }
+
+  std::string text() {
+    line(0, "system", {{"version", has_xgmi() ? "2" : "1"}}, false);
+    const auto& cpus = by_kind_[NodeKind::cpu];
+    for (std::size_t i = 0; i < cpus.size(); ++i) write_cpu(cpus[i], i);
+    if (cpus.empty()) {
+      open_cpu({}, 0);
+      for (const std::uint32_t root : roots_) write_device(root, 2);
+      out_ += "  </cpu>\n";
+    }
+    return out_ + "</system>\n";
+  }
+
+ private:
+  using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+  const Machine::Device& device(std::uint32_t d) const { return machine_.devices[d]; }
+  static std::uint32_t other(const Machine::Cable& cable, std::uint32_t end) {
+    return cable.from == end ? cable.to : cable.from;
+  }
+  bool hangs(std::uint32_t d) const {
+    const NodeKind kind = device(d).kind;
+    return kind == NodeKind::gpu || kind == NodeKind::nic || kind == NodeKind::pcie_switch;
+  }
+
+  // From the CPUs down over PCIe, nearest first; what is left over hangs below the CPU it is joined to, or the first.
+  void hang_tree() {
+    std::vector<std::uint32_t> next = by_kind_[NodeKind::cpu];
+    std::map<std::uint32_t, std::uint32_t> cpu_of;  // of CPUs and of host bridges
+    for (const std::uint32_t cpu : next) cpu_of[cpu] = cpu;
+    for (const std::uint32_t bridge : by_kind_[NodeKind::host_bridge]) {
+      for (const Machine::Cable* cable : cables_[bridge]) {
+        const std::uint32_t cpu = other(*cable, bridge);
+        if (device(cpu).kind == NodeKind::cpu && cpu_of.emplace(bridge, cpu).second) next.push_back(bridge);
+      }
+    }
+    const auto spread = [&] {
+      for (std::size_t i = 0; i < next.size(); ++i) {
+        const auto above = cpu_of.contains(next[i]) ? cpu_of[next[i]] : next[i];
+        for (const Machine::Cable* cable : cables_[next[i]]) {
+          const std::uint32_t below = other(*cable, next[i]);
+          if (cable->link.kind != LinkKind::pcie || !hangs(below) || is_placed(below)) continue;
+          places_[below].above = above;
+          places_[below].uplink = &cable->link;
+          if (device(below).kind == NodeKind::pcie_switch) next.push_back(below);
+        }
+      }
+      next.clear();
+    };
+    spread();
+    for (const NodeKind kind : {NodeKind::pcie_switch, NodeKind::gpu, NodeKind::nic}) {
+      for (const std::uint32_t d : by_kind_[kind]) {
+        if (is_placed(d)) continue;
+        if (const auto cpu = joined_cpu(d)) places_[d].above = *cpu;
+        roots_.insert(d);
+        if (kind == NodeKind::pcie_switch) next.push_back(d), spread();
+      }
+    }
+    for (std::uint32_t d = 0; d < places_.size(); ++d) {
+      if (places_[d].above) places_[*places_[d].above].below.push_back(d);
+    }
+  }
+  bool is_placed(std::uint32_t d) const { return places_[d].above.has_value() || roots_.contains(d); }
+
+  std::optional<std::uint32_t> joined_cpu(std::uint32_t d) const {
+    for (const Machine::Cable* cable : cables_[d]) {
+      if (device(other(*cable, d)).kind == NodeKind::cpu) return other(*cable, d);
+    }
+    const auto cpus = by_kind_.find(NodeKind::cpu);
+    if (cpus == by_kind_.end() || cpus->second.empty()) return std::nullopt;
+    return cpus->second.front();
+  }
+
+  void give_busids() {
+    std::set<std::string> taken;
+    bool all_have = true;
+    for (std::uint32_t d = 0; d < places_.size(); ++d) {
+      if (!hangs(d) || !needs_pci(d)) continue;
+      const auto own = device(d).attributes.find("busid");
+      all_have = all_have && own != device(d).attributes.end() && taken.insert(own->second).second;
+    }
+    int next = 0;
+    for (const NodeKind kind : {NodeKind::pcie_switch, NodeKind::gpu, NodeKind::nic}) {
+      for (const std::uint32_t d : by_kind_[kind]) {
+        ++next;
+        places_[d].busid = all_have && needs_pci(d) ? device(d).attributes.at("busid")
+                                                    : fmt::format("{:04x}:{:02x}:00.0", next / 256, next % 256);
+      }
+    }
+  }
+
+  /// A NIC at no cost below its CPU has no <pci>.
+  bool needs_pci(std::uint32_t d) const {
+    const LinkSpec* up = places_[d].uplink;
+    return device(d).kind != NodeKind::nic || (up != nullptr && up->bandwidth.bytes_per_second < no_cost);
+  }
+
+  bool has_xgmi() const {
+    return std::any_of(machine_.cables.begin(), machine_.cables.end(),
+                       [](const Machine::Cable& cable) { return cable.link.kind == LinkKind::xgmi; });
+  }
+
+  void line(int depth, std::string_view name, const Pairs& attributes, bool closed) {
+    out_.append(2 * static_cast<std::size_t>(depth), ' ').append("<").append(name);
+    for (const auto& [key, value] : attributes) {
+      if (is_xml_name(key)) out_ += fmt::format(" {}=\"{}\"", key, escaped(value));
+    }
+    out_ += closed ? "/>\n" : ">\n";
+  }
+  void close(int depth, std::string_view name) { out_ += fmt::format("{:{}}</{}>\n", "", 2 * depth, name); }
+
+  void open_cpu(Attributes said, std::size_t index) {
+    if (!said.contains("numaid")) said["numaid"] = std::to_string(index);
+    if (!said.contains("arch")) {
+      Bandwidth socket;
+      for (const Machine::Cable& cable : machine_.cables) {
+        if (cable.link.kind == LinkKind::socket) socket = cable.link.bandwidth;
+      }
+      const CpuModel cpu =
+          nearest_cpu(socket.bytes_per_second > 0 ? socket : Bandwidth{16'000'000'000}, machine_.host.peer_cost > 1);
+      said["arch"] = cpu.arch;
+      said["vendor"] = cpu.vendor;
+      said["familyid"] = std::to_string(cpu.family);
+      said["modelid"] = std::to_string(cpu.model);
+    }
+    line(1, "cpu", {said.begin(), said.end()}, false);
+  }
+
+  void write_cpu(std::uint32_t cpu, std::size_t index) {
+    open_cpu(device(cpu).attributes, index);
+    for (const std::uint32_t d : places_[cpu].below) write_device(d, 2);
+    close(1, "cpu");
+  }
+
+  void write_device(std::uint32_t d, int depth) {
+    const bool pci = needs_pci(d);
+    if (pci) line(depth, "pci", pci_attributes(d), false);
+    const int inside = pci ? depth + 1 : depth;
+    if (device(d).kind == NodeKind::gpu) write_gpu(d, inside);
+    if (device(d).kind == NodeKind::nic) write_nic(d, inside);
+    if (device(d).kind == NodeKind::pcie_switch) write_pcilinks(d, inside);
+    for (const std::uint32_t below : places_[d].below) write_device(below, inside);
+    if (pci) close(depth, "pci");
+  }
+
+  static constexpr std::array pci_words{
+      "busid", "class", "vendor", "device", "subsystem_vendor", "subsystem_device", "link_speed", "link_width"};
+
+  Pairs pci_attributes(std::uint32_t d) const {
+    Attributes own = device(d).attributes;
+    own["busid"] = places_[d].busid;
+    own.emplace("class", class_of(d));
+    const LinkSpec* up = places_[d].uplink;
+    const PcieLink link = up == nullptr ? PcieLink{&pcie_rates[4], 16} : nearest_pcie(up->bandwidth);
+    own["link_speed"] = link.rate->text;
+    own["link_width"] = std::to_string(link.width);
+    Pairs out;
+    for (const char* word : pci_words) {
+      if (own.contains(word)) out.emplace_back(word, own[word]);
+    }
+    return out;
+  }
+
+  std::string class_of(std::uint32_t d) const {
+    if (const auto own = device(d).attributes.find("class"); own != device(d).attributes.end()) return own->second;
+    if (device(d).kind == NodeKind::pcie_switch) return "0x060400";
+    if (device(d).kind == NodeKind::gpu) return "0x030200";
+    return device(d).port && device(d).port->kind == LinkKind::infiniband ? "0x020700" : "0x020000";
+  }
+
+  void write_gpu(std::uint32_t d, int depth) {
+    Attributes own = device(d).attributes;
+    for (const char* word : pci_words) own.erase(word);
+    const std::size_t ordinal = ordinal_of(d);
+    if (!numbers_rise(NodeKind::gpu, "dev")) own["dev"] = std::to_string(ordinal);
+    own.emplace("rank", std::to_string(ordinal));
+    own.emplace("sm", std::to_string(likely_sm(d)));
+    if (has_xgmi() && !own.contains("gcn")) own["gcn"] = likely_gcn();
+    line(depth, "gpu", {own.begin(), own.end()}, false);
+    std::vector<const Machine::Cable*> cables = cables_[d];
+    std::stable_sort(cables.begin(), cables.end(), [&](const Machine::Cable* a, const Machine::Cable* b) {
+      const std::uint32_t x = other(*a, d), y = other(*b, d);
+      return std::pair(device(x).kind, x) < std::pair(device(y).kind, y);
+    });
+    for (const Machine::Cable* cable : cables) write_peer(*cable, other(*cable, d), depth + 1);
+    close(depth, "gpu");
+  }
+
+  void write_peer(const Machine::Cable& cable, std::uint32_t peer, int depth) {
+    const std::string count = std::to_string(cable.link.joined);
+    const NodeKind kind = device(peer).kind;
+    if (cable.link.kind == LinkKind::c2c && kind == NodeKind::cpu) {
+      const std::int64_t mbps = cable.link.bandwidth.bytes_per_second / cable.link.joined / 1'000'000;
+      return line(depth, "c2c", {{"bw", std::to_string(mbps)}, {"count", count}}, true);
+    }
+    if (cable.link.kind != LinkKind::nvlink && cable.link.kind != LinkKind::xgmi) return;
+    const bool to_switch = kind == NodeKind::nvswitch;
+    line(depth, cable.link.kind == LinkKind::xgmi ? "xgmi" : "nvlink",
+         {{"target", kind == NodeKind::gpu ? places_[peer].busid : "fffffff:ff:ff.0"},
+          {"count", count},
+          {"tclass", to_switch               ? "0x068000"
+                     : kind == NodeKind::cpu ? "0x068001"
+                                             : class_of(peer)}},
+         true);
+  }
+
+  void write_pcilinks(std::uint32_t d, int depth) {
+    for (const Machine::Cable* cable : cables_[d]) {
+      const std::uint32_t peer = other(*cable, d);
+      if (cable->link.kind == LinkKind::pcie && hangs(peer) && device(peer).kind == NodeKind::pcie_switch &&
+          places_[peer].uplink != &cable->link && places_[d].uplink != &cable->link) {
+        line(depth, "pcilink", {{"target", places_[peer].busid}}, true);
+      }
+    }
+  }
+
+  void write_nic(std::uint32_t d, int depth) {
+    const Machine::Device& nic = device(d);
+    line(depth, "nic", {}, false);
+    std::vector<Attributes> nets = nets_of(nic);
+    if (nets.empty() && nic.port) {
+      nets.push_back({{"name", nic.name},
+                      {"dev", std::to_string(ordinal_of(d))},
+                      {"speed", std::to_string((nic.port->bandwidth.bytes_per_second + 62'500) / 125'000)},
+                      {"port", "1"},
+                      {"latency", fmt::format("{:.6f}", static_cast<double>(nic.port->latency.count()) / 1e6)},
+                      {"guid", fmt::format("0x{:x}", d + 1)},
+                      {"maxconn", "65536"},
+                      {"gdr", "1"}});
+    }
+    if (!nets.empty() && !numbers_rise(NodeKind::nic, "net0.dev")) nets.front()["dev"] = std::to_string(ordinal_of(d));
+    for (const Attributes& net : nets) line(depth + 1, "net", {net.begin(), net.end()}, true);
+    close(depth, "nic");
+  }
+
+  /// What the attributes say of the NIC's nets: "net0.name", "net0.dev"...
+  static std::vector<Attributes> nets_of(const Machine::Device& nic) {
+    std::vector<Attributes> nets;
+    for (std::size_t i = 0; nic.attributes.contains(fmt::format("net{}.speed", i)); ++i) {
+      const std::string prefix = fmt::format("net{}.", i);
+      Attributes net;
+      for (auto at = nic.attributes.lower_bound(prefix); at != nic.attributes.end() && at->first.starts_with(prefix);
+           ++at) {
+        net[at->first.substr(prefix.size())] = at->second;
+      }
+      nets.push_back(std::move(net));
+    }
+    return nets;
+  }
+
+  std::size_t ordinal_of(std::uint32_t d) const {
+    const auto& same = by_kind_.at(device(d).kind);
+    return static_cast<std::size_t>(std::find(same.begin(), same.end(), d) - same.begin());
+  }
+
+  /// Whether the devices of a kind have numbers of their own, in their order.
+  bool numbers_rise(NodeKind kind, const std::string& attribute) const {
+    int last = -1;
+    for (const std::uint32_t d : by_kind_.at(kind)) {
+      const auto own = device(d).attributes.find(attribute);
+      if (own == device(d).attributes.end() || own->second.empty() || own->second.size() > 6 ||
+          own->second.find_first_not_of("0123456789") != std::string::npos || std::stoi(own->second) <= last) {
+        return false;
+      }
+      last = std::stoi(own->second);
+    }
+    return true;
+  }
+
+  /// The generation of GPUs that came with this generation of PCIe, unless the NVLinks are of another.
+  int likely_sm(std::uint32_t gpu) const {
+    const LinkSpec* up = places_[gpu].uplink;
+    const int k = up == nullptr ? 240 : nearest_pcie(up->bandwidth).rate->k;
+    const int by_pcie = k >= 480 ? 100 : k >= 240 ? 90 : k >= 120 ? 80 : 70;
+    for (const Machine::Cable* cable : cables_[gpu]) {
+      if (cable->link.kind != LinkKind::nvlink) continue;
+      const std::int64_t each = cable->link.bandwidth.bytes_per_second / cable->link.joined;
+      if (each > 30'000'000'000) return 100;
+      if (each < 16'000'000'000) return 86;
+      if (by_pcie == 70 && each < 19'000'000'000) return 60;
+    }
+    return by_pcie;
+  }
+
+  std::string likely_gcn() const {
+    for (const Machine::Cable& cable : machine_.cables) {
+      if (cable.link.kind != LinkKind::xgmi) continue;
+      const std::int64_t each = cable.link.bandwidth.bytes_per_second / cable.link.joined;
+      if (each > 42'000'000'000) return "gfx942";
+      if (each > 30'000'000'000) return "gfx90a";
+    }
+    return "gfx906";
+  }
+
+  const Machine& machine_;
+  std::vector<Place> places_;
+  std::vector<std::vector<const Machine::Cable*>> cables_;
+  std::map<NodeKind, std::vector<std::uint32_t>> by_kind_;
+  std::set<std::uint32_t> roots_;  // below no PCIe device
+  std::string out_;
+};
+
+}  // namespace
+
+std::string to_nccl_xml(const Machine& machine) { return Writer(machine).text(); }
+
+}  // namespace ringsim

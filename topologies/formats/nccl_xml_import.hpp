@@ -1,0 +1,34 @@
+// NCCL's topology XML (NCCL_TOPO_DUMP_FILE writes it, NCCL_TOPO_FILE reads it) as a machine.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "topologies/machines/machine.hpp"
+
+namespace ringsim {
+
+/// What a file may lack.
+struct NcclXmlOptions {
+  std::optional<std::string> gpu;      ///< the GPUs' model ("V100"), where the file gives no compute capability
+  std::optional<Machine> nvlink_from;  ///< a machine with as many GPUs, whose NVLinks and NVSwitch are taken
+  std::optional<LinkSpec> nic;         ///< the port of NICs whose speed the file does not tell
+};
+
+/// Reads both dialects: full dumps, and the skeletons of clouds (only cpu and pci; devices are counted by class).
+///
+/// Devices: gpu0.. in the order of `dev`, in a skeleton in that of bus ids (as NVML counts); nic0.. likewise, one a
+/// physical NIC: nets of one guid below one switch are one, with the sum of its ports' speeds; pcie0.. and cpu0.. as
+/// they stand in the file, each CPU with a memory mem0..; one nvswitch0 for all NVSwitches. Device::attributes keep
+/// what the file says of each, a NIC's nets as "net0.name"... Sockets are fully joined. Bandwidths are NCCL's
+/// (nccl_rules.hpp): what NCCL takes links to carry, not their line rates. Latencies and memories are assumed. On Intel
+/// GPU peers do not reach across sockets, and what they send through a CPU costs 6/5.
+///
+/// What is odd, unreadable or not understood is a warning that says what is taken instead. Throws InputError at
+/// FILE:LINE: not XML; another kind of file; no GPU; a bus id twice; devices below a device; several hosts in one file
+/// (a machine is one host: what a CPU or a switch of one host reaches is not reachable from another but through NICs);
+/// options that contradict the file.
+Machine import_nccl_xml(std::string_view text, const std::string& file, const NcclXmlOptions& options = {});
+
+}  // namespace ringsim

@@ -1,0 +1,269 @@
+// What joins the devices of NCCL's topology XML besides PCIe and sockets: <nvlink>, <xgmi>, <c2c>, <pcilink>.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "sim/base/error.hpp"
+#include "sim/text/nearest.hpp"
+#include "topologies/formats/nccl_rules.hpp"
+#include "topologies/formats/nccl_xml_reader.hpp"
+
+namespace ringsim::nccl {
+
+namespace {
+
+constexpr std::int64_t most_links = 1000;  // as a machine file's "count"
+
+class LinkReader {
+ public:
+  explicit LinkReader(XmlImport& import) : import_(import), gpus_(import.all(NodeKind::gpu)) {
+    for (const Found& each : import.found) {
+      if (!each.busid.empty() && !each.merged) by_busid_[each.busid] = &each;
+    }
+    std::sort(gpus_.begin(), gpus_.end(), [](const Found* a, const Found* b) { return a->device < b->device; });
+  }
+
+  void read(const XmlElement& root) {
+    set_model();
+    for (Found* gpu : gpus_) {
+      if (gpu->gpu != nullptr) read_gpu(*gpu);
+    }
+    for (const Found* gpu : gpus_) {
+      if (const auto total = to_switch_.find(gpu); total != to_switch_.end()) add_to_switch(*gpu, total->second);
+    }
+    for (const auto& [pair, entry] : pairs_) add_pair(pair, entry);
+    read_pcilinks(root);
+    if (import_.options.nvlink_from) {
+      take_nvlinks(*import_.options.nvlink_from);
+    } else if (!has_links_ && gpus_.size() > 1) {
+      import_.machine.warnings.push_back(
+          import_.file +
+          ": no NVLinks between the GPUs are listed; taken to have none, unless you name a machine whose they are");
+    }
+  }
+
+ private:
+  struct Entry {
+    LinkKind kind = LinkKind::nvlink;
+    std::int64_t forth = 0, back = 0;  ///< links that the lower, the higher device lists
+    const XmlElement* element = nullptr;
+    const Found* gpu = nullptr;  ///< whose element it is
+  };
+  using Pair = std::pair<std::uint32_t, std::uint32_t>;
+
+  std::optional<int> sm_of_gpu(const Found& gpu) const {
+    const auto sm = gpu.attributes.find("sm");
+    int value = 0;
+    if (sm == gpu.attributes.end()) return std::nullopt;
+    for (const char c : sm->second) {
+      if (c < '0' || c > '9' || value > 10'000) return std::nullopt;
+      value = 10 * value + (c - '0');
+    }
+    return value;
+  }
+
+  /// The user's model gives the compute capability where the file does not.
+  void set_model() {
+    const auto& model = import_.options.gpu;
+    if (!model) return;
+    const std::optional<int> sm = sm_of(*model);
+    if (!sm) {
+      throw InputError(import_.file,
+                       fmt::format("expected a model of GPU that NCCL has a rule for, found \"{}\"", *model),
+                       did_you_mean(*model, gpu_models()));
+    }
+    bool used = false;
+    for (Found* gpu : gpus_) {
+      if (gpu->attributes.emplace("sm", std::to_string(*sm)).second) {
+        import_.machine.devices[gpu->device].attributes["sm"] = std::to_string(*sm);
+        used = true;
+      }
+    }
+    if (!used)
+      import_.machine.warnings.push_back(import_.file +
+                                         ": the file tells each GPU's sm; the model that you say is not used");
+  }
+
+  void read_gpu(const Found& gpu) {
+    for (const XmlElement& child : gpu.gpu->children) {
+      if (child.name == "nvlink" || child.name == "xgmi") {
+        read_peer(gpu, child);
+      } else if (child.name == "c2c") {
+        read_c2c(gpu, child);
+      } else {
+        import_.warn(child, fmt::format("<{}> within <gpu> is not understood; left out", child.name));
+      }
+    }
+  }
+
+  void read_peer(const Found& gpu, const XmlElement& entry) {
+    const auto count = whole(entry, "count", 1, most_links);
+    if (!count) {
+      return import_.warn(entry, fmt::format("count \"{}\" is no number of links; left out", text_of(entry, "count")));
+    }
+    const std::string target = lower(text_of(entry, "target")), type = lower(text_of(entry, "tclass"));
+    const auto found = by_busid_.find(target);
+    if (found != by_busid_.end() && found->second == &gpu) {
+      return import_.warn(entry,
+                          fmt::format("a link from {} to itself, as some virtual machines write; left out", target));
+    }
+    if (found != by_busid_.end() && found->second->kind == NodeKind::gpu) {
+      return note_pair(gpu, *found->second, entry, *count);
+    }
+    if (type.starts_with("0x068000") || target == "fffffff:ff:ff.0") {
+      to_switch_[&gpu] += *count;
+    } else if (type.starts_with("0x068001")) {
+      add(gpu.device, cpu_of(gpu), LinkKind::nvlink, gpu, entry, static_cast<int>(*count));
+    } else {
+      import_.warn(
+          entry, fmt::format("target {} is no GPU of this file, and class \"{}\" no NVSwitch; left out", target, type));
+    }
+  }
+
+  void note_pair(const Found& gpu, const Found& peer, const XmlElement& entry, std::int64_t count) {
+    const bool forth = gpu.device < peer.device;
+    Entry& pair = pairs_[forth ? Pair{gpu.device, peer.device} : Pair{peer.device, gpu.device}];
+    if (pair.element == nullptr) {
+      pair.kind = entry.name == "xgmi" ? LinkKind::xgmi : LinkKind::nvlink;
+      pair.element = &entry, pair.gpu = &gpu;
+    }
+    std::int64_t& side = forth ? pair.forth : pair.back;
+    side = std::min(side + count, most_links);
+  }
+
+  void add_pair(const Pair& pair, const Entry& entry) {
+    const std::int64_t count = std::max(entry.forth, entry.back);
+    if (entry.forth != entry.back) {
+      import_.warn(*entry.element,
+                   fmt::format("one end of the link between {} and {} says {}, the other {}; taken as {}",
+                               import_.machine.devices[pair.first].name, import_.machine.devices[pair.second].name,
+                               entry.forth, entry.back, count));
+    }
+    add(pair.first, pair.second, entry.kind, *entry.gpu, *entry.element, static_cast<int>(count));
+  }
+
+  void add_to_switch(const Found& gpu, std::int64_t count) {
+    if (!nvswitch_) {
+      nvswitch_ = static_cast<std::uint32_t>(import_.machine.devices.size());
+      import_.machine.devices.push_back({"nvswitch0", NodeKind::nvswitch, std::nullopt, {}});
+    }
+    add(gpu.device, *nvswitch_, LinkKind::nvlink, gpu, *gpu.gpu, static_cast<int>(std::min(count, most_links)));
+  }
+
+  /// `count` links of the GPU's generation.
+  void add(std::uint32_t from, std::uint32_t to, LinkKind kind, const Found& gpu, const XmlElement& at, int count) {
+    LinkSpec each = kind == LinkKind::xgmi ? xgmi(gpu, at) : nvlink(gpu, at);
+    if (nvswitch_ == to) each = switched(std::move(each));
+    import_.machine.cables.push_back({from, to, joined(std::move(each), count)});
+    has_links_ = true;
+  }
+
+  LinkSpec nvlink(const Found& gpu, const XmlElement& at) {
+    std::optional<int> sm = sm_of_gpu(gpu);
+    if (!sm) {
+      import_.warn(at, "the GPU's sm is not known; its NVLinks are taken as those of sm 80 unless you say the model");
+      sm = 80;
+    }
+    return link(LinkKind::nvlink, nvlink_bandwidth(*sm),
+                fmt::format("{}: sm {}; NVIDIA/nccl 5067397c2676 src/graph/topo.h: NVLink of that capability",
+                            import_.place(at), *sm));
+  }
+
+  LinkSpec xgmi(const Found& gpu, const XmlElement& at) const {
+    const auto gcn = gpu.attributes.find("gcn");
+    const std::string name = gcn == gpu.attributes.end() ? "unknown" : gcn->second;
+    return link(LinkKind::xgmi, xgmi_bandwidth(name),
+                fmt::format("{}: gcn {}; ROCm/rccl src/graph/topo.h: XGMI_WIDTH of that GPU", import_.place(at), name));
+  }
+
+  void read_c2c(const Found& gpu, const XmlElement& entry) {
+    const auto count = whole(entry, "count", 1, most_links), mbps = whole(entry, "bw", 1, 10'000'000);
+    if (!count || !mbps) {
+      return import_.warn(entry, fmt::format("<c2c> with count \"{}\" and bw \"{}\" MB/s; left out",
+                                             text_of(entry, "count"), text_of(entry, "bw")));
+    }
+    const LinkSpec each = link(LinkKind::c2c, {*mbps * 1'000'000}, import_.place(entry) + ": bw of <c2c>, MB/s a link");
+    import_.machine.cables.push_back({gpu.device, cpu_of(gpu), joined(each, static_cast<int>(*count))});
+  }
+
+  std::uint32_t cpu_of(const Found& device) const {
+    const Found* at = &device;
+    while (at->parent >= 0) at = &import_.found[static_cast<std::size_t>(at->parent)];
+    return at->device;
+  }
+
+  /// A link between two switches, besides the tree.
+  void read_pcilinks(const XmlElement& element) {
+    for (const XmlElement& child : element.children) {
+      if (child.name != "pcilink") {
+        read_pcilinks(child);
+        continue;
+      }
+      const auto from = by_busid_.find(lower(text_of(element, "busid"))),
+                 to = by_busid_.find(lower(text_of(child, "target")));
+      if (from == by_busid_.end() || to == by_busid_.end() || from == to) {
+        import_.warn(child, fmt::format("<pcilink> to {}, which is no other device of this file; left out",
+                                        text_of(child, "target")));
+        continue;
+      }
+      const Pair ends = std::minmax(from->second->device, to->second->device);
+      if (!pcilinks_.insert(ends).second) continue;  // its other end
+      import_.machine.cables.push_back(
+          {ends.first, ends.second,
+           link(LinkKind::pcie, {5'000'000'000'000},
+                import_.place(child) + ": <pcilink>, at LOC_BW (NVIDIA/nccl 5067397c2676 src/graph/topo.h)")});
+    }
+  }
+
+  /// The GPUs' own links of another machine, GPU by GPU.
+  void take_nvlinks(const Machine& from) {
+    const auto fail = [&](const std::string& message, const std::string& hint) {
+      throw InputError(import_.file, message, hint);
+    };
+    if (has_links_)
+      fail("the file lists the links between GPUs itself", "leave out the machine whose NVLinks it shall have");
+    if (from.n_gpus() != gpus_.size()) {
+      fail(fmt::format("expected NVLinks of a machine with {} GPUs, found {} with {}", gpus_.size(), from.name,
+                       from.n_gpus()),
+           "");
+    }
+    std::map<std::uint32_t, std::uint32_t> ends;  // of its devices to ours
+    std::size_t n = 0;
+    for (std::uint32_t d = 0; d < from.devices.size(); ++d) {
+      if (from.devices[d].kind == NodeKind::gpu) ends[d] = gpus_[n++]->device;
+    }
+    const std::size_t before = import_.machine.cables.size();
+    for (const Machine::Cable& cable : from.cables) {
+      if (cable.link.kind != LinkKind::nvlink && cable.link.kind != LinkKind::xgmi) continue;
+      for (const std::uint32_t end : {cable.from, cable.to}) {
+        if (from.devices[end].kind != NodeKind::nvswitch || ends.contains(end)) continue;
+        ends[end] = static_cast<std::uint32_t>(import_.machine.devices.size());
+        import_.machine.devices.push_back(from.devices[end]);
+      }
+      if (ends.contains(cable.from) && ends.contains(cable.to)) {
+        import_.machine.cables.push_back({ends[cable.from], ends[cable.to], cable.link});
+      }
+    }
+    if (import_.machine.cables.size() == before) {
+      fail(fmt::format("expected a machine with NVLinks, found {}, which has none", from.name),
+           "`ringsim list nodes` shows all");
+    }
+  }
+
+  XmlImport& import_;
+  std::vector<Found*> gpus_;
+  std::map<std::string, const Found*> by_busid_;
+  std::map<const Found*, std::int64_t> to_switch_;
+  std::map<Pair, Entry> pairs_;
+  std::set<Pair> pcilinks_;
+  std::optional<std::uint32_t> nvswitch_;
+  bool has_links_ = false;
+};
+
+}  // namespace
+
+void read_links(XmlImport& import, const XmlElement& root) { LinkReader(import).read(root); }
+
+}  // namespace ringsim::nccl

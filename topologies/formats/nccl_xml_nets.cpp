@@ -1,0 +1,154 @@
+// What NICs offer: the <net> elements of NCCL's topology XML.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include "topologies/formats/nccl_rules.hpp"
+#include "topologies/formats/nccl_xml_reader.hpp"
+
+namespace ringsim::nccl {
+
+namespace {
+
+constexpr std::int64_t fastest_mbps = 3'200'000;  // a port of 1.6 Tb/s is announced; beyond twice that it is a mistake
+constexpr std::int64_t default_mbps = 10'000;     // what NCCL takes where the speed is 0 or less
+
+/// `guid` where it tells NICs apart: empty for 0, which virtual machines write.
+std::string guid_of(const XmlElement& net) {
+  const std::string guid = lower(text_of(net, "guid"));
+  return guid.find_first_not_of("0x") == std::string::npos ? "" : guid;
+}
+
+bool is_used(XmlImport& import, const XmlElement& net) {
+  if (net.name != "net") {
+    import.warn(net, fmt::format("<{}> within <nic> is not understood; left out", net.name));
+    return false;
+  }
+  if (!whole(net, "dev", 0, 1 << 20)) {
+    import.warn(net, "a <net> without dev; left out, as NCCL does");
+    return false;
+  }
+  if (text_of(net, "net", "1") == "0") {
+    import.warn(net, "a <net> that is not used for messages (net=\"0\"); left out");
+    return false;
+  }
+  return true;
+}
+
+struct Speed {
+  std::int64_t mbps = 0;
+  bool from_user = false;
+};
+
+Speed speed_of(XmlImport& import, const XmlElement& net) {
+  const std::string text = text_of(net, "speed");
+  const auto speed = whole(net, "speed", INT64_MIN, INT64_MAX);
+  if (speed && *speed > 0 && *speed <= fastest_mbps) return {*speed};
+  const std::string odd = fmt::format("speed \"{}\" Mb/s", text);
+  if (import.options.nic) {
+    import.warn(net, odd + "; taken as the user says");
+    return {0, true};
+  }
+  if (speed && *speed > fastest_mbps && *speed / 1000 <= fastest_mbps) {
+    import.warn(net,
+                fmt::format("{} is beyond any NIC; taken as kb/s: {} Gb/s", odd, static_cast<double>(*speed) / 1e6));
+    return {*speed / 1000};
+  }
+  import.warn(net, fmt::format("{}; taken as 10 Gb/s, as NCCL does where it is 0 or less", odd));
+  return {default_mbps};
+}
+
+Picoseconds latency_of(const XmlElement& net) {
+  const std::string text = text_of(net, "latency");
+  double us = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), us);
+  if (error != std::errc() || !(us > 0 && us < 1e6)) return Picoseconds{0};
+  return Picoseconds{std::llround(us * 1e6)};
+}
+
+LinkKind kind_of(const Found& nic) {
+  const auto type = nic.attributes.find("class");
+  return type != nic.attributes.end() && lower(type->second).starts_with("0x0207") ? LinkKind::infiniband
+                                                                                   : LinkKind::ethernet;
+}
+
+LinkSpec users_port(XmlImport& import, const Found& nic) {
+  import.used_nic_option = true;
+  LinkSpec port = *import.options.nic;
+  if (port.kind == LinkKind::generic) port.kind = kind_of(nic);
+  return port;
+}
+
+/// The sum of the nets' ports: what leaves the physical NIC at once. A port that is listed twice counts once.
+LinkSpec port_of(XmlImport& import, const Found& nic, const std::vector<const XmlElement*>& nets) {
+  std::set<std::pair<std::string, std::string>> ports;
+  std::int64_t mbps = 0;
+  Picoseconds latency{0};
+  for (const XmlElement* net : nets) {
+    if (const std::string guid = guid_of(*net); !guid.empty()) {
+      if (!ports.emplace(guid, text_of(*net, "port")).second) {
+        import.warn(*net,
+                    fmt::format("port {} of guid {} stands here again; counted once", text_of(*net, "port"), guid));
+        continue;
+      }
+    }
+    const Speed speed = speed_of(import, *net);
+    if (speed.from_user) return users_port(import, nic);
+    mbps += speed.mbps;
+    if (latency.count() == 0) latency = latency_of(*net);
+  }
+  LinkSpec port = link(kind_of(nic), {mbps * 125'000},
+                       fmt::format("{}: {} Mb/s{}; NCCL: speed / 8000 GB/s", import.place(*nets.front()), mbps,
+                                   nets.size() > 1 ? " over its ports" : ""));
+  if (latency.count() > 0) {
+    port.latency = latency;
+    port.source =
+        fmt::format("bandwidth: {0}: {1} Mb/s; latency: {0}: what its <net> says", import.place(*nets.front()), mbps);
+  }
+  return port;
+}
+
+}  // namespace
+
+void read_nets(XmlImport& import) {
+  std::map<std::pair<int, std::string>, Found*> by_guid;
+  std::map<const Found*, std::vector<const XmlElement*>> nets;
+  for (Found* nic : import.all(NodeKind::nic)) {
+    if (nic->nic == nullptr) continue;
+    for (const XmlElement& net : nic->nic->children) {
+      if (!is_used(import, net)) continue;
+      Found* owner = nic;
+      if (const std::string guid = guid_of(net); !guid.empty()) {
+        const auto [first, is_new] = by_guid.emplace(std::pair{nic->parent, guid}, nic);
+        owner = first->second;
+        nic->merged = nic->merged || owner != nic;
+      }
+      nets[owner].push_back(&net);
+    }
+  }
+  for (Found* nic : import.all(NodeKind::nic)) {
+    const std::vector<const XmlElement*>& own = nets[nic];
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      for (const auto& [name, value] : own[i]->attributes) {
+        if (!value.empty()) nic->attributes[fmt::format("net{}.{}", i, name)] = value;
+      }
+    }
+    if (!own.empty()) {
+      nic->dev = static_cast<int>(*whole(*own.front(), "dev", 0, 1 << 20));
+      nic->port = port_of(import, *nic, own);
+    } else if (import.options.nic) {
+      nic->port = users_port(import, *nic);
+    } else {
+      import.warn(*nic->element, "the file does not tell the speed of this NIC; it cannot be cabled unless you say it");
+    }
+  }
+  if (import.options.nic && !import.used_nic_option) {
+    import.machine.warnings.push_back(import.file +
+                                      ": the file tells the speed of every NIC; what you say of NICs is not used");
+  }
+}
+
+}  // namespace ringsim::nccl

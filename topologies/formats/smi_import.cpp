@@ -1,0 +1,477 @@
+#include "topologies/formats/smi_import.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <vector>
+
+#include "sim/base/error.hpp"
+
+namespace ringsim {
+
+namespace {
+
+constexpr std::size_t most_devices = 128;
+
+/// How near two devices are on PCIe; 0 is unknown (NVLink is printed instead), 1 the device itself.
+enum Near : int { unknown, self, pix, pxb, phb, node, sys };
+constexpr std::array words{"NV#", "X", "PIX", "PXB", "PHB", "NODE", "SYS"};
+
+std::string word_of(Near near) { return words[static_cast<std::size_t>(near)]; }
+
+struct Row {
+  std::string name;
+  std::size_t line = 0;
+  std::vector<Near> near;
+  std::vector<int> nvlinks;
+  std::string affinity;  ///< the CPU affinity as printed; empty: not printed
+};
+
+struct Matrix {
+  std::vector<Row> rows;
+  std::map<std::string, std::string> nic_names;  ///< "NIC0": "mlx5_0"
+};
+
+[[noreturn]] void fail(const std::string& file, std::size_t line, const std::string& message,
+                       const std::string& hint = "") {
+  throw InputError(fmt::format("{}:{}", file, line), message, hint);
+}
+
+/// Without the codes by which a terminal underlines the header.
+std::string plain(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\x1b' && i + 1 < text.size() && text[i + 1] == '[') {
+      i += 2;
+      while (i < text.size() && (text[i] < '@' || text[i] > '~')) ++i;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+std::vector<std::string> tokens_of(const std::string& line) {
+  std::istringstream in(line);
+  std::vector<std::string> tokens;
+  for (std::string token; in >> token;) tokens.push_back(token);
+  return tokens;
+}
+
+bool numbered(std::string_view word, std::string_view prefix) {
+  if (!word.starts_with(prefix) || word.size() == prefix.size() || word.size() > prefix.size() + 4) return false;
+  return word.find_first_not_of("0123456789", prefix.size()) == std::string_view::npos;
+}
+bool is_gpu(std::string_view name) { return numbered(name, "GPU"); }
+
+/// The columns' names, if this line is the header: GPU0 and on, before "CPU Affinity" and the like.
+std::vector<std::string> header(const std::vector<std::string>& tokens) {
+  std::vector<std::string> names;
+  if (tokens.empty() || !is_gpu(tokens.front())) return names;
+  for (const std::string& token : tokens) {
+    if (token == "CPU" || token == "NUMA" || token == "GPU") break;
+    if (token == "X") return {};  // a row
+    names.push_back(token);
+  }
+  return names;
+}
+
+class Parser {
+ public:
+  Parser(std::string_view text, const std::string& file) : file_(file) {
+    std::istringstream in(plain(text));
+    for (std::string line; std::getline(in, line);) lines_.push_back(tokens_of(line));
+  }
+
+  Matrix parse() {
+    std::size_t at = 0;
+    while (at < lines_.size() && header(lines_[at]).empty()) ++at;
+    if (at == lines_.size()) {
+      throw InputError(file_, "expected the matrix of `nvidia-smi topo -m`, found no header GPU0 GPU1 ...");
+    }
+    names_ = header(lines_[at]);
+    if (names_.size() > most_devices) fail(file_, at + 1, fmt::format("expected at most {} devices", most_devices));
+    if (std::set(names_.begin(), names_.end()).size() != names_.size()) {
+      fail(file_, at + 1, "expected each device once in the header");
+    }
+    Matrix matrix;
+    for (std::size_t i = at + 1; i < lines_.size(); ++i) {
+      const std::vector<std::string>& tokens = lines_[i];
+      if (tokens.size() == 2 && tokens[0].ends_with(":") &&
+          numbered(tokens[0].substr(0, tokens[0].size() - 1), "NIC")) {
+        matrix.nic_names[tokens[0].substr(0, tokens[0].size() - 1)] = tokens[1];
+      } else if (matrix.rows.size() < names_.size() && !tokens.empty()) {
+        matrix.rows.push_back(row(tokens, i + 1, matrix.rows.size()));
+      } else if (!tokens.empty() && (is_gpu(tokens[0]) || numbered(tokens[0], "NIC"))) {
+        fail(file_, i + 1,
+             fmt::format("expected the end of the matrix after {} rows, found {}", names_.size(), tokens[0]));
+      }
+    }
+    if (matrix.rows.size() < names_.size()) {
+      fail(file_, lines_.size(),
+           fmt::format("expected a row for {}, found the end of the file", names_[matrix.rows.size()]));
+    }
+    return matrix;
+  }
+
+ private:
+  Row row(const std::vector<std::string>& tokens, std::size_t line, std::size_t index) const {
+    const std::string& name = names_[index];
+    if (tokens[0] != name) fail(file_, line, fmt::format("expected the row of {}, found {}", name, tokens[0]));
+    if (tokens.size() <= names_.size()) {
+      fail(file_, line, fmt::format("expected {} cells in row {}, found {}", names_.size(), name, tokens.size() - 1));
+    }
+    Row out{name, line, {}, {}, {}};
+    for (std::size_t column = 0; column < names_.size(); ++column) cell(tokens[column + 1], column, index, out);
+    if (is_gpu(name) && tokens.size() > names_.size() + 1) out.affinity = tokens[names_.size() + 1];
+    return out;
+  }
+
+  void cell(const std::string& word, std::size_t column, std::size_t index, Row& out) const {
+    const std::string place = fmt::format("row {}, column {}", names_[index], names_[column]);
+    if ((word == "X") != (column == index)) {
+      fail(file_, out.line, fmt::format("expected X on the diagonal and nowhere else, found {} at {}", word, place));
+    }
+    out.nvlinks.push_back(0);
+    if (numbered(word, "NV")) {
+      const int n = std::stoi(word.substr(2));
+      if (!is_gpu(names_[index]) || !is_gpu(names_[column]) || n < 1 || n > 1000) {
+        fail(file_, out.line, fmt::format("expected NV1 to NV1000 between two GPUs, found {} at {}", word, place));
+      }
+      out.nvlinks.back() = n;
+      return out.near.push_back(unknown);
+    }
+    const auto known = std::find(words.begin() + 1, words.end(), word == "SOC" ? "SYS" : word);
+    if (known == words.end()) {
+      fail(file_, out.line, fmt::format("expected X, NV#, PIX, PXB, PHB, NODE or SYS at {}, found {}", place, word));
+    }
+    out.near.push_back(static_cast<Near>(known - words.begin()));
+  }
+
+  const std::string& file_;
+  std::vector<std::vector<std::string>> lines_;
+  std::vector<std::string> names_;
+};
+
+/// Which devices belong together: a number a device.
+using Groups = std::vector<std::size_t>;
+
+void unite(Groups& groups, std::size_t a, std::size_t b) {
+  const std::size_t from = std::max(groups[a], groups[b]), to = std::min(groups[a], groups[b]);
+  if (from != to) std::replace(groups.begin(), groups.end(), from, to);
+}
+
+class Builder {
+ public:
+  Builder(const Matrix& matrix, const std::string& file, const Machine& like)
+      : matrix_(matrix), n_(matrix.rows.size()), file_(file), like_(like) {}
+
+  Machine build() {
+    check_symmetry();
+    for (const Near level : {pix, pxb, phb, node}) groups_[level] = groups_within(level);
+    place_by_affinity();
+    machine_.name = std::filesystem::path(file_).stem().string();
+    if (machine_.name.empty()) machine_.name = "imported";
+    machine_.host = like_.host;
+    machine_.host.bridges_apart = false;  // the matrix says NODE where it is so
+    add_endpoints();
+    add_tree();
+    add_nvlinks();
+    machine_.summary = fmt::format("imported from {}, with links like those of {}",
+                                   std::filesystem::path(file_).filename().string(), like_.name);
+    return std::move(machine_);
+  }
+
+ private:
+  std::string cell(std::size_t row, std::size_t column) const {
+    const Row& r = matrix_.rows[row];
+    return fmt::format("row {}, column {} ({})", r.name, matrix_.rows[column].name,
+                       r.near[column] == unknown ? fmt::format("NV{}", r.nvlinks[column]) : word_of(r.near[column]));
+  }
+
+  void check_symmetry() const {
+    for (std::size_t a = 0; a < n_; ++a) {
+      for (std::size_t b = 0; b < a; ++b) {
+        const Row &x = matrix_.rows[a], &y = matrix_.rows[b];
+        if (x.near[b] != y.near[a] || x.nvlinks[b] != y.nvlinks[a]) {
+          fail(file_, x.line, fmt::format("{} contradicts {}", cell(a, b), cell(b, a)));
+        }
+      }
+    }
+  }
+
+  /// Nearness is a tree's: what is near to one of a group is as near to all of it.
+  Groups groups_within(Near level) const {
+    Groups groups(n_);
+    std::iota(groups.begin(), groups.end(), std::size_t{0});
+    for (std::size_t a = 0; a < n_; ++a) {
+      for (std::size_t b = 0; b < a; ++b) {
+        const Near near = matrix_.rows[a].near[b];
+        if (near != unknown && near <= level) unite(groups, a, b);
+      }
+    }
+    for (std::size_t a = 0; a < n_; ++a) {
+      for (std::size_t b = 0; b < a; ++b) {
+        if (groups[a] == groups[b] && matrix_.rows[a].near[b] > level) fail_not_transitive(a, b, level);
+      }
+    }
+    return groups;
+  }
+
+  [[noreturn]] void fail_not_transitive(std::size_t a, std::size_t b, Near level) const {
+    for (std::size_t c = 0; c < n_; ++c) {
+      const Near ac = matrix_.rows[a].near[c], cb = matrix_.rows[c].near[b];
+      if (c == a || c == b || ac == unknown || cb == unknown || ac > level || cb > level) continue;
+      fail(file_, matrix_.rows[a].line, fmt::format("{} contradicts {} and {}", cell(a, b), cell(a, c), cell(c, b)),
+           "what is near to one of two neighbours is as near to the other");
+    }
+    fail(file_, matrix_.rows[a].line,
+         fmt::format("{} contradicts the row's other cells, which join the two by {} or nearer", cell(a, b),
+                     word_of(level)));
+  }
+
+  /// GPUs whose place on PCIe the matrix does not tell share a CPU with those of their affinity.
+  void place_by_affinity() {
+    std::string unplaced;
+    for (std::size_t a = 0; a < n_; ++a) {
+      for (std::size_t b = 0; b < a; ++b) {
+        if (matrix_.rows[a].near[b] != unknown || groups_[node][a] == groups_[node][b]) continue;
+        if (matrix_.rows[a].affinity != matrix_.rows[b].affinity || known_apart(a, b)) continue;
+        unite(groups_[node], a, b);
+      }
+    }
+    for (std::size_t a = 0; a < n_; ++a) {
+      const auto& near = matrix_.rows[a].near;
+      if (is_gpu(matrix_.rows[a].name) &&
+          std::none_of(near.begin(), near.end(), [](Near each) { return each > self && each < sys; })) {
+        unplaced += (unplaced.empty() ? "" : ", ") + matrix_.rows[a].name;
+      }
+    }
+    if (!unplaced.empty() && n_ > 1) {
+      machine_.warnings.push_back(
+          fmt::format("{}: the matrix does not tell what shares a PCIe switch with {}; taken to hang on the CPU of the "
+                      "same affinity, "
+                      "each for itself",
+                      file_, unplaced));
+    }
+  }
+
+  /// Whether any two of their groups are printed as SYS.
+  bool known_apart(std::size_t a, std::size_t b) const {
+    for (std::size_t x = 0; x < n_; ++x) {
+      if (groups_.at(node)[x] != groups_.at(node)[a]) continue;
+      for (std::size_t y = 0; y < n_; ++y) {
+        if (groups_.at(node)[y] == groups_.at(node)[b] && matrix_.rows[x].near[y] == sys) return true;
+      }
+    }
+    return false;
+  }
+
+  /// The first link of `like` of that kind between such devices.
+  LinkSpec like_link(LinkKind kind, const std::string& what) const {
+    for (const Machine::Cable& cable : like_.cables) {
+      if (cable.link.kind != kind || is_bridge(cable)) continue;
+      return each_of(cable.link);
+    }
+    throw InputError(file_,
+                     fmt::format("the matrix has {}, and {} has no {} link to take the speed from", what, like_.name,
+                                 to_string(kind)),
+                     fmt::format("name a machine that has: `ringsim list nodes` shows all"));
+  }
+
+  /// Whether it is what joins a CPU and a host bridge of its own: no PCIe of any speed.
+  bool is_bridge(const Machine::Cable& cable) const {
+    const NodeKind from = like_.devices[cable.from].kind, to = like_.devices[cable.to].kind;
+    return (from == NodeKind::host_bridge && to == NodeKind::cpu) ||
+           (from == NodeKind::cpu && to == NodeKind::host_bridge);
+  }
+
+  std::uint32_t add_device(std::string name, NodeKind kind) {
+    machine_.devices.push_back({std::move(name), kind, std::nullopt, {}});
+    return static_cast<std::uint32_t>(machine_.devices.size()) - 1;
+  }
+  std::uint32_t add_numbered(const std::string& name, NodeKind kind) {
+    return add_device(name + std::to_string(counts_[name]++), kind);
+  }
+
+  void add_endpoints() {
+    const auto first = [&](NodeKind kind) {
+      return std::find_if(like_.devices.begin(), like_.devices.end(), [&](const Machine::Device& device) {
+        return device.kind == kind && (kind != NodeKind::nic || device.port);
+      });
+    };
+    endpoints_.resize(n_);
+    for (const bool gpus : {true, false}) {
+      for (std::size_t i = 0; i < n_; ++i) {
+        const std::string& name = matrix_.rows[i].name;
+        if (is_gpu(name) != gpus) continue;
+        endpoints_[i] = add_numbered(gpus ? "gpu" : "nic", gpus ? NodeKind::gpu : NodeKind::nic);
+        Machine::Device& device = machine_.devices.back();
+        const auto model = first(device.kind);
+        if (gpus && model->attributes.contains("sm")) device.attributes["sm"] = model->attributes.at("sm");
+        if (gpus) continue;
+        const auto known = matrix_.nic_names.find(name);
+        device.attributes["name"] = known == matrix_.nic_names.end() ? name : known->second;
+        if (model != like_.devices.end()) {
+          device.port = model->port;
+        } else {
+          machine_.warnings.push_back(
+              fmt::format("{}: {} has no NIC to be like; {} cannot be cabled", file_, like_.name, name));
+        }
+      }
+    }
+  }
+
+  std::vector<std::size_t> members(const Groups& groups, std::size_t group, const std::vector<std::size_t>& of) const {
+    std::vector<std::size_t> out;
+    std::copy_if(of.begin(), of.end(), std::back_inserter(out), [&](std::size_t i) { return groups[i] == group; });
+    return out;
+  }
+
+  /// The groups that these devices fall into, in the order of their first members.
+  std::vector<std::vector<std::size_t>> split(const std::vector<std::size_t>& devices, Near level) const {
+    std::vector<std::vector<std::size_t>> out;
+    std::set<std::size_t> seen;
+    for (const std::size_t i : devices) {
+      const std::size_t group = groups_.at(level)[i];
+      if (seen.insert(group).second) out.push_back(members(groups_.at(level), group, devices));
+    }
+    return out;
+  }
+
+  void join(std::uint32_t from, std::uint32_t to, const LinkSpec& link) { machine_.cables.push_back({from, to, link}); }
+
+  void add_tree() {
+    std::vector<std::size_t> all(n_);
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    const LinkSpec memory = like_link(LinkKind::memory, "CPUs");
+    std::vector<std::uint32_t> cpus;
+    for (const auto& of_cpu : split(all, node)) {
+      cpus.push_back(add_numbered("cpu", NodeKind::cpu));
+      const std::uint32_t cpu = cpus.back();
+      join(add_numbered("mem", NodeKind::memory), cpu, memory);
+      const auto bridges = split(of_cpu, phb);
+      for (const auto& of_bridge : bridges) {
+        add_bridge(of_bridge, bridges.size() == 1 ? cpu : new_bridge(cpu, memory.bandwidth));
+      }
+    }
+    for (std::size_t i = 0; i < cpus.size(); ++i) {
+      for (std::size_t j = i + 1; j < cpus.size(); ++j) {
+        join(cpus[i], cpus[j], like_link(LinkKind::socket, "devices on several CPUs (SYS)"));
+      }
+    }
+  }
+
+  std::uint32_t new_bridge(std::uint32_t cpu, Bandwidth memory) {
+    const std::uint32_t bridge = add_numbered("bridge", NodeKind::host_bridge);
+    for (const Machine::Cable& cable : like_.cables) {
+      if (!is_bridge(cable)) continue;
+      join(bridge, cpu, cable.link);
+      return bridge;
+    }
+    join(bridge, cpu,
+         {.bandwidth = memory,
+          .kind = LinkKind::pcie,
+          .source = "bandwidth: assumed: within a CPU, as much as its memory; latency: assumed: counted with PCIe's"});
+    return bridge;
+  }
+
+  void add_bridge(const std::vector<std::size_t>& devices, std::uint32_t bridge) {
+    const LinkSpec pcie = like_link(LinkKind::pcie, "devices on PCIe");
+    for (const auto& of_root : split(devices, pxb)) {
+      const auto switches = split(of_root, pix);
+      std::uint32_t above = bridge;
+      if (switches.size() > 1) {
+        above = add_numbered("pcie", NodeKind::pcie_switch);
+        join(above, bridge, pcie);
+      }
+      for (const auto& of_switch : switches) {
+        std::uint32_t below = above;
+        if (of_switch.size() > 1 || switches.size() > 1) {
+          below = add_numbered("pcie", NodeKind::pcie_switch);
+          join(below, above, pcie);
+        }
+        for (const std::size_t i : of_switch) join(endpoints_[i], below, pcie);
+      }
+    }
+  }
+
+  /// How many NVLinks a GPU of `like` has.
+  int most_nvlinks() const {
+    std::map<std::uint32_t, int> links;
+    for (const Machine::Cable& cable : like_.cables) {
+      if (cable.link.kind == LinkKind::nvlink)
+        links[cable.from] += cable.link.joined, links[cable.to] += cable.link.joined;
+    }
+    int most = 0;
+    for (const auto& [device, n] : links) {
+      if (like_.devices[device].kind == NodeKind::gpu) most = std::max(most, n);
+    }
+    return most;
+  }
+
+  void add_nvlinks() {
+    Groups groups(n_);
+    std::iota(groups.begin(), groups.end(), std::size_t{0});
+    std::vector<std::size_t> all = groups;
+    bool any = false;
+    for (std::size_t a = 0; a < n_; ++a) {
+      for (std::size_t b = 0; b < a; ++b) {
+        if (matrix_.rows[a].nvlinks[b] > 0) unite(groups, a, b), any = true;
+      }
+    }
+    if (!any) return;
+    const LinkSpec each = like_link(LinkKind::nvlink, "NVLinks (NV#)");
+    std::set<std::size_t> seen;
+    for (std::size_t a = 0; a < n_; ++a) {
+      if (seen.insert(groups[a]).second) join_gpus(members(groups, groups[a], all), each);
+    }
+  }
+
+  void join_gpus(const std::vector<std::size_t>& gpus, const LinkSpec& each) {
+    if (gpus.size() < 2) return;
+    const int count = matrix_.rows[gpus[0]].nvlinks[gpus[1]];
+    const bool equal = std::all_of(gpus.begin(), gpus.end(), [&](std::size_t a) {
+      return std::all_of(gpus.begin(), gpus.end(),
+                         [&](std::size_t b) { return a == b || matrix_.rows[a].nvlinks[b] == count; });
+    });
+    if (equal && count * static_cast<int>(gpus.size() - 1) > most_nvlinks()) {
+      const std::uint32_t nvswitch = add_numbered("nvswitch", NodeKind::nvswitch);
+      for (const std::size_t a : gpus) join(endpoints_[a], nvswitch, joined(each, count));
+      return;
+    }
+    for (const std::size_t a : gpus) {
+      for (const std::size_t b : gpus) {
+        if (a < b && matrix_.rows[a].nvlinks[b] > 0) {
+          join(endpoints_[a], endpoints_[b], joined(each, matrix_.rows[a].nvlinks[b]));
+        }
+      }
+    }
+  }
+
+  const Matrix& matrix_;
+  const std::size_t n_;
+  const std::string& file_;
+  const Machine& like_;
+  Machine machine_;
+  std::map<Near, Groups> groups_;
+  std::vector<std::uint32_t> endpoints_;  // of the rows
+  std::map<std::string, int> counts_;
+};
+
+}  // namespace
+
+Machine import_nvidia_smi(std::string_view text, const std::string& file, const Machine& like) {
+  const Matrix matrix = Parser(text, file).parse();
+  return Builder(matrix, file, like).build();
+}
+
+}  // namespace ringsim

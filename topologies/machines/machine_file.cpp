@@ -1,0 +1,214 @@
+// Reads machine files: the format is described in topologies/README.md.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
+#include "topologies/catalog.hpp"
+#include "topologies/machines/link_types.hpp"
+#include "topologies/machines/machine.hpp"
+#include "topologies/machines/sourced.hpp"
+
+namespace ringsim {
+
+namespace {
+const std::vector<std::pair<std::string, NodeKind>> device_kinds = {
+    {"gpu", NodeKind::gpu},
+    {"cpu", NodeKind::cpu},
+    {"host_bridge", NodeKind::host_bridge},
+    {"memory", NodeKind::memory},
+    {"pcie_switch", NodeKind::pcie_switch},
+    {"nvswitch", NodeKind::nvswitch},
+    {"nic", NodeKind::nic},
+};
+
+/// The types of links that a file may name: its own, and those of the library that it does not define itself.
+class LinkTypes {
+ public:
+  explicit LinkTypes(const Place& root) : known_(library_links()) {
+    if (!root.has("link_types")) return;
+    for (auto& [name, link] : read_link_types(root.at("link_types"))) {
+      unused_.insert(name);
+      known_.insert_or_assign(name, link);
+    }
+  }
+  const LinkSpec& find(const Place& name) {
+    unused_.erase(name.text());
+    return name.look_up(name.text(), known_, "link type");
+  }
+  /// A type of its own that nothing uses is a slip: a misspelt one would leave the library's in force.
+  void require_used(const Place& root) const {
+    if (unused_.empty()) return;
+    const std::string& name = *unused_.begin();
+    std::vector<std::string> library;
+    for (const auto& [each, link] : library_links()) library.push_back(each);
+    root.at("link_types").at(name).fail("no link and no port is of type \"" + name + "\"", did_you_mean(name, library));
+  }
+
+ private:
+  std::map<std::string, LinkSpec> known_;
+  std::set<std::string> unused_;
+};
+
+/// Where it is known from what the machine is made of and how it is cabled: a source, what is assumed, or both.
+void require_origin(const Place& layout) {
+  layout.allow({"source", "assumed"});
+  if (layout.entries().empty()) layout.fail("expected a \"source\", what is \"assumed\", or both");
+  for (const auto& [key, text] : layout.entries()) text.text();
+}
+
+Host host(const Place& entry) {
+  entry.allow({"peer_access", "peer_cost", "between_host_bridges"});
+  Host made;
+  std::string origins;
+  if (entry.has("peer_access")) {
+    const Place value = sourced(entry.at("peer_access"), "peer access", origins);
+    made.peer_access = value.word<PathType>({{"NVL", PathType::nvl},
+                                             {"PIX", PathType::pix},
+                                             {"PXB", PathType::pxb},
+                                             {"PHB", PathType::phb},
+                                             {"SYS", PathType::sys}});
+  }
+  if (entry.has("peer_cost")) {
+    const Place value = sourced(entry.at("peer_cost"), "peer cost", origins);
+    const bool fits = value.json.is_number() && value.json >= 1 && value.json <= 100;
+    if (!fits) value.fail("expected what a byte costs, 1 to 100, found " + value.json.dump());
+    made.peer_cost = value.json.get<double>();
+  }
+  if (entry.has("between_host_bridges")) {
+    const Place value = sourced(entry.at("between_host_bridges"), "between host bridges", origins);
+    made.bridges_apart = value.word<bool>({{"NODE", false}, {"SYS", true}});
+  }
+  return made;
+}
+
+/// What the devices of an entry have in common; its name is a list.
+Machine::Device device(const Place& entry, LinkTypes& types) {
+  entry.allow({"name", "kind", "port", "cabled", "attributes"});
+  Machine::Device made{"", entry.at("kind").word(device_kinds), std::nullopt, {}};
+  const bool is_nic = made.kind == NodeKind::nic, stays_alone = entry.has("cabled") && !entry.at("cabled").truth();
+  if (entry.has("port") != (is_nic && !stays_alone) || (entry.has("cabled") && !is_nic)) {
+    entry.fail("a nic, and nothing else, has a \"port\": the type of link that it offers to the fabric",
+               "a nic that joins no fabric (storage, management) says \"cabled\": false instead");
+  }
+  if (entry.has("port")) made.port = types.find(entry.at("port"));
+  if (entry.has("attributes")) {
+    for (const auto& [key, value] : entry.at("attributes").entries()) made.attributes.emplace(key, value.text());
+  }
+  return made;
+}
+
+using Ids = std::map<std::string, std::uint32_t>;
+
+std::vector<std::uint32_t> listed_devices(const Place& list, const Ids& ids) {
+  std::vector<std::uint32_t> found;
+  for (const std::string& name : listed_names(list)) found.push_back(list.look_up(name, ids, "device"));
+  return found;
+}
+
+/// The two ends of each cable of an entry. Lists of equal length go pairwise; where one is a multiple of the other,
+/// each device of the shorter gets a run of the longer: gpu[0-3] to pcie[0-1] is 0-0, 1-0, 2-1, 3-1.
+std::vector<std::pair<std::uint32_t, std::uint32_t>> ends(const Place& entry, const Ids& ids) {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
+  if (entry.has("mesh")) {
+    if (entry.has("from") || entry.has("to")) entry.fail("expected either \"mesh\", or \"from\" and \"to\"");
+    const auto all = listed_devices(entry.at("mesh"), ids);
+    if (all.size() < 2) entry.at("mesh").fail("expected two devices or more, found one");
+    for (std::size_t a = 0; a < all.size(); ++a) {
+      for (std::size_t b = a + 1; b < all.size(); ++b) pairs.emplace_back(all[a], all[b]);
+    }
+    return pairs;
+  }
+  const auto from = listed_devices(entry.at("from"), ids), to = listed_devices(entry.at("to"), ids);
+  const std::size_t most = std::max(from.size(), to.size());
+  if (most % from.size() != 0 || most % to.size() != 0) {
+    entry.fail("expected two lists of equal length, or one a multiple of the other, found " +
+               std::to_string(from.size()) + " and " + std::to_string(to.size()) + " devices");
+  }
+  for (std::size_t i = 0; i < most; ++i) {
+    pairs.emplace_back(from[i / (most / from.size())], to[i / (most / to.size())]);
+  }
+  return pairs;
+}
+
+void add_cables(const Place& entry, const Ids& ids, LinkTypes& types, Machine& machine) {
+  entry.allow({"from", "to", "mesh", "type", "count"});
+  const auto pairs = ends(entry, ids);
+  LinkSpec link = types.find(entry.at("type"));
+  if (entry.has("count")) {
+    const Json& count = entry.at("count").json;
+    if (!count.is_number_integer() || count < 1 || count > 1000) {
+      entry.at("count").fail("expected how many links are joined into one (1 to 1000), found " + count.dump());
+    }
+    constexpr std::int64_t most = 1'000'000'000'000'000'000;  // B/s, as TopologyBuilder has it
+    if (link.bandwidth.bytes_per_second > most / count.get<std::int64_t>()) {
+      entry.at("count").fail("expected links of at most 1000000 TB/s together, found " + count.dump() + " of " +
+                             format(link.bandwidth));
+    }
+    link = joined(link, count.get<int>());
+  }
+  for (const auto& [from, to] : pairs) {
+    if (from == to) entry.fail("a link from \"" + machine.devices[from].name + "\" to itself");
+    for (const Machine::Cable& other : machine.cables) {
+      const bool same = std::minmax(other.from, other.to) == std::minmax(from, to);
+      if (same && other.link.kind == link.kind) {
+        entry.fail("a second cable of that kind between \"" + machine.devices[from].name + "\" and \"" +
+                       machine.devices[to].name + "\"",
+                   "parallel links are one cable with a \"count\"");
+      }
+    }
+    machine.cables.push_back({from, to, link});
+  }
+}
+}  // namespace
+
+Machine parse_machine(std::string_view text, const std::string& file) {
+  const Json json = parse_strictly(text, file);
+  const Place root{json, file, ""};
+  root.allow({"name", "summary", "layout", "host", "link_types", "devices", "links"});
+  Machine machine;
+  machine.name = root.at("name").text();
+  machine.summary = root.at("summary").text();
+  if (root.has("layout")) require_origin(root.at("layout"));
+  if (root.has("host")) machine.host = host(root.at("host"));
+  LinkTypes types(root);
+
+  Ids ids;
+  for (const Place& entry : root.at("devices").items()) {
+    Machine::Device made = device(entry, types);
+    for (const std::string& name : listed_names(entry.at("name"))) {
+      if (!ids.emplace(name, machine.devices.size()).second) {
+        entry.at("name").fail("two devices are called \"" + name + "\"");
+      }
+      made.name = name;
+      machine.devices.push_back(made);
+    }
+  }
+  if (machine.n_gpus() == 0) root.at("devices").fail("expected at least one device of kind \"gpu\"");
+  for (const Place& entry : root.at("links").items()) add_cables(entry, ids, types, machine);
+  types.require_used(root);
+  return machine;
+}
+
+Machine node_preset(const std::string& name) {
+  std::vector<std::string> names;
+  for (const PresetFile& file : preset_files()) {
+    if (file.name == name) return parse_machine(file.text, name + ".json");
+    names.emplace_back(file.name);
+  }
+  const std::string hint = did_you_mean(name, names);
+  throw InputError("", "expected the name of a node preset, found \"" + name + "\"",
+                   hint.empty() ? "`ringsim list nodes` shows all" : hint);
+}
+
+std::vector<CatalogEntry> node_catalog() {
+  std::vector<CatalogEntry> entries;
+  for (const PresetFile& file : preset_files()) {
+    entries.push_back({std::string(file.name), node_preset(std::string(file.name)).summary});
+  }
+  return entries;
+}
+
+}  // namespace ringsim
