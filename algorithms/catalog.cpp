@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "algorithms/all_to_all.hpp"
-#include "algorithms/buffers.hpp"
 #include "algorithms/catalog_parts.hpp"
-#include "algorithms/channels.hpp"
+#include "algorithms/composed/buffers.hpp"
+#include "algorithms/composed/channels.hpp"
 #include "algorithms/direct.hpp"
-#include "algorithms/halving_doubling.hpp"
+#include "algorithms/exchanges/halving_doubling.hpp"
 #include "algorithms/make_trees.hpp"
 #include "algorithms/parameter_server.hpp"
 #include "algorithms/ring.hpp"

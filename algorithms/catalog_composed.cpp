@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "algorithms/catalog_parts.hpp"
-#include "algorithms/hierarchical.hpp"
-#include "algorithms/in_switch.hpp"
-#include "algorithms/torus.hpp"
+#include "algorithms/composed/hierarchical.hpp"
+#include "algorithms/composed/torus.hpp"
+#include "algorithms/trees/in_switch.hpp"
 #include "sim/base/error.hpp"
 
 namespace ringsim {

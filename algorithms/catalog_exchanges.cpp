@@ -1,8 +1,8 @@
-#include "algorithms/bruck.hpp"
 #include "algorithms/catalog_parts.hpp"
-#include "algorithms/pat.hpp"
-#include "algorithms/recursive_doubling.hpp"
-#include "algorithms/swing.hpp"
+#include "algorithms/exchanges/bruck.hpp"
+#include "algorithms/exchanges/pat.hpp"
+#include "algorithms/exchanges/recursive_doubling.hpp"
+#include "algorithms/exchanges/swing.hpp"
 
 namespace ringsim {
 

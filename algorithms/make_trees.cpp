@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "algorithms/binomial_tree.hpp"
-#include "algorithms/dissemination.hpp"
-#include "algorithms/double_binary_tree.hpp"
-#include "algorithms/kary_tree.hpp"
+#include "algorithms/exchanges/dissemination.hpp"
+#include "algorithms/trees/binomial_tree.hpp"
+#include "algorithms/trees/double_binary_tree.hpp"
+#include "algorithms/trees/kary_tree.hpp"
 #include "sim/base/error.hpp"
 
 namespace ringsim {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "algorithms/catalog.hpp"
-#include "algorithms/schedule_file.hpp"
+#include "algorithms/formats/schedule_file.hpp"
 #include "sim/run/protocol.hpp"
 
 namespace ringsim::scenarios {

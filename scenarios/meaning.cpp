@@ -7,7 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "algorithms/schedule_file.hpp"
+#include "algorithms/formats/schedule_file.hpp"
 #include "scenarios/enum_of.hpp"
 #include "scenarios/fields.hpp"
 #include "scenarios/meaning_calibration.hpp"

@@ -1,12 +1,12 @@
 // In place and out of place: what is copied where, that the input stays, and that it takes no time.
-#include "algorithms/buffers.hpp"
+#include "algorithms/composed/buffers.hpp"
 
 #include <doctest/doctest.h>
 
 #include <vector>
 
 #include "algorithms/catalog.hpp"
-#include "algorithms/channels.hpp"
+#include "algorithms/composed/channels.hpp"
 #include "sim/base/error.hpp"
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/interpreter.hpp"

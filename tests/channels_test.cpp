@@ -1,5 +1,5 @@
 // Schedules over several channels and in pieces: what is cut how, that all of it arrives, and what it takes.
-#include "algorithms/channels.hpp"
+#include "algorithms/composed/channels.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "algorithms/catalog.hpp"
-#include "algorithms/halving_doubling.hpp"
+#include "algorithms/exchanges/halving_doubling.hpp"
 #include "algorithms/promise.hpp"
 #include "algorithms/ring.hpp"
 #include "sim/base/error.hpp"

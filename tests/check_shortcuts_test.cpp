@@ -4,7 +4,7 @@
 #include <atomic>
 #include <string>
 
-#include "algorithms/halving_doubling.hpp"
+#include "algorithms/exchanges/halving_doubling.hpp"
 #include "algorithms/ring.hpp"
 #include "sim/base/error.hpp"
 #include "sim/check/check.hpp"

@@ -1,5 +1,5 @@
 // Schedules made of schedules: groups, chunk maps, waits, and the algorithms made of them.
-#include "algorithms/compose.hpp"
+#include "algorithms/composed/compose.hpp"
 
 #include <doctest/doctest.h>
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "algorithms/halving_doubling.hpp"
+#include "algorithms/exchanges/halving_doubling.hpp"
 #include "algorithms/parameter_server.hpp"
 #include "algorithms/ring.hpp"
 #include "sim/base/error.hpp"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "algorithms/catalog.hpp"
-#include "algorithms/powers.hpp"
+#include "algorithms/exchanges/powers.hpp"
 #include "sim/base/error.hpp"
 #include "sim/check/check.hpp"
 #include "sim/run/run.hpp"

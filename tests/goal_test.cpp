@@ -1,5 +1,5 @@
 // GOAL: what is written meets and takes the same time when it is read; what is read is proved for matching alone.
-#include "algorithms/goal.hpp"
+#include "algorithms/formats/goal.hpp"
 
 #include <doctest/doctest.h>
 

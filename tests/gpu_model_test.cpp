@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "algorithms/halving_doubling.hpp"
+#include "algorithms/exchanges/halving_doubling.hpp"
 #include "algorithms/parameter_server.hpp"
 #include "algorithms/ring.hpp"
 #include "sim/base/error.hpp"

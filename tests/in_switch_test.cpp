@@ -1,5 +1,5 @@
 // Reduction in switches: the tree of switches that a topology has, and what it gains.
-#include "algorithms/in_switch.hpp"
+#include "algorithms/trees/in_switch.hpp"
 
 #include <doctest/doctest.h>
 

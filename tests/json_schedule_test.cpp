@@ -1,5 +1,5 @@
 // ringsim's own schedule files: nothing is lost, and nothing odd is let through.
-#include "algorithms/json_schedule.hpp"
+#include "algorithms/formats/json_schedule.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "algorithms/buffers.hpp"
-#include "algorithms/channels.hpp"
-#include "algorithms/msccl_import.hpp"
+#include "algorithms/composed/buffers.hpp"
+#include "algorithms/composed/channels.hpp"
+#include "algorithms/formats/msccl_import.hpp"
 #include "sim/base/error.hpp"
 #include "sim/check/check.hpp"
 #include "sim/schedule/collective.hpp"

@@ -1,5 +1,5 @@
 // MSCCL XML out: what is written reads back as the same schedule, in an order that is at least the original's.
-#include "algorithms/msccl_export.hpp"
+#include "algorithms/formats/msccl_export.hpp"
 
 #include <doctest/doctest.h>
 
@@ -11,10 +11,10 @@
 #include <tuple>
 #include <vector>
 
-#include "algorithms/buffers.hpp"
 #include "algorithms/catalog.hpp"
-#include "algorithms/msccl_import.hpp"
-#include "algorithms/thread_blocks.hpp"
+#include "algorithms/composed/buffers.hpp"
+#include "algorithms/formats/msccl_import.hpp"
+#include "algorithms/formats/thread_blocks.hpp"
 #include "sim/base/error.hpp"
 #include "sim/check/check.hpp"
 #include "sim/schedule/collective.hpp"

@@ -1,5 +1,5 @@
 // MSCCL XML in: every type of step, what is proved of public files, and what is refused with its line.
-#include "algorithms/msccl_import.hpp"
+#include "algorithms/formats/msccl_import.hpp"
 
 #include <doctest/doctest.h>
 

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "algorithms/all_to_all.hpp"
-#include "algorithms/binomial_tree.hpp"
-#include "algorithms/buffers.hpp"
+#include "algorithms/composed/buffers.hpp"
 #include "algorithms/direct.hpp"
-#include "algorithms/dissemination.hpp"
+#include "algorithms/exchanges/dissemination.hpp"
 #include "algorithms/parameter_server.hpp"
 #include "algorithms/ring.hpp"
+#include "algorithms/trees/binomial_tree.hpp"
 #include "sim/base/error.hpp"
 #include "sim/schedule/collective.hpp"
 #include "tests/support/complaint.hpp"

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "algorithms/msccl_import.hpp"
+#include "algorithms/formats/msccl_import.hpp"
 #include "algorithms/ring.hpp"
 #include "algorithms/stored_schedule.hpp"
 #include "sim/check/check.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "algorithms/kary_tree.hpp"
+#include "algorithms/trees/kary_tree.hpp"
 #include "sim/base/error.hpp"
 #include "sim/schedule/collective.hpp"
 #include "tests/support/every_algorithm.hpp"

@@ -1,5 +1,5 @@
 // Schedules from files, as scenarios and the command take them; and damaged ones, which are read or refused.
-#include "algorithms/schedule_file.hpp"
+#include "algorithms/formats/schedule_file.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

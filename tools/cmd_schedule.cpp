@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <memory>
 
-#include "algorithms/goal.hpp"
-#include "algorithms/json_schedule.hpp"
-#include "algorithms/msccl_export.hpp"
-#include "algorithms/schedule_file.hpp"
+#include "algorithms/formats/goal.hpp"
+#include "algorithms/formats/json_schedule.hpp"
+#include "algorithms/formats/msccl_export.hpp"
+#include "algorithms/formats/schedule_file.hpp"
 #include "scenarios/files.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"

@@ -7,7 +7,7 @@
 #include <limits>
 #include <set>
 
-#include "algorithms/channels.hpp"
+#include "algorithms/composed/channels.hpp"
 #include "sim/base/error.hpp"
 #include "validate/forms.hpp"
 

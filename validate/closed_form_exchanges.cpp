@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "algorithms/halving_doubling.hpp"
-#include "algorithms/powers.hpp"
+#include "algorithms/exchanges/halving_doubling.hpp"
+#include "algorithms/exchanges/powers.hpp"
 #include "validate/forms.hpp"
 
 namespace ringsim {

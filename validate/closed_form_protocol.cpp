@@ -1,7 +1,7 @@
 // The closed forms under a protocol with slots (sim/run/protocol.hpp).
 #include <fmt/format.h>
 
-#include "algorithms/channels.hpp"
+#include "algorithms/composed/channels.hpp"
 #include "sim/base/error.hpp"
 #include "validate/forms.hpp"
 

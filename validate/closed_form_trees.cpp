@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "algorithms/double_binary_tree.hpp"
-#include "algorithms/kary_tree.hpp"
+#include "algorithms/trees/double_binary_tree.hpp"
+#include "algorithms/trees/kary_tree.hpp"
 #include "validate/forms.hpp"
 
 namespace ringsim {

@@ -6,21 +6,21 @@
 #include <numeric>
 
 #include "algorithms/all_to_all.hpp"
-#include "algorithms/binomial_tree.hpp"
-#include "algorithms/bruck.hpp"
+#include "algorithms/composed/hierarchical.hpp"
+#include "algorithms/composed/torus.hpp"
 #include "algorithms/direct.hpp"
-#include "algorithms/dissemination.hpp"
-#include "algorithms/double_binary_tree.hpp"
-#include "algorithms/halving_doubling.hpp"
-#include "algorithms/hierarchical.hpp"
-#include "algorithms/in_switch.hpp"
-#include "algorithms/kary_tree.hpp"
+#include "algorithms/exchanges/bruck.hpp"
+#include "algorithms/exchanges/dissemination.hpp"
+#include "algorithms/exchanges/halving_doubling.hpp"
+#include "algorithms/exchanges/pat.hpp"
+#include "algorithms/exchanges/recursive_doubling.hpp"
+#include "algorithms/exchanges/swing.hpp"
 #include "algorithms/parameter_server.hpp"
-#include "algorithms/pat.hpp"
-#include "algorithms/recursive_doubling.hpp"
 #include "algorithms/ring.hpp"
-#include "algorithms/swing.hpp"
-#include "algorithms/torus.hpp"
+#include "algorithms/trees/binomial_tree.hpp"
+#include "algorithms/trees/double_binary_tree.hpp"
+#include "algorithms/trees/in_switch.hpp"
+#include "algorithms/trees/kary_tree.hpp"
 
 namespace ringsim {
 

@@ -9,7 +9,7 @@
 #include <random>
 
 #include "algorithms/all_to_all.hpp"
-#include "algorithms/halving_doubling.hpp"
+#include "algorithms/exchanges/halving_doubling.hpp"
 #include "algorithms/parameter_server.hpp"
 #include "algorithms/ring.hpp"
 #include "sim/base/error.hpp"

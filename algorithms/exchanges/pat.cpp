@@ -1,6 +1,6 @@
-#include "algorithms/pat.hpp"
+#include "algorithms/exchanges/pat.hpp"
 
-#include "algorithms/powers.hpp"
+#include "algorithms/exchanges/powers.hpp"
 #include "sim/schedule/collective.hpp"
 
 namespace ringsim {

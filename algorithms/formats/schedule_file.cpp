@@ -1,12 +1,12 @@
-#include "algorithms/schedule_file.hpp"
+#include "algorithms/formats/schedule_file.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "algorithms/goal.hpp"
-#include "algorithms/json_schedule.hpp"
-#include "algorithms/msccl_import.hpp"
+#include "algorithms/formats/goal.hpp"
+#include "algorithms/formats/json_schedule.hpp"
+#include "algorithms/formats/msccl_import.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 

@@ -1,10 +1,10 @@
-#include "algorithms/swing.hpp"
+#include "algorithms/exchanges/swing.hpp"
 
 #include <memory>
 #include <utility>
 
-#include "algorithms/compose.hpp"
-#include "algorithms/powers.hpp"
+#include "algorithms/composed/compose.hpp"
+#include "algorithms/exchanges/powers.hpp"
 #include "sim/schedule/collective.hpp"
 
 namespace ringsim {

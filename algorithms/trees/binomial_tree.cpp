@@ -1,4 +1,4 @@
-#include "algorithms/binomial_tree.hpp"
+#include "algorithms/trees/binomial_tree.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,9 +1,9 @@
-#include "algorithms/bruck.hpp"
+#include "algorithms/exchanges/bruck.hpp"
 
 #include <algorithm>
 #include <vector>
 
-#include "algorithms/powers.hpp"
+#include "algorithms/exchanges/powers.hpp"
 #include "sim/schedule/collective.hpp"
 
 namespace ringsim {

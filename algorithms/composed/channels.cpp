@@ -1,4 +1,4 @@
-#include "algorithms/channels.hpp"
+#include "algorithms/composed/channels.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "algorithms/thread_blocks.hpp"
+#include "algorithms/formats/thread_blocks.hpp"
 
 #include <algorithm>
 #include <map>

@@ -3,7 +3,7 @@
 #include <map>
 #include <optional>
 
-#include "algorithms/goal.hpp"
+#include "algorithms/formats/goal.hpp"
 #include "sim/base/error.hpp"
 
 namespace ringsim {

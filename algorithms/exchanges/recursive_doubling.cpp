@@ -1,7 +1,7 @@
-#include "algorithms/recursive_doubling.hpp"
+#include "algorithms/exchanges/recursive_doubling.hpp"
 
-#include "algorithms/halving_doubling.hpp"
-#include "algorithms/powers.hpp"
+#include "algorithms/exchanges/halving_doubling.hpp"
+#include "algorithms/exchanges/powers.hpp"
 #include "sim/schedule/collective.hpp"
 
 namespace ringsim {

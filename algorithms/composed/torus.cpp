@@ -1,10 +1,10 @@
-#include "algorithms/torus.hpp"
+#include "algorithms/composed/torus.hpp"
 
 #include <algorithm>
 #include <functional>
 #include <numeric>
 
-#include "algorithms/compose.hpp"
+#include "algorithms/composed/compose.hpp"
 #include "algorithms/ring.hpp"
 #include "sim/schedule/collective.hpp"
 

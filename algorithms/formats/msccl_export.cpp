@@ -1,4 +1,4 @@
-#include "algorithms/msccl_export.hpp"
+#include "algorithms/formats/msccl_export.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <memory>
 #include <set>
 
-#include "algorithms/thread_blocks.hpp"
+#include "algorithms/formats/thread_blocks.hpp"
 #include "sim/base/error.hpp"
 #include "sim/check/check.hpp"
 #include "sim/check/check_detail.hpp"

@@ -1,11 +1,11 @@
-#include "algorithms/hierarchical.hpp"
+#include "algorithms/composed/hierarchical.hpp"
 
 #include <fmt/format.h>
 
 #include <utility>
 #include <vector>
 
-#include "algorithms/compose.hpp"
+#include "algorithms/composed/compose.hpp"
 #include "sim/base/error.hpp"
 #include "sim/schedule/collective.hpp"
 

@@ -1,4 +1,4 @@
-#include "algorithms/compose.hpp"
+#include "algorithms/composed/compose.hpp"
 
 #include <algorithm>
 #include <memory>

@@ -1,9 +1,9 @@
-#include "algorithms/halving_doubling.hpp"
+#include "algorithms/exchanges/halving_doubling.hpp"
 
 #include <utility>
 #include <vector>
 
-#include "algorithms/powers.hpp"
+#include "algorithms/exchanges/powers.hpp"
 #include "sim/schedule/collective.hpp"
 
 namespace ringsim {

@@ -1,4 +1,4 @@
-#include "algorithms/msccl_import.hpp"
+#include "algorithms/formats/msccl_import.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "algorithms/buffers.hpp"
+#include "algorithms/composed/buffers.hpp"
 
 #include <utility>
 #include <vector>

@@ -1,6 +1,6 @@
-#include "algorithms/double_binary_tree.hpp"
+#include "algorithms/trees/double_binary_tree.hpp"
 
-#include "algorithms/pipelined.hpp"
+#include "algorithms/trees/pipelined.hpp"
 #include "sim/schedule/collective.hpp"
 
 namespace ringsim {

@@ -8,7 +8,7 @@
 #include <set>
 #include <unordered_map>
 
-#include "algorithms/goal.hpp"
+#include "algorithms/formats/goal.hpp"
 #include "sim/base/error.hpp"
 
 namespace ringsim {

@@ -1,4 +1,4 @@
-#include "algorithms/dissemination.hpp"
+#include "algorithms/exchanges/dissemination.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "algorithms/json_schedule.hpp"
+#include "algorithms/formats/json_schedule.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "algorithms/in_switch.hpp"
+#include "algorithms/trees/in_switch.hpp"
 
 #include <memory>
 
