@@ -8,15 +8,15 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "scenarios/decode.hpp"
-#include "scenarios/edit.hpp"
-#include "scenarios/expand.hpp"
-#include "scenarios/expression.hpp"
-#include "scenarios/fields.hpp"
-#include "scenarios/files.hpp"
-#include "scenarios/meaning.hpp"
+#include "scenarios/conditions/expression.hpp"
+#include "scenarios/conditions/where.hpp"
+#include "scenarios/decoder/decode.hpp"
+#include "scenarios/decoder/edit.hpp"
+#include "scenarios/decoder/expand.hpp"
+#include "scenarios/decoder/files.hpp"
+#include "scenarios/fields/fields.hpp"
+#include "scenarios/meaning/meaning.hpp"
 #include "scenarios/spelling.hpp"
-#include "scenarios/where.hpp"
 #include "sim/base/error.hpp"
 
 namespace ringsim {

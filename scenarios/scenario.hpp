@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "algorithms/catalog.hpp"
-#include "scenarios/calibration.hpp"
+#include "scenarios/meaning/calibration.hpp"
 #include "sim/network/network.hpp"
 #include "sim/run/disturbance.hpp"
 #include "sim/run/protocol.hpp"

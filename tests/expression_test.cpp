@@ -1,5 +1,5 @@
 // The language of `where` and --assert.
-#include "scenarios/expression.hpp"
+#include "scenarios/conditions/expression.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // `where` of a scenario: which points are left out.
-#include "scenarios/where.hpp"
+#include "scenarios/conditions/where.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

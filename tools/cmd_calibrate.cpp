@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/files.hpp"
+#include "scenarios/decoder/files.hpp"
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
 #include "tools/report.hpp"

@@ -9,7 +9,7 @@
 #include "algorithms/formats/json_schedule.hpp"
 #include "algorithms/formats/msccl_export.hpp"
 #include "algorithms/formats/schedule_file.hpp"
-#include "scenarios/files.hpp"
+#include "scenarios/decoder/files.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"

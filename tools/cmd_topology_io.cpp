@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "scenarios/files.hpp"
+#include "scenarios/decoder/files.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"

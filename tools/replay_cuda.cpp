@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "scenarios/files.hpp"
+#include "scenarios/decoder/files.hpp"
 
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "scenarios/decode.hpp"
+#include "scenarios/decoder/decode.hpp"
 #include "sim/base/quantity.hpp"
 #include "sim/base/version.hpp"
 #include "validate/calibrate.hpp"

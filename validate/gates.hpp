@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/expression.hpp"
+#include "scenarios/conditions/expression.hpp"
 #include "validate/results.hpp"
 
 namespace ringsim {

@@ -10,7 +10,7 @@
 #include <set>
 #include <utility>
 
-#include "scenarios/files.hpp"
+#include "scenarios/decoder/files.hpp"
 #include "scenarios/json_text.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"

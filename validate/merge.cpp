@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "scenarios/decode.hpp"
+#include "scenarios/decoder/decode.hpp"
 #include "sim/base/error.hpp"
 #include "validate/results.hpp"
 

@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-#include "scenarios/decode.hpp"
+#include "scenarios/decoder/decode.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "sim/base/version.hpp"

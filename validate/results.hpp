@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "scenarios/expression.hpp"
+#include "scenarios/conditions/expression.hpp"
 #include "scenarios/scenario.hpp"
 
 namespace ringsim {

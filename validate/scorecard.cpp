@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "scenarios/files.hpp"
+#include "scenarios/decoder/files.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "validate/compare.hpp"

@@ -1,0 +1,47 @@
+#include "scenarios/decoder/blame.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "scenarios/json_text.hpp"
+#include "sim/base/error.hpp"
+
+namespace ringsim::scenarios {
+
+std::string child(const std::string& pointer, std::string_view key) {
+  const std::string safe = in_quotes(key);
+  std::string out = pointer + '/';
+  for (const char c : std::string_view(safe).substr(1, safe.size() - 2)) {
+    if (c == '~') {
+      out += "~0";
+    } else if (c == '/') {
+      out += "~1";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string child(const std::string& pointer, std::size_t index) { return pointer + '/' + std::to_string(index); }
+
+std::string Blame::where(const std::string& pointer) const {
+  const auto covers = [&](const Origin& origin) {
+    return pointer.starts_with(origin.pointer) &&
+           (pointer.size() == origin.pointer.size() || pointer[origin.pointer.size()] == '/');
+  };
+  std::string where = file_;
+  bool with_pointer = true;
+  if (const auto last = std::find_if(origins_.rbegin(), origins_.rend(), covers); last != origins_.rend()) {
+    where = last->where;
+    with_pointer = last->with_pointer;
+  }
+  if (with_pointer && !pointer.empty()) where += ": " + pointer;
+  return where;
+}
+
+void Blame::fail(const std::string& pointer, std::string message, std::string hint) const {
+  throw InputError(where(pointer), std::move(message), std::move(hint));
+}
+
+}  // namespace ringsim::scenarios

@@ -1,0 +1,423 @@
+#include "scenarios/fields/fields.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "algorithms/catalog.hpp"
+#include "algorithms/formats/schedule_file.hpp"
+#include "sim/run/protocol.hpp"
+
+namespace ringsim::scenarios {
+
+namespace {
+
+/// NCCL's limit (NVIDIA/nccl 5067397c2676 src/include/device.h, MAXCHANNELS).
+constexpr std::int64_t most_channels = 64;
+
+Field parameter_field(const Parameter& parameter) {
+  Field field{.name = parameter.name, .type = Type::text, .doc = parameter.doc};
+  if (!parameter.choices.empty()) {
+    field.choices = parameter.choices;
+    field.fallback = parameter.choices.front();
+  } else if (!parameter.example.empty()) {
+    field.min = 1;
+    field.examples = {'"' + parameter.example + '"'};
+  } else {
+    field.type = Type::whole;
+    field.min = parameter.min;
+    field.max = parameter.max;
+    // A default below the bounds means "not set": the key is then absent, and a scenario's hash does not change when an
+    // algorithm gets another such parameter.
+    if (parameter.fallback >= parameter.min) field.fallback = std::to_string(parameter.fallback);
+  }
+  return field;
+}
+
+Field algorithm_field() {
+  Field field{
+      .name = "algorithm",
+      .type = Type::variant,
+      .doc = "A name, an object with a name and the algorithm's parameters, or one that names a schedule's file.",
+      .required = true,
+      .examples = {R"("ring")", R"(["ring", {"name": "halving_doubling", "fold": "naive"}])",
+                   R"({"file": "allreduce.xml"})"},
+      .discriminator = "name",
+      .shorthand = true};
+  for (const Algorithm& algorithm : algorithms()) {
+    Field variant{.name = algorithm.name, .type = Type::object, .doc = algorithm.summary};
+    for (const Parameter& parameter : algorithm.parameters) variant.members.push_back(parameter_field(parameter));
+    field.variants.push_back(std::move(variant));
+  }
+  const Algorithm& file = file_algorithm();
+  field.variants.push_back(
+      {.name = file.name,
+       .type = Type::object,
+       .doc = file.summary,
+       .members = {{.name = "file",
+                    .type = Type::file,
+                    .doc = "The schedule: MSCCL XML, ringsim's JSON or GOAL, as its content tells.",
+                    .required = true,
+                    .min = 1,
+                    .examples = {R"("allreduce.xml")"}}},
+       .implied_by = "file"});
+  return field;
+}
+
+std::vector<std::string> op_names() {
+  std::vector<std::string> names;
+  for (const CollectiveOp op : collective_ops()) {
+    names.emplace_back(to_string(op));
+    if (op == CollectiveOp::all_to_all) names.emplace_back("alltoall");
+    if (op == CollectiveOp::send_recv) names.emplace_back("sendrecv");
+  }
+  return names;
+}
+
+Field collective_field() {
+  const Field gpu{.name = "gpu", .type = Type::text, .doc = "Name of a gpu.", .min = 1, .varies = false};
+  return {
+      .name = "collective",
+      .type = Type::object,
+      .doc = "What the GPUs do.",
+      .required = true,
+      .members = {
+          {.name = "op",
+           .type = Type::text,
+           .doc =
+               "The operation, in the words of MPI; send_recv: rank r sends to r + 1; pairs: rank r sends to r + n/2.",
+           .required = true,
+           .choices = op_names()},
+          algorithm_field(),
+          {.name = "bytes",
+           .type = Type::size,
+           .doc = "Size of the buffer, as nccl-tests counts it for the op; of a barrier 0 B.",
+           .required = true,
+           .examples = {R"("64 MiB")", R"({"from": "1 MiB", "to": "1 GiB", "factor": 4})"}},
+          {.name = "root",
+           .type = Type::whole,
+           .doc = "Which rank is the root of the op, the top of the tree or the parameter server.",
+           .fallback = "0",
+           .max = most_ranks - 1},
+          {.name = "ranks",
+           .type = Type::list,
+           .doc = "Names of the gpus that take part, in rank order; default: all.",
+           .min = 1,
+           .examples = {R"(["gpu0", "gpu2"])"},
+           .members = {gpu},
+           .unique = true},
+          {.name = "order",
+           .type = Type::text,
+           .doc =
+               "given: ranks stand in the order of `ranks`; shuffled: in a random one, drawn from `seed`; best_ring: "
+               "in that whose narrowest hop from rank to rank, closed, is widest.",
+           .fallback = "given",
+           .choices = {"given", "shuffled", "best_ring"}},
+          {.name = "seed", .type = Type::whole, .doc = "Of the shuffled order.", .fallback = "0"},
+          {.name = "both_ways",
+           .type = Type::boolean,
+           .doc = "Of pairs: the second half of the ranks sends too.",
+           .fallback = "false"},
+          {.name = "servers_on",
+           .type = Type::text,
+           .doc = "cpu: separate servers sit on CPUs, in the memory of each; the first of each node, then the second. "
+                  "Default: extra ports of a star.",
+           .choices = {"cpu"}},
+          {.name = "in_place",
+           .type = Type::boolean,
+           .doc = "Whether input and result are one buffer; default: as the algorithm is written, in place but for "
+                  "all_to_all, pairs and send_recv."}}};
+}
+
+Field level_field(std::string name, std::string doc, std::string fallback, std::vector<std::string> levels) {
+  return {.name = std::move(name),
+          .type = Type::text,
+          .doc = std::move(doc),
+          .fallback = std::move(fallback),
+          .choices = std::move(levels)};
+}
+
+/// The same settings as the environment variables of NCCL spell them.
+std::vector<Field> nccl_fields() {
+  const std::vector<std::string> levels = {"LOC", "NVL", "PIX", "PXB", "P2C", "PHB", "SYS",
+                                           "0",   "1",   "2",   "3",   "4",   "5"};
+  const std::vector<std::string> flag = {"0", "1"};
+  std::vector<Field> fields = {
+      level_field("NCCL_NET_GDR_LEVEL", "gdr_level in NCCL's spelling; 0 to 5 are its older numbers.", "", levels),
+      level_field("NCCL_P2P_LEVEL", "p2p_level in NCCL's spelling; 0 to 5 are its older numbers.", "", levels),
+      level_field("NCCL_P2P_DISABLE", "\"1\": p2p_level LOC.", "", flag),
+      level_field("NCCL_PXN_DISABLE", "\"1\": pxn false.", "", flag)};
+  for (Field& field : fields) field.digits = true;  // `--set transport.NCCL_P2P_DISABLE=1` gives a number
+  return fields;
+}
+
+std::vector<std::string> protocol_names() {
+  std::vector<std::string> names;
+  for (const Protocol& protocol : protocols()) names.emplace_back(protocol.name);
+  return names;
+}
+
+Field transport_field() {
+  const Field staging{
+      .name = "staging",
+      .type = Type::object,
+      .doc = "The slots in which data rests on its way through a memory.",
+      .members = {
+          {.name = "size",
+           .type = Type::size,
+           .doc = "Bytes of a slot.",
+           .fallback = "512 KiB",
+           .min = 1,
+           .examples = {R"("512 KiB")"}},
+          {.name = "depth", .type = Type::whole, .doc = "Number of slots.", .fallback = "8", .min = 1, .max = 65'536}}};
+  Field field{
+      .name = "transport",
+      .type = Type::object,
+      .doc = "How data moves along a path.",
+      .members = {
+          {.name = "gpudirect",
+           .type = Type::boolean,
+           .doc = "GPUDirect RDMA: NIC and GPU exchange data without a copy in host memory; false: gdr_level LOC.",
+           .fallback = "true"},
+          level_field(
+              "gdr_level",
+              "The farthest at which NIC and GPU exchange data directly; P2C: PXB, or behind a chip-to-chip link.",
+              "P2C", {"LOC", "PIX", "PXB", "P2C", "PHB", "SYS"}),
+          level_field(
+              "p2p_level",
+              "The farthest at which GPUs of a host reach each other's memory, as far as the machine lets them.", "SYS",
+              {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "PHB", "SYS"}),
+          {.name = "pxn",
+           .type = Type::boolean,
+           .doc = "A GPU may send through the NIC of another GPU to which it has NVLink.",
+           .fallback = "true"},
+          {.name = "nics",
+           .type = Type::text,
+           .doc = "nearest: a message takes one NIC at each end; all: it is cut into equal parts, one for each NIC.",
+           .fallback = "nearest",
+           .choices = {"nearest", "all"}},
+          {.name = "protocol",
+           .type = Type::text,
+           .doc = "none: the textbooks' model, every byte is payload; ll, ll128, simple: NCCL's.",
+           .fallback = "none",
+           .choices = protocol_names()},
+          {.name = "launch",
+           .type = Type::time,
+           .doc = "What passes before the first step; default: the protocol's.",
+           .examples = {R"("8.4 us")"}},
+          {.name = "channels",
+           .type = Type::whole,
+           .doc = "Over how many channels the algorithm runs at once, each with a part of the buffer.",
+           .fallback = "1",
+           .min = 1,
+           .max = most_channels},
+          {.name = "chunk",
+           .type = Type::size,
+           .doc = "Most bytes of the buffer that a channel takes at a time, piece after piece; default: all its part.",
+           .min = 1,
+           .examples = {R"("512 KiB")"}},
+          staging}};
+  for (Field& each : nccl_fields()) field.members.push_back(std::move(each));
+  return field;
+}
+
+Field network_field() {
+  const auto node = [](std::string name, std::string doc, std::string example) {
+    return Field{.name = std::move(name),
+                 .type = Type::text,
+                 .doc = std::move(doc),
+                 .required = true,
+                 .min = 1,
+                 .examples = {std::move(example)}};
+  };
+  const Field entry{.name = "entry",
+                    .type = Type::object,
+                    .doc = "One entry of a switch's table.",
+                    .members = {node("at", "The switch.", R"("leaf0")"),
+                                node("to", "A NIC, a node (all of its NICs), or * for all.", R"("node3.nic0")"),
+                                node("via", "The neighbour that comes next.", R"("spine1")")}};
+  const Field packet{
+      .name = "packet",
+      .type = Type::object,
+      .doc = "Of the model packet.",
+      .members = {
+          {.name = "mtu",
+           .type = Type::size,
+           .doc = "Bytes of a packet. Larger ones simulate faster, and are less exact by as much.",
+           .fallback = "4 KiB",
+           .min = 1,
+           .max = 64LL << 20,
+           .examples = {R"("4 KiB")"}},
+          {.name = "buffer",
+           .type = Type::size,
+           .doc =
+               "Room at the end of each link; default: what keeps the link busy for its latency there and back (with "
+               "pause twice that), and 16 packets.",
+           .min = 1,
+           .max = 1LL << 40,
+           .examples = {R"("256 KiB")"}},
+          {.name = "lanes",
+           .type = Type::whole,
+           .doc = "Most virtual lanes over which routes are laid so that none wait for each other in a circle.",
+           .fallback = "15",
+           .min = 1,
+           .max = 256},
+          {.name = "flow_control",
+           .type = Type::text,
+           .doc =
+               "credit: a packet starts where room is kept for it (InfiniBand); pause: a receiver that fills up stops "
+               "its sender (RoCE).",
+           .fallback = "credit",
+           .choices = {"credit", "pause"}}}};
+  return {
+      .name = "network",
+      .type = Type::object,
+      .doc = "How flows share links, and which of several equally short ways they take.",
+      .members = {
+          {.name = "model",
+           .type = Type::text,
+           .doc = "ideal: only a path's first and last link are shared; fair: max-min fair shares on every "
+                  "link; packet: packets take turns on links and wait in finite buffers.",
+           .fallback = "fair",
+           .choices = {"ideal", "fair", "packet"}},
+          packet,
+          {.name = "routing",
+           .type = Type::text,
+           .doc = "static: tables (D-mod-k in fabrics of switches); ecmp: a seeded hash for each connection; "
+                  "flow_spray: message after message in turn; packet_spray: all ways at once.",
+           .fallback = "static",
+           .choices = {"static", "ecmp", "flow_spray", "packet_spray"}},
+          {.name = "seed",
+           .type = Type::whole,
+           .doc = "Of ecmp's hash, and of where flow_spray begins.",
+           .fallback = "0"},
+          {.name = "table",
+           .type = Type::list,
+           .doc = "With static routing: entries that replace those of the tables; one for a NIC wins over one for all.",
+           .min = 1,
+           .examples = {R"([{"at": "leaf0", "to": "node3.nic0", "via": "spine1"}])"},
+           .members = {entry}}}};
+}
+
+Field make_scenario_field() {
+  return {.name = "",
+          .type = Type::object,
+          .doc =
+              "A scenario of ringsim: which collective runs on which topology. Where one value is expected, a list or "
+              "a range varies it.",
+          .members = {{.name = "$schema", .type = Type::ignored, .doc = "For editors; not looked at.", .varies = false},
+                      {.name = "version",
+                       .type = Type::whole,
+                       .doc = "Version of this format.",
+                       .required = true,
+                       .min = 1,
+                       .max = 1,
+                       .examples = {"1"},
+                       .varies = false},
+                      {.name = "name",
+                       .type = Type::text,
+                       .doc = "What results call the scenario; default: the file's name without its ending.",
+                       .min = 1,
+                       .examples = {R"("two DGX-1 over InfiniBand")"},
+                       .varies = false},
+                      topology_field(),
+                      collective_field(),
+                      transport_field(),
+                      network_field(),
+                      faults_field(),
+                      disturbance_field(),
+                      jobs_field(collective_field()),
+                      calibration_field(),
+                      {.name = "sweep",
+                       .type = Type::sweep,
+                       .doc = "Dotted paths, each with the list or range of values that replace what stands there; the "
+                              "first varies slowest, and sweeps vary slower than lists in place.",
+                       .examples = {R"({"topology.nodes": [2, 4, 8, 16]})"},
+                       .varies = false},
+                      {.name = "where",
+                       .type = Type::list,
+                       .doc = "Conditions on a point's values by their dotted paths; points for which one of them does "
+                              "not hold are left out.",
+                       .min = 1,
+                       .examples = {R"(["topology.nodes * 8 <= 64", "collective.bytes >= 1 MiB"])"},
+                       .members = {{.name = "condition",
+                                    .type = Type::text,
+                                    .doc = "Comparisons of values, joined by and, or, not.",
+                                    .min = 1,
+                                    .varies = false}},
+                       .varies = false}},
+          .varies = false};
+}
+
+}  // namespace
+
+const Field& scenario_field() {
+  static const Field field = make_scenario_field();
+  return field;
+}
+
+bool is_scalar(Type type) {
+  return type == Type::whole || type == Type::size || type == Type::rate || type == Type::time;
+}
+
+std::vector<std::string> names(const std::vector<Field>& fields) {
+  std::vector<std::string> out;
+  for (const Field& field : fields) out.push_back(field.name);
+  return out;
+}
+
+const Field* find(const std::vector<Field>& fields, std::string_view name) {
+  const auto found = std::find_if(fields.begin(), fields.end(), [&](const Field& field) { return field.name == name; });
+  return found == fields.end() ? nullptr : &*found;
+}
+
+bool can_be_left_out(const Field& field) {
+  return !field.required && field.type == Type::object &&
+         std::all_of(field.members.begin(), field.members.end(), [](const Field& member) { return !member.required; });
+}
+
+std::string expectation(const Field& field) {
+  const auto bounds = [&](std::string_view what) {
+    if (field.min == field.max) return std::to_string(field.min);
+    if (field.max == std::numeric_limits<std::int64_t>::max()) return fmt::format("{} from {}", what, field.min);
+    return fmt::format("{} from {} to {}", what, field.min, field.max);
+  };
+  switch (field.type) {
+    case Type::text:
+      if (field.choices.size() == 1) return fmt::format("\"{}\"", field.choices.front());
+      if (!field.choices.empty()) return fmt::format("one of \"{}\"", fmt::join(field.choices, "\", \""));
+      return field.min > 0 ? "text that is not empty" : "text";
+    case Type::boolean:
+      return "true or false";
+    case Type::whole:
+      return bounds("a whole number");
+    case Type::size:
+      return R"(a size such as "64 MiB" or "1.5 GB")";
+    case Type::rate:
+      return R"(a rate such as "25 GB/s" or "200 Gb/s")";
+    case Type::factor:
+      return fmt::format("a number from {} to {}", static_cast<double>(field.min) / 1e6,
+                         static_cast<double>(field.max) / 1e6);
+    case Type::portion:
+      return R"(a share such as "25%" or a rate such as "25 GB/s")";
+    case Type::time:
+      return R"(a time such as "1.3 us" or "500 ns")";
+    case Type::object:
+    case Type::sweep:
+      return "an object";
+    case Type::variant:
+      return field.shorthand ? fmt::format("a name, or an object with the key \"{}\"", field.discriminator)
+                             : fmt::format("an object with the key \"{}\"", field.discriminator);
+    case Type::list:
+      return "a list";
+    case Type::ignored:
+      return "text";
+    case Type::file:
+      return "the name of a file";
+  }
+  return "";
+}
+
+}  // namespace ringsim::scenarios

@@ -1,0 +1,42 @@
+// Factors that were fitted to measurements, as fields.
+#include <utility>
+
+#include "scenarios/fields/fields.hpp"
+
+namespace ringsim::scenarios {
+
+namespace {
+
+Field factor_field(std::string name, std::string doc, std::string example) {
+  return {.name = std::move(name),
+          .type = Type::factor,
+          .doc = std::move(doc),
+          .min = 10'000,
+          .max = 100'000'000,
+          .examples = {std::move(example)}};
+}
+
+}  // namespace
+
+Field calibration_field() {
+  return {.name = "calibration",
+          .type = Type::object,
+          .doc = "Factors that were fitted to measurements, on top of published figures; default: none.",
+          .members = {{.name = "file",
+                       .type = Type::file,
+                       .doc = "What `ringsim calibrate` wrote; then no factors beside it.",
+                       .min = 1,
+                       .examples = {R"("calibration.json")"}},
+                      {.name = "launch",
+                       .type = Type::time,
+                       .doc = "Added to the time of each collective, beside what transport and protocol say.",
+                       .examples = {R"("5 us")"}},
+                      factor_field("latency_scale", "On the latency of every link.", "1.2"),
+                      factor_field("efficiency_inside", "On the bandwidth of links within a node.", "0.9"),
+                      factor_field("efficiency_between",
+                                   "On the bandwidth of adapters' ports and of the fabric's cables; of a topology "
+                                   "without nodes on all links.",
+                                   "0.85")}};
+}
+
+}  // namespace ringsim::scenarios

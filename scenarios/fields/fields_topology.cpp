@@ -1,0 +1,203 @@
+// The part of the table that describes topologies.
+#include <utility>
+
+#include "scenarios/fields/fields.hpp"
+#include "topologies/catalog.hpp"
+#include "topologies/formats/nccl_rules.hpp"
+
+namespace ringsim::scenarios {
+
+namespace {
+
+Field ranks_field(std::int64_t most) {
+  return {.name = "ranks",
+          .type = Type::whole,
+          .doc = "Number of GPUs.",
+          .required = true,
+          .min = 1,
+          .max = most,
+          .examples = {"8"}};
+}
+
+Field plain_topology(std::string name, std::string doc, std::int64_t most) {
+  return {.name = std::move(name),
+          .type = Type::object,
+          .doc = std::move(doc),
+          .members = {ranks_field(most), link_field("link", "What every link is.")}};
+}
+
+Field graph_topology() {
+  const Field node{.name = "node",
+                   .type = Type::object,
+                   .doc = "A device.",
+                   .members = {{.name = "name",
+                                .type = Type::text,
+                                .doc = "A name of its own.",
+                                .required = true,
+                                .min = 1,
+                                .examples = {R"("g0")"}},
+                               {.name = "kind",
+                                .type = Type::text,
+                                .doc = "What the device is; a gpu is a rank.",
+                                .required = true,
+                                .choices = {"gpu", "cpu", "memory", "pcie_switch", "nvswitch", "nic", "switch"}}}};
+  Field link = link_field("link", "A cable between two nodes.");
+  const auto end = [](std::string name, std::string doc) {
+    return Field{.name = std::move(name),
+                 .type = Type::text,
+                 .doc = std::move(doc),
+                 .required = true,
+                 .min = 1,
+                 .examples = {R"("g0")"}};
+  };
+  link.examples = {R"({"from": "g0", "to": "s", "bandwidth": "10 GB/s", "latency": "0 us"})"};
+  link.members.insert(link.members.begin(), {end("from", "Name of one end."), end("to", "Name of the other end.")});
+  link.members.push_back({.name = "duplex",
+                          .type = Type::text,
+                          .doc = "full: each direction has the bandwidth for itself; half: both share it.",
+                          .fallback = "full",
+                          .choices = {"full", "half"}});
+  link.members.push_back(
+      {.name = "one_way", .type = Type::boolean, .doc = "Only from `from` to `to`.", .fallback = "false"});
+  return {.name = "graph",
+          .type = Type::object,
+          .doc = "Any graph; its gpus are the ranks, in the order listed.",
+          .members = {{.name = "nodes",
+                       .type = Type::list,
+                       .doc = "The devices.",
+                       .required = true,
+                       .min = 1,
+                       .examples = {R"([{"name": "g0", "kind": "gpu"}, {"name": "s", "kind": "switch"}])"},
+                       .members = {node}},
+                      {.name = "links",
+                       .type = Type::list,
+                       .doc = "The cables: full duplex unless `duplex` is half or `one_way` is true.",
+                       .required = true,
+                       .examples = {R"([{"from": "g0", "to": "s", "bandwidth": "10 GB/s", "latency": "0 us"}])"},
+                       .members = {link}}}};
+}
+
+std::vector<std::string> preset_names() {
+  std::vector<std::string> presets;
+  for (const PresetFile& file : preset_files()) presets.emplace_back(file.name);
+  return presets;
+}
+
+Field preset_field(std::string name, std::string doc, bool required = false) {
+  return {.name = std::move(name),
+          .type = Type::text,
+          .doc = std::move(doc),
+          .required = required,
+          .choices = preset_names()};
+}
+
+Field file_field(std::string name, std::string doc, bool required, std::string example) {
+  return {.name = std::move(name),
+          .type = Type::file,
+          .doc = std::move(doc),
+          .required = required,
+          .min = 1,
+          .examples = {std::move(example)}};
+}
+
+/// How many nodes; without a fallback it has to be said, or stand elsewhere.
+Field nodes_field(std::string fallback = "") {
+  return {.name = "nodes",
+          .type = Type::whole,
+          .doc = "How many nodes.",
+          .fallback = std::move(fallback),
+          .min = 1,
+          .max = 65'536,
+          .examples = {"2"}};
+}
+
+Field node_field() { return preset_field("node", "A preset: `ringsim list nodes` shows them."); }
+Field node_file_field() {
+  return file_field("node_file", "A machine file, in the format of the presets.", false, R"("my-server.json")");
+}
+
+Field cluster_topology() {
+  const Field part{.name = "part",
+                   .type = Type::object,
+                   .doc = "Some equal nodes.",
+                   .members = {node_field(), node_file_field(), nodes_field("1")}};
+  return {.name = "cluster",
+          .type = Type::object,
+          .doc = "Nodes joined by a fabric: `node` or `node_file` with `nodes` where they are equal, else `parts`.",
+          .members = {node_field(),
+                      node_file_field(),
+                      nodes_field(),
+                      {.name = "parts",
+                       .type = Type::list,
+                       .doc = "Unequal nodes, in order.",
+                       .min = 1,
+                       .max = 65'536,
+                       .examples = {R"([{"node": "dgx-1v", "nodes": 2}, {"node_file": "my-server.json"}])"},
+                       .members = {part}},
+                      fabric_field()}};
+}
+
+Field nccl_xml_topology() {
+  Field nic = link_field("nic", "What a NIC offers whose speed the file does not tell.");
+  nic.required = false;
+  for (Field& member : nic.members)
+    if (member.name == "latency") member.fallback = "500 ns";  // as `topology import --nic` has it: nccl_rules.cpp
+  nic.examples = {R"({"bandwidth": "200 Gb/s", "latency": "0.5 us"})"};
+  return {.name = "nccl_xml",
+          .type = Type::object,
+          .doc = "Nodes as NCCL's topology XML describes one of them, joined by a fabric.",
+          .members = {file_field("file", "What NCCL_TOPO_DUMP_FILE wrote, or a cloud ships.", true, R"("topo.xml")"),
+                      nodes_field("1"),
+                      {.name = "gpu",
+                       .type = Type::text,
+                       .doc = "The GPUs' model, where the file does not tell their compute capability.",
+                       .choices = nccl::gpu_models()},
+                      preset_field("nvlink", "A preset whose NVLinks the GPUs have, where the file lists none."),
+                      nic,
+                      fabric_field()}};
+}
+
+Field nvidia_smi_topology() {
+  return {.name = "nvidia_smi",
+          .type = Type::object,
+          .doc = "Nodes as the matrix of `nvidia-smi topo -m` shows one of them, joined by a fabric.",
+          .members = {file_field("file", "What `nvidia-smi topo -m` printed.", true, R"("topo.txt")"),
+                      preset_field("like", "A preset whose links have the speeds that the matrix does not tell.", true),
+                      nodes_field("1"), fabric_field()}};
+}
+
+}  // namespace
+
+Field topology_field() {
+  const Field dimension{.name = "dimension",
+                        .type = Type::whole,
+                        .doc = "GPUs along this dimension.",
+                        .min = 1,
+                        .max = most_ranks,
+                        .varies = false};
+  const Field torus{.name = "torus",
+                    .type = Type::object,
+                    .doc = "A grid of any dimension, closed in each; ranks count fastest in the last dimension.",
+                    .members = {{.name = "dimensions",
+                                 .type = Type::list,
+                                 .doc = "GPUs along each dimension; use `sweep` to vary it.",
+                                 .required = true,
+                                 .min = 1,
+                                 .max = 16,
+                                 .examples = {"[4, 4]", "[2, 2, 2]"},
+                                 .members = {dimension}},
+                                link_field("link", "What every link is.")}};
+  return {.name = "topology",
+          .type = Type::variant,
+          .doc = "The devices and the links between them.",
+          .required = true,
+          .examples = {R"({"kind": "star", "ranks": 8, "link": {"bandwidth": "25 GB/s", "latency": "1 us"}})"},
+          .discriminator = "kind",
+          .variants = {plain_topology("star", "Every rank on a port of one non-blocking switch.", most_ranks),
+                       plain_topology("ring", "Ranks in a closed ring, each cabled to the next.", most_ranks),
+                       // Cables grow with the square of the ranks: 4096 ranks have 8 million.
+                       plain_topology("full_mesh", "A cable between every two ranks.", 4096), torus, graph_topology(),
+                       cluster_topology(), nccl_xml_topology(), nvidia_smi_topology()}};
+}
+
+}  // namespace ringsim::scenarios

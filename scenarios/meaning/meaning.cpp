@@ -1,0 +1,407 @@
+#include "scenarios/meaning/meaning.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "algorithms/formats/schedule_file.hpp"
+#include "scenarios/fields/fields.hpp"
+#include "scenarios/meaning/enum_of.hpp"
+#include "scenarios/meaning/meaning_calibration.hpp"
+#include "scenarios/meaning/meaning_disturbance.hpp"
+#include "scenarios/meaning/meaning_topology.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
+
+namespace ringsim::scenarios {
+
+namespace {
+
+using Canonical = nlohmann::json;
+
+Arguments arguments_of(const Algorithm& algorithm, const Canonical& given) {
+  Arguments arguments;
+  for (const Parameter& parameter : algorithm.parameters) {
+    if (!given.contains(parameter.name)) continue;  // one that is not set
+    const Canonical& value = given[parameter.name];
+    if (!value.is_string())
+      arguments.numbers[parameter.name] = value.get<std::int64_t>();
+    else
+      arguments.texts[parameter.name] = value.get<std::string>();
+  }
+  return arguments;
+}
+
+CollectiveOp op_of(const std::string& name) {
+  for (const CollectiveOp op : collective_ops())
+    if (to_string(op) == name) return op;
+  fail_invariant("the table of fields names an op that nothing stands for: " + name);
+}
+
+/// The schedule of a file, held against what is asked for.
+void take_file(const Canonical& algorithm, const std::string& pointer, const Blame& blame, const Files& files, Job& out,
+               std::vector<std::string>& warnings) {
+  const Files::Content& content = files.read(algorithm["file"]["path"].get<std::string>());
+  const auto stored = std::make_shared<const StoredSchedule>(read_schedule(content.text, content.path));
+  if (const Mismatch wrong = file_serves(*stored, out.request); !wrong.part.empty())
+    blame.fail(pointer + (wrong.part == "ranks" ? "/algorithm/file" : "/" + wrong.part), wrong.message);
+  out.arguments.file = stored;
+  warnings.insert(warnings.end(), stored->warnings.begin(), stored->warnings.end());
+  if (const std::string odd = outside_of_range(*stored, out.request.bytes); !odd.empty())
+    warnings.push_back(content.path + ": " + odd);
+}
+
+void check_supports(const Algorithm& algorithm, CollectiveOp op, const std::string& pointer, const Blame& blame) {
+  if (algorithm.supports(op)) return;
+  std::vector<std::string_view> can, others;
+  for (const CollectiveOp each : algorithm.ops) can.push_back(to_string(each));
+  for (const Algorithm& other : algorithms()) {
+    if (other.supports(op)) others.push_back(other.name);
+  }
+  throw UnservedError(
+      algorithm.name, blame.where(pointer + "/algorithm"),
+      fmt::format("expected an algorithm for {}, found \"{}\"", to_string(op), algorithm.name),
+      fmt::format("{} does {}; {}", algorithm.name, fmt::join(can, ", "),
+                  others.empty() ? fmt::format("no algorithm does {}", to_string(op))
+                                 : fmt::format("{} is done by {}", to_string(op), fmt::join(others, ", "))));
+}
+
+void check_request(const Job& job, const Canonical& collective, const Json& said, std::size_t gpus,
+                   const std::string& pointer, const Blame& blame) {
+  const CollectiveRequest& request = job.request;
+  const auto found = [&] { return fmt::format("found op {} by {}", to_string(request.op), job.algorithm->name); };
+  if (job.ranks.size() > gpus) {
+    blame.fail(pointer + "/ranks",
+               fmt::format("expected at most {} names, one for each gpu, found {}", gpus, job.ranks.size()));
+  }
+  if (said.contains("root") && !job.algorithm->takes_root(request.op)) {
+    std::vector<std::string_view> takers;
+    for (const CollectiveOp op : collective_ops())
+      if (has_root(op)) takers.push_back(to_string(op));
+    for (const Algorithm& each : algorithms())
+      if (each.rooted) takers.push_back(each.name);
+    blame.fail(pointer + "/root",
+               fmt::format("expected a root only for one of {}, {}", fmt::join(takers, ", "), found()),
+               "leave \"root\" out");
+  }
+  if (request.op == CollectiveOp::barrier && request.bytes.count != 0) {
+    blame.fail(pointer + "/bytes",
+               fmt::format(R"(expected "0 B", since a barrier moves no data, found "{}")", format(request.bytes)));
+  }
+  if (request.root >= request.ranks) {
+    blame.fail(pointer + "/root", fmt::format("expected a rank from 0 to {}, found {}", request.ranks - 1,
+                                              collective["root"].get<std::int64_t>()));
+  }
+  if (said.contains("both_ways") && request.op != CollectiveOp::pairs) {
+    blame.fail(pointer + "/both_ways", "expected both_ways only for op pairs, " + found(), "leave \"both_ways\" out");
+  }
+  if (request.op == CollectiveOp::pairs && request.ranks % 2 != 0) {
+    blame.fail(pointer + "/op", fmt::format("expected an even number of ranks for pairs, found {}", request.ranks));
+  }
+}
+
+/// A barrier moves no data, and a file says itself how data moves: neither is divided, nor put into other buffers.
+/// `said` is the collective as written: the canonical form leaves out an in_place that asks for nothing new.
+void check_pieces(const Job& job, const Json& said, const std::string& pointer, const Blame& blame) {
+  const CollectiveRequest& request = job.request;
+  const bool is_file = job.algorithm == &file_algorithm();
+  if (!is_file && request.op != CollectiveOp::barrier) return;
+  const auto refuse = [&](const std::string& place, const std::string& expected) {
+    blame.fail(place, fmt::format("expected {}, found {}", expected, is_file ? "a schedule from a file" : "a barrier"),
+               is_file ? "a file's schedule has channels, pieces and buffers of its own" : "a barrier moves no data");
+  };
+  if (request.channels > 1) refuse("/transport/channels", "several channels only for what can be divided");
+  if (request.chunk) refuse("/transport/chunk", "a chunk only for what can be divided");
+  if (said.contains("in_place")) refuse(pointer + "/in_place", "in_place only for what can be put into other buffers");
+}
+
+/// How the GPUs of a topology lie, the last number varying fastest; empty where they do not lie in a grid.
+std::vector<int> grid_of(const TopologySpec& topology) {
+  if (const auto* torus = std::get_if<Torus>(&topology)) return torus->dimensions;
+  const auto* cluster = std::get_if<Cluster>(&topology);
+  if (cluster == nullptr) return {};
+  const std::size_t gpus = cluster->parts.front().machine->n_gpus();
+  int nodes = 0;
+  for (const Cluster::Part& part : cluster->parts) {
+    if (part.machine->n_gpus() != gpus) return {};
+    nodes += part.nodes;
+  }
+  return {nodes, static_cast<int>(gpus)};
+}
+
+Job job_of(const Canonical& collective, const Json& written, const TopologySpec& topology, std::size_t gpus,
+           const Canonical& transport, const std::string& pointer, const Blame& blame, const Files& files,
+           std::vector<std::string>& warnings) {
+  Job out;
+  const Canonical& algorithm = collective["algorithm"];
+  const bool from_file = algorithm["name"] == file_algorithm().name;
+  out.algorithm = from_file ? &file_algorithm() : find_algorithm(algorithm["name"].get_ref<const std::string&>());
+  ensure(out.algorithm != nullptr, "the table of fields names the algorithms of the catalogue");
+  out.arguments = arguments_of(*out.algorithm, algorithm);
+  if (collective.contains("ranks")) out.ranks = collective["ranks"].get<std::vector<std::string>>();
+  out.request = {.op = op_of(collective["op"].get_ref<const std::string&>()),
+                 .ranks = static_cast<int>(out.ranks.empty() ? gpus : out.ranks.size()),
+                 .bytes = {collective["bytes"].get<std::int64_t>()},
+                 .root = collective["root"].get<Actor>(),
+                 .both_ways = collective["both_ways"].get<bool>(),
+                 .grid = {},
+                 .tree = {},
+                 .channels = transport["channels"].get<int>(),
+                 .chunk = {},
+                 .in_place = {}};
+  if (transport.contains("chunk")) out.request.chunk = Bytes{transport["chunk"].get<std::int64_t>()};
+  if (collective.contains("in_place")) out.request.in_place = collective["in_place"].get<bool>();
+  check_supports(*out.algorithm, out.request.op, pointer, blame);
+  check_request(out, collective, written, gpus, pointer, blame);
+  check_pieces(out, written, pointer, blame);
+  if (from_file) take_file(algorithm, pointer, blame, files, out, warnings);
+  if (out.ranks.empty()) out.request.grid = grid_of(topology);
+  out.best_ring = collective["order"] == "best_ring";
+  out.servers_on_cpu = collective.contains("servers_on");
+  if (collective["order"] == "shuffled") out.shuffle = collective["seed"].get<std::uint64_t>();
+  return out;
+}
+
+void check_servers_on(const Job& job, const std::string& pointer, const Blame& blame) {
+  if (!job.servers_on_cpu || (!job.algorithm->uses_fabric(job.arguments) && job.algorithm->helpers(job.arguments) > 0))
+    return;
+  throw UnservedError(
+      job.algorithm->name, blame.where(pointer + "/servers_on"),
+      fmt::format("expected servers_on only for an algorithm with separate servers, found {}", job.algorithm->name),
+      R"(for example {"name": "parameter_server", "servers": 1})");
+}
+
+/// What has helpers needs ports for them, unless they are the switches that are there, or sit on its CPUs.
+int helpers_of(const Job& job, const Scenario& scenario, const std::string& kind, const std::string& pointer,
+               const Blame& blame) {
+  check_servers_on(job, pointer, blame);
+  if (job.algorithm->uses_fabric(job.arguments) || job.servers_on_cpu) return 0;
+  const int helpers = job.algorithm->helpers(job.arguments);
+  if (helpers > 0 && !std::holds_alternative<Star>(scenario.topology)) {
+    throw UnservedError(
+        job.algorithm->name, blame.where(pointer + "/algorithm"),
+        fmt::format("expected a topology of kind star, whose extra ports hold the {} helper{} of {}, found {}", helpers,
+                    helpers == 1 ? "" : "s", job.algorithm->name, kind),
+        R"(use a star, "servers_on": "cpu" where there are CPUs, or leave out the parameter that asks for helpers)");
+  }
+  return helpers;
+}
+
+std::vector<Job> jobs_of(const Canonical& canonical, const Json& written, const TopologySpec& topology,
+                         std::size_t gpus, const Blame& blame, const Files& files, std::vector<std::string>& warnings) {
+  std::vector<Job> jobs;
+  if (!canonical.contains("jobs")) return jobs;
+  for (std::size_t i = 0; i < canonical["jobs"].size(); ++i) {
+    const Canonical& given = canonical["jobs"][i];
+    const std::string pointer = fmt::format("/jobs/{}", i);
+    Job job = job_of(given["collective"], written["jobs"][i]["collective"], topology, gpus, canonical["transport"],
+                     pointer + "/collective", blame, files, warnings);
+    job.name = given["name"].get<std::string>();
+    job.start = Picoseconds{given["start"].get<std::int64_t>()};
+    const auto is_it = [&](const Job& other) { return other.name == job.name; };
+    if (job.name == "main" || std::any_of(jobs.begin(), jobs.end(), is_it)) {
+      blame.fail(pointer + "/name", fmt::format("expected a name of its own, found \"{}\" again", job.name),
+                 "main is the scenario's own collective");
+    }
+    jobs.push_back(std::move(job));
+  }
+  return jobs;
+}
+
+/// A level by name, or by the numbers of older NCCLs: 0 never, 1 one switch, 2 several, 3 the host bridge, 4 and 5
+/// sockets (docs.nvidia.com, NCCL environment variables; 4 is the NUMA node, which PathType counts as PHB or SYS).
+PathType level_of(const std::string& text) {
+  constexpr PathType numbers[] = {PathType::loc, PathType::pix, PathType::pxb,
+                                  PathType::phb, PathType::sys, PathType::sys};
+  if (text.size() == 1 && text[0] >= '0' && text[0] <= '5') return numbers[text[0] - '0'];
+  const auto level = path_type(text);
+  ensure(level.has_value(), "the table of fields names path types");
+  return *level;
+}
+
+/// Two spellings of one setting: only one may be used.
+void check_spellings(const Json& written, const Blame& blame) {
+  if (written.contains("network") && written["network"].contains("packet") &&
+      written["network"].value("model", "fair") != "packet")
+    blame.fail("/network/packet",
+               fmt::format("expected settings of packets only with the model packet, found the model {}",
+                           written["network"].value("model", "fair")),
+               R"(to compare models: "network": [{"model": "fair"}, {"model": "packet", "packet": {"mtu": "1 KiB"}}])");
+  if (!written.contains("transport")) return;
+  const Json& said = written["transport"];
+  constexpr std::pair<const char*, const char*> same[] = {{"gdr_level", "NCCL_NET_GDR_LEVEL"},
+                                                          {"p2p_level", "NCCL_P2P_LEVEL"},
+                                                          {"p2p_level", "NCCL_P2P_DISABLE"},
+                                                          {"NCCL_P2P_LEVEL", "NCCL_P2P_DISABLE"},
+                                                          {"pxn", "NCCL_PXN_DISABLE"}};
+  const auto refuse = [&](const char* one, const char* other) {
+    blame.fail(fmt::format("/transport/{}", other), fmt::format("expected either {} or {}, found both", one, other),
+               "they set the same; leave one out");
+  };
+  for (const auto& [one, other] : same)
+    if (said.contains(one) && said.contains(other)) refuse(one, other);
+  for (const char* level : {"gdr_level", "NCCL_NET_GDR_LEVEL"})
+    if (said.contains("gpudirect") && said.contains(level) &&
+        (said["gpudirect"] == false ||
+         level_of(said[level].is_string() ? said[level].get<std::string>() : said[level].dump()) == PathType::loc))
+      refuse("gpudirect", level);
+}
+
+Transport transport_of(const Canonical& transport) {
+  return {.gdr_level = level_of(transport["gdr_level"].get<std::string>()),
+          .p2p_level = level_of(transport["p2p_level"].get<std::string>()),
+          .pxn = transport["pxn"].get<bool>(),
+          .nics = enum_of<Transport::Nics>(transport["nics"],
+                                           {{"nearest", Transport::Nics::nearest}, {"all", Transport::Nics::all}}),
+          .staging = {.size = {transport["staging"]["size"].get<std::int64_t>()},
+                      .depth = transport["staging"]["depth"].get<int>()}};
+}
+
+PacketOptions packet_of(const Canonical& packet, const Blame& blame) {
+  PacketOptions out{.flow_control = enum_of<PacketOptions::FlowControl>(
+                        packet["flow_control"],
+                        {{"credit", PacketOptions::FlowControl::credit}, {"pause", PacketOptions::FlowControl::pause}}),
+                    .mtu = {packet["mtu"].get<std::int64_t>()},
+                    .buffer = {},
+                    .lanes = packet["lanes"].get<int>()};
+  if (!packet.contains("buffer")) return out;
+  out.buffer = Bytes{packet["buffer"].get<std::int64_t>()};
+  if (*out.buffer < out.mtu)
+    blame.fail("/network/packet/buffer",
+               fmt::format("expected room for a packet at least, {}, found {}", format(out.mtu), format(*out.buffer)));
+  return out;
+}
+
+RoutingSpec routing_of(const Canonical& network, const Blame& blame) {
+  using Policy = Routing::Policy;
+  RoutingSpec out;
+  out.policy = enum_of<Policy>(network["routing"], {{"static", Policy::fixed},
+                                                    {"ecmp", Policy::ecmp},
+                                                    {"flow_spray", Policy::flow_spray},
+                                                    {"packet_spray", Policy::packet_spray}});
+  out.seed = network["seed"].get<std::uint64_t>();
+  if (!network.contains("table")) return out;
+  if (out.policy != Policy::fixed) {
+    blame.fail("/network/table", fmt::format("expected a table only with static routing, found {}",
+                                             network["routing"].get<std::string>()));
+  }
+  for (const Canonical& entry : network["table"])
+    out.table.push_back(
+        {entry["at"].get<std::string>(), entry["to"].get<std::string>(), entry["via"].get<std::string>()});
+  return out;
+}
+
+/// Of an object; of a file perhaps a list of them.
+template <class Change>
+void in_each(Canonical& value, Change change) {
+  if (value.is_object()) return change(value);
+  if (!value.is_array()) return;
+  for (Canonical& each : value)
+    if (each.is_object()) change(each);
+}
+
+void use_one_op(Canonical& collective) {
+  Canonical& op = collective["op"];
+  if (op == "alltoall") op = "all_to_all";
+  if (op == "sendrecv") op = "send_recv";
+  // As algorithms are written anyhow: nothing is asked.
+  const bool apart = op == "all_to_all" || op == "pairs" || op == "send_recv";
+  if (op.is_string() && collective.value("in_place", Canonical()) == !apart) collective.erase("in_place");
+}
+
+void use_one_level(Canonical& transport) {
+  const auto take = [&](const char* nccl, const auto& use) {
+    if (!transport.contains(nccl) || !transport[nccl].is_string()) return;  // of a file: perhaps a list
+    use(transport[nccl].get<std::string>());
+    transport.erase(nccl);
+  };
+  take("NCCL_NET_GDR_LEVEL", [&](const std::string& level) { transport["gdr_level"] = to_string(level_of(level)); });
+  take("NCCL_P2P_LEVEL", [&](const std::string& level) { transport["p2p_level"] = to_string(level_of(level)); });
+  take("NCCL_P2P_DISABLE", [&](const std::string& flag) {
+    if (flag == "1") transport["p2p_level"] = "LOC";
+  });
+  take("NCCL_PXN_DISABLE", [&](const std::string& flag) { transport["pxn"] = flag == "0"; });
+  if (!transport["gpudirect"].is_boolean()) return;
+  if (transport["gpudirect"] == false) transport["gdr_level"] = "LOC";
+  transport.erase("gpudirect");
+}
+
+}  // namespace
+
+void use_one_spelling(Canonical& canonical) {
+  in_each(canonical["collective"], use_one_op);
+  drop_empty_disturbance(canonical);
+  if (canonical.contains("jobs") && canonical["jobs"].is_array())
+    for (Canonical& job : canonical["jobs"])
+      if (job.is_object()) in_each(job["collective"], use_one_op);
+  // Other models have no packets, so their settings are no part of the question.
+  if (Canonical& network = canonical["network"]; network.is_object() && network.contains("model")) {
+    const Canonical& model = network["model"];
+    if (model != "packet" && std::find(model.begin(), model.end(), "packet") == model.end()) network.erase("packet");
+  }
+  in_each(canonical["transport"], use_one_level);
+}
+
+void warn_of_seeds(const Canonical& canonical, const Json& written, const Blame& blame, Scenario& scenario) {
+  const auto warn = [&](const char* part, const char* user, const char* because) {
+    if (!written.contains(part) || !written[part].contains("seed")) return;
+    // Where the file varies what would draw from it, the seed is for its other points.
+    const std::string key = fmt::format("{}.{}", part, user);
+    for (const auto& [varied, value] : scenario.varied)
+      if (varied == key) return;
+    scenario.warnings.push_back(
+        fmt::format("{}: it has no effect, because {}", blame.where(fmt::format("/{}/seed", part)), because));
+  };
+  if (const std::string order = canonical["collective"]["order"].get<std::string>(); order != "shuffled")
+    warn("collective", "order", order == "given" ? "order is given, not shuffled" : "order is best_ring, not shuffled");
+  const Canonical& routing = canonical["network"]["routing"];
+  if (routing != "ecmp" && routing != "flow_spray")
+    warn("network", "routing", "routing is neither ecmp nor flow_spray");
+}
+
+Scenario scenario_of(const Canonical& canonical, const Json& written, const Blame& blame, const Files& files) {
+  Scenario out;
+  out.topology = topology_of(canonical["topology"], blame, files);
+  if (const auto* cluster = std::get_if<Cluster>(&out.topology)) {
+    for (const Cluster::Part& part : cluster->parts) {
+      const auto& warnings = part.machine->warnings;
+      out.warnings.insert(out.warnings.end(), warnings.begin(), warnings.end());
+    }
+  }
+  const std::size_t gpus = gpus_of(out.topology, blame);
+
+  const Job main = job_of(canonical["collective"], written["collective"], out.topology, gpus, canonical["transport"],
+                          "/collective", blame, files, out.warnings);
+  out.algorithm = main.algorithm;
+  out.arguments = main.arguments;
+  out.request = main.request;
+  out.ranks = main.ranks;
+  out.shuffle = main.shuffle;
+  out.best_ring = main.best_ring;
+  out.servers_on_cpu = main.servers_on_cpu;
+  out.jobs = jobs_of(canonical, written, out.topology, gpus, blame, files, out.warnings);
+  const auto kind = canonical["topology"]["kind"].get<std::string>();
+  int helpers = helpers_of(main, out, kind, "/collective", blame);
+  for (std::size_t i = 0; i < out.jobs.size(); ++i)
+    helpers += helpers_of(out.jobs[i], out, kind, fmt::format("/jobs/{}/collective", i), blame);
+  if (auto* star = std::get_if<Star>(&out.topology)) star->extra_ports = helpers;
+
+  check_spellings(written, blame);
+  out.transport = transport_of(canonical["transport"]);
+  out.protocol = find_protocol(canonical["transport"]["protocol"].get<std::string>());
+  if (canonical["transport"].contains("launch"))
+    out.launch = Picoseconds{canonical["transport"]["launch"].get<std::int64_t>()};
+  out.model = enum_of<NetworkModel>(
+      canonical["network"]["model"],
+      {{"ideal", NetworkModel::ideal}, {"fair", NetworkModel::fair}, {"packet", NetworkModel::packet}});
+  if (out.model == NetworkModel::packet) out.packet = packet_of(canonical["network"]["packet"], blame);
+  out.routing = routing_of(canonical["network"], blame);
+  take_disturbance(canonical, blame, out);
+  take_calibration(canonical, blame, files, out);
+  return out;
+}
+
+}  // namespace ringsim::scenarios

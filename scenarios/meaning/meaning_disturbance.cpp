@@ -1,0 +1,138 @@
+#include "scenarios/meaning/meaning_disturbance.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "scenarios/meaning/enum_of.hpp"
+#include "sim/base/quantity.hpp"
+
+namespace ringsim::scenarios {
+
+namespace {
+
+using Canonical = nlohmann::json;
+
+Picoseconds time_of(const Canonical& value) { return Picoseconds{value.get<std::int64_t>()}; }
+
+FaultSpec fault_of(const Canonical& fault, const std::string& pointer, const Blame& blame) {
+  FaultSpec out;
+  out.link = fault["link"].get<std::string>();
+  out.change.at = SimTime{time_of(fault["at"])};
+  if (fault.contains("bandwidth") == fault.contains("state")) {
+    blame.fail(pointer, fmt::format(R"(expected one of the keys "bandwidth", "state", found {})",
+                                    fault.contains("state") ? "both" : "none"));
+  }
+  if (fault.contains("state")) {
+    out.change.to = enum_of<LinkChange::To>(fault["state"],
+                                            {{"down", LinkChange::To::down}, {"restored", LinkChange::To::restored}});
+  } else if (fault["bandwidth"].is_object()) {
+    out.change.to = LinkChange::To::share;
+    out.change.millionths = fault["bandwidth"]["millionths"].get<std::int64_t>();
+  } else {
+    out.change.to = LinkChange::To::bandwidth;
+    out.change.bandwidth = {fault["bandwidth"].get<std::int64_t>()};
+  }
+  if (!fault.contains("until")) return out;
+  out.until = SimTime{time_of(fault["until"])};
+  if (out.change.to == LinkChange::To::restored) {
+    blame.fail(pointer + "/until", "expected no end of a link's being restored, found one",
+               "leave \"until\" out, or say what becomes of the link before");
+  }
+  if (*out.until <= out.change.at) {
+    blame.fail(pointer + "/until",
+               fmt::format("expected a time after \"at\", {}, found {}", format(out.change.at.time_since_epoch()),
+                           format(out.until->time_since_epoch())));
+  }
+  return out;
+}
+
+/// The job's number (0: main) and the rank of a delay.
+std::pair<std::size_t, Actor> rank_of(const Canonical& delay, const std::string& pointer, const Blame& blame,
+                                      const Scenario& scenario) {
+  const auto name = delay["job"].get<std::string>();
+  std::size_t job = 0;
+  if (name != "main") {
+    const auto found =
+        std::find_if(scenario.jobs.begin(), scenario.jobs.end(), [&](const Job& each) { return each.name == name; });
+    if (found == scenario.jobs.end())
+      blame.fail(pointer + "/job", fmt::format("expected main or the name of a job, found \"{}\"", name));
+    job = static_cast<std::size_t>(found - scenario.jobs.begin()) + 1;
+  }
+  const int ranks = job == 0 ? scenario.request.ranks : scenario.jobs[job - 1].request.ranks;
+  const auto rank = delay["rank"].get<Actor>();
+  if (rank >= ranks)
+    blame.fail(pointer + "/rank", fmt::format("expected a rank from 0 to {}, found {}", ranks - 1, rank));
+  return {job, rank};
+}
+
+BackgroundSpec background_of(const Canonical& message, const std::string& pointer, const Blame& blame) {
+  BackgroundSpec out;
+  out.from = message["from"].get<std::string>();
+  out.to = message["to"].get<std::string>();
+  out.message.bytes = {message["bytes"].get<std::int64_t>()};
+  out.message.start = SimTime{time_of(message["start"])};
+  if (message.contains("every")) {
+    out.message.every = time_of(message["every"]);
+    if (out.message.every->count() == 0) {
+      blame.fail(pointer + "/every", "expected a time above 0 between two messages, found 0",
+                 "leave \"every\" out to have each sent when the one before is delivered");
+    }
+  }
+  if (message.contains("until")) {
+    out.message.until = SimTime{time_of(message["until"])};
+    if (*out.message.until < out.message.start) {
+      blame.fail(pointer + "/until", fmt::format("expected a time not before the first message, {}, found {}",
+                                                 format(out.message.start.time_since_epoch()),
+                                                 format(out.message.until->time_since_epoch())));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+void drop_empty_disturbance(Canonical& canonical) {
+  if (canonical.contains("disturbance") && canonical["disturbance"].is_object())
+    for (const char* list : {"late", "slow", "background"})
+      if (canonical["disturbance"].contains(list) && canonical["disturbance"][list] == Canonical::array())
+        canonical["disturbance"].erase(list);
+  for (const char* key : {"faults", "disturbance", "jobs", "calibration"})
+    if (canonical.contains(key) && canonical[key].is_structured() && canonical[key].empty()) canonical.erase(key);
+}
+
+void take_disturbance(const Canonical& canonical, const Blame& blame, Scenario& scenario) {
+  if (canonical.contains("faults")) {
+    for (std::size_t i = 0; i < canonical["faults"].size(); ++i) {
+      const std::string pointer = fmt::format("/faults/{}", i);
+      scenario.faults.push_back(fault_of(canonical["faults"][i], pointer, blame));
+      if (scenario.model == NetworkModel::packet && scenario.faults.back().change.to == LinkChange::To::down) {
+        blame.fail(pointer + "/state", "expected no link that is down with the network model packet, found one",
+                   "packets cannot be taken back from the buffers they wait in: take the model fair");
+      }
+    }
+  }
+  if (!canonical.contains("disturbance")) return;
+  const Canonical& given = canonical["disturbance"];
+  const auto for_each = [&](const char* list, const auto& take) {
+    if (!given.contains(list)) return;
+    for (std::size_t i = 0; i < given[list].size(); ++i)
+      take(given[list][i], fmt::format("/disturbance/{}/{}", list, i));
+  };
+  for_each("late", [&](const Canonical& each, const std::string& pointer) {
+    const auto [job, rank] = rank_of(each, pointer, blame, scenario);
+    scenario.late.push_back({job, rank, time_of(each["by"])});
+  });
+  for_each("slow", [&](const Canonical& each, const std::string& pointer) {
+    const auto [job, rank] = rank_of(each, pointer, blame, scenario);
+    scenario.slow.push_back({job, rank, time_of(each["step_delay"])});
+  });
+  if (given.contains("jitter"))
+    scenario.jitter = {time_of(given["jitter"]["most"]), given["jitter"]["seed"].get<std::uint64_t>()};
+  for_each("background", [&](const Canonical& each, const std::string& pointer) {
+    scenario.background.push_back(background_of(each, pointer, blame));
+  });
+}
+
+}  // namespace ringsim::scenarios
