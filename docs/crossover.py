@@ -25,7 +25,7 @@ def ringsim(*arguments):
 
 
 def crossover(machine, *more):
-    return ringsim("crossover", root / f"scenarios/crossover-{machine}.json", "--refine", *more)
+    return ringsim("crossover", root / f"scenarios/examples/algorithms/crossover-{machine}.json", "--refine", *more)
 
 
 def ring_and_tree(machine):
@@ -34,7 +34,7 @@ def ring_and_tree(machine):
 
 def explained(machine, algorithm, size):
     """What --explain says of the busiest links: each kind's first."""
-    text = ringsim("run", root / f"scenarios/crossover-{machine}.json", "--explain", "--set",
+    text = ringsim("run", root / f"scenarios/examples/algorithms/crossover-{machine}.json", "--explain", "--set",
                    f"collective.algorithm={json.dumps(algorithm)}", "--set", f"collective.bytes={size}").split("\n\n", 1)[1]
     lines, kinds = text.splitlines(), set()
     head, rows = lines[0], lines[2:]
@@ -55,7 +55,7 @@ textbooks' protocol `none`; p is the size, K the 32 ranks. Under each table: why
 
 ## Four HGX H100
 
-`ringsim crossover scenarios/crossover-hgx-h100.json --refine`: eight GPUs on an NVSwitch (376 GB/s and 600 ns from GPU to GPU), an adapter of
+`ringsim crossover scenarios/examples/algorithms/crossover-hgx-h100.json --refine`: eight GPUs on an NVSwitch (376 GB/s and 600 ns from GPU to GPU), an adapter of
 48 GB/s each, 4.6 us from node to node.
 
 ```
@@ -109,7 +109,7 @@ within nodes and a tree between, is not simulated. NCCL runs a channel for each 
 
 ## Four DGX-1V
 
-`ringsim crossover scenarios/crossover-dgx-1v.json --refine`: eight GPUs in a cube mesh of NVLinks (24 or 48 GB/s a pair), an adapter of 12 GB/s for two
+`ringsim crossover scenarios/examples/algorithms/crossover-dgx-1v.json --refine`: eight GPUs in a cube mesh of NVLinks (24 or 48 GB/s a pair), an adapter of 12 GB/s for two
 GPUs, 4.4 us from node to node.
 
 ```

@@ -51,7 +51,7 @@ def ringsim(*arguments):
 def points(scenario, settings=None):
     """The results of a scenario, one dictionary a point."""
     edits = [word for path, value in (settings or {}).items() for word in ("--set", f"{path}={json.dumps(value)}")]
-    return list(csv.DictReader(io.StringIO(ringsim("run", root / "scenarios" / scenario, "--format", "csv", *edits))))
+    return list(csv.DictReader(io.StringIO(ringsim("run", root / "scenarios/examples/machines" / scenario, "--format", "csv", *edits))))
 
 
 def number(GBps):
@@ -84,7 +84,7 @@ def copies():
             "topology.node": row["preset"], "transport.p2p_level": row["p2p_level"],
             "collective.ranks": ["node0." + row["from"], "node0." + row["to"]]})
         if (one["point.collective.both_ways"], both["point.collective.both_ways"]) != ("false", "true"):
-            sys.exit("docs/machines.py: scenarios/gpu-copies.json: expected one point one way, then one both ways")
+            sys.exit("docs/machines.py: scenarios/examples/machines/gpu-copies.json: expected one point one way, then one both ways")
         yield row, float(one["algbw_GBps"]), 2 * float(both["algbw_GBps"])
 
 
@@ -143,7 +143,7 @@ def gpudirect_table():
 
 def explained(gpudirect):
     """What --explain says of all pairs of two DGX-1V."""
-    text = ringsim("run", root / "scenarios/gpudirect-all.json", "--set", 'topology.node="dgx-1v"',
+    text = ringsim("run", root / "scenarios/examples/machines/gpudirect-all.json", "--set", 'topology.node="dgx-1v"',
                    "--set", f"transport.gpudirect={json.dumps(gpudirect)}", "--explain")
     return text.split("\n\n", 1)[1].rstrip()
 
@@ -157,7 +157,7 @@ Made by `docs/machines.py build/tools/ringsim`; a test fails when this page is n
 
 ## Copies between two GPUs of a machine
 
-Predicted: a simulated copy of 1 GiB, `scenarios/gpu-copies.json`. Measured: `validate/measured/copies.csv`, the median of all
+Predicted: a simulated copy of 1 GiB, `scenarios/examples/machines/gpu-copies.json`. Measured: `validate/measured/copies.csv`, the median of all
 published pairs of that kind and runs, in brackets the least and the most; the error is against the median. Both ways at once: the two
 directions together.
 
@@ -180,7 +180,7 @@ down; on two switches they are faster. What is missing:
 ## GPUDirect RDMA on and off
 
 Two nodes of every preset that has cabled adapters, on a star whose cables are faster than any of them, 256 MiB: one pair of GPUs
-(`scenarios/gpudirect-pair.json`), and all GPUs in pairs both ways at once (`scenarios/gpudirect-all.json`; what leaves a node).
+(`scenarios/examples/machines/gpudirect-pair.json`), and all GPUs in pairs both ways at once (`scenarios/examples/machines/gpudirect-all.json`; what leaves a node).
 "binds" is the link that set the speed longest; of several equally narrow ones the first, and often they are equal: 12 GB/s for EDR and
 PCIe gen3 x16, 24 for HDR and gen4, 48 for NDR and gen5.
 
@@ -204,7 +204,7 @@ A PCIe switch of DGX-1V has two GPUs, an adapter and one uplink of 12 GB/s each 
 | without, in all | 4p | 4p | 2p | 2p |
 
 Twice the adapter's bytes at the adapter's rate: half the speed. `tests/gpudirect_test.cpp` holds every link to these counts. With p = 256 MiB,
-`ringsim run scenarios/gpudirect-all.json --set topology.node=dgx-1v --explain` says:
+`ringsim run scenarios/examples/machines/gpudirect-all.json --set topology.node=dgx-1v --explain` says:
 
 ```
 {explained(True)}

@@ -19,7 +19,7 @@ root = pathlib.Path(__file__).resolve().parent.parent
 
 
 def predict(scenario):
-    run = [sys.argv[1], "run", str(root / "scenarios" / scenario), "--format", "csv"]
+    run = [sys.argv[1], "run", str(root / "scenarios/examples/machines" / scenario), "--format", "csv"]
     return list(csv.DictReader(io.StringIO(subprocess.run(run, check=True, capture_output=True, text=True).stdout)))
 
 

@@ -22,7 +22,7 @@ class Case:
 
     def __init__(self, title, scenario, *arguments):
         self.title, self.scenario, self.arguments = title, scenario, arguments
-        command = [*self.program(), str(root / f"scenarios/{scenario}.json"), *arguments, "--repeats", str(REPEATS),
+        command = [*self.program(), str(root / f"scenarios/examples/replay/{scenario}.json"), *arguments, "--repeats", str(REPEATS),
                    "--format", "json"]
         print(" ".join(command), flush=True)
         done = subprocess.run(command, capture_output=True, text=True)
@@ -47,7 +47,7 @@ class Case:
         return what
 
     def flows(self):
-        text = (root / f"scenarios/{self.scenario}.json").read_text()
+        text = (root / f"scenarios/examples/replay/{self.scenario}.json").read_text()
         document = json.loads("\n".join(line for line in text.splitlines() if not line.strip().startswith("//")))
         return [{"name": "main", "ranks": document["collective"]["ranks"]}] + [
             {"name": job["name"], "ranks": job["collective"]["ranks"]} for job in document["jobs"]]
@@ -75,7 +75,7 @@ def table(case):
 
 def section(case):
     command = " ".join(f"'{word}'" if " " in word or "[" in word else word for word in case.arguments)
-    return f"## {case.title}\n\n`{case.called} scenarios/{case.scenario}.json {command}`, load {case.load:.1f} at its end.\n\n" \
+    return f"## {case.title}\n\n`{case.called} scenarios/examples/replay/{case.scenario}.json {command}`, load {case.load:.1f} at its end.\n\n" \
            f"{table(case)}\n".replace(".json `", ".json`")
 
 

@@ -192,7 +192,8 @@ TEST_CASE("check tells where simulation and closed form part, and where the form
   const Outcome good = run_command({"check", scenario()});
   CHECK(good.code == 0);
   CHECK(good.out.find("good") != std::string::npos);
-  const Outcome other = run_command({"check", ringsim::test::source_dir() + "/scenarios/two-node-server.json"});
+  const Outcome other =
+      run_command({"check", ringsim::test::source_dir() + "/scenarios/examples/machines/two-node-server.json"});
   CHECK(other.code == 0);
   CHECK(other.out.find("not its case") != std::string::npos);
 }
@@ -207,7 +208,7 @@ TEST_CASE("schedule show prints the ring of three: six chunks on their way in ea
 }
 
 TEST_CASE("topology show prints the matrix of nvidia-smi, and the paths that data takes in NCCL's words") {
-  const std::string dgx = ringsim::test::source_dir() + "/scenarios/dgx-1v-ring.json";
+  const std::string dgx = ringsim::test::source_dir() + "/scenarios/examples/machines/dgx-1v-ring.json";
   const Outcome outcome = run_command({"topology", "show", dgx});
   CHECK(outcome.code == 0);
   CHECK(outcome.out.find("gpu5  SYS   NV2   SYS   SYS   NV1   X     NV2   NV1   SYS   SYS   PIX   PHB      1\n") !=
@@ -222,7 +223,7 @@ TEST_CASE("topology show prints the matrix of nvidia-smi, and the paths that dat
 }
 
 TEST_CASE("topology paths explains a path leg by leg") {
-  const std::string two = ringsim::test::source_dir() + "/scenarios/two-node-server.json";
+  const std::string two = ringsim::test::source_dir() + "/scenarios/examples/machines/two-node-server.json";
   const Outcome staged =
       run_command({"topology", "paths", two, "node0.gpu0", "node1.gpu5", "--set", "transport.gpudirect=false"});
   CHECK(staged.code == 0);
@@ -373,7 +374,7 @@ TEST_CASE("a graph with links one way only runs what needs no way back") {
 }
 
 TEST_CASE("a value too long for a column has a number in the table and a line below it; a long line is cut") {
-  const Outcome outcome = run_command({"run", ringsim::test::source_dir() + "/scenarios/rails.json"});
+  const Outcome outcome = run_command({"run", ringsim::test::source_dir() + "/scenarios/examples/networks/rails.json"});
   REQUIRE(outcome.code == 0);
   const std::size_t below = outcome.out.find("\ntopology.fabric [1]: ") + 1;
   REQUIRE(below > 0);
@@ -391,8 +392,9 @@ topology.fabric [3]: {"kind":"rail","nodes_per_group":4,"spines":2,"oversubscrip
 TEST_CASE(
     "--explain shows what the links of two servers carried: without GPUDirect, both ways, the uplink carries all "
     "twice") {
-  const Outcome outcome = run_command(
-      {"run", ringsim::test::source_dir() + "/scenarios/two-node-server.json", "--explain", "--format", "json"});
+  const Outcome outcome =
+      run_command({"run", ringsim::test::source_dir() + "/scenarios/examples/machines/two-node-server.json",
+                   "--explain", "--format", "json"});
   REQUIRE(outcome.code == 0);
   const auto results = nlohmann::json::parse(outcome.out).at("results");
   REQUIRE(results.size() == 4);

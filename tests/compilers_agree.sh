@@ -13,7 +13,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 count=0
-for scenario in scenarios/*.json scenarios/questions/*.json; do
+for scenario in scenarios/*.json scenarios/examples/*/*.json scenarios/questions/*.json; do
   [[ -f $scenario ]] || continue
   "$a" run "$scenario" --format json -j 1 > "$work/a1"
   "$a" run "$scenario" --format json -j 2 > "$work/a2"

@@ -226,7 +226,7 @@ TEST_CASE("messages of one step are alike, those of another may be unlike them")
 
 TEST_CASE("the example scenarios come out the same, folded where that is possible") {
   int n_folded = 0, n_whole = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(test::source_dir() + "/scenarios")) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(test::source_dir() + "/scenarios/examples")) {
     if (entry.path().extension() != ".json") continue;
     CAPTURE(entry.path().string());
     const ScenarioFile file = ScenarioFile::load(entry.path().string(), {});

@@ -31,14 +31,14 @@ std::string read(const fs::path& path) {
 
 std::vector<fs::path> examples() {
   std::vector<fs::path> found;
-  for (const fs::path& folder : {scenarios, scenarios / "questions"})
-    for (const auto& entry : fs::directory_iterator(folder))
-      if (entry.path().extension() == ".json") found.push_back(entry.path());
+  for (const auto& entry : fs::recursive_directory_iterator(scenarios))
+    if (entry.path().extension() == ".json" && entry.path().parent_path() != scenarios / "questions/machines")
+      found.push_back(entry.path());
   std::sort(found.begin(), found.end());
   return found;
 }
 
-/// As model_history.txt calls it: "star", "questions/17-acs".
+/// As model_history.txt calls it: "star", "questions/17-acs", "examples/replay/lab-trunk".
 std::string name_of(const fs::path& scenario) {
   return fs::relative(scenario, scenarios).replace_extension().generic_string();
 }

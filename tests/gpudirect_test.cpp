@@ -16,7 +16,7 @@ using namespace ringsim;
 using namespace ringsim::literals;
 
 namespace {
-/// Two nodes on a star whose cables are faster than any adapter, as in scenarios/gpudirect-all.json.
+/// Two nodes on a star whose cables are faster than any adapter, as in scenarios/examples/machines/gpudirect-all.json.
 Topology two_nodes(const std::string& preset) {
   return build(cluster_of(preset, 2, StarFabric{{.bandwidth = 1600_Gbps, .latency = 150'000_ps}}));
 }
@@ -113,7 +113,7 @@ TEST_CASE("without GPUDirect every byte between nodes passes host memory four ti
   // Written and read at the sender's, written and read at the receiver's. With GPUDirect only what is too far for it.
   // And the scenarios ask about every such preset.
   int n_presets = 0;
-  const std::string scenarios = test::source_dir() + "/scenarios/";
+  const std::string scenarios = test::source_dir() + "/scenarios/examples/machines/";
   const std::string pair = test::read_file(scenarios + "gpudirect-pair.json");
   const std::string everyone = test::read_file(scenarios + "gpudirect-all.json");
   for (const PresetFile& file : preset_files()) {

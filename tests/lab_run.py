@@ -13,7 +13,7 @@ import sys
 import time
 
 ringsim = sys.argv[1]
-scenarios = pathlib.Path(__file__).resolve().parent.parent / "scenarios"
+scenarios = pathlib.Path(__file__).resolve().parent.parent / "scenarios/examples/replay"
 failures = []
 
 

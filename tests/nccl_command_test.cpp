@@ -134,8 +134,8 @@ TEST_CASE("what NCCL cannot do is refused: servers on CPUs, several jobs, faults
   expect({"--set", R"(faults=[{"link": "gpu0", "bandwidth": "50%"}])"},
          "/faults: expected a run that nothing disturbs");
   expect({"--library", "--set", "collective.op=all_to_all", "--set", "collective.algorithm=pairwise"}, "all_to_all");
-  const Outcome on_cpus =
-      run_on_fake_gpu({"replay", source_dir() + "/scenarios/cpu-servers.json", "--backend", "nccl"});
+  const Outcome on_cpus = run_on_fake_gpu(
+      {"replay", source_dir() + "/scenarios/examples/algorithms/cpu-servers.json", "--backend", "nccl"});
   CHECK(on_cpus.code == 3);
   CHECK_MESSAGE(
       on_cpus.err.find(R"(/collective/servers_on: expected servers on GPUs, found "cpu")") != std::string::npos,

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../scenarios"
 model=$("$ringsim" --version | sed -E 's/.*model ([0-9]+).*/\1/')
 touch model_history.txt
 digest() { xxhsum -H3 "$1" | sed -E 's/.*= ([0-9a-f]{16})$/\1/'; }
-for scenario in *.json questions/*.json; do
+for scenario in *.json examples/*/*.json questions/*.json; do
   name=${scenario%.json}
   "$ringsim" run "$scenario" --format csv -o "$name.expected"
   line="$name $(digest "$scenario") $(digest "$name.expected")"

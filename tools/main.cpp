@@ -172,7 +172,7 @@ CLI::App* add_replay(CLI::App& app, ReplayArguments& replay, ReplayOptions& type
   command->add_option("--samples", replay.samples,
                       "on GPUs: a probe's table; tells what it makes of each point, additions included, on stderr");
   add_format(*command, format, "how results look");
-  command->footer("Example: ringsim replay scenarios/replay-star.json --backend tcp --repeats 10");
+  command->footer("Example: ringsim replay scenarios/examples/replay/replay-star.json --backend tcp --repeats 10");
   return command;
 }
 
@@ -206,8 +206,8 @@ void add_lab(CLI::App& app, LabArguments& lab, ReplayOptions& typed, std::string
       ->check(is_window)
       ->option_text("SIZE|free");
   add_format(*run, format, "how results look");
-  up->footer("Example: ringsim lab up scenarios/replay-star.json");
-  run->footer("Example: ringsim lab run scenarios/replay-star.json");
+  up->footer("Example: ringsim lab up scenarios/examples/replay/replay-star.json");
+  run->footer("Example: ringsim lab run scenarios/examples/replay/replay-star.json");
   down->footer("Example: ringsim lab down");
   up->callback([&lab] { lab.what = LabArguments::What::up; });
   run->callback([&lab] { lab.what = LabArguments::What::run; });
@@ -249,7 +249,8 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateArguments& calibrate) {
                    "a file for the factors, which scenarios take: \"calibration\": {\"file\": \"FILE\"}")
       ->required();
   command->footer(
-      "Example: ringsim calibrate scenarios/abci-v100.json validate/measured/abci-v100-2n4g-all_reduce.csv -o "
+      "Example: ringsim calibrate scenarios/examples/machines/abci-v100.json "
+      "validate/measured/abci-v100-2n4g-all_reduce.csv -o "
       "abci.json");
   return command;
 }
@@ -271,7 +272,7 @@ CLI::App* add_scorecard(CLI::App& app, ScorecardArguments& scorecard) {
 
 int command_line(int argc, char** argv) {
   CLI::App app{"ringsim predicts how long a collective takes on a cluster of GPUs, and says why."};
-  app.footer("Example: ringsim run scenarios/two-node-server.json");
+  app.footer("Example: ringsim run scenarios/examples/machines/two-node-server.json");
   app.set_version_flag("--version", fmt::format("ringsim {} (model {})", version, model_version));
   app.require_subcommand(1);
 
@@ -311,7 +312,8 @@ int command_line(int argc, char** argv) {
   compare_app->add_option("-j,--jobs", compare.jobs, "points at a time; default: one a core")
       ->check(CLI::Range(1, 4096));
   compare_app->footer(
-      "Example: ringsim compare scenarios/abci-v100.json validate/measured/abci-v100-2n4g-all_reduce.csv");
+      "Example: ringsim compare scenarios/examples/machines/abci-v100.json "
+      "validate/measured/abci-v100-2n4g-all_reduce.csv");
 
   CrossoverArguments crossover;
   const std::map<std::string, CrossoverFormat> crossover_formats{
@@ -330,7 +332,7 @@ int command_line(int argc, char** argv) {
   crossover_app->add_option("-o,--output", crossover.output, "a file for the results; - is standard output");
   crossover_app->add_option("-j,--jobs", crossover.jobs, "points at a time; default: one a core")
       ->check(CLI::Range(1, 4096));
-  crossover_app->footer("Example: ringsim crossover scenarios/crossover-hgx-h100.json --refine");
+  crossover_app->footer("Example: ringsim crossover scenarios/examples/algorithms/crossover-hgx-h100.json --refine");
 
   ReplayArguments replay;
   ReplayOptions replay_typed;
@@ -377,13 +379,14 @@ int command_line(int argc, char** argv) {
   add_scenario(*topology_show, topology.scenario, topology.set);
   topology_show->add_option("--node", topology.host, "the node whose matrices are printed; default: 0");
   topology_show->add_flag("--pairs", topology.pairs, "type, bandwidth and latency from each gpu to each other");
-  topology_show->footer("Example: ringsim topology show scenarios/two-node-server.json");
+  topology_show->footer("Example: ringsim topology show scenarios/examples/machines/two-node-server.json");
   PathArguments paths;
   auto* topology_paths = topology_app->add_subcommand("paths", "one path, leg by leg, and why it is this one");
   add_scenario(*topology_paths, paths.scenario, paths.set);
   topology_paths->add_option("FROM", paths.from, "a device, say node0.gpu0")->required();
   topology_paths->add_option("TO", paths.to, "another device")->required();
-  topology_paths->footer("Example: ringsim topology paths scenarios/two-node-server.json node0.gpu0 node1.gpu1");
+  topology_paths->footer(
+      "Example: ringsim topology paths scenarios/examples/machines/two-node-server.json node0.gpu0 node1.gpu1");
   ImportArguments import_;
   auto* topology_import = topology_app->add_subcommand(
       "import", "reads NCCL's topology XML or `nvidia-smi topo -m`, prints a machine file");
@@ -403,7 +406,8 @@ int command_line(int argc, char** argv) {
       ->check(CLI::IsMember({"nccl-xml", "graphml", "dot", "machine"}))
       ->option_text("nccl-xml|graphml|dot|machine");
   topology_export->add_option("-o,--output", export_.output, "a file for the result; - is standard output");
-  topology_export->footer("Example: ringsim topology export scenarios/two-node-server.json --to dot -o topology.dot");
+  topology_export->footer(
+      "Example: ringsim topology export scenarios/examples/machines/two-node-server.json --to dot -o topology.dot");
 
   auto* schedule_app =
       app.add_subcommand("schedule", "looks at schedules, of scenarios and of files; from and to other formats");

@@ -4,4 +4,4 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 tools/build.sh ringsim
 set -x
-build/tools/ringsim run scenarios/two-node-server.json
+build/tools/ringsim run scenarios/examples/machines/two-node-server.json

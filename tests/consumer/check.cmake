@@ -39,7 +39,7 @@ foreach(header IN ITEMS sim/topology/topology.hpp sim/schedule/schedule.hpp sim/
       "have in PUBLIC_PACKAGES (cmake/folder.cmake). Add it there, or keep it out of the headers.")
   endif()
 endforeach()
-file(GLOB examples RELATIVE "${SOURCE}" "${SOURCE}/scenarios/*.json")
+file(GLOB_RECURSE examples RELATIVE "${SOURCE}" "${SOURCE}/scenarios/*.json")
 foreach(example IN LISTS examples)
   if(NOT EXISTS "${prefix}/share/ringsim/${example}")
     message(FATAL_ERROR "${example} was not installed")
