@@ -14,6 +14,7 @@ set(RINGSIM_ROOMS_sim base topology schedule check network run text)
 set(RINGSIM_ROOMS_topologies search fabrics machines formats)
 set(RINGSIM_ROOMS_algorithms composed trees exchanges formats)
 set(RINGSIM_ROOMS_scenarios fields decoder meaning conditions)
+set(RINGSIM_ROOMS_validate replay closed_forms nccl measured results score)
 
 # ringsim_may_include(FOLDER OUT): what FOLDER may include, itself first, then from the top down.
 function(ringsim_may_include folder out)

@@ -23,7 +23,7 @@ IN_MICROSECONDS = {"ps": 1e-6, "ns": 1e-3, "us": 1}
 
 def calibrated(table, protocols, rows):
     """The file that `ringsim calibrate` writes for a published table."""
-    measured = root / "validate/measured" / table
+    measured = root / "validate/measured/tables" / table
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run([sys.argv[1], "calibrate", f"{measured}.json", f"{measured}.csv", "--rows", rows, "--set",
                                f"transport.protocol={protocols}", "-o", f"{folder}/factors.json"], capture_output=True, text=True)
@@ -71,7 +71,7 @@ Made by `docs/calibration.py build/tools/ringsim`; a test fails when this page i
 A scenario takes the file, `"calibration": {{"file": "FILE"}}`, or factors, `"calibration": {{"launch": "5 us", "latency_scale": 1.2}}`; results then say so
 (`calibration`). Of several points of a size (algorithms, protocols) the fastest is the prediction, before the fit and after, as in
 [the scorecard](accuracy.md). The loss is quadratic for errors below 10 % and linear above; a factor that the rows cannot tell from others, or on
-which none depends, is named and left alone ([validate/calibrate.hpp](../validate/calibrate.hpp)).
+which none depends, is named and left alone ([validate/score/calibrate.hpp](../validate/score/calibrate.hpp)).
 
 What a fit cannot do is put physics into the model that is not there. A launch and the latencies of a ring are one number to it, because a ring has as
 many steps at every size; and a `latency_scale` of 7 is no wire: it stands for the steps and flags of NCCL's kernels.

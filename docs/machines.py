@@ -16,7 +16,7 @@ from page import write_or_check
 root = pathlib.Path(__file__).resolve().parent.parent
 page = root / "docs/machines.md"
 
-# What the model leaves out, by the letters of validate/measured/copies.csv, column `missing`.
+# What the model leaves out, by the letters of validate/measured/tables/copies.csv, column `missing`.
 MISSING = {
     "a": "PCIe has NCCL's constants (12, 24, 48 GB/s for x16 of generation 3, 4, 5) in each direction, whatever the other does. Left out:"
          " the headers of packets, and DMA reads, whose requests travel against the data and whose number on"
@@ -77,7 +77,7 @@ def table(head, rows):
 
 def copies():
     """Every row of copies.csv with its prediction: (row, one way GB/s, both ways together GB/s)."""
-    with open(root / "validate/measured/copies.csv") as file:
+    with open(root / "validate/measured/tables/copies.csv") as file:
         rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
     for row in rows:
         one, both = points("gpu-copies.json", {
@@ -157,7 +157,7 @@ Made by `docs/machines.py build/tools/ringsim`; a test fails when this page is n
 
 ## Copies between two GPUs of a machine
 
-Predicted: a simulated copy of 1 GiB, `scenarios/examples/machines/gpu-copies.json`. Measured: `validate/measured/copies.csv`, the median of all
+Predicted: a simulated copy of 1 GiB, `scenarios/examples/machines/gpu-copies.json`. Measured: `validate/measured/tables/copies.csv`, the median of all
 published pairs of that kind and runs, in brackets the least and the most; the error is against the median. Both ways at once: the two
 directions together.
 

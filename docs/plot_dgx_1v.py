@@ -23,7 +23,7 @@ def predict(scenario):
     return list(csv.DictReader(io.StringIO(subprocess.run(run, check=True, capture_output=True, text=True).stdout)))
 
 
-with open(root / "validate/measured/v100nv-1n8g-all_reduce-ring.csv") as file:
+with open(root / "validate/measured/tables/v100nv-1n8g-all_reduce-ring.csv") as file:
     measured = list(csv.DictReader(line for line in file if not line.startswith("#")))
 measured = [row for row in measured if int(row["bytes"]) <= 2 << 30]
 

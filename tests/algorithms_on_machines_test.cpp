@@ -1,5 +1,5 @@
 // The comparison of all algorithms: docs/algorithms.md is what it says, it leaves none out, and its bytes are counted.
-#include "validate/algorithms_on_machines.hpp"
+#include "validate/score/algorithms_on_machines.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // What the scorecard's predictions are held against: the textbook, NCCL's own estimate, a straight line.
-#include "validate/baselines.hpp"
+#include "validate/score/baselines.hpp"
 
 #include <doctest/doctest.h>
 

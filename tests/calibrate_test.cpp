@@ -1,5 +1,5 @@
 // Calibration: factors that are known are found again, and those that the measurements do not determine are named.
-#include "validate/calibrate.hpp"
+#include "validate/score/calibrate.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

@@ -17,7 +17,7 @@
 #include "tests/support/interpreter.hpp"
 #include "tests/support/tiny.hpp"
 #include "tests/support/verdict.hpp"
-#include "validate/closed_form.hpp"
+#include "validate/closed_forms/closed_form.hpp"
 
 using namespace ringsim;
 using namespace ringsim::literals;

@@ -1,5 +1,5 @@
 // The closed forms, worked out by hand, and the conditions under which they hold.
-#include "validate/closed_form.hpp"
+#include "validate/closed_forms/closed_form.hpp"
 
 #include <doctest/doctest.h>
 
@@ -10,7 +10,7 @@
 #include "sim/check/check.hpp"
 #include "sim/run/run.hpp"
 #include "topologies/catalog.hpp"
-#include "validate/grid.hpp"
+#include "validate/closed_forms/grid.hpp"
 
 using namespace ringsim;
 using namespace ringsim::literals;

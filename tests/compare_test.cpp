@@ -1,5 +1,5 @@
 // Predicted beside measured: the command and what it is made of.
-#include "validate/compare.hpp"
+#include "validate/score/compare.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

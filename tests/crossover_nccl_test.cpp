@@ -8,7 +8,7 @@
 #include "tests/support/files.hpp"
 #include "tests/support/paths.hpp"
 #include "topologies/machines/machine.hpp"
-#include "validate/nccl_tuner.hpp"
+#include "validate/nccl/nccl_tuner.hpp"
 
 using namespace ringsim;
 using namespace ringsim::literals;

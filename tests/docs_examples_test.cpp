@@ -12,7 +12,7 @@
 #include "tests/support/files.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/tiny.hpp"
-#include "validate/forms.hpp"
+#include "validate/closed_forms/forms.hpp"
 
 using namespace ringsim;
 using namespace ringsim::literals;

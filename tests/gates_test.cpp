@@ -1,5 +1,5 @@
 // What a sweep is held to.
-#include "validate/gates.hpp"
+#include "validate/results/gates.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

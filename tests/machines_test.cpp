@@ -32,7 +32,7 @@ std::size_t n_cabled(const Machine& machine) {
                                                 [](const Machine::Device& device) { return device.port.has_value(); }));
 }
 
-/// A row of validate/measured/copies.csv. GB/s; `both`: of both directions together, 0 where nobody measured it.
+/// A row of validate/measured/tables/copies.csv. GB/s; `both`: of both directions together, 0 where nobody measured it.
 struct Copy {
   std::string preset, from, to, kind, p2p_level, machine, source, efficiency_from;
   double least = 0, median = 0, most = 0, both = 0;
@@ -55,7 +55,7 @@ std::vector<std::string> fields_of(const std::string& line) {
 }
 
 std::vector<Copy> measured_copies() {
-  std::ifstream file(test::source_dir() + "/validate/measured/copies.csv");
+  std::ifstream file(test::source_dir() + "/validate/measured/tables/copies.csv");
   REQUIRE(file);
   std::vector<Copy> copies;
   bool in_header = true;

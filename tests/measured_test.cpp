@@ -1,5 +1,5 @@
 // Files of measured times: every format with the right numbers, damaged logs, and what is refused with its line.
-#include "validate/measured.hpp"
+#include "validate/measured/measured.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -327,7 +327,7 @@ TEST_CASE("repetitions in a table: as many of every size, and the median counts"
 
 TEST_CASE("the published tables of validate/measured are read, each of them whole") {
   int tables = 0;
-  for (const fs::path& path : test::files_in(fs::path(test::source_dir()) / "validate/measured", ".csv")) {
+  for (const fs::path& path : test::files_in(fs::path(test::source_dir()) / "validate/measured/tables", ".csv")) {
     if (path.filename() == "copies.csv") continue;  // copies between pairs, no collective
     CAPTURE(path.string());
     const MeasuredTable table = read_measured(path.string());
@@ -353,7 +353,7 @@ TEST_CASE("the logs from which tables were transcribed say the same") {
     CAPTURE(path.string());
     const MeasuredTable log = read_measured(path.string());
     const MeasuredTable table =
-        read_measured(fs::path(test::source_dir()) / "validate/measured" / (path.stem().string() + ".csv"));
+        read_measured(fs::path(test::source_dir()) / "validate/measured/tables" / (path.stem().string() + ".csv"));
     REQUIRE(log.rows.size() == table.rows.size());
     CHECK(log.ranks == table.ranks);
     for (std::size_t i = 0; i < log.rows.size(); ++i) {

@@ -7,7 +7,7 @@
 
 #include "sim/base/error.hpp"
 #include "topologies/machines/machine.hpp"
-#include "validate/nccl_tuner.hpp"
+#include "validate/nccl/nccl_tuner.hpp"
 
 using namespace ringsim;
 using namespace ringsim::literals;

@@ -1,5 +1,5 @@
 // Rows of results: read, told apart, put into one order.
-#include "validate/results.hpp"
+#include "validate/results/results.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // The scorecard: which rows count, who predicts what, and that the published tables and their scenarios fit.
-#include "validate/scorecard.hpp"
+#include "validate/score/scorecard.hpp"
 
 #include <doctest/doctest.h>
 
@@ -144,9 +144,9 @@ TEST_CASE("the worst tables come first, by what ringsim says with protocols wher
   CHECK(worst_of(tables, 1).size() == 1);
 }
 
-TEST_CASE("the published tables are the files of validate/measured, and each has a scenario or says why not") {
+TEST_CASE("the published tables are the files of validate/measured/tables, and each has a scenario or says why not") {
   const std::vector<PublishedTable> tables = published_tables();
-  const fs::path folder = fs::path(ringsim::test::source_dir()) / "validate/measured";
+  const fs::path folder = fs::path(ringsim::test::source_dir()) / "validate/measured/tables";
   CHECK(tables.size() == 39);
   for (const PublishedTable& each : tables) {
     CAPTURE(each.id);

@@ -9,8 +9,8 @@
 #include "tools/output.hpp"
 #include "tools/report.hpp"
 #include "tools/warnings.hpp"
-#include "validate/calibrate.hpp"
-#include "validate/compare.hpp"
+#include "validate/score/calibrate.hpp"
+#include "validate/score/compare.hpp"
 
 namespace ringsim::tools {
 

@@ -14,7 +14,7 @@
 #include "tools/output.hpp"
 #include "tools/points.hpp"
 #include "tools/report.hpp"
-#include "validate/grid.hpp"
+#include "validate/closed_forms/grid.hpp"
 
 namespace ringsim::tools {
 

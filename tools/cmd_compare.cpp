@@ -13,7 +13,7 @@
 #include "tools/points.hpp"
 #include "tools/report.hpp"
 #include "tools/warnings.hpp"
-#include "validate/compare.hpp"
+#include "validate/score/compare.hpp"
 
 namespace ringsim::tools {
 

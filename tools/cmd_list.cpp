@@ -8,7 +8,7 @@
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
 #include "topologies/catalog.hpp"
-#include "validate/algorithms_on_machines.hpp"
+#include "validate/score/algorithms_on_machines.hpp"
 
 namespace ringsim::tools {
 

@@ -8,7 +8,7 @@
 #include "tools/output.hpp"
 #include "tools/sqlite_file.hpp"
 #include "tools/sweep_file.hpp"
-#include "validate/results.hpp"
+#include "validate/results/results.hpp"
 
 namespace ringsim::tools {
 

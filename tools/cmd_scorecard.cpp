@@ -6,7 +6,7 @@
 #include "tools/points.hpp"
 #include "tools/scorecard_text.hpp"
 #include "tools/warnings.hpp"
-#include "validate/scorecard.hpp"
+#include "validate/score/scorecard.hpp"
 
 namespace ringsim::tools {
 

@@ -20,7 +20,7 @@
 #include "tools/sweep_plan.hpp"
 #include "tools/sweep_point.hpp"
 #include "tools/warnings.hpp"
-#include "validate/gates.hpp"
+#include "validate/results/gates.hpp"
 
 namespace ringsim::tools {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "validate/calibrate.hpp"
 #include "validate/replay/replay.hpp"
+#include "validate/score/calibrate.hpp"
 
 namespace ringsim::tools {
 

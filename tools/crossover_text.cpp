@@ -13,7 +13,7 @@
 #include "sim/base/quantity.hpp"
 #include "sim/base/version.hpp"
 #include "tools/output.hpp"
-#include "validate/results.hpp"
+#include "validate/results/results.hpp"
 
 namespace ringsim::tools {
 

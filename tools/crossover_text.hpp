@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/schedule/schedule.hpp"
-#include "validate/crossover.hpp"
+#include "validate/score/crossover.hpp"
 
 namespace ringsim::tools {
 

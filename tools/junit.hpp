@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "validate/gates.hpp"
+#include "validate/results/gates.hpp"
 
 namespace ringsim::tools {
 

@@ -16,7 +16,7 @@
 #include "tools/commands.hpp"
 #include "tools/guarded.hpp"
 #include "tools/output.hpp"
-#include "validate/measured.hpp"
+#include "validate/measured/measured.hpp"
 
 namespace ringsim::tools {
 
@@ -250,15 +250,16 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateArguments& calibrate) {
       ->required();
   command->footer(
       "Example: ringsim calibrate scenarios/examples/machines/abci-v100.json "
-      "validate/measured/abci-v100-2n4g-all_reduce.csv -o "
+      "validate/measured/tables/abci-v100-2n4g-all_reduce.csv -o "
       "abci.json");
   return command;
 }
 
 CLI::App* add_scorecard(CLI::App& app, ScorecardArguments& scorecard) {
   CLI::App* command = app.add_subcommand("scorecard", "every published table beside what is predicted for its machine");
-  command->add_option("FOLDER", scorecard.folder,
-                      "measured tables, ID.csv, and their scenarios, ID.json; default: those of validate/measured");
+  command->add_option(
+      "FOLDER", scorecard.folder,
+      "measured tables, ID.csv, and their scenarios, ID.json; default: those of validate/measured/tables");
   const std::map<std::string, ScorecardFormat> pages{
       {"table", ScorecardFormat::table}, {"csv", ScorecardFormat::csv}, {"markdown", ScorecardFormat::markdown}};
   command->add_option("--format", scorecard.format, "how it looks; csv: every row with what each model says of it")
@@ -313,7 +314,7 @@ int command_line(int argc, char** argv) {
       ->check(CLI::Range(1, 4096));
   compare_app->footer(
       "Example: ringsim compare scenarios/examples/machines/abci-v100.json "
-      "validate/measured/abci-v100-2n4g-all_reduce.csv");
+      "validate/measured/tables/abci-v100-2n4g-all_reduce.csv");
 
   CrossoverArguments crossover;
   const std::map<std::string, CrossoverFormat> crossover_formats{

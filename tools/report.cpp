@@ -13,8 +13,8 @@
 #include "sim/base/quantity.hpp"
 #include "sim/base/version.hpp"
 #include "tools/output.hpp"
-#include "validate/compare.hpp"
-#include "validate/results.hpp"
+#include "validate/results/results.hpp"
+#include "validate/score/compare.hpp"
 
 namespace ringsim::tools {
 

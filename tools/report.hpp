@@ -6,7 +6,7 @@
 
 #include "scenarios/scenario.hpp"
 #include "tools/commands.hpp"
-#include "validate/measured.hpp"
+#include "validate/measured/measured.hpp"
 #include "validate/predict.hpp"
 
 namespace ringsim::tools {
@@ -21,7 +21,7 @@ std::string report_line(const ScenarioFile& file, const Prediction& result, bool
 MeasuredTable read_measured_as(const std::string& path, const std::string& collective);
 
 /// The rows of a sweep's point, one for each of its jobs: as report_line(), with the hash of the point in place of the
-/// file's, and its key (validate/results.hpp).
+/// file's, and its key (validate/results/results.hpp).
 std::string sweep_rows(const std::string& name, const PointId& id, const Prediction& result);
 
 /// Why a point failed, without anything of the machine where it did.

@@ -161,7 +161,7 @@ std::vector<Row> worst_rows(Tables tables) {
 
 constexpr const char* introduction = R"(# How accurate are the predictions?
 
-Made by `ringsim scorecard --format markdown`; a test fails when this page is not what it prints. Every table of `validate/measured` against
+Made by `ringsim scorecard --format markdown`; a test fails when this page is not what it prints. Every table of `validate/measured/tables` against
 the scenario of its machine beside it (`ID.csv`, `ID.json`). Error: predicted/measured - 1. Cells: median / 90th percentile of |error|, in percent,
 in brackets the number of rows where a model says nothing of the others. Bias: median error with its sign, below 0: predicted too fast.
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "tools/commands.hpp"
-#include "validate/scorecard.hpp"
+#include "validate/score/scorecard.hpp"
 
 namespace ringsim::tools {
 

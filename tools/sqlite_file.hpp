@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "validate/results.hpp"
+#include "validate/results/results.hpp"
 
 namespace ringsim::tools {
 

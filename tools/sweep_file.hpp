@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "validate/results.hpp"
+#include "validate/results/results.hpp"
 
 namespace ringsim::tools {
 

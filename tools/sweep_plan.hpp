@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "scenarios/scenario.hpp"
-#include "validate/results.hpp"
+#include "validate/results/results.hpp"
 
 namespace ringsim::tools {
 

@@ -11,7 +11,7 @@
 #include "scenarios/scenario.hpp"
 #include "sim/check/check.hpp"
 #include "sim/run/timeline.hpp"
-#include "validate/closed_form.hpp"
+#include "validate/closed_forms/closed_form.hpp"
 
 namespace ringsim {
 

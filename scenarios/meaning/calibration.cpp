@@ -21,7 +21,7 @@ using namespace scenarios;
 
 namespace {
 
-/// What a file says of where its factors come from (validate/calibrate.hpp writes it).
+/// What a file says of where its factors come from (validate/score/calibrate.hpp writes it).
 constexpr std::array<const char*, 9> provenance = {"scenario", "measured", "ringsim", "model_version", "fitted",
                                                    "left_out", "errors",   "loss",    "rows"};
 

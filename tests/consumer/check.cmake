@@ -33,7 +33,7 @@ foreach(file IN ITEMS bin/ringsim include/ringsim/sim/units.hpp share/doc/ringsi
 endforeach()
 # The way from a scenario to a result has to be open to others.
 foreach(header IN ITEMS sim/topology/topology.hpp sim/schedule/schedule.hpp sim/check/check.hpp sim/run/run.hpp sim/run/timeline.hpp
-    topologies/catalog.hpp algorithms/catalog.hpp scenarios/scenario.hpp validate/closed_form.hpp)
+    topologies/catalog.hpp algorithms/catalog.hpp scenarios/scenario.hpp validate/closed_forms/closed_form.hpp)
   if(EXISTS "${SOURCE}/${header}" AND NOT EXISTS "${prefix}/include/ringsim/${header}")
     message(FATAL_ERROR "${header} was not installed: a header that it includes names a package that its folder does not "
       "have in PUBLIC_PACKAGES (cmake/folder.cmake). Add it there, or keep it out of the headers.")

@@ -1,0 +1,243 @@
+// What NCCL's search would make of a machine: channels and their speeds.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <limits>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "sim/base/error.hpp"
+#include "sim/topology/routes.hpp"
+#include "topologies/catalog.hpp"
+#include "topologies/formats/nccl_rules.hpp"
+#include "validate/nccl/nccl_tuner.hpp"
+
+namespace ringsim::nccl {
+
+namespace {
+
+constexpr double inside_70[] = {40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3};
+constexpr double inside_90[] = {60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3};
+constexpr double inside_100[] = {90, 80, 70, 60, 50, 45, 40, 30, 24, 20, 19, 18};
+constexpr double between_70[] = {48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2, 0.24, 0.12};
+constexpr double between_90[] = {48, 45, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, 0.24, 0.12};
+constexpr double between_100[] = {96, 86,   80, 48, 45.1, 42, 40,  30,  24,   22,
+                                  20, 17.5, 15, 12, 6,    3,  2.4, 1.2, 0.24, 0.12};
+constexpr double any_2_8_3[] = {42, 30, 24, 21, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2, 0.24, 0.12};
+using Speeds = std::span<const double>;
+
+Speeds speeds_inside(int sm, Release release) {
+  if (release == Release::v2_8_3) return any_2_8_3;
+  return sm >= 100 ? Speeds(inside_100) : sm >= 90 ? Speeds(inside_90) : Speeds(inside_70);
+}
+Speeds speeds_between(int sm, Release release) {
+  if (release == Release::v2_8_3) return any_2_8_3;
+  return sm >= 100 ? Speeds(between_100) : sm >= 90 ? Speeds(between_90) : Speeds(between_70);
+}
+
+double gigabytes(Bandwidth rate) { return static_cast<double>(rate.bytes_per_second) / 1e9; }
+
+/// The first (highest) of the list that is no more than `most`; the lowest where there is none.
+double listed(Speeds speeds, double most) {
+  const auto found = std::find_if(speeds.begin(), speeds.end(), [&](double speed) { return speed <= most; });
+  return found == speeds.end() ? speeds.back() : *found;
+}
+
+double nvlink(int sm, Release release) {
+  if (release == Release::v2_8_3 && sm >= 70 && sm != 86) return 21;
+  return gigabytes(nvlink_bandwidth(sm));
+}
+
+/// As ncclTopoDupChannels: few fast channels become twice as many of half the speed.
+Channels doubled(Channels found, int sm, Release release) {
+  const bool enough = release == Release::v2_30_7 && sm > 80 && found.inside < 50 && found.count > 4;
+  if (found.inside < 25 || enough) return found;
+  return {2 * found.count, found.inside / 2, found.between / 2};
+}
+
+/// The most that channels of one speed bring through `total`; of equals the fastest. The search gives up lowering the
+/// speed at half of what it has found.
+Channels fill(Speeds speeds, double total) {
+  Channels best;
+  for (const double speed : speeds) {
+    if (speed <= 0.49 * best.inside) break;
+    const Channels found{static_cast<int>(total / speed), speed, speed};
+    if (found.count * speed > best.count * best.inside) best = found;
+  }
+  return best;
+}
+
+class Looked {
+ public:
+  Looked(const Machine& machine, std::vector<std::uint32_t> gpus, Release release)
+      : machine_(machine), release_(release), gpus_(std::move(gpus)) {
+    const auto& attributes = machine.devices[gpus_.front()].attributes;
+    const auto sm = attributes.find("sm");
+    if (sm == attributes.end())
+      throw InputError("", fmt::format("expected GPUs with their compute capability, found none in {}", machine.name),
+                       R"(in a machine file: "attributes": {"sm": "80"})");
+    sm_ = std::stoi(sm->second);
+  }
+
+  int sm() const { return sm_; }
+  bool is_kind(std::uint32_t device, NodeKind kind) const { return machine_.devices[device].kind == kind; }
+
+  /// Through the GPU that has least: its NVLinks to the others that take part, and to NVSwitches. `switched`: to these.
+  double least_nvlink(bool& switched) const {
+    std::map<std::uint32_t, int> links;
+    for (const std::uint32_t gpu : gpus_) links[gpu] = 0;
+    for (const Machine::Cable& cable : machine_.cables) {
+      if (cable.link.kind != LinkKind::nvlink) continue;
+      for (const auto& [end, other] : {std::pair(cable.from, cable.to), std::pair(cable.to, cable.from)}) {
+        const bool to_switch = is_kind(other, NodeKind::nvswitch);
+        if (links.count(end) == 0 || !(to_switch || links.count(other) > 0)) continue;
+        links[end] += cable.link.joined;
+        switched = switched || to_switch;
+      }
+    }
+    int least = std::numeric_limits<int>::max();
+    for (const auto& [gpu, count] : links) least = std::min(least, count);
+    return least * nvlink(sm_, release_);
+  }
+
+  /// What a ring in the GPUs' order leaves on the link that it uses most.
+  double ring_over_pcie() const {
+    Cluster one;
+    one.parts.push_back({std::make_shared<Machine>(machine_), 1});
+    const Topology topology = build(one);
+    Routes routes(topology);
+    std::map<std::uint32_t, double> uses;
+    const auto node_of = [&](std::size_t g) {
+      const auto node = topology.find("node0." + machine_.devices[gpus_[g % gpus_.size()]].name);
+      ensure(node.has_value(), "a machine's devices are in its topology");
+      return *node;
+    };
+    for (std::size_t g = 0; g < gpus_.size(); ++g) {
+      const NodeId from = node_of(g), to = node_of(g + 1);
+      for (const Leg& leg : routes.find(from, to).legs)
+        for (std::size_t l = 0; l < leg.links.size(); ++l)
+          if (topology.link(leg.links[l]).kind != LinkKind::memory)  // which NCCL does not count
+            uses[leg.links[l].value] += leg.share(l);
+    }
+    double least = std::numeric_limits<double>::max();
+    for (const auto& [link, n] : uses) least = std::min(least, gigabytes(topology.link({link}).bandwidth) / n);
+    return least;
+  }
+
+  struct Nics {
+    int count = 0;
+    double slowest = std::numeric_limits<double>::max();  ///< of NIC and PCIe
+    bool near = true;                                     ///< no CPU between them and the GPUs
+  };
+  /// The nearest to the GPUs that take part: those that PCIe switches join to them; else those on the same CPUs; else
+  /// all.
+  Nics nics(Bandwidth rate) const {
+    std::set<std::uint32_t> used = nics_within({NodeKind::pcie_switch});
+    const bool near = !used.empty();
+    if (!near) used = nics_within({NodeKind::pcie_switch, NodeKind::host_bridge, NodeKind::cpu});
+    if (used.empty()) used = all_nics();
+    if (used.empty())
+      throw InputError("", fmt::format("expected a NIC that can be cabled, found none in {}", machine_.name));
+    Nics found{static_cast<int>(used.size()), gigabytes(rate), near};
+    for (const Machine::Cable& cable : machine_.cables)
+      if (used.count(cable.from) + used.count(cable.to) > 0)
+        found.slowest = std::min(found.slowest, gigabytes(cable.link.bandwidth));
+    return found;
+  }
+
+ private:
+  bool has_port(std::uint32_t device) const { return machine_.devices[device].port.has_value(); }
+
+  std::set<std::uint32_t> all_nics() const {
+    std::set<std::uint32_t> nics;
+    for (std::uint32_t d = 0; d < machine_.devices.size(); ++d)
+      if (has_port(d)) nics.insert(d);
+    return nics;
+  }
+
+  /// NICs that the GPUs reach over devices of these kinds, from socket to socket not.
+  std::set<std::uint32_t> nics_within(std::initializer_list<NodeKind> kinds) const {
+    std::set<std::uint32_t> reached(gpus_.begin(), gpus_.end()), nics;
+    for (std::size_t before = 0; before != reached.size();) {
+      before = reached.size();
+      for (const Machine::Cable& cable : machine_.cables) {
+        if (cable.link.kind == LinkKind::socket) continue;
+        for (const auto& [from, to] : {std::pair(cable.from, cable.to), std::pair(cable.to, cable.from)}) {
+          if (reached.count(from) == 0) continue;
+          if (has_port(to)) nics.insert(to);
+          if (std::find(kinds.begin(), kinds.end(), machine_.devices[to].kind) != kinds.end()) reached.insert(to);
+        }
+      }
+    }
+    return nics;
+  }
+
+  const Machine& machine_;
+  Release release_;
+  std::vector<std::uint32_t> gpus_;
+  int sm_ = 0;
+};
+
+}  // namespace
+
+TunerMachine tuner_machine(const Machine& machine, int gpus, int nodes, Bandwidth nic, Release release) {
+  std::vector<std::string> first;
+  for (const Machine::Device& device : machine.devices)
+    if (device.kind == NodeKind::gpu && static_cast<int>(first.size()) < gpus) first.push_back(device.name);
+  if (static_cast<int>(first.size()) < gpus)
+    throw InputError("", fmt::format("expected at least {} GPUs, found {} in {}", gpus, first.size(), machine.name));
+  return tuner_machine(machine, first, nodes, nic, release);
+}
+
+TunerMachine tuner_machine(const Machine& machine, const std::vector<std::string>& names, int nodes, Bandwidth nic,
+                           Release release) {
+  std::vector<std::uint32_t> found;
+  for (const std::string& name : names) {
+    const auto is_it = [&](const Machine::Device& each) { return each.kind == NodeKind::gpu && each.name == name; };
+    const auto device = std::find_if(machine.devices.begin(), machine.devices.end(), is_it);
+    if (device == machine.devices.end())
+      throw InputError("", fmt::format("expected the name of a GPU of {}, found \"{}\"", machine.name, name));
+    found.push_back(static_cast<std::uint32_t>(device - machine.devices.begin()));
+  }
+  if (found.empty()) throw InputError("", fmt::format("expected GPUs of {}, found none", machine.name));
+  const auto gpus = static_cast<int>(found.size());
+  const Looked looked(machine, std::move(found), release);
+  const int sm = looked.sm();
+  bool switched = false;
+  const double through = gpus > 1 ? looked.least_nvlink(switched) : 0;
+  TunerMachine out{.nodes = nodes, .gpus = gpus, .sm = sm};
+  out.nvlink = through > 0 || gpus == 1;
+  out.amd = machine.host.peer_access == PathType::sys;  // only AMD's sockets forward from GPU to GPU everywhere
+  out.same_rings = switched || !out.nvlink || gpus == 1;
+  const bool known_to_old = sm == 70 || sm == 80;
+  out.ll128 = out.nvlink && sm >= 70 && (release == Release::v2_30_7 || known_to_old);
+  const Speeds inside = speeds_inside(sm, release), between = speeds_between(sm, release);
+  if (nodes == 1) {
+    const double pcie = through > 0 || gpus == 1 ? 0 : listed(inside, looked.ring_over_pcie());
+    out.ring = doubled(pcie > 0 ? Channels{1, pcie, pcie} : fill(inside, through), sm, release);
+    out.tree = out.ring;
+  } else {
+    const Looked::Nics nics = looked.nics(nic);
+    out.ll128 = out.ll128 && nics.near;
+    const double room = through > 0 ? through / nics.count : std::numeric_limits<double>::max();
+    const double speed = listed(between, std::min(nics.slowest, room));
+    out.ring = doubled({nics.count, speed, speed}, sm, release);
+    // Trees need not bring all of a node's data to one GPU: the search raises their speed inside, up to twice.
+    double raised = speed;
+    for (auto next = between.rbegin(); next != between.rend() && raised < 2 * speed; ++next)
+      if (*next > raised && *next <= room) raised = *next;
+    out.tree = doubled({nics.count, raised, speed}, sm, release);
+  }
+  if (sm >= 90 && switched && gpus > 1) {
+    const int heads = nodes == 1 ? std::min(gpus, 32) : std::min({gpus, out.ring.count, 32});
+    out.nvls = {heads, listed(nodes == 1 ? inside : between, through / heads),
+                nodes == 1 ? 0 : out.ring.between * out.ring.count / heads};
+  }
+  return out;
+}
+
+}  // namespace ringsim::nccl

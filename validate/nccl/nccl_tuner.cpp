@@ -1,0 +1,244 @@
+#include "validate/nccl/nccl_tuner.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+
+namespace ringsim::nccl {
+
+namespace {
+
+using Triple = std::array<double, 3>;  // LL, LL128, Simple
+
+/// Microseconds of a step, by what joins the two ends.
+struct StepTimes {
+  Triple nvlink, pcie, net;
+};
+struct AlgorithmTimes {
+  Triple base;
+  StepTimes step;
+};
+/// Caps in GB/s, columns: on one, two, more nodes.
+using Caps = std::array<double, 3>;
+
+/// All that differs between releases but the shape of the formula.
+struct Constants {
+  AlgorithmTimes tree, ring;
+  double nvls = 0, nvls_tree = 0;        // of Simple, the only one: in the node, and a step of the tree between nodes
+  std::array<Caps, 4> ll, tree_channel;  // [0 Volta, 1 Ampere, 2 Hopper, 3 Blackwell]
+  std::array<Caps, 4> ring_ll128_channel, tree_ll128_channel, nvls_tree_channel;
+};
+
+constexpr Constants now{
+    .tree = {{6.8, 14.0, 8.4}, {{0.6, 1.25, 4.0}, {1.0, 1.9, 4.0}, {5.0, 8.5, 14.0}}},
+    .ring = {{6.6, 14.0, 8.4}, {{0.6, 1.9, 3.4}, {1.0, 2.5, 5.7}, {2.7, 4.0, 14.0}}},
+    .nvls = 25,
+    .nvls_tree = 20.9,
+    .ll = {{{39.0, 39.0, 20.4}, {87.7, 22.5, 19.0}, {141, 45, 35}, {282, 90, 70}}},
+    .tree_channel = {{{26.5, 18.5, 10.0}, {24.0, 23.6, 17.8}, {38.7, 41.4, 36.0}, {70.0, 42.8, 24.0}}},
+    .ring_ll128_channel = {{{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 36.7}, {40, 40, 40}}},
+    .tree_ll128_channel = {{{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 29.0}, {55.6, 31.67, 20.0}}},
+    .nvls_tree_channel = {{{26.5, 18.5, 10.0}, {24.0, 23.6, 17.8}, {0, 57.7, 45.5}, {0, 96, 80}}}};
+
+// Its LL128 caps are one a collective (ll128_channel_2_8_3); NVLS and GPUs after Ampere came later.
+constexpr Constants of_2_8_3{
+    .tree = {{4.4, 4.4, 0}, {{0.52, 1.25, 28}, {1.0, 1.9, 28}, {5.0, 8.5, 28}}},
+    .ring = {{3.6, 10.0, 8.4}, {{0.47, 1.9, 3.4}, {1.0, 2.5, 5.7}, {2.7, 4.0, 9.6}}},
+    .ll = {{{39.0, 39.0, 20.4}, {87.7, 22.5, 19.0}, {87.7, 22.5, 19.0}, {87.7, 22.5, 19.0}}},
+    .tree_channel = {{{26.5, 18.5, 10.0}, {24.0, 22.5, 16.0}, {24.0, 22.5, 16.0}, {24.0, 22.5, 16.0}}},
+    .ring_ll128_channel = {},
+    .tree_ll128_channel = {},
+    .nvls_tree_channel = {}};
+
+double ll128_channel_2_8_3(CollectiveOp op) {
+  switch (op) {
+    case CollectiveOp::broadcast:
+      return 18.8;
+    case CollectiveOp::reduce:
+      return 12.0;
+    case CollectiveOp::all_gather:
+      return 18.3;
+    case CollectiveOp::reduce_scatter:
+      return 15.2;
+    default:
+      return 16.9;
+  }
+}
+
+/// Trees fall short of the formula at medium sizes; [i] is for 64 B * 2^i.
+constexpr std::array<std::array<double, 23>, 3> tree_correction{
+    {{1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1},
+     {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1},
+     {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9}}};
+/// Of 2.8.3, where it differs: LL128 from 13 on.
+constexpr std::array<double, 10> tree_correction_ll128_2_8_3{.5, .6, .6, .7, .7, .8, .9, .9, .92, .92};
+
+const Constants& constants(Release release) { return release == Release::v2_8_3 ? of_2_8_3 : now; }
+
+std::size_t generation(int sm) { return sm >= 100 ? 3 : sm >= 90 ? 2 : sm >= 80 ? 1 : 0; }
+std::size_t nodes_column(int nodes) { return static_cast<std::size_t>(std::min(nodes, 3) - 1); }
+int log2_floor(int n) { return static_cast<int>(std::bit_width(static_cast<unsigned>(n))) - 1; }
+std::size_t at(TunerProtocol protocol) { return static_cast<std::size_t>(protocol); }
+
+/// The steps round the ring, and how many of them lead to another node.
+struct RingSteps {
+  int all = 0, between = 0;
+};
+RingSteps ring_steps(CollectiveOp op, const TunerMachine& machine) {
+  const int n = machine.ranks(), nodes = machine.nodes;
+  if (op == CollectiveOp::all_reduce) return {2 * (n - 1), 2 * (nodes - 1)};
+  if (op == CollectiveOp::broadcast || op == CollectiveOp::reduce) return {n, 0};
+  return {n - 1, nodes - 1};
+}
+
+class Formula {
+ public:
+  Formula(CollectiveOp op, const TunerMachine& machine, Release release)
+      : op_(op), machine_(machine), old_(release == Release::v2_8_3), constants_(constants(release)) {}
+
+  TunerChoice ring(TunerProtocol protocol) const {
+    return {TunerAlgorithm::ring, protocol, ring_latency(protocol), ring_bandwidth(protocol)};
+  }
+  TunerChoice tree(TunerProtocol protocol) const {
+    const Triple& inside = machine_.nvlink ? constants_.tree.step.nvlink : constants_.tree.step.pcie;
+    const double latency =
+        constants_.tree.base[at(protocol)] + 2 * ((machine_.gpus - 1) * inside[at(protocol)] * extra_of_ll(protocol) +
+                                                  log2_floor(machine_.nodes) * constants_.tree.step.net[at(protocol)]);
+    return {TunerAlgorithm::tree, protocol, latency, tree_bandwidth(protocol)};
+  }
+  /// In the switches of one node; over several with a tree between them.
+  TunerChoice nvls() const {
+    const Channels& found = machine_.nvls;
+    const bool several = machine_.nodes > 1;
+    const double efficiency = machine_.sm >= 100 ? 0.74 : 0.85;
+    double channel = found.inside * efficiency * (found.count - 1) / found.count;
+    channel *= op_ == CollectiveOp::all_reduce ? 2 : (machine_.gpus - 1.0) / machine_.gpus;
+    if (several)
+      channel = std::min({channel, found.between * (machine_.nodes == 2 ? 2 : 1),
+                          constants_.nvls_tree_channel[generation(machine_.sm)][nodes_column(machine_.nodes)]});
+    const double ratio = op_ == CollectiveOp::all_reduce ? machine_.ranks() / (2.0 * (machine_.ranks() - 1))
+                                                         : 1;  // as the source has it
+    return {several ? TunerAlgorithm::nvls_tree : TunerAlgorithm::nvls, TunerProtocol::simple,
+            constants_.nvls + 2 * log2_floor(machine_.nodes) * constants_.nvls_tree, found.count * channel * ratio};
+  }
+
+ private:
+  double bus_bandwidth(const Channels& found) const {
+    const double all = found.count * (machine_.nodes <= 2 ? found.inside : found.between);
+    return old_ && machine_.sm == 80 ? std::min(all, 235.0) : all;
+  }
+  /// On several nodes the cap goes by the CPUs.
+  double ll_cap() const {
+    const std::size_t row = machine_.nodes == 1 ? generation(machine_.sm) : machine_.amd ? 1 : 0;
+    return constants_.ll[row][nodes_column(machine_.nodes)];
+  }
+  double cap(const std::array<Caps, 4>& table) const {
+    return table[generation(machine_.sm)][nodes_column(machine_.nodes)];
+  }
+  double extra_of_ll(TunerProtocol protocol) const {
+    return old_ && machine_.nodes > 1 && protocol == TunerProtocol::ll ? 1.8 : 1;
+  }
+
+  double ring_bandwidth(TunerProtocol protocol) const {
+    double bus = bus_bandwidth(machine_.ring);
+    if (protocol == TunerProtocol::ll) {
+      const bool third = op_ != CollectiveOp::all_reduce && op_ != CollectiveOp::reduce && machine_.nodes == 1;
+      bus = std::min(ll_cap(), old_ ? bus / (third ? 3 : 4) : bus / 2);
+    } else if (protocol == TunerProtocol::ll128) {
+      const double share = old_ && machine_.gpus < 2 ? 0.7 : 0.92;
+      bus = std::min(bus * share,
+                     machine_.ring.count * (old_ ? ll128_channel_2_8_3(op_) : cap(constants_.ring_ll128_channel)));
+    }
+    return bus * machine_.ranks() / ring_steps(op_, machine_).all;
+  }
+
+  double ring_latency(TunerProtocol protocol) const {
+    const StepTimes& step = constants_.ring.step;
+    const std::size_t p = at(protocol);
+    const double base = constants_.ring.base[p];
+    const RingSteps steps = ring_steps(op_, machine_);
+    const auto here = [&](const StepTimes& times) {
+      return machine_.nodes > 1 ? times.net[p] : machine_.nvlink ? times.nvlink[p] : times.pcie[p];
+    };
+    if (op_ == CollectiveOp::broadcast || op_ == CollectiveOp::reduce) {
+      if (machine_.same_rings) return base + here(step);
+      return base + steps.all * here(protocol == TunerProtocol::simple ? constants_.tree.step : step);
+    }
+    double inside = (machine_.nvlink ? step.nvlink[p] : step.pcie[p]) * extra_of_ll(protocol);
+    if (!old_ && machine_.nodes > 1)  // what posting to the network takes
+      inside = std::max(inside, (machine_.amd ? 2.0 : 1.0) * (protocol == TunerProtocol::simple ? 3 : 1));
+    const double between = !old_ && machine_.gpus == 1 ? constants_.tree.step.net[p] : step.net[p];
+    return base + (steps.all - steps.between) * inside + steps.between * between;
+  }
+
+  double tree_bandwidth(TunerProtocol protocol) const {
+    const Channels& found = machine_.tree;
+    double bus = std::min(bus_bandwidth(found) * 0.92, found.count * cap(constants_.tree_channel));
+    if (protocol == TunerProtocol::ll) bus = std::min(bus / 3.8, ll_cap());
+    if (protocol == TunerProtocol::ll128) {
+      const double several = old_ ? 0.915 : 120.0 / 128;
+      bus = std::min(bus * (machine_.nodes == 1 ? 7.0 / 9 : several),
+                     found.count * (old_ ? ll128_channel_2_8_3(op_) : cap(constants_.tree_ll128_channel)));
+    }
+    return bus * 0.5;
+  }
+
+  CollectiveOp op_;
+  const TunerMachine& machine_;
+  bool old_;
+  const Constants& constants_;
+};
+
+}  // namespace
+
+std::string_view to_string(TunerAlgorithm algorithm) {
+  constexpr std::array<std::string_view, 4> names{"Tree", "Ring", "NVLS", "NVLSTree"};
+  return names[static_cast<std::size_t>(algorithm)];
+}
+
+std::string_view to_string(TunerProtocol protocol) {
+  constexpr std::array<std::string_view, 3> names{"LL", "LL128", "Simple"};
+  return names[at(protocol)];
+}
+
+std::vector<TunerChoice> tuner_choices(CollectiveOp op, const TunerMachine& machine, Release release) {
+  std::vector<TunerChoice> choices;
+  const bool ring = op == CollectiveOp::all_reduce || op == CollectiveOp::all_gather ||
+                    op == CollectiveOp::reduce_scatter || op == CollectiveOp::broadcast || op == CollectiveOp::reduce;
+  if (!ring || machine.ranks() < 2) return choices;
+  const Formula formula(op, machine, release);
+  for (const TunerProtocol protocol : {TunerProtocol::ll, TunerProtocol::ll128, TunerProtocol::simple}) {
+    if (protocol == TunerProtocol::ll128 && !machine.ll128) continue;
+    if (op == CollectiveOp::all_reduce && machine.tree.count > 0) choices.push_back(formula.tree(protocol));
+    choices.push_back(formula.ring(protocol));
+  }
+  // Without all-reduce NVLS stays within a node.
+  const bool rooted = op == CollectiveOp::broadcast || op == CollectiveOp::reduce;
+  const bool nvls_tree = op == CollectiveOp::all_reduce && machine.nodes > 1;
+  if (release != Release::v2_8_3 && machine.nvls.count >= 2 && !rooted && (machine.nodes == 1 || nvls_tree))
+    choices.push_back(formula.nvls());
+  return choices;
+}
+
+double tuner_time_us(const TunerChoice& choice, CollectiveOp op, Bytes bytes, const TunerMachine& machine,
+                     Release release) {
+  double latency = choice.latency_us, bandwidth = choice.bandwidth_GBps;
+  const auto size = static_cast<std::uint64_t>(bytes.count);
+  const bool old = release == Release::v2_8_3;
+  if (choice.algorithm == TunerAlgorithm::tree && op == CollectiveOp::all_reduce) {
+    const auto index = static_cast<std::size_t>(std::bit_width(std::max<std::uint64_t>(size / 64, 1))) - 1;
+    if (index < tree_correction[0].size())
+      bandwidth *= old && choice.protocol == TunerProtocol::ll128 && index >= 13
+                       ? tree_correction_ll128_2_8_3[index - 13]
+                       : tree_correction[at(choice.protocol)][index];
+  }
+  const bool simple_ring = choice.algorithm == TunerAlgorithm::ring && choice.protocol == TunerProtocol::simple;
+  if (simple_ring && op == CollectiveOp::all_reduce && machine.nodes > 1) {  // the ring's plateau
+    const double a_rank = static_cast<double>(size) / machine.ranks();
+    if (old ? a_rank >= 65536 / 16.0 : a_rank / machine.ring.count >= 64) latency *= old || machine.sm < 80 ? 1.9 : 1.4;
+  }
+  return latency + static_cast<double>(size) / (1000 * bandwidth);
+}
+
+}  // namespace ringsim::nccl

@@ -1,0 +1,65 @@
+// What simpler models say of a scenario's collective: the textbook's ring, NCCL's own estimate, and a straight line.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scenarios/scenario.hpp"
+#include "validate/nccl/nccl_tuner.hpp"
+
+namespace ringsim {
+
+/// A time, and what reaches it: "ring rings=2 simple", "Tree LL"; may be empty.
+struct ModelTime {
+  double us = 0;
+  std::string by;
+};
+
+/// The textbook's machine: every step takes `a` and every rank sends at `b`, whatever the others do.
+struct TextbookMachine {
+  int ranks = 0;
+  double a_us = 0;    ///< the longest of the latencies from each rank to the next
+  double b_GBps = 0;  ///< what the links of a rank carry together; between hosts a host's NICs
+};
+
+/// From the scenario's own topology. b: the NVLinks (or xGMI) of a GPU to the other ranks of its host and to
+/// NVSwitches, where there are none its other ports; of all ranks the least. Several hosts: no more than what the NICs
+/// of one carry together, and than the other ports of its ranks do.
+TextbookMachine textbook_machine(const Scenario& scenario);
+
+/// all_reduce: the ring, 2(K-1)(a + p/(K b)); reduce_scatter, all_gather: half of it; all_to_all: pairwise, as these;
+/// broadcast, reduce: the pipelined chain of as many pieces s as are best, (K-2+s)(a + p/(s b)), s not rounded;
+/// send_recv: a + p/b. Nothing for others, and for one rank.
+std::optional<ModelTime> textbook_time(const TextbookMachine& machine, CollectiveOp op, Bytes bytes);
+
+/// NCCL's tuner (validate/nccl/nccl_tuner.hpp) for the nodes of a scenario, as a table says which release ran and how.
+class TunerBaseline {
+ public:
+  /// `about`: MeasuredTable::about. "library" says whether it was NCCL, and which: before 2.12 it takes the constants
+  /// of 2.8.3, else, and where it is not said, those of 2.30.7. "algorithm" and "protocol", where they begin with one
+  /// of NCCL's names, leave only those to choose from.
+  TunerBaseline(const Scenario& scenario, const std::map<std::string, std::string>& about);
+
+  /// What it would choose; nothing where it was not NCCL, where the formula does not cover it, or nodes differ.
+  std::optional<ModelTime> time(CollectiveOp op, Bytes bytes) const;
+
+ private:
+  std::optional<nccl::TunerMachine> machine_;
+  nccl::Release release_ = nccl::Release::v2_30_7;
+  std::optional<nccl::TunerAlgorithm> algorithm_;
+  std::optional<nccl::TunerProtocol> protocol_;
+};
+
+/// t = alpha + bytes/beta, fitted with the least squares of relative errors; alpha and 1/beta are not negative.
+struct Line {
+  double alpha_us = 0, us_per_byte = 0;
+  double at(Bytes bytes) const { return alpha_us + us_per_byte * static_cast<double>(bytes.count); }
+};
+/// Of sizes and times in us, above 0. Requires at least two sizes.
+Line fitted_line(std::span<const std::pair<Bytes, double>> rows);
+
+}  // namespace ringsim

@@ -1,0 +1,160 @@
+#include "validate/score/compare.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "scenarios/json_text.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
+
+namespace ringsim {
+
+namespace {
+
+/// "4 B, 8 B, 16 B and 3 more".
+std::string list_of(const std::vector<std::string>& items) {
+  constexpr std::size_t most = 5;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(items.size(), most); ++i) text += (i == 0 ? "" : ", ") + items[i];
+  if (items.size() > most) text += fmt::format(" and {} more", items.size() - most);
+  return text;
+}
+
+std::string key_text(CollectiveOp op, std::int64_t bytes) {
+  return fmt::format("{} of {}", to_string(op), format(Bytes{bytes}));
+}
+
+CollectiveOp only_op(const ScenarioFile& file, const std::string& path) {
+  const Scenario first = file.point(0);
+  for (std::size_t i = 0; i < file.size(); ++i) {
+    const Scenario point = file.point(i);
+    if (!point.jobs.empty())
+      throw InputError(path + ": /jobs",
+                       "expected one collective by itself, as it was measured, found other jobs beside it");
+    if (point.request.op != first.request.op)
+      throw InputError(path + ": /collective/op",
+                       fmt::format("expected one collective, found {} and {}", to_string(first.request.op),
+                                   to_string(point.request.op)),
+                       "choose one with --set collective.op=NAME");
+  }
+  return first.request.op;
+}
+
+std::string with_size(std::int64_t bytes) { return fmt::format("\"{} B\"", bytes); }
+
+/// "ring", "parameter_server servers=2, topology.nodes 4".
+std::string name_of(const Prediction& p) {
+  std::string name = p.algorithm;
+  for (const auto& [parameter, value] : p.parameters)
+    name += fmt::format(" {}={}", parameter, scenarios::without_quotes(value));
+  for (const auto& [path, value] : p.varied)
+    if (path != "collective.bytes" && !path.starts_with("collective.algorithm"))
+      name += fmt::format(", {} {}", path, scenarios::without_quotes(value));
+  return name;
+}
+
+}  // namespace
+
+ScenarioFile load_at_measured_sizes(const std::string& path, std::vector<std::string> overrides,
+                                    const MeasuredTable& table, std::vector<std::string>& warnings) {
+  // Once at any size that was measured, for its collective.
+  overrides.push_back("collective.bytes=" + with_size(table.rows.front().bytes.count));
+  const CollectiveOp op = only_op(ScenarioFile::load(path, overrides), path);
+  std::string sizes;
+  std::map<std::string, int> others;
+  for (const MeasuredRow& row : table.rows) {
+    if (row.op == op)
+      sizes += (sizes.empty() ? "" : ", ") + with_size(row.bytes.count);
+    else
+      ++others[std::string(to_string(row.op))];
+  }
+  std::vector<std::string> other_rows;
+  for (const auto& [name, rows] : others) other_rows.push_back(fmt::format("{} {}", rows, name));
+  if (sizes.empty())
+    throw InputError(
+        table.file,
+        fmt::format("expected rows of {}, as the scenario has it, found {}", to_string(op), list_of(other_rows)),
+        "is it another scenario's file? --set collective.op=NAME changes the scenario's collective");
+  if (!others.empty())
+    warnings.push_back(
+        fmt::format("{}: rows of other collectives are not compared: {}", table.file, list_of(other_rows)));
+  if (!table.ranks)
+    warnings.push_back(table.file + ": nothing in it tells the number of ranks; it is taken to be the scenario's");
+  overrides.back() = "collective.bytes=[" + sizes + "]";
+  ScenarioFile file = ScenarioFile::load(path, overrides);
+  require_measured_ranks(file, table);
+  return file;
+}
+
+void require_measured_ranks(const ScenarioFile& file, const MeasuredTable& table) {
+  if (!table.ranks) return;
+  for (std::size_t i = 0; i < file.size(); ++i) {
+    const Scenario point = file.point(i);
+    if (point.request.ranks == *table.ranks) continue;
+    throw InputError(table.file,
+                     fmt::format("expected as many ranks as {} has, {}, found measurements of {}", point.file,
+                                 point.request.ranks, *table.ranks),
+                     "--set topology.nodes=N or topology.ranks=N changes the scenario's");
+  }
+}
+
+Beside::Beside(const MeasuredTable& table) : table_(table) {
+  for (const MeasuredRow& row : table.rows) rows_.emplace(Key{row.op, row.bytes.count}, std::pair{&row, false});
+}
+
+void Beside::add(Prediction& prediction) {
+  if (!prediction.job.empty() && prediction.job != "main") return;
+  const Key key{prediction.request.op, prediction.request.bytes.count};
+  const auto found = rows_.find(key);
+  if (found == rows_.end()) {
+    if (std::find(alone_.begin(), alone_.end(), key) == alone_.end()) alone_.push_back(key);
+    return;
+  }
+  found->second.second = true;
+  prediction.measured_us = found->second.first->time_us;
+}
+
+std::vector<std::string> Beside::unmatched() const {
+  std::vector<std::string> rows, points, told;
+  for (const auto& [key, row] : rows_)
+    if (!row.second) rows.push_back(key_text(key.first, key.second));
+  for (const Key& key : alone_) points.push_back(key_text(key.first, key.second));
+  if (!rows.empty())
+    told.push_back(fmt::format("{}: {} of {} measured rows meet no point of the scenario: {}", table_.file, rows.size(),
+                               rows_.size(), list_of(rows)));
+  if (!points.empty()) told.push_back(fmt::format("{}: nothing was measured of {}", table_.file, list_of(points)));
+  return told;
+}
+
+double error_of(const Prediction& prediction) {
+  ensure(prediction.measured_us.has_value(), "an error is of what was measured");
+  return microseconds(prediction.time) / *prediction.measured_us - 1;
+}
+
+std::vector<Curve> curves_of(std::span<const Prediction> predictions) {
+  std::vector<Curve> curves;
+  for (const Prediction& p : predictions) {
+    if (!p.measured_us) continue;
+    const std::string name = name_of(p);
+    auto curve = std::find_if(curves.begin(), curves.end(), [&](const Curve& c) { return c.name == name; });
+    if (curve == curves.end()) curve = curves.insert(curves.end(), Curve{.name = name});
+    curve->points.push_back(&p);
+  }
+  for (Curve& curve : curves) {
+    std::vector<SizedError> errors;
+    for (const Prediction* p : curve.points) errors.push_back({p->request.bytes, error_of(*p)});
+    curve.all = error_band("all sizes", errors);
+    curve.bands = error_bands(errors);
+  }
+  return curves;
+}
+
+const Curve& nearest_of(std::span<const Curve> curves) {
+  ensure(!curves.empty(), "the nearest is one of several curves");
+  return *std::min_element(curves.begin(), curves.end(),
+                           [](const Curve& a, const Curve& b) { return a.all.median_abs < b.all.median_abs; });
+}
+
+}  // namespace ringsim

@@ -1,0 +1,58 @@
+// Predicted beside measured: the same collective, the same ranks, the same sizes.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scenarios/scenario.hpp"
+#include "validate/measured/measured.hpp"
+#include "validate/predict.hpp"
+
+namespace ringsim {
+
+/// Loads a scenario (as ScenarioFile::load) at the sizes at which its collective was measured; its own, where it has
+/// any, do not count. Throws InputError where its points are of several collectives, of one that the table has not, of
+/// another number of ranks than was measured, or of several jobs.
+/// Appends to `warnings` what of the table is not compared, and that ranks are not known to agree.
+ScenarioFile load_at_measured_sizes(const std::string& path, std::vector<std::string> overrides,
+                                    const MeasuredTable& table, std::vector<std::string>& warnings);
+
+/// Throws InputError where a point of the scenario has another number of ranks than was measured.
+void require_measured_ranks(const ScenarioFile& file, const MeasuredTable& table);
+
+/// Puts what was measured beside what is predicted, by collective and size.
+class Beside {
+ public:
+  /// The table must outlive it.
+  explicit Beside(const MeasuredTable& table);
+  /// Sets measured_us where that collective was measured at that size; of several jobs, for the first one alone.
+  void add(Prediction& prediction);
+  /// What has no partner, in words, for people; empty where all have one.
+  std::vector<std::string> unmatched() const;
+
+ private:
+  using Key = std::pair<CollectiveOp, std::int64_t>;
+  const MeasuredTable& table_;
+  std::map<Key, std::pair<const MeasuredRow*, bool>> rows_;  // whether a prediction met it
+  std::vector<Key> alone_;                                   // predictions that met none
+};
+
+/// predicted/measured - 1. Requires a prediction that was measured.
+double error_of(const Prediction& prediction);
+
+/// The predictions of one algorithm, and of one of whatever else varies, at all sizes.
+struct Curve {
+  std::string name;  ///< "ring", "parameter_server servers=2, topology.nodes 4"
+  std::vector<const Prediction*> points;
+  ErrorBand all;
+  std::vector<ErrorBand> bands;
+};
+/// In the order of their first points; those that were measured. The predictions must outlive it.
+std::vector<Curve> curves_of(std::span<const Prediction> predictions);
+/// The curve whose median |error| is least. Requires at least one.
+const Curve& nearest_of(std::span<const Curve> curves);
+
+}  // namespace ringsim

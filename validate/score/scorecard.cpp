@@ -1,0 +1,221 @@
+#include "validate/score/scorecard.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "scenarios/decoder/files.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
+#include "validate/score/compare.hpp"
+
+namespace ringsim {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string said(const MeasuredTable& table, const char* key) {
+  const auto found = table.about.find(key);
+  return found == table.about.end() ? "" : found->second;
+}
+
+CollectiveOp only_op(const MeasuredTable& table) {
+  for (const MeasuredRow& row : table.rows)
+    if (row.op != table.rows.front().op)
+      throw InputError(table.file, fmt::format("expected one collective, found {} and {}",
+                                               to_string(table.rows.front().op), to_string(row.op)));
+  return table.rows.front().op;
+}
+
+ScenarioFile scenario_at_its_sizes(const PublishedTable& published, const MeasuredTable& table) {
+  std::string sizes;
+  for (const MeasuredRow& row : table.rows)
+    sizes += fmt::format("{}\"{} B\"", sizes.empty() ? "" : ", ", row.bytes.count);
+  ScenarioFile file =
+      ScenarioFile::parse(published.scenario, published.scenario_file, {"collective.bytes=[" + sizes + "]"});
+  require_measured_ranks(file, table);
+  if (const CollectiveOp op = file.point(0).request.op; op != only_op(table))
+    throw InputError(published.scenario_file + ": /collective/op",
+                     fmt::format("expected {}, as {} has it, found {}", to_string(only_op(table)), published.csv_file,
+                                 to_string(op)));
+  return file;
+}
+
+Family family_of(const Scenario& scenario, const Prediction& prediction) {
+  if (!std::holds_alternative<Cluster>(scenario.topology)) return Family::none;
+  if (prediction.nodes > 1) return Family::nodes;
+  const Topology topology = topology_of(scenario);
+  const auto joins_gpus = [](const Link& link) { return link.kind == LinkKind::nvlink || link.kind == LinkKind::xgmi; };
+  return std::any_of(topology.links().begin(), topology.links().end(), joins_gpus) ? Family::nvlink : Family::pcie;
+}
+
+/// "ring rings=2 simple".
+std::string way_of(const Prediction& p) {
+  std::string text = p.algorithm;
+  for (const auto& [parameter, value] : p.parameters)
+    text += fmt::format(" {}={}", parameter, value.starts_with('"') ? value.substr(1, value.size() - 2) : value);
+  if (p.protocol != &no_protocol()) text += fmt::format(" {}", p.protocol->name);
+  return text;
+}
+
+void keep_faster(std::optional<ModelTime>& best, const Prediction& p) {
+  const double us = microseconds(p.time);
+  if (!best || us < best->us) best = ModelTime{us, way_of(p)};
+}
+
+/// Every other row of those that count is predicted from a line through the rest.
+void fit_lines(std::vector<ScoredRow>& rows) {
+  std::array<std::vector<ScoredRow*>, 2> halves;
+  for (std::size_t i = 0, turn = 0; i < rows.size(); ++i)
+    if (rows[i].scored) halves[turn++ % 2].push_back(&rows[i]);
+  for (std::size_t half = 0; half < 2; ++half) {
+    std::vector<std::pair<Bytes, double>> seen;
+    std::set<Bytes> sizes;
+    for (const ScoredRow* row : halves[half]) {
+      seen.emplace_back(row->bytes, row->measured_us);
+      sizes.insert(row->bytes);
+    }
+    if (sizes.size() < 2) continue;
+    const Line line = fitted_line(seen);
+    for (ScoredRow* row : halves[1 - half])
+      row->times[static_cast<std::size_t>(Model::line)] = ModelTime{line.at(row->bytes), ""};
+  }
+}
+
+void add_predictions(ScoredTable& scored, std::span<const Prediction> predictions) {
+  std::map<Bytes, ScoredRow*> by_size;
+  for (ScoredRow& row : scored.rows) by_size[row.bytes] = &row;
+  for (const Prediction& p : predictions) {
+    const Model model = p.protocol == &no_protocol() ? Model::plain : Model::protocols;
+    keep_faster(by_size.at(p.request.bytes)->times[static_cast<std::size_t>(model)], p);
+  }
+}
+
+void add_baselines(ScoredTable& scored, const Scenario& scenario, const MeasuredTable& table) {
+  const TextbookMachine machine = textbook_machine(scenario);
+  const TunerBaseline tuner(scenario, table.about);
+  for (ScoredRow& row : scored.rows) {
+    row.times[static_cast<std::size_t>(Model::textbook)] = textbook_time(machine, scored.op, row.bytes);
+    row.times[static_cast<std::size_t>(Model::tuner)] = tuner.time(scored.op, row.bytes);
+  }
+  fit_lines(scored.rows);
+}
+
+}  // namespace
+
+std::vector<PublishedTable> tables_in(const std::string& folder) {
+  std::map<std::string, PublishedTable> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string extension = entry.path().extension().string(), id = entry.path().stem().string();
+    const std::string path = entry.path().string();
+    if (extension == ".csv") {
+      found[id].csv_file = path;
+      found[id].csv = scenarios::read_text(path, "a measured table");
+    } else if (extension == ".json") {
+      found[id].scenario_file = path;
+      found[id].scenario = scenarios::read_text(path, "a scenario file");
+    }
+  }
+  if (found.empty())
+    throw InputError(folder, "expected a folder of measured tables, ID.csv, and their scenarios, ID.json, found none");
+  std::vector<PublishedTable> tables;
+  for (auto& [id, table] : found) {
+    table.id = id;
+    if (table.csv_file.empty())
+      throw InputError(table.scenario_file, fmt::format("expected a measured table {}.csv beside it, found none", id));
+    tables.push_back(std::move(table));
+  }
+  return tables;
+}
+
+ScoredSizes scored_sizes(const MeasuredTable& table) {
+  const std::string text = said(table, "score");
+  if (text.empty()) return {};
+  const std::size_t end = text.find("; ");
+  const std::string which = text.substr(0, end);
+  ScoredSizes sizes{.reason = end == std::string::npos ? "" : text.substr(end + 2)};
+  try {
+    if (sizes.reason.empty()) throw InputError("", "");
+    if (which == "none")
+      sizes.to = Bytes{-1};
+    else if (which.starts_with("from "))
+      sizes.from = parse_bytes(which.substr(5));
+    else if (which.starts_with("to "))
+      sizes.to = parse_bytes(which.substr(3));
+    else
+      throw InputError("", "");
+  } catch (const InputError&) {
+    throw InputError(
+        table.file + ": # score",
+        fmt::format("expected \"none; REASON\", \"from SIZE; REASON\" or \"to SIZE; REASON\", found \"{}\"", text));
+  }
+  return sizes;
+}
+
+std::string_view to_string(Model model) {
+  constexpr std::array<std::string_view, models.size()> names{"ringsim, plain", "ringsim, protocols", "textbook ring",
+                                                              "NCCL's tuner", "alpha + S/beta"};
+  return names[static_cast<std::size_t>(model)];
+}
+
+std::string_view to_string(Family family) {
+  constexpr std::array<std::string_view, families.size()> names{"one node, NVLink", "one node, PCIe", "several nodes",
+                                                                "no machine"};
+  return names[static_cast<std::size_t>(family)];
+}
+
+ScoredTable score(const PublishedTable& published, const PredictAll& predict_all) {
+  const MeasuredTable table = parse_measured(published.csv, published.csv_file);
+  ScoredTable scored{.id = published.id,
+                     .op = only_op(table),
+                     .ranks = table.ranks.value_or(0),
+                     .family = {},
+                     .sizes = scored_sizes(table),
+                     .missing = said(table, "missing"),
+                     .rows = {}};
+  for (const MeasuredRow& row : table.rows)
+    scored.rows.push_back({row.bytes, row.time_us, scored.sizes.contains(row.bytes), {}});
+  if (published.scenario_file.empty()) {
+    if (scored.sizes.from <= scored.sizes.to)
+      throw InputError(published.csv_file,
+                       fmt::format("expected a scenario of its machine, {}.json beside it, found none", published.id),
+                       "or a line \"# score: none; REASON\"");
+    return scored;
+  }
+  const ScenarioFile file = scenario_at_its_sizes(published, table);
+  const std::vector<Prediction> predictions = predict_all(file);
+  ensure(!predictions.empty(), "a scenario has at least one point");
+  const Scenario scenario = file.point(0);
+  scored.ranks = scenario.request.ranks;
+  scored.family = family_of(scenario, predictions.front());
+  add_predictions(scored, predictions);
+  add_baselines(scored, scenario, table);
+  return scored;
+}
+
+std::vector<SizedError> errors_of(const ScoredTable& table, Model model) {
+  std::vector<SizedError> errors;
+  for (const ScoredRow& row : table.rows)
+    if (row.scored && row.of(model)) errors.push_back({row.bytes, row.of(model)->us / row.measured_us - 1});
+  return errors;
+}
+
+std::vector<const ScoredTable*> worst_of(std::span<const ScoredTable> tables, std::size_t most) {
+  std::vector<std::pair<double, const ScoredTable*>> by_error;
+  for (const ScoredTable& table : tables) {
+    std::vector<SizedError> errors = errors_of(table, Model::protocols);
+    if (errors.empty()) errors = errors_of(table, Model::plain);
+    if (!errors.empty()) by_error.emplace_back(error_band("", errors).median_abs, &table);
+  }
+  std::stable_sort(by_error.begin(), by_error.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<const ScoredTable*> worst;
+  for (std::size_t i = 0; i < std::min(most, by_error.size()); ++i) worst.push_back(by_error[i].second);
+  return worst;
+}
+
+}  // namespace ringsim

@@ -1,0 +1,91 @@
+// The scorecard: every published table against what is predicted for its machine, beside what simpler models say.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scenarios/scenario.hpp"
+#include "validate/measured/measured.hpp"
+#include "validate/predict.hpp"
+#include "validate/score/baselines.hpp"
+
+namespace ringsim {
+
+/// A file of a published table, and of the scenario of the machine on which it was measured.
+struct PublishedTable {
+  std::string id;                       ///< "abci-v100-2n4g-all_reduce"
+  std::string csv_file, csv;            ///< what errors call the file, and its text
+  std::string scenario_file, scenario;  ///< the same; empty where there is none
+};
+
+/// Those of validate/measured/tables/tables, which are part of the library; by id.
+std::vector<PublishedTable> published_tables();
+/// ID.csv and ID.json of a folder, by id. Throws InputError where there is none, or a scenario without its table.
+std::vector<PublishedTable> tables_in(const std::string& folder);
+
+/// Which rows of a table count, and why not the others.
+struct ScoredSizes {
+  Bytes from{0}, to{std::numeric_limits<std::int64_t>::max()};  ///< both inclusive; none where from > to
+  std::string reason;                                           ///< empty: all count
+  bool contains(Bytes bytes) const { return from <= bytes && bytes <= to; }
+};
+/// From the table's line `# score: none; REASON`, `# score: from 8 MiB; REASON` or `# score: to 64 KiB; REASON`; all
+/// where it has none. Throws InputError for any other, and where the reason is missing.
+ScoredSizes scored_sizes(const MeasuredTable& table);
+
+/// Who predicts.
+enum class Model : std::uint8_t {
+  plain,      ///< ringsim, the fastest of the scenario's points with protocol none
+  protocols,  ///< ringsim, the fastest of those with another protocol
+  textbook,
+  tuner,
+  line,  ///< alpha + bytes/beta, fitted to the other half of the table's scored rows
+};
+inline constexpr std::array models = {Model::plain, Model::protocols, Model::textbook, Model::tuner, Model::line};
+std::string_view to_string(Model model);  ///< "ringsim, plain", "NCCL's tuner", ...
+
+enum class Family : std::uint8_t { nvlink, pcie, nodes, none };
+inline constexpr std::array families = {Family::nvlink, Family::pcie, Family::nodes, Family::none};
+std::string_view to_string(Family family);  ///< "one node, NVLink", ... "no machine": a free topology
+
+struct ScoredRow {
+  Bytes bytes;
+  double measured_us = 0;
+  bool scored = true;
+  std::array<std::optional<ModelTime>, models.size()> times;  ///< [model]; nothing where it says nothing of the row
+
+  const std::optional<ModelTime>& of(Model model) const { return times[static_cast<std::size_t>(model)]; }
+};
+
+struct ScoredTable {
+  std::string id;
+  CollectiveOp op{};
+  int ranks = 0;
+  std::optional<Family> family;  ///< nothing where there is no scenario
+  ScoredSizes sizes;
+  std::string missing;  ///< what the model leaves out that the table may show; the table's line `# missing: TEXT`
+  std::vector<ScoredRow> rows;
+};
+
+/// How the points of a scenario are predicted, in any order.
+using PredictAll = std::function<std::vector<Prediction>(const ScenarioFile&)>;
+
+/// One table. The scenario is predicted at the sizes that were measured. Of several points at a size (algorithms,
+/// protocols) the fastest counts, as NCCL chooses by its own model; never the one that is nearest to the measurement.
+/// Throws InputError where scenario and table do not fit, and where a table has no scenario but is to be scored.
+ScoredTable score(const PublishedTable& published, const PredictAll& predict_all);
+
+/// predicted/measured - 1 of the rows that count.
+std::vector<SizedError> errors_of(const ScoredTable& table, Model model);
+
+/// The tables that are farthest off, by the median |error| of what ringsim says (with protocols, where the scenario has
+/// some); the worst first. Those without a scored row are in none.
+std::vector<const ScoredTable*> worst_of(std::span<const ScoredTable> tables, std::size_t most);
+
+}  // namespace ringsim
