@@ -6,7 +6,7 @@ foreach(folder IN LISTS RINGSIM_FOLDERS)
   file(GLOB_RECURSE found RELATIVE "${RINGSIM_SOURCE}" "${RINGSIM_SOURCE}/${folder}/*.hpp")
   list(APPEND headers ${found})
 endforeach()
-list(FILTER headers EXCLUDE REGEX "^validate/replay/cuda/")  # its library is not installed
+list(FILTER headers EXCLUDE REGEX "^validate/replay/(cuda|nccl)/")  # their libraries are not installed
 
 
 # First those that name a foreign package themselves: tsl/ is of tsl::, nlohmann/ of nlohmann_json::, boost/ of Boost::.

@@ -12,7 +12,7 @@ else()
   else()
     file(STRINGS ${RINGSIM_NCCL_INCLUDE}/nccl.h nccl_h REGEX "^#define NCCL_(MAJOR|MINOR) ")
     string(REGEX REPLACE "[^0-9]*([0-9]+)[^0-9]*([0-9]+)" "\\1.\\2" nccl_version "${nccl_h}")
-    if(nccl_version VERSION_LESS 2.23)  # validate/replay/cuda/nccl_library.hpp says why
+    if(nccl_version VERSION_LESS 2.23)  # validate/replay/nccl/nccl_library.hpp says why
       set(RINGSIM_WITHOUT_NCCL "nccl.h of ${nccl_version}: 2.23 or newer will do")
     endif()
     find_library(RINGSIM_LIBNCCL NAMES libnccl.so.2 nccl HINTS ${RINGSIM_NCCL_INCLUDE}/../lib ${CUDAToolkit_LIBRARY_DIR})

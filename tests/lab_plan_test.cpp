@@ -8,7 +8,7 @@
 
 #include "sim/base/error.hpp"
 #include "topologies/catalog.hpp"
-#include "validate/replay/lab_plan.hpp"
+#include "validate/replay/lab/lab_plan.hpp"
 
 using namespace ringsim;
 using namespace ringsim::literals;

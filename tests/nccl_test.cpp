@@ -7,9 +7,9 @@
 #include "sim/base/error.hpp"
 #include "tests/support/fake_device.hpp"
 #include "validate/replay/cuda/cuda_device.hpp"
-#include "validate/replay/cuda/nccl.hpp"
 #include "validate/replay/gpu/gpu_replay.hpp"
 #include "validate/replay/memory.hpp"
+#include "validate/replay/nccl/nccl.hpp"
 
 #ifdef RINGSIM_FAKE_NCCL
 #include <dlfcn.h>

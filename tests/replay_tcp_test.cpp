@@ -13,7 +13,7 @@
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/table.hpp"
 #include "validate/replay/memory.hpp"
-#include "validate/replay/tcp_replay.hpp"
+#include "validate/replay/tcp/tcp_replay.hpp"
 
 using namespace ringsim;
 using namespace ringsim::literals;

@@ -18,7 +18,7 @@
 #include "tools/replay_backend.hpp"
 #include "tools/replay_tcp.hpp"
 #include "tools/warnings.hpp"
-#include "validate/replay/lab.hpp"
+#include "validate/replay/lab/lab.hpp"
 #include "validate/replay/memory.hpp"
 
 namespace ringsim::tools {

@@ -14,9 +14,9 @@
 #include "tools/replay_mpi.hpp"
 #include "tools/report.hpp"
 #include "validate/replay/cuda/cuda_device.hpp"
-#include "validate/replay/cuda/nccl.hpp"
 #include "validate/replay/gpu/gpu_replay.hpp"
 #include "validate/replay/memory.hpp"
+#include "validate/replay/nccl/nccl.hpp"
 
 namespace ringsim::tools {
 

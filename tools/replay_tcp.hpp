@@ -2,7 +2,7 @@
 #pragma once
 
 #include "tools/replay_backend.hpp"
-#include "validate/replay/tcp_replay.hpp"
+#include "validate/replay/tcp/tcp_replay.hpp"
 
 namespace ringsim::tools {
 

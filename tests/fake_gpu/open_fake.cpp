@@ -11,7 +11,7 @@
 #include "tests/support/fake_device.hpp"
 #include "tests/support/fake_nccl.hpp"
 #include "validate/replay/cuda/cuda_device.hpp"
-#include "validate/replay/cuda/nccl.hpp"
+#include "validate/replay/nccl/nccl.hpp"
 
 namespace ringsim::replay::gpu {
 

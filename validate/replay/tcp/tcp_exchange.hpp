@@ -11,10 +11,10 @@
 
 #include "sim/base/error.hpp"
 #include "sim/schedule/schedule.hpp"
-#include "validate/replay/asio.hpp"
-#include "validate/replay/control.hpp"
 #include "validate/replay/exchange.hpp"
-#include "validate/replay/tcp_options.hpp"
+#include "validate/replay/tcp/asio.hpp"
+#include "validate/replay/tcp/control.hpp"
+#include "validate/replay/tcp/tcp_options.hpp"
 
 namespace ringsim::replay {
 
@@ -32,7 +32,7 @@ struct Endpoint {
 
 /// Each message is its length as 8 bytes, the lowest first, and its data as they lie in memory. The sender connects.
 ///
-/// With the coordinator (validate/replay/tcp_replay.cpp) it speaks in lines, in this order:
+/// With the coordinator (validate/replay/tcp/tcp_replay.cpp) it speaks in lines, in this order:
 ///
 ///     here    {"process": 3, "key": "...", "port": 40321}      who it is, of which replay, where it listens
 ///     there   {"token": N, "peers": [["10.0.0.1", 40321], ...]}      [actor]

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "sim/base/error.hpp"
-#include "validate/replay/coordinator.hpp"
+#include "validate/replay/tcp/coordinator.hpp"
 
 namespace ringsim::replay {
 

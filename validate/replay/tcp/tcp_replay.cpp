@@ -1,4 +1,4 @@
-#include "validate/replay/tcp_replay.hpp"
+#include "validate/replay/tcp/tcp_replay.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -15,8 +15,8 @@
 #include <utility>
 
 #include "sim/base/error.hpp"
-#include "validate/replay/coordinator.hpp"
-#include "validate/replay/tcp_exchange.hpp"
+#include "validate/replay/tcp/coordinator.hpp"
+#include "validate/replay/tcp/tcp_exchange.hpp"
 
 namespace ringsim::replay {
 

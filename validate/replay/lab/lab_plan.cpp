@@ -1,4 +1,4 @@
-#include "validate/replay/lab_plan.hpp"
+#include "validate/replay/lab/lab_plan.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "validate/replay/tcp_exchange.hpp"
+#include "validate/replay/tcp/tcp_exchange.hpp"
 
 #include <fmt/format.h>
 #include <netinet/in.h>

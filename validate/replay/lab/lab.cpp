@@ -1,4 +1,4 @@
-#include "validate/replay/lab.hpp"
+#include "validate/replay/lab/lab.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "sim/base/error.hpp"
-#include "validate/replay/tcp_replay.hpp"
+#include "validate/replay/tcp/tcp_replay.hpp"
 
 namespace ringsim::replay {
 

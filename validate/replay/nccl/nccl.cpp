@@ -1,4 +1,4 @@
-#include "validate/replay/cuda/nccl.hpp"
+#include "validate/replay/nccl/nccl.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -13,7 +13,7 @@
 
 #include "sim/base/error.hpp"
 #include "validate/replay/cuda/cuda_device.hpp"
-#include "validate/replay/cuda/nccl_library.hpp"
+#include "validate/replay/nccl/nccl_library.hpp"
 
 namespace ringsim::replay::gpu {
 

@@ -1,4 +1,4 @@
-#include "validate/replay/cuda/nccl_library.hpp"
+#include "validate/replay/nccl/nccl_library.hpp"
 
 #include <dlfcn.h>
 

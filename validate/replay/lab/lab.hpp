@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "validate/replay/lab_plan.hpp"
+#include "validate/replay/lab/lab_plan.hpp"
 
 namespace ringsim::replay {
 

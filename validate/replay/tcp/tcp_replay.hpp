@@ -9,7 +9,7 @@
 
 #include "sim/schedule/schedule.hpp"
 #include "validate/replay/replay.hpp"
-#include "validate/replay/tcp_options.hpp"
+#include "validate/replay/tcp/tcp_options.hpp"
 
 namespace ringsim::replay {
 

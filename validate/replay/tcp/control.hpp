@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "validate/replay/asio.hpp"
+#include "validate/replay/tcp/asio.hpp"
 
 namespace ringsim::replay {
 

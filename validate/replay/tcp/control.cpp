@@ -1,4 +1,4 @@
-#include "validate/replay/control.hpp"
+#include "validate/replay/tcp/control.hpp"
 
 #include <utility>
 

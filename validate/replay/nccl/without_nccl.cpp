@@ -1,6 +1,6 @@
 // What a build without nccl.h has in place of it.
 #include "sim/base/error.hpp"
-#include "validate/replay/cuda/nccl.hpp"
+#include "validate/replay/nccl/nccl.hpp"
 
 namespace ringsim::replay::gpu {
 

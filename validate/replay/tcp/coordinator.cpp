@@ -1,4 +1,4 @@
-#include "validate/replay/coordinator.hpp"
+#include "validate/replay/tcp/coordinator.hpp"
 
 #include <fmt/format.h>
 

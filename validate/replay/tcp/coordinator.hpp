@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "validate/replay/control.hpp"
 #include "validate/replay/exchange.hpp"
-#include "validate/replay/tcp_replay.hpp"
+#include "validate/replay/tcp/control.hpp"
+#include "validate/replay/tcp/tcp_replay.hpp"
 
 namespace ringsim::replay {
 
