@@ -13,9 +13,9 @@
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "sim/base/version.hpp"
-#include "tools/commands.hpp"
-#include "tools/guarded.hpp"
-#include "tools/output.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/commands/guarded.hpp"
+#include "tools/output/output.hpp"
 #include "validate/measured/measured.hpp"
 
 namespace ringsim::tools {

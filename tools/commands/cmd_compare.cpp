@@ -1,0 +1,103 @@
+// ringsim compare: predicted beside measured.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/output/output.hpp"
+#include "tools/output/plot.hpp"
+#include "tools/output/report.hpp"
+#include "tools/output/warnings.hpp"
+#include "tools/sweep/points.hpp"
+#include "validate/score/compare.hpp"
+
+namespace ringsim::tools {
+
+namespace {
+
+std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+std::string with_sign(double share) { return fmt::format("{:+.1f} %", 100 * share); }
+
+std::string points_text(const Curve& curve) {
+  Table table({"bytes", "measured us", "predicted us", "error"});
+  for (const Prediction* p : curve.points)
+    table.add({format(p->request.bytes), fmt::format("{:.2f}", *p->measured_us),
+               fmt::format("{:.2f}", microseconds(p->time)), with_sign(error_of(*p))});
+  return table.text();
+}
+
+std::string bands_text(const Curve& curve) {
+  Table table({"sizes", "rows", "median |error|", "90th percentile", "median error"});
+  std::vector<ErrorBand> bands = curve.bands;
+  bands.push_back(curve.all);
+  for (const ErrorBand& band : bands)
+    table.add({band.name, fmt::to_string(band.rows), percent(band.median_abs), percent(band.p90_abs),
+               with_sign(band.median_signed)});
+  return table.text();
+}
+
+std::string plot_text(const std::vector<Curve>& curves) {
+  std::vector<PlotCurve> drawn{{.mark = 'o', .name = "measured"}};
+  for (const Prediction* p : curves.front().points)
+    drawn.front().points.emplace_back(static_cast<double>(p->request.bytes.count), *p->measured_us);
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    PlotCurve curve{.mark = static_cast<char>('A' + static_cast<char>(i % 26)), .name = curves[i].name};
+    for (const Prediction* p : curves[i].points)
+      curve.points.emplace_back(static_cast<double>(p->request.bytes.count), microseconds(p->time));
+    drawn.push_back(std::move(curve));
+  }
+  return log_plot(drawn);
+}
+
+std::string comparison_text(const MeasuredTable& table, const std::vector<Curve>& curves) {
+  std::string text = fmt::format("measured: {} ({}{})\n", table.file, table.format,
+                                 table.about.contains("library") ? "; " + table.about.at("library") : "");
+  for (const Curve& curve : curves)
+    text += fmt::format("\n{}\n{}\n{}", curve.name, points_text(curve), bands_text(curve));
+  text += '\n' + plot_text(curves);
+  if (curves.size() > 1) {
+    const Curve& nearest = nearest_of(curves);
+    text += fmt::format("nearest: {}, median |error| {}\n", nearest.name, percent(nearest.all.median_abs));
+  }
+  return text;
+}
+
+/// No curve has nine rows of ten within the limit.
+bool is_beyond(const std::vector<Curve>& curves, double limit) {
+  return std::none_of(curves.begin(), curves.end(), [&](const Curve& c) { return c.all.p90_abs <= limit; });
+}
+
+}  // namespace
+
+int compare_command(const CompareArguments& arguments) {
+  const MeasuredTable table = read_measured_as(arguments.measured, arguments.collective);
+  std::vector<std::string> set = arguments.set;
+  if (!arguments.algorithm.empty()) set.push_back("collective.algorithm=\"" + arguments.algorithm + '"');
+  std::vector<std::string> told = table.warnings;
+  const ScenarioFile file = load_at_measured_sizes(arguments.scenario, std::move(set), table, told);
+  Warnings().say(told);
+  for (const std::string& input : {arguments.scenario, arguments.measured}) refuse_as_output(input, arguments.output);
+  Output output(arguments.output);
+  Beside beside(table);
+  std::vector<Prediction> results;
+  predict_points(file, arguments.jobs, /*fold=*/true, [&](Prediction&& result) {
+    beside.add(result);
+    results.push_back(std::move(result));
+  });
+  const std::vector<Curve> curves = curves_of(results);
+  output.write(arguments.format == Format::table ? comparison_text(table, curves)
+                                                 : report(file, results, arguments.format, /*explain=*/false));
+  output.finish();
+  if (!arguments.max_error || !is_beyond(curves, *arguments.max_error)) return good;
+  const auto least = std::min_element(curves.begin(), curves.end(),
+                                      [](const Curve& a, const Curve& b) { return a.all.p90_abs < b.all.p90_abs; });
+  say(fmt::format("ringsim: beyond --max-error {}: of {} one row in ten is {} off or more\n",
+                  percent(*arguments.max_error), least->name, percent(least->all.p90_abs)));
+  return check_failed;
+}
+
+}  // namespace ringsim::tools

@@ -1,0 +1,269 @@
+// ringsim lab: a network of namespaces that is shaped as the scenario's, and replays in it.
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "sim/base/error.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/commands/replay_backend.hpp"
+#include "tools/commands/replay_tcp.hpp"
+#include "tools/output/output.hpp"
+#include "tools/output/warnings.hpp"
+#include "validate/replay/lab/lab.hpp"
+#include "validate/replay/memory.hpp"
+
+namespace ringsim::tools {
+
+namespace {
+
+using replay::Lab;
+using replay::LabCommand;
+using replay::LabOptions;
+using replay::LabPairs;
+using replay::LabPlan;
+
+const std::string any_lab = "ringsim-";
+constexpr int lab_priority = -15;  // before what else the machine does
+
+/// A point's network: where its processes run, and who sends to whom.
+struct Network {
+  Topology topology;
+  std::vector<NodeId> places;  ///< [process]
+  LabPairs pairs;
+};
+
+LabPairs pairs_of(const std::vector<PlacedSchedule>& jobs) {
+  std::set<std::pair<int, int>> pairs;
+  int first = 0;
+  for (const PlacedSchedule& job : jobs) {
+    const Schedule& schedule = job.schedule.schedule();
+    for (Actor actor = 0; actor < schedule.actors; ++actor) {
+      each_op(schedule, actor, [&](const Op& op) {
+        if (op.what == Do::send) pairs.emplace(first + actor, first + op.peer);
+      });
+    }
+    first += schedule.actors;
+  }
+  return {pairs.begin(), pairs.end()};
+}
+
+Network network_of(const Scenario& scenario, const std::vector<PlacedSchedule>& jobs) {
+  Network network{.topology = topology_of(scenario), .places = {}, .pairs = pairs_of(jobs)};
+  for (const PlacedSchedule& job : jobs)
+    network.places.insert(network.places.end(), job.nodes.begin(), job.nodes.end());
+  return network;
+}
+
+LabPlan plan_of(const Scenario& scenario, const Network& network, const LabPairs& pairs, const LabOptions& options) {
+  try {
+    return plan_lab(network.topology, network.places, pairs, options);
+  } catch (const InputError& error) {
+    throw InputError(scenario.file + ": " + error.where(), error.message(), error.hint());
+  }
+}
+
+std::string text_of(const LabPlan& plan) {
+  std::string text;
+  for (const LabCommand& command : plan.up) text += command.net_namespace + ' ' + command.text + '\n';
+  return text;
+}
+
+/// The name of a lab that outlives its command: equal networks, equal names. FNV-1a, 32 bits.
+std::string lasting_prefix(const std::string& plan_text) {
+  std::uint32_t hash = 2166136261U;
+  for (const char c : plan_text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+  return fmt::format("{}lab{:08x}-", any_lab, hash);
+}
+std::string own_prefix() { return fmt::format("{}{}-", any_lab, getpid()); }
+
+/// The networks that a scenario's points need. Points of one network share it, with all pairs of any of them.
+class Networks {
+ public:
+  Networks(const ScenarioFile& file, bool fair_ports) {
+    options_.fair_ports = fair_ports;
+    options_.cpus = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    for (std::size_t i = 0; i < file.size(); ++i) {
+      const Scenario scenario = file.point(i);
+      const Network network =
+          network_of(scenario, schedules_of_elements(scenario, replay::element_bytes, &stop_requested));
+      pairs_[key_of(scenario, network)].insert(network.pairs.begin(), network.pairs.end());
+      for (const Link& link : network.topology.links()) has_latency_ = has_latency_ || link.latency.count() > 0;
+    }
+  }
+
+  std::size_t size() const { return pairs_.size(); }
+  bool has_latency() const { return has_latency_; }
+  LabOptions options(const std::string& prefix) const {
+    LabOptions options = options_;
+    options.prefix = prefix;
+    return options;
+  }
+  LabPlan plan(const Scenario& scenario, const Network& network, const std::string& prefix) const {
+    const auto& pairs = pairs_.at(key_of(scenario, network));
+    return plan_of(scenario, network, {pairs.begin(), pairs.end()}, options(prefix));
+  }
+  /// Of the lab of this network that `lab up` makes.
+  std::string lasting(const Scenario& scenario, const Network& network) const {
+    return lasting_prefix(text_of(plan(scenario, network, "")));
+  }
+
+ private:
+  std::string key_of(const Scenario& scenario, const Network& network) const {
+    return text_of(plan_of(scenario, network, {}, options("")));
+  }
+
+  LabOptions options_;
+  std::map<std::string, std::set<std::pair<int, int>>> pairs_;  // [key_of]
+  bool has_latency_ = false;
+};
+
+/// Links that change while a run goes on, and are at first what they are without faults.
+replay::TcpMeanwhile meanwhile_of(const Scenario& scenario, const Network& network, const LabOptions& options) {
+  replay::TcpMeanwhile meanwhile;
+  const std::vector<Actor> actors{0, static_cast<Actor>(network.places.size())};
+  std::vector<LinkChange> changes = disturbance_of(network.topology, scenario, actors).links;
+  std::stable_sort(changes.begin(), changes.end(),
+                   [](const LinkChange& a, const LinkChange& b) { return a.at < b.at; });
+  std::vector<LabCommand> first;
+  std::vector<std::pair<SimTime, std::vector<LabCommand>>> later;
+  for (const LinkChange& change : changes) {
+    if (change.to == LinkChange::To::down)
+      throw InputError(scenario.file + ": /faults", "expected links that slow down, found one that goes down",
+                       "the lab has no other way for data to take");
+    for (const LinkId link : change.links)
+      first.push_back(change_link(network.topology, link, network.topology.link(link).bandwidth, options));
+  }
+  for (const LinkChange& change : changes) {
+    std::vector<LabCommand> commands;
+    for (const LinkId link : change.links)
+      commands.push_back(
+          change_link(network.topology, link, change.of(network.topology.link(link).bandwidth), options));
+    if (change.at == SimTime{})
+      first.insert(first.end(), commands.begin(), commands.end());
+    else
+      meanwhile.during.push_back({std::chrono::duration_cast<std::chrono::nanoseconds>(change.at.time_since_epoch()),
+                                  [commands] { replay::carry_out(commands); }});
+  }
+  if (!first.empty()) meanwhile.between = [first] { replay::carry_out(first); };
+  return meanwhile;
+}
+
+class InLab : public ReplayBackend {
+ public:
+  InLab(const ScenarioFile& file, const LabArguments& arguments) : networks_(file, !arguments.fifo) {
+    options_.timeout = arguments.replay.timeout;
+    options_.stop = &stop_requested;
+    options_.receive_buffer = arguments.window;
+    options_.priority = lab_priority;
+    if (networks_.has_latency())
+      warnings_.say({"the lab cannot make latencies: its own is 0.1 to 0.2 ms a message, whatever the scenario says"});
+  }
+
+  std::vector<replay::Measured> replay(const ReplayPoint& point) override {
+    const Network network = network_of(point.scenario, point.jobs);
+    const std::string lasting = networks_.lasting(point.scenario, network);
+    const bool is_up = !replay::namespaces_of(lasting).empty();
+    const std::string prefix = is_up ? lasting : own_prefix();
+    LabPlan plan = networks_.plan(point.scenario, network, prefix);
+    if (!is_up && (!lab_ || lab_->plan().up != plan.up)) {
+      lab_.reset();  // names are the same
+      lab_.emplace(plan, &stop_requested);
+    }
+    std::vector<replay::TcpPlace> places;
+    for (std::size_t p = 0; p < plan.process_namespace.size(); ++p)
+      places.push_back({plan.process_address[p], "/run/netns/" + plan.process_namespace[p]});
+    const auto outcome = replay::replay_here(tcp_replay_of(point, options_), places,
+                                             meanwhile_of(point.scenario, network, networks_.options(prefix)));
+    warnings_.say(outcome.notes);
+    return outcome.jobs;
+  }
+
+ private:
+  Networks networks_;
+  replay::TcpOptions options_;
+  std::optional<Lab> lab_;
+  Warnings warnings_;
+};
+
+int lab_up(const ScenarioFile& file, const LabArguments& arguments) {
+  const Networks networks(file, !arguments.fifo);
+  if (networks.size() != 1)
+    throw InputError(arguments.replay.scenario,
+                     fmt::format("expected points that share one network, found {} networks", networks.size()),
+                     "`ringsim lab run` makes one after the other; --set chooses");
+  const Scenario scenario = file.point(0);
+  const Network network = network_of(scenario, schedules_of_elements(scenario, replay::element_bytes, &stop_requested));
+  const std::string prefix = networks.lasting(scenario, network);
+  if (!replay::namespaces_of(prefix).empty())
+    throw EnvironmentError(
+        fmt::format("this lab is up already: namespaces {}*\n  hint: `ringsim lab down` takes it down", prefix));
+  Lab lab(networks.plan(scenario, network, prefix), &stop_requested);
+  Table table({"process", "node", "namespace", "address"});
+  for (std::size_t p = 0; p < network.places.size(); ++p)
+    table.add({fmt::to_string(p), network.topology.node(network.places[p]).name, lab.plan().process_namespace[p],
+               lab.plan().process_address[p]});
+  Output output;
+  output.write(table.text());
+  output.finish();
+  lab.keep();
+  return good;
+}
+
+bool is_left_over(const std::string& name) {  // of a process that is no more
+  const std::string number = name.substr(any_lab.size(), name.find('-', any_lab.size()) - any_lab.size());
+  if (number.empty() || number.find_first_not_of("0123456789") != std::string::npos || number.size() > 9) return false;
+  return kill(static_cast<pid_t>(std::stoi(number)), 0) != 0;
+}
+
+int lab_down(const LabArguments& arguments) {
+  std::vector<std::string> names;
+  for (const std::string& name : replay::namespaces_of(any_lab))
+    if (is_left_over(name)) names.push_back(name);
+  if (!arguments.replay.scenario.empty()) {
+    const ScenarioFile file = ScenarioFile::load(arguments.replay.scenario, arguments.replay.set);
+    const Networks networks(file, !arguments.fifo);
+    const Scenario scenario = file.point(0);
+    const Network network =
+        network_of(scenario, schedules_of_elements(scenario, replay::element_bytes, &stop_requested));
+    const auto of_it = replay::namespaces_of(networks.lasting(scenario, network));
+    if (of_it.empty()) say("ringsim: this scenario's lab is not up\n");
+    names.insert(names.end(), of_it.begin(), of_it.end());
+  } else {
+    const auto lasting = replay::namespaces_of(any_lab + "lab");
+    names.insert(names.end(), lasting.begin(), lasting.end());
+  }
+  replay::take_down(names);
+  say(fmt::format("ringsim: {} namespaces taken down\n", names.size()));
+  return good;
+}
+
+}  // namespace
+
+int lab_command(const LabArguments& arguments) {
+  // Whoever is told to end takes the lab down first.
+  for (const int signal : {SIGTERM, SIGHUP}) std::signal(signal, [](int) { stop_requested = true; });
+  if (arguments.what == LabArguments::What::down) {
+    replay::require_lab();
+    return lab_down(arguments);
+  }
+  const ScenarioFile file = ScenarioFile::load(arguments.replay.scenario, arguments.replay.set);
+  if (arguments.what == LabArguments::What::up) {
+    replay::require_lab();
+    return lab_up(file, arguments);
+  }
+  InLab backend(file, arguments);
+  replay::require_lab();
+  setpriority(PRIO_PROCESS, 0, lab_priority);  // links change when they should; where that is refused, it is said later
+  return replay_points(file, arguments.replay, backend, true);
+}
+
+}  // namespace ringsim::tools

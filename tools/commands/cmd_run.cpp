@@ -1,0 +1,72 @@
+// ringsim run: every point of a scenario, simulated.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sim/base/error.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/output/output.hpp"
+#include "tools/output/report.hpp"
+#include "tools/output/warnings.hpp"
+#include "tools/sweep/points.hpp"
+#include "validate/score/compare.hpp"
+
+namespace ringsim::tools {
+
+int run_command(const RunArguments& arguments) {
+  const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
+  refuse_as_output(arguments.scenario, arguments.output);
+  std::optional<MeasuredTable> measured;
+  std::optional<Beside> beside;
+  if (!arguments.measured.empty()) {
+    refuse_as_output(arguments.measured, arguments.output);
+    measured = read_measured_as(arguments.measured, arguments.collective);
+    Warnings().say(measured->warnings);
+    require_measured_ranks(file, *measured);
+    beside.emplace(*measured);
+  }
+  Output output(arguments.output);
+  std::vector<Prediction> results;  // for the formats that are one document
+  std::size_t done = 0;
+  std::int64_t events = 0, transfers = 0;
+  std::set<std::string> not_folded;
+  const auto started = std::chrono::steady_clock::now();
+  const bool by_line = arguments.format == Format::jsonl;
+  const auto finish = [&] {
+    if (!by_line) output.write(report(file, results, arguments.format, arguments.explain));
+    output.finish();
+  };
+  try {
+    predict_points(file, arguments.jobs, arguments.fold, [&](Prediction&& result) {
+      if (result.job.empty() || result.job == "main") ++done;
+      if (beside) beside->add(result);
+      if (!result.not_folded.empty()) not_folded.insert(result.not_folded);
+      events += result.events;
+      transfers += result.transfers;
+      if (by_line)
+        output.write(report_line(file, result, arguments.explain));
+      else
+        results.push_back(std::move(result));
+    });
+  } catch (const Interrupted& how_far) {
+    if (done > 0) finish();  // what is done is not lost
+    throw Interrupted(fmt::format("{} of {} points done; the next one {}", done, file.size(), how_far.what()));
+  } catch (const InputError&) {
+    if (by_line && done > 0) finish();  // each line is a whole result
+    throw;
+  }
+  finish();
+  if (beside) Warnings().say(beside->unmatched());
+  if (arguments.timing) {
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+    say(fmt::format("{} points, {} transfers, {} events in {:.3f} s\n", done, transfers, events, seconds));
+    for (const std::string& why : not_folded) say(fmt::format("not folded: {}\n", why));
+  }
+  return good;
+}
+
+}  // namespace ringsim::tools

@@ -1,0 +1,285 @@
+// ringsim sweep: every point of a scenario, on all cores or machines; it can be ended at any moment and go on later.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/base/error.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/output/junit.hpp"
+#include "tools/output/output.hpp"
+#include "tools/output/warnings.hpp"
+#include "tools/sweep/processes.hpp"
+#include "tools/sweep/sweep_file.hpp"
+#include "tools/sweep/sweep_plan.hpp"
+#include "tools/sweep/sweep_point.hpp"
+#include "validate/results/gates.hpp"
+
+namespace ringsim::tools {
+
+namespace {
+
+constexpr std::size_t most_told = 20;  // failures on stderr; --junit has all
+
+/// "120 of 2000 points, 45.2 a second, about 42 s left", on a terminal.
+class Rate {
+ public:
+  explicit Rate(std::size_t n) : n_(n) {}
+  ~Rate() {
+    if (any_) say("\r\x1b[K");
+  }
+  Rate(const Rate&) = delete;
+  Rate& operator=(const Rate&) = delete;
+
+  void done_one() {
+    ++done_;
+    using namespace std::chrono_literals;
+    const auto now = std::chrono::steady_clock::now();
+    if (!on_terminal_ || now - started_ < 1s || now - shown_ < 200ms) return;
+    shown_ = now;
+    any_ = true;
+    const double rate = static_cast<double>(done_) / std::chrono::duration<double>(now - started_).count();
+    say(fmt::format("\r\x1b[K{} of {} points, {:.3g} a second, about {:.0f} s left", done_, n_, rate,
+                    static_cast<double>(n_ - done_) / rate));
+  }
+
+ private:
+  std::size_t n_, done_ = 0;
+  bool on_terminal_ = isatty(STDERR_FILENO) != 0, any_ = false;
+  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now(), shown_ = started_;
+};
+
+/// Where rows go: into a file of the sweep's own as they come, or to a stream in the order of the points.
+class Rows {
+ public:
+  Rows(SweepFile* file, Output* stream, const std::vector<std::size_t>& points)
+      : file_(file), stream_(stream), points_(points) {}
+
+  void add(std::size_t point, std::string&& rows) {
+    if (file_ != nullptr) return file_->append(rows);
+    waiting_.emplace(point, std::move(rows));
+    for (; next_ < points_.size(); ++next_) {
+      const auto found = waiting_.find(points_[next_]);
+      if (found == waiting_.end()) break;
+      stream_->write(found->second);
+      written_.push_back(std::move(found->second));
+      waiting_.erase(found);
+    }
+  }
+  /// What still waits for a point before it that will not come.
+  void flush() {
+    for (auto& [point, rows] : waiting_) {
+      stream_->write(rows);
+      written_.push_back(std::move(rows));
+    }
+    waiting_.clear();
+  }
+  const std::vector<std::string>& written() const { return written_; }
+
+ private:
+  SweepFile* file_;
+  Output* stream_;
+  const std::vector<std::size_t>& points_;
+  std::map<std::size_t, std::string> waiting_;
+  std::size_t next_ = 0;
+  std::vector<std::string> written_;  // to the stream; those in a file are read again
+};
+
+struct Tally {
+  std::size_t done = 0, no_memory = 0;
+  bool stopped = false;
+};
+
+/// Takes one point's outcome; false where no more are wanted.
+bool take(std::size_t point, PointOutcome&& outcome, Rows& rows, Tally& tally, Warnings& warnings) {
+  warnings.say(outcome.warnings);
+  switch (outcome.kind) {
+    case PointOutcome::Kind::result:
+      rows.add(point, std::move(outcome.text));
+      ++tally.done;
+      return !stop_requested;
+    case PointOutcome::Kind::no_memory:
+      ++tally.no_memory;
+      return true;
+    case PointOutcome::Kind::stopped:
+      tally.stopped = true;
+      return false;
+    case PointOutcome::Kind::lacking:
+      break;
+  }
+  throw EnvironmentError(outcome.text);
+}
+
+std::vector<std::size_t> left_by(SweepFile& file, const SweepPlan& plan, const ScenarioFile& scenario,
+                                 const std::string& path) {
+  DoneRows done(scenario, plan);
+  std::size_t n_stale = 0;
+  const bool torn = file.read([&](ResultRow&& row, const RowPlace& place) {
+    if (!done.take(row, fmt::format("{}:{}", path, place.line))) ++n_stale;
+  });
+  if (torn) say(fmt::format("{}: the last line was not whole, and is dropped\n", path));
+  if (n_stale > 0) {
+    say(fmt::format("{}: {} errors of points that the scenario has no more are dropped\n", path, n_stale));
+    file.keep([&](const ResultRow& row) { return plan.by_key.contains(row.key); });
+  }
+  return done.to_do();
+}
+
+int dry_run(const ScenarioFile& file, const SweepPlan& plan, Shard shard, const SweepArguments& arguments) {
+  std::vector<std::size_t> to_do = plan.points;
+  if (arguments.resume && is_plain_file(arguments.output) && std::filesystem::exists(arguments.output)) {
+    DoneRows done(file, plan);
+    read_results(arguments.output, [&](ResultRow&& row, std::string_view, const RowPlace& place) {
+      done.take(row, fmt::format("{}:{}", arguments.output, place.line));
+    });
+    to_do = done.to_do();
+  }
+  Table table({"points", ""});
+  const auto line = [&](const std::string& what, std::size_t n) { table.add({what, fmt::to_string(n)}); };
+  line("of the product", file.size() + file.left_out());
+  line("left out by where", file.left_out());
+  line("equal to another", plan.n_repeated);
+  if (shard.n > 1) line(fmt::format("in shard {}/{}", shard.i, shard.n), plan.points.size());
+  line("done already", plan.points.size() - to_do.size());
+  line("to do", to_do.size());
+  Output output;
+  output.write(table.text());
+  output.finish();
+  return good;
+}
+
+/// Says what failed; the exit code.
+int tell(const GateReport& report, const SweepArguments& arguments) {
+  std::size_t told = 0;
+  const auto say_one = [&](const std::string& text) {
+    if (told++ < most_told) say("  " + text + "\n");
+  };
+  if (report.failed_points > 0)
+    say(fmt::format("{} of {} results are errors:\n", report.failed_points, report.points.size()));
+  for (const GateReport::Point& point : report.points)
+    if (!point.error.empty()) say_one(point.label + ": " + point.error);
+  if (told > most_told) say(fmt::format("  ... and {} more\n", told - most_told));
+  told = 0;
+  if (report.failed_gates > 0) say(fmt::format("{} times a gate is not passed:\n", report.failed_gates));
+  for (const std::string& failure : report.general) say_one(failure);
+  for (const GateReport::Point& point : report.points)
+    for (const std::string& failure : point.failures) say_one(point.label + ": " + failure);
+  if (told > most_told) say(fmt::format("  ... and {} more; --junit FILE has all\n", told - most_told));
+  told = 0;
+  if (!report.new_ones.empty()) say(fmt::format("{} results are not in the baseline:\n", report.new_ones.size()));
+  for (const std::string& label : report.new_ones) say_one(label);
+  if (told > most_told) say(fmt::format("  ... and {} more\n", told - most_told));
+  if (!arguments.baseline.empty())
+    say(fmt::format("baseline: {} results compared, {} moved by more than {} %{}\n", report.compared, report.moved,
+                    100 * arguments.tolerance,
+                    report.moved == 0 ? "" : fmt::format(", the farthest by {:.2f} %", 100 * report.largest_move)));
+  return report.failed_points + report.failed_gates > 0 ? check_failed : good;
+}
+
+int hold_to_gates(const ScenarioFile& file, Gates& gates, const Rows& rows, const SweepArguments& arguments,
+                  bool in_file) {
+  if (in_file) {
+    read_results(arguments.output, [&](ResultRow&& row, std::string_view, const RowPlace&) { gates.take(row); });
+  } else {
+    for (const std::string& text : rows.written()) {
+      for (std::size_t at = 0, end = 0; at < text.size(); at = end + 1) {
+        end = text.find('\n', at);
+        gates.take(ResultRow::parse(std::string_view(text).substr(at, end - at), "a row"));
+      }
+    }
+  }
+  const GateReport report = std::move(gates).report();
+  if (!arguments.junit.empty()) {
+    Output xml(arguments.junit);
+    xml.write(junit(file.name(), report));
+    xml.finish();
+  }
+  return tell(report, arguments);
+}
+
+/// What rank 0, or the only process, does.
+int lead(const ScenarioFile& file, const SweepArguments& arguments, Processes* others) {
+  const Shard shard = arguments.shard.empty() ? shard_of_slurm() : parse_shard(arguments.shard);
+  const SweepPlan plan = plan_of(file, shard, arguments.jobs);
+  if (arguments.dry_run) return dry_run(file, plan, shard, arguments);
+  Gates gates({.assertions = arguments.assertions,
+               .baseline = arguments.baseline,
+               .tolerance = arguments.tolerance,
+               .all_points = shard.n == 1});
+  const bool in_file = is_plain_file(arguments.output);
+  if (arguments.resume && !in_file)
+    throw InputError("--resume", "expected the file to go on with, found none", "-o FILE.jsonl names it");
+  for (const std::string& input : {arguments.scenario, arguments.baseline}) {
+    refuse_as_output(input, arguments.output);
+    refuse_as_output(input, arguments.junit);
+  }
+  refuse_as_output(arguments.output, arguments.junit);
+  std::optional<SweepFile> own;
+  std::optional<Output> stream;
+  std::vector<std::size_t> to_do = plan.points;
+  if (in_file) {
+    own.emplace(arguments.output, arguments.resume);
+    to_do = left_by(*own, plan, file, arguments.output);
+  } else {
+    stream.emplace(arguments.output);
+  }
+
+  Rows rows(own ? &*own : nullptr, stream ? &*stream : nullptr, to_do);
+  Tally tally;
+  {
+    Warnings warnings;
+    Rate rate(to_do.size());
+    const auto on_outcome = [&](std::size_t point, PointOutcome&& outcome) {
+      const bool more = take(point, std::move(outcome), rows, tally, warnings);
+      rate.done_one();
+      return more;
+    };
+    if (others != nullptr)
+      others->hand_out(to_do, on_outcome);
+    else
+      sweep_points(file, arguments.scenario, to_do, arguments.jobs, on_outcome);
+  }
+  if (stream) {
+    rows.flush();
+    stream->finish();
+  }
+  const std::size_t left = to_do.size() - tally.done;
+  if (left > tally.no_memory)
+    throw Interrupted(fmt::format("{} of {} points done{}", plan.points.size() - left, plan.points.size(),
+                                  in_file ? "; --resume does the rest" : ""));
+  if (own) own->put_in_order();
+  const int code = hold_to_gates(file, gates, rows, arguments, in_file);
+  if (tally.no_memory > 0)
+    throw EnvironmentError(fmt::format("out of memory for {} of {} points{}", tally.no_memory, plan.points.size(),
+                                       in_file ? "; --resume tries them again, -j 1 leaves each more" : ""));
+  return code;
+}
+
+}  // namespace
+
+int sweep_command(const SweepArguments& arguments) {
+  const std::unique_ptr<Processes> processes = Processes::join();
+  std::optional<ScenarioFile> file;
+  const auto read = [&] {
+    file.emplace(ScenarioFile::load(arguments.scenario, arguments.set));
+    return file->hash();
+  };
+  if (!processes) {
+    read();
+    return lead(*file, arguments, nullptr);
+  }
+  // The one that could not begin says why; mpirun's exit code is the first that is not 0, which must be its.
+  if (!processes->agree(read)) return good;
+  if (processes->first()) return lead(*file, arguments, processes.get());
+  processes->work([&](std::size_t point) { return sweep_point(*file, arguments.scenario, point); });
+  return good;
+}
+
+}  // namespace ringsim::tools

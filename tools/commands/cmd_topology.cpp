@@ -1,0 +1,252 @@
+// ringsim topology show, topology paths: devices, links, how near everything is to everything, and by which way.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "scenarios/scenario.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
+#include "sim/text/nearest.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/output/output.hpp"
+#include "tools/output/warnings.hpp"
+#include "topologies/formats/smi_matrix.hpp"
+#include "validate/predict.hpp"
+
+namespace ringsim::tools {
+
+namespace {
+
+constexpr std::size_t max_links_listed = 200;
+constexpr std::size_t max_matrix = 32;
+
+std::string devices_text(const Topology& topology) {
+  std::map<std::string_view, int> counts;
+  for (const Node& node : topology.nodes()) ++counts[to_string(node.kind)];
+  std::string text = "devices:";
+  for (const auto& [kind, count] : counts) text += fmt::format(" {} {}", count, kind);
+  return text + fmt::format("; {} ranks, {} links\n", topology.ranks().size(), topology.n_links());
+}
+
+// Sources are long: they stand below the table, by number.
+std::string links_text(const Topology& topology) {
+  Table table({"link", "kind", "bandwidth", "latency", "source"});
+  std::vector<std::string> sources;
+  for (std::uint32_t i = 0; i < std::min(topology.n_links(), max_links_listed); ++i) {
+    const Link& link = topology.link({i});
+    const bool shared = topology.resource(link.resource).shared;
+    const std::string& source = topology.source(link);
+    auto known = std::find(sources.begin(), sources.end(), source);
+    if (known == sources.end()) known = sources.insert(sources.end(), source);
+    table.add({topology.link_name({i}), std::string(to_string(link.kind)),
+               format(link.bandwidth) + (shared ? " half duplex" : ""), format(link.latency),
+               fmt::format("[{}]", known - sources.begin() + 1)});
+  }
+  std::string text = table.text();
+  if (topology.n_links() > max_links_listed)
+    text += fmt::format("... and {} more links\n", topology.n_links() - max_links_listed);
+  for (std::size_t i = 0; i < sources.size(); ++i) text += fmt::format("[{}] {}\n", i + 1, sources[i]);
+  return text;
+}
+
+std::string path_type(Routes& routes, NodeId from, NodeId to) {
+  try {
+    return std::string(to_string(routes.find(from, to).type));
+  } catch (const InputError&) {
+    return "-";  // no path: a fault only where somebody wants to use it
+  }
+}
+
+// "node0.gpu3" is gpu3 in a table about one host.
+std::string short_name(const std::string& name) {
+  const std::size_t dot = name.find('.');
+  return dot == std::string::npos ? name : name.substr(dot + 1);
+}
+
+std::string smi_text(const Topology& topology, std::uint32_t host) {
+  const SmiMatrix matrix = smi_matrix(topology, host);
+  std::vector<std::string> head{""};
+  for (const std::string& name : matrix.names) head.push_back(short_name(name));
+  head.emplace_back("NUMA");
+  Table table(head);
+  for (std::size_t r = 0; r < matrix.names.size(); ++r) {
+    std::vector<std::string> row{short_name(matrix.names[r])};
+    row.insert(row.end(), matrix.cells[r].begin(), matrix.cells[r].end());
+    row.push_back(matrix.numa[r]);
+    table.add(row);
+  }
+  return "as `nvidia-smi topo -m` prints it:\n" + table.text();
+}
+
+// The types of the paths that transfers take: of one host, or of a topology without hosts.
+std::string types_text(const Topology& topology, const std::vector<NodeId>& shown, Routes& routes) {
+  std::vector<std::string> head{""};
+  for (const NodeId node : shown) head.push_back(short_name(topology.node(node).name));
+  Table table(head);
+  for (const NodeId from : shown) {
+    std::vector<std::string> row{short_name(topology.node(from).name)};
+    for (const NodeId to : shown) row.push_back(from == to ? "X" : path_type(routes, from, to));
+    table.add(row);
+  }
+  return "the paths that data takes, in NCCL's words (`topology paths` explains one):\n" + table.text();
+}
+
+std::string matrices_text(const Topology& topology, Routes& routes, std::uint32_t host) {
+  std::vector<NodeId> shown;
+  for (const NodeKind kind : {NodeKind::gpu, NodeKind::nic})
+    for (std::uint32_t i = 0; i < topology.n_nodes(); ++i)
+      if (topology.node({i}).kind == kind && topology.node({i}).host.value_or(host) == host) shown.push_back({i});
+  if (shown.size() > max_matrix) return fmt::format("(no matrix: {} devices are too many to print)\n", shown.size());
+  const std::string types = types_text(topology, shown, routes);
+  return topology.hosts().empty() ? types : smi_text(topology, host) + "\n" + types;
+}
+
+Scenario first_point(const ScenarioFile& file) {
+  if (file.size() > 1) say(fmt::format("the first of {} points; choose another with --set\n", file.size()));
+  return file.point(0);
+}
+
+// Every pair of the first ranks, as far as they can be read.
+std::string pairs_text(const Topology& topology, Routes& routes) {
+  const auto ranks = topology.ranks().first(std::min(topology.ranks().size(), max_matrix));
+  Table table({"from", "to", "part", "type", "legs", "bandwidth", "latency"});
+  for (const NodeId from : ranks) {
+    for (const NodeId to : ranks) {
+      if (from == to) continue;
+      const std::vector<Path> parts = routes.find_parts(from, to);
+      for (std::size_t i = 0; i < parts.size(); ++i)
+        table.add({topology.node(from).name, topology.node(to).name, fmt::format("{}/{}", i + 1, parts.size()),
+                   std::string(to_string(parts[i].type)), fmt::format("{}", parts[i].legs.size()),
+                   format(narrowest(topology, parts[i])), format(latency(parts[i]))});
+    }
+  }
+  const std::size_t left_out = topology.ranks().size() - ranks.size();
+  return table.text() + (left_out > 0 ? fmt::format("... and {} more gpus\n", left_out) : "");
+}
+
+// --- paths -----------------------------------------------------------------------------------------------------------
+
+std::string leg_text(const Topology& topology, const Leg& leg) {
+  std::vector<std::string> head{"", "link", "kind", "bandwidth", "latency"};
+  if (!leg.shares.empty()) head.emplace_back("bytes on it a byte");
+  Table table(head);
+  for (std::size_t i = 0; i < leg.links.size(); ++i) {
+    const Link& link = topology.link(leg.links[i]);
+    const bool shared = topology.resource(link.resource).shared;
+    std::vector<std::string> row{"", topology.link_name(leg.links[i]), std::string(to_string(link.kind)),
+                                 format(link.bandwidth) + (shared ? " half duplex" : ""), format(link.latency)};
+    if (!leg.shares.empty()) row.push_back(fmt::format("{:.4g}", leg.share(i)));
+    table.add(row);
+  }
+  return table.text();
+}
+
+std::string why_inside(const Topology& topology, const Path& path, const Transport& transport, NodeId from) {
+  const Host& host = topology.hosts()[*topology.node(from).host];
+  switch (path.type) {
+    case PathType::nvl:
+      return "NVLink joins them, directly or through an NVSwitch";
+    case PathType::nvb:
+      return "no NVLink joins them, but a GPU has NVLink to both and relays";
+    default:
+      if (path.legs.size() == 1) return "no NVLink joins them: the shortest way over PCIe and sockets";
+      return fmt::format("through host memory: they are at {}, and GPUs have peer access up to {} ({})",
+                         to_string(path.type), to_string(std::min(host.peer_access, transport.p2p_level)),
+                         host.peer_access <= transport.p2p_level ? "the machine's" : "transport.p2p_level");
+  }
+}
+
+std::string why_gate(std::string_view whose, const Node& device, PathType type, const Transport& transport) {
+  if (type == PathType::loc) return "";
+  if (device.kind != NodeKind::gpu) return fmt::format("{} NIC: at {}\n", whose, to_string(type));
+  if (type == PathType::pxn)
+    return fmt::format(
+        "{} NIC: PXN, that of a GPU to which it has NVLink, for the receiver's switch or for want of a "
+        "nearer one\n",
+        whose);
+  return fmt::format("{} NIC: at {}, gdr_level {}: {}\n", whose, to_string(type), to_string(transport.gdr_level),
+                     type <= transport.gdr_level ? "GPUDirect RDMA, no copy in host memory"
+                                                 : "too far for GPUDirect, data rests in host memory");
+}
+
+std::string path_text(const Topology& topology, const Path& path, const Transport& transport, NodeId from, NodeId to) {
+  if (path.legs.empty()) return fmt::format("{} is one device: LOC, nothing moves\n", topology.node(from).name);
+  std::string text =
+      fmt::format("{} to {}: {}, {} leg{}, narrowest {}, latency {}\n", topology.node(from).name,
+                  topology.node(to).name, to_string(path.type), path.legs.size(), path.legs.size() == 1 ? "" : "s",
+                  format(narrowest(topology, path)), format(latency(path)));
+  if (path.type == PathType::net) {
+    text += why_gate("the sender's", topology.node(from), path.out, transport) +
+            why_gate("the receiver's", topology.node(to), path.in, transport);
+  } else if (path.type != PathType::dir) {
+    text += why_inside(topology, path, transport, from) + "\n";
+  }
+  for (std::size_t i = 0; i < path.legs.size(); ++i) {
+    const Leg& leg = path.legs[i];
+    const NodeId end = topology.link(leg.links.back()).to;
+    text +=
+        fmt::format("\nleg {}, to {}{}\n", i + 1, topology.node(end).name,
+                    i + 1 == path.legs.size() ? ""
+                                              : fmt::format(", where data rests in {} slots of {}",
+                                                            transport.staging.depth, format(transport.staging.size)));
+    text += leg_text(topology, leg);
+  }
+  return text;
+}
+
+NodeId device(const Topology& topology, const std::string& name) {
+  if (const auto node = topology.find(name)) return *node;
+  std::vector<std::string> names;
+  for (const Node& node : topology.nodes()) names.push_back(node.name);
+  const std::string hint = did_you_mean(name, names);
+  throw InputError("", fmt::format("expected the name of a device of the topology, found \"{}\"", name),
+                   hint.empty() ? "`ringsim topology show` lists its links" : hint);
+}
+
+std::uint32_t host_of(const Topology& topology, const TopologyShowArguments& arguments) {
+  const auto n = topology.hosts().size();
+  if (arguments.host == 0 || arguments.host < n) return arguments.host;
+  throw InputError("--node",
+                   n == 0 ? "expected 0: this topology is not made of nodes"
+                          : fmt::format("expected the number of a node, 0 to {}, found {}", n - 1, arguments.host));
+}
+
+}  // namespace
+
+int topology_show_command(const TopologyShowArguments& arguments) {
+  const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
+  const Scenario scenario = first_point(file);
+  Warnings().say(scenario.warnings);
+  const Topology topology = topology_of(scenario);
+  stop_if_asked();
+  Output output;
+  Routes routes(topology, scenario.transport, routing_of(topology, scenario));
+  output.write(devices_text(topology) + "\n" + links_text(topology) + "\n" +
+               matrices_text(topology, routes, host_of(topology, arguments)));
+  if (arguments.pairs) output.write("\n" + pairs_text(topology, routes));
+  stop_if_asked();
+  output.finish();
+  return good;
+}
+
+int topology_paths_command(const PathArguments& arguments) {
+  const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
+  const Scenario scenario = first_point(file);
+  Warnings().say(scenario.warnings);
+  const Topology topology = topology_of(scenario);
+  stop_if_asked();
+  const NodeId from = device(topology, arguments.from), to = device(topology, arguments.to);
+  Routes routes(topology, scenario.transport, routing_of(topology, scenario));
+  const std::vector<Path> parts = routes.find_parts(from, to);
+  Output output;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (parts.size() > 1) output.write(fmt::format("{}part {} of {}\n", i == 0 ? "" : "\n", i + 1, parts.size()));
+    output.write(path_text(topology, parts[i], scenario.transport, from, to));
+  }
+  stop_if_asked();
+  output.finish();
+  return good;
+}
+
+}  // namespace ringsim::tools

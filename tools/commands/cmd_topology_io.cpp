@@ -1,0 +1,139 @@
+// ringsim topology import, export: machines and topologies from and to other programs' formats.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+#include "scenarios/decoder/files.hpp"
+#include "scenarios/scenario.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/output/output.hpp"
+#include "tools/output/warnings.hpp"
+#include "topologies/formats/graph_export.hpp"
+#include "topologies/formats/nccl_rules.hpp"
+#include "topologies/formats/nccl_xml_export.hpp"
+#include "topologies/formats/nccl_xml_import.hpp"
+#include "topologies/formats/smi_import.hpp"
+#include "topologies/machines/machine_text.hpp"
+#include "validate/predict.hpp"
+
+namespace ringsim::tools {
+
+namespace {
+
+bool is_xml(const std::string& text) {
+  const std::size_t first =
+      text.find_first_not_of(text.starts_with("\xEF\xBB\xBF") ? "\xEF\xBB\xBF \t\r\n" : " \t\r\n");
+  return first != std::string::npos && text[first] == '<';
+}
+
+/// What an option's value is refused with, named after the option.
+template <class Parse>
+auto option(const std::string& name, const std::string& value, Parse parse) {
+  try {
+    return parse(value);
+  } catch (const InputError& error) {
+    throw InputError(name, error.message(), error.hint());
+  }
+}
+
+Machine import_xml(const std::string& text, const ImportArguments& arguments) {
+  if (!arguments.like.empty()) {
+    throw InputError("--like", "expected it only for a matrix of nvidia-smi, found an XML file: " + arguments.file,
+                     "--nvlink, --nic and --gpu say what an XML file lacks");
+  }
+  NcclXmlOptions options;
+  if (!arguments.gpu.empty()) options.gpu = arguments.gpu;
+  if (!arguments.nvlink.empty()) options.nvlink_from = option("--nvlink", arguments.nvlink, node_preset);
+  if (!arguments.nic.empty()) {
+    options.nic = nccl::link(LinkKind::ethernet, option("--nic", arguments.nic, parse_bandwidth), "said with --nic");
+    options.nic->kind = LinkKind::generic;  // the file's device class tells
+  }
+  return import_nccl_xml(text, arguments.file, options);
+}
+
+Machine import_matrix(const std::string& text, const ImportArguments& arguments) {
+  for (const auto& [name, value] : {std::pair{"--nvlink", arguments.nvlink}, std::pair{"--nic", arguments.nic},
+                                    std::pair{"--gpu", arguments.gpu}}) {
+    if (value.empty()) continue;
+    throw InputError(name, "expected it only for NCCL's topology XML, found another file: " + arguments.file,
+                     "--like names a preset for the speeds that a matrix of nvidia-smi does not tell");
+  }
+  if (arguments.like.empty()) {
+    throw InputError(
+        arguments.file, "expected NCCL's topology XML, or --like for a matrix of `nvidia-smi topo -m`",
+        "--like names a preset for the speeds that a matrix does not tell: `ringsim list nodes` shows all");
+  }
+  return import_nvidia_smi(text, arguments.file, option("--like", arguments.like, node_preset));
+}
+
+/// The machine of the first node.
+const Machine& machine_of(const Scenario& scenario) {
+  if (const auto* cluster = std::get_if<Cluster>(&scenario.topology)) return *cluster->parts.front().machine;
+  throw InputError(scenario.file + ": /topology/kind",
+                   "expected nodes that are machines (cluster, nccl_xml, nvidia_smi), found another kind of topology",
+                   "--to graphml and --to dot take any topology");
+}
+
+/// The header of topologies/formats/nccl_xml_export.hpp as far as this machine is concerned.
+void say_what_is_lost(const Machine& machine) {
+  const Machine back = import_nccl_xml(to_nccl_xml(machine), "export");
+  std::string lost = "latencies, and rates other than NCCL's own";
+  if (back.host.peer_access != machine.host.peer_access)
+    lost += fmt::format(", peer access up to {} ({} when read back)", to_string(machine.host.peer_access),
+                        to_string(back.host.peer_access));
+  const auto is_bridge = [](const Machine::Device& d) { return d.kind == NodeKind::host_bridge; };
+  if (std::any_of(machine.devices.begin(), machine.devices.end(), is_bridge)) lost += ", host bridges";
+  Warnings().say({"NCCL's XML does not hold " + lost});
+}
+
+std::string exported(const Scenario& scenario, const std::string& to) {
+  if (to == "nccl-xml") {
+    say_what_is_lost(machine_of(scenario));
+    return to_nccl_xml(machine_of(scenario));
+  }
+  if (to == "machine") return to_machine_file(machine_of(scenario));
+  const Topology topology = topology_of(scenario);
+  return to == "dot" ? to_dot(topology) : to_graphml(topology);
+}
+
+void check_output(const std::string& input, const std::string& output) {
+  std::error_code ignored;
+  if (!output.empty() && std::filesystem::equivalent(input, output, ignored)) {
+    throw InputError(output, "expected another file than the one that is read");
+  }
+}
+
+}  // namespace
+
+int topology_import_command(const ImportArguments& arguments) {
+  check_output(arguments.file, arguments.output);
+  const std::string text = scenarios::read_text(arguments.file, "a topology file");
+  const Machine machine = is_xml(text) ? import_xml(text, arguments) : import_matrix(text, arguments);
+  Warnings().say(machine.warnings);
+  Output output(arguments.output);
+  output.write(to_machine_file(machine));
+  output.finish();
+  return good;
+}
+
+int topology_export_command(const ExportArguments& arguments) {
+  check_output(arguments.scenario, arguments.output);
+  const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
+  const Scenario scenario = file.point(0);
+  Warnings().say(scenario.warnings);
+  if (file.size() > 1) {
+    say(fmt::format("ringsim: the first of {} points; choose another with --set\n", file.size()));
+  }
+  const std::string text = exported(scenario, arguments.to);
+  stop_if_asked();
+  Output output(arguments.output);
+  output.write(text);
+  output.finish();
+  return good;
+}
+
+}  // namespace ringsim::tools

@@ -1,0 +1,50 @@
+#include "tools/commands/guarded.hpp"
+
+#include <fmt/format.h>
+
+#include <new>
+#include <system_error>
+
+#include "sim/base/error.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/output/output.hpp"
+
+namespace ringsim::tools {
+
+namespace {
+
+Ending failed(Exit code, const char* kind, const std::string& what) {
+  return {code, fmt::format("ringsim: {}: {}\n", kind, what)};
+}
+
+}  // namespace
+
+Ending ending_of(const std::function<int()>& command) {
+  try {
+    return {command(), ""};
+  } catch (const InputError& error) {
+    return failed(bad_input, "error", error.what());
+  } catch (const EnvironmentError& error) {
+    return failed(lacking, "error", error.what());
+  } catch (const Interrupted& how_far) {
+    return failed(interrupted, "interrupted", how_far.what());
+  } catch (const InvariantError& error) {
+    return failed(broken, "the simulation is wrong, not your input",
+                  std::string(error.what()) + "\n  hint: please report it, with the scenario");
+  } catch (const std::bad_alloc&) {
+    return failed(lacking, "error", "out of memory: the scenario is too large for this machine");
+  } catch (const std::system_error& error) {
+    return failed(lacking, "error", error.what());
+  } catch (const std::exception& error) {
+    return failed(broken, "an error of ringsim's own, not of your input",
+                  std::string(error.what()) + "\n  hint: please report it, with the scenario");
+  }
+}
+
+int guarded(const std::function<int()>& command) {
+  const Ending ending = ending_of(command);
+  if (!ending.said.empty()) say(ending.said);
+  return ending.code;
+}
+
+}  // namespace ringsim::tools

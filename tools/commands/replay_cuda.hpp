@@ -1,0 +1,11 @@
+// Replays on the GPUs of this machine.
+#pragma once
+
+#include "tools/commands/replay_backend.hpp"
+
+namespace ringsim::tools {
+
+/// Throws EnvironmentError where there is no GPU.
+std::unique_ptr<ReplayBackend> make_cuda_backend(const ReplayArguments& arguments);
+
+}  // namespace ringsim::tools

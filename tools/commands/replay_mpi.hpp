@@ -1,0 +1,20 @@
+// `mpirun -n N ringsim replay --backend mpi`, and what any backend does whose processes MPI has started.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "tools/commands/commands.hpp"
+#include "tools/commands/replay_backend.hpp"
+#include "tools/mpi_session.hpp"
+
+namespace ringsim::tools {
+
+/// As replay_command(), in each of the processes. Process 0 writes, and says what is wrong.
+int replay_under_mpi(const ReplayArguments& arguments);
+
+/// The same by the backend that `make` gives. Where one process fails, all are ended.
+int replay_together(MpiSession& session, const ReplayArguments& arguments,
+                    const std::function<std::unique_ptr<ReplayBackend>()>& make);
+
+}  // namespace ringsim::tools

@@ -1,0 +1,152 @@
+#include "tools/output/output.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+
+#include "sim/base/error.hpp"
+
+namespace ringsim::tools {
+
+bool is_plain_file(const std::string& path) {
+  if (path.empty() || path == "-") return false;
+  std::error_code unknown;
+  const auto status = std::filesystem::status(path, unknown);
+  return !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
+}
+
+int open_part(const std::string& path, std::string& part) {
+  part = path + ".part-";
+  part.append(6, 'X');  // in their place mkostemp() writes what makes the name new
+  const int file = mkostemp(part.data(), O_CLOEXEC | O_APPEND);
+  if (file == -1) {
+    part.clear();
+    return -1;
+  }
+  const mode_t mask = umask(0);
+  umask(mask);
+  struct stat before = {};
+  fchmod(file, stat(path.c_str(), &before) == 0 ? before.st_mode & 07777 : 0666 & ~mask);
+  return file;
+}
+
+Output::Output(const std::string& path) : path_(path == "-" ? "" : path), file_(stdout) {
+  if (path_.empty()) return;
+  if (!is_plain_file(path_)) {
+    file_ = std::fopen(path_.c_str(), "wb");
+  } else if (const int part = open_part(path_, written_path_); part != -1) {
+    file_ = fdopen(part, "wb");
+  } else {
+    file_ = nullptr;
+  }
+  if (file_ == nullptr) fail();
+}
+
+Output::~Output() {
+  if (file_ == nullptr || file_ == stdout) return;
+  std::fclose(file_);
+  std::error_code ignored;
+  if (!written_path_.empty()) std::filesystem::remove(written_path_, ignored);
+}
+
+void Output::fail() const {
+  throw EnvironmentError(
+      fmt::format("{}: cannot be written: {}", path_.empty() ? "standard output" : path_, std::strerror(errno)));
+}
+
+void Output::write(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) fail();
+}
+
+void Output::finish() {
+  if (std::fflush(file_) != 0) fail();
+  if (file_ == stdout) return;
+  std::FILE* file = file_;
+  file_ = nullptr;
+  if (std::fclose(file) != 0) fail();
+  if (!written_path_.empty() && std::rename(written_path_.c_str(), path_.c_str()) != 0) fail();
+}
+
+void refuse_as_output(const std::string& input, const std::string& output) {
+  std::error_code ignored;
+  if (input.empty() || !is_plain_file(output)) return;
+  const auto absolute = [&](const std::string& path) { return std::filesystem::weakly_canonical(path, ignored); };
+  if (std::filesystem::equivalent(input, output, ignored) || absolute(input) == absolute(output))
+    throw InputError(output, "expected another file for the results than one that is read");
+}
+
+void say(const std::string& text) {
+  if (std::fputs(text.c_str(), stderr) >= 0) std::fflush(stderr);
+}
+
+namespace {
+
+bool is_number(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789.,+-eE%x ") == std::string::npos;
+}
+
+}  // namespace
+
+std::string Table::text() const {
+  std::vector<std::size_t> width(rows_.front().size());
+  std::vector<bool> right(width.size(), rows_.size() > 1);
+  for (std::size_t r = 0; r < rows_.size(); ++r) {
+    for (std::size_t c = 0; c < width.size(); ++c) {
+      width[c] = std::max(width[c], rows_[r][c].size());
+      if (r > 0 && !rows_[r][c].empty() && !is_number(rows_[r][c])) right[c] = false;
+    }
+  }
+  std::string result;
+  for (const auto& row : rows_) {
+    std::string line;
+    for (std::size_t c = 0; c < width.size(); ++c) {
+      if (c > 0) line += "  ";
+      line += right[c] ? fmt::format("{:>{}}", row[c], width[c]) : fmt::format("{:<{}}", row[c], width[c]);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    result += line + '\n';
+  }
+  return result;
+}
+
+struct ProgressLine::State {
+  std::mutex mutex;
+  std::vector<double> shares;
+  double sum = 0;
+  std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now(), shown = started;
+  bool on_terminal = isatty(STDERR_FILENO) != 0;
+  bool any = false;
+};
+
+ProgressLine::ProgressLine(std::size_t parts) : state_(std::make_unique<State>()) { state_->shares.assign(parts, 0.0); }
+
+ProgressLine::~ProgressLine() {
+  if (state_->any) say("\r\x1b[K");
+}
+
+void ProgressLine::set(std::size_t part, double share) {
+  if (!state_->on_terminal) return;
+  const std::lock_guard lock(state_->mutex);
+  state_->sum += share - state_->shares[part];
+  state_->shares[part] = share;
+  const auto now = std::chrono::steady_clock::now();
+  using namespace std::chrono_literals;
+  if (now - state_->started < 1s || now - state_->shown < 200ms) return;
+  state_->shown = now;
+  state_->any = true;
+  const double done = state_->sum / static_cast<double>(state_->shares.size());
+  const double elapsed = std::chrono::duration<double>(now - state_->started).count();
+  if (done < 0.01) return say("\r\x1b[K0 % done");  // too early to tell
+  say(fmt::format("\r\x1b[K{:.0f} % done, about {:.0f} s left", 100 * done, elapsed * (1 - done) / done));
+}
+
+}  // namespace ringsim::tools

@@ -1,0 +1,247 @@
+#include "tools/output/scorecard_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
+#include "tools/output/output.hpp"
+
+namespace ringsim::tools {
+
+namespace {
+
+using Tables = std::span<const ScoredTable>;
+using Row = std::vector<std::string>;
+
+/// A table under a heading, for people at a terminal or in a page.
+class Page {
+ public:
+  explicit Page(bool markdown) : markdown_(markdown) {}
+
+  void heading(const std::string& text) { text_ += markdown_ ? "\n## " + text + "\n\n" : "\n" + text + "\n\n"; }
+  void lines(const std::string& text) { text_ += text + '\n'; }
+  void table(const Row& head, const std::vector<Row>& rows) {
+    if (!markdown_) {
+      Table table(head);
+      for (const Row& row : rows) table.add(row);
+      text_ += table.text();
+      return;
+    }
+    text_ += line_of(head) + line_of(Row(head.size(), "---"));
+    for (const Row& row : rows) text_ += line_of(row);
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  static std::string line_of(const Row& cells) {
+    std::string line = "|";
+    for (const std::string& cell : cells) line += ' ' + cell + " |";
+    return line + '\n';
+  }
+
+  bool markdown_;
+  std::string text_;
+};
+
+/// "12 / 35"; with the number of rows where it is not that of all.
+std::string cell(const ErrorBand& band, int rows) {
+  const std::string text = fmt::format("{:.0f} / {:.0f}", 100 * band.median_abs, 100 * band.p90_abs);
+  return band.rows == rows ? text : text + fmt::format(" ({})", band.rows);
+}
+
+const ErrorBand* find(const std::vector<ErrorBand>& bands, const std::string& name) {
+  const auto found = std::find_if(bands.begin(), bands.end(), [&](const ErrorBand& b) { return b.name == name; });
+  return found == bands.end() ? nullptr : &*found;
+}
+
+std::vector<SizedError> errors_of_all(Tables tables, Model model, const std::optional<Family>& family) {
+  std::vector<SizedError> all;
+  for (const ScoredTable& table : tables) {
+    if (family && table.family != family) continue;
+    const auto errors = errors_of(table, model);
+    all.insert(all.end(), errors.begin(), errors.end());
+  }
+  return all;
+}
+
+Row model_head(Row head) {
+  for (const Model model : models) head.emplace_back(to_string(model));
+  return head;
+}
+
+/// A row for each band of sizes, and one for all; the textbook says something of every row that ringsim does.
+std::vector<Row> band_rows(Tables tables, const std::optional<Family>& family) {
+  std::vector<std::vector<ErrorBand>> bands;  // [model]
+  for (const Model model : models) {
+    const auto errors = errors_of_all(tables, model, family);
+    bands.push_back(error_bands(errors));
+    if (!errors.empty()) bands.back().push_back(error_band("all sizes", errors));
+  }
+  std::vector<Row> rows;
+  for (const ErrorBand& band : bands[static_cast<std::size_t>(Model::plain)]) {
+    Row row{band.name, fmt::to_string(band.rows)};
+    for (const auto& of_model : bands) {
+      const ErrorBand* found = find(of_model, band.name);
+      row.push_back(found != nullptr ? cell(*found, band.rows) : "-");
+    }
+    row.push_back(fmt::format("{:+.0f}", 100 * band.median_signed));
+    const ErrorBand* with = find(bands[static_cast<std::size_t>(Model::protocols)], band.name);
+    row.push_back(with != nullptr ? fmt::format("{:+.0f}", 100 * with->median_signed) : "-");
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Row band_head() {
+  Row head = model_head({"sizes", "rows"});
+  head.insert(head.end(), {"bias, plain", "bias, protocols"});
+  return head;
+}
+
+std::string rows_that_count(const ScoredSizes& sizes) {
+  if (sizes.from > sizes.to) return "none";
+  return sizes.from.count > 0 ? "from " + format(sizes.from) : "to " + format(sizes.to);
+}
+
+std::vector<Row> table_rows(Tables tables) {
+  std::vector<Row> rows;
+  for (const ScoredTable& table : tables) {
+    const auto plain = errors_of(table, Model::plain);
+    if (plain.empty()) continue;
+    const ErrorBand of_plain = error_band("", plain);
+    Row row{table.id, std::string(to_string(*table.family)), fmt::to_string(of_plain.rows)};
+    for (const Model model : models) {
+      const auto errors = errors_of(table, model);
+      row.push_back(errors.empty() ? "-" : cell(error_band("", errors), of_plain.rows));
+    }
+    row.push_back(fmt::format("{:+.0f}", 100 * of_plain.median_signed));
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+/// Rows that do not count, all the same: predicted over measured, of the smallest and the largest such size.
+std::vector<Row> unscored_rows(Tables tables) {
+  std::vector<Row> rows;
+  for (const ScoredTable& table : tables) {
+    std::vector<const ScoredRow*> out;
+    for (const ScoredRow& row : table.rows)
+      if (!row.scored) out.push_back(&row);
+    if (out.empty()) continue;
+    Row cells{table.id, rows_that_count(table.sizes), table.sizes.reason};
+    for (const ScoredRow* row : {out.front(), out.back()}) {
+      std::string text = fmt::format("{}: {:.1f}", format(row->bytes), row->measured_us);
+      for (const Model model : {Model::plain, Model::protocols})
+        text += row->of(model) ? fmt::format(", {:.1f}", row->of(model)->us) : ", -";
+      cells.push_back(std::move(text));
+    }
+    rows.push_back(std::move(cells));
+  }
+  return rows;
+}
+
+std::vector<Row> worst_rows(Tables tables) {
+  std::vector<Row> rows;
+  for (const ScoredTable* table : worst_of(tables, 5)) {
+    const Model model = errors_of(*table, Model::protocols).empty() ? Model::plain : Model::protocols;
+    const auto errors = errors_of(*table, model);
+    const auto worst = std::max_element(errors.begin(), errors.end(), [](const SizedError& a, const SizedError& b) {
+      return std::abs(a.error) < std::abs(b.error);
+    });
+    rows.push_back({table->id, fmt::format("{:.0f}", 100 * error_band("", errors).median_abs),
+                    fmt::format("{:+.0f} at {}", 100 * worst->error, format(worst->bytes)),
+                    table->missing.empty() ? "nobody has looked" : table->missing});
+  }
+  return rows;
+}
+
+constexpr const char* introduction = R"(# How accurate are the predictions?
+
+Made by `ringsim scorecard --format markdown`; a test fails when this page is not what it prints. Every table of `validate/measured/tables` against
+the scenario of its machine beside it (`ID.csv`, `ID.json`). Error: predicted/measured - 1. Cells: median / 90th percentile of |error|, in percent,
+in brackets the number of rows where a model says nothing of the others. Bias: median error with its sign, below 0: predicted too fast.
+
+Nothing is fitted to a table, but for the last model, which says so. Machines are presets from published specifications.
+
+- **ringsim, plain**: the textbooks' protocol `none`. The fastest, by the model, of the algorithms that the library had: rings one way and both ways round, double
+  binary trees, in-switch reduction where it is NVLS; where the table says which algorithm ran, only that.
+- **ringsim, protocols**: the same with NCCL's LL, LL128 and Simple, whose constants are NCCL's own (sim/run/protocol.hpp).
+- **textbook ring**: 2(K-1)(a + p/(K b)) and its like, a and b of the same preset: all of a GPU's NVLinks, or a node's adapters, at the rate that payload reaches.
+- **NCCL's tuner**: the formula by which NCCL chooses (validate/nccl_tuner), of the release that ran, as far as the table says it.
+- **alpha + S/beta**: fitted to every other row of the table, tested on the rest, both ways round.
+)";
+
+std::string page(Tables tables, bool markdown) {
+  Page page(markdown);
+  if (markdown) page.lines(introduction);
+  int scored = 0, rows = 0;
+  for (const ScoredTable& table : tables) {
+    rows += static_cast<int>(table.rows.size());
+    scored += static_cast<int>(
+        std::count_if(table.rows.begin(), table.rows.end(), [](const ScoredRow& row) { return row.scored; }));
+  }
+  page.lines(fmt::format("{} tables, {} rows, {} of them scored.", tables.size(), rows, scored));
+  page.heading("By size");
+  page.table(band_head(), band_rows(tables, std::nullopt));
+  for (const Family family : families) {
+    const auto of_family = band_rows(tables, family);
+    if (of_family.empty()) continue;
+    page.heading("By size: " + std::string(to_string(family)));
+    page.table(band_head(), of_family);
+  }
+  page.heading("By table");
+  Row head = model_head({"table", "family", "rows"});
+  head.emplace_back("bias, plain");
+  page.table(head, table_rows(tables));
+  if (const auto unscored = unscored_rows(tables); !unscored.empty()) {
+    page.heading("Shown, but not scored");
+    page.lines(
+        "Of the smallest and the largest size that does not count: measured, predicted plain, predicted with "
+        "protocols, in us.");
+    page.lines("");
+    page.table({"table", "scored", "because", "smallest", "largest"}, unscored);
+  }
+  if (const auto worst = worst_rows(tables); !worst.empty()) {
+    page.heading("What is missing in the five worst");
+    page.table({"table", "median", "worst row", "missing (inferred, not proved)"}, worst);
+  }
+  return page.text();
+}
+
+std::string csv(Tables tables) {
+  std::string text = "table,collective,ranks,family,bytes,measured_us,scored";
+  for (const char* model : {"plain", "protocols", "textbook", "tuner", "line"}) text += fmt::format(",{}_us", model);
+  text += ",plain_by,protocols_by,tuner_by\n";
+  for (const ScoredTable& table : tables) {
+    for (const ScoredRow& row : table.rows) {
+      text += fmt::format("{},{},{},{},{},{},{}", table.id, to_string(table.op), table.ranks,
+                          table.family ? '"' + std::string(to_string(*table.family)) + '"' : "", row.bytes.count,
+                          row.measured_us, row.scored);
+      for (const Model model : models) text += row.of(model) ? fmt::format(",{}", row.of(model)->us) : ",";
+      for (const Model model : {Model::plain, Model::protocols, Model::tuner})
+        text += "," + (row.of(model) ? row.of(model)->by : "");
+      text += '\n';
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string scorecard_text(std::span<const ScoredTable> tables, ScorecardFormat format) {
+  switch (format) {
+    case ScorecardFormat::table:
+      return page(tables, false);
+    case ScorecardFormat::markdown:
+      return page(tables, true);
+    case ScorecardFormat::csv:
+      return csv(tables);
+  }
+  fail_invariant("a scorecard is written in one of three formats");
+}
+
+}  // namespace ringsim::tools

@@ -1,0 +1,16 @@
+// The scorecard as text.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "tools/commands/commands.hpp"
+#include "validate/score/scorecard.hpp"
+
+namespace ringsim::tools {
+
+/// Errors by sizes, by family and by table, what is not scored and why, and what is missing in the worst; csv: every
+/// row with what each model says of it.
+std::string scorecard_text(std::span<const ScoredTable> tables, ScorecardFormat format);
+
+}  // namespace ringsim::tools

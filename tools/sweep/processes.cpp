@@ -1,0 +1,138 @@
+#include "tools/sweep/processes.hpp"
+
+#include <utility>
+
+#include "tools/commands/commands.hpp"
+#include "tools/mpi_session.hpp"
+
+#ifdef RINGSIM_MPI
+#include <mpi.h>
+
+#include <chrono>
+#include <cstdint>
+#include <thread>
+#endif
+
+namespace ringsim::tools {
+
+#ifdef RINGSIM_MPI
+
+namespace {
+
+constexpr int result_tag = 1, point_tag = 2;
+constexpr std::uint64_t no_point = UINT64_MAX;
+
+/// Waits for a message and tells its sender and size. A process that waits leaves the core to those that work, which
+/// MPI_Recv would not.
+MPI_Status wait_for(int from, int tag) {
+  MPI_Status status = {};
+  int there = 0;
+  for (int tries = 0; MPI_Iprobe(from, tag, MPI_COMM_WORLD, &there, &status), there == 0; ++tries) {
+    if (tries < 20)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return status;
+}
+
+}  // namespace
+
+struct Processes::Impl {
+  std::unique_ptr<MpiSession> session;
+  int at_work = 0;  // rank 0: how many were not sent home
+
+  void send_point(int to, std::uint64_t point) const {
+    MPI_Send(&point, 1, MPI_UINT64_T, to, point_tag, MPI_COMM_WORLD);
+  }
+
+  void send_home(int worker) {
+    send_point(worker, no_point);
+    --at_work;
+  }
+
+  /// Who asks for work next; `result` becomes what it brings, empty at its first time.
+  int next_worker(std::string& result) const {
+    const MPI_Status status = wait_for(MPI_ANY_SOURCE, result_tag);
+    int n = 0;
+    MPI_Get_count(&status, MPI_CHAR, &n);
+    result.resize(static_cast<std::size_t>(n));
+    MPI_Recv(result.data(), n, MPI_CHAR, status.MPI_SOURCE, result_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return status.MPI_SOURCE;
+  }
+};
+
+Processes::~Processes() {
+  std::string dropped;
+  while (impl_->at_work > 0) impl_->send_home(impl_->next_worker(dropped));
+}
+
+void Processes::hand_out(const std::vector<std::size_t>& points,
+                         const std::function<bool(std::size_t, PointOutcome&&)>& take) {
+  std::vector<std::size_t> given(static_cast<std::size_t>(impl_->session->size()));  // [rank] its point
+  std::size_t next = 0, out = 0;
+  for (std::string result; next < points.size() || out > 0;) {
+    const int worker = impl_->next_worker(result);
+    const auto of_worker = static_cast<std::size_t>(worker);
+    try {
+      if (!result.empty()) {
+        --out;
+        if (!take(given[of_worker], unpacked(result))) next = points.size();
+      }
+    } catch (...) {
+      impl_->send_home(worker);  // it waits for an answer; the others are sent home when they ask
+      throw;
+    }
+    if (stop_requested) next = points.size();
+    if (next < points.size()) {
+      given[of_worker] = points[next];
+      impl_->send_point(worker, points[next++]);
+      ++out;
+    } else {
+      impl_->send_home(worker);
+    }
+  }
+}
+
+void Processes::work(const std::function<PointOutcome(std::size_t)>& simulate) {
+  for (std::string result;;) {
+    MPI_Send(result.data(), static_cast<int>(result.size()), MPI_CHAR, 0, result_tag, MPI_COMM_WORLD);
+    wait_for(0, point_tag);
+    std::uint64_t point = 0;
+    MPI_Recv(&point, 1, MPI_UINT64_T, 0, point_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (point == no_point) return;
+    result = packed(simulate(point));
+  }
+}
+
+#else
+
+struct Processes::Impl {
+  std::unique_ptr<MpiSession> session;
+  int at_work = 0;
+};
+
+Processes::~Processes() = default;
+void Processes::hand_out(const std::vector<std::size_t>&, const std::function<bool(std::size_t, PointOutcome&&)>&) {}
+void Processes::work(const std::function<PointOutcome(std::size_t)>&) {}
+
+#endif
+
+std::unique_ptr<Processes> Processes::join() {
+  auto session = MpiSession::join();
+  if (!session || session->size() == 1) return nullptr;
+  auto impl = std::make_unique<Impl>();
+  impl->session = std::move(session);
+  return std::unique_ptr<Processes>(new Processes(std::move(impl)));
+}
+
+bool Processes::agree(const std::function<std::string()>& read) {
+  if (!impl_->session->agree(read)) return false;
+  if (first()) impl_->at_work = impl_->session->size() - 1;
+  return true;
+}
+
+Processes::Processes(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+bool Processes::first() const { return impl_->session->first(); }
+
+}  // namespace ringsim::tools

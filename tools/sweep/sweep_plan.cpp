@@ -1,0 +1,98 @@
+#include "tools/sweep/sweep_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+
+#include "sim/base/error.hpp"
+#include "tools/output/output.hpp"
+#include "tools/sweep/sweep_point.hpp"
+
+namespace ringsim::tools {
+
+namespace {
+
+std::optional<std::size_t> whole(std::string_view text) {
+  std::size_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+std::optional<std::size_t> variable(const char* name) {
+  const char* text = std::getenv(name);
+  if (text == nullptr) return std::nullopt;
+  const std::optional<std::size_t> number = whole(text);
+  if (!number) throw InputError(name, fmt::format("expected a whole number, found \"{}\"", text), "give --shard");
+  return number;
+}
+
+}  // namespace
+
+Shard parse_shard(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  if (slash != std::string::npos) {
+    const auto i = whole(std::string_view(text).substr(0, slash)), n = whole(std::string_view(text).substr(slash + 1));
+    if (i && n && *i >= 1 && *i <= *n) return {*i, *n};
+  }
+  throw InputError("--shard", fmt::format("expected I/N with I from 1 to N, such as 2/4, found \"{}\"", text));
+}
+
+Shard shard_of_slurm() {
+  const auto id = variable("SLURM_ARRAY_TASK_ID"), n = variable("SLURM_ARRAY_TASK_COUNT"),
+             first = variable("SLURM_ARRAY_TASK_MIN");
+  if (!id || !n || !first) return {};
+  const std::size_t step = variable("SLURM_ARRAY_TASK_STEP").value_or(1);
+  const bool even = *n >= 1 && step >= 1 && *id >= *first && (*id - *first) % step == 0 && (*id - *first) / step < *n;
+  if (!even)
+    throw InputError("SLURM_ARRAY_TASK_ID",
+                     fmt::format("expected one of {} numbers from {} in steps of {}, found {}", *n, *first, step, *id),
+                     "give --shard");
+  const Shard shard{(*id - *first) / step + 1, *n};
+  say(fmt::format("shard {}/{}, as Slurm's job array says\n", shard.i, shard.n));
+  return shard;
+}
+
+SweepPlan plan_of(const ScenarioFile& file, Shard shard, int jobs) {
+  std::vector<std::string> keys(file.size());
+  for_each_index(file.size(), jobs, [&](std::size_t i) { keys[i] = result_key(file.name(), file.id(i)); });
+  SweepPlan plan;
+  plan.by_key.reserve(keys.size());
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (!plan.by_key.emplace(std::move(keys[i]), i).second) {
+      ++plan.n_repeated;
+    } else if (i % shard.n == shard.i - 1) {
+      plan.points.push_back(i);
+    }
+  }
+  return plan;
+}
+
+bool DoneRows::take(const ResultRow& row, const std::string& where) {
+  const auto found = plan_.by_key.find(row.key);
+  if (found != plan_.by_key.end()) {
+    done_[found->second].insert(row.job());
+    return true;
+  }
+  if (row.failed()) return false;
+  throw InputError(where,
+                   fmt::format("expected a result of this scenario, ringsim and model, found another: {}", row.label()),
+                   "the scenario has changed, or ringsim; write into another file");
+}
+
+std::vector<std::size_t> DoneRows::to_do() const {
+  std::vector<std::size_t> points;
+  for (const std::size_t point : plan_.points) {
+    const auto found = done_.find(point);
+    // A row without a job's name is alone; others are as many as the point has collectives.
+    const bool done =
+        found != done_.end() && (found->second.contains("") || found->second.size() > file_.point(point).jobs.size());
+    if (!done) points.push_back(point);
+  }
+  return points;
+}
+
+}  // namespace ringsim::tools

@@ -1,0 +1,140 @@
+#include "tools/sweep/sweep_point.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <filesystem>
+#include <mutex>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <system_error>
+#include <thread>
+
+#include "sim/base/error.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/output/report.hpp"
+#include "validate/predict.hpp"
+
+namespace ringsim::tools {
+
+namespace {
+
+/// Errors name files as the user typed them; a row must not depend on where they lie.
+class Placeless {
+ public:
+  explicit Placeless(const std::string& scenario_path)
+      : scenario_(scenario_path), folder_(std::filesystem::path(scenario_path).parent_path().string()) {
+    if (!folder_.empty() && folder_ != "/") folder_ += '/';
+  }
+
+  /// The JSON pointer in the scenario, whatever set the value there; of another file its name and line.
+  std::string where(const std::string& where) const {
+    const std::size_t pointer = where.rfind(": /");
+    if (pointer != std::string::npos) return where.substr(pointer + 2);
+    return where == scenario_ || where.starts_with("--set ") ? "" : text(where);
+  }
+  std::string text(std::string text) const {
+    if (folder_.size() < 2) return text;
+    for (std::size_t at = 0; (at = text.find(folder_, at)) != std::string::npos;) {
+      const bool begins = at == 0 || std::string_view(" \"'(:").find(text[at - 1]) != std::string_view::npos;
+      if (begins)
+        text.erase(at, folder_.size());
+      else
+        ++at;
+    }
+    return text;
+  }
+
+ private:
+  std::string scenario_, folder_;
+};
+
+void run_on_threads(std::size_t n, int jobs, const std::function<void()>& work) {
+  if (jobs == 0) jobs = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  std::vector<std::jthread> threads;
+  try {
+    for (std::size_t i = 1; i < std::min(static_cast<std::size_t>(jobs), n); ++i) threads.emplace_back(work);
+  } catch (const std::system_error&) {
+    // The machine gives no more threads: those that run do the work.
+  }
+  work();
+}
+
+}  // namespace
+
+PointOutcome sweep_point(const ScenarioFile& file, const std::string& scenario_path, std::size_t i) {
+  PointOutcome outcome;
+  const auto failed = [&](const PointError& error) { outcome.text = failed_row(file.name(), file.id(i), error); };
+  try {
+    const Scenario scenario = file.point(i);
+    outcome.warnings = scenario.warnings;
+    const Prediction result = predict(scenario, {.stop = &stop_requested});
+    outcome.text = sweep_rows(file.name(), {scenario.hash, scenario.varied}, result);
+  } catch (const InputError& error) {
+    const Placeless placeless(scenario_path);
+    failed({"input", placeless.where(error.where()), placeless.text(error.message()), placeless.text(error.hint())});
+  } catch (const InvariantError& error) {
+    failed({"law", "", error.what(), "please report it, with the scenario"});
+  } catch (const Interrupted&) {
+    outcome.kind = PointOutcome::Kind::stopped;
+  } catch (const std::bad_alloc&) {
+    outcome.kind = PointOutcome::Kind::no_memory;
+  } catch (const std::exception& error) {
+    outcome.kind = PointOutcome::Kind::lacking;
+    outcome.text = error.what();
+  }
+  return outcome;
+}
+
+std::string packed(const PointOutcome& outcome) {
+  return nlohmann::json{static_cast<int>(outcome.kind), outcome.text, outcome.warnings}.dump();
+}
+
+PointOutcome unpacked(const std::string& bytes) {
+  const nlohmann::json parts = nlohmann::json::parse(bytes);
+  return {static_cast<PointOutcome::Kind>(parts.at(0).get<int>()), parts.at(1).get<std::string>(),
+          parts.at(2).get<std::vector<std::string>>()};
+}
+
+void for_each_index(std::size_t n, int jobs, const std::function<void(std::size_t)>& f) {
+  std::atomic<std::size_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr failed;
+  run_on_threads(n, jobs, [&] {
+    try {
+      for (std::size_t i = next++; i < n; i = next++) {
+        stop_if_asked();
+        f(i);
+      }
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!failed) failed = std::current_exception();
+      next = n;
+    }
+  });
+  if (failed) std::rethrow_exception(failed);
+}
+
+void sweep_points(const ScenarioFile& file, const std::string& scenario_path, const std::vector<std::size_t>& points,
+                  int jobs, const std::function<bool(std::size_t, PointOutcome&&)>& take) {
+  std::atomic<std::size_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr failed;
+  run_on_threads(points.size(), jobs, [&] {
+    for (std::size_t i = next++; i < points.size(); i = next++) {
+      PointOutcome outcome = sweep_point(file, scenario_path, points[i]);
+      const std::lock_guard lock(mutex);
+      if (failed) return;
+      try {
+        if (!take(points[i], std::move(outcome))) next = points.size();
+      } catch (...) {
+        failed = std::current_exception();
+        next = points.size();
+      }
+    }
+  });
+  if (failed) std::rethrow_exception(failed);
+}
+
+}  // namespace ringsim::tools
