@@ -16,10 +16,10 @@
 #include "tools/output/junit.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/warnings.hpp"
-#include "tools/sweep/processes.hpp"
 #include "tools/sweep/sweep_file.hpp"
 #include "tools/sweep/sweep_plan.hpp"
 #include "tools/sweep/sweep_point.hpp"
+#include "validate/replay/mpi/mpi_pool.hpp"
 #include "validate/results/gates.hpp"
 
 namespace ringsim::tools {
@@ -205,7 +205,7 @@ int hold_to_gates(const ScenarioFile& file, Gates& gates, const Rows& rows, cons
 }
 
 /// What rank 0, or the only process, does.
-int lead(const ScenarioFile& file, const SweepArguments& arguments, Processes* others) {
+int lead(const ScenarioFile& file, const SweepArguments& arguments, replay::MpiPool* others) {
   const Shard shard = arguments.shard.empty() ? shard_of_slurm() : parse_shard(arguments.shard);
   const SweepPlan plan = plan_of(file, shard, arguments.jobs);
   if (arguments.dry_run) return dry_run(file, plan, shard, arguments);
@@ -242,7 +242,9 @@ int lead(const ScenarioFile& file, const SweepArguments& arguments, Processes* o
       return more;
     };
     if (others != nullptr)
-      others->hand_out(to_do, on_outcome);
+      others->hand_out(
+          to_do, [&](std::size_t point, std::string&& result) { return on_outcome(point, unpacked(result)); },
+          stop_requested);
     else
       sweep_points(file, arguments.scenario, to_do, arguments.jobs, on_outcome);
   }
@@ -265,7 +267,7 @@ int lead(const ScenarioFile& file, const SweepArguments& arguments, Processes* o
 }  // namespace
 
 int sweep_command(const SweepArguments& arguments) {
-  const std::unique_ptr<Processes> processes = Processes::join();
+  const std::unique_ptr<replay::MpiPool> processes = replay::MpiPool::join();
   std::optional<ScenarioFile> file;
   const auto read = [&] {
     file.emplace(ScenarioFile::load(arguments.scenario, arguments.set));
@@ -278,7 +280,7 @@ int sweep_command(const SweepArguments& arguments) {
   // The one that could not begin says why; mpirun's exit code is the first that is not 0, which must be its.
   if (!processes->agree(read)) return good;
   if (processes->first()) return lead(*file, arguments, processes.get());
-  processes->work([&](std::size_t point) { return sweep_point(*file, arguments.scenario, point); });
+  processes->work([&](std::size_t point) { return packed(sweep_point(*file, arguments.scenario, point)); });
   return good;
 }
 

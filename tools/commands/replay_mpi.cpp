@@ -4,8 +4,8 @@
 
 #include "sim/base/error.hpp"
 #include "tools/commands/guarded.hpp"
-#include "tools/mpi_exchange.hpp"
 #include "tools/output/output.hpp"
+#include "validate/replay/mpi/mpi_exchange.hpp"
 
 namespace ringsim::tools {
 
@@ -13,19 +13,22 @@ namespace {
 
 class MpiBackend : public ReplayBackend {
  public:
-  MpiBackend(MpiSession& session, const ReplayArguments& arguments) : session_(session), timeout_(arguments.timeout) {}
+  MpiBackend(replay::MpiSession& session, const ReplayArguments& arguments)
+      : session_(session), timeout_(arguments.timeout) {}
   bool writes() const override { return session_.first(); }
   std::vector<replay::Measured> replay(const ReplayPoint& point) override {
-    return replay_by_mpi(session_, {point.jobs, point.repeats, timeout_, &stop_requested});
+    std::vector<const Schedule*> schedules;
+    for (const PlacedSchedule& job : point.jobs) schedules.push_back(&job.schedule.schedule());
+    return replay_by_mpi(session_, {std::move(schedules), point.repeats, timeout_, &stop_requested});
   }
 
  private:
-  MpiSession& session_;
+  replay::MpiSession& session_;
   std::chrono::nanoseconds timeout_;
 };
 
 /// `tells`: whether this process says what is wrong.
-int replay(MpiSession& session, const ReplayArguments& arguments,
+int replay(replay::MpiSession& session, const ReplayArguments& arguments,
            const std::function<std::unique_ptr<ReplayBackend>()>& make, bool& tells) {
   std::optional<ScenarioFile> file;
   bool agreed = false;
@@ -47,7 +50,7 @@ int replay(MpiSession& session, const ReplayArguments& arguments,
 }  // namespace
 
 int replay_under_mpi(const ReplayArguments& arguments) {
-  const auto session = MpiSession::join();
+  const auto session = replay::MpiSession::join();
   if (!session) {
     throw InputError("--backend mpi", "expected to be started by MPI, found one process by itself",
                      "mpirun -n 8 ringsim replay ...: a process for each rank");
@@ -55,7 +58,7 @@ int replay_under_mpi(const ReplayArguments& arguments) {
   return replay_together(*session, arguments, [&] { return std::make_unique<MpiBackend>(*session, arguments); });
 }
 
-int replay_together(MpiSession& session, const ReplayArguments& arguments,
+int replay_together(replay::MpiSession& session, const ReplayArguments& arguments,
                     const std::function<std::unique_ptr<ReplayBackend>()>& make) {
   bool tells = session.first();
   const Ending ending = ending_of([&] { return replay(session, arguments, make, tells); });

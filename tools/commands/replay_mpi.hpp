@@ -6,7 +6,7 @@
 
 #include "tools/commands/commands.hpp"
 #include "tools/commands/replay_backend.hpp"
-#include "tools/mpi_session.hpp"
+#include "validate/replay/mpi/mpi_session.hpp"
 
 namespace ringsim::tools {
 
@@ -14,7 +14,7 @@ namespace ringsim::tools {
 int replay_under_mpi(const ReplayArguments& arguments);
 
 /// The same by the backend that `make` gives. Where one process fails, all are ended.
-int replay_together(MpiSession& session, const ReplayArguments& arguments,
+int replay_together(replay::MpiSession& session, const ReplayArguments& arguments,
                     const std::function<std::unique_ptr<ReplayBackend>()>& make);
 
 }  // namespace ringsim::tools

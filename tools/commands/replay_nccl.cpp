@@ -10,12 +10,12 @@
 #include "sim/base/error.hpp"
 #include "tools/commands/replay_backend.hpp"
 #include "tools/commands/replay_mpi.hpp"
-#include "tools/mpi_processes.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/report.hpp"
 #include "validate/replay/cuda/cuda_device.hpp"
 #include "validate/replay/gpu/gpu_replay.hpp"
 #include "validate/replay/memory.hpp"
+#include "validate/replay/mpi/mpi_processes.hpp"
 #include "validate/replay/nccl/nccl.hpp"
 
 namespace ringsim::tools {

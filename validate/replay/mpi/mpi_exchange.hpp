@@ -5,15 +5,14 @@
 #include <chrono>
 #include <vector>
 
-#include "tools/mpi_session.hpp"
-#include "validate/predict.hpp"
+#include "validate/replay/mpi/mpi_session.hpp"
 #include "validate/replay/replay.hpp"
 
-namespace ringsim::tools {
+namespace ringsim::replay {
 
 struct MpiReplay {
-  const std::vector<PlacedSchedule>& jobs;  ///< all run at the same time, and begin together
-  replay::Repeats repeats;
+  std::vector<const Schedule*> jobs;  ///< proved; all run at the same time, and begin together
+  Repeats repeats;
   std::chrono::nanoseconds timeout;  ///< the most that one run may take
   const std::atomic<bool>* stop;     ///< true ends the replay with Interrupted
 };
@@ -24,6 +23,6 @@ struct MpiReplay {
 ///
 /// Throws InputError where there are fewer processes than actors, EnvironmentError where a run is not done in time or
 /// MPI reports an error, Interrupted; the session has been given up then.
-std::vector<replay::Measured> replay_by_mpi(MpiSession& session, const MpiReplay& replay);
+std::vector<Measured> replay_by_mpi(MpiSession& session, const MpiReplay& replay);
 
-}  // namespace ringsim::tools
+}  // namespace ringsim::replay

@@ -1,4 +1,4 @@
-#include "tools/mpi_exchange.hpp"
+#include "validate/replay/mpi/mpi_exchange.hpp"
 
 #include <fmt/format.h>
 
@@ -7,16 +7,14 @@
 #ifdef RINGSIM_MPI
 #include <climits>
 
-#include "tools/mpi_processes.hpp"
+#include "validate/replay/mpi/mpi_processes.hpp"
 #endif
 
-namespace ringsim::tools {
+namespace ringsim::replay {
 
 #ifdef RINGSIM_MPI
 
 namespace {
-
-using namespace replay;
 
 int count_of(std::size_t elements) {
   if (elements <= INT_MAX) return static_cast<int>(elements);
@@ -142,13 +140,12 @@ std::vector<ActorRecord> replayed(MpiSession& session, const FirstProcesses& pro
 std::vector<Measured> replay_by_mpi(MpiSession& session, const MpiReplay& replay) {
   int n = 0, first = 0;
   const Schedule* own = nullptr;
-  for (const PlacedSchedule& job : replay.jobs) {
-    const Schedule& schedule = job.schedule.schedule();
-    if (session.rank() >= n && session.rank() < n + schedule.actors) {
-      own = &schedule;
+  for (const Schedule* schedule : replay.jobs) {
+    if (session.rank() >= n && session.rank() < n + schedule->actors) {
+      own = schedule;
       first = n;
     }
-    n += schedule.actors;
+    n += schedule->actors;
   }
   const FirstProcesses processes(session, n);
   if (own == nullptr) return {};
@@ -156,8 +153,8 @@ std::vector<Measured> replay_by_mpi(MpiSession& session, const MpiReplay& replay
   std::vector<Measured> measured;
   if (!session.first()) return measured;
   auto next = records.begin();
-  for (const PlacedSchedule& job : replay.jobs) {
-    const auto end = next + job.schedule.schedule().actors;
+  for (const Schedule* schedule : replay.jobs) {
+    const auto end = next + schedule->actors;
     measured.push_back(combine({next, end}));
     next = end;
   }
@@ -166,10 +163,10 @@ std::vector<Measured> replay_by_mpi(MpiSession& session, const MpiReplay& replay
 
 #else
 
-std::vector<replay::Measured> replay_by_mpi(MpiSession&, const MpiReplay&) {
+std::vector<Measured> replay_by_mpi(MpiSession&, const MpiReplay&) {
   throw EnvironmentError("ringsim was built without MPI");
 }
 
 #endif
 
-}  // namespace ringsim::tools
+}  // namespace ringsim::replay

@@ -1,9 +1,8 @@
-#include "tools/sweep/processes.hpp"
+#include "validate/replay/mpi/mpi_pool.hpp"
 
 #include <utility>
 
-#include "tools/commands/commands.hpp"
-#include "tools/mpi_session.hpp"
+#include "validate/replay/mpi/mpi_session.hpp"
 
 #ifdef RINGSIM_MPI
 #include <mpi.h>
@@ -13,14 +12,14 @@
 #include <thread>
 #endif
 
-namespace ringsim::tools {
+namespace ringsim::replay {
 
 #ifdef RINGSIM_MPI
 
 namespace {
 
-constexpr int result_tag = 1, point_tag = 2;
-constexpr std::uint64_t no_point = UINT64_MAX;
+constexpr int result_tag = 1, item_tag = 2;
+constexpr std::uint64_t no_item = UINT64_MAX;
 
 /// Waits for a message and tells its sender and size. A process that waits leaves the core to those that work, which
 /// MPI_Recv would not.
@@ -38,16 +37,14 @@ MPI_Status wait_for(int from, int tag) {
 
 }  // namespace
 
-struct Processes::Impl {
+struct MpiPool::Impl {
   std::unique_ptr<MpiSession> session;
   int at_work = 0;  // rank 0: how many were not sent home
 
-  void send_point(int to, std::uint64_t point) const {
-    MPI_Send(&point, 1, MPI_UINT64_T, to, point_tag, MPI_COMM_WORLD);
-  }
+  void send_item(int to, std::uint64_t item) const { MPI_Send(&item, 1, MPI_UINT64_T, to, item_tag, MPI_COMM_WORLD); }
 
   void send_home(int worker) {
-    send_point(worker, no_point);
+    send_item(worker, no_item);
     --at_work;
   }
 
@@ -62,31 +59,31 @@ struct Processes::Impl {
   }
 };
 
-Processes::~Processes() {
+MpiPool::~MpiPool() {
   std::string dropped;
   while (impl_->at_work > 0) impl_->send_home(impl_->next_worker(dropped));
 }
 
-void Processes::hand_out(const std::vector<std::size_t>& points,
-                         const std::function<bool(std::size_t, PointOutcome&&)>& take) {
-  std::vector<std::size_t> given(static_cast<std::size_t>(impl_->session->size()));  // [rank] its point
+void MpiPool::hand_out(const std::vector<std::size_t>& items,
+                       const std::function<bool(std::size_t, std::string&&)>& take, const std::atomic<bool>& stop) {
+  std::vector<std::size_t> given(static_cast<std::size_t>(impl_->session->size()));  // [rank] its item
   std::size_t next = 0, out = 0;
-  for (std::string result; next < points.size() || out > 0;) {
+  for (std::string result; next < items.size() || out > 0;) {
     const int worker = impl_->next_worker(result);
     const auto of_worker = static_cast<std::size_t>(worker);
     try {
       if (!result.empty()) {
         --out;
-        if (!take(given[of_worker], unpacked(result))) next = points.size();
+        if (!take(given[of_worker], std::move(result))) next = items.size();
       }
     } catch (...) {
       impl_->send_home(worker);  // it waits for an answer; the others are sent home when they ask
       throw;
     }
-    if (stop_requested) next = points.size();
-    if (next < points.size()) {
-      given[of_worker] = points[next];
-      impl_->send_point(worker, points[next++]);
+    if (stop) next = items.size();
+    if (next < items.size()) {
+      given[of_worker] = items[next];
+      impl_->send_item(worker, items[next++]);
       ++out;
     } else {
       impl_->send_home(worker);
@@ -94,45 +91,46 @@ void Processes::hand_out(const std::vector<std::size_t>& points,
   }
 }
 
-void Processes::work(const std::function<PointOutcome(std::size_t)>& simulate) {
+void MpiPool::work(const std::function<std::string(std::size_t)>& f) {
   for (std::string result;;) {
     MPI_Send(result.data(), static_cast<int>(result.size()), MPI_CHAR, 0, result_tag, MPI_COMM_WORLD);
-    wait_for(0, point_tag);
-    std::uint64_t point = 0;
-    MPI_Recv(&point, 1, MPI_UINT64_T, 0, point_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    if (point == no_point) return;
-    result = packed(simulate(point));
+    wait_for(0, item_tag);
+    std::uint64_t item = 0;
+    MPI_Recv(&item, 1, MPI_UINT64_T, 0, item_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (item == no_item) return;
+    result = f(item);
   }
 }
 
 #else
 
-struct Processes::Impl {
+struct MpiPool::Impl {
   std::unique_ptr<MpiSession> session;
   int at_work = 0;
 };
 
-Processes::~Processes() = default;
-void Processes::hand_out(const std::vector<std::size_t>&, const std::function<bool(std::size_t, PointOutcome&&)>&) {}
-void Processes::work(const std::function<PointOutcome(std::size_t)>&) {}
+MpiPool::~MpiPool() = default;
+void MpiPool::hand_out(const std::vector<std::size_t>&, const std::function<bool(std::size_t, std::string&&)>&,
+                       const std::atomic<bool>&) {}
+void MpiPool::work(const std::function<std::string(std::size_t)>&) {}
 
 #endif
 
-std::unique_ptr<Processes> Processes::join() {
+std::unique_ptr<MpiPool> MpiPool::join() {
   auto session = MpiSession::join();
   if (!session || session->size() == 1) return nullptr;
   auto impl = std::make_unique<Impl>();
   impl->session = std::move(session);
-  return std::unique_ptr<Processes>(new Processes(std::move(impl)));
+  return std::unique_ptr<MpiPool>(new MpiPool(std::move(impl)));
 }
 
-bool Processes::agree(const std::function<std::string()>& read) {
+bool MpiPool::agree(const std::function<std::string()>& read) {
   if (!impl_->session->agree(read)) return false;
   if (first()) impl_->at_work = impl_->session->size() - 1;
   return true;
 }
 
-Processes::Processes(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-bool Processes::first() const { return impl_->session->first(); }
+MpiPool::MpiPool(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+bool MpiPool::first() const { return impl_->session->first(); }
 
-}  // namespace ringsim::tools
+}  // namespace ringsim::replay

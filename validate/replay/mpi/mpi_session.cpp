@@ -1,4 +1,4 @@
-#include "tools/mpi_session.hpp"
+#include "validate/replay/mpi/mpi_session.hpp"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 #include <thread>
 #endif
 
-namespace ringsim::tools {
+namespace ringsim::replay {
 
 #ifdef RINGSIM_MPI
 
@@ -119,4 +119,4 @@ void MpiSession::abort(int code) { std::_Exit(code); }
 
 #endif
 
-}  // namespace ringsim::tools
+}  // namespace ringsim::replay

@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/mpi_session.hpp"
+#include "validate/replay/mpi/mpi_session.hpp"
 #include "validate/replay/replay.hpp"
 
-namespace ringsim::tools {
+namespace ringsim::replay {
 
 /// Throws EnvironmentError in MPI's words where `code` is an error.
 void require_mpi(int code, const char* what);
@@ -48,11 +48,11 @@ class FirstProcesses {
   /// What process 0 has there, all have then.
   void tell(std::span<char> text, const MpiPatience& patience) const;
   /// At process 0: [process] what each saw; else nothing. Equally many times in all.
-  std::vector<replay::ActorRecord> gathered(const replay::ActorRecord& mine) const;
+  std::vector<ActorRecord> gathered(const ActorRecord& mine) const;
 
  private:
   MPI_Comm processes_ = MPI_COMM_NULL;
 };
 
-}  // namespace ringsim::tools
+}  // namespace ringsim::replay
 #endif

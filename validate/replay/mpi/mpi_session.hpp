@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-namespace ringsim::tools {
+namespace ringsim::replay {
 
 class MpiSession {
  public:
@@ -43,4 +43,4 @@ class MpiSession {
   bool given_up_ = false;
 };
 
-}  // namespace ringsim::tools
+}  // namespace ringsim::replay

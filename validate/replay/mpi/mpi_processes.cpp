@@ -1,4 +1,4 @@
-#include "tools/mpi_processes.hpp"
+#include "validate/replay/mpi/mpi_processes.hpp"
 
 #ifdef RINGSIM_MPI
 
@@ -12,9 +12,7 @@
 
 #include "sim/base/error.hpp"
 
-namespace ringsim::tools {
-
-using replay::ActorRecord;
+namespace ringsim::replay {
 
 namespace {
 
@@ -95,5 +93,5 @@ std::vector<ActorRecord> FirstProcesses::gathered(const ActorRecord& mine) const
   return records;
 }
 
-}  // namespace ringsim::tools
+}  // namespace ringsim::replay
 #endif
