@@ -137,10 +137,10 @@ fi
 
 page=docs/gpu-results.md
 if $dry; then page=$out/gpu-results.md; fi
-docs/gpu_results.py "$out" "$page"
+docs/results/make/gpu_results.py "$out" "$page"
 
 if ! $dry && command -v compute-sanitizer > /dev/null && [[ -x build/tests/ringsim_tests ]]; then
   echo "compute-sanitizer" >&2
-  compute-sanitizer --error-exitcode 1 build/tests/ringsim_tests "--source-file=*/tests/cuda_device_test.cpp"
+  compute-sanitizer --error-exitcode 1 build/tests/ringsim_tests "--source-file=*/tests/replay/cuda_device_test.cpp"
 fi
 echo "done in $SECONDS s: $out" >&2

@@ -5,8 +5,8 @@ namespace ringsim {
 
 inline constexpr const char* version = "0.1.0";
 
-/// Raise it when a golden time changes: it tells results of different models apart. tests/golden_test.cpp holds the
-/// goldens to it.
+/// Raise it when a golden time changes: it tells results of different models apart. tests/scenarios/golden_test.cpp
+/// holds the goldens to it.
 inline constexpr int model_version = 3;
 
 }  // namespace ringsim

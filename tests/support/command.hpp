@@ -14,8 +14,8 @@ struct Outcome {
 /// Runs the command under test with these arguments; `output_file` becomes its standard output where given
 /// ("/dev/full").
 Outcome run_command(const std::vector<std::string>& arguments, const std::string& output_file = "");
-/// The same command linked with GPUs that are none (tests/fake_gpu). `fault`: what befalls them, as open_fake.cpp has
-/// it.
+/// The same command linked with GPUs that are none (tests/support/fake_gpu). `fault`: what befalls them, as
+/// open_fake.cpp has it.
 Outcome run_on_fake_gpu(const std::vector<std::string>& arguments, const std::string& fault = "", int gpus = 1);
 
 /// Writes a file into a fresh place below the system's temporary folder and returns its path.

@@ -35,7 +35,7 @@ inline std::vector<std::filesystem::path> files_in(const std::filesystem::path& 
 }
 
 inline std::filesystem::path sample(const std::string& name) {
-  return std::filesystem::path(source_dir()) / "tests/machines" / name;
+  return std::filesystem::path(source_dir()) / "tests/data/machines" / name;
 }
 
 /// The text with the first `what` replaced.

@@ -63,7 +63,7 @@ def main():
     folder = pathlib.Path(tempfile.mkdtemp(prefix="ringsim-sweep-"))
     try:
         speed(ringsim, folder)
-        ended = [sys.executable, HERE.parent.parent / "tests/sweep_ended.py", ringsim, SCENARIO]
+        ended = [sys.executable, HERE.parent.parent / "tests/scripts/sweep_ended.py", ringsim, SCENARIO]
         subprocess.run([*ended, "--kills", "10"], check=True)
         if shutil.which("mpirun"):
             subprocess.run([*ended, "--mpi"], check=True)

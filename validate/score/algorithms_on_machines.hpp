@@ -1,4 +1,5 @@
-// Every algorithm on the same five machines: what `ringsim list comparison` prints and docs/algorithms.md shows.
+// Every algorithm on the same five machines: what `ringsim list comparison` prints and docs/results/algorithms.md
+// shows.
 #pragma once
 
 #include <string>

@@ -268,7 +268,8 @@ double left_of(const std::vector<std::vector<double>>& columns, std::size_t k) {
 }
 
 /// Scatter of the rows about the fit: 1.4826 times the median |ln(predicted/measured)|, the standard deviation where
-/// errors are normal; at least 1 %, what the same system measured again differs by (docs/accuracy.md's best tables).
+/// errors are normal; at least 1 %, what the same system measured again differs by (docs/results/accuracy.md's best
+/// tables).
 double scatter_of(const Rowset& rows, const Values& values) {
   std::vector<double> errors;
   for (const FitRow& row : rows.rows)

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Writes docs/results/calibration.md: factors fitted to every second row of published tables, scored on the others.
+
+Usage: docs/results/make/calibration.py path/to/ringsim           writes the page
+       docs/results/make/calibration.py path/to/ringsim --check   compares it with the page that is there; exit 1 where they differ
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from page import write_or_check
+
+root = pathlib.Path(__file__).resolve().parents[3]
+page = root / "docs/results/calibration.md"
+NCCL = '["ll", "ll128", "simple"]'
+# With the protocols that NCCL may have taken: of the third the table says that it was Simple.
+TABLES = {"abci-v100-1n4g-all_reduce": NCCL, "abci-v100-2n4g-all_reduce": NCCL, "v100nv-1n8g-all_reduce-ring": '"simple"',
+          "abci-a100-1n8g-all_reduce": NCCL}
+IN_MICROSECONDS = {"ps": 1e-6, "ns": 1e-3, "us": 1}
+
+
+def calibrated(table, protocols, rows):
+    """The file that `ringsim calibrate` writes for a published table."""
+    measured = root / "validate/measured/tables" / table
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run([sys.argv[1], "calibrate", f"{measured}.json", f"{measured}.csv", "--rows", rows, "--set",
+                               f"transport.protocol={protocols}", "-o", f"{folder}/factors.json"], capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"docs/results/make/calibration.py: {table}: exit {done.returncode}\n{done.stderr}")
+        return json.loads(pathlib.Path(folder, "factors.json").read_text())
+
+
+def factor(fit, name):
+    """A fitted factor, or - where the rows do not determine it."""
+    if name not in fit["factors"]:
+        return "-"
+    value = fit["factors"][name]
+    if name == "launch":
+        number, unit = value.split()
+        value = float(number) * IN_MICROSECONDS[unit]
+    text = f"{value:.2f}"
+    return text + (" (bound)" if fit["fitted"][name]["at_bound"] else "")
+
+
+def row(table, protocols, rows):
+    fit = calibrated(table, protocols, rows)
+    cells = [table, "plain" if protocols == "none" else "NCCL's", rows]
+    cells += [factor(fit, name) for name in ("launch", "latency_scale", "efficiency_inside", "efficiency_between")]
+    for which in ("fitted", "others"):
+        errors = fit["errors"][which]
+        cells += [f"{100 * errors[f'median_{when}']:.0f} / {100 * errors[f'p90_{when}']:.0f}" for when in ("before", "after")]
+    return "| " + " | ".join(cells) + " |"
+
+
+def write_page():
+    return f"""# Calibration: few factors, fitted to measurements
+
+Made by `docs/results/make/calibration.py build/tools/ringsim`; a test fails when this page is not what it writes.
+
+`ringsim calibrate SCENARIO MEASURED -o FILE` fits four factors on top of published figures, and says which of them the rows determine:
+
+| factor | what it changes |
+| --- | --- |
+| `launch` | is added once to the time of each collective |
+| `latency_scale` | the latency of every link |
+| `efficiency_inside` | the bandwidth of links within a node |
+| `efficiency_between` | the bandwidth of adapters' ports and of the fabric's cables |
+
+A scenario takes the file, `"calibration": {{"file": "FILE"}}`, or factors, `"calibration": {{"launch": "5 us", "latency_scale": 1.2}}`; results then say so
+(`calibration`). Of several points of a size (algorithms, protocols) the fastest is the prediction, before the fit and after, as in
+[the scorecard](accuracy.md). The loss is quadratic for errors below 10 % and linear above; a factor that the rows cannot tell from others, or on
+which none depends, is named and left alone ([validate/score/calibrate.hpp](../../validate/score/calibrate.hpp)).
+
+What a fit cannot do is put physics into the model that is not there. A launch and the latencies of a ring are one number to it, because a ring has as
+many steps at every size; and a `latency_scale` of 7 is no wire: it stands for the steps and flags of NCCL's kernels.
+
+## Every second row fitted, the others predicted
+
+The scenarios of the scorecard with the plain protocol, and with NCCL's (`--set transport.protocol=...`; of the third table Simple, as it says). Rows by size: the odd ones fitted and the even
+ones predicted, and the other way round. Errors: median / 90th percentile of |predicted/measured - 1|, in percent, without and with the factors. "-": the rows
+do not determine the factor, it was left alone; "bound": it would go on, were its range wider.
+
+| table | protocols | fitted rows | launch us | latency_scale | inside | between | fitted rows: before | after | others: before | after |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+{chr(10).join(row(table, protocols, rows) for table, nccl in TABLES.items() for protocols in ("none", nccl) for rows in ("odd", "even"))}
+"""
+
+
+write_or_check(page, write_page, __doc__)

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Writes docs/results/crossover.md: which all-reduce is best at which size, on four HGX H100 and four DGX-1V, and why.
+
+Usage: docs/results/make/crossover.py path/to/ringsim           writes the page
+       docs/results/make/crossover.py path/to/ringsim --check   compares it with the page that is there; exit 1 where they differ
+"""
+import json
+import pathlib
+import subprocess
+import sys
+
+from page import write_or_check
+
+root = pathlib.Path(__file__).resolve().parents[3]
+page = root / "docs/results/crossover.md"
+RING_AND_TREE = ["ring", {"name": "double_binary_tree", "segments": [1, 16, 128]}]
+
+
+def ringsim(*arguments):
+    """What the command prints. It speaks on stderr; an error ends this script with it."""
+    done = subprocess.run([sys.argv[1], *map(str, arguments)], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"docs/results/make/crossover.py: ringsim {' '.join(map(str, arguments))}: exit {done.returncode}\n{done.stderr}")
+    return done.stdout.rstrip()
+
+
+def crossover(machine, *more):
+    return ringsim("crossover", root / f"scenarios/examples/algorithms/crossover-{machine}.json", "--refine", *more)
+
+
+def ring_and_tree(machine):
+    return crossover(machine, "--set", f"collective.algorithm={json.dumps(RING_AND_TREE)}")
+
+
+def explained(machine, algorithm, size):
+    """What --explain says of the busiest links: each kind's first."""
+    text = ringsim("run", root / f"scenarios/examples/algorithms/crossover-{machine}.json", "--explain", "--set",
+                   f"collective.algorithm={json.dumps(algorithm)}", "--set", f"collective.bytes={size}").split("\n\n", 1)[1]
+    lines, kinds = text.splitlines(), set()
+    head, rows = lines[0], lines[2:]
+    column = lines[1].index("kind")
+    kept = [row for row in rows if not (row[column:].split()[0] in kinds or kinds.add(row[column:].split()[0]))]
+    return "\n".join([head, lines[1], *kept])
+
+
+def write_page():
+    direct, in_switch = "direct", {"name": "in_switch", "segments": 1}
+    levels = {"name": "hierarchical", "inner": "direct", "outer": "halving_doubling"}
+    tree = {"name": "double_binary_tree", "segments": 128}
+    return f"""# Crossover: which all-reduce is best at which size
+
+Made by `docs/results/make/crossover.py build/tools/ringsim`; a test fails when the tables are not what the command prints. All simulated, with the
+textbooks' protocol `none`; p is the size, K the 32 ranks. Under each table: why each winner wins, with the busiest link of each kind as
+`ringsim run --explain` tells them. What was compared stands in the scenarios; what is missing from them is not judged.
+
+## Four HGX H100
+
+`ringsim crossover scenarios/examples/algorithms/crossover-hgx-h100.json --refine`: eight GPUs on an NVSwitch (376 GB/s and 600 ns from GPU to GPU), an adapter of
+48 GB/s each, 4.6 us from node to node.
+
+```
+{crossover("hgx-h100")}
+```
+
+**in_switch, small sizes**: all switches add up (SHARP in the fabric), so there is one way up and one down: 4.6 us, no more than
+one message takes. Every GPU sends p once through its own adapter and gets it once; in one segment the second waits for the
+first: 4.6 us + 2p/(48 GB/s). If your fabric does not add up, read on with direct: its lead over recursive_doubling is in the CSV.
+
+```
+{explained("hgx-h100", in_switch, "64 KiB")}
+```
+
+**direct, a narrow band**: two steps, everybody to everybody, so 2 x 4.6 us. 24 of 31 receivers are on other nodes, so in each of the two
+steps 24/32 p leaves through an adapter: 1.5 p in all against in_switch's 2 p in turn. Half a p less at 48 GB/s makes up
+for 4.6 us more at p = 4.6 us x 48 GB/s / 0.5 = 441.6 kB, which is where the table has it.
+
+```
+{explained("hgx-h100", direct, "450000 B")}
+```
+
+**hierarchical (direct within, halving-doubling between), large sizes**: 2 x 0.6 us over NVLink and 4 x 4.6 us between nodes: 19.6 us, twice
+direct's latency. But only 2 x 3/4 of an eighth, 3/16 p, passes an adapter, an eighth of direct's 1.5 p; the rest, 7/4 p, goes over NVLinks that are 7.8
+times as fast. Both take turns: at 4 GiB 16.8 ms of adapters at full rate and 20.0 ms of NVLink are the 36.8 ms. Nothing keeps both busy at
+once here; bucket tries, and loses by it: half of its buffer begins between the nodes with whole shares, 3.4 GiB an adapter.
+
+```
+{explained("hgx-h100", levels, "4 GiB")}
+```
+
+**Ring and tree alone**, the two that NCCL has here, too (`--set` of `collective.algorithm`):
+
+```
+{ring_and_tree("hgx-h100")}
+```
+
+The tree needs few steps: 30 us against the ring's 62 x 4.6 = 285 us at 4 B (every step of the ring waits for those that cross nodes). At
+4 GiB the ring puts 2 x 31/32 p = 7.75 GiB through the one adapter of each node that it uses; of the tree's adapters the busiest carry
+6 GiB, and it needs segments to overlap them.
+
+```
+{explained("hgx-h100", "ring", "4 GiB")}
+
+{explained("hgx-h100", tree, "4 GiB")}
+```
+
+**What NCCL picks there** by its own formula (release 2.30.7, `validate/nccl_tuner`; no measurement): Tree LL from 4 B, Tree LL128 from 262144 B, NVLSTree Simple from 16777216 B.
+Its tree, too, is the one for small sizes. It never picks the ring here, and has no hierarchical, direct or fabric-wide algorithm in that choice; NVLSTree, switches adding
+within nodes and a tree between, is not simulated. NCCL runs a channel for each adapter, where `ring` and each tree here are one.
+
+## Four DGX-1V
+
+`ringsim crossover scenarios/examples/algorithms/crossover-dgx-1v.json --refine`: eight GPUs in a cube mesh of NVLinks (24 or 48 GB/s a pair), an adapter of 12 GB/s for two
+GPUs, 4.4 us from node to node.
+
+```
+{crossover("dgx-1v")}
+```
+
+**direct, small sizes**: two steps of 4.4 us. Two GPUs share an adapter, which so carries 2 x 1.5 p = 3 p at 12 GB/s: 8.8 us + p/(4 GB/s).
+At 63 kB that is 15.8 us more, as much as the next one's 11.2 us of latency, 2.0 us of adapters and its NVLinks.
+
+```
+{explained("dgx-1v", direct, "63088 B")}
+```
+
+**hierarchical, from 62 KiB on**: 3/8 p passes an adapter instead of 3 p, for 20.0 us of latency instead of 8.8. At 4 GiB that is 1.5 GiB, half of the time;
+the other half an NVLink is full: where no NVLink joins two GPUs, what they send passes through a near one, whose links carry several pairs.
+Rings within the node (the other hierarchical one of the CSV, 1.66 times as slow) use 40 of these links instead of 128; the busiest carries 7 GiB.
+
+```
+{explained("dgx-1v", levels, "4 GiB")}
+```
+
+**Ring and tree alone**:
+
+```
+{ring_and_tree("dgx-1v")}
+```
+
+The same two reasons as above. Latencies are the same, an adapter has a quarter of the rate and serves two GPUs: so more pieces pay at a fifth to
+a sixth of the sizes.
+
+```
+{explained("dgx-1v", "ring", "4 GiB")}
+
+{explained("dgx-1v", tree, "4 GiB")}
+```
+
+**What NCCL picks there**: Tree LL from 4 B, Tree LL128 from 131072 B, Ring LL128 from 2097152 B, Ring Simple from 134217728 B. The ring wins its large sizes because there is one for
+each adapter: 48 GB/s x 32/62 = 24.8 GB/s, while NCCL takes its trees to reach min(0.92 x 48, 4 x 10)/2 = 20 (`perChMaxTreeBws`). The scenario's ring has one adapter a node.
+"""
+
+
+write_or_check(page, write_page, __doc__)

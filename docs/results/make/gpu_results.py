@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Makes a page and a picture of what tools/gpu-all.sh measured: predicted beside measured, on GPUs.
+
+Usage: docs/results/make/gpu_results.py FOLDER PAGE.md      reads FOLDER/*.csv; writes PAGE.md and PAGE.svg
+"""
+import csv
+import math
+import pathlib
+import statistics
+import sys
+
+EXPERIMENTS = [  # file, title, what it shows
+    ("host", "Parameter servers in host memory",
+     "K ranks of one GPU, a server in pinned host memory: all share the one way up and the one way down."),
+    ("memory-graph", "In the GPU's memory, as a graph",
+     "K ranks of one GPU: every copy and addition is one of its memory's."),
+    ("memory-streams", "In the GPU's memory, call by call",
+     "The same without a graph: the host takes its time for every call."),
+    ("kernels", "Copy kernels of few blocks as links",
+     "A rank's copies go by a kernel of so many thread blocks, a link of known rate; many of them share the memory."),
+    ("nccl", "NCCL", "By ncclSend and ncclRecv, and by NCCL's own collective: one rank; two processes on one GPU."),
+]
+MODELS = [  # column, its name, colour
+    ("time_us", "simulator", "#1f5fa8"),
+    ("modelled_in_turn_us", "in turn", "#b3541e"),
+    ("modelled_shared_us", "shared", "#3c7d3c"),
+]
+FROM = 1 << 20  # the goal counts from 1 MiB on: below it a launch is all
+
+
+def fail(message):
+    sys.exit(f"docs/results/make/gpu_results.py: error: {message}")
+
+
+class Experiment:
+    def __init__(self, path, title, shows):
+        self.path, self.title, self.shows = path, title, shows
+        lines = path.read_text().splitlines()
+        self.comments = [line[2:] for line in lines if line.startswith("# ")]
+        self.rows = [row for row in csv.DictReader(line for line in lines if not line.startswith("#"))]
+        for number, row in enumerate(self.rows, 1):
+            for key in ("algorithm", "ranks", "bytes", "time_us", "transfers", "measured_us", "measured_min_us",
+                        "measured_max_us", "wrong"):
+                if not row.get(key):
+                    fail(f"{path}: result {number}: expected a column {key} with a value, found {row.get(key)!r}")
+        self.models = [model for model in MODELS if self.rows and all(row.get(model[0]) for row in self.rows)]
+
+    def moving(self):
+        """Of one rank nothing moves: there is nothing to predict."""
+        return [row for row in self.rows if int(row["transfers"]) > 0]
+
+    def counted(self):
+        return [row for row in self.moving() if int(row["bytes"]) >= FROM]
+
+    def median(self, column):
+        return statistics.median(abs(ratio(row, column) - 1) for row in self.counted())
+
+
+def ratio(row, column):
+    return float(row["measured_us"]) / float(row[column])
+
+
+def size(text):
+    value = int(text)
+    for unit, each in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if value >= each and value % each == 0:
+            return f"{value // each} {unit}"
+    return f"{value} B"
+
+
+def name(row):
+    more = [f"{key.rpartition('.')[2]} {value}" for key, value in row.items()
+            if key.startswith("point.") and key.rpartition(".")[2] not in ("bytes", "algorithm", "ranks")]
+    if row.get("copy_blocks"):
+        more.append(f"{row['copy_blocks']} blocks")
+    if row.get("by"):
+        more.append(row["by"])
+    return ", ".join([row["algorithm"], f"K = {row['ranks']}", *more])
+
+
+def summary(experiments):
+    lines = ["| | rows from 1 MiB on | simulator | in turn | shared | wrong elements |", "| --- | ---: | ---: | ---: | ---: | ---: |"]
+    for each in experiments:
+        of = {model[0] for model in each.models}
+        cells = [f"{100 * each.median(column):.1f} %" if column in of and each.counted() else "" for column, _, _ in MODELS]
+        lines.append(f"| {each.title} | {len(each.counted())} | {' | '.join(cells)} | {sum(int(row['wrong']) for row in each.rows)} |")
+    return "\n".join(lines)
+
+
+def table(each):
+    head = ["", "size", "measured us", "fastest", "slowest", *(f"measured/{title}" for _, title, _ in each.models), "wrong"]
+    lines = [f"| {' | '.join(head)} |", "| --- |" + " ---: |" * (len(head) - 1)]
+    for row in each.rows:
+        times = [f"{float(row[key]):.1f}" for key in ("measured_us", "measured_min_us", "measured_max_us")]
+        ratios = [f"{ratio(row, column):.3f}" if int(row["transfers"]) > 0 and float(row[column]) > 0 else "" for column, _, _ in each.models]
+        lines.append(f"| {' | '.join([name(row), size(row['bytes']), *times, *ratios, row['wrong']])} |")
+    return "\n".join(lines)
+
+
+def section(each):
+    where = "\n".join(f"    {line}" for line in each.comments)
+    return f"## {each.title}\n\n{each.shows}\n\n{where}\n\n{table(each)}\n" if each.rows else \
+        f"## {each.title}\n\n{each.shows}\n\nNo results:\n\n{where}\n"
+
+
+def picture(experiments):
+    """A panel an experiment: sizes to the right, measured over predicted upwards, both by powers of 2; a band of 10 %."""
+    width, panel, left, right, top = 900, 170, 60, 130, 26
+    shown = [each for each in experiments if each.moving()]
+    height = top + len(shown) * (panel + 40)
+    sizes = [math.log2(int(row["bytes"])) for each in shown for row in each.moving()]
+    low, high = min(sizes) - 0.5, max(sizes) + 0.5
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="11">',
+           f'<rect width="{width}" height="{height}" fill="white"/>']
+    for index, each in enumerate(shown):
+        begin = top + index * (panel + 40)
+
+        def x(value):
+            return left + (width - left - right) * (math.log2(value) - low) / (high - low)
+
+        def y(value):  # from a quarter to four times; what is beyond stands at the edge
+            return begin + panel * (0.5 - max(-2, min(2, math.log2(value))) / 4)
+
+        out.append(f'<text x="{left}" y="{begin - 8}" font-weight="bold">{each.title}: measured / predicted</text>'
+                   f'<rect x="{left}" y="{y(1.1):.1f}" width="{width - left - right}" height="{y(1 / 1.1) - y(1.1):.1f}" fill="#e4f0e4"/>')
+        for tick in (0.25, 0.5, 1, 2, 4):
+            out.append(f'<line x1="{left}" x2="{width - right}" y1="{y(tick):.1f}" y2="{y(tick):.1f}" stroke="{"#444" if tick == 1 else "#ccc"}"/>'
+                       f'<text x="{left - 6}" y="{y(tick) + 4:.1f}" text-anchor="end">{tick:g}</text>')
+        for power in range(math.ceil(low), math.floor(high) + 1, 2):
+            out.append(f'<text x="{x(2 ** power):.1f}" y="{begin + panel + 14}" text-anchor="middle">{size(2 ** power)}</text>')
+        for number, (column, title, colour) in enumerate(each.models):
+            out.append(f'<circle cx="{width - right + 14}" cy="{begin + 10 + 18 * number}" r="3.5" fill="{colour}"/>'
+                       f'<text x="{width - right + 24}" y="{begin + 14 + 18 * number}">{title}</text>')
+            out += [f'<circle cx="{x(int(row["bytes"])) + 5 * (number - 1):.1f}" cy="{y(ratio(row, column)):.1f}" r="2.5" fill="{colour}" fill-opacity="0.6"/>'
+                    for row in each.moving() if float(row[column]) > 0]
+    return "\n".join(out + ["</svg>"]) + "\n"
+
+
+if len(sys.argv) != 3 or not sys.argv[2].endswith(".md"):
+    sys.exit(__doc__)
+folder, page = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+experiments = [Experiment(folder / f"{file}.csv", title, shows) for file, title, shows in EXPERIMENTS if (folder / f"{file}.csv").exists()]
+if not any(each.moving() for each in experiments):
+    fail(f"{folder}: expected results of tools/gpu-all.sh, found none in which something moves")
+page.with_suffix(".svg").write_text(picture(experiments))
+page.write_text(f"""# Predicted against measured, on a GPU
+
+The schedules that are simulated, carried out for real ([how, and what it means](replay.md)). Made by `tools/gpu-all.sh`. Every prediction comes
+from `ringsim probe` alone, and was made before its replay: by the simulator, on a scenario of the probe's rates, in which additions take no
+time; and by the model of the GPU (validate/replay/gpu), additions and launches included, where copies are served one after the other,
+or share.
+
+How far medians are from what was predicted, |measured/predicted - 1| in the median over all results of 1 MiB or more in which something moves:
+
+{summary(experiments)}
+
+![measured over predicted]({page.with_suffix('.svg').name})
+
+{chr(10).join(section(each) for each in experiments)}""")
+for each in experiments:
+    if each.counted():
+        print(f"{each.path.name}: |error| in the median of {len(each.counted())} results: " +
+              ", ".join(f"{title} {100 * each.median(column):.1f} %" for column, title, _ in each.models))
+    else:
+        print(f"{each.path.name}: no result of 1 MiB or more in which something moves")
