@@ -3,7 +3,7 @@
 #   tools/gpu-all.sh [FOLDER]           builds; results into FOLDER (default: validate/measured/replay)
 #   RINGSIM=FILE tools/gpu-all.sh       with a command that is built already
 #   tools/gpu-all.sh --dry-run FOLDER   small sizes, few repeats; with RINGSIM=build/tools/ringsim_on_fake_gpu, no GPU
-# The last lines say how far predictions were off; a page with a table and a picture of it is written into docs/ (in a
+# The last lines say how far predictions were off; a page with a table and a picture of it is written into docs/results/ (in a
 # dry run into FOLDER). nccl.csv: NCCL, on one GPU and by two processes on it, which it does not support: what comes of
 # each, be it a failure's words.
 # Ends with the exit code of the first that fails, NCCL's aside: 1 a wrong number, 5 no GPU. Under 10 minutes on an H200
@@ -135,7 +135,7 @@ else
   echo "# two processes on one GPU: there is no mpirun" >> "$out/nccl.csv"
 fi
 
-page=docs/gpu-results.md
+page=docs/results/gpu-results.md
 if $dry; then page=$out/gpu-results.md; fi
 docs/results/make/gpu_results.py "$out" "$page"
 

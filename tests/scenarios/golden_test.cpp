@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/scenario.hpp"
 #include "sim/base/version.hpp"
 #include "tests/support/command.hpp"
 #include "tests/support/paths.hpp"
@@ -43,7 +44,42 @@ std::string name_of(const fs::path& scenario) {
   return fs::relative(scenario, scenarios).replace_extension().generic_string();
 }
 
-std::string digest(const std::string& text) { return fmt::format("{:016x}", XXH3_64bits(text.data(), text.size())); }
+/// The fields of a line of CSV (RFC 4180, no line breaks within fields).
+std::vector<std::string> fields_of(const std::string& line) {
+  std::vector<std::string> fields{""};
+  bool quoted = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '"' && quoted && i + 1 < line.size() && line[i + 1] == '"')
+      fields.back() += line[i++];
+    else if (line[i] == '"')
+      quoted = !quoted;
+    else if (line[i] == ',' && !quoted)
+      fields.emplace_back();
+    else
+      fields.back() += line[i];
+  }
+  return fields;
+}
+
+/// Of the times and fingerprints of a result: what a model version promises.
+std::string digest(const std::string& golden) {
+  std::istringstream lines(golden);
+  std::string line, text;
+  std::getline(lines, line);
+  const std::vector<std::string> head = fields_of(line);
+  const auto column = [&](const char* name) {
+    const auto found = std::find(head.begin(), head.end(), name);
+    REQUIRE(found != head.end());
+    return static_cast<std::size_t>(found - head.begin());
+  };
+  const std::size_t time = column("time_us"), fingerprint = column("fingerprint");
+  while (std::getline(lines, line)) {
+    const std::vector<std::string> fields = fields_of(line);
+    REQUIRE(fields.size() == head.size());
+    text += fields[time] + ' ' + fields[fingerprint] + '\n';
+  }
+  return fmt::format("{:016x}", XXH3_64bits(text.data(), text.size()));
+}
 
 }  // namespace
 
@@ -68,8 +104,9 @@ TEST_CASE("the results do not depend on how many points are simulated at a time,
   }
 }
 
-// scenarios/model_history.txt: a line `model_version scenario digest-of-the-question digest-of-its-expected-result` for
-// each version of a result. Another question is another line; another answer to the same one takes another model.
+// scenarios/model_history.txt has a line `model_version scenario hash-of-the-question digest-of-the-answer` for each
+// version of a result. The hash is Scenario::hash(), the answer is the times and fingerprints. A new question adds a
+// line; a new answer to the same question requires a higher model_version.
 TEST_CASE("a result that changes raises the model's version") {
   std::map<std::string, std::pair<int, std::string>> latest;  // [scenario and its digest] version, digest of the result
   std::istringstream history(read(scenarios / "model_history.txt"));
@@ -85,10 +122,10 @@ TEST_CASE("a result that changes raises the model's version") {
   }
   for (const fs::path& scenario : examples()) {
     CAPTURE(name_of(scenario));
-    const auto found = latest.find(name_of(scenario) + " " + digest(read(scenario)));
-    REQUIRE_MESSAGE(found != latest.end(), "run tests/scripts/update_goldens.sh to add its line");
+    const auto found = latest.find(name_of(scenario) + " " + ringsim::ScenarioFile::load(scenario.string()).hash());
+    REQUIRE_MESSAGE(found != latest.end(), "run tests/scripts/update_goldens.py to add its line");
     CHECK_MESSAGE(
         found->second.second == digest(read(fs::path(scenario).replace_extension(".expected"))),
-        "the result changed: raise model_version in sim/base/version.hpp, then run tests/scripts/update_goldens.sh");
+        "the result changed: raise model_version in sim/base/version.hpp, then run tests/scripts/update_goldens.py");
   }
 }

@@ -48,10 +48,10 @@ const std::vector<ComparisonRow>& rows() {
 }  // namespace
 
 TEST_CASE("docs/results/algorithms.md ends in the tables that the simulation gives") {
-  const std::string text = page(), mark = "<!-- below this line: tests/scripts/update_goldens.sh -->\n\n";
+  const std::string text = page(), mark = "<!-- below this line: tests/scripts/update_goldens.py -->\n\n";
   REQUIRE(text.find(mark) != std::string::npos);
   CHECK_MESSAGE(text.substr(text.find(mark) + mark.size()) == to_markdown(rows()),
-                "run tests/scripts/update_goldens.sh, and read what changed");
+                "run tests/scripts/update_goldens.py, and read what changed");
   CHECK(test::run_command({"list", "comparison"}).out == to_markdown(rows()));
 }
 
