@@ -15,8 +15,6 @@ namespace {
 /// Beyond this a file has hundreds of megabytes.
 constexpr std::int64_t most_operations = std::int64_t{1} << 22;
 
-constexpr std::int64_t most_bytes = std::int64_t{1} << 62;
-
 Layout layout_of(const Grid& grid, Bytes bytes) {
   if (!grid.sizes.empty()) return Layout::of_sizes(grid.sizes);
   if (grid.chunks == 0) return {};
@@ -73,7 +71,7 @@ void check_bytes(const StoredSchedule& stored, Bytes bytes) {
       throw InputError(
           "", fmt::format("{} lists the sizes of its chunks, for a message of {}; expected that size, found {}",
                           stored.name, format(stored.bytes), format(bytes)));
-    if (grid.sizes.empty() && grid.of > 0 && bytes.count / grid.of > most_bytes / std::max(grid.chunks, 1))
+    if (grid.sizes.empty() && grid.of > 0 && bytes.count / grid.of > file_limits::bytes / std::max(grid.chunks, 1))
       fail_too_large("the size of a buffer");
     if (grid.sizes.empty() && grid.chunks != grid.of && bytes.count % grid.of != 0)
       throw InputError(

@@ -12,6 +12,13 @@
 
 namespace ringsim {
 
+/// What a file may ask for at most, so that no sum of its numbers leaves 64 bits.
+namespace file_limits {
+inline constexpr int ranks = 1 << 20, chunks = 1 << 20, lanes = 1 << 16;
+inline constexpr std::int64_t bytes = std::int64_t{1} << 60;          ///< of a buffer
+inline constexpr std::int64_t message_bytes = std::int64_t{1} << 40;  ///< of one GOAL message
+}  // namespace file_limits
+
 /// The chunks of a buffer: each is one of `of` near-equal parts of the message; or all sizes are given.
 struct Grid {
   int chunks = 0;

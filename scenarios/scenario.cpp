@@ -16,8 +16,8 @@
 #include "scenarios/decoder/files.hpp"
 #include "scenarios/fields/fields.hpp"
 #include "scenarios/meaning/meaning.hpp"
-#include "scenarios/spelling.hpp"
 #include "sim/base/error.hpp"
+#include "sim/text/spelling.hpp"
 
 namespace ringsim {
 

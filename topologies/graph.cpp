@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "sim/base/error.hpp"
-#include "sim/text/nearest.hpp"
+#include "sim/text/spelling.hpp"
 #include "topologies/builders.hpp"
 
 namespace ringsim {

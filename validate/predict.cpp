@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "algorithms/stored_schedule.hpp"
-#include "scenarios/json_text.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "sim/run/run.hpp"
+#include "sim/text/json.hpp"
 #include "topologies/search/reduction_tree.hpp"
 #include "topologies/search/ring_order.hpp"
 
@@ -123,7 +123,7 @@ Routing routing_in(const Topology& topology, const RoutingSpec& spec) {
 
 std::vector<std::pair<std::string, std::string>> parameters_of(const Job& job) {
   std::vector<std::pair<std::string, std::string>> result;
-  if (job.arguments.file) result.emplace_back("name", scenarios::in_quotes(job.arguments.file->name));
+  if (job.arguments.file) result.emplace_back("name", in_quotes(job.arguments.file->name));
   for (const Parameter& parameter : job.algorithm->parameters) {
     if (!parameter.choices.empty() || !parameter.example.empty()) {
       const std::string value = text(*job.algorithm, job.arguments, parameter.name);

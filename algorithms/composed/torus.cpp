@@ -12,14 +12,14 @@ namespace ringsim {
 
 namespace {
 
-int product(const std::vector<int>& sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), 1, std::multiplies<>());
+int ranks_in(const std::vector<int>& dimensions) {
+  return std::accumulate(dimensions.begin(), dimensions.end(), 1, std::multiplies<>());
 }
 
 /// The dimensions as digits of a rank's number; those of 1 are left out, there is nothing to do along them.
 std::vector<Digit> digits_of(const std::vector<int>& dimensions) {
   std::vector<Digit> digits;
-  int stride = product(dimensions);
+  int stride = ranks_in(dimensions);
   for (const int size : dimensions) {
     stride /= size;
     if (size > 1) digits.push_back({.size = size, .stride = stride});
@@ -62,7 +62,7 @@ Schedule along_dimensions(const std::vector<int>& dimensions, Collective collect
   std::vector<Part> parts;
   if (scatters) scatter(phases, 0, parts);
   if (gathers) gather(phases, 0, parts);
-  Schedule s = in_sequence(std::move(collective), product(dimensions), std::move(parts));
+  Schedule s = in_sequence(std::move(collective), ranks_in(dimensions), std::move(parts));
   s.algorithm = "torus";
   s.symmetry = Symmetry(dimensions);
   return s;
@@ -71,17 +71,17 @@ Schedule along_dimensions(const std::vector<int>& dimensions, Collective collect
 }  // namespace
 
 Schedule torus_all_reduce(const std::vector<int>& dimensions, Bytes bytes) {
-  return along_dimensions(dimensions, all_reduce(product(dimensions), bytes), true, true);
+  return along_dimensions(dimensions, all_reduce(ranks_in(dimensions), bytes), true, true);
 }
 Schedule torus_reduce_scatter(const std::vector<int>& dimensions, Bytes bytes) {
-  return along_dimensions(dimensions, reduce_scatter(product(dimensions), bytes), true, false);
+  return along_dimensions(dimensions, reduce_scatter(ranks_in(dimensions), bytes), true, false);
 }
 Schedule torus_all_gather(const std::vector<int>& dimensions, Bytes bytes) {
-  return along_dimensions(dimensions, all_gather(product(dimensions), bytes), false, true);
+  return along_dimensions(dimensions, all_gather(ranks_in(dimensions), bytes), false, true);
 }
 
 Schedule bucket_all_reduce(const std::vector<int>& dimensions, Bytes bytes) {
-  const int n = product(dimensions);
+  const int n = ranks_in(dimensions);
   std::vector<Digit> order = digits_of(dimensions);
   const auto n_lanes = 2 * static_cast<int>(order.size());
   std::vector<Part> parts;

@@ -15,8 +15,6 @@ namespace ringsim {
 
 namespace {
 
-constexpr std::int64_t most_ranks = 1 << 20;
-constexpr std::int64_t most_bytes = std::int64_t{1} << 40;
 constexpr std::int64_t most_ns = std::int64_t{1} << 40;
 constexpr std::int64_t most_tag = std::int64_t{1} << 40;
 
@@ -158,7 +156,7 @@ class RankReader {
       const bool sends = words_.take_if("send");
       if (!sends) words_.expect("recv");
       s.kind = sends ? Statement::Kind::send : Statement::Kind::receive;
-      s.amount = words_.number(0, most_bytes, "b");
+      s.amount = words_.number(0, file_limits::message_bytes, "b");
       words_.expect(sends ? "to" : "from");
       s.peer = static_cast<Actor>(words_.number(0, n_ranks_ - 1));
       if (s.peer == self_)
@@ -356,7 +354,7 @@ StoredSchedule import_goal(std::string_view text, const std::string& file) {
   StoredSchedule out;
   out.name = "goal";
   out.names_regions = false;
-  out.ranks = out.actors = static_cast<int>(words.number(1, most_ranks));
+  out.ranks = out.actors = static_cast<int>(words.number(1, file_limits::ranks));
   std::vector<std::vector<Statement>> ranks(static_cast<std::size_t>(out.ranks));
   std::set<Actor> seen;
   bool places_matter = false;

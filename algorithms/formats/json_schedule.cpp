@@ -15,9 +15,6 @@ namespace ringsim {
 namespace {
 
 constexpr std::int64_t most_actors = 1 << 20;
-constexpr std::int64_t most_lanes = 1 << 16;
-constexpr std::int64_t most_chunks = 1 << 20;
-constexpr std::int64_t most_bytes = std::int64_t{1} << 60;
 constexpr const char* format_key = "ringsim_schedule";
 
 std::vector<std::pair<std::string, CollectiveOp>> collectives() {
@@ -207,19 +204,20 @@ Grid grid_of(const Place& place) {
   place.allow({"chunks", "of", "sizes"});
   Grid grid;
   if (!place.has("sizes")) {
-    grid.chunks = static_cast<int>(whole(place.at("chunks"), 1, most_chunks));
-    grid.of = static_cast<int>(whole_or(place, "of", grid.chunks, 1, most_chunks));
+    grid.chunks = static_cast<int>(whole(place.at("chunks"), 1, file_limits::chunks));
+    grid.of = static_cast<int>(whole_or(place, "of", grid.chunks, 1, file_limits::chunks));
     return grid;
   }
   if (place.has("chunks") || place.has("of")) place.fail("expected either sizes, or chunks and of, found both");
   std::int64_t total = 0;
   for (const Place& size : place.at("sizes").items()) {
-    grid.sizes.push_back({whole(size, 0, most_bytes)});
-    if ((total += grid.sizes.back().count) > most_bytes)
-      size.fail(fmt::format("expected at most {} bytes together", most_bytes));
+    grid.sizes.push_back({whole(size, 0, file_limits::bytes)});
+    if ((total += grid.sizes.back().count) > file_limits::bytes)
+      size.fail(fmt::format("expected at most {} bytes together", file_limits::bytes));
   }
-  if (grid.sizes.empty() || grid.sizes.size() > static_cast<std::size_t>(most_chunks))
-    place.at("sizes").fail(fmt::format("expected from 1 to {} sizes, found {}", most_chunks, grid.sizes.size()));
+  if (grid.sizes.empty() || grid.sizes.size() > static_cast<std::size_t>(file_limits::chunks))
+    place.at("sizes").fail(
+        fmt::format("expected from 1 to {} sizes, found {}", file_limits::chunks, grid.sizes.size()));
   grid.chunks = static_cast<int>(grid.sizes.size());
   return grid;
 }
@@ -253,10 +251,10 @@ void read_head(const Place& root, StoredSchedule& out) {
   out.ranks = static_cast<int>(whole(root.at("ranks"), 1, most_actors));
   out.actors = out.ranks + static_cast<int>(whole_or(root, "helpers", 0, 0, most_actors));
   if (root.has("tree")) out.tree = tree_of(root.at("tree"), out);
-  out.lanes = static_cast<int>(whole_or(root, "lanes", 1, 1, most_lanes));
+  out.lanes = static_cast<int>(whole_or(root, "lanes", 1, 1, file_limits::lanes));
   out.root = static_cast<Actor>(whole_or(root, "root", 0, 0, out.ranks - 1));
   if (root.has("both_ways")) out.both_ways = root.at("both_ways").truth();
-  out.bytes = {whole_or(root, "bytes", 0, 0, most_bytes)};
+  out.bytes = {whole_or(root, "bytes", 0, 0, file_limits::bytes)};
   if (root.has("protocol")) out.protocol = root.at("protocol").text();
   out.min_bytes = whole_or(root, "min_bytes", 0, 0, INT64_MAX);
   out.max_bytes = whole_or(root, "max_bytes", 0, 0, INT64_MAX);
@@ -371,7 +369,7 @@ std::string export_json(const StoredSchedule& stored) {
 }
 
 StoredSchedule import_json(std::string_view text, const std::string& file) {
-  const Json json = parse_strictly(text, file);
+  const Json json = parse_json(text, file);
   const Place root{json, file, ""};
   root.allow({format_key, "name", "collective", "placement", "ranks", "helpers", "tree", "lanes", "root", "both_ways",
               "symmetry", "protocol", "min_bytes", "max_bytes", "bytes", "buffers", "steps"});

@@ -20,8 +20,6 @@ namespace {
 
 /// More than any runtime takes; keeps a slip of the finger from eating all memory.
 constexpr int most_gpus = 4096;
-constexpr int most_chunks = 1 << 20;
-constexpr int most_lanes = 1 << 16;
 
 struct StepXml {
   const XmlElement* element = nullptr;
@@ -112,7 +110,7 @@ class Reader {
       fail(algo_, fmt::format("expected proto to be Simple, LL or LL128, found \"{}\"", out_.protocol));
     out_.ranks = out_.actors = small(algo_, "ngpus", 1, most_gpus);
     channels_ = small(algo_, "nchannels", 1, UINT16_MAX + 1);
-    chunks_ = small(algo_, "nchunksperloop", 1, most_chunks);
+    chunks_ = small(algo_, "nchunksperloop", 1, file_limits::chunks);
     out_.placement = small(algo_, "inplace", 0, 1) == 1 ? Placement::in_place : Placement::separate;
     if (algo_.find("outofplace") != nullptr && small(algo_, "outofplace", 0, 1) == 0 &&
         out_.placement == Placement::separate)
@@ -152,9 +150,9 @@ class Reader {
     GpuXml& gpu = gpus[static_cast<std::size_t>(id)];
     if (gpu.element != nullptr) fail(element, fmt::format("expected one <gpu> of id {}, found a second one", id));
     gpu.element = &element;
-    gpu.scratch = small(element, "s_chunks", 0, most_chunks);
+    gpu.scratch = small(element, "s_chunks", 0, file_limits::chunks);
     for (const char* name : {"i_chunks", "o_chunks"}) {
-      const int declared = small(element, name, 0, most_chunks), expected = size_of(name[0]);
+      const int declared = small(element, name, 0, file_limits::chunks), expected = size_of(name[0]);
       if (declared != 0 && declared != expected)
         fail(element, fmt::format("expected {} to be {} (or 0, in place), as coll and nchunksperloop say, found {}",
                                   name, expected, declared));
@@ -168,8 +166,9 @@ class Reader {
   void read_block(const XmlElement& element, int id, GpuXml& gpu) {
     expect_name(element, "tb");
     look_for_unknown(element, {"id", "send", "recv", "chan"});
-    if (gpu.blocks.size() == most_lanes) fail(element, fmt::format("expected at most {} thread blocks", most_lanes));
-    const int block_id = small(element, "id", 0, most_lanes);
+    if (gpu.blocks.size() == file_limits::lanes)
+      fail(element, fmt::format("expected at most {} thread blocks", file_limits::lanes));
+    const int block_id = small(element, "id", 0, file_limits::lanes);
     if (block_id != static_cast<int>(gpu.blocks.size()))
       fail(element, fmt::format("expected the thread blocks of a gpu in the order of their ids, here {}, found {}",
                                 gpu.blocks.size(), block_id));
@@ -204,7 +203,7 @@ class Reader {
                                 step.type));
     if (reads_source(step.type)) step.source = region(element, "srcbuf", "srcoff", id, scratch);
     if (writes_target(step.type)) step.target = region(element, "dstbuf", "dstoff", id, scratch);
-    const int block_waited_for = small(element, "depid", -1, most_lanes);
+    const int block_waited_for = small(element, "depid", -1, file_limits::lanes);
     const int step_waited_for = small(element, "deps", -1, std::numeric_limits<int>::max());
     if ((block_waited_for == -1) != (step_waited_for == -1))
       fail(element,
@@ -226,7 +225,8 @@ class Reader {
     if (buffer != "i" && buffer != "o" && buffer != "s")
       fail(element, fmt::format("expected {} to be i, o or s, found \"{}\"", buffer_name, buffer));
     const int size = buffer == "s" ? scratch : size_of(buffer[0]);
-    const int offset = small(element, offset_name, 0, most_chunks), count = small(element, "cnt", 1, most_chunks);
+    const int offset = small(element, offset_name, 0, file_limits::chunks),
+              count = small(element, "cnt", 1, file_limits::chunks);
     if (offset + count > size)
       fail(element,
            fmt::format("expected chunks within buffer {} of {}, found {} from {} on", buffer, size, count, offset));
@@ -282,9 +282,9 @@ class Reader {
       most_blocks = std::max(most_blocks, blocks);
     }
     const std::size_t chunks = scratch_ + most_blocks * room_;
-    if (chunks > most_chunks)
-      fail(algo_,
-           fmt::format("expected at most {} chunks of scratch with rooms for rrs, found {}", most_chunks, chunks));
+    if (chunks > file_limits::chunks)
+      fail(algo_, fmt::format("expected at most {} chunks of scratch with rooms for rrs, found {}", file_limits::chunks,
+                              chunks));
     if (chunks > 0)
       out_.grids[static_cast<std::size_t>(Buffer::scratch)] = {
           .chunks = static_cast<int>(chunks), .of = chunks_, .sizes = {}};

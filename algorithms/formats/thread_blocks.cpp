@@ -14,7 +14,7 @@ namespace {
 bool is_send(const Op& op) { return op.what == Do::send; }
 bool is_receive(const Op& op) { return op.what == Do::receive || op.what == Do::receive_add; }
 
-struct Block {
+struct Ends {
   Actor send = -1, receive = -1;
   int channel = -1;
 };
@@ -40,18 +40,18 @@ class Cutter {
   /// What became of a lane.
   struct Cut {
     std::size_t first = 0;  // its thread blocks stand at [first, first + blocks.size()) of out_
-    std::vector<Block> blocks;
+    std::vector<Ends> blocks;
     std::vector<std::vector<int>> done;  // [steps of the lane][block] steps of it that belong to them
     std::map<std::pair<std::size_t, int>, std::vector<std::pair<std::size_t, int>>> adds_after;  // block and step, both
   };
 
   /// Which block of the lane does it; for a message the one that has its connection, or has room for it.
-  static std::size_t block_for(const Op& op, std::vector<Block>& blocks) {
+  static std::size_t block_for(const Op& op, std::vector<Ends>& blocks) {
     if (!is_send(op) && !is_receive(op)) {
       if (blocks.empty()) blocks.emplace_back();
       return 0;
     }
-    const auto peer = is_send(op) ? &Block::send : &Block::receive;
+    const auto peer = is_send(op) ? &Ends::send : &Ends::receive;
     for (std::size_t b = 0; b < blocks.size(); ++b)
       if (blocks[b].*peer == op.peer && blocks[b].channel == op.channel) return b;
     for (std::size_t b = 0; b < blocks.size(); ++b) {

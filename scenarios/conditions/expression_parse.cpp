@@ -6,16 +6,15 @@
 #include <vector>
 
 #include "scenarios/conditions/expression_node.hpp"
-#include "scenarios/json_text.hpp"
-#include "scenarios/spelling.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
+#include "sim/text/json.hpp"
+#include "sim/text/spelling.hpp"
 
 namespace ringsim {
 
 namespace {
 
-using scenarios::in_quotes;
 using Node = Expression::Node;
 using Kind = Node::Kind;
 using Tree = std::shared_ptr<const Node>;
@@ -281,7 +280,7 @@ class Parser {
 }  // namespace
 
 Expression Expression::parse(std::string_view text, const std::string& where) {
-  if (scenarios::first_not_utf8(text) != std::string_view::npos)
+  if (first_not_utf8(text) != std::string_view::npos)
     throw InputError(where, "expected text in UTF-8, found other bytes");
   return Expression(Parser(text, where).whole(), where);
 }

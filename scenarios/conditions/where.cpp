@@ -10,8 +10,8 @@
 #include "scenarios/decoder/edit.hpp"
 #include "scenarios/decoder/values.hpp"
 #include "scenarios/fields/fields.hpp"
-#include "scenarios/spelling.hpp"
 #include "sim/base/error.hpp"
+#include "sim/text/spelling.hpp"
 
 namespace ringsim::scenarios {
 

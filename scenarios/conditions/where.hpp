@@ -6,7 +6,7 @@
 
 #include "scenarios/conditions/expression.hpp"
 #include "scenarios/decoder/blame.hpp"
-#include "scenarios/json_text.hpp"
+#include "sim/text/json.hpp"
 
 namespace ringsim::scenarios {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "scenarios/json_text.hpp"
 #include "sim/base/error.hpp"
+#include "sim/text/json.hpp"
 
 namespace ringsim::scenarios {
 

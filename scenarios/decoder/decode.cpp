@@ -7,8 +7,8 @@
 #include <set>
 
 #include "scenarios/decoder/values.hpp"
-#include "scenarios/spelling.hpp"
 #include "sim/base/error.hpp"
+#include "sim/text/spelling.hpp"
 
 namespace ringsim::scenarios {
 

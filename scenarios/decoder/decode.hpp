@@ -10,7 +10,7 @@
 #include "scenarios/decoder/blame.hpp"
 #include "scenarios/decoder/files.hpp"
 #include "scenarios/fields/fields.hpp"
-#include "scenarios/json_text.hpp"
+#include "sim/text/json.hpp"
 
 namespace ringsim::scenarios {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "scenarios/json_text.hpp"
+#include "sim/text/json.hpp"
 
 namespace ringsim::scenarios {
 

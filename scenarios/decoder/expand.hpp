@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "scenarios/decoder/blame.hpp"
-#include "scenarios/json_text.hpp"
+#include "sim/text/json.hpp"
 
 namespace ringsim::scenarios {
 

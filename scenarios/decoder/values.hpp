@@ -9,7 +9,7 @@
 
 #include "scenarios/decoder/blame.hpp"
 #include "scenarios/fields/fields.hpp"
-#include "scenarios/json_text.hpp"
+#include "sim/text/json.hpp"
 
 namespace ringsim::scenarios {
 

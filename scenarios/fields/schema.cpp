@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "scenarios/fields/fields.hpp"
-#include "scenarios/json_text.hpp"
 #include "scenarios/scenario.hpp"
+#include "sim/text/json.hpp"
 
 namespace ringsim {
 

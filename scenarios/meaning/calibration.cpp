@@ -9,11 +9,11 @@
 #include "scenarios/decoder/blame.hpp"
 #include "scenarios/decoder/values.hpp"
 #include "scenarios/fields/fields.hpp"
-#include "scenarios/json_text.hpp"
 #include "scenarios/meaning/meaning_calibration.hpp"
-#include "scenarios/spelling.hpp"
 #include "sim/base/quantity.hpp"
 #include "sim/base/version.hpp"
+#include "sim/text/json.hpp"
+#include "sim/text/spelling.hpp"
 
 namespace ringsim {
 

@@ -5,8 +5,8 @@
 
 #include "scenarios/decoder/blame.hpp"
 #include "scenarios/decoder/files.hpp"
-#include "scenarios/json_text.hpp"
 #include "scenarios/scenario.hpp"
+#include "sim/text/json.hpp"
 
 namespace ringsim::scenarios {
 

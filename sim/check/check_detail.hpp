@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/splitmix.hpp"
 #include "sim/check/check.hpp"
 #include "sim/schedule/lanes.hpp"
 #include "sim/schedule/schedule.hpp"
@@ -26,14 +27,6 @@ std::string describe(const Schedule& schedule, OpPlace place);
 struct ConnectionLanes {
   tsl::robin_map<std::uint64_t, Lane, MixedHash> sends, receives;
 };
-
-/// A random number for each number: Steele, Lea, Flood, Fast splittable pseudorandom number generators (2014).
-constexpr std::uint64_t splitmix(std::uint64_t x) {
-  x += 0x9E3779B97F4A7C15U;
-  x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9U;
-  x = (x ^ x >> 27) * 0x94D049BB133111EBU;
-  return x ^ x >> 31;
-}
 
 /// Throws Interrupted where the options' stop flag is set.
 void look_up(const CheckOptions& options);

@@ -53,7 +53,7 @@ bool conflict(Access a, Access b) {
 }
 
 /// The last access of each kind by each lane to one chunk: step and operation, -1 where there is none.
-struct Place {
+struct LastAccess {
   int step = -1;
   int op = -1;
 };
@@ -119,7 +119,7 @@ class Races {
     for (Lane other = 0; other < n_lanes_; ++other) {
       for (const Access earlier : {Access::read, Access::write, Access::add}) {
         if (!conflict(earlier, kind)) continue;
-        const Place& before = last_[index(chunk, other, earlier)];
+        const LastAccess& before = last_[index(chunk, other, earlier)];
         if (before.step < 0 || before.step < clock[static_cast<std::size_t>(other)]) continue;
         if (other == lane && before.step == step && before.op == op) continue;  // the same operation reads and adds
         refuse(schedule_,
@@ -141,7 +141,7 @@ class Races {
   Actor actor_;
   Lane n_lanes_;
   std::array<std::size_t, n_buffers> base_{};
-  std::vector<Place> last_;              // [chunk][lane][kind of access]
+  std::vector<LastAccess> last_;         // [chunk][lane][kind of access]
   std::vector<std::vector<int>> clock_;  // [lane][lane]
   std::vector<std::vector<std::vector<int>>>
       history_;            // [lane][step] clock after it; only where there are several lanes

@@ -89,14 +89,14 @@ bool same_step(PlusActor plus_actor, Seen seen, const Step& zero, const Step& he
                     [&](const Op& one, const Op& other) { return same_op(plus_actor, seen, one, other); });
 }
 
-struct Place {
+struct FirstUnlike {
   Lane lane = 0;
   int step = 0;
   Actor actor = -1;  // -1: nowhere
 };
 
 /// Where one of the actors first does not do what rank 0 does, seen from itself; by lane, step, and their order.
-Place first_unlike(const Schedule& schedule, std::span<const Actor> actors, const CheckOptions& options) {
+FirstUnlike first_unlike(const Schedule& schedule, std::span<const Actor> actors, const CheckOptions& options) {
   const Symmetry& group = schedule.symmetry;
   // Almost all comparisons of a large run: without a call each.
   const bool is_cyclic = group.radices().size() == 1 && group.chunks_as_actors();
@@ -129,16 +129,16 @@ Actor unlike(const Schedule& schedule, std::span<const Actor> actors, std::int64
              const CheckOptions& options) {
   constexpr std::int64_t much = 1 << 20;  // about 10 ms
   const std::size_t n_threads = touches < much ? 1 : std::clamp(std::thread::hardware_concurrency(), 1U, 16U);
-  std::vector<std::future<Place>> parts;
+  std::vector<std::future<FirstUnlike>> parts;
   for (std::size_t t = 0; t < n_threads; ++t) {
     const std::size_t first = actors.size() * t / n_threads, last = actors.size() * (t + 1) / n_threads;
     parts.push_back(
         std::async(n_threads == 1 ? std::launch::deferred : std::launch::async,
                    [&, part = actors.subspan(first, last - first)] { return first_unlike(schedule, part, options); }));
   }
-  Place found;
-  for (std::future<Place>& part : parts) {
-    const Place place = part.get();
+  FirstUnlike found;
+  for (std::future<FirstUnlike>& part : parts) {
+    const FirstUnlike place = part.get();
     if (place.actor < 0) continue;
     if (found.actor < 0 || std::tie(place.lane, place.step) < std::tie(found.lane, found.step)) found = place;
   }

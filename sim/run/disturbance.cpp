@@ -6,18 +6,13 @@
 
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
+#include "sim/base/splitmix.hpp"
 
 namespace ringsim {
 
 namespace {
 __extension__ using Wide = unsigned __int128;
 
-std::uint64_t mix(std::uint64_t x) {  // SplitMix64 (Steele, Lea & Flood, OOPSLA 2014)
-  x += 0x9E3779B97F4A7C15U;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBU;
-  return x ^ (x >> 31);
-}
 }  // namespace
 
 Bandwidth LinkChange::of(Bandwidth nominal) const {
@@ -28,8 +23,8 @@ Bandwidth LinkChange::of(Bandwidth nominal) const {
 }
 
 Picoseconds jitter_of(const Disturbance::Jitter& jitter, Actor actor, Lane lane, int step) {
-  const auto place = mix(static_cast<std::uint64_t>(actor) << 32 | static_cast<std::uint32_t>(lane));
-  const std::uint64_t drawn = mix(mix(jitter.seed) ^ mix(place ^ static_cast<std::uint32_t>(step)));
+  const auto place = splitmix(static_cast<std::uint64_t>(actor) << 32 | static_cast<std::uint32_t>(lane));
+  const std::uint64_t drawn = splitmix(splitmix(jitter.seed) ^ splitmix(place ^ static_cast<std::uint32_t>(step)));
   // The high half of the product: [0, most], without a division.
   return Picoseconds{
       static_cast<std::int64_t>(static_cast<Wide>(drawn) * (static_cast<Wide>(jitter.most.count()) + 1) >> 64)};

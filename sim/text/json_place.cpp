@@ -54,25 +54,4 @@ void Place::fail_word(const std::string& found, const std::vector<std::string>& 
   fail("expected one of " + list + ", found \"" + found + "\"", did_you_mean(found, words));
 }
 
-Json parse_strictly(std::string_view text, const std::string& file) {
-  std::vector<std::set<std::string>> keys;
-  const auto watch = [&](int, Json::parse_event_t event, Json& parsed) {
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second) {
-      throw InputError(file, "the key \"" + parsed.get<std::string>() + "\" stands twice in one object");
-    }
-    return true;
-  };
-  try {
-    return Json::parse(text, watch);
-  } catch (const Json::parse_error& error) {
-    const std::size_t end = std::min(text.size(), error.byte);
-    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n');
-    throw InputError(file + ":" + std::to_string(line), "not JSON");
-  } catch (const Json::exception&) {  // a number that no double can hold
-    throw InputError(file, "not JSON");
-  }
-}
-
 }  // namespace ringsim

@@ -9,11 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "sim/text/nearest.hpp"
+#include "sim/text/json.hpp"
+#include "sim/text/spelling.hpp"
 
 namespace ringsim {
-
-using Json = nlohmann::json;
 
 /// `file: /json/pointer`. Keeps a reference to the value.
 struct Place {
@@ -59,8 +58,5 @@ struct Place {
  private:
   [[noreturn]] void fail_word(const std::string& found, const std::vector<std::string>& words) const;
 };
-
-/// The JSON, refusing what nlohmann would let pass: a key that stands twice in an object (it keeps the last).
-Json parse_strictly(std::string_view text, const std::string& file);
 
 }  // namespace ringsim

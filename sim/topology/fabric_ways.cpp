@@ -5,6 +5,7 @@
 #include <string>
 
 #include "sim/base/error.hpp"
+#include "sim/base/splitmix.hpp"
 
 namespace ringsim {
 
@@ -15,13 +16,6 @@ Role fabric_role(const Node& node) {
   if (node.host) return node.kind == NodeKind::nic ? Role::end : Role::outside;
   if (node.kind == NodeKind::gpu) return Role::relay;
   return node.kind == NodeKind::memory ? Role::end : Role::transit;
-}
-
-std::uint64_t mix(std::uint64_t x) {  // SplitMix64 (Steele, Lea, Flood, OOPSLA 2014)
-  x += 0x9E3779B97F4A7C15U;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBU;
-  return x ^ (x >> 31);
 }
 
 /// The NICs that are cabled to the fabric, in the order of their cables: a rail fabric is cabled rail by rail, so that
@@ -91,7 +85,8 @@ FabricWays::Crossing FabricWays::across(NodeId port, NodeId far, NodeId from, No
 Pick FabricWays::chooser(NodeId far, NodeId from, NodeId to, std::uint32_t label, std::uint32_t& turns) const {
   // D-mod-k takes another digit of the destination's number at every switch that has a choice; so do turns.
   const auto number_of = numbers_.find(far.value);
-  const std::uint64_t pair = mix(routing_.seed ^ mix(static_cast<std::uint64_t>(from.value) << 32 | to.value));
+  const std::uint64_t pair =
+      splitmix(routing_.seed ^ splitmix(static_cast<std::uint64_t>(from.value) << 32 | to.value));
   const bool destination = routing_.policy == Routing::Policy::fixed;
   std::uint64_t digits = !destination ? label : number_of == numbers_.end() ? 0 : number_of->second;
   return [=, this, &turns](NodeId at, std::span<const LinkId> candidates) mutable {
@@ -100,7 +95,7 @@ Pick FabricWays::chooser(NodeId far, NodeId from, NodeId to, std::uint32_t label
     turns = std::min<std::uint32_t>(max_sprayed, turns * static_cast<std::uint32_t>(candidates.size()));
     std::uint64_t number = digits;
     if (routing_.policy == Routing::Policy::ecmp) {
-      number = mix(pair ^ mix(static_cast<std::uint64_t>(at.value) << 32 | label));
+      number = splitmix(pair ^ splitmix(static_cast<std::uint64_t>(at.value) << 32 | label));
       return candidates[number % candidates.size()];
     }
     // A neighbour takes a digit; of parallel cables to it the rest of the number chooses and is not used up, so that
@@ -111,7 +106,7 @@ Pick FabricWays::chooser(NodeId far, NodeId from, NodeId to, std::uint32_t label
       if (std::find(neighbours.begin(), neighbours.end(), next) == neighbours.end()) neighbours.push_back(next);
     }
     digits /= neighbours.size();
-    if (!destination) number += mix(pair ^ at.value);
+    if (!destination) number += splitmix(pair ^ at.value);
     const NodeId next = neighbours[number % neighbours.size()];
     std::vector<LinkId> bundle;
     for (const LinkId id : candidates)

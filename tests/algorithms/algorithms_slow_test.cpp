@@ -4,6 +4,8 @@
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/interpreter.hpp"
 
+namespace algorithms_slow_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -17,3 +19,5 @@ TEST_CASE("the real algorithms compute the right numbers beyond 17 ranks, too") 
     }
   }
 }
+
+}  // namespace algorithms_slow_test

@@ -8,6 +8,8 @@
 #include "sim/base/error.hpp"
 #include "tests/support/every_algorithm.hpp"
 
+namespace algorithms_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -243,3 +245,5 @@ TEST_CASE("the catalogue makes what it says, and refuses what an algorithm canno
   CHECK(halving.make({.ranks = 3, .bytes = 1_KiB}, {.texts = {{"fold", "naive"}}}).n_steps(2, 0) == 2);
   CHECK(ring.make({.op = CollectiveOp::broadcast, .ranks = 4, .bytes = 1_KiB}, {}).algorithm == "ring segments=4");
 }
+
+}  // namespace algorithms_test

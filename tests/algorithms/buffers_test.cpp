@@ -13,6 +13,8 @@
 #include "tests/support/tiny.hpp"
 #include "tests/support/verdict.hpp"
 
+namespace buffers_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -124,3 +126,5 @@ TEST_CASE("a barrier has no buffers") {
                        "expected a collective that moves data, found a barrier\n  hint: a barrier has no buffers",
                        InputError);
 }
+
+}  // namespace buffers_test

@@ -19,6 +19,8 @@
 #include "tests/support/verdict.hpp"
 #include "validate/closed_forms/closed_form.hpp"
 
+namespace channels_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -284,3 +286,5 @@ TEST_CASE("the closed form says r rounds where all ranks go in step, equals the 
   CHECK(of("ring", {.ranks = 4, .bytes = {1001}, .channels = 2}).because ==
         std::vector<std::string>{"the channels' pieces differ by a byte: channels that share ports get out of step"});
 }
+
+}  // namespace channels_test

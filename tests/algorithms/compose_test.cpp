@@ -18,6 +18,8 @@
 #include "tests/support/tiny.hpp"
 #include "tests/support/verdict.hpp"
 
+namespace compose_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -324,3 +326,5 @@ TEST_CASE("grids that do not fit are refused by name, and the topology's are tak
   CHECK(find_algorithm("hierarchical")->make({.ranks = 12, .bytes = 1_KiB, .grid = {3, 4}}, {}).algorithm ==
         "hierarchical group=4 inner=ring outer=ring");
 }
+
+}  // namespace compose_test

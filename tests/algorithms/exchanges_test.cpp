@@ -17,6 +17,8 @@
 #include "tests/support/tiny.hpp"
 #include "tests/support/verdict.hpp"
 
+namespace exchanges_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -232,3 +234,5 @@ TEST_CASE("binary blocks beat either fold where the blocks are of similar size, 
   CHECK(time(12, Fold::binary_blocks) < time(12, Fold::rabenseifner));
   CHECK(time(13, Fold::binary_blocks) > time(13, Fold::naive));
 }
+
+}  // namespace exchanges_test

@@ -18,6 +18,8 @@
 #include "tests/support/table.hpp"
 #include "topologies/catalog.hpp"
 
+namespace goal_test {
+
 using namespace ringsim;
 using ringsim::test::replaced;
 using namespace ringsim::literals;
@@ -184,3 +186,5 @@ TEST_CASE("a compute of other than whole nanoseconds is refused when it is writt
   CHECK_THROWS_WITH_AS(export_goal(t.schedule()), "GOAL counts whole nanoseconds; by hand computes for 1500 ps",
                        InputError);
 }
+
+}  // namespace goal_test

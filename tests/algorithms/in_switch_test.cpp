@@ -14,6 +14,8 @@
 #include "tests/support/tiny.hpp"
 #include "topologies/search/reduction_tree.hpp"
 
+namespace in_switch_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -158,3 +160,5 @@ TEST_CASE("where no switches join the ranks in_switch is refused") {
   CHECK(reduction_tree(rails(1), rails(1).ranks()).switches.size() == 9);
   CHECK(refusal(build(Star{3, cable})) == "found");
 }
+
+}  // namespace in_switch_test

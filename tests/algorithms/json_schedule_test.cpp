@@ -19,6 +19,8 @@
 #include "tests/support/paths.hpp"
 #include "tests/support/table.hpp"
 
+namespace json_schedule_test {
+
 using namespace ringsim;
 using ringsim::test::replaced;
 using namespace ringsim::literals;
@@ -167,9 +169,10 @@ TEST_CASE("what is not such a file is refused with its place, what was expected 
     std::string what, with, message;
   };
   const std::vector<Row> rows{
-      {"\"ranks\": 2,", "\"ranks\" 2,", "x.json:1: not JSON"},
-      {"\"ranks\": 2", "\"ranks\": 1e999", "x.json: not JSON"},
-      {"\"ranks\": 2", "\"ranks\": 2, \"ranks\": 2", "x.json: the key \"ranks\" stands twice in one object"},
+      {"\"ranks\": 2,", "\"ranks\" 2,", "x.json:1:102: expected ':' after the key, found \"2\""},
+      {"\"ranks\": 2", "\"ranks\": 1e999", "x.json:1:103: expected a number that fits 64 bits, found 1e999"},
+      {"\"ranks\": 2", "\"ranks\": 2, \"ranks\": 2",
+       "x.json:1:106: expected each key once, found \"ranks\" again (first on line 1)"},
       {"\"ranks\"", "\"rank\"", "x.json: /rank: unknown key \"rank\"\n  hint: did you mean \"ranks\"?"},
       {"\"ringsim_schedule\": 1", "\"ringsim_schedule\": 2",
        "x.json: /ringsim_schedule: expected a whole number from 1 to 1, found 2"},
@@ -218,3 +221,5 @@ TEST_CASE("what is not such a file is refused with its place, what was expected 
     CHECK(complaint(replaced(ring(), row.what, row.with)) == row.message);
   }
 }
+
+}  // namespace json_schedule_test

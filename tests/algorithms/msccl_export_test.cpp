@@ -23,6 +23,8 @@
 #include "tests/support/paths.hpp"
 #include "tests/support/table.hpp"
 
+namespace msccl_export_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -338,3 +340,5 @@ TEST_CASE("what needs more than eight messages on their way is not written for c
         "slots "
         "of a connection");
 }
+
+}  // namespace msccl_export_test

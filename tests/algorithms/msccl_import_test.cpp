@@ -15,6 +15,8 @@
 #include "tests/support/interpreter.hpp"
 #include "tests/support/paths.hpp"
 
+namespace msccl_import_test {
+
 using namespace ringsim;
 using ringsim::test::replaced;
 
@@ -227,3 +229,5 @@ TEST_CASE("an attribute that is not known is not used, and said so once") {
   const StoredSchedule s = import_msccl(replaced(chain(), "<gpu id", "<gpu colour=\"red\" id"), "x.xml");
   CHECK(s.warnings == std::vector<std::string>{"x.xml:3: the attribute colour of <gpu> is not known, and not used"});
 }
+
+}  // namespace msccl_import_test

@@ -17,6 +17,8 @@
 #include "tests/support/paths.hpp"
 #include "validate/predict.hpp"
 
+namespace schedule_file_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 using ringsim::test::Outcome;
@@ -286,3 +288,5 @@ TEST_CASE("a damaged schedule is read and proved, or refused, never a crash") {
     }
   }
 }
+
+}  // namespace schedule_file_test

@@ -16,6 +16,8 @@
 #include "tests/support/verdict.hpp"
 #include "topologies/catalog.hpp"
 
+namespace tree_algorithms_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -366,3 +368,5 @@ TEST_CASE("no all-reduce among the ranks alone beats 2(K-1)/K p/b on a star") {
   CHECK(runs > 1000);
   CHECK(at_the_bound > 100);  // the ring and others reach it: the bound is not a loose one
 }
+
+}  // namespace tree_algorithms_test

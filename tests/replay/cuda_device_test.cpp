@@ -12,6 +12,8 @@
 #include "validate/replay/gpu/gpu_replay.hpp"
 #include "validate/replay/memory.hpp"
 
+namespace cuda_device_test {
+
 using namespace ringsim;
 using namespace ringsim::replay;
 using namespace ringsim::replay::gpu;
@@ -85,3 +87,5 @@ TEST_CASE("on a GPU a wrong result is told by rank, chunk, element, expected and
   CHECK(measured.wrong > 100);  // of 2 x 100, but for those that happen to be equal
   CHECK(measured.first_wrong.starts_with("rank 0: data[0], element 0: expected "));
 }
+
+}  // namespace cuda_device_test

@@ -8,6 +8,8 @@
 
 #include "tests/support/command.hpp"
 
+namespace gpu_command_test {
+
 using ringsim::test::Outcome;
 using ringsim::test::run_command;
 using ringsim::test::run_on_fake_gpu;
@@ -140,3 +142,5 @@ TEST_CASE("on this machine probe and replay work, or say what is lacking, with e
   CHECK(probe.err.find("\n  hint: ") != std::string::npos);
   CHECK(probe.err == outcome.err);
 }
+
+}  // namespace gpu_command_test

@@ -15,6 +15,8 @@
 #include "validate/replay/gpu/gpu_replay.hpp"
 #include "validate/replay/memory.hpp"
 
+namespace gpu_model_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 using namespace ringsim::replay;
@@ -180,3 +182,5 @@ TEST_CASE("a probe's table is read back as it was; what is odd in it is told by 
   CHECK(refused(head + "copy,gpu0,gpu0,0,4,-1,1,1,1\n") == "p.csv:2: expected a number from 0 on, found \"-1\"");
   CHECK(refused(head + "copy,gpu0,gpu0,0,4,nan,1,1,1\n") == "p.csv:2: expected a time in microseconds, found \"nan\"");
 }
+
+}  // namespace gpu_model_test

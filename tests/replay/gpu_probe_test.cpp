@@ -11,6 +11,8 @@
 #include "validate/predict.hpp"
 #include "validate/replay/gpu/probe.hpp"
 
+namespace gpu_probe_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 using namespace ringsim::replay::gpu;
@@ -31,7 +33,7 @@ ProbeOptions short_probe() {
 }
 
 /// "2 us, 2 TB/s"; "none".
-std::string text(const std::optional<Line>& line) {
+std::string text(const std::optional<replay::gpu::Line>& line) {
   return line ? format(line->latency) + ", " + format(line->rate) : "none";
 }
 
@@ -164,3 +166,5 @@ TEST_CASE("a probe that fails says what it was measuring; one whose rates cannot
                        "  hint: larger sizes, more repeats, or a machine that does nothing else",
                        EnvironmentError);
 }
+
+}  // namespace gpu_probe_test

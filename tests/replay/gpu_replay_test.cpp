@@ -17,6 +17,8 @@
 #include "validate/replay/gpu/gpu_replay.hpp"
 #include "validate/replay/memory.hpp"
 
+namespace gpu_replay_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 using namespace ringsim::replay;
@@ -273,3 +275,5 @@ TEST_CASE("our own misuse of a device is our mistake, not the machine's") {
                        "making a graph: a capture with work that its origin does not wait for", InvariantError);
   CHECK(device.held() == 0);
 }
+
+}  // namespace gpu_replay_test

@@ -10,6 +10,8 @@
 #include "topologies/catalog.hpp"
 #include "validate/replay/lab/lab_plan.hpp"
 
+namespace lab_plan_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 using namespace ringsim::replay;
@@ -192,3 +194,5 @@ TEST_CASE("what namespaces cannot be is refused") {
                        "  hint: bridges add nothing up",
                        InputError);
 }
+
+}  // namespace lab_plan_test

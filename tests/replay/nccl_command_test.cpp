@@ -9,6 +9,8 @@
 #include "tests/support/command.hpp"
 #include "tests/support/paths.hpp"
 
+namespace nccl_command_test {
+
 using ringsim::test::Outcome;
 using ringsim::test::run_command;
 using ringsim::test::run_on_fake_gpu;
@@ -159,3 +161,5 @@ TEST_CASE("on this machine NCCL replays on one GPU, or it is told what is lackin
   CHECK(outcome.err.starts_with("ringsim: error: "));
   CHECK(outcome.err.find("\n  hint: ") != std::string::npos);
 }
+
+}  // namespace nccl_command_test

@@ -7,6 +7,8 @@
 
 #include "tests/support/fake_nccl.hpp"
 
+namespace nccl_fake_test {
+
 using namespace ringsim;
 using namespace ringsim::replay::gpu;
 using ringsim::test::FakeDevice;
@@ -125,7 +127,7 @@ TEST_CASE("the fake NCCL refuses a first use without its other end, or in a capt
   Pair::good(pair.receive(3));
   Pair::good(pair.nccl.end_group());
   pair.settle();
-  Event event{};
+  replay::gpu::Event event{};
   bool done = false;
   Pair::good(pair.device.make_event(1, false, event));
   Pair::good(pair.device.record(pair.stream[1], event));
@@ -161,3 +163,5 @@ TEST_CASE(
   CHECK(
       ended({{.rank = 0, .to = 2, .from = 0, .count = 2}, {.rank = 1, .to = 0, .from = 2, .count = 2}}, false).empty());
 }
+
+}  // namespace nccl_fake_test

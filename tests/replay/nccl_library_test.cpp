@@ -19,6 +19,8 @@
 #include "tests/support/table.hpp"
 #include "validate/replay/memory.hpp"
 
+namespace nccl_library_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 using namespace ringsim::replay;
@@ -162,3 +164,5 @@ TEST_CASE("buffers that are laid out otherwise than the library's are refused, e
     CHECK(refused(scatter).empty() == fits);
   }
 }
+
+}  // namespace nccl_library_test

@@ -24,6 +24,8 @@
 #include "validate/replay/gpu/gpu_replay.hpp"
 #include "validate/replay/memory.hpp"
 
+namespace nccl_plan_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 using namespace ringsim::replay;
@@ -316,3 +318,5 @@ TEST_CASE(
   plan.commands.insert(receive, Command(*receive));
   CHECK(outcome(schedule, plan, true, 0, 50ms).find("given up") != std::string::npos);
 }
+
+}  // namespace nccl_plan_test

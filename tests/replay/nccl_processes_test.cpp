@@ -13,6 +13,8 @@
 #include "tests/support/nccl_replay.hpp"
 #include "validate/replay/memory.hpp"
 
+namespace nccl_processes_test {
+
 using namespace ringsim;
 using namespace ringsim::replay;
 using namespace ringsim::replay::gpu;
@@ -193,3 +195,5 @@ TEST_CASE("whichever call of one process fails, all end, each with a reason, and
     }
   }
 }
+
+}  // namespace nccl_processes_test

@@ -18,6 +18,8 @@
 #include "tests/support/table.hpp"
 #include "validate/replay/memory.hpp"
 
+namespace nccl_replay_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 using namespace ringsim::replay;
@@ -178,3 +180,5 @@ TEST_CASE("each rank needs a GPU of its own, and a server's data lies on one, to
   CHECK(device.calls() == 0);
   CHECK(nccl.calls() == 0);
 }
+
+}  // namespace nccl_replay_test

@@ -23,6 +23,8 @@
 #include "tests/support/fake_nccl/fake_nccl.hpp"
 #endif
 
+namespace nccl_test {
+
 using namespace ringsim;
 using namespace ringsim::replay;
 using namespace ringsim::replay::gpu;
@@ -351,3 +353,5 @@ TEST_CASE("this machine's NCCL loads; without a GPU it fails in its own words, w
 }
 
 #endif
+
+}  // namespace nccl_test

@@ -15,6 +15,8 @@
 #include "validate/replay/memory.hpp"
 #include "validate/replay/tcp/tcp_replay.hpp"
 
+namespace replay_tcp_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 using namespace ringsim::replay;
@@ -196,3 +198,5 @@ TEST_CASE("a hosts file names a host a process, and the port of the first") {
                   "  hint: one line a process; only the first has a port"));
   CHECK(ends_with(refusal("# none\n"), "hosts: expected a host a line, found none"));
 }
+
+}  // namespace replay_tcp_test

@@ -21,6 +21,8 @@
 #include "validate/replay/memory.hpp"
 #include "validate/replay/replay.hpp"
 
+namespace replay_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 using namespace ringsim::replay;
@@ -261,3 +263,5 @@ TEST_CASE("what cannot be replayed is refused, with the reason") {
                        "slots a connection\n  hint: a replay has no slots of its own",
                        InputError);
 }
+
+}  // namespace replay_test

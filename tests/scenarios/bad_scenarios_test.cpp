@@ -9,6 +9,8 @@
 #include "sim/base/error.hpp"
 #include "topologies/catalog.hpp"
 
+namespace bad_scenarios_test {
+
 using namespace ringsim;
 using namespace std::string_literals;
 
@@ -82,14 +84,14 @@ TEST_CASE("bad syntax is refused with file, line and column") {
        "s.json:1:16: expected a value: an object, a list, text in double quotes, a number, true or false, found the "
        "end of the file"},
       {"a list", "[1]", "s.json: expected an object, found a list"},
-      {"a comma behind the last key", "{\n  \"version\": 1,\n}",
+      {"a comma after the last key", "{\n  \"version\": 1,\n}",
        R"(s.json:3:1: expected a key in double quotes, found "}")"
        "\n  hint: "
-       "no comma behind the last key"},
-      {"a comma behind the last value", R"({"version": [1, 2,]})",
+       "no comma after the last key"},
+      {"a comma after the last value", R"({"version": [1, 2,]})",
        R"(s.json:1:19: expected a value: an object, a list, text in double quotes, a number, true or false, found "]")"
        "\n  hint: "
-       "no comma behind the last value"},
+       "no comma after the last value"},
       {"no comma between keys", "{\"version\": 1\n \"name\": \"x\"}",
        R"(s.json:2:2: expected ',' or '}', found "name")"},
       {"no colon", R"({"version" 1})", R"(s.json:1:12: expected ':' after the key, found "1")"},
@@ -542,3 +544,5 @@ TEST_CASE("depth and length of what is wrong do no harm") {
   CHECK(complaint(edited({{"star", std::string(deep, 'x')}})).size() < 400);
   CHECK(complaint(edited({{"\"ranks\"", '"' + std::string(deep, 'x') + '"'}})).size() < 400);
 }
+
+}  // namespace bad_scenarios_test

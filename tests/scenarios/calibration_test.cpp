@@ -14,6 +14,8 @@
 #include "tests/support/complaint.hpp"
 #include "validate/predict.hpp"
 
+namespace calibration_test {
+
 using namespace ringsim;
 using namespace std::chrono_literals;
 
@@ -182,3 +184,5 @@ TEST_CASE("a file stands for its factors, is part of the question, and one of an
   CHECK(refused(R"({"launch": "1 us", "file": ")" + path + R"("})") ==
         "s.json: /calibration/launch: expected either a file or factors, found file and launch");
 }
+
+}  // namespace calibration_test

@@ -7,6 +7,8 @@
 #include "sim/base/error.hpp"
 #include "validate/predict.hpp"
 
+namespace cpu_servers_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -107,3 +109,5 @@ TEST_CASE("servers need CPUs, one each, and an algorithm that has servers") {
                        "  hint: for example {\"name\": \"parameter_server\", \"servers\": 1}",
                        InputError);
 }
+
+}  // namespace cpu_servers_test

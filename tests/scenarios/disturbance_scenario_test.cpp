@@ -10,6 +10,8 @@
 #include "tests/support/command.hpp"
 #include "validate/predict.hpp"
 
+namespace disturbance_scenario_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 using namespace std::chrono_literals;
@@ -300,3 +302,5 @@ TEST_CASE("bad faults, disturbances and jobs are refused, each with its place") 
       "  hint: use a star, \"servers_on\": \"cpu\" where there are CPUs, or leave out the parameter that asks for "
       "helpers");
 }
+
+}  // namespace disturbance_scenario_test

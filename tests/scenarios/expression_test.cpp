@@ -11,6 +11,8 @@
 
 #include "sim/base/error.hpp"
 
+namespace expression_test {
+
 using namespace ringsim;
 
 namespace {
@@ -175,3 +177,5 @@ TEST_CASE("`where` cuts an assertion outside of quotes and parentheses only") {
   CHECK(find_word("(a where b)", "where") == std::string_view::npos);
   CHECK(find_word("nowhere == 1", "where") == std::string_view::npos);
 }
+
+}  // namespace expression_test

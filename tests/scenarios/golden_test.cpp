@@ -18,6 +18,8 @@
 #include "tests/support/command.hpp"
 #include "tests/support/paths.hpp"
 
+namespace golden_test {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -129,3 +131,5 @@ TEST_CASE("a result that changes raises the model's version") {
         "the result changed: raise model_version in sim/base/version.hpp, then run tests/scripts/update_goldens.py");
   }
 }
+
+}  // namespace golden_test

@@ -10,6 +10,8 @@
 #include "tests/support/paths.hpp"
 #include "validate/predict.hpp"
 
+namespace questions_test {
+
 using namespace ringsim;
 using doctest::Approx;
 
@@ -152,3 +154,5 @@ TEST_CASE("question 27: in pieces the order of dimensions counts, and the slow d
   CHECK(microseconds(slow[both]) < microseconds(slow[nodes_first]));
   CHECK(microseconds(slow[wrong_grid]) > microseconds(slow[nodes_first]));
 }
+
+}  // namespace questions_test

@@ -13,6 +13,8 @@
 #include "tests/support/files.hpp"
 #include "topologies/machines/machine_text.hpp"
 
+namespace scenario_machines_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 using namespace std::chrono_literals;
@@ -150,7 +152,9 @@ TEST_CASE("what is wrong with a file, or with what stands beside it, is refused 
       {R"({"kind": "nccl_xml", "file": "xgmi.xml", "nvlink": "dgx-1v"})",
        "xgmi.xml: the file lists the links between GPUs itself\n  hint: leave out the machine whose NVLinks it shall "
        "have"},
-      {R"({"kind": "cluster", "node_file": "dump.xml", "nodes": 1})", "dump.xml:1: not JSON"},
+      {R"({"kind": "cluster", "node_file": "dump.xml", "nodes": 1})",
+       "dump.xml:1:1: expected a value: an object, a list, text in double quotes, a number, true or false, found "
+       "\"<!--\""},
       {R"({"kind": "cluster", "nodes": 1})",
        R"(s.json: /topology: expected one of the keys "node", "node_file", "parts", found none)"},
       {R"({"kind": "cluster", "node": "dgx-1v", "node_file": "m.json", "nodes": 1})",
@@ -185,3 +189,5 @@ TEST_CASE("a run says each warning of a file once, on stderr, and simulates what
                            ":10: speed \"200000000\" Mb/s is beyond any NIC; taken as kb/s: 200 Gb/s\n");
   CHECK(std::count(outcome.out.begin(), outcome.out.end(), '\n') == 3);
 }
+
+}  // namespace scenario_machines_test

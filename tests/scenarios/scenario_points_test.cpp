@@ -8,6 +8,8 @@
 #include "sim/base/error.hpp"
 #include "tests/support/plain_scenario.hpp"
 
+namespace scenario_points_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 using namespace ringsim::test;
@@ -159,3 +161,5 @@ TEST_CASE("--set pins what the file sweeps") {
   CHECK(points(text, {"topology.ranks=16"}) == Texts{R"(network.model="fair")", R"(network.model="ideal")"});
   CHECK(parse(text, {"topology.ranks=16"}).point(0).request.ranks == 16);
 }
+
+}  // namespace scenario_points_test

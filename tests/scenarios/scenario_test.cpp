@@ -15,6 +15,8 @@
 #include "sim/base/error.hpp"
 #include "tests/support/plain_scenario.hpp"
 
+namespace scenario_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 using namespace ringsim::test;
@@ -433,3 +435,5 @@ TEST_CASE("whatever is thrown at it, the decoder reads it or says what is wrong"
   CHECK(good > 20);  // else nothing behind the parser was tried
   CHECK(bad > 1000);
 }
+
+}  // namespace scenario_test

@@ -10,6 +10,8 @@
 #include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
 
+namespace where_test {
+
 using namespace ringsim;
 
 namespace {
@@ -113,3 +115,5 @@ TEST_CASE("a condition that is wrong is named with its place in the file") {
   CHECK(complaint(R"("topology.ranks == 3")") == "s.json: /where: expected a list, found \"topology.ranks == 3\"");
   CHECK(complaint(R"([["topology.ranks == 3"]])").starts_with("s.json: /where/0: expected text that is not empty"));
 }
+
+}  // namespace where_test

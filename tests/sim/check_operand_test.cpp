@@ -7,6 +7,8 @@
 #include "tests/support/table.hpp"
 #include "tests/support/verdict.hpp"
 
+namespace check_operand_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -112,3 +114,5 @@ TEST_CASE("an operand is part of a claimed symmetry") {
   t.like.symmetry = Symmetry({2});
   CHECK(verdict(t) == "accepted");
 }
+
+}  // namespace check_operand_test

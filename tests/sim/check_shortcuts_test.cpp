@@ -12,6 +12,8 @@
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/verdict.hpp"
 
+namespace check_shortcuts_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -160,3 +162,5 @@ TEST_CASE("promises in the ranks' order are held against a symmetry whose chunks
   };
   CHECK(verdict(renamed) == "accepted");
 }
+
+}  // namespace check_shortcuts_test

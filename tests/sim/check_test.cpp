@@ -12,6 +12,8 @@
 #include "tests/support/table.hpp"
 #include "tests/support/verdict.hpp"
 
+namespace check_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -521,3 +523,5 @@ TEST_CASE("the checker accepts no mutation that computes wrong numbers in some o
   // Refused although no order was seen to go wrong: a race without effect (the same value written twice), say.
   CHECK(refused_though_right < refused / 10);
 }
+
+}  // namespace check_test

@@ -6,6 +6,8 @@
 
 #include "sim/run/critical_path.hpp"
 
+namespace critical_path_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -101,3 +103,5 @@ TEST_CASE("like links count together, and the one that holds the path back more 
   CHECK(trail.bottleneck().busy == 70_ps);
   CHECK(trail.bottleneck().resource == ResourceId{5});
 }
+
+}  // namespace critical_path_test

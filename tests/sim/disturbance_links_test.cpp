@@ -16,6 +16,8 @@
 #include "sim/base/error.hpp"
 #include "tests/support/tiny.hpp"
 
+namespace disturbance_links_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 using namespace std::chrono_literals;
@@ -373,3 +375,5 @@ TEST_CASE("with links that fail and come back at random no byte is lost and none
   }
   CHECK(rerouted > 1000);  // most of the cases touched something
 }
+
+}  // namespace disturbance_links_test

@@ -13,6 +13,8 @@
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/tiny.hpp"
 
+namespace disturbance_ranks_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 using namespace std::chrono_literals;
@@ -271,3 +273,5 @@ TEST_CASE("side by side, schedules keep their steps: actors, chunks and lanes ar
   }
   CHECK(whole_checked.proof().operations == operations);
 }
+
+}  // namespace disturbance_ranks_test

@@ -7,6 +7,8 @@
 
 #include "sim/base/engine.hpp"
 
+namespace engine_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -109,3 +111,5 @@ TEST_CASE("a room that served one instant serves a later one") {
   CHECK(sum == 100'000LL * 100'001 / 2);
   CHECK(engine.now() == at(150'000));  // delays 1, 2, 1, 2, ...
 }
+
+}  // namespace engine_test

@@ -11,6 +11,8 @@
 #include "tests/support/names.hpp"
 #include "topologies/catalog.hpp"
 
+namespace fabric_ways_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -64,3 +66,5 @@ TEST_CASE("where the cables up are n times too few, n flows of a shift meet and 
   CHECK(most_on_a_link(16, LeafSpine{.nodes_per_leaf = 4, .oversubscription = 2, .link = cable}) == 2);
   CHECK(most_on_a_link(16, LeafSpine{.nodes_per_leaf = 4, .oversubscription = 4, .spines = 2, .link = cable}) == 4);
 }
+
+}  // namespace fabric_ways_test

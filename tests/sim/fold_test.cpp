@@ -20,6 +20,8 @@
 #include "tests/support/tiny.hpp"
 #include "validate/predict.hpp"
 
+namespace fold_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 using namespace std::chrono_literals;
@@ -429,3 +431,5 @@ TEST_CASE("the command folds large runs and says so; --no-fold gives the same bu
   CHECK(uneven.out.find("folded") == std::string::npos);
   CHECK(uneven.err.ends_with("not folded: 1000003 bytes in 1024 chunks are not equal chunks\n"));
 }
+
+}  // namespace fold_test

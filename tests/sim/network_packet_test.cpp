@@ -17,6 +17,8 @@
 #include "tests/support/naive_packet.hpp"
 #include "tests/support/tiny.hpp"
 
+namespace network_packet_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -531,3 +533,5 @@ TEST_CASE("a message that rests in a GPU on its way pipelines slot by slot, as u
   CHECK(took(NetworkModel::packet) == 6'000'000_ps + transfer_time(4_MiB + 512_KiB, 10_GBps));
   CHECK(took(NetworkModel::packet) == took(NetworkModel::fair));
 }
+
+}  // namespace network_packet_test

@@ -12,6 +12,8 @@
 #include "sim/network/network_flow.hpp"
 #include "tests/support/naive_fair.hpp"
 
+namespace network_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -331,3 +333,5 @@ TEST_CASE("what a link carried is counted once a crossing, and its busy time onc
   CHECK(carried.pieces == 2);
   CHECK(carried.busy == std::chrono::microseconds{3});
 }
+
+}  // namespace network_test

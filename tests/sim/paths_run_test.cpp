@@ -9,6 +9,8 @@
 #include "tests/support/names.hpp"
 #include "tests/support/sketch.hpp"
 
+namespace paths_run_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -147,3 +149,5 @@ TEST_CASE("with ideal, packets that leave by two ports of their own draw on both
     CHECK(pairs(t, 4, {100'000'000}, options).duration() == ms(15));
   }
 }
+
+}  // namespace paths_run_test

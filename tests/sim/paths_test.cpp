@@ -13,6 +13,8 @@
 #include "tests/support/names.hpp"
 #include "tests/support/sketch.hpp"
 
+namespace paths_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -471,3 +473,5 @@ TEST_CASE("picking the first candidate everywhere is the plain search") {
     }
   }
 }
+
+}  // namespace paths_test

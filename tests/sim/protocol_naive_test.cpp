@@ -15,6 +15,8 @@
 #include "tests/support/tiny.hpp"
 #include "topologies/machines/machine.hpp"
 
+namespace protocol_naive_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 using namespace std::chrono_literals;
@@ -176,3 +178,5 @@ TEST_CASE("rings, exchanges and trees under NCCL's protocols runs on NVLink as t
     }
   }
 }
+
+}  // namespace protocol_naive_test

@@ -17,6 +17,8 @@
 #include "tests/support/tiny.hpp"
 #include "validate/predict.hpp"
 
+namespace protocol_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 using namespace std::chrono_literals;
@@ -337,3 +339,5 @@ TEST_CASE("launch and protocol come from the scenario, and a single rank launche
   CHECK(time_of(R"({"protocol": "ll", "launch": "0 us"})", 2) == 8us);
   CHECK(time_of(R"({"protocol": "simple"})", 1) == 0us);
 }
+
+}  // namespace protocol_test

@@ -7,6 +7,8 @@
 
 #include "sim/base/error.hpp"
 
+namespace quantity_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -141,3 +143,5 @@ TEST_CASE("what is written reads back to the same value") {
     check(value >> 20 << 20);
   }
 }
+
+}  // namespace quantity_test

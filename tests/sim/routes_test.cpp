@@ -14,6 +14,8 @@
 #include "tests/support/sketch.hpp"
 #include "topologies/catalog.hpp"
 
+namespace routes_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -340,3 +342,5 @@ TEST_CASE("on random graphs relays, hops, latency and width equal those of Floyd
     }
   }
 }
+
+}  // namespace routes_test

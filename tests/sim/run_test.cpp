@@ -13,6 +13,8 @@
 #include "tests/support/table.hpp"
 #include "tests/support/tiny.hpp"
 
+namespace run_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 using namespace std::chrono_literals;
@@ -440,3 +442,5 @@ TEST_CASE("what the ports of a star carried is what each rank sent and received"
     CHECK(spans == total);
   }
 }
+
+}  // namespace run_test

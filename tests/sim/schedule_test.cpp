@@ -5,6 +5,8 @@
 #include "sim/base/error.hpp"
 #include "sim/schedule/schedule.hpp"
 
+namespace schedule_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -114,3 +116,5 @@ TEST_CASE("the factor of busbw is that of nccl-tests, and 0 for one rank") {
   CHECK(busbw_factor(CollectiveOp::barrier, 8) == 0.0);
   CHECK(busbw_factor(CollectiveOp::all_reduce, 1) == 0.0);
 }
+
+}  // namespace schedule_test

@@ -8,6 +8,8 @@
 #include "sim/base/error.hpp"
 #include "tests/support/names.hpp"
 
+namespace topology_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -114,3 +116,5 @@ TEST_CASE("kinds are written as users read them") {
   CHECK(to_string(LinkKind::generic) == "link");
   CHECK(to_string(LinkKind::infiniband) == "infiniband");
 }
+
+}  // namespace topology_test

@@ -5,6 +5,8 @@
 
 #include "sim/base/error.hpp"
 
+namespace units_test {
+
 using namespace ringsim;
 
 // 9,223,372 B times 10^12 is the last product that 64 bits hold: on both sides of it time is rounded up alike.
@@ -28,3 +30,5 @@ TEST_CASE("a transfer that takes longer than 106 days is refused") {
   CHECK(transfer_time({9'223'372}, {1}).count() == 9'223'372 * picoseconds_per_second);
   CHECK_THROWS_AS(transfer_time({9'223'373}, {1}), InputError);
 }
+
+}  // namespace units_test

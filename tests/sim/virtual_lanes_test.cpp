@@ -7,6 +7,8 @@
 
 #include "sim/network/virtual_lanes.hpp"
 
+namespace virtual_lanes_test {
+
 using namespace ringsim;
 
 namespace {
@@ -86,3 +88,5 @@ TEST_CASE("on 500 random networks no lane has a circle, and a route is above a l
   }
   CHECK(above > 500);
 }
+
+}  // namespace virtual_lanes_test

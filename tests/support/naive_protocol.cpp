@@ -33,9 +33,9 @@ struct Walk {  // of a lane
   SimTime computes_until{};
 };
 
-class Simulation {
+class ProtocolSimulation {
  public:
-  Simulation(const Topology& topology, NetworkModel model, const Schedule& schedule, const Protocol& protocol)
+  ProtocolSimulation(const Topology& topology, NetworkModel model, const Schedule& schedule, const Protocol& protocol)
       : topology_(topology), model_(model), protocol_(protocol), n_lanes_(static_cast<std::size_t>(schedule.lanes)) {
     struct Ends {
       std::vector<std::pair<Place, Bytes>> sends, receives;
@@ -221,7 +221,7 @@ class Simulation {
 }  // namespace
 
 Ran simulate(const Topology& topology, NetworkModel model, const Schedule& schedule, const Protocol& protocol) {
-  return Simulation(topology, model, schedule, protocol).run();
+  return ProtocolSimulation(topology, model, schedule, protocol).run();
 }
 
 }  // namespace ringsim::naive

@@ -14,6 +14,8 @@
 #include "tests/support/command.hpp"
 #include "tests/support/paths.hpp"
 
+namespace command_test {
+
 using ringsim::test::Outcome;
 using ringsim::test::run_command;
 using ringsim::test::temporary_file;
@@ -428,3 +430,5 @@ TEST_CASE("a replay of more ranks than a machine carries processes is refused be
   CHECK(outcome.err.find("expected at most 1024 ranks, a process each on this machine, found 100000") !=
         std::string::npos);
 }
+
+}  // namespace command_test

@@ -9,6 +9,8 @@
 
 #include "tests/support/command.hpp"
 
+namespace crossover_command_test {
+
 using ringsim::test::Outcome;
 using ringsim::test::run_command;
 using ringsim::test::temporary_file;
@@ -278,3 +280,5 @@ TEST_CASE("numbers of channels compete, and the tuner's rows say a number only w
   REQUIRE(!rows.empty());
   CHECK(has(rows.front(), ",simple,2,-1,4,"));
 }
+
+}  // namespace crossover_command_test

@@ -14,6 +14,8 @@
 #include "tests/support/tiny.hpp"
 #include "validate/closed_forms/forms.hpp"
 
+namespace docs_examples_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -88,3 +90,5 @@ TEST_CASE("the page's row makes the page's schedule, which takes what the page's
     }
   }
 }
+
+}  // namespace docs_examples_test

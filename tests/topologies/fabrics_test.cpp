@@ -13,6 +13,8 @@
 #include "tests/support/names.hpp"
 #include "topologies/catalog.hpp"
 
+namespace fabrics_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -461,3 +463,5 @@ TEST_CASE("changes to cables that are not there are refused with those that are"
   };
   for (const Row& row : rows) CHECK(complaint(4, 1, fabric, row.changes) == row.message);
 }
+
+}  // namespace fabrics_test

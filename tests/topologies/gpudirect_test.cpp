@@ -12,6 +12,8 @@
 #include "tests/support/paths.hpp"
 #include "topologies/catalog.hpp"
 
+namespace gpudirect_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -141,3 +143,5 @@ TEST_CASE("without GPUDirect every byte between nodes passes host memory four ti
   }
   CHECK(n_presets == 26);
 }
+
+}  // namespace gpudirect_test

@@ -8,6 +8,8 @@
 #include "sim/text/xml_tree.hpp"
 #include "topologies/catalog.hpp"
 
+namespace graph_export_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 using namespace std::chrono_literals;
@@ -85,3 +87,5 @@ TEST_CASE("GraphML of a cluster is well-formed and complete") {
             "<data key=\"name\">node1.gpu0</data><data key=\"kind\">gpu</data><data key=\"node\">1</data><data "
             "key=\"rank\">8</data>") != std::string::npos);
 }
+
+}  // namespace graph_export_test

@@ -9,6 +9,8 @@
 #include "sim/run/run.hpp"
 #include "topologies/catalog.hpp"
 
+namespace leaf_spine_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -107,3 +109,5 @@ TEST_CASE("64 nodes: a leaf-spine at 1:1 is as fast as a star") {
   // Nor is the star's time out of the blue: the textbook's form of the ring.
   CHECK(ring(star) == 2 * (n - 1) * (a + c));
 }
+
+}  // namespace leaf_spine_test

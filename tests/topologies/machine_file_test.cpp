@@ -14,6 +14,8 @@
 #include "topologies/catalog.hpp"
 #include "topologies/machines/machine.hpp"
 
+namespace machine_file_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -72,7 +74,8 @@ TEST_CASE("a preset with a mistake is refused at the place of the mistake") {
       {R"("source": "a page")", R"("source": "")", "x.json: /link_types/wire/bandwidth/source: expected a text"},
       {R"("assumed": "a guess")", R"("assumed": "a guess", "unit": "us")",
        "x.json: /link_types/wire/latency/unit: unknown key \"unit\""},
-      {R"("kind": "pcie")", R"("knid": "pcie")", "x.json: /link_types/wire/knid: unknown key \"knid\""},
+      {R"("kind": "pcie")", R"("knid": "pcie")",
+       "x.json: /link_types/wire/knid: unknown key \"knid\"\n  hint: did you mean \"kind\"?"},
       {R"("kind": "pcie")", R"("kind": "pci")",
        "x.json: /link_types/wire/kind: expected one of \"nvlink\", \"xgmi\", \"c2c\", \"pcie\", \"socket\", "
        "\"memory\", \"infiniband\", \"ethernet\", found \"pci\"\n  hint: did you mean \"pcie\"?"},
@@ -91,9 +94,10 @@ TEST_CASE("a preset with a mistake is refused at the place of the mistake") {
       {R"(, "port": "wire")", "",
        "x.json: /devices/1: a nic, and nothing else, has a \"port\": the type of link that it offers to the fabric" +
            cabled_hint},
-      {R"("summary": "y")", R"("name": "y")", "x.json: the key \"name\" stands twice in one object"},
+      {R"("summary": "y")", R"("name": "y")",
+       "x.json:1:15: expected each key once, found \"name\" again (first on line 1)"},
       {R"("summary": "y",)", "", "x.json: /: expected a key \"summary\""},
-      {R"("devices": [)", R"("devices": )", "x.json:4: not JSON"},
+      {R"("devices": [)", R"("devices": )", "x.json:4:49: expected a key in double quotes, found \"{\""},
       {R"({"name": "nic0")", R"({"name": "gpu0")", "x.json: /devices/1/name: two devices are called \"gpu0\""},
   };
   for (const Row& row : rows) {
@@ -289,3 +293,5 @@ TEST_CASE("a damaged machine file is read or refused, never a crash") {
   CHECK(read > 100);
   CHECK(refused > 100);
 }
+
+}  // namespace machine_file_test

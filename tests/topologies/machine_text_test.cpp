@@ -12,6 +12,8 @@
 #include "topologies/formats/smi_import.hpp"
 #include "topologies/machines/machine.hpp"
 
+namespace machine_text_test {
+
 using namespace ringsim;
 
 namespace {
@@ -111,3 +113,5 @@ TEST_CASE("a machine file holds hosts, attributes and NICs that are not cabled")
 }
 )");
 }
+
+}  // namespace machine_text_test

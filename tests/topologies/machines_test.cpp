@@ -21,6 +21,8 @@
 #include "topologies/catalog.hpp"
 #include "topologies/machines/machine.hpp"
 
+namespace machines_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -237,3 +239,5 @@ TEST_CASE("both ways through host memory, two GPUs of one switch gain next to no
   }
   CHECK(n_compared == 9);
 }
+
+}  // namespace machines_test

@@ -17,6 +17,8 @@
 #include "topologies/formats/nccl_xml_export.hpp"
 #include "topologies/formats/nccl_xml_import.hpp"
 
+namespace nccl_xml_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 using namespace std::chrono_literals;
@@ -331,3 +333,5 @@ TEST_CASE("public topology files are read, or refused for a reason that is known
   }
   if (n == 0) MESSAGE("no public files here: skipped");
 }
+
+}  // namespace nccl_xml_test

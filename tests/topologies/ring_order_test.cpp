@@ -11,6 +11,8 @@
 #include "sim/base/error.hpp"
 #include "tests/support/tiny.hpp"
 
+namespace ring_order_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -106,3 +108,5 @@ TEST_CASE("where no ring closes, or there are too many ranks, that is said") {
   CHECK_THROWS_WITH_AS(best_ring(large, large.ranks(), {}), "best_ring: expected at most 512 ranks, found 513",
                        InputError);
 }
+
+}  // namespace ring_order_test

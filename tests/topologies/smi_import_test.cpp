@@ -14,6 +14,8 @@
 #include "topologies/formats/smi_import.hpp"
 #include "topologies/formats/smi_matrix.hpp"
 
+namespace smi_import_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 using test::device;
@@ -204,3 +206,5 @@ TEST_CASE("a damaged matrix is read or refused, never a crash") {
   CHECK(read > 100);
   CHECK(refused > 100);
 }
+
+}  // namespace smi_import_test

@@ -13,6 +13,8 @@
 #include "tests/support/names.hpp"
 #include "topologies/catalog.hpp"
 
+namespace smi_matrix_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -268,3 +270,5 @@ TEST_CASE("a matrix is of one host, named as its topology") {
   CHECK(second.numa == Row{"0", "0", "1", "1", "", ""});
   CHECK(second.cells == smi_matrix(t, 0).cells);
 }
+
+}  // namespace smi_matrix_test

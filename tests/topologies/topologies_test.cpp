@@ -12,6 +12,8 @@
 #include "topologies/catalog.hpp"
 #include "topologies/machines/machine.hpp"
 
+namespace topologies_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -216,3 +218,5 @@ TEST_CASE("the links of dgx-1v have the rates of their sources") {
   const auto memory = t.links_from(at(t, "node0.mem0"));
   CHECK(t.resource_name(t.link(memory.front()).resource) == "node0.mem0 <-> node0.cpu0");
 }
+
+}  // namespace topologies_test

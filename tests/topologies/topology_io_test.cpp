@@ -10,6 +10,8 @@
 #include "topologies/formats/smi_import.hpp"
 #include "topologies/machines/machine_text.hpp"
 
+namespace topology_io_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 using test::Outcome;
@@ -108,3 +110,5 @@ TEST_CASE("a topology without machines is no NCCL file") {
   CHECK(run_command({"topology", "export", star, "--to", "graphml"}).code == 0);
   CHECK(run_command({"topology", "export", star, "--to", "png"}).code == 2);
 }
+
+}  // namespace topology_io_test

@@ -20,6 +20,8 @@
 #include "tests/support/paths.hpp"
 #include "tests/support/tiny.hpp"
 
+namespace algorithms_on_machines_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -156,3 +158,5 @@ TEST_CASE("the most that a rank sends is what the messages of its run add up to"
     }
   }
 }
+
+}  // namespace algorithms_on_machines_test

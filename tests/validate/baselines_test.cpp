@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+namespace baselines_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -134,3 +136,5 @@ TEST_CASE("a line is fitted to relative errors, and goes through points that lie
   CHECK(flat.us_per_byte == 0);
   CHECK(flat.alpha_us == doctest::Approx(12));
 }
+
+}  // namespace baselines_test

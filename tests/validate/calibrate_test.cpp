@@ -16,6 +16,8 @@
 #include "tests/support/complaint.hpp"
 #include "validate/predict.hpp"
 
+namespace calibrate_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 using ringsim::test::run_command;
@@ -184,3 +186,5 @@ TEST_CASE("the command writes factors with their provenance, run takes them, and
   CHECK(run_command({"calibrate", path, csv, "-o", csv}).code == 3);
   CHECK(run_command({"calibrate", path, csv}).code == 2);  // -o is missing
 }
+
+}  // namespace calibrate_test

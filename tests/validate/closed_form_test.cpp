@@ -12,6 +12,8 @@
 #include "topologies/catalog.hpp"
 #include "validate/closed_forms/grid.hpp"
 
+namespace closed_form_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -468,3 +470,5 @@ TEST_CASE("two trees whose halves differ by a byte meet on the cable of two rank
         "segments differ by a byte: both trees use the cable from rank 1 to rank 0 at one time");
   CHECK(halves(4_B).holds());
 }
+
+}  // namespace closed_form_test

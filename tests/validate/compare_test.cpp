@@ -12,6 +12,8 @@
 #include "sim/base/error.hpp"
 #include "tests/support/command.hpp"
 
+namespace compare_test {
+
 using ringsim::test::Outcome;
 using ringsim::test::run_command;
 using ringsim::test::temporary_file;
@@ -176,3 +178,5 @@ TEST_CASE("the result is not written over what is read") {
   CHECK(run_command({"compare", scenario(), file, "-o", file}).code == 3);
   CHECK(run_command({"run", scenario(), "--measured", file, "-o", file}).code == 3);
 }
+
+}  // namespace compare_test

@@ -10,6 +10,8 @@
 #include "topologies/machines/machine.hpp"
 #include "validate/nccl/nccl_tuner.hpp"
 
+namespace crossover_nccl_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 using namespace ringsim::nccl;
@@ -46,3 +48,5 @@ TEST_CASE("docs/results/crossover.md names what NCCL's own formula picks, size b
     CHECK(page.find(found + ".") != std::string::npos);
   }
 }
+
+}  // namespace crossover_nccl_test

@@ -5,6 +5,8 @@
 
 #include <random>
 
+namespace crossover_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -158,3 +160,5 @@ TEST_CASE("contenders of one new name become the fastest of them at each size, a
   CHECK(comparison.times.at(1_B) == std::vector<std::optional<Picoseconds>>{10_ps, 4001_ps});
   CHECK(comparison.times.at({1000}) == std::vector<std::optional<Picoseconds>>{6000_ps, 5000_ps});
 }
+
+}  // namespace crossover_test

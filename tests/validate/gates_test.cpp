@@ -10,6 +10,8 @@
 #include "sim/base/error.hpp"
 #include "tests/support/command.hpp"
 
+namespace gates_test {
+
 using namespace ringsim;
 using ringsim::test::temporary_file;
 
@@ -134,3 +136,5 @@ TEST_CASE("a baseline with a point twice, with nothing, or cut off is refused") 
   CHECK(complaint({.baseline = temporary_file("b", timed(1, 1) + "{")}).find("found a last one that was cut off") !=
         std::string::npos);
 }
+
+}  // namespace gates_test

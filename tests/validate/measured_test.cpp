@@ -15,6 +15,8 @@
 #include "tests/support/files.hpp"
 #include "tests/support/paths.hpp"
 
+namespace measured_test {
+
 using namespace ringsim;
 using ringsim::test::replaced;
 
@@ -412,3 +414,5 @@ TEST_CASE("errors by size: each row in its band, the last band within the third;
   CHECK(quantile({3, 1, 2}, 0) == 1);
   CHECK(quantile({3, 1, 2}, 1) == 3);
 }
+
+}  // namespace measured_test

@@ -9,6 +9,8 @@
 #include "topologies/machines/machine.hpp"
 #include "validate/nccl/nccl_tuner.hpp"
 
+namespace nccl_tuner_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 using namespace ringsim::nccl;
@@ -168,3 +170,5 @@ TEST_CASE("machines that the formula cannot take say what they lack") {
                        InputError);
   CHECK(tuner_choices(CollectiveOp::all_to_all, machine_of("abci-v", 4, 1), Release::v2_30_7).empty());
 }
+
+}  // namespace nccl_tuner_test

@@ -13,6 +13,8 @@
 #include "tests/support/command.hpp"
 #include "tests/support/files.hpp"
 
+namespace results_test {
+
 using namespace ringsim;
 using ringsim::test::temporary_file;
 
@@ -112,12 +114,12 @@ TEST_CASE("a file that is damaged is named with its line; a last line that was c
   const std::string good = row("a", R"({"n":1})", 1);
   const auto found = [&](const std::string& text) {
     const std::string file = temporary_file("damaged", good + text);
-    const std::string what = complaint({file}),
-                      head = file + ":2: expected a result of ringsim, one JSON object a line, found ";
-    return what.starts_with(head) ? what.substr(head.size()) : what;
+    const std::string what = complaint({file}), head = file + ":2: expected a result of ringsim, found ";
+    const std::string first_line = what.substr(0, what.find('\n'));
+    return first_line.starts_with(head) ? first_line.substr(head.size()) : first_line.substr(file.size());
   };
-  CHECK(found("{\"ringsim\":\n") == "text that is not JSON");
-  CHECK(found("\n") == "text that is not JSON");
+  CHECK(found("{\"ringsim\":\n").starts_with(":2:12: expected a value"));
+  CHECK(found("\n").starts_with(":2:1: expected a value"));
   CHECK(found("[1]\n") == "JSON of type array");
   CHECK(found("{}\n") == "one without \"ringsim.version\"");
   CHECK(found(test::replaced(good, R"("time_us":1)", R"("time_us":"1")")) ==
@@ -172,3 +174,5 @@ TEST_CASE("a key changes with the point, with what varied and with the scenario'
   CHECK(result_key("s", id) != result_key("s", {"hash", {}}));
   CHECK(result_key("s", id).size() == 32);
 }
+
+}  // namespace results_test

@@ -15,6 +15,8 @@
 #include "tests/support/files.hpp"
 #include "tests/support/paths.hpp"
 
+namespace scorecard_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 using ringsim::test::run_command;
@@ -203,3 +205,5 @@ TEST_CASE("the command reads a folder of one's own, and shows it as a table, a p
   CHECK(lonely.err.find("expected a measured table four.csv beside it, found none") != std::string::npos);
   CHECK(run_command({"scorecard", "no/such/folder"}).code == 3);
 }
+
+}  // namespace scorecard_test

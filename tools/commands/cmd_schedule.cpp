@@ -78,7 +78,7 @@ int for_each_schedule(const ShowArguments& arguments, Write write) {
   return good;
 }
 
-std::string exported(const Scenario& scenario, const std::string& format) {
+std::string schedule_as(const Scenario& scenario, const std::string& format) {
   const CheckedSchedule checked = schedule_of(scenario, &stop_requested);
   try {
     if (format == "goal") {
@@ -143,7 +143,7 @@ int schedule_export_command(const ExportArguments& arguments) {
   const Scenario scenario = file.point(0);
   Warnings().say(scenario.warnings);
   if (file.size() > 1) say(fmt::format("ringsim: the first of {} points; choose another with --set\n", file.size()));
-  write_file(arguments.scenario, arguments.output, exported(scenario, arguments.to));
+  write_file(arguments.scenario, arguments.output, schedule_as(scenario, arguments.to));
   return good;
 }
 

@@ -57,9 +57,9 @@ class Rate {
 };
 
 /// Where rows go: into a file of the sweep's own as they come, or to a stream in the order of the points.
-class Rows {
+class RowSink {
  public:
-  Rows(SweepFile* file, Output* stream, const std::vector<std::size_t>& points)
+  RowSink(SweepFile* file, Output* stream, const std::vector<std::size_t>& points)
       : file_(file), stream_(stream), points_(points) {}
 
   void add(std::size_t point, std::string&& rows) {
@@ -98,7 +98,7 @@ struct Tally {
 };
 
 /// Takes one point's outcome; false where no more are wanted.
-bool take(std::size_t point, PointOutcome&& outcome, Rows& rows, Tally& tally, Warnings& warnings) {
+bool take(std::size_t point, PointOutcome&& outcome, RowSink& rows, Tally& tally, Warnings& warnings) {
   warnings.say(outcome.warnings);
   switch (outcome.kind) {
     case PointOutcome::Kind::result:
@@ -183,7 +183,7 @@ int tell(const GateReport& report, const SweepArguments& arguments) {
   return report.failed_points + report.failed_gates > 0 ? check_failed : good;
 }
 
-int hold_to_gates(const ScenarioFile& file, Gates& gates, const Rows& rows, const SweepArguments& arguments,
+int hold_to_gates(const ScenarioFile& file, Gates& gates, const RowSink& rows, const SweepArguments& arguments,
                   bool in_file) {
   if (in_file) {
     read_results(arguments.output, [&](ResultRow&& row, std::string_view, const RowPlace&) { gates.take(row); });
@@ -231,7 +231,7 @@ int lead(const ScenarioFile& file, const SweepArguments& arguments, replay::MpiP
     stream.emplace(arguments.output);
   }
 
-  Rows rows(own ? &*own : nullptr, stream ? &*stream : nullptr, to_do);
+  RowSink rows(own ? &*own : nullptr, stream ? &*stream : nullptr, to_do);
   Tally tally;
   {
     Warnings warnings;

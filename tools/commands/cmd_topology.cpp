@@ -7,7 +7,7 @@
 #include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
-#include "sim/text/nearest.hpp"
+#include "sim/text/spelling.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/warnings.hpp"

@@ -90,7 +90,7 @@ void say_what_is_lost(const Machine& machine) {
   Warnings().say({"NCCL's XML does not hold " + lost});
 }
 
-std::string exported(const Scenario& scenario, const std::string& to) {
+std::string topology_as(const Scenario& scenario, const std::string& to) {
   if (to == "nccl-xml") {
     say_what_is_lost(machine_of(scenario));
     return to_nccl_xml(machine_of(scenario));
@@ -128,7 +128,7 @@ int topology_export_command(const ExportArguments& arguments) {
   if (file.size() > 1) {
     say(fmt::format("ringsim: the first of {} points; choose another with --set\n", file.size()));
   }
-  const std::string text = exported(scenario, arguments.to);
+  const std::string text = topology_as(scenario, arguments.to);
   stop_if_asked();
   Output output(arguments.output);
   output.write(text);

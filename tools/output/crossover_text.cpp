@@ -8,10 +8,10 @@
 #include <iterator>
 #include <set>
 
-#include "scenarios/json_text.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "sim/base/version.hpp"
+#include "sim/text/json.hpp"
 #include "tools/output/output.hpp"
 #include "validate/results/results.hpp"
 
@@ -24,7 +24,7 @@ std::string title(const CrossoverGroup& group) {
   if (group.nodes > 0) text += fmt::format(" on {} node{}", group.nodes, group.nodes == 1 ? "" : "s");
   for (const auto& [path, value] : group.others) {
     const bool told = path == "collective.op" || path == "topology.ranks" || path == "topology.nodes";
-    if (!told) text += fmt::format(", {} {}", path, scenarios::without_quotes(value));
+    if (!told) text += fmt::format(", {} {}", path, without_quotes(value));
   }
   return text;
 }
@@ -218,7 +218,7 @@ std::string crossover_csv(const std::vector<CrossoverGroup>& groups) {
         if (best || least->count() > 0)
           text += fmt::format(
               "{}", best ? 1.0 : static_cast<double>(times[i]->count()) / static_cast<double>(least->count()));
-        for (const auto& [path, value] : group.others) text += "," + csv_field(scenarios::without_quotes(value));
+        for (const auto& [path, value] : group.others) text += "," + csv_field(without_quotes(value));
         text += '\n';
       }
     }

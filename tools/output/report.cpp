@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "scenarios/json_text.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "sim/base/version.hpp"
+#include "sim/text/json.hpp"
 #include "tools/output/output.hpp"
 #include "validate/results/results.hpp"
 #include "validate/score/compare.hpp"
@@ -19,8 +19,6 @@
 namespace ringsim::tools {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json as_json(const ClosedForm& form, Picoseconds simulated) {
   const std::optional<double> ratio = form.ratio(simulated);
@@ -164,7 +162,7 @@ bool is_delayed(const std::vector<Prediction>& results) {
 
 std::string value_of(const Prediction& r, const std::string& path) {
   for (const auto& [name, value] : r.varied)
-    if (name == path) return scenarios::without_quotes(value);
+    if (name == path) return without_quotes(value);
   return "";
 }
 
@@ -388,39 +386,6 @@ std::string nccl_tests(const std::vector<Prediction>& results) {
   return text;
 }
 
-// nlohmann's dump() is not always the shortest text that reads back to the same double; fmt's is.
-void write_json(const Json& value, int indent, int depth, std::string& out) {
-  const auto line = [&](int level) {
-    if (indent > 0) out += '\n' + std::string(static_cast<std::size_t>(indent * level), ' ');
-  };
-  if (value.is_number_float()) {
-    ensure(std::isfinite(value.get<double>()), "JSON has no word for what is not a finite number");
-    const std::string text = fmt::format("{}", value.get<double>());
-    out += text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
-  } else if (value.is_structured() && !value.empty()) {
-    const bool object = value.is_object();
-    out += object ? '{' : '[';
-    bool first = true;
-    for (const auto& [key, member] : value.items()) {
-      if (!first) out += ',';
-      first = false;
-      line(depth + 1);
-      if (object) out += Json(key).dump() + (indent > 0 ? ": " : ":");
-      write_json(member, indent, depth + 1, out);
-    }
-    line(depth);
-    out += object ? '}' : ']';
-  } else {
-    out += value.dump();
-  }
-}
-
-std::string json_text(const Json& value, int indent) {
-  std::string text;
-  write_json(value, indent, 0, text);
-  return text + '\n';
-}
-
 }  // namespace
 
 MeasuredTable read_measured_as(const std::string& path, const std::string& collective) {
@@ -434,20 +399,20 @@ MeasuredTable read_measured_as(const std::string& path, const std::string& colle
 
 std::string algorithm_text(const Prediction& r) {
   std::string text = r.algorithm;
-  for (const auto& [name, value] : r.parameters) text += fmt::format(" {}={}", name, scenarios::without_quotes(value));
+  for (const auto& [name, value] : r.parameters) text += fmt::format(" {}={}", name, without_quotes(value));
   return text;
 }
 
 std::string report_line(const ScenarioFile& file, const Prediction& result, bool explain) {
   Json line = heading(file);
   line.update(as_json(result, explain));
-  return json_text(line, 0);
+  return json_text(line) + "\n";
 }
 
 std::string sweep_rows(const std::string& name, const PointId& id, const Prediction& result) {
   Json line = sweep_heading(name, id);
   line.update(as_json(result, false));
-  std::string rows = json_text(line, 0);
+  std::string rows = json_text(line) + "\n";
   for (const Prediction& job : result.jobs) rows += sweep_rows(name, id, job);
   return rows;
 }
@@ -456,7 +421,7 @@ std::string failed_row(const std::string& name, const PointId& id, const PointEr
   Json line = sweep_heading(name, id);
   if (!id.varied.empty()) line["point"] = object_of(id.varied);
   line["error"] = {{"kind", error.kind}, {"where", error.where}, {"message", error.message}, {"hint", error.hint}};
-  return json_text(line, 0);
+  return json_text(line) + "\n";
 }
 
 std::string report(const ScenarioFile& file, const std::vector<Prediction>& results, Format format, bool explain) {
@@ -476,7 +441,7 @@ std::string report(const ScenarioFile& file, const std::vector<Prediction>& resu
       }
       document["results"] = Json::array();
       for (const Prediction& result : results) document["results"].push_back(as_json(result, explain));
-      return json_text(document, 2);
+      return json_text(document, 2) + "\n";
     }
     case Format::jsonl: {
       std::string text;

@@ -84,14 +84,14 @@ std::string cell(const Schedule& schedule, Actor actor, Lane lane, int i) {
   return text.empty() ? "." : text;
 }
 
-struct Row {
+struct PictureRow {
   std::string name;
   Actor actor;
   Lane lane;
 };
 
-std::vector<Row> rows_of(const Schedule& schedule, int& n_steps) {
-  std::vector<Row> rows;
+std::vector<PictureRow> rows_of(const Schedule& schedule, int& n_steps) {
+  std::vector<PictureRow> rows;
   for (Actor actor = 0; actor < schedule.actors; ++actor) {
     for (Lane lane = 0; lane < schedule.lanes; ++lane) {
       if (lane > 0 && schedule.n_steps(actor, lane) == 0) continue;
@@ -105,9 +105,9 @@ std::vector<Row> rows_of(const Schedule& schedule, int& n_steps) {
 }
 
 /// The steps from `first` on that fit into the width; `first` moves behind them.
-std::string block(const Schedule& schedule, const std::vector<Row>& rows, int n_steps, std::size_t width, int& first) {
+std::string block(const Schedule& schedule, const std::vector<PictureRow>& rows, int n_steps, std::size_t width, int& first) {
   std::vector<std::string> lines{schedule.lanes > 1 ? "rank.lane" : "rank"};
-  for (const Row& row : rows) lines.push_back(row.name);
+  for (const PictureRow& row : rows) lines.push_back(row.name);
   const auto pad = [&] {
     std::size_t widest = 0;
     for (const std::string& line : lines) widest = std::max(widest, line.size());
@@ -117,7 +117,7 @@ std::string block(const Schedule& schedule, const std::vector<Row>& rows, int n_
   pad();
   for (int from = first; first < n_steps; ++first) {
     std::vector<std::string> column{fmt::to_string(first)};
-    for (const Row& row : rows) column.push_back(cell(schedule, row.actor, row.lane, first));
+    for (const PictureRow& row : rows) column.push_back(cell(schedule, row.actor, row.lane, first));
     const auto widest = std::max_element(column.begin(), column.end(),
                                          [](const auto& a, const auto& b) { return a.size() < b.size(); });
     if (first > from && lines.front().size() + 3 + widest->size() > width) break;
@@ -154,7 +154,7 @@ std::string schedule_table(const Schedule& schedule) {
 
 std::string schedule_picture(const Schedule& schedule, std::size_t width) {
   int n_steps = 0, first = 0;
-  const std::vector<Row> rows = rows_of(schedule, n_steps);
+  const std::vector<PictureRow> rows = rows_of(schedule, n_steps);
   std::string text = "2>1: chunk 2 goes to rank 1; 2<1: it comes from rank 1; 2+1: and is added to what is there";
   if (schedule.lanes > 1) text += "; @1:3: after 3 steps of lane 1";
   text += "\n";

@@ -15,7 +15,7 @@ namespace ringsim::tools {
 namespace {
 
 using Tables = std::span<const ScoredTable>;
-using Row = std::vector<std::string>;
+using CardRow = std::vector<std::string>;
 
 /// A table under a heading, for people at a terminal or in a page.
 class Page {
@@ -24,20 +24,20 @@ class Page {
 
   void heading(const std::string& text) { text_ += markdown_ ? "\n## " + text + "\n\n" : "\n" + text + "\n\n"; }
   void lines(const std::string& text) { text_ += text + '\n'; }
-  void table(const Row& head, const std::vector<Row>& rows) {
+  void table(const CardRow& head, const std::vector<CardRow>& rows) {
     if (!markdown_) {
       Table table(head);
-      for (const Row& row : rows) table.add(row);
+      for (const CardRow& row : rows) table.add(row);
       text_ += table.text();
       return;
     }
-    text_ += line_of(head) + line_of(Row(head.size(), "---"));
-    for (const Row& row : rows) text_ += line_of(row);
+    text_ += line_of(head) + line_of(CardRow(head.size(), "---"));
+    for (const CardRow& row : rows) text_ += line_of(row);
   }
   const std::string& text() const { return text_; }
 
  private:
-  static std::string line_of(const Row& cells) {
+  static std::string line_of(const CardRow& cells) {
     std::string line = "|";
     for (const std::string& cell : cells) line += ' ' + cell + " |";
     return line + '\n';
@@ -68,22 +68,22 @@ std::vector<SizedError> errors_of_all(Tables tables, Model model, const std::opt
   return all;
 }
 
-Row model_head(Row head) {
+CardRow model_head(CardRow head) {
   for (const Model model : models) head.emplace_back(to_string(model));
   return head;
 }
 
 /// A row for each band of sizes, and one for all; the textbook says something of every row that ringsim does.
-std::vector<Row> band_rows(Tables tables, const std::optional<Family>& family) {
+std::vector<CardRow> band_rows(Tables tables, const std::optional<Family>& family) {
   std::vector<std::vector<ErrorBand>> bands;  // [model]
   for (const Model model : models) {
     const auto errors = errors_of_all(tables, model, family);
     bands.push_back(error_bands(errors));
     if (!errors.empty()) bands.back().push_back(error_band("all sizes", errors));
   }
-  std::vector<Row> rows;
+  std::vector<CardRow> rows;
   for (const ErrorBand& band : bands[static_cast<std::size_t>(Model::plain)]) {
-    Row row{band.name, fmt::to_string(band.rows)};
+    CardRow row{band.name, fmt::to_string(band.rows)};
     for (const auto& of_model : bands) {
       const ErrorBand* found = find(of_model, band.name);
       row.push_back(found != nullptr ? cell(*found, band.rows) : "-");
@@ -96,8 +96,8 @@ std::vector<Row> band_rows(Tables tables, const std::optional<Family>& family) {
   return rows;
 }
 
-Row band_head() {
-  Row head = model_head({"sizes", "rows"});
+CardRow band_head() {
+  CardRow head = model_head({"sizes", "rows"});
   head.insert(head.end(), {"bias, plain", "bias, protocols"});
   return head;
 }
@@ -107,13 +107,13 @@ std::string rows_that_count(const ScoredSizes& sizes) {
   return sizes.from.count > 0 ? "from " + format(sizes.from) : "to " + format(sizes.to);
 }
 
-std::vector<Row> table_rows(Tables tables) {
-  std::vector<Row> rows;
+std::vector<CardRow> table_rows(Tables tables) {
+  std::vector<CardRow> rows;
   for (const ScoredTable& table : tables) {
     const auto plain = errors_of(table, Model::plain);
     if (plain.empty()) continue;
     const ErrorBand of_plain = error_band("", plain);
-    Row row{table.id, std::string(to_string(*table.family)), fmt::to_string(of_plain.rows)};
+    CardRow row{table.id, std::string(to_string(*table.family)), fmt::to_string(of_plain.rows)};
     for (const Model model : models) {
       const auto errors = errors_of(table, model);
       row.push_back(errors.empty() ? "-" : cell(error_band("", errors), of_plain.rows));
@@ -125,14 +125,14 @@ std::vector<Row> table_rows(Tables tables) {
 }
 
 /// Rows that do not count, all the same: predicted over measured, of the smallest and the largest such size.
-std::vector<Row> unscored_rows(Tables tables) {
-  std::vector<Row> rows;
+std::vector<CardRow> unscored_rows(Tables tables) {
+  std::vector<CardRow> rows;
   for (const ScoredTable& table : tables) {
     std::vector<const ScoredRow*> out;
     for (const ScoredRow& row : table.rows)
       if (!row.scored) out.push_back(&row);
     if (out.empty()) continue;
-    Row cells{table.id, rows_that_count(table.sizes), table.sizes.reason};
+    CardRow cells{table.id, rows_that_count(table.sizes), table.sizes.reason};
     for (const ScoredRow* row : {out.front(), out.back()}) {
       std::string text = fmt::format("{}: {:.1f}", format(row->bytes), row->measured_us);
       for (const Model model : {Model::plain, Model::protocols})
@@ -144,8 +144,8 @@ std::vector<Row> unscored_rows(Tables tables) {
   return rows;
 }
 
-std::vector<Row> worst_rows(Tables tables) {
-  std::vector<Row> rows;
+std::vector<CardRow> worst_rows(Tables tables) {
+  std::vector<CardRow> rows;
   for (const ScoredTable* table : worst_of(tables, 5)) {
     const Model model = errors_of(*table, Model::protocols).empty() ? Model::plain : Model::protocols;
     const auto errors = errors_of(*table, model);
@@ -194,7 +194,7 @@ std::string page(Tables tables, bool markdown) {
     page.table(band_head(), of_family);
   }
   page.heading("By table");
-  Row head = model_head({"table", "family", "rows"});
+  CardRow head = model_head({"table", "family", "rows"});
   head.emplace_back("bias, plain");
   page.table(head, table_rows(tables));
   if (const auto unscored = unscored_rows(tables); !unscored.empty()) {

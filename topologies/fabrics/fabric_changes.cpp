@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "sim/base/error.hpp"
-#include "sim/text/nearest.hpp"
+#include "sim/text/spelling.hpp"
 #include "topologies/builders.hpp"
 #include "topologies/fabrics/fabrics.hpp"
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "sim/base/error.hpp"
-#include "sim/text/nearest.hpp"
+#include "sim/text/spelling.hpp"
 #include "topologies/formats/nccl_rules.hpp"
 #include "topologies/formats/nccl_xml_reader.hpp"
 

@@ -26,9 +26,9 @@ Role pcie_role(const Node& node) {
   }
 }
 
-class Matrix {
+class NearnessMatrix {
  public:
-  Matrix(const Topology& t, std::uint32_t host) : t_(t), host_(host) {
+  NearnessMatrix(const Topology& t, std::uint32_t host) : t_(t), host_(host) {
     std::vector<NodeId> nics;
     for (std::uint32_t n = 0; n < t.n_nodes(); ++n) {
       const NodeId id{n};
@@ -123,7 +123,7 @@ class Matrix {
 
 SmiMatrix smi_matrix(const Topology& topology, std::uint32_t host) {
   ensure(host < topology.hosts().size(), "a matrix is of a host of its topology");
-  return Matrix(topology, host).make();
+  return NearnessMatrix(topology, host).make();
 }
 
 }  // namespace ringsim

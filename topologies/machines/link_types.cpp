@@ -72,7 +72,7 @@ std::map<std::string, LinkSpec> read_link_types(const Place& types) {
 const std::map<std::string, LinkSpec>& library_links() {
   static const std::map<std::string, LinkSpec> links = [] {
     const std::string file = "link_types.json";
-    const Json json = parse_strictly(link_types_file(), file);
+    const Json json = parse_json(link_types_file(), file);
     return read_link_types({json, file, ""});
   }();
   return links;

@@ -165,7 +165,7 @@ void add_cables(const Place& entry, const Ids& ids, LinkTypes& types, Machine& m
 }  // namespace
 
 Machine parse_machine(std::string_view text, const std::string& file) {
-  const Json json = parse_strictly(text, file);
+  const Json json = parse_json(text, file);
   const Place root{json, file, ""};
   root.allow({"name", "summary", "layout", "host", "link_types", "devices", "links"});
   Machine machine;

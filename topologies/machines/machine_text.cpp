@@ -12,8 +12,6 @@ namespace ringsim {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 /// `{"value": ..., "source": ..., "assumed": ...}` from the text that the loader made of the two.
 Json sourced(Json value, const std::string& origin) {
   Json out{{"value", std::move(value)}};

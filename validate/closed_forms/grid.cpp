@@ -28,7 +28,7 @@ TopologySpec machine_of(const GridCase& c) {
 }
 
 /// What the grid asks of an algorithm, and on which machines besides the star its form holds.
-struct Row {
+struct GridRow {
   const char* algorithm;
   CollectiveOp op;
   Arguments arguments = {};
@@ -49,7 +49,7 @@ bool of_four_ranks_or_more_in_quarters(int ranks, Bytes bytes) { return ranks > 
 bool of_four_rings(int ranks, Bytes) { return ranks == 5 || ranks > 6; }  // others have fewer strides without divisor
 bool of_equal_pieces(int ranks, Bytes bytes) { return ranks > 2 && bytes.count % (std::int64_t{ranks} * 2) == 0; }
 
-bool takes(const Row& row, int ranks, Bytes bytes) {
+bool takes(const GridRow& row, int ranks, Bytes bytes) {
   if (row.op == CollectiveOp::pairs && ranks % 2 != 0) return false;
   if (row.power_of_two && (ranks & (ranks - 1)) != 0) return false;
   if (ranks > row.most_ranks || ranks % row.ranks_of != 0 || bytes.count % row.bytes_of != 0) return false;
@@ -61,8 +61,8 @@ Arguments levels(int group, const char* inner, const char* outer) {
 }
 Arguments sizes(const char* dimensions) { return {.numbers = {}, .texts = {{"dimensions", dimensions}}}; }
 
-const std::vector<Row>& rows() {
-  static const std::vector<Row> all{
+const std::vector<GridRow>& rows() {
+  static const std::vector<GridRow> all{
       {"parameter_server", CollectiveOp::all_reduce, {}, {"full_mesh"}},
       {"parameter_server", CollectiveOp::all_reduce, {.numbers = {{"servers", 1}}}, {}},
       {"parameter_server", CollectiveOp::all_reduce, {.numbers = {{"servers", 3}}}, {}, 1000, false},
@@ -84,9 +84,9 @@ const std::vector<Row>& rows() {
 Arguments numbers(std::map<std::string, std::int64_t> given) { return {.numbers = std::move(given), .texts = {}}; }
 
 /// Trees, direct sends and rings in pieces.
-std::vector<Row> more_rows() {
+std::vector<GridRow> more_rows() {
   using enum CollectiveOp;
-  std::vector<Row> all;
+  std::vector<GridRow> all;
   for (const CollectiveOp op : {broadcast, reduce, all_reduce, scatter, gather, barrier})
     all.push_back({"binomial_tree", op, {}, {"full_mesh"}, 256});
   all.push_back({"dissemination", barrier, {}, {"full_mesh"}, 256});
@@ -131,10 +131,10 @@ std::vector<Row> more_rows() {
 }
 
 /// Exchanges of log2(K) steps.
-const std::vector<Row>& exchange_rows() {
+const std::vector<GridRow>& exchange_rows() {
   using enum CollectiveOp;
   static const Arguments blocks{.numbers = {}, .texts = {{"fold", "binary_blocks"}}};
-  static const std::vector<Row> all{
+  static const std::vector<GridRow> all{
       {.algorithm = "halving_doubling", .op = reduce_scatter, .other_machines = {"full_mesh"}, .power_of_two = true},
       {.algorithm = "halving_doubling", .op = all_gather, .other_machines = {"full_mesh"}, .power_of_two = true},
       {.algorithm = "halving_doubling",
@@ -160,9 +160,9 @@ const std::vector<Row>& exchange_rows() {
 }
 
 /// Several levels, dimensions, and the switch itself.
-const std::vector<Row>& composed_rows() {
+const std::vector<GridRow>& composed_rows() {
   using enum CollectiveOp;
-  static const std::vector<Row> all{
+  static const std::vector<GridRow> all{
       {.algorithm = "hierarchical",
        .op = all_reduce,
        .arguments = levels(2, "ring", "ring"),
@@ -220,14 +220,14 @@ const std::vector<Row>& composed_rows() {
   return all;
 }
 
-std::string name_of(const Row& row) {
+std::string name_of(const GridRow& row) {
   std::string name = row.algorithm;
   for (const auto& [parameter, value] : row.arguments.numbers) name += fmt::format(" {}={}", parameter, value);
   for (const auto& [parameter, value] : row.arguments.texts) name += fmt::format(" {}={}", parameter, value);
   return name;
 }
 
-void add_cases(const Row& row, const std::vector<int>& counts, std::vector<GridCase>& cases) {
+void add_cases(const GridRow& row, const std::vector<int>& counts, std::vector<GridCase>& cases) {
   std::vector<std::string> machines(row.other_machines.begin(), row.other_machines.end());
   if (row.on_star) machines.insert(machines.begin(), "star");
   const std::vector<Bytes> sizes =
@@ -263,7 +263,7 @@ std::vector<GridCase> closed_form_grid() {
   for (const int k : {32, 64, 100, 256, 1000}) counts.push_back(k);
   std::vector<GridCase> cases;
   for (const auto& list : {rows(), more_rows(), exchange_rows(), composed_rows()})
-    for (const Row& row : list) add_cases(row, counts, cases);
+    for (const GridRow& row : list) add_cases(row, counts, cases);
   return cases;
 }
 

@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "scenarios/decoder/files.hpp"
-#include "scenarios/json_text.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
+#include "sim/text/json.hpp"
 #include "validate/measured/measured_detail.hpp"
 
 namespace ringsim {
@@ -95,8 +95,7 @@ std::optional<Number> number_in(std::string_view text) {
 Number measured_number(std::string_view text, const std::string& what, const std::string& where) {
   const auto number = number_in(text);
   if (!number)
-    throw InputError(where,
-                     fmt::format("expected a number for {}, found {}", what, scenarios::in_quotes(std::string(text))));
+    throw InputError(where, fmt::format("expected a number for {}, found {}", what, in_quotes(std::string(text))));
   if (!std::isfinite(number->value) || number->value < 0)
     throw InputError(where, fmt::format("expected {} of at least 0 and finite, found {}", what, text));
   return *number;
@@ -113,7 +112,7 @@ std::int64_t measured_count(std::string_view text, const std::string& what, cons
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), count);
   if (text.empty() || stop != text.data() + text.size() || error != std::errc() || count < 0)
     throw InputError(where, fmt::format("expected a whole number of at least 0 for {}, found {}", what,
-                                        scenarios::in_quotes(std::string(text))));
+                                        in_quotes(std::string(text))));
   return count;
 }
 
@@ -169,8 +168,8 @@ void name_collectives(Found& found, const std::string& name, std::optional<Colle
   if (const auto written = found.about.find("collective"); written != found.about.end()) {
     stated = collective_named(written->second);
     if (!stated)
-      throw InputError(name, fmt::format("expected a collective behind \"# collective:\", found {}",
-                                         scenarios::in_quotes(written->second)));
+      throw InputError(
+          name, fmt::format("expected a collective behind \"# collective:\", found {}", in_quotes(written->second)));
   }
   for (Row& row : found.rows) {
     if (!row.op) row.op = stated;

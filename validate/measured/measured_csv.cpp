@@ -6,8 +6,8 @@
 #include <cmath>
 #include <utility>
 
-#include "scenarios/json_text.hpp"
 #include "sim/base/error.hpp"
+#include "sim/text/json.hpp"
 #include "validate/measured/measured.hpp"
 #include "validate/measured/measured_detail.hpp"
 
@@ -160,7 +160,7 @@ Column column_of(const Split& split, const std::string& heading, const std::stri
                                what == What::size              ? "KiB"
                                : unit_kind(what) == What::time ? "us"
                                                                : "GBps",
-                               scenarios::in_quotes(heading)),
+                               in_quotes(heading)),
                    fmt::format("units: {}; b is bits, B is bytes", known));
 }
 
@@ -231,10 +231,10 @@ class Reader {
     if (!column)
       if (const Split parts = split(heading); parts.name != nullptr) column = column_of(parts, heading, where);
     if (column && column->what != What::kind && count(column->what) > 0)
-      throw InputError(where, fmt::format("expected one column of each kind, found another one with {}",
-                                          scenarios::in_quotes(heading)));
+      throw InputError(where,
+                       fmt::format("expected one column of each kind, found another one with {}", in_quotes(heading)));
     if (!column && !rccl_)
-      found_.warnings.push_back(fmt::format("{}: the column {} is not read", where, scenarios::in_quotes(heading)));
+      found_.warnings.push_back(fmt::format("{}: the column {} is not read", where, in_quotes(heading)));
     columns_.push_back(column);
   }
 
@@ -276,8 +276,7 @@ class Reader {
       case What::op:
         row.op = collective_named(text);
         if (!row.op)
-          throw InputError(row.where,
-                           fmt::format("expected the name of a collective, found {}", scenarios::in_quotes(text)));
+          throw InputError(row.where, fmt::format("expected the name of a collective, found {}", in_quotes(text)));
         return;
       case What::ranks:
         processes_ = measured_count(text, heading, row.where);

@@ -5,16 +5,14 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "scenarios/json_text.hpp"
 #include "sim/base/error.hpp"
+#include "sim/text/json.hpp"
 #include "validate/measured/measured.hpp"
 #include "validate/measured/measured_detail.hpp"
 
 namespace ringsim::measured {
 
 namespace {
-
-using Json = scenarios::Json;
 
 /// A value, and how errors call its place.
 struct Spot {
@@ -28,7 +26,7 @@ struct Spot {
   bool has(const std::string& key) const { return json.is_object() && json.contains(key) && !json.at(key).is_null(); }
 
   [[noreturn]] void refuse(const std::string& expected) const {
-    throw InputError(where, fmt::format("expected {}, found {}", expected, scenarios::describe(json)));
+    throw InputError(where, fmt::format("expected {}, found {}", expected, describe(json)));
   }
   Number number() const {
     if (!json.is_number()) refuse("a number");
@@ -94,8 +92,8 @@ Found read_nccl_json(const Spot& document) {
     if (program.ends_with("_perf")) {
       op = collective_named(program);
       if (!op)
-        throw InputError(document.where + "/args/0", fmt::format("expected a collective that is known here, found {}",
-                                                                 scenarios::in_quotes(program)));
+        throw InputError(document.where + "/args/0",
+                         fmt::format("expected a collective that is known here, found {}", in_quotes(program)));
     }
   }
   if (document.has("nccl_version")) found.about["nccl_version"] = document.at("nccl_version").json.dump();
@@ -164,12 +162,12 @@ Found read_json(std::string_view text, const std::string& name) {
       std::string_view object = trimmed(line.text);
       if (object.empty()) continue;
       if (object.ends_with(',')) object.remove_suffix(1);
-      const Json json = scenarios::parse_json(object, line.where);
+      const Json json = parse_json(object, line.where);
       take_rccl(found, {json, line.where + ": "}, line.number);
     }
   } else {
     if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
-    const Json json = scenarios::parse_json(text, name);
+    const Json json = parse_json(text, name);
     const Spot document{json, name + ": "};
     if (json.is_object() && json.contains("results")) return read_nccl_json(document);
     if (!json.is_array())

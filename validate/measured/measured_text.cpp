@@ -6,8 +6,8 @@
 #include <set>
 #include <utility>
 
-#include "scenarios/json_text.hpp"
 #include "sim/base/error.hpp"
+#include "sim/text/json.hpp"
 #include "validate/measured/measured.hpp"
 #include "validate/measured/measured_detail.hpp"
 
@@ -180,8 +180,7 @@ class Log {
     if (tables_ == 2 && at + 3 == words.size() && is_whole(words[at + 2]))
       at += 3;  // rccl-tests -M: algorithm, protocol, channels
     if (at < words.size())
-      throw InputError(line.where,
-                       fmt::format("expected the end of the row, found {}", scenarios::in_quotes(words[at])),
+      throw InputError(line.where, fmt::format("expected the end of the row, found {}", in_quotes(words[at])),
                        "other output went into the line; take it out, or the whole line");
     const bool in_place = figures.size() != all;
     take_figures(row, figures, in_place, line.where);
@@ -264,8 +263,7 @@ Found read_osu(const std::vector<Line>& lines) {
       op = parts.size() > 2 ? collective_named(parts[2]) : std::nullopt;
       columns.clear();
       if (op) continue;
-      throw InputError(line.where,
-                       fmt::format("expected a benchmark of a collective, found {}", scenarios::in_quotes(title)));
+      throw InputError(line.where, fmt::format("expected a benchmark of a collective, found {}", in_quotes(title)));
     }
     if (line.text.find("# Size") != std::string_view::npos) {
       columns = osu_columns(line.text.substr(line.text.find("# Size")));

@@ -7,9 +7,9 @@
 #include <limits>
 #include <utility>
 
-#include "scenarios/json_text.hpp"
-#include "scenarios/spelling.hpp"
 #include "sim/base/error.hpp"
+#include "sim/text/json.hpp"
+#include "sim/text/spelling.hpp"
 
 namespace ringsim {
 
@@ -26,7 +26,7 @@ double share_of_move(double was, double is) {
 }  // namespace
 
 Assertion Assertion::parse(const std::string& text) {
-  const std::string name = "--assert " + scenarios::in_quotes(text);
+  const std::string name = "--assert " + in_quotes(text);
   constexpr std::string_view word = "where";
   const std::size_t cut = find_word(text, word);
   if (cut == std::string::npos) return {text, Expression::parse(text, name), std::nullopt};
@@ -47,10 +47,10 @@ std::optional<bool> Assertion::ask(const ResultRow& row) const {
     if (where_)
       for (std::string& path : where_->paths()) paths.push_back(std::move(path));
     for (const std::string& path : paths) {
-      const std::string near = row.value(path) ? "" : scenarios::nearest(path, known);
+      const std::string near = row.value(path) ? "" : nearest(path, known);
       if (!near.empty())
         throw InputError(error.where(), error.message() + ", in the row of " + row.label(),
-                         fmt::format("did you mean {}?", scenarios::in_quotes(near)));
+                         fmt::format("did you mean {}?", in_quotes(near)));
     }
     throw InputError(error.where(), error.message() + ", in the row of " + row.label(), error.hint());
   }

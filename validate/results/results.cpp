@@ -15,14 +15,14 @@
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "sim/base/version.hpp"
+#include "sim/text/json.hpp"
 
 namespace ringsim {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::string_view of_point = "point.";
+constexpr const char* one_per_line = "a file of results has one JSON object per line, as `ringsim sweep` writes them";
 
 void add_cells(const std::string& column, const Json& value, std::vector<Cell>& cells) {
   if (value.is_null()) return;
@@ -83,19 +83,16 @@ static std::optional<Quantity> quantity_of(std::string_view text) {
   return attempt([](auto t) { return static_cast<double>(parse_time(t).count()); }, Dimension::time);
 }
 
-ResultRow ResultRow::parse(std::string_view line, const std::string& where) {
+ResultRow ResultRow::parse(std::string_view line, const std::string& file, std::size_t number) {
   const auto fail = [&](const std::string& found) {
-    throw InputError(where, "expected a result of ringsim, one JSON object a line, found " + found);
+    throw InputError(fmt::format("{}:{}", file, number), "expected a result of ringsim, found " + found, one_per_line);
   };
-  constexpr int deepest = 64;  // as of all JSON that ringsim reads
-  bool too_deep = false;
-  const auto limit = [&](int depth, Json::parse_event_t, const Json&) {
-    too_deep = too_deep || depth > deepest;
-    return depth <= deepest;
-  };
-  const Json json = Json::parse(line, limit, false);
-  if (too_deep) fail(fmt::format("more than {} levels of nesting", deepest));
-  if (json.is_discarded()) fail("text that is not JSON");
+  Json json;
+  try {
+    json = parse_json(line, file, number);
+  } catch (const InputError& error) {
+    throw InputError(error.where(), error.message(), error.hint().empty() ? one_per_line : error.hint());
+  }
   if (!json.is_object()) fail(fmt::format("JSON of type {}", json.type_name()));
   ResultRow row;
   for (const auto& [key, value] : json.items()) {
@@ -195,7 +192,7 @@ FileEnd read_results(const std::string& file,
     }
     ++place.line;
     place.offset = end.whole_bytes;
-    take(ResultRow::parse(line, fmt::format("{}:{}", file, place.line)), line, place);
+    take(ResultRow::parse(line, file, place.line), line, place);
   }
   if (in.bad()) throw InputError(file, fmt::format("expected a readable file, found: {}", std::strerror(errno)));
   return end;

@@ -32,8 +32,8 @@ struct ResultRow {
   std::string key;  ///< empty: of `run`, not of a sweep
   std::vector<Cell> cells;
 
-  /// Throws InputError at `where` (FILE:LINE) where the line is no result.
-  static ResultRow parse(std::string_view line, const std::string& where);
+  /// Throws InputError at `file`:`number` if the line is not a result.
+  static ResultRow parse(std::string_view line, const std::string& file, std::size_t number = 1);
 
   const Cell* find(std::string_view column) const;
   std::string job() const;    ///< empty where there is but one collective

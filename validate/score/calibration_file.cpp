@@ -14,8 +14,6 @@ namespace ringsim {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 /// As scenarios take it: a time with its unit, or a number.
 Json as_written(Factor factor, double value) {
   if (factor == Factor::launch) return format(Picoseconds{std::llround(value * 1e3) * 1000});

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <set>
 
-#include "scenarios/json_text.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
+#include "sim/text/json.hpp"
 
 namespace ringsim {
 
@@ -47,11 +47,10 @@ std::string with_size(std::int64_t bytes) { return fmt::format("\"{} B\"", bytes
 /// "ring", "parameter_server servers=2, topology.nodes 4".
 std::string name_of(const Prediction& p) {
   std::string name = p.algorithm;
-  for (const auto& [parameter, value] : p.parameters)
-    name += fmt::format(" {}={}", parameter, scenarios::without_quotes(value));
+  for (const auto& [parameter, value] : p.parameters) name += fmt::format(" {}={}", parameter, without_quotes(value));
   for (const auto& [path, value] : p.varied)
     if (path != "collective.bytes" && !path.starts_with("collective.algorithm"))
-      name += fmt::format(", {} {}", path, scenarios::without_quotes(value));
+      name += fmt::format(", {} {}", path, without_quotes(value));
   return name;
 }
 

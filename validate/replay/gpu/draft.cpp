@@ -7,12 +7,6 @@
 
 namespace ringsim::replay::gpu {
 
-namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
-
-}  // namespace
-
 Streams::Streams(int actors, std::span<const Actor> mine) : is_mine_(at(actors), false) {
   for (const Actor actor : mine) is_mine_[at(actor)] = true;
 }

@@ -19,8 +19,6 @@ namespace ringsim::replay::gpu {
 
 namespace {
 
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
-
 std::string_view name_of(const Schedule& schedule, Actor actor) {
   return actor < schedule.collective.ranks ? "rank" : "helper";
 }

@@ -15,8 +15,6 @@ namespace ringsim::replay::gpu {
 
 namespace {
 
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
-
 bool is_message(const Op& op) { return op.what == Do::send || op.what == Do::receive || op.what == Do::receive_add; }
 Connection connection_of(Actor actor, const Op& op) {
   if (op.what == Do::send) return {actor, op.peer, op.channel};

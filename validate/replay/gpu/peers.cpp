@@ -14,8 +14,6 @@ namespace ringsim::replay::gpu {
 
 namespace {
 
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
-
 enum class Ended : std::uint8_t { done, late, stopped };
 
 template <class Ask>

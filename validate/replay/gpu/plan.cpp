@@ -15,8 +15,6 @@ namespace ringsim::replay::gpu {
 
 namespace {
 
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
-
 std::vector<Actor> all_actors(const Schedule& schedule) {
   std::vector<Actor> all(at(schedule.actors));
   std::iota(all.begin(), all.end(), 0);

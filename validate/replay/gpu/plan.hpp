@@ -18,6 +18,9 @@ struct Stretch {
   int room = 0;                       ///< a Buffer's number; incoming_room
   std::int64_t first = 0, count = 0;  ///< elements
 };
+/// As an index of a vector: actors, lanes and steps are signed.
+inline std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
+
 inline constexpr int incoming_room = n_buffers;
 inline constexpr int n_rooms = n_buffers + 1;
 

@@ -15,9 +15,9 @@ namespace {
 
 constexpr std::string_view head = "what,from,to,blocks,bytes,time_us,min_us,max_us,GBps";
 
-class Row {
+class SampleRow {
  public:
-  Row(std::string_view line, std::string where) : where_(std::move(where)) {
+  SampleRow(std::string_view line, std::string where) : where_(std::move(where)) {
     while (true) {
       const std::size_t comma = line.find(',');
       cells_.push_back(line.substr(0, comma));
@@ -81,7 +81,7 @@ Probe read_probe(std::string_view text, const std::string& file) {
     if (line == 1 && row != head)
       throw InputError(where, fmt::format("expected {}, found \"{}\"", head, row),
                        "`ringsim probe --samples` writes it");
-    if (line > 1) probe.samples.push_back(Row(row, where).sample());
+    if (line > 1) probe.samples.push_back(SampleRow(row, where).sample());
   }
   for (const Sample& sample : probe.samples) probe.gpus = std::max({probe.gpus, sample.from + 1, sample.to + 1});
   if (probe.samples.empty()) throw InputError(file, "expected samples, found none");

@@ -64,8 +64,6 @@ class Walk {
   }
 
  private:
-  static std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
-
   bool may_begin(Actor actor, Lane lane) {
     State& state = of(actor, lane);
     if (state.begun || state.step == state.n_steps) return false;

@@ -8,6 +8,8 @@
 #include "tests/support/tiny.hpp"
 #include "tests/support/verdict.hpp"
 
+namespace neighbor_exchange_test {
+
 using namespace ringsim;
 using namespace ringsim::literals;
 
@@ -34,3 +36,5 @@ TEST_CASE("on a ring of cables neighbor exchange takes n/2 a + (n-1)/n size/b") 
           times(n / 2, 2'000'000_ps) + times(n - 1, 100'000'000_ps));
   }
 }
+
+}  // namespace neighbor_exchange_test

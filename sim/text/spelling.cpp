@@ -1,4 +1,4 @@
-#include "scenarios/spelling.hpp"
+#include "sim/text/spelling.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cctype>
 
-namespace ringsim::scenarios {
+namespace ringsim {
 
 namespace {
 
@@ -42,6 +42,7 @@ std::string nearest(std::string_view word, const std::vector<std::string>& known
   if (word.size() > 64) return "";
   const std::string mine = letters(word);
   if (mine.empty()) return "";
+  constexpr std::size_t shortest_prefix = 3;
   std::string best;
   std::size_t best_distance = std::max<std::size_t>(1, mine.size() / 3) + 1;
   for (const std::string& candidate : known) {
@@ -52,17 +53,24 @@ std::string nearest(std::string_view word, const std::vector<std::string>& known
       best_distance = d;
     }
   }
+  if (!best.empty() || mine.size() < shortest_prefix) return best;
+  for (const std::string& candidate : known)
+    if (letters(candidate).starts_with(mine) && (best.empty() || candidate.size() < best.size())) best = candidate;
   return best;
+}
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& known) {
+  const std::string near = nearest(word, known);
+  return near.empty() ? "" : fmt::format("did you mean \"{}\"?", near);
 }
 
 std::string spelling_hint(std::string_view word, const std::vector<std::string>& known) {
   constexpr std::size_t few = 14;
-  std::string hint;
-  if (const std::string near = nearest(word, known); !near.empty()) hint = fmt::format("did you mean \"{}\"?", near);
+  std::string hint = did_you_mean(word, known);
   if (!known.empty() && known.size() <= few) {
     hint += fmt::format("{}known here: {}", hint.empty() ? "" : " ", fmt::join(known, ", "));
   }
   return hint;
 }
 
-}  // namespace ringsim::scenarios
+}  // namespace ringsim

@@ -1,0 +1,450 @@
+#include "sim/text/json.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "sim/base/error.hpp"
+
+namespace ringsim {
+
+namespace {
+
+constexpr std::size_t deepest_nesting = 64;
+
+/// Hands the text to nlohmann's parser and tells how far it has read, which its events do not say.
+struct Cursor {
+  using iterator_category = std::forward_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  const char* at = nullptr;
+  const char** read = nullptr;
+
+  reference operator*() const { return *at; }
+  Cursor& operator++() {
+    *read = ++at;
+    return *this;
+  }
+  Cursor operator++(int) {
+    Cursor old = *this;
+    ++*this;
+    return old;
+  }
+  bool operator==(const Cursor& other) const { return at == other.at; }
+  bool operator!=(const Cursor& other) const { return at != other.at; }
+};
+
+struct Source {
+  const std::string& name;
+  std::size_t first_line;
+};
+
+std::size_t line_of(const Source& source, std::string_view text, std::size_t offset) {
+  return source.first_line +
+         static_cast<std::size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(offset), '\n'));
+}
+
+/// "file:3:7": lines and columns count from 1, columns in characters.
+std::string place(const Source& source, std::string_view text, std::size_t offset) {
+  offset = std::min(offset, text.size());
+  const std::string_view before = text.substr(0, offset);
+  const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
+  const auto column = std::count_if(before.begin() + static_cast<std::ptrdiff_t>(line_start), before.end(),
+                                    [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+  return fmt::format("{}:{}:{}", source.name, line_of(source, text, offset), column + 1);
+}
+
+/// Cuts well-formed UTF-8 into the tokens of JSON: signs, strings with their quotes, and words (numbers, true, null,
+/// and whatever else stands between signs and blanks). Comments are skipped.
+class Tokens {
+ public:
+  explicit Tokens(std::string_view text) : text_(text) {}
+
+  /// The next token; empty at the end of the text.
+  std::string_view next() {
+    skip();
+    const std::size_t first = at_;
+    if (at_ == text_.size()) return text_.substr(at_);
+    const char c = text_[at_];
+    if (signs.find(c) != std::string_view::npos) {
+      ++at_;
+    } else if (c == '"') {
+      for (++at_; at_ < text_.size() && text_[at_] != '"' && text_[at_] != '\n'; ++at_) {
+        if (text_[at_] == '\\') ++at_;
+      }
+      at_ = std::min(at_ + (at_ < text_.size() && text_[at_] == '"' ? 1 : 0), text_.size());
+    } else {
+      while (at_ < text_.size() && text_[at_] != '"' && blanks.find(text_[at_]) == std::string_view::npos &&
+             signs.find(text_[at_]) == std::string_view::npos)
+        ++at_;
+    }
+    return text_.substr(first, at_ - first);
+  }
+
+ private:
+  static constexpr std::string_view blanks = " \t\r\n\xEF\xBB\xBF", signs = "{}[]:,";
+
+  void skip() {
+    for (;;) {
+      at_ = std::min(text_.find_first_not_of(blanks, at_), text_.size());
+      const std::string_view two = text_.substr(at_, 2);
+      if (two == "//") {
+        at_ = std::min(text_.find('\n', at_), text_.size());
+      } else if (two == "/*" && text_.find("*/", at_ + 2) != std::string_view::npos) {
+        at_ = text_.find("*/", at_ + 2) + 2;
+      } else {
+        return;  // a comment that does not end is a word: an error
+      }
+    }
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+bool is_number(std::string_view word) {
+  std::size_t at = 0;
+  const auto digits = [&] {
+    const std::size_t first = at;
+    while (at < word.size() && word[at] >= '0' && word[at] <= '9') ++at;
+    return at - first;
+  };
+  const auto skip_one_of = [&](std::string_view signs) {
+    const bool found = at < word.size() && signs.find(word[at]) != std::string_view::npos;
+    if (found) ++at;
+    return found;
+  };
+  skip_one_of("-");
+  const bool zero = at < word.size() && word[at] == '0';
+  const std::size_t n = digits();
+  if (n == 0 || (zero && n > 1)) return false;
+  if (skip_one_of(".") && digits() == 0) return false;
+  if (skip_one_of("eE")) {
+    skip_one_of("+-");
+    if (digits() == 0) return false;
+  }
+  return at == word.size();
+}
+
+/// Requires quotes at both ends.
+bool has_valid_escapes(std::string_view string) {
+  constexpr std::string_view letters = "\"\\/bfnrtu", hex = "0123456789abcdefABCDEF";
+  for (std::size_t i = 1; i + 1 < string.size(); ++i) {
+    if (static_cast<unsigned char>(string[i]) < 0x20) return false;
+    if (string[i] != '\\') continue;
+    if (letters.find(string[++i]) == std::string_view::npos) return false;
+    if (string[i] != 'u') continue;
+    for (int digit = 0; digit < 4; ++digit)
+      if (++i + 1 >= string.size() || hex.find(string[i]) == std::string_view::npos) return false;
+  }
+  return true;
+}
+
+/// What is wrong with a text that nlohmann's parser refused, in words of our own: the first token that JSON does not
+/// allow where it stands. Returns if all tokens are allowed.
+class Explainer {
+ public:
+  Explainer(std::string_view text, const Source& source) : text_(text), source_(source), tokens_(text) {}
+
+  void throw_first_error() {
+    advance();
+    value();
+    if (!token_.empty()) fail("the end of the file");
+  }
+
+ private:
+  static constexpr const char* any_value = "a value: an object, a list, text in double quotes, a number, true or false";
+
+  void advance() { token_ = tokens_.next(); }
+  bool take(std::string_view sign) {
+    if (token_ != sign) return false;
+    advance();
+    return true;
+  }
+
+  void value(const char* hint_at_close = "") {
+    if (token_.starts_with('"')) return string();
+    if (token_ == "{") return object();
+    if (token_ == "[") return list();
+    if (token_ != "true" && token_ != "false" && token_ != "null" && !is_number(token_))
+      fail(any_value, token_ == "]" ? hint_at_close : "");
+    advance();
+  }
+
+  void string() {
+    const bool ends = token_.size() > 1 && token_.ends_with('"');
+    if (!ends || token_.find('\n') != std::string_view::npos)
+      throw InputError(here(), "expected text that ends with a double quote on the same line, found none");
+    if (!has_valid_escapes(token_))
+      throw InputError(here(), fmt::format("expected text with valid escapes, found {}", token_));
+    advance();
+  }
+
+  void object() {
+    advance();
+    if (take("}")) return;
+    for (const char* expected = "a key in double quotes or '}'";; expected = "a key in double quotes") {
+      if (!token_.starts_with('"')) fail(expected, token_ == "}" ? "no comma after the last key" : "");
+      string();
+      if (!take(":")) fail("':' after the key");
+      value();
+      if (take("}")) return;
+      if (!take(",")) fail("',' or '}'");
+    }
+  }
+
+  void list() {
+    advance();
+    if (take("]")) return;
+    for (const char* hint = "";; hint = "no comma after the last value") {
+      value(hint);
+      if (take("]")) return;
+      if (!take(",")) fail("',' or ']'");
+    }
+  }
+
+  std::string here() const { return place(source_, text_, static_cast<std::size_t>(token_.data() - text_.data())); }
+  [[noreturn]] void fail(const std::string& expected, const std::string& hint = "") const {
+    const bool is_text = token_.size() > 1 && token_.front() == '"' && token_.back() == '"';
+    throw InputError(here(),
+                     fmt::format("expected {}, found {}", expected,
+                                 token_.empty() ? "the end of the file"
+                                                : in_quotes(is_text ? token_.substr(1, token_.size() - 2) : token_)),
+                     hint);
+  }
+
+  std::string_view text_;
+  const Source& source_;
+  Tokens tokens_;
+  std::string_view token_;
+};
+
+/// Builds the value from the parser's events; refuses what nlohmann's own builder would take in silence.
+class Builder : public nlohmann::json_sax<Json> {
+ public:
+  Builder(std::string_view text, const Source& source) : text_(text), source_(source), read_(text.data()) {}
+
+  const char** read() { return &read_; }
+  Json take() { return std::move(root_); }
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add(value); }
+  bool number_float(number_float_t value, const string_t&) override {
+    constexpr double exact = 9007199254740992.0;  // 2^53: doubles below count by ones
+    if (std::abs(value) <= exact && value == std::trunc(value)) return add(static_cast<std::int64_t>(value));
+    return add(value);
+  }
+  bool string(string_t& value) override { return add(std::move(value)); }
+  bool binary(binary_t&) override { return false; }  // never in text
+
+  bool start_object(std::size_t) override { return open(Json::object()); }
+  bool end_object() override { return close(); }
+  bool start_array(std::size_t) override { return open(Json::array()); }
+  bool end_array() override { return close(); }
+
+  bool key(string_t& name) override {
+    const std::size_t offset = this->offset();
+    const auto [known, fresh] = open_.back().keys.try_emplace(name, offset);
+    if (!fresh) {
+      throw InputError(place(source_, text_, start_of_key()),
+                       fmt::format("expected each key once, found {} again (first on line {})", in_quotes(name),
+                                   line_of(source_, text_, known->second)));
+    }
+    key_ = std::move(name);
+    return true;
+  }
+
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
+    constexpr int number_out_of_range = 406;
+    if (error.id == number_out_of_range) throw_first_large_number();
+    Explainer(text_, source_).throw_first_error();
+    throw InputError(place(source_, text_, position), "expected JSON", error.what());
+  }
+
+ private:
+  struct Open {
+    Json* value;
+    std::map<std::string, std::size_t> keys;  ///< where each was read
+  };
+
+  std::size_t offset() const { return static_cast<std::size_t>(read_ - text_.data()); }
+
+  /// Where a value goes. Growing a list moves only values that are closed, so the pointers of open_ stay good.
+  Json* put(Json&& value) {
+    if (open_.empty()) {
+      root_ = std::move(value);
+      return &root_;
+    }
+    Json& parent = *open_.back().value;
+    if (parent.is_array()) {
+      parent.push_back(std::move(value));
+      return &parent.back();
+    }
+    // Behind the back of ordered_map, which would compare with every key before; key() has done that in a map.
+    auto& members = parent.get_ref<Json::object_t&>();
+    members.Container::emplace_back(std::move(key_), std::move(value));
+    return &members.back().second;
+  }
+  bool add(Json value) {
+    put(std::move(value));
+    return true;
+  }
+  bool open(Json value) {
+    if (open_.size() == deepest_nesting) {
+      throw InputError(place(source_, text_, offset() - 1),
+                       fmt::format("expected at most {} levels of nesting, found more", deepest_nesting));
+    }
+    open_.push_back({put(std::move(value)), {}});
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  void throw_first_large_number() const {
+    Tokens tokens(text_);
+    for (std::string_view token = tokens.next(); !token.empty(); token = tokens.next())
+      if (is_number(token) && !std::isfinite(std::strtod(std::string(token).c_str(), nullptr)))
+        throw InputError(place(source_, text_, static_cast<std::size_t>(token.data() - text_.data())),
+                         fmt::format("expected a number that fits 64 bits, found {}", token));
+  }
+
+  /// Of the key that was just read: where its text begins. Quotes within it are escaped.
+  std::size_t start_of_key() const {
+    std::size_t quote = text_.rfind('"', offset() - 1);
+    do quote = text_.rfind('"', quote - 1);
+    while (escaped(quote));
+    return quote;
+  }
+  bool escaped(std::size_t at) const {
+    std::size_t n = 0;
+    while (n < at && text_[at - 1 - n] == '\\') ++n;
+    return n % 2 == 1;
+  }
+
+  std::string_view text_;
+  const Source& source_;
+  const char* read_;
+  Json root_;
+  std::vector<Open> open_;
+  std::string key_;
+};
+
+}  // namespace
+
+std::size_t first_not_utf8(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+  for (std::size_t i = 0; i < text.size();) {
+    const unsigned lead = byte(i);
+    const std::size_t more = lead < 0x80                   ? 0
+                             : lead >= 0xC2 && lead < 0xE0 ? 1
+                             : (lead & 0xF0) == 0xE0       ? 2
+                             : lead >= 0xF0 && lead < 0xF5 ? 3
+                                                           : 4;
+    if (more == 4) return i;
+    for (std::size_t k = 1; k <= more; ++k) {
+      if ((byte(i + k) & 0xC0) != 0x80) return i;
+    }
+    // No longer spelling than needed, no surrogates, nothing beyond U+10FFFF.
+    const unsigned second = byte(i + 1);
+    if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second >= 0xA0) || (lead == 0xF0 && second < 0x90) ||
+        (lead == 0xF4 && second >= 0x90)) {
+      return i;
+    }
+    i += more + 1;
+  }
+  return std::string_view::npos;
+}
+
+Json parse_json(std::string_view text, const std::string& name, std::size_t first_line) {
+  const Source source{name, first_line};
+  if (const std::size_t bad = first_not_utf8(text); bad != std::string_view::npos) {
+    throw InputError(place(source, text, bad),
+                     fmt::format("expected text in UTF-8, found byte 0x{:02x}", static_cast<unsigned char>(text[bad])));
+  }
+  // nlohmann takes a zero byte for the end of the text.
+  if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
+    throw InputError(place(source, text, zero), "expected text, found byte 0x00");
+  }
+  Builder builder(text, source);
+  const char* end = text.data() + text.size();
+  Json::sax_parse(Cursor{text.data(), builder.read()}, Cursor{end, builder.read()}, &builder,
+                  Json::input_format_t::json,
+                  /*strict=*/true, /*ignore_comments=*/true);
+  return builder.take();
+}
+
+namespace {
+
+void write(const Json& value, int indent, int depth, std::string& out) {
+  const auto line = [&](int level) {
+    if (indent > 0) out += '\n' + std::string(static_cast<std::size_t>(indent * level), ' ');
+  };
+  if (value.is_number_float()) {
+    ensure(std::isfinite(value.get<double>()), "JSON has no word for a number that is not finite");
+    // nlohmann's dump() is not always the shortest text that reads back to the same double; fmt's is.
+    const std::string text = fmt::format("{}", value.get<double>());
+    out += text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
+  } else if (value.is_structured() && !value.empty()) {
+    const bool object = value.is_object();
+    out += object ? '{' : '[';
+    bool first = true;
+    for (const auto& [key, member] : value.items()) {
+      if (!first) out += ',';
+      first = false;
+      line(depth + 1);
+      if (object) out += Json(key).dump() + (indent > 0 ? ": " : ":");
+      write(member, indent, depth + 1, out);
+    }
+    line(depth);
+    out += object ? '}' : ']';
+  } else {
+    out += value.dump();
+  }
+}
+
+}  // namespace
+
+std::string json_text(const Json& value, int indent) {
+  std::string text;
+  write(value, indent, 0, text);
+  return text;
+}
+
+std::string without_quotes(const std::string& json) {
+  return json.size() >= 2 && json.front() == '"' ? json.substr(1, json.size() - 2) : json;
+}
+
+std::string in_quotes(std::string_view text) {
+  constexpr std::size_t most = 60;
+  std::size_t end = text.size();
+  if (end > most) {
+    end = most;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // not within a character
+  }
+  std::string out = Json(std::string(text.substr(0, end))).dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (end < text.size()) out.insert(out.size() - 1, "...");
+  return out;
+}
+
+std::string describe(const Json& value) {
+  if (value.is_string()) return in_quotes(value.get_ref<const std::string&>());
+  if (value.is_array()) return value.empty() ? "an empty list" : "a list";
+  if (value.is_object()) return "an object";
+  return value.dump();
+}
+
+}  // namespace ringsim
