@@ -13,7 +13,7 @@ set(RINGSIM_LAYERS
 set(RINGSIM_ROOMS_sim base topology schedule check network run text)
 set(RINGSIM_ROOMS_topologies search fabrics machines formats)
 set(RINGSIM_ROOMS_algorithms composed trees exchanges formats)
-set(RINGSIM_ROOMS_scenarios fields decoder meaning conditions)
+set(RINGSIM_ROOMS_scenarios fields decoder meaning conditions predict)
 set(RINGSIM_ROOMS_validate replay closed_forms nccl measured results score)
 set(RINGSIM_ROOMS_validate/replay tcp lab mpi gpu cuda nccl)
 

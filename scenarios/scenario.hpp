@@ -35,7 +35,7 @@ struct FaultSpec {
   LinkChange change;
   std::optional<SimTime> until;  ///< restored then
 };
-/// The delay of a rank. `job`: 0 the collective itself, i the ith of the jobs, counted from 1.
+/// The delay of a rank. `job`: as Scenario::jobs.
 struct RankDelay {
   std::size_t job = 0;
   Actor rank = 0;
@@ -58,6 +58,9 @@ struct Job {
   bool best_ring = false;       ///< the ranks are put in the order of best_ring() (topologies/search/ring_order.hpp)
   bool servers_on_cpu = false;  ///< helpers sit on the CPUs of the topology, not on ports of their own
   Picoseconds start{0};
+
+  /// Whether its helpers are switches of the fabric.
+  bool uses_fabric() const { return algorithm->uses_fabric(arguments); }
 };
 
 /// One point: everything that one simulation needs, validated, in base units.
@@ -66,13 +69,7 @@ struct Scenario {
   std::string file;  ///< what errors call the file
   std::string hash;  ///< XXH3-128 of this point's canonical form, 32 hex digits
   TopologySpec topology;
-  const Algorithm* algorithm = nullptr;  ///< of the catalogue
-  Arguments arguments;
-  CollectiveRequest request;             ///< request.ranks: the number of members
-  std::vector<std::string> ranks;        ///< names of the gpus that take part, in rank order; empty: all
-  std::optional<std::uint64_t> shuffle;  ///< the seed by which the ranks are shuffled; none: as they stand
-  bool best_ring = false;       ///< the ranks are put in the order of best_ring() (topologies/search/ring_order.hpp)
-  bool servers_on_cpu = false;  ///< helpers sit on the CPUs of the topology, not on ports of their own
+  std::vector<Job> jobs;  ///< [0] the scenario's own collective, "main"; then others that run at the same time
   Transport transport;
   const Protocol* protocol = &no_protocol();
   std::optional<Picoseconds> launch;  ///< before the first step; none: the protocol's
@@ -83,12 +80,13 @@ struct Scenario {
   std::vector<RankDelay> late, slow;
   Disturbance::Jitter jitter;
   std::vector<BackgroundSpec> background;
-  std::vector<Job> jobs;                   ///< other collectives at the same time
   std::optional<Calibration> calibration;  ///< whose scales are in `topology` already
   /// What varies between the points of the file, in the order in which it varies: dotted path, value as JSON text.
   std::vector<std::pair<std::string, std::string>> varied;
   /// What was odd about files that it names, and what is taken instead. For people, on stderr.
   std::vector<std::string> warnings;
+
+  const Job& main() const { return jobs.front(); }
 };
 
 /// What tells a point from others, without building it.

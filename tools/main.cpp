@@ -365,8 +365,9 @@ int command_line(int argc, char** argv) {
   auto* list_app = app.add_subcommand("list", "algorithms, topologies, nodes, models; comparison");
   list_app
       ->add_option("WHAT", what,
-                   "one of them; comparison: what every algorithm does on five machines; default: all but this")
-      ->check(CLI::IsMember({"algorithms", "topologies", "nodes", "models", "comparison"}));
+                   "one of them; comparison: what every algorithm does on five machines; columns: those of a "
+                   "result; default: all but these two")
+      ->check(CLI::IsMember({"algorithms", "topologies", "nodes", "models", "comparison", "columns"}));
   list_app->footer("Example: ringsim list algorithms");
 
   auto* schema_app = app.add_subcommand("schema", "the JSON Schema of a scenario");

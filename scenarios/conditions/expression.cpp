@@ -14,8 +14,8 @@ namespace ringsim {
 
 namespace {
 
-using Node = Expression::Node;
-using Kind = Node::Kind;
+using Branch = Expression::Node;
+using Kind = Branch::Kind;
 
 const char* name_of(Dimension dimension) {
   switch (dimension) {
@@ -40,14 +40,14 @@ class Asker {
  public:
   Asker(const LookUp& look_up, const std::string& where) : look_up_(look_up), where_(where) {}
 
-  bool truth(const Node& node) const {
+  bool truth(const Branch& node) const {
     const ExpressionValue found = value(node);
     if (const bool* truth = std::get_if<bool>(&found)) return *truth;
     fail(node, fmt::format("expected a condition, found {}", name_of(found)));
   }
 
  private:
-  ExpressionValue value(const Node& node) const {
+  ExpressionValue value(const Branch& node) const {
     switch (node.kind) {
       case Kind::value:
         return node.value;
@@ -76,7 +76,7 @@ class Asker {
     fail_invariant("an expression's node is of one of nine kinds");
   }
 
-  std::optional<ExpressionValue> look_up(const Node& node) const {
+  std::optional<ExpressionValue> look_up(const Branch& node) const {
     try {
       return look_up_(node.word);
     } catch (const InputError& error) {
@@ -84,14 +84,14 @@ class Asker {
     }
   }
 
-  Quantity number(const Node& node) const {
+  Quantity number(const Branch& node) const {
     const ExpressionValue found = value(node);
     if (const auto* quantity = std::get_if<Quantity>(&found)) return *quantity;
     fail(node, fmt::format("expected a number or a quantity, found {}", name_of(found)));
   }
 
   /// A number without unit beside one whose name tells the unit is of that unit.
-  void settle(const Node& node, Quantity& a, Quantity& b) const {
+  void settle(const Branch& node, Quantity& a, Quantity& b) const {
     const auto lend = [](Quantity& from, Quantity& to) {
       if (to.dimension != Dimension::none || from.dimension == Dimension::none || from.named_unit == 0) return;
       to.dimension = from.dimension;
@@ -106,7 +106,7 @@ class Asker {
          a.dimension == Dimension::none || b.dimension == Dimension::none ? "a quantity has a unit, as in 64 MiB" : "");
   }
 
-  ExpressionValue arithmetic(const Node& node) const {
+  ExpressionValue arithmetic(const Branch& node) const {
     Quantity a = number(*node.left), b = number(*node.right);
     Quantity out = a;
     if (node.word == "+" || node.word == "-") {
@@ -132,7 +132,7 @@ class Asker {
     return out;
   }
 
-  ExpressionValue comparison(const Node& node) const {
+  ExpressionValue comparison(const Branch& node) const {
     const ExpressionValue left = value(*node.left), right = value(*node.right);
     if (left.index() != right.index())
       fail(node,
@@ -156,7 +156,7 @@ class Asker {
     return (left == right) == (node.word == "==");
   }
 
-  [[noreturn]] void fail(const Node& node, const std::string& message, const std::string& hint = "") const {
+  [[noreturn]] void fail(const Branch& node, const std::string& message, const std::string& hint = "") const {
     throw InputError(fmt::format("{}: column {}", where_, node.column), message, hint);
   }
 
@@ -164,7 +164,7 @@ class Asker {
   const std::string& where_;
 };
 
-std::string spelled(const Node& node) {
+std::string spelled(const Branch& node) {
   switch (node.kind) {
     case Kind::value:
     case Kind::path:
@@ -180,7 +180,7 @@ std::string spelled(const Node& node) {
   }
 }
 
-void add_paths(const Node& node, std::vector<std::string>& paths) {
+void add_paths(const Branch& node, std::vector<std::string>& paths) {
   const bool named = node.kind == Kind::path || node.kind == Kind::has;
   if (named && std::find(paths.begin(), paths.end(), node.word) == paths.end()) paths.push_back(node.word);
   for (const auto& below : {node.left, node.right})
@@ -189,7 +189,7 @@ void add_paths(const Node& node, std::vector<std::string>& paths) {
 
 }  // namespace
 
-Expression::Expression(std::shared_ptr<const Node> root, std::string where)
+Expression::Expression(std::shared_ptr<const Branch> root, std::string where)
     : root_(std::move(root)), where_(std::move(where)) {}
 
 bool Expression::holds(const LookUp& look_up) const { return Asker(look_up, where_).truth(*root_); }

@@ -15,9 +15,9 @@ namespace ringsim {
 
 namespace {
 
-using Node = Expression::Node;
-using Kind = Node::Kind;
-using Tree = std::shared_ptr<const Node>;
+using Branch = Expression::Node;
+using Kind = Branch::Kind;
+using Tree = std::shared_ptr<const Branch>;
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -126,8 +126,8 @@ class Parser {
     return make(quantity(spelled, number));
   }
 
-  Node quantity(const std::string& spelled, const Token& at) const {
-    Node node{.kind = Kind::value, .value = false, .column = at.column};
+  Branch quantity(const std::string& spelled, const Token& at) const {
+    Branch node{.kind = Kind::value, .value = false, .column = at.column};
     const auto is = [&](double value, Dimension dimension, std::string text) {
       node.value = Quantity{value, dimension, 0};
       node.word = std::move(text);
@@ -190,7 +190,7 @@ class Parser {
                  .left = std::move(left),
                  .right = std::move(right)});
   }
-  static Tree make(Node node) { return std::make_shared<const Node>(std::move(node)); }
+  static Tree make(Branch node) { return std::make_shared<const Branch>(std::move(node)); }
 
   void close() {
     if (!is_sign(")")) fail(token_, "\")\"", is_comparison(token_) ? "join comparisons by \"and\"" : "");

@@ -192,7 +192,9 @@ int helpers_of(const Job& job, const Scenario& scenario, const std::string& kind
 
 std::vector<Job> jobs_of(const Canonical& canonical, const Json& written, const TopologySpec& topology,
                          std::size_t gpus, const Blame& blame, const Files& files, std::vector<std::string>& warnings) {
-  std::vector<Job> jobs;
+  std::vector<Job> jobs{job_of(canonical["collective"], written["collective"], topology, gpus, canonical["transport"],
+                               "/collective", blame, files, warnings)};
+  jobs.front().name = "main";
   if (!canonical.contains("jobs")) return jobs;
   for (std::size_t i = 0; i < canonical["jobs"].size(); ++i) {
     const Canonical& given = canonical["jobs"][i];
@@ -202,7 +204,7 @@ std::vector<Job> jobs_of(const Canonical& canonical, const Json& written, const 
     job.name = given["name"].get<std::string>();
     job.start = Picoseconds{given["start"].get<std::int64_t>()};
     const auto is_it = [&](const Job& other) { return other.name == job.name; };
-    if (job.name == "main" || std::any_of(jobs.begin(), jobs.end(), is_it)) {
+    if (std::any_of(jobs.begin(), jobs.end(), is_it)) {
       blame.fail(pointer + "/name", fmt::format("expected a name of its own, found \"{}\" again", job.name),
                  "main is the scenario's own collective");
     }
@@ -373,20 +375,12 @@ Scenario scenario_of(const Canonical& canonical, const Json& written, const Blam
   }
   const std::size_t gpus = gpus_of(out.topology, blame);
 
-  const Job main = job_of(canonical["collective"], written["collective"], out.topology, gpus, canonical["transport"],
-                          "/collective", blame, files, out.warnings);
-  out.algorithm = main.algorithm;
-  out.arguments = main.arguments;
-  out.request = main.request;
-  out.ranks = main.ranks;
-  out.shuffle = main.shuffle;
-  out.best_ring = main.best_ring;
-  out.servers_on_cpu = main.servers_on_cpu;
   out.jobs = jobs_of(canonical, written, out.topology, gpus, blame, files, out.warnings);
   const auto kind = canonical["topology"]["kind"].get<std::string>();
-  int helpers = helpers_of(main, out, kind, "/collective", blame);
-  for (std::size_t i = 0; i < out.jobs.size(); ++i)
-    helpers += helpers_of(out.jobs[i], out, kind, fmt::format("/jobs/{}/collective", i), blame);
+  int helpers = 0;
+  for (std::size_t j = 0; j < out.jobs.size(); ++j)
+    helpers +=
+        helpers_of(out.jobs[j], out, kind, j == 0 ? "/collective" : fmt::format("/jobs/{}/collective", j - 1), blame);
   if (auto* star = std::get_if<Star>(&out.topology)) star->extra_ports = helpers;
 
   check_spellings(written, blame);

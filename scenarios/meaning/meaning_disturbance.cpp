@@ -52,15 +52,12 @@ FaultSpec fault_of(const Canonical& fault, const std::string& pointer, const Bla
 std::pair<std::size_t, Actor> rank_of(const Canonical& delay, const std::string& pointer, const Blame& blame,
                                       const Scenario& scenario) {
   const auto name = delay["job"].get<std::string>();
-  std::size_t job = 0;
-  if (name != "main") {
-    const auto found =
-        std::find_if(scenario.jobs.begin(), scenario.jobs.end(), [&](const Job& each) { return each.name == name; });
-    if (found == scenario.jobs.end())
-      blame.fail(pointer + "/job", fmt::format("expected main or the name of a job, found \"{}\"", name));
-    job = static_cast<std::size_t>(found - scenario.jobs.begin()) + 1;
-  }
-  const int ranks = job == 0 ? scenario.request.ranks : scenario.jobs[job - 1].request.ranks;
+  const auto found =
+      std::find_if(scenario.jobs.begin(), scenario.jobs.end(), [&](const Job& each) { return each.name == name; });
+  if (found == scenario.jobs.end())
+    blame.fail(pointer + "/job", fmt::format("expected main or the name of a job, found \"{}\"", name));
+  const auto job = static_cast<std::size_t>(found - scenario.jobs.begin());
+  const int ranks = scenario.jobs[job].request.ranks;
   const auto rank = delay["rank"].get<Actor>();
   if (rank >= ranks)
     blame.fail(pointer + "/rank", fmt::format("expected a rank from 0 to {}, found {}", ranks - 1, rank));

@@ -15,7 +15,7 @@
 #include "tests/support/command.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/paths.hpp"
-#include "validate/predict.hpp"
+#include "validate/results/result.hpp"
 
 namespace schedule_file_test {
 
@@ -54,12 +54,13 @@ std::string complaint(const std::string& path) {
 
 TEST_CASE("a scenario times a schedule from a file; the chain of three takes five messages one after the other") {
   // Up: 0 to 1, 1 to 2; down: 2 to 1, 1 to 0. Each a + p/b = 1 us + 0.6 us; nothing runs beside.
-  const Prediction p = predict(ScenarioFile::load(scenario("chain-3.xml")).point(0));
+  const Result result = results_of(ScenarioFile::load(scenario("chain-3.xml")).point(0)).front();
+  const Prediction& p = result.prediction;
   CHECK(p.time == 4 * Picoseconds{1'600'000});
   CHECK(p.algorithm == "file");
   REQUIRE(p.parameters.size() == 1);
   CHECK(p.parameters[0] == std::pair<std::string, std::string>{"name", "\"chain\""});
-  CHECK_FALSE(p.form.has_value());
+  CHECK_FALSE(result.form.has_value());
   CHECK(p.proof.by == Proof::By::all_ranks);
 }
 

@@ -84,7 +84,7 @@ TEST_CASE("with a probe's table a replay tells what the model makes of it, addit
   CHECK(row["measured_us"] == 85.384);
   const Outcome csv =
       run_on_fake_gpu(replay({"--format", "csv", "--samples", samples, "--set", "collective.bytes=64 kB"}));
-  CHECK(csv.out.find(",wrong,modelled_in_turn_us,modelled_shared_us\n") != std::string::npos);
+  CHECK(csv.out.find(",wrong,modelled_in_turn_us,modelled_shared_us,error,") != std::string::npos);
   CHECK_MESSAGE(csv.out.find(",85.384,85.384,0,85.38") != std::string::npos,
                 csv.out);  // fastest, slowest, wrong, modelled
   CHECK(run_on_fake_gpu(replay({"--samples", samples, "--set", "collective.bytes=64 kB"})).out.find("in turn us") !=

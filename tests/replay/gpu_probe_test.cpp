@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <string>
 
+#include "scenarios/predict/predict.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "tests/support/fake_device.hpp"
-#include "validate/predict.hpp"
 #include "validate/replay/gpu/probe.hpp"
 
 namespace gpu_probe_test {

@@ -11,6 +11,7 @@ namespace nccl_fake_test {
 
 using namespace ringsim;
 using namespace ringsim::replay::gpu;
+using ringsim::replay::gpu::Result;  // not ringsim::Result
 using ringsim::test::FakeDevice;
 using ringsim::test::FakeNccl;
 

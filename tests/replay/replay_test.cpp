@@ -10,16 +10,17 @@
 
 #include "algorithms/catalog.hpp"
 #include "algorithms/ring.hpp"
+#include "scenarios/predict/predict.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
 #include "sim/schedule/collective.hpp"
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/shuffled_exchange.hpp"
 #include "tests/support/table.hpp"
-#include "validate/predict.hpp"
 #include "validate/replay/actor_run.hpp"
 #include "validate/replay/memory.hpp"
 #include "validate/replay/replay.hpp"
+#include "validate/results/result.hpp"
 
 namespace replay_test {
 
@@ -226,14 +227,15 @@ TEST_CASE("a schedule of elements is the one that is simulated: chunks whole, an
   CHECK(schedule.schedule().collective.bytes == 40_B);
   // Ten elements on three ranks: 3, 3 and 4; by single bytes it would be 13, 13 and 14.
   CHECK(schedule.schedule().layout[0] == Layout::of_sizes({12_B, 12_B, 16_B}));
-  const Prediction p = predict(scenario, {.schedules = &schedules});
-  CHECK(p.time == 4 * Picoseconds(16ns));  // the longest chunk is on its way in each of the 4 steps, at 1 GB/s
-  REQUIRE(p.form);
-  CHECK(p.form->because == std::vector<std::string>{"chunks lie on whole elements, not on single bytes"});
+  const Result result = results_of(scenario, {.schedules = &schedules}).front();
+  CHECK(result.prediction.time ==
+        4 * Picoseconds(16ns));  // the longest chunk is on its way in each of the 4 steps, at 1 GB/s
+  REQUIRE(result.form);
+  CHECK(result.form->because == std::vector<std::string>{"chunks lie on whole elements, not on single bytes"});
   // Where they divide evenly the two schedules are one.
   const Scenario even = ScenarioFile::parse(star_of_three, "three.json", {"collective.bytes=48 B"}).point(0);
   const std::vector<PlacedSchedule> same = schedules_of_elements(even, element_bytes);
-  CHECK(predict(even, {.schedules = &same}).form->holds());
+  CHECK(results_of(even, {.schedules = &same}).front().form->holds());
 }
 
 TEST_CASE("what cannot be replayed is refused, with the reason") {

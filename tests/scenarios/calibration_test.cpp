@@ -7,12 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/predict/predict.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/version.hpp"
 #include "tests/support/command.hpp"
 #include "tests/support/complaint.hpp"
-#include "validate/predict.hpp"
+#include "validate/closed_forms/form_of.hpp"
 
 namespace calibration_test {
 
@@ -121,7 +122,7 @@ TEST_CASE("a launch is added once to each collective, and to nothing for one ran
     "5 us"}})",
                                         "s.json");
   CHECK(predict(both.point(0)).time == 614us);
-  CHECK(predict(both.point(0)).form.value().time == 614us);
+  CHECK(form_of(both.point(0), set_up(both.point(0))).value().time == 614us);
 }
 
 TEST_CASE("a scenario without factors is the same question as one with none listed") {

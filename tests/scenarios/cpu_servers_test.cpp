@@ -3,9 +3,9 @@
 
 #include <string>
 
+#include "scenarios/predict/predict.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
-#include "validate/predict.hpp"
 
 namespace cpu_servers_test {
 

@@ -5,10 +5,11 @@
 #include <utility>
 #include <vector>
 
+#include "scenarios/predict/predict.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
 #include "tests/support/command.hpp"
-#include "validate/predict.hpp"
+#include "validate/closed_forms/form_of.hpp"
 
 namespace disturbance_scenario_test {
 
@@ -85,7 +86,10 @@ TEST_CASE("delays and background are what they say") {
 }
 
 TEST_CASE("a disturbed result says that the closed form is not its case, and which share of it was waiting") {
-  const auto because = [](const std::string& more) { return results(scenario(more)).at(0).form->because; };
+  const auto because = [](const std::string& more) {
+    const Scenario point = ScenarioFile::parse(scenario(more), "s.json").point(0);
+    return form_of(point, set_up(point))->because;
+  };
   using Texts = std::vector<std::string>;
   CHECK(because("") == Texts{});
   CHECK(because(R"("faults": [], "disturbance": {"late": []}, "jobs": [])") == Texts{});
@@ -156,13 +160,17 @@ TEST_CASE("jobs and delays are told in every format, and only where there are an
     CHECK_FALSE(has(out(plain, format), "job"));
     CHECK_FALSE(has(out(plain, format), "delayed"));
   }
-  CHECK(has(out(jobs, "csv"), ",fingerprint,job,start_us,delayed\n"));
-  CHECK(has(out(jobs, "csv"), ",main,0,0.1426"));  // 1000 of 7012 us
-  CHECK(has(out(jobs, "csv"), ",b,2,0\n"));
+  // Names of columns begin as those of all rows do; a job's start stands before its time.
+  CHECK(has(out(jobs, "csv"), "scenario.name,job,collective,"));
+  CHECK(has(out(jobs, "csv"), ",bytes,start_us,time_us,"));
+  CHECK(has(out(jobs, "csv"), ",40000000,,7012"));
+  CHECK(has(out(jobs, "csv"), ",0.1426"));  // 1000 of 7012 us
+  CHECK(has(out(jobs, "csv"), ",b,all_to_all,"));
+  CHECK(has(out(jobs, "csv"), ",1000,2,"));
   CHECK(has(out(jobs, "jsonl"), R"("job":"main","collective":"all_reduce")"));
   CHECK(has(out(jobs, "jsonl"), R"("job":"b","collective":"all_to_all")"));
   CHECK(has(out(jobs, "json"), R"("start_us": 2.0,)"));
-  CHECK(has(out(jobs, "table"), "job   bytes"));
+  CHECK(has(out(jobs, "table"), "job   collective"));
   CHECK(has(out(jobs, "table", "--explain"), "% to ranks that are late, slow or unsteady"));
   CHECK(has(out(jobs, "nccl-tests"), ", job b\n"));
 }

@@ -92,7 +92,7 @@ TEST_CASE("every example scenario gives the result that is kept beside it, to th
     const auto outcome = ringsim::test::run_command({"run", scenario.string(), "--format", "csv"});
     CHECK(outcome.code == 0);
     CHECK(outcome.err == "");
-    CHECK(outcome.out == read(fs::path(scenario).replace_extension(".expected")));
+    CHECK(outcome.out == read(fs::path(scenario).replace_extension(".csv")));
   }
 }
 
@@ -127,7 +127,7 @@ TEST_CASE("a result that changes raises the model's version") {
     const auto found = latest.find(name_of(scenario) + " " + ringsim::ScenarioFile::load(scenario.string()).hash());
     REQUIRE_MESSAGE(found != latest.end(), "run tests/scripts/update_goldens.py to add its line");
     CHECK_MESSAGE(
-        found->second.second == digest(read(fs::path(scenario).replace_extension(".expected"))),
+        found->second.second == digest(read(fs::path(scenario).replace_extension(".csv"))),
         "the result changed: raise model_version in sim/base/version.hpp, then run tests/scripts/update_goldens.py");
   }
 }

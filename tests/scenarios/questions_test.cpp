@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/predict/predict.hpp"
 #include "scenarios/scenario.hpp"
 #include "tests/support/paths.hpp"
-#include "validate/predict.hpp"
 
 namespace questions_test {
 

@@ -60,10 +60,10 @@ ScenarioFile beside(const std::string& topology, const std::string& name, const 
 TEST_CASE("nccl_xml: nodes are what the file describes, and its warnings are the scenario's") {
   const Scenario scenario = only(R"({"kind": "nccl_xml", "file": "traps.xml", "nodes": 3, )" + std::string(star) + "}");
   CHECK(cluster_of(scenario).parts.at(0).nodes == 3);
-  CHECK(scenario.request.ranks == 6);
+  CHECK(scenario.main().request.ranks == 6);
   CHECK(scenario.warnings.size() == 15);
   CHECK(scenario.warnings.front().find("traps.xml:2: numaid \"-1\"") != std::string::npos);
-  CHECK(only(R"({"kind": "nccl_xml", "file": "dump.xml"})").request.ranks == 3);  // one node needs no fabric
+  CHECK(only(R"({"kind": "nccl_xml", "file": "dump.xml"})").main().request.ranks == 3);  // one node needs no fabric
   CHECK(only(R"({"kind": "nccl_xml", "file": "dump.xml"})").warnings.empty());
 }
 
@@ -84,7 +84,7 @@ TEST_CASE("nccl_xml: the user says what a skeleton lacks") {
 TEST_CASE("nvidia_smi: nodes are what the matrix shows, as fast as a preset") {
   const Scenario scenario =
       only(R"({"kind": "nvidia_smi", "file": "matrix.txt", "like": "dgx-1v", "nodes": 2, )" + std::string(star) + "}");
-  CHECK(scenario.request.ranks == 8);
+  CHECK(scenario.main().request.ranks == 8);
   CHECK(cluster_of(scenario).parts.at(0).machine->cables.at(2).link.bandwidth == 12_GBps);
 }
 
@@ -96,7 +96,7 @@ TEST_CASE("cluster: a preset, a machine file, or unequal parts") {
       beside(R"({"kind": "cluster", "node_file": "m.json", "nodes": 2, )" + std::string(star) + "}", "m.json", file)
           .point(0);
   CHECK(cluster_of(one).parts.at(0).machine->name == "tiny");
-  CHECK(one.request.ranks == 16);
+  CHECK(one.main().request.ranks == 16);
   const Scenario parts =
       beside(R"({"kind": "cluster", "parts": [{"node": "dgx-1v", "nodes": 2}, {"node_file": "m.json"}], )" +
                  std::string(star) + "}",
@@ -105,7 +105,7 @@ TEST_CASE("cluster: a preset, a machine file, or unequal parts") {
   REQUIRE(cluster_of(parts).parts.size() == 2);
   CHECK(cluster_of(parts).parts[0].nodes == 2);
   CHECK(cluster_of(parts).parts[1].machine->name == "tiny");
-  CHECK(parts.request.ranks == 24);
+  CHECK(parts.main().request.ranks == 24);
 }
 
 TEST_CASE("the hash follows the content of a file, not its name") {

@@ -31,7 +31,7 @@ Texts points(const std::string& text, const Texts& overrides = {}) {
 std::vector<std::int64_t> sizes(const std::string& bytes) {
   const ScenarioFile file = parse(changed("\"64 MiB\"", bytes));
   std::vector<std::int64_t> out;
-  for (std::size_t i = 0; i < file.size(); ++i) out.push_back(file.point(i).request.bytes.count);
+  for (std::size_t i = 0; i < file.size(); ++i) out.push_back(file.point(i).main().request.bytes.count);
   return out;
 }
 
@@ -60,7 +60,7 @@ TEST_CASE("sweeps vary slower than what stands in place, in their own order") {
   const ScenarioFile file = parse(text);
   CHECK(std::get<Star>(file.point(5).topology).ranks == 4);
   CHECK(file.point(5).model == NetworkModel::fair);
-  CHECK(file.point(5).request.bytes == 2_B);
+  CHECK(file.point(5).main().request.bytes == 2_B);
 }
 
 TEST_CASE("a sweep replaces what stands at its path, lists too") {
@@ -113,8 +113,8 @@ TEST_CASE("the collective as a whole varies, and so does the transport, in any s
                    {"op": "alltoall", "algorithm": "pairwise", "bytes": "4 B"}],
     "transport": [{"channels": 2}, {"NCCL_P2P_DISABLE": "1"}]})");
   REQUIRE(file.size() == 4);
-  CHECK(file.point(0).request.channels == 2);
-  CHECK(file.point(3).request.op == CollectiveOp::all_to_all);
+  CHECK(file.point(0).main().request.channels == 2);
+  CHECK(file.point(3).main().request.op == CollectiveOp::all_to_all);
   CHECK(file.point(3).transport.p2p_level == PathType::loc);
 }
 
@@ -141,25 +141,25 @@ TEST_CASE("one value in a list does not vary") {
 }
 
 TEST_CASE("--set replaces, adds and varies") {
-  CHECK(only(plain, {"collective.bytes=1 GiB"}).request.bytes == 1_GiB);
-  CHECK(only(plain, {"collective.bytes=\"1 GiB\""}).request.bytes == 1_GiB);
-  CHECK(only(plain, {"topology.ranks=4"}).request.ranks == 4);
-  CHECK(only(plain, {"topology.ranks=4", "topology.ranks=5"}).request.ranks == 5);
+  CHECK(only(plain, {"collective.bytes=1 GiB"}).main().request.bytes == 1_GiB);
+  CHECK(only(plain, {"collective.bytes=\"1 GiB\""}).main().request.bytes == 1_GiB);
+  CHECK(only(plain, {"topology.ranks=4"}).main().request.ranks == 4);
+  CHECK(only(plain, {"topology.ranks=4", "topology.ranks=5"}).main().request.ranks == 5);
   CHECK(only(plain, {"transport.staging.depth=3"}).transport.staging.depth == 3);  // makes the objects on its way
   CHECK(only(plain, {"network={\"model\": \"ideal\"}"}).model == NetworkModel::ideal);
   CHECK(only(plain, {"name=a=b"}).name == "a=b");
   CHECK(points(plain, {"topology.ranks=[2,4]"}) == Texts{"topology.ranks=2", "topology.ranks=4"});
   CHECK(points(plain, {"sweep.topology.ranks=[2,4]"}) == Texts{"topology.ranks=2", "topology.ranks=4"});
-  CHECK(only(changed("\"64 MiB\"", R"(["1 B"])"), {"collective.bytes.0=2 B"}).request.bytes == 2_B);
-  CHECK(
-      only(changed("all_reduce", "broadcast"), {"collective.algorithm.segments=4"}).arguments.numbers.at("segments") ==
-      4);
+  CHECK(only(changed("\"64 MiB\"", R"(["1 B"])"), {"collective.bytes.0=2 B"}).main().request.bytes == 2_B);
+  CHECK(only(changed("all_reduce", "broadcast"), {"collective.algorithm.segments=4"})
+            .main()
+            .arguments.numbers.at("segments") == 4);
 }
 
 TEST_CASE("--set pins what the file sweeps") {
   const std::string text = extended(R"("sweep": {"topology.ranks": [2, 4], "network.model": ["fair", "ideal"]})");
   CHECK(points(text, {"topology.ranks=16"}) == Texts{R"(network.model="fair")", R"(network.model="ideal")"});
-  CHECK(parse(text, {"topology.ranks=16"}).point(0).request.ranks == 16);
+  CHECK(parse(text, {"topology.ranks=16"}).point(0).main().request.ranks == 16);
 }
 
 }  // namespace scenario_points_test

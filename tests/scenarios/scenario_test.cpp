@@ -31,14 +31,14 @@ TEST_CASE("a scenario of few words takes the defaults") {
   CHECK(star.link.bandwidth == 25_GBps);
   CHECK(star.link.latency == 1'300'000_ps);
   CHECK(star.link.source == "scenario");
-  CHECK(s.algorithm == find_algorithm("ring"));
-  CHECK(s.arguments.numbers.empty());
-  CHECK(s.request.op == CollectiveOp::all_reduce);
-  CHECK(s.request.ranks == 8);
-  CHECK(s.request.bytes == 64_MiB);
-  CHECK(s.request.root == 0);
-  CHECK_FALSE(s.request.both_ways);
-  CHECK(s.ranks.empty());
+  CHECK(s.main().algorithm == find_algorithm("ring"));
+  CHECK(s.main().arguments.numbers.empty());
+  CHECK(s.main().request.op == CollectiveOp::all_reduce);
+  CHECK(s.main().request.ranks == 8);
+  CHECK(s.main().request.bytes == 64_MiB);
+  CHECK(s.main().request.root == 0);
+  CHECK_FALSE(s.main().request.both_ways);
+  CHECK(s.main().ranks.empty());
   CHECK(s.transport.gdr_level == PathType::p2c);
   CHECK(s.transport.staging.size == 512_KiB);
   CHECK(s.transport.staging.depth == 8);
@@ -69,11 +69,11 @@ TEST_CASE("what is said is taken") {
   CHECK(graph.links[1].link.latency == 3000_ps);
   CHECK(graph.links[1].link.duplex == Duplex::full);
   CHECK(graph.links[1].one_way);
-  CHECK(s.arguments.numbers.at("segments") == 4);
-  CHECK(s.request.op == CollectiveOp::broadcast);
-  CHECK(s.request.root == 1);
-  CHECK(s.request.ranks == 2);
-  CHECK(s.ranks == Texts{"b", "a"});
+  CHECK(s.main().arguments.numbers.at("segments") == 4);
+  CHECK(s.main().request.op == CollectiveOp::broadcast);
+  CHECK(s.main().request.root == 1);
+  CHECK(s.main().request.ranks == 2);
+  CHECK(s.main().ranks == Texts{"b", "a"});
   CHECK(s.transport.gdr_level == PathType::loc);
   CHECK(s.transport.staging.size == 1_MiB);
   CHECK(s.transport.staging.depth == 2);
@@ -85,14 +85,15 @@ TEST_CASE("every kind of topology is decoded") {
   CHECK(std::get<FullMesh>(only(changed("star", "full_mesh")).topology).link.bandwidth == 25_GBps);
   const Scenario torus = only(changed(R"("star", "ranks": 8)", R"("torus", "dimensions": [2, 3, 4])"));
   CHECK(std::get<Torus>(torus.topology).dimensions == std::vector<int>{2, 3, 4});
-  CHECK(torus.request.ranks == 24);
+  CHECK(torus.main().request.ranks == 24);
   const std::string star = R"("star", "ranks": 8, "link": {"bandwidth": "25 GB/s", "latency": "1.3 us"})";
   const Scenario cluster = only(changed(star, R"("cluster", "node": "dgx-1v", "nodes": 2,
     "fabric": {"kind": "star", "link": {"bandwidth": "100 Gb/s", "latency": "1 us"}})"));
   CHECK(std::get<Cluster>(cluster.topology).parts[0].machine->name == "dgx-1v");
   CHECK(std::get<StarFabric>(*std::get<Cluster>(cluster.topology).fabric).link.bandwidth == 100_Gbps);
-  CHECK(cluster.request.ranks == 16);
-  CHECK(only(changed(star, R"("cluster", "node": "dgx-1v", "nodes": 1)")).request.ranks == 8);  // needs no fabric
+  CHECK(cluster.main().request.ranks == 16);
+  CHECK(only(changed(star, R"("cluster", "node": "dgx-1v", "nodes": 1)")).main().request.ranks ==
+        8);  // needs no fabric
 }
 
 TEST_CASE("every kind of fabric is decoded") {
@@ -160,16 +161,16 @@ TEST_CASE("cables of a fabric that differ are decoded, with what is said of them
 
 TEST_CASE("channels, pieces and buffers are taken, by jobs too") {
   const Scenario few = only(plain);
-  CHECK(few.request.channels == 1);
-  CHECK_FALSE(few.request.chunk);
-  CHECK_FALSE(few.request.in_place);
+  CHECK(few.main().request.channels == 1);
+  CHECK_FALSE(few.main().request.chunk);
+  CHECK_FALSE(few.main().request.in_place);
   const Scenario s = only(extended(R"("transport": {"channels": 4, "chunk": "3 KiB"}, "jobs": [{"name": "other",
     "collective": {"op": "all_gather", "algorithm": "ring", "bytes": "1 B", "in_place": false}}])"));
-  CHECK(s.request.channels == 4);
-  CHECK(s.request.chunk == 3_KiB);
-  CHECK(s.jobs.at(0).request.channels == 4);
-  CHECK(s.jobs[0].request.chunk == 3_KiB);
-  CHECK(s.jobs[0].request.in_place == false);
+  CHECK(s.main().request.channels == 4);
+  CHECK(s.main().request.chunk == 3_KiB);
+  CHECK(s.jobs.at(1).request.channels == 4);
+  CHECK(s.jobs[1].request.chunk == 3_KiB);
+  CHECK(s.jobs[1].request.in_place == false);
 }
 
 TEST_CASE("in place where the algorithm is, or apart where it is not, asks nothing: one hash") {
@@ -184,19 +185,19 @@ TEST_CASE("in place where the algorithm is, or apart where it is not, asks nothi
 TEST_CASE("helpers of an algorithm sit on extra ports of the star") {
   const Scenario s = only(changed("\"ring\"", R"({"name": "parameter_server", "servers": 3})"));
   CHECK(std::get<Star>(s.topology).extra_ports == 3);
-  CHECK(s.request.ranks == 8);
-  CHECK(only(changed("\"ring\"", "\"parameter_server\"")).arguments.numbers.count("servers") == 0);
+  CHECK(s.main().request.ranks == 8);
+  CHECK(only(changed("\"ring\"", "\"parameter_server\"")).main().arguments.numbers.count("servers") == 0);
 }
 
 TEST_CASE("bounds are inclusive") {
-  CHECK(only(changed("\"ranks\": 8", "\"ranks\": 1048576")).request.ranks == 1'048'576);
-  CHECK(only(changed("\"ranks\": 8", "\"ranks\": 1")).request.ranks == 1);
-  CHECK(only(changed("\"64 MiB\"", "\"0 B\"")).request.bytes == 0_B);
+  CHECK(only(changed("\"ranks\": 8", "\"ranks\": 1048576")).main().request.ranks == 1'048'576);
+  CHECK(only(changed("\"ranks\": 8", "\"ranks\": 1")).main().request.ranks == 1);
+  CHECK(only(changed("\"64 MiB\"", "\"0 B\"")).main().request.bytes == 0_B);
   CHECK(only(extended(R"("transport": {"staging": {"size": "1 B", "depth": 65536}})")).transport.staging.depth ==
         65536);
   CHECK_THROWS_AS(parse(changed("\"ranks\": 8", "\"ranks\": 1048577")), InputError);
   CHECK_THROWS_AS(parse(extended(R"("transport": {"staging": {"depth": 65537}})")), InputError);
-  CHECK(only(changed("\"ranks\": 8", "\"ranks\": 8.0")).request.ranks == 8);
+  CHECK(only(changed("\"ranks\": 8", "\"ranks\": 8.0")).main().request.ranks == 8);
   CHECK(parse(changed("\"64 MiB\"", R"({"from": "1 B", "to": "10000000 B", "step": "1 B"})")).size() == 10'000'000);
 }
 
@@ -243,7 +244,7 @@ TEST_CASE("a seed that nothing draws from is warned of at its place") {
   CHECK(warnings(R"("network": {"seed": 7, "routing": "ecmp"})").empty());
   CHECK(parse(changed("\"bytes\"", R"("seed": 1, "bytes")")).point(0).warnings ==
         Texts{"s.json: /collective/seed: it has no effect, because order is given, not shuffled"});
-  CHECK(parse(changed("\"bytes\"", R"("seed": 1, "order": "shuffled", "bytes")")).point(0).shuffle == 1U);
+  CHECK(parse(changed("\"bytes\"", R"("seed": 1, "order": "shuffled", "bytes")")).point(0).main().shuffle == 1U);
 }
 
 TEST_CASE("routing is read, its tables by name") {
@@ -275,7 +276,7 @@ TEST_CASE("the other spellings of all_to_all and send_recv are read, and ask the
   const auto direct = [](const char* op) { return changed("all_reduce", op, changed("\"ring\"", "\"direct\"")); };
   CHECK(hash(direct("alltoall")) == hash(direct("all_to_all")));
   CHECK(hash(direct("sendrecv")) == hash(direct("send_recv")));
-  CHECK(only(direct("sendrecv")).request.op == CollectiveOp::send_recv);
+  CHECK(only(direct("sendrecv")).main().request.op == CollectiveOp::send_recv);
   CHECK(hash(direct("sendrecv")) != hash(direct("alltoall")));
 }
 
@@ -284,7 +285,7 @@ TEST_CASE("every algorithm is read for every op that it does") {
   for (const Algorithm& algorithm : algorithms()) {
     for (const CollectiveOp op : algorithm.ops) {
       const std::string text = changed("all_reduce", std::string(to_string(op)), changed("64 MiB", "0 B"));
-      CHECK(only(changed("\"ring\"", '"' + algorithm.name + '"', text)).request.op == op);
+      CHECK(only(changed("\"ring\"", '"' + algorithm.name + '"', text)).main().request.op == op);
       ++n_read;
     }
   }
@@ -295,8 +296,8 @@ TEST_CASE("a parameter that is not set leaves no trace in the hash, one with a d
   const auto with = [](const char* algorithm) { return hash(changed("\"ring\"", algorithm)); };
   CHECK(with(R"({"name": "ring", "rings": 1})") != with(R"("ring")"));
   CHECK(with(R"({"name": "chain", "segments": 8})") == with(R"("chain")"));
-  CHECK(only(changed("\"ring\"", "\"chain\"")).arguments.numbers.at("segments") == 8);
-  CHECK(only(plain).arguments.numbers.empty());
+  CHECK(only(changed("\"ring\"", "\"chain\"")).main().arguments.numbers.at("segments") == 8);
+  CHECK(only(plain).main().arguments.numbers.empty());
 }
 
 TEST_CASE("another scenario has another hash") {
@@ -321,7 +322,7 @@ TEST_CASE("another scenario has another hash") {
 TEST_CASE("a combination that cannot be fails alone") {
   const ScenarioFile file = parse(changed("\"ring\"", R"(["ring", "pairwise"])"));
   CHECK(file.size() == 2);
-  CHECK(file.point(0).algorithm->name == "ring");
+  CHECK(file.point(0).main().algorithm->name == "ring");
   CHECK_THROWS_AS(file.point(1), InputError);
 }
 

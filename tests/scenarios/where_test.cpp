@@ -30,7 +30,8 @@ std::string points(const ScenarioFile& file) {
   std::string text;
   for (std::size_t i = 0; i < file.size(); ++i) {
     const Scenario point = file.point(i);
-    text += fmt::format("{}/{}/{} ", point.request.ranks, point.request.bytes.count, point.algorithm->name);
+    text += fmt::format("{}/{}/{} ", point.main().request.ranks, point.main().request.bytes.count,
+                        point.main().algorithm->name);
   }
   return text;
 }

@@ -31,7 +31,7 @@ def main(ringsim):
     history = scenarios / "model_history.txt"
     lines = history.read_text().splitlines()
     for scenario in sorted([*scenarios.glob("*.json"), *scenarios.glob("examples/*/*.json"), *scenarios.glob("questions/*.json")]):
-        golden = scenario.with_suffix(".expected")
+        golden = scenario.with_suffix(".csv")
         run(ringsim, "run", scenario, "--format", "csv", "-o", golden)
         question = json.loads(run(ringsim, "run", scenario, "--format", "json"))["scenario"]["hash"]
         line = f"{scenario.relative_to(scenarios).with_suffix('')} {question} {digest(golden)}"

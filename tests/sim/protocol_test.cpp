@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "algorithms/trees/kary_tree.hpp"
+#include "scenarios/predict/predict.hpp"
 #include "sim/base/error.hpp"
 #include "sim/schedule/collective.hpp"
 #include "tests/support/every_algorithm.hpp"
@@ -15,7 +16,6 @@
 #include "tests/support/sketch.hpp"
 #include "tests/support/table.hpp"
 #include "tests/support/tiny.hpp"
-#include "validate/predict.hpp"
 
 namespace protocol_test {
 

@@ -10,11 +10,11 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "scenarios/predict/predict.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/version.hpp"
 #include "tests/support/command.hpp"
 #include "tests/support/complaint.hpp"
-#include "validate/predict.hpp"
 
 namespace calibrate_test {
 

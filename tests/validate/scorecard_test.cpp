@@ -162,8 +162,8 @@ TEST_CASE("the published tables are the files of validate/measured/tables, and e
     }
     CHECK(each.scenario == ringsim::test::read_file(folder / (each.id + ".json")));
     const ScenarioFile file = ScenarioFile::parse(each.scenario, each.scenario_file);
-    CHECK(file.point(0).request.ranks == table.ranks.value());
-    CHECK(file.point(0).request.op == table.rows.front().op);
+    CHECK(file.point(0).main().request.ranks == table.ranks.value());
+    CHECK(file.point(0).main().request.op == table.rows.front().op);
     // What rows count was decided by where they come from, not by how well they are predicted.
     const bool apart = each.id.starts_with("moc-") || each.id.starts_with("aws-p3dn") || each.id.starts_with("dgx2-") ||
                        each.id.starts_with("mi300x") || each.id.starts_with("gh200-") ||

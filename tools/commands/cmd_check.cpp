@@ -109,23 +109,24 @@ int check_scenario(const CheckArguments& arguments, int jobs) {
   Table table(
       {"bytes", "collective", "algorithm", "model", "ranks", "simulated us", "closed form us", "ratio", "", "because"});
   int failed = 0;
-  predict_points(file, jobs, true, [&](Prediction&& r) {
+  predict_points(file, jobs, true, [&](Result&& result) {
+    const Prediction& r = result.prediction;
     std::vector<std::string> row{format(r.request.bytes),
                                  std::string(to_string(r.request.op)),
                                  algorithm_text(r),
                                  std::string(to_string(r.model)),
                                  fmt::to_string(r.request.ranks),
                                  fmt::format("{:.3f}", microseconds(r.time))};
-    if (!r.form) {
+    if (!result.form) {
       row.insert(row.end(), {"", "", "none known", ""});
     } else {
-      const bool holds = r.form->holds(), agrees = r.form->agrees(r.time);
+      const bool holds = result.form->holds(), agrees = result.form->agrees(r.time);
       if (holds && !agrees) ++failed;
       std::string because;
-      for (const std::string& reason : r.form->because) because += (because.empty() ? "" : "; ") + reason;
-      const std::optional<double> ratio = r.form->ratio(r.time);
+      for (const std::string& reason : result.form->because) because += (because.empty() ? "" : "; ") + reason;
+      const std::optional<double> ratio = result.form->ratio(r.time);
       row.insert(row.end(),
-                 {fmt::format("{:.3f}", microseconds(r.form->time)), ratio ? fmt::format("{:.6f}", *ratio) : "",
+                 {fmt::format("{:.3f}", microseconds(result.form->time)), ratio ? fmt::format("{:.6f}", *ratio) : "",
                   !holds   ? "not its case"
                   : agrees ? "good"
                            : "FAILED",

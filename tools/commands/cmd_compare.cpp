@@ -24,9 +24,9 @@ std::string with_sign(double share) { return fmt::format("{:+.1f} %", 100 * shar
 
 std::string points_text(const Curve& curve) {
   Table table({"bytes", "measured us", "predicted us", "error"});
-  for (const Prediction* p : curve.points)
-    table.add({format(p->request.bytes), fmt::format("{:.2f}", *p->measured_us),
-               fmt::format("{:.2f}", microseconds(p->time)), with_sign(error_of(*p))});
+  for (const Result* p : curve.points)
+    table.add({format(p->prediction.request.bytes), fmt::format("{:.2f}", *p->measured_us),
+               fmt::format("{:.2f}", microseconds(p->prediction.time)), with_sign(error_of(*p))});
   return table.text();
 }
 
@@ -42,12 +42,13 @@ std::string bands_text(const Curve& curve) {
 
 std::string plot_text(const std::vector<Curve>& curves) {
   std::vector<PlotCurve> drawn{{.mark = 'o', .name = "measured"}};
-  for (const Prediction* p : curves.front().points)
-    drawn.front().points.emplace_back(static_cast<double>(p->request.bytes.count), *p->measured_us);
+  for (const Result* p : curves.front().points)
+    drawn.front().points.emplace_back(static_cast<double>(p->prediction.request.bytes.count), *p->measured_us);
   for (std::size_t i = 0; i < curves.size(); ++i) {
     PlotCurve curve{.mark = static_cast<char>('A' + static_cast<char>(i % 26)), .name = curves[i].name};
-    for (const Prediction* p : curves[i].points)
-      curve.points.emplace_back(static_cast<double>(p->request.bytes.count), microseconds(p->time));
+    for (const Result* p : curves[i].points)
+      curve.points.emplace_back(static_cast<double>(p->prediction.request.bytes.count),
+                                microseconds(p->prediction.time));
     drawn.push_back(std::move(curve));
   }
   return log_plot(drawn);
@@ -83,8 +84,8 @@ int compare_command(const CompareArguments& arguments) {
   for (const std::string& input : {arguments.scenario, arguments.measured}) refuse_as_output(input, arguments.output);
   Output output(arguments.output);
   Beside beside(table);
-  std::vector<Prediction> results;
-  predict_points(file, arguments.jobs, /*fold=*/true, [&](Prediction&& result) {
+  std::vector<Result> results;
+  predict_points(file, arguments.jobs, /*fold=*/true, [&](Result&& result) {
     beside.add(result);
     results.push_back(std::move(result));
   });

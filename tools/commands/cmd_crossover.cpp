@@ -144,9 +144,10 @@ int crossover_command(const CrossoverArguments& arguments) {
   try {
     predict_points(
         file, arguments.jobs, true,
-        [&](Prediction&& result) {
+        [&](Result&& result) {
           // A scenario's other jobs run beside whatever is compared; their times are not asked for.
-          if (result.job.empty() || result.job == "main") groups.take(result, point++);
+          const Prediction& prediction = result.prediction;
+          if (prediction.job.empty() || prediction.job == "main") groups.take(prediction, point++);
         },
         [&](const UnservedError& error) {
           left_out.take(error);

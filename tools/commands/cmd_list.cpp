@@ -8,6 +8,7 @@
 #include "tools/commands/commands.hpp"
 #include "tools/output/output.hpp"
 #include "topologies/catalog.hpp"
+#include "validate/results/columns.hpp"
 #include "validate/score/algorithms_on_machines.hpp"
 
 namespace ringsim::tools {
@@ -63,6 +64,7 @@ int list_command(const std::string& what) {
   if (all || what == "nodes") output.write(entries_text("node", node_catalog()) + (all ? "\n" : ""));
   if (all || what == "models") output.write(models_text());
   if (what == "comparison") output.write(to_markdown(algorithms_on_machines()));
+  if (what == "columns") output.write(columns_page());
   output.finish();
   return good;
 }

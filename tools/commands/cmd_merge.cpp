@@ -37,7 +37,7 @@ int merge_command(const MergeArguments& arguments) {
       output.write(line);
     });
   } else {
-    const std::vector<std::string> columns = rows.columns();
+    const std::vector<std::string> columns = rows.columns(ColumnsFor::csv);
     output.write(csv_line(columns));
     rows.each([&](const ResultRow& row) {
       stop_if_asked();

@@ -34,13 +34,13 @@ void refuse_disturbed(const Scenario& scenario, bool faults) {
   if (!scenario.background.empty())
     refuse("/disturbance/background", "background messages",
            "a replay sends what jobs send: let another job send them");
-  for (std::size_t i = 0; i < scenario.jobs.size(); ++i)
+  for (std::size_t i = 1; i < scenario.jobs.size(); ++i)
     if (scenario.jobs[i].start.count() > 0)
-      refuse(fmt::format("/jobs/{}/start", i).c_str(), "a job that begins later", "in a replay all begin together");
+      refuse(fmt::format("/jobs/{}/start", i - 1).c_str(), "a job that begins later", "in a replay all begin together");
 }
 
 void refuse_too_many(const Scenario& scenario, int most) {
-  std::int64_t ranks = scenario.request.ranks;
+  std::int64_t ranks = 0;
   for (const auto& job : scenario.jobs) ranks += job.request.ranks;
   if (ranks > most)
     throw InputError(scenario.file + ": /collective",
@@ -48,9 +48,9 @@ void refuse_too_many(const Scenario& scenario, int most) {
                      "several machines carry more: --hosts, or --backend mpi");
 }
 
-void set_measured(Prediction& prediction, const replay::Measured& measured) {
-  prediction.measured_us = microseconds(measured.median);
-  prediction.replayed = {microseconds(measured.min), microseconds(measured.max), measured.wrong};
+void set_measured(Result& result, const replay::Measured& measured) {
+  result.measured_us = microseconds(measured.median);
+  result.replayed = {microseconds(measured.min), microseconds(measured.max), measured.wrong};
 }
 
 void require_all_replayable(const Scenario& scenario, const std::vector<PlacedSchedule>& jobs) {
@@ -64,12 +64,10 @@ void require_all_replayable(const Scenario& scenario, const std::vector<PlacedSc
 }
 
 /// The prediction, and those of its jobs, with what was measured.
-std::vector<Prediction> replay_point(const Scenario& scenario, const replay::Repeats& repeats, ReplayBackend& backend) {
+std::vector<Result> replay_point(const Scenario& scenario, const replay::Repeats& repeats, ReplayBackend& backend) {
   const auto jobs = schedules_of_elements(scenario, replay::element_bytes, &stop_requested);
   require_all_replayable(scenario, jobs);
-  std::vector<Prediction> rows{predict(scenario, {.stop = &stop_requested, .schedules = &jobs})};  // beforehand
-  for (Prediction& job : rows.front().jobs) rows.push_back(job);
-  rows.front().jobs.clear();
+  std::vector<Result> rows = results_of(scenario, {.stop = &stop_requested, .schedules = &jobs});  // beforehand
   const ReplayPoint point{scenario.hash, scenario, jobs, repeats};
   rows.front().modelled = backend.modelled(point);
   const std::vector<replay::Measured> measured = backend.replay(point);
@@ -78,9 +76,9 @@ std::vector<Prediction> replay_point(const Scenario& scenario, const replay::Rep
   for (std::size_t i = 0; i < rows.size(); ++i) {
     set_measured(rows[i], measured[i]);
     if (measured[i].wrong > 0)
-      say(fmt::format("ringsim: wrong: {} {}, {}: {} elements, the first is {}\n", to_string(rows[i].request.op),
-                      algorithm_text(rows[i]), format(rows[i].request.bytes), measured[i].wrong,
-                      measured[i].first_wrong));
+      say(fmt::format("ringsim: wrong: {} {}, {}: {} elements, the first is {}\n",
+                      to_string(rows[i].prediction.request.op), algorithm_text(rows[i].prediction),
+                      format(rows[i].prediction.request.bytes), measured[i].wrong, measured[i].first_wrong));
   }
   return rows;
 }
@@ -118,7 +116,7 @@ int replay_points(const ScenarioFile& file, const ReplayArguments& arguments, Re
   }
   std::unique_ptr<Output> output;
   if (backend.writes()) output = std::make_unique<Output>(arguments.output);
-  std::vector<Prediction> results;
+  std::vector<Result> results;
   const bool by_line = arguments.format == Format::jsonl;
   const auto finish = [&] {
     if (!output) return;
@@ -129,7 +127,7 @@ int replay_points(const ScenarioFile& file, const ReplayArguments& arguments, Re
   bool wrong = false;
   try {
     for (; done < file.size(); ++done) {
-      for (Prediction& row : replay_point(file.point(done), arguments.repeats, backend)) {
+      for (Result& row : replay_point(file.point(done), arguments.repeats, backend)) {
         wrong = wrong || row.replayed->wrong > 0;
         if (by_line) output->write(report_line(file, row, false));
         results.push_back(std::move(row));

@@ -30,7 +30,7 @@ int run_command(const RunArguments& arguments) {
     beside.emplace(*measured);
   }
   Output output(arguments.output);
-  std::vector<Prediction> results;  // for the formats that are one document
+  std::vector<Result> results;  // for the formats that are one document
   std::size_t done = 0;
   std::int64_t events = 0, transfers = 0;
   std::set<std::string> not_folded;
@@ -41,12 +41,13 @@ int run_command(const RunArguments& arguments) {
     output.finish();
   };
   try {
-    predict_points(file, arguments.jobs, arguments.fold, [&](Prediction&& result) {
-      if (result.job.empty() || result.job == "main") ++done;
+    predict_points(file, arguments.jobs, arguments.fold, [&](Result&& result) {
+      const Prediction& prediction = result.prediction;
+      if (prediction.job.empty() || prediction.job == "main") ++done;
       if (beside) beside->add(result);
-      if (!result.not_folded.empty()) not_folded.insert(result.not_folded);
-      events += result.events;
-      transfers += result.transfers;
+      if (!prediction.not_folded.empty()) not_folded.insert(prediction.not_folded);
+      events += prediction.events;
+      transfers += prediction.transfers;
       if (by_line)
         output.write(report_line(file, result, arguments.explain));
       else

@@ -10,6 +10,7 @@
 #include "algorithms/formats/msccl_export.hpp"
 #include "algorithms/formats/schedule_file.hpp"
 #include "scenarios/decoder/files.hpp"
+#include "scenarios/predict/predict.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
@@ -17,7 +18,6 @@
 #include "tools/output/output.hpp"
 #include "tools/output/schedule_text.hpp"
 #include "tools/output/warnings.hpp"
-#include "validate/predict.hpp"
 
 namespace ringsim::tools {
 
@@ -26,9 +26,10 @@ namespace {
 constexpr int max_ranks_shown = 16;
 
 std::string title(const Scenario& scenario) {
-  const std::string name = scenario.arguments.file ? scenario.arguments.file->name : scenario.algorithm->name;
-  return fmt::format("{} {}, {} ranks, {}", name, to_string(scenario.request.op), scenario.request.ranks,
-                     format(scenario.request.bytes));
+  const std::string name =
+      scenario.main().arguments.file ? scenario.main().arguments.file->name : scenario.main().algorithm->name;
+  return fmt::format("{} {}, {} ranks, {}", name, to_string(scenario.main().request.op), scenario.main().request.ranks,
+                     format(scenario.main().request.bytes));
 }
 
 /// A schedule's own file, read and proved at the size in which every chunk is equal.
@@ -85,7 +86,8 @@ std::string schedule_as(const Scenario& scenario, const std::string& format) {
       Warnings().say({"GOAL holds no regions: who reads it can see what meets, not what it means"});
       return export_goal(checked.schedule());
     }
-    const StoredSchedule stored = scenario.arguments.file ? *scenario.arguments.file : store(checked.schedule());
+    const StoredSchedule stored =
+        scenario.main().arguments.file ? *scenario.main().arguments.file : store(checked.schedule());
     return format == "msccl" ? export_msccl(stored) : export_json(stored);
   } catch (const ScheduleError&) {
     throw;

@@ -18,10 +18,10 @@ int scorecard_command(const ScorecardArguments& arguments) {
       if (!arguments.folder.empty() && !input.empty()) refuse_as_output(input, arguments.output);
   Output output(arguments.output);
   const PredictAll predict_all = [&](const ScenarioFile& file) {
-    std::vector<Prediction> results;
+    std::vector<Prediction> predictions;
     predict_points(file, arguments.jobs, /*fold=*/true,
-                   [&](Prediction&& result) { results.push_back(std::move(result)); });
-    return results;
+                   [&](Result&& result) { predictions.push_back(std::move(result.prediction)); });
+    return predictions;
   };
   std::vector<ScoredTable> scored;
   for (const PublishedTable& each : published) scored.push_back(score(each, predict_all));

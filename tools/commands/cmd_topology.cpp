@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "scenarios/predict/predict.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
@@ -12,7 +13,6 @@
 #include "tools/output/output.hpp"
 #include "tools/output/warnings.hpp"
 #include "topologies/formats/smi_matrix.hpp"
-#include "validate/predict.hpp"
 
 namespace ringsim::tools {
 

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "scenarios/decoder/files.hpp"
+#include "scenarios/predict/predict.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
@@ -18,7 +19,6 @@
 #include "topologies/formats/nccl_xml_import.hpp"
 #include "topologies/formats/smi_import.hpp"
 #include "topologies/machines/machine_text.hpp"
-#include "validate/predict.hpp"
 
 namespace ringsim::tools {
 

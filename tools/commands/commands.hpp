@@ -149,7 +149,7 @@ struct CheckArguments {
 };
 int check_command(const CheckArguments& arguments);
 
-int list_command(const std::string& what);  ///< algorithms, topologies, nodes, models, comparison; empty: all but this
+int list_command(const std::string& what);  ///< algorithms, topologies, nodes, models, comparison, columns; empty: all but the last two
 int schema_command();
 
 struct ShowArguments {

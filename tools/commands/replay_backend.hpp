@@ -7,8 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/predict/setup.hpp"
+#include "validate/results/result.hpp"
 #include "tools/commands/commands.hpp"
-#include "validate/predict.hpp"
 #include "validate/replay/replay.hpp"
 
 namespace ringsim::tools {
@@ -29,7 +30,7 @@ class ReplayBackend {
   /// The most ranks that it can carry, over all jobs; asked before anything is predicted.
   virtual int most_ranks() const { return std::numeric_limits<int>::max(); }
   /// What the backend itself predicts, beside the simulator. Asked before the replay.
-  virtual std::optional<Prediction::Modelled> modelled(const ReplayPoint&) const { return std::nullopt; }
+  virtual std::optional<Result::Modelled> modelled(const ReplayPoint&) const { return std::nullopt; }
   /// Replays it. All processes call it for each point, in the same order. Where writes(): [job] what was measured;
   /// else empty. Throws InputError for a point that this backend cannot replay, EnvironmentError, Interrupted.
   virtual std::vector<replay::Measured> replay(const ReplayPoint& point) = 0;

@@ -43,7 +43,7 @@ class OnNccl : public ReplayBackend {
 
   std::vector<Measured> replay(const ReplayPoint& point) override {
     const Schedule& schedule = only(point).schedule();
-    if (point.scenario.servers_on_cpu)
+    if (point.scenario.main().servers_on_cpu)
       throw InputError(point.scenario.file + ": /collective/servers_on", "expected servers on GPUs, found \"cpu\"",
                        "NCCL sends from GPU to GPU; --backend cuda has servers on CPUs");
     options_.repeats = point.repeats;

@@ -13,6 +13,7 @@
 #include "sim/base/version.hpp"
 #include "sim/text/json.hpp"
 #include "tools/output/output.hpp"
+#include "validate/results/columns.hpp"
 #include "validate/results/results.hpp"
 #include "validate/score/compare.hpp"
 
@@ -20,92 +21,9 @@ namespace ringsim::tools {
 
 namespace {
 
-Json as_json(const ClosedForm& form, Picoseconds simulated) {
-  const std::optional<double> ratio = form.ratio(simulated);
-  return {{"formula", form.formula},
-          {"time_us", microseconds(form.time)},
-          {"ratio", ratio ? Json(*ratio) : Json(nullptr)},
-          {"holds", form.holds()},
-          {"because", form.because}};
-}
-
 Json object_of(const std::vector<std::pair<std::string, std::string>>& pairs) {
   Json result = Json::object();
   for (const auto& [key, value] : pairs) result[key] = Json::parse(value);
-  return result;
-}
-
-const char* proof_text(Proof::By by) {
-  switch (by) {
-    case Proof::By::all_ranks:
-      return "all ranks";
-    case Proof::By::symmetry:
-      return "symmetry";
-    case Proof::By::symmetry_samples:
-      return "symmetry, checked at samples";
-    case Proof::By::matching:
-      return "matching only";
-  }
-  fail_invariant("a proof was found in one of four ways");
-}
-
-std::string fingerprint_text(const Prediction& r) {
-  return r.fingerprint ? fmt::format("{:016x}", *r.fingerprint) : "";
-}
-
-Json as_json(const Prediction& r, bool explain) {
-  Json result = Json::object();
-  if (!r.job.empty()) result["job"] = r.job;
-  result["collective"] = to_string(r.request.op);
-  result["algorithm"] = r.algorithm;
-  if (!r.parameters.empty()) result["parameters"] = object_of(r.parameters);
-  result["protocol"] = r.protocol->name;
-  result["model"] = to_string(r.model);
-  result["ranks"] = r.request.ranks;
-  result["bytes"] = r.request.bytes.count;
-  if (!r.calibration.empty()) result["calibration"] = r.calibration;
-  if (!r.varied.empty()) result["point"] = object_of(r.varied);
-  if (r.start.count() > 0) result["start_us"] = microseconds(r.start);
-  result["time_us"] = microseconds(r.time);
-  result["algbw_GBps"] = r.algbw;
-  result["busbw_GBps"] = r.busbw;
-  if (r.measured_us) {
-    result["measured_us"] = *r.measured_us;
-    if (r.replayed) {
-      result["measured_min_us"] = r.replayed->min_us;
-      result["measured_max_us"] = r.replayed->max_us;
-      result["wrong"] = r.replayed->wrong;
-    }
-    if (r.modelled) {
-      result["modelled_in_turn_us"] = r.modelled->in_turn_us;
-      result["modelled_shared_us"] = r.modelled->shared_us;
-    }
-    result["error"] = error_of(r);
-  }
-  result["transfers"] = r.transfers;
-  result["closed_form"] = r.form ? as_json(*r.form, r.time) : Json(nullptr);
-  if (r.bottleneck && !r.bottleneck->link.empty())
-    result["bottleneck"] = {{"link", r.bottleneck->link},
-                            {"kind", r.bottleneck->kind},
-                            {"busy", r.bottleneck->busy},
-                            {"latency", r.bottleneck->latency}};
-  else
-    result["bottleneck"] = nullptr;
-  if (r.disturbed) result["delayed"] = r.bottleneck ? r.bottleneck->delay : 0.0;
-  if (r.inter_node) result["inter_node"] = {{"bytes", r.inter_node->first.count}, {"GBps", r.inter_node->second}};
-  result["proof"] = proof_text(r.proof.by);
-  result["fingerprint"] = r.fingerprint ? Json(fingerprint_text(r)) : Json(nullptr);
-  if (r.folded) result["folded"] = *r.folded;
-  if (explain && !r.ring.empty()) result["ring"] = r.ring;
-  if (explain) {
-    result["links"] = Json::array();
-    for (const LinkGroup& group : r.links)
-      result["links"].push_back({{"links", group.links},
-                                 {"kind", group.kind},
-                                 {"count", group.count},
-                                 {"most_bytes", group.most.count},
-                                 {"utilisation", group.utilisation}});
-  }
   return result;
 }
 
@@ -122,10 +40,10 @@ Json sweep_heading(const std::string& name, const PointId& id) {
 }
 
 // What varies and has no column of its own.
-std::vector<std::string> extra_columns(const std::vector<Prediction>& results) {
+std::vector<std::string> extra_columns(const std::vector<Result>& results) {
   std::vector<std::string> names;
   if (results.empty()) return names;
-  for (const auto& [path, value] : results.front().varied) {
+  for (const auto& [path, value] : results.front().prediction.varied) {
     const bool shown = path == "transport.protocol" || path == "collective.bytes" || path == "collective.op" ||
                        path == "network.model" || path.starts_with("collective.algorithm") || path == "topology.ranks";
     if (!shown) names.push_back(path);
@@ -133,31 +51,15 @@ std::vector<std::string> extra_columns(const std::vector<Prediction>& results) {
   return names;
 }
 
-bool has_jobs(const std::vector<Prediction>& results) {
-  return std::any_of(results.begin(), results.end(), [](const Prediction& r) { return !r.job.empty(); });
-}
-bool is_measured(const std::vector<Prediction>& results) {
-  return std::any_of(results.begin(), results.end(), [](const Prediction& r) { return r.measured_us.has_value(); });
-}
-bool is_modelled(const std::vector<Prediction>& results) {
-  return std::any_of(results.begin(), results.end(), [](const Prediction& r) { return r.modelled.has_value(); });
-}
-bool is_replayed(const std::vector<Prediction>& results) {
-  return std::any_of(results.begin(), results.end(), [](const Prediction& r) { return r.replayed.has_value(); });
-}
-bool is_calibrated(const std::vector<Prediction>& results) {
-  return std::any_of(results.begin(), results.end(), [](const Prediction& r) { return !r.calibration.empty(); });
+bool is_measured(const std::vector<Result>& results) {
+  return std::any_of(results.begin(), results.end(), [](const Result& r) { return r.measured_us.has_value(); });
 }
 /// |predicted/measured - 1| of all rows that were measured. Requires one.
-ErrorBand all_errors(const std::vector<Prediction>& results) {
+ErrorBand all_errors(const std::vector<Result>& results) {
   std::vector<SizedError> errors;
-  for (const Prediction& r : results)
-    if (r.measured_us) errors.push_back({r.request.bytes, error_of(r)});
+  for (const Result& r : results)
+    if (r.measured_us) errors.push_back({r.prediction.request.bytes, error_of(r)});
   return error_band("all", errors);
-}
-bool is_delayed(const std::vector<Prediction>& results) {
-  return std::any_of(results.begin(), results.end(),
-                     [](const Prediction& r) { return r.bottleneck && r.bottleneck->delay > 0; });
 }
 
 std::string value_of(const Prediction& r, const std::string& path) {
@@ -198,84 +100,33 @@ class Values {
   std::map<std::string, std::vector<std::string>> long_ones_;  // [path], in the order of their first row
 };
 
-std::string table(const std::vector<Prediction>& results, bool explain) {
-  Values values;
-  const std::vector<std::string> extra = extra_columns(results);
-  const bool inter_node =
-      std::any_of(results.begin(), results.end(), [](const auto& r) { return r.inter_node.has_value(); });
-  const bool jobs = has_jobs(results), delayed = is_delayed(results), measured = is_measured(results),
-             replayed = is_replayed(results), modelled = is_modelled(results);
-  std::vector<std::string> head{"bytes", "collective", "algorithm", "model", "ranks"};
-  const bool protocols =
-      std::any_of(results.begin(), results.end(), [](const auto& r) { return r.protocol->slots > 0; });
-  if (protocols) head.emplace_back("protocol");
-  if (jobs) head.insert(head.begin(), "job");
-  for (const std::string& path : extra) head.push_back(path.substr(path.rfind('.') + 1));
-  for (const char* name : {"time us", "algbw GB/s", "busbw GB/s"}) head.emplace_back(name);
-  if (measured) head.emplace_back("measured us");
-  if (replayed) head.insert(head.end(), {"min us", "max us", "wrong"});
-  if (modelled) head.insert(head.end(), {"in turn us", "shared us"});
-  if (measured) head.emplace_back("error");
-  if (inter_node) head.emplace_back("node out GB/s");
-  for (const char* name : {"closed form", "bottleneck", "busy"}) head.emplace_back(name);
-  if (delayed) head.emplace_back("delayed");
-  Table table(head);
-  for (const Prediction& r : results) {
-    std::vector<std::string> row{format(r.request.bytes), std::string(to_string(r.request.op)), algorithm_text(r),
-                                 std::string(to_string(r.model)), fmt::to_string(r.request.ranks)};
-    if (protocols) row.emplace_back(r.protocol->name);
-    if (jobs) row.insert(row.begin(), r.job);
-    for (const std::string& path : extra) row.push_back(values.shown(r, path));
-    row.push_back(fmt::format("{:.3f}", microseconds(r.time)));
-    row.push_back(fmt::format("{:.3f}", r.algbw));
-    row.push_back(fmt::format("{:.3f}", r.busbw));
-    if (measured) row.push_back(r.measured_us ? fmt::format("{:.3f}", *r.measured_us) : "");
-    if (replayed) {
-      row.push_back(r.replayed ? fmt::format("{:.3f}", r.replayed->min_us) : "");
-      row.push_back(r.replayed ? fmt::format("{:.3f}", r.replayed->max_us) : "");
-      row.push_back(r.replayed ? fmt::to_string(r.replayed->wrong) : "");
-    }
-    if (modelled) {
-      row.push_back(r.modelled ? fmt::format("{:.3f}", r.modelled->in_turn_us) : "");
-      row.push_back(r.modelled ? fmt::format("{:.3f}", r.modelled->shared_us) : "");
-    }
-    if (measured) row.push_back(r.measured_us ? fmt::format("{:+.1f} %", 100 * error_of(r)) : "");
-    if (inter_node) row.push_back(r.inter_node ? fmt::format("{:.3f}", r.inter_node->second) : "");
-    const auto ratio = r.form ? r.form->ratio(r.time) : std::nullopt;
-    row.push_back(!r.form ? "none known"
-                          : (ratio ? fmt::format("x {:.4f}", *ratio) : "0 us") + (r.form->holds() ? "" : " (*)"));
-    row.push_back(r.bottleneck ? (r.bottleneck->link.empty() ? "latency" : r.bottleneck->link) : "");
-    row.push_back(r.bottleneck ? fmt::format("{:.1f} %", 100 * r.bottleneck->busy) : "");
-    if (delayed) row.push_back(r.bottleneck ? fmt::format("{:.1f} %", 100 * r.bottleneck->delay) : "");
-    table.add(row);
-  }
-  std::string text = table.text() + values.legend();
-  std::vector<std::string> reasons;
-  for (const Prediction& r : results) {
-    if (!r.form) continue;
-    for (const std::string& because : r.form->because)
-      if (std::find(reasons.begin(), reasons.end(), because) == reasons.end()) reasons.push_back(because);
-  }
-  for (const std::string& because : reasons) text += fmt::format("(*) not the form's case: {}\n", because);
-  reasons.clear();
-  for (const Prediction& r : results)
-    if (!r.calibration.empty() && std::find(reasons.begin(), reasons.end(), r.calibration) == reasons.end())
-      reasons.push_back(r.calibration);
-  for (const std::string& factors : reasons) text += fmt::format("calibrated: {}\n", factors);
-  reasons.clear();
-  for (const Prediction& r : results)
-    if (r.folded && std::find(reasons.begin(), reasons.end(), *r.folded) == reasons.end()) reasons.push_back(*r.folded);
-  for (const std::string& because : reasons) text += fmt::format("folded: {}\n", because);
-  reasons.clear();
-  for (const Prediction& r : results) {
-    std::string what = algorithm_text(r);
-    if (r.proof.by == Proof::By::matching && std::find(reasons.begin(), reasons.end(), what) == reasons.end())
-      reasons.push_back(std::move(what));
-  }
-  for (const std::string& what : reasons)
-    text += fmt::format("matching only: {} names no regions; that it is the collective is not proved\n", what);
-  if (!explain) return text;
-  for (const Prediction& r : results) {
+/// The lines below a table, each once: what (*) means, calibration, folding, what was not proved.
+std::string notes(const std::vector<Result>& results) {
+  std::vector<std::string> lines;
+  const auto add = [&](std::string line) {
+    if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
+  };
+  for (const Result& r : results)
+    if (r.form)
+      for (const std::string& because : r.form->because) add(fmt::format("(*) not the form's case: {}\n", because));
+  for (const Result& r : results)
+    if (!r.prediction.calibration.empty()) add(fmt::format("calibrated: {}\n", r.prediction.calibration));
+  for (const Result& r : results)
+    if (r.prediction.folded) add(fmt::format("folded: {}\n", *r.prediction.folded));
+  for (const Result& r : results)
+    if (r.prediction.proof.by == Proof::By::matching)
+      add(fmt::format("matching only: {} names no regions; that it is the collective is not proved\n",
+                      algorithm_text(r.prediction)));
+  std::string text;
+  for (const std::string& line : lines) text += line;
+  return text;
+}
+
+/// What --explain adds to the table: what held each run back, and what its links carried.
+std::string explanation(const std::vector<Result>& results, const std::vector<std::string>& extra, Values& values) {
+  std::string text;
+  for (const Result& result : results) {
+    const Prediction& r = result.prediction;
     text += fmt::format("\n{}{} {} {}", r.job.empty() ? "" : r.job + ": ", format(r.request.bytes),
                         to_string(r.request.op), algorithm_text(r));
     for (const std::string& path : extra) text += fmt::format(", {} {}", path, values.shown(r, path));
@@ -297,59 +148,74 @@ std::string table(const std::vector<Prediction>& results, bool explain) {
   return text;
 }
 
-std::string csv(const std::vector<Prediction>& results) {
-  std::vector<std::string> varied;
-  if (!results.empty())
-    for (const auto& [path, value] : results.front().varied) varied.push_back(path);
-  std::string text =
-      "collective,algorithm,protocol,model,ranks,bytes,time_us,algbw_GBps,busbw_GBps,transfers,"
-      "closed_form,closed_form_us,closed_form_ratio,closed_form_holds,bottleneck_link,bottleneck_kind,bottleneck_busy,"
-      "bottleneck_latency,inter_node_bytes,inter_node_GBps,fingerprint";
-  const bool jobs = has_jobs(results);
-  const bool disturbed = std::any_of(results.begin(), results.end(), [](const auto& r) { return r.disturbed; });
-  if (jobs) text += ",job,start_us";
-  if (disturbed) text += ",delayed";
-  const bool measured = is_measured(results), replayed = is_replayed(results), modelled = is_modelled(results);
-  if (measured) text += ",measured_us,error";
-  if (replayed) text += ",measured_min_us,measured_max_us,wrong";
-  if (modelled) text += ",modelled_in_turn_us,modelled_shared_us";
-  const bool calibrated = is_calibrated(results);
-  if (calibrated) text += ",calibration";
-  for (const std::string& path : varied) text += "," + csv_field("point." + path);
-  text += '\n';
-  for (const Prediction& r : results) {
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},", to_string(r.request.op), csv_field(algorithm_text(r)),
-                        r.protocol->name, to_string(r.model), r.request.ranks, r.request.bytes.count,
-                        microseconds(r.time), r.algbw, r.busbw, r.transfers);
-    const auto ratio = r.form ? r.form->ratio(r.time) : std::nullopt;
-    text += r.form ? fmt::format("{},{},{},{},", csv_field(r.form->formula), microseconds(r.form->time),
-                                 ratio ? fmt::to_string(*ratio) : "", r.form->holds())
-                   : ",,,,";
-    text += r.bottleneck ? fmt::format("{},{},{},{},", csv_field(r.bottleneck->link), r.bottleneck->kind,
-                                       r.bottleneck->busy, r.bottleneck->latency)
-                         : ",,,,";
-    text += r.inter_node ? fmt::format("{},{},", r.inter_node->first.count, r.inter_node->second) : ",,";
-    text += fingerprint_text(r);
-    if (jobs) text += fmt::format(",{},{}", csv_field(r.job), microseconds(r.start));
-    if (disturbed) text += fmt::format(",{}", r.bottleneck ? r.bottleneck->delay : 0.0);
-    if (measured) text += r.measured_us ? fmt::format(",{},{}", *r.measured_us, error_of(r)) : ",,";
-    if (replayed)
-      text += r.replayed ? fmt::format(",{},{},{}", r.replayed->min_us, r.replayed->max_us, r.replayed->wrong) : ",,,";
-    if (modelled) text += r.modelled ? fmt::format(",{},{}", r.modelled->in_turn_us, r.modelled->shared_us) : ",,";
-    if (calibrated) text += "," + csv_field(r.calibration);
-    for (const std::string& path : varied) text += "," + csv_field(value_of(r, path));
-    text += '\n';
+/// A column's value as the table shows it; empty if there is none.
+std::string shown(const Column& column, const Result& result) {
+  if (column.shown != nullptr) return column.shown(result);
+  const Json value = column.value(result);
+  if (value.is_null()) return "";
+  if (value.is_number_float()) return fmt::format("{:.3f}", value.get<double>());
+  return without_quotes(value.dump());
+}
+
+std::string table(const std::vector<Result>& results, bool explain) {
+  Values values;
+  const std::vector<std::string> extra = extra_columns(results);
+  const auto is_shown = [&](const Column& column) {
+    if (column.heading.empty()) return false;
+    if (column.name == "protocol")
+      return std::any_of(results.begin(), results.end(),
+                         [](const auto& r) { return r.prediction.protocol->slots > 0; });
+    return column.in == Column::In::every_row ||
+           std::any_of(results.begin(), results.end(), [&](const Result& r) { return !shown(column, r).empty(); });
+  };
+  std::vector<std::string> head;
+  std::vector<const Column*> chosen;  // null: what varies
+  for (const Column& column : result_columns()) {
+    if (column.name == "point.*") {
+      for (const std::string& path : extra) head.push_back(path.substr(path.rfind('.') + 1));
+      chosen.push_back(nullptr);
+    } else if (is_shown(column)) {
+      head.emplace_back(column.heading);
+      chosen.push_back(&column);
+    }
   }
+  Table table(head);
+  for (const Result& r : results) {
+    std::vector<std::string> row;
+    for (const Column* column : chosen) {
+      if (column != nullptr)
+        row.push_back(shown(*column, r));
+      else
+        for (const std::string& path : extra) row.push_back(values.shown(r.prediction, path));
+    }
+    table.add(row);
+  }
+  return table.text() + values.legend() + notes(results) + (explain ? explanation(results, extra, values) : "");
+}
+
+std::string csv(const ScenarioFile& file, const std::vector<Result>& results) {
+  std::vector<ResultRow> rows;
+  std::vector<std::string> seen;
+  for (const Result& result : results) {
+    Json line = heading(file);
+    line.update(as_json(result, false));
+    rows.push_back(ResultRow::of(line));
+    see_columns(rows.back(), seen);
+  }
+  const std::vector<std::string> columns = columns_for(ColumnsFor::csv, seen);
+  std::string text = csv_line(columns);
+  for (const ResultRow& row : rows) text += csv_line(fields_of(row, columns));
   return text;
 }
 
 // The layout of nccl-tests (common.cu): out-of-place and in-place columns, which are one figure here, the predicted
 // one. Wrong elements are those of a replay; else none move that could be wrong. One byte an element: a simulated size
 // need not be a multiple of anything.
-std::string nccl_tests(const std::vector<Prediction>& results) {
+std::string nccl_tests(const std::vector<Result>& results) {
   std::string text, before;
   double sum = 0;
-  for (const Prediction& r : results) {
+  for (const Result& result : results) {
+    const Prediction& r = result.prediction;
     const bool adds = r.request.op == CollectiveOp::all_reduce || r.request.op == CollectiveOp::reduce_scatter ||
                       r.request.op == CollectiveOp::reduce;
     std::string about = fmt::format("# ringsim {}: {} {}, {} ranks, model {}", version, to_string(r.request.op),
@@ -372,7 +238,7 @@ std::string nccl_tests(const std::vector<Prediction>& results) {
                         adds ? "sum" : "none", has_root(r.request.op) ? r.request.root : -1);
     for (int i = 0; i < 2; ++i)
       text += fmt::format("  {:>7.2f}  {:>6.2f}  {:>6.2f} {:>6}", microseconds(r.time), r.algbw, r.busbw,
-                          r.replayed ? fmt::to_string(r.replayed->wrong) : "N/A");
+                          result.replayed ? fmt::to_string(result.replayed->wrong) : "N/A");
     text += '\n';
     sum += r.busbw;
   }
@@ -397,23 +263,19 @@ MeasuredTable read_measured_as(const std::string& path, const std::string& colle
   return read_measured(path, op);
 }
 
-std::string algorithm_text(const Prediction& r) {
-  std::string text = r.algorithm;
-  for (const auto& [name, value] : r.parameters) text += fmt::format(" {}={}", name, without_quotes(value));
-  return text;
-}
-
-std::string report_line(const ScenarioFile& file, const Prediction& result, bool explain) {
+std::string report_line(const ScenarioFile& file, const Result& result, bool explain) {
   Json line = heading(file);
   line.update(as_json(result, explain));
   return json_text(line) + "\n";
 }
 
-std::string sweep_rows(const std::string& name, const PointId& id, const Prediction& result) {
-  Json line = sweep_heading(name, id);
-  line.update(as_json(result, false));
-  std::string rows = json_text(line) + "\n";
-  for (const Prediction& job : result.jobs) rows += sweep_rows(name, id, job);
+std::string sweep_rows(const std::string& name, const PointId& id, const std::vector<Result>& results) {
+  std::string rows;
+  for (const Result& result : results) {
+    Json line = sweep_heading(name, id);
+    line.update(as_json(result, false));
+    rows += json_text(line) + "\n";
+  }
   return rows;
 }
 
@@ -424,12 +286,12 @@ std::string failed_row(const std::string& name, const PointId& id, const PointEr
   return json_text(line) + "\n";
 }
 
-std::string report(const ScenarioFile& file, const std::vector<Prediction>& results, Format format, bool explain) {
+std::string report(const ScenarioFile& file, const std::vector<Result>& results, Format format, bool explain) {
   switch (format) {
     case Format::table:
       return table(results, explain);
     case Format::csv:
-      return csv(results);
+      return csv(file, results);
     case Format::nccl_tests:
       return nccl_tests(results);
     case Format::json: {
@@ -440,12 +302,12 @@ std::string report(const ScenarioFile& file, const std::vector<Prediction>& resu
         document["p90_abs_error"] = errors.p90_abs;
       }
       document["results"] = Json::array();
-      for (const Prediction& result : results) document["results"].push_back(as_json(result, explain));
+      for (const Result& result : results) document["results"].push_back(as_json(result, explain));
       return json_text(document, 2) + "\n";
     }
     case Format::jsonl: {
       std::string text;
-      for (const Prediction& result : results) text += report_line(file, result, explain);
+      for (const Result& result : results) text += report_line(file, result, explain);
       return text;
     }
   }

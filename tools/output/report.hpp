@@ -7,22 +7,22 @@
 #include "scenarios/scenario.hpp"
 #include "tools/commands/commands.hpp"
 #include "validate/measured/measured.hpp"
-#include "validate/predict.hpp"
+#include "validate/results/columns.hpp"
 
 namespace ringsim::tools {
 
 /// One document of all results. `explain` adds what the links carried (table and the JSON formats).
-std::string report(const ScenarioFile& file, const std::vector<Prediction>& results, Format format, bool explain);
+std::string report(const ScenarioFile& file, const std::vector<Result>& results, Format format, bool explain);
 
 /// One line of JSON with its newline: what `jsonl` prints as each result comes.
-std::string report_line(const ScenarioFile& file, const Prediction& result, bool explain);
+std::string report_line(const ScenarioFile& file, const Result& result, bool explain);
 
 /// A file of measured times, of the collective of that name; empty: the file says of which.
 MeasuredTable read_measured_as(const std::string& path, const std::string& collective);
 
 /// The rows of a sweep's point, one for each of its jobs: as report_line(), with the hash of the point in place of the
 /// file's, and its key (validate/results/results.hpp).
-std::string sweep_rows(const std::string& name, const PointId& id, const Prediction& result);
+std::string sweep_rows(const std::string& name, const PointId& id, const std::vector<Result>& results);
 
 /// Why a point failed, without anything of the machine where it did.
 struct PointError {
@@ -30,8 +30,5 @@ struct PointError {
   std::string where, message, hint;
 };
 std::string failed_row(const std::string& name, const PointId& id, const PointError& error);
-
-/// "halving_doubling fold=naive": how tables call an algorithm.
-std::string algorithm_text(const Prediction& result);
 
 }  // namespace ringsim::tools

@@ -48,7 +48,7 @@ int bind(sqlite3_stmt* statement, int place, const Cell& cell) {
 }
 
 void fill(const MergedResults& rows, const std::string& path, sqlite3* database) {
-  const std::vector<std::string> columns = rows.columns();
+  const std::vector<std::string> columns = rows.columns(ColumnsFor::database);
   std::vector<std::string> names, marks;
   for (const std::string& column : columns) {
     // SQLite does not tell names apart by case alone; columns of ringsim never differ only so.

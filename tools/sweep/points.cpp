@@ -19,14 +19,14 @@ namespace ringsim::tools {
 namespace {
 
 struct Outcome {
-  std::optional<Prediction> result;
+  std::vector<Result> results;
   std::exception_ptr error;
 };
 
 /// Hands points out, and results on in order.
 class Queue {
  public:
-  Queue(const ScenarioFile& file, bool fold, const std::function<void(Prediction&&)>& take,
+  Queue(const ScenarioFile& file, bool fold, const std::function<void(Result&&)>& take,
         const std::function<void(const UnservedError&)>& unserved)
       : file_(file), fold_(fold), take_(take), unserved_(unserved), progress_(file.size()) {}
 
@@ -40,7 +40,7 @@ class Queue {
       }
       Outcome outcome;
       try {
-        outcome.result = predict(
+        outcome.results = results_of(
             file_.point(point),
             {.stop = &stop_requested, .progress = [&](double share) { progress_.set(point, share); }, .fold = fold_});
       } catch (...) {
@@ -64,9 +64,7 @@ class Queue {
       try {
         if (first->second.error && was_unserved(first->second.error)) continue;
         if (first->second.error) std::rethrow_exception(first->second.error);
-        std::vector<Prediction> jobs = std::move(first->second.result->jobs);
-        take_(std::move(*first->second.result));
-        for (Prediction& job : jobs) take_(std::move(job));
+        for (Result& result : first->second.results) take_(std::move(result));
       } catch (...) {
         failed_ = std::current_exception();
         return;
@@ -89,7 +87,7 @@ class Queue {
 
   const ScenarioFile& file_;
   bool fold_;
-  const std::function<void(Prediction&&)>& take_;
+  const std::function<void(Result&&)>& take_;
   const std::function<void(const UnservedError&)>& unserved_;
   ProgressLine progress_;
   std::mutex mutex_;
@@ -100,7 +98,7 @@ class Queue {
 
 }  // namespace
 
-void predict_points(const ScenarioFile& file, int jobs, bool fold, const std::function<void(Prediction&&)>& take,
+void predict_points(const ScenarioFile& file, int jobs, bool fold, const std::function<void(Result&&)>& take,
                     const std::function<void(const UnservedError&)>& unserved) {
   Warnings warnings;
   for (std::size_t i = 0; i < file.size(); ++i) {

@@ -5,7 +5,7 @@
 
 #include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
-#include "validate/predict.hpp"
+#include "validate/results/result.hpp"
 
 namespace ringsim::tools {
 
@@ -15,7 +15,7 @@ namespace ringsim::tools {
 /// one is simulated. Throws what predict() throws for the first point that fails; Interrupted when stop_requested is
 /// set. `fold`: as PredictOptions::fold. `unserved`: takes those points that their algorithm cannot serve, in their
 /// turn; without it they fail as others do.
-void predict_points(const ScenarioFile& file, int jobs, bool fold, const std::function<void(Prediction&&)>& take,
+void predict_points(const ScenarioFile& file, int jobs, bool fold, const std::function<void(Result&&)>& take,
                     const std::function<void(const UnservedError&)>& unserved = {});
 
 }  // namespace ringsim::tools

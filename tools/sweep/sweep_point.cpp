@@ -11,10 +11,10 @@
 #include <system_error>
 #include <thread>
 
+#include "scenarios/predict/predict.hpp"
 #include "sim/base/error.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/output/report.hpp"
-#include "validate/predict.hpp"
 
 namespace ringsim::tools {
 
@@ -69,8 +69,8 @@ PointOutcome sweep_point(const ScenarioFile& file, const std::string& scenario_p
   try {
     const Scenario scenario = file.point(i);
     outcome.warnings = scenario.warnings;
-    const Prediction result = predict(scenario, {.stop = &stop_requested});
-    outcome.text = sweep_rows(file.name(), {scenario.hash, scenario.varied}, result);
+    outcome.text =
+        sweep_rows(file.name(), {scenario.hash, scenario.varied}, results_of(scenario, {.stop = &stop_requested}));
   } catch (const InputError& error) {
     const Placeless placeless(scenario_path);
     failed({"input", placeless.where(error.where()), placeless.text(error.message()), placeless.text(error.hint())});

@@ -132,18 +132,19 @@ void MergedResults::each(const std::function<void(const ResultRow&)>& take) cons
   each_line([&](const std::string& line) { take(ResultRow::parse(line, "a row")); });
 }
 
-std::vector<std::string> MergedResults::columns() const {
-  std::vector<std::string> columns;
-  each([&](const ResultRow& row) {
-    auto at = columns.begin();  // behind the column found last
-    for (const Cell& cell : row.cells) {
-      auto found =
-          at != columns.end() && *at == cell.column ? at : std::find(columns.begin(), columns.end(), cell.column);
-      if (found == columns.end()) found = columns.insert(at, cell.column);
-      at = found + 1;
-    }
-  });
-  return columns;
+void see_columns(const ResultRow& row, std::vector<std::string>& seen) {
+  auto at = seen.begin();  // after the column found last: rows mostly have the same ones in the same order
+  for (const Cell& cell : row.cells) {
+    auto found = at != seen.end() && *at == cell.column ? at : std::find(seen.begin(), seen.end(), cell.column);
+    if (found == seen.end()) found = seen.insert(at, cell.column);
+    at = found + 1;
+  }
+}
+
+std::vector<std::string> MergedResults::columns(ColumnsFor format) const {
+  std::vector<std::string> seen;
+  each([&](const ResultRow& row) { see_columns(row, seen); });
+  return columns_for(format, seen);
 }
 
 std::string csv_field(const std::string& text) {
@@ -167,11 +168,11 @@ std::string csv_line(const std::vector<std::string>& fields) {
 
 std::vector<std::string> fields_of(const ResultRow& row, const std::vector<std::string>& columns) {
   std::vector<std::string> fields(columns.size());
-  std::size_t at = 0;  // a row's cells mostly stand in the order of the columns
+  std::size_t at = 0;  // cells mostly come in the order of the columns
   for (const Cell& cell : row.cells) {
-    for (std::size_t tried = 0; columns[at] != cell.column; at = (at + 1) % columns.size())
-      ensure(++tried <= columns.size(), "a row's columns are among all columns");
-    fields[at] = plain_text(cell);
+    std::size_t tried = 0;
+    for (; tried < columns.size() && columns[at] != cell.column; ++tried) at = (at + 1) % columns.size();
+    if (tried < columns.size()) fields[at] = plain_text(cell);
   }
   return fields;
 }

@@ -83,6 +83,19 @@ static std::optional<Quantity> quantity_of(std::string_view text) {
   return attempt([](auto t) { return static_cast<double>(parse_time(t).count()); }, Dimension::time);
 }
 
+ResultRow ResultRow::of(const Json& json) {
+  ResultRow row;
+  for (const auto& [key, value] : json.items()) {
+    if (key == "point" && value.is_object()) {
+      for (const auto& [path, chosen] : value.items()) add_cells(std::string(of_point) + path, chosen, row.cells);
+    } else {
+      add_cells(key, value, row.cells);
+    }
+  }
+  row.key = text_of(row, "key");
+  return row;
+}
+
 ResultRow ResultRow::parse(std::string_view line, const std::string& file, std::size_t number) {
   const auto fail = [&](const std::string& found) {
     throw InputError(fmt::format("{}:{}", file, number), "expected a result of ringsim, found " + found, one_per_line);
@@ -94,21 +107,13 @@ ResultRow ResultRow::parse(std::string_view line, const std::string& file, std::
     throw InputError(error.where(), error.message(), error.hint().empty() ? one_per_line : error.hint());
   }
   if (!json.is_object()) fail(fmt::format("JSON of type {}", json.type_name()));
-  ResultRow row;
-  for (const auto& [key, value] : json.items()) {
-    if (key == "point" && value.is_object()) {
-      for (const auto& [path, chosen] : value.items()) add_cells(std::string(of_point) + path, chosen, row.cells);
-    } else {
-      add_cells(key, value, row.cells);
-    }
-  }
+  ResultRow row = of(json);
   for (const char* column : {"ringsim.version", "ringsim.model_version", "scenario.name"})
     if (row.find(column) == nullptr) fail(fmt::format("one without \"{}\"", column));
   const Cell* time = row.find("time_us");
   const bool timed = time != nullptr &&
                      (std::holds_alternative<double>(time->value) || std::holds_alternative<std::int64_t>(time->value));
   if (!timed && row.find("error.message") == nullptr) fail("one with neither \"time_us\" nor \"error\"");
-  row.key = text_of(row, "key");
   return row;
 }
 

@@ -12,6 +12,8 @@
 
 #include "scenarios/conditions/expression.hpp"
 #include "scenarios/scenario.hpp"
+#include "sim/text/json.hpp"
+#include "validate/results/columns.hpp"
 
 namespace ringsim {
 
@@ -34,6 +36,8 @@ struct ResultRow {
 
   /// Throws InputError at `file`:`number` if the line is not a result.
   static ResultRow parse(std::string_view line, const std::string& file, std::size_t number = 1);
+  /// Of a row's JSON; nothing is checked.
+  static ResultRow of(const Json& json);
 
   const Cell* find(std::string_view column) const;
   std::string job() const;    ///< empty where there is but one collective
@@ -81,8 +85,8 @@ class MergedResults {
   void each_line(const std::function<void(const std::string& line)>& take) const;
   /// Every row.
   void each(const std::function<void(const ResultRow& row)>& take) const;
-  /// All columns: those of the first row, others behind what they follow in theirs.
-  std::vector<std::string> columns() const;
+  /// The columns of all rows (validate/results/columns.hpp).
+  std::vector<std::string> columns(ColumnsFor format) const;
 
  private:
   struct Entry {
@@ -104,7 +108,9 @@ class MergedResults {
 std::string csv_field(const std::string& text);
 /// Fields joined, with the line's end.
 std::string csv_line(const std::vector<std::string>& fields);
-/// The row's values in the order of `columns`.
+/// A row's values in the order of `columns`; columns that are not listed are left out.
 std::vector<std::string> fields_of(const ResultRow& row, const std::vector<std::string>& columns);
+/// Adds the row's columns to those seen before.
+void see_columns(const ResultRow& row, std::vector<std::string>& seen);
 
 }  // namespace ringsim

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "scenarios/predict/predict.hpp"
 #include "sim/base/error.hpp"
-#include "validate/predict.hpp"
 
 namespace ringsim {
 

@@ -6,8 +6,8 @@
 #include <limits>
 #include <set>
 
+#include "scenarios/predict/predict.hpp"
 #include "sim/base/error.hpp"
-#include "validate/predict.hpp"
 
 namespace ringsim {
 
@@ -19,8 +19,8 @@ double gigabytes(Bandwidth rate) { return static_cast<double>(rate.bytes_per_sec
 
 std::vector<NodeId> ranks_of(const Topology& topology, const Scenario& scenario) {
   std::vector<NodeId> ranks(topology.ranks().begin(), topology.ranks().end());
-  if (!scenario.ranks.empty()) ranks.clear();
-  for (const std::string& name : scenario.ranks) {
+  if (!scenario.main().ranks.empty()) ranks.clear();
+  for (const std::string& name : scenario.main().ranks) {
     const auto node = topology.find(name);
     if (!node)
       throw InputError(scenario.file + ": /collective/ranks",

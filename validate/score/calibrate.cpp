@@ -10,8 +10,8 @@
 #include <memory>
 #include <span>
 
+#include "scenarios/predict/predict.hpp"
 #include "sim/base/error.hpp"
-#include "validate/predict.hpp"
 #include "validate/score/scorecard.hpp"
 
 namespace ringsim {
@@ -59,8 +59,8 @@ class Rowset {
         throw InputError(scenario.file + ": /calibration",
                          "expected a scenario that is not calibrated, found one that is",
                          "leave it out; what is fitted are factors on the published figures");
-      const auto row = by_size_.find(scenario.request.bytes);
-      if (row == by_size_.end() || table.rows.front().op != scenario.request.op) continue;
+      const auto row = by_size_.find(scenario.main().request.bytes);
+      if (row == by_size_.end() || table.rows.front().op != scenario.main().request.op) continue;
       auto schedules = schedules_of_elements(scenario, 1, stop);
       rows[row->second].candidates.push_back({std::move(scenario), std::move(schedules)});
     }

@@ -8,6 +8,7 @@
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "sim/text/json.hpp"
+#include "validate/results/columns.hpp"
 
 namespace ringsim {
 
@@ -30,24 +31,23 @@ CollectiveOp only_op(const ScenarioFile& file, const std::string& path) {
   const Scenario first = file.point(0);
   for (std::size_t i = 0; i < file.size(); ++i) {
     const Scenario point = file.point(i);
-    if (!point.jobs.empty())
+    if (point.jobs.size() > 1)
       throw InputError(path + ": /jobs",
                        "expected one collective by itself, as it was measured, found other jobs beside it");
-    if (point.request.op != first.request.op)
+    if (point.main().request.op != first.main().request.op)
       throw InputError(path + ": /collective/op",
-                       fmt::format("expected one collective, found {} and {}", to_string(first.request.op),
-                                   to_string(point.request.op)),
+                       fmt::format("expected one collective, found {} and {}", to_string(first.main().request.op),
+                                   to_string(point.main().request.op)),
                        "choose one with --set collective.op=NAME");
   }
-  return first.request.op;
+  return first.main().request.op;
 }
 
 std::string with_size(std::int64_t bytes) { return fmt::format("\"{} B\"", bytes); }
 
 /// "ring", "parameter_server servers=2, topology.nodes 4".
 std::string name_of(const Prediction& p) {
-  std::string name = p.algorithm;
-  for (const auto& [parameter, value] : p.parameters) name += fmt::format(" {}={}", parameter, without_quotes(value));
+  std::string name = algorithm_text(p);
   for (const auto& [path, value] : p.varied)
     if (path != "collective.bytes" && !path.starts_with("collective.algorithm"))
       name += fmt::format(", {} {}", path, without_quotes(value));
@@ -91,10 +91,10 @@ void require_measured_ranks(const ScenarioFile& file, const MeasuredTable& table
   if (!table.ranks) return;
   for (std::size_t i = 0; i < file.size(); ++i) {
     const Scenario point = file.point(i);
-    if (point.request.ranks == *table.ranks) continue;
+    if (point.main().request.ranks == *table.ranks) continue;
     throw InputError(table.file,
                      fmt::format("expected as many ranks as {} has, {}, found measurements of {}", point.file,
-                                 point.request.ranks, *table.ranks),
+                                 point.main().request.ranks, *table.ranks),
                      "--set topology.nodes=N or topology.ranks=N changes the scenario's");
   }
 }
@@ -103,7 +103,8 @@ Beside::Beside(const MeasuredTable& table) : table_(table) {
   for (const MeasuredRow& row : table.rows) rows_.emplace(Key{row.op, row.bytes.count}, std::pair{&row, false});
 }
 
-void Beside::add(Prediction& prediction) {
+void Beside::add(Result& result) {
+  const Prediction& prediction = result.prediction;
   if (!prediction.job.empty() && prediction.job != "main") return;
   const Key key{prediction.request.op, prediction.request.bytes.count};
   const auto found = rows_.find(key);
@@ -112,7 +113,7 @@ void Beside::add(Prediction& prediction) {
     return;
   }
   found->second.second = true;
-  prediction.measured_us = found->second.first->time_us;
+  result.measured_us = found->second.first->time_us;
 }
 
 std::vector<std::string> Beside::unmatched() const {
@@ -127,23 +128,18 @@ std::vector<std::string> Beside::unmatched() const {
   return told;
 }
 
-double error_of(const Prediction& prediction) {
-  ensure(prediction.measured_us.has_value(), "an error is of what was measured");
-  return microseconds(prediction.time) / *prediction.measured_us - 1;
-}
-
-std::vector<Curve> curves_of(std::span<const Prediction> predictions) {
+std::vector<Curve> curves_of(std::span<const Result> results) {
   std::vector<Curve> curves;
-  for (const Prediction& p : predictions) {
-    if (!p.measured_us) continue;
-    const std::string name = name_of(p);
+  for (const Result& r : results) {
+    if (!r.measured_us) continue;
+    const std::string name = name_of(r.prediction);
     auto curve = std::find_if(curves.begin(), curves.end(), [&](const Curve& c) { return c.name == name; });
     if (curve == curves.end()) curve = curves.insert(curves.end(), Curve{.name = name});
-    curve->points.push_back(&p);
+    curve->points.push_back(&r);
   }
   for (Curve& curve : curves) {
     std::vector<SizedError> errors;
-    for (const Prediction* p : curve.points) errors.push_back({p->request.bytes, error_of(*p)});
+    for (const Result* r : curve.points) errors.push_back({r->prediction.request.bytes, error_of(*r)});
     curve.all = error_band("all sizes", errors);
     curve.bands = error_bands(errors);
   }

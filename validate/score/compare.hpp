@@ -9,7 +9,7 @@
 
 #include "scenarios/scenario.hpp"
 #include "validate/measured/measured.hpp"
-#include "validate/predict.hpp"
+#include "validate/results/result.hpp"
 
 namespace ringsim {
 
@@ -29,7 +29,7 @@ class Beside {
   /// The table must outlive it.
   explicit Beside(const MeasuredTable& table);
   /// Sets measured_us where that collective was measured at that size; of several jobs, for the first one alone.
-  void add(Prediction& prediction);
+  void add(Result& result);
   /// What has no partner, in words, for people; empty where all have one.
   std::vector<std::string> unmatched() const;
 
@@ -40,18 +40,15 @@ class Beside {
   std::vector<Key> alone_;                                   // predictions that met none
 };
 
-/// predicted/measured - 1. Requires a prediction that was measured.
-double error_of(const Prediction& prediction);
-
 /// The predictions of one algorithm, and of one of whatever else varies, at all sizes.
 struct Curve {
   std::string name;  ///< "ring", "parameter_server servers=2, topology.nodes 4"
-  std::vector<const Prediction*> points;
+  std::vector<const Result*> points;
   ErrorBand all;
   std::vector<ErrorBand> bands;
 };
-/// In the order of their first points; those that were measured. The predictions must outlive it.
-std::vector<Curve> curves_of(std::span<const Prediction> predictions);
+/// In the order of their first points; those that were measured. The results must outlive it.
+std::vector<Curve> curves_of(std::span<const Result> results);
 /// The curve whose median |error| is least. Requires at least one.
 const Curve& nearest_of(std::span<const Curve> curves);
 

@@ -38,7 +38,7 @@ ScenarioFile scenario_at_its_sizes(const PublishedTable& published, const Measur
   ScenarioFile file =
       ScenarioFile::parse(published.scenario, published.scenario_file, {"collective.bytes=[" + sizes + "]"});
   require_measured_ranks(file, table);
-  if (const CollectiveOp op = file.point(0).request.op; op != only_op(table))
+  if (const CollectiveOp op = file.point(0).main().request.op; op != only_op(table))
     throw InputError(published.scenario_file + ": /collective/op",
                      fmt::format("expected {}, as {} has it, found {}", to_string(only_op(table)), published.csv_file,
                                  to_string(op)));
@@ -191,7 +191,7 @@ ScoredTable score(const PublishedTable& published, const PredictAll& predict_all
   const std::vector<Prediction> predictions = predict_all(file);
   ensure(!predictions.empty(), "a scenario has at least one point");
   const Scenario scenario = file.point(0);
-  scored.ranks = scenario.request.ranks;
+  scored.ranks = scenario.main().request.ranks;
   scored.family = family_of(scenario, predictions.front());
   add_predictions(scored, predictions);
   add_baselines(scored, scenario, table);

@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "scenarios/predict/predict.hpp"
 #include "scenarios/scenario.hpp"
 #include "validate/measured/measured.hpp"
-#include "validate/predict.hpp"
 #include "validate/score/baselines.hpp"
 
 namespace ringsim {

@@ -116,13 +116,13 @@ def gpudirect(scenario, column):
     """{preset: {"true" or "false": (GB/s, the link that binds)}}"""
     found = {}
     for point in points(scenario):
-        link = point["bottleneck_link"].replace("node0.", "").replace("node1.", "")
+        link = point["bottleneck.link"].replace("node0.", "").replace("node1.", "")
         found.setdefault(point["point.topology.node"], {})[point["point.transport.gpudirect"]] = float(point[column]), link
     return found
 
 
 def gpudirect_table():
-    pair, everyone = gpudirect("gpudirect-pair.json", "algbw_GBps"), gpudirect("gpudirect-all.json", "inter_node_GBps")
+    pair, everyone = gpudirect("gpudirect-pair.json", "algbw_GBps"), gpudirect("gpudirect-all.json", "inter_node.GBps")
     rows, ratios = [], {}
     for preset, one in pair.items():
         on, off = everyone[preset]["true"], everyone[preset]["false"]

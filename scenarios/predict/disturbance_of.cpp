@@ -1,0 +1,77 @@
+// The disturbance of a scenario, with the links and nodes of its topology in place of their names.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "scenarios/predict/blaming.hpp"
+#include "scenarios/predict/setup.hpp"
+#include "sim/base/quantity.hpp"
+
+namespace ringsim {
+
+namespace {
+
+std::vector<LinkId> links_named(const Topology& topology, const std::string& name, const std::string& pointer) {
+  std::vector<LinkId> links;
+  const auto node = topology.find(name);
+  for (std::uint32_t l = 0; l < topology.n_links(); ++l) {
+    const Link& link = topology.link({l});
+    if (node ? link.from == *node || link.to == *node : topology.link_name({l}) == name) links.push_back({l});
+  }
+  if (!links.empty()) return links;
+  throw InputError(
+      pointer, fmt::format("expected a link, FROM -> TO, or the name of a node that has links, found \"{}\"", name),
+      fmt::format("for example \"{}\"; `ringsim topology show` lists nodes and links", topology.link_name({0})));
+}
+
+std::vector<LinkChange> changes_in(const Topology& topology, const std::vector<FaultSpec>& faults) {
+  std::vector<LinkChange> changes;
+  for (std::size_t i = 0; i < faults.size(); ++i) {
+    const std::string pointer = fmt::format("/{}", i);
+    LinkChange change = faults[i].change;
+    change.links = links_named(topology, faults[i].link, pointer + "/link");
+    for (const LinkId link : change.links) {
+      const Bandwidth nominal = topology.link(link).bandwidth;
+      if (change.to == LinkChange::To::bandwidth && nominal < change.bandwidth)
+        throw InputError(pointer + "/bandwidth",
+                         fmt::format("expected at most what {} has without faults, {}, found {}",
+                                     topology.link_name(link), format(nominal), format(change.bandwidth)),
+                         "a fault takes bandwidth away; more belongs into the topology");
+    }
+    changes.push_back(change);
+    if (!faults[i].until) continue;
+    change.to = LinkChange::To::restored;
+    change.at = *faults[i].until;
+    changes.push_back(std::move(change));
+  }
+  return changes;
+}
+
+}  // namespace
+
+Disturbance disturbance_of(const Topology& topology, const Scenario& scenario, const std::vector<Actor>& first_actors) {
+  Disturbance out;
+  out.links = blaming(scenario, "/faults", [&] { return changes_in(topology, scenario.faults); });
+  const auto actor = [&](const RankDelay& delay) { return first_actors[delay.job] + delay.rank; };
+  for (const RankDelay& each : scenario.late) out.late.push_back({actor(each), SimTime{each.time}});
+  for (const RankDelay& each : scenario.slow) out.slow.push_back({actor(each), each.time});
+  for (std::size_t j = 1; j < scenario.jobs.size(); ++j)
+    for (Actor a = first_actors[j]; a < first_actors[j + 1] && scenario.jobs[j].start.count() > 0; ++a)
+      out.late.push_back({a, SimTime{scenario.jobs[j].start}});
+  out.jitter = scenario.jitter;
+  for (std::size_t i = 0; i < scenario.background.size(); ++i) {
+    const BackgroundSpec& spec = scenario.background[i];
+    Disturbance::Background message = spec.message;
+    blaming(scenario, fmt::format("/disturbance/background/{}", i), [&] {
+      message.from = gpu_named(topology, spec.from, "/from");
+      message.to = gpu_named(topology, spec.to, "/to");
+      if (message.from == message.to)
+        throw InputError("/to", fmt::format("expected another gpu than the one that sends, found \"{}\"", spec.to));
+      return 0;
+    });
+    out.background.push_back(message);
+  }
+  return out;
+}
+
+}  // namespace ringsim

@@ -1,0 +1,81 @@
+#include "scenarios/predict/link_report.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace ringsim {
+
+namespace {
+
+std::string without_numbers(const std::string& name) {
+  std::string result;
+  for (const char c : name) {
+    if (c < '0' || c > '9')
+      result += c;
+    else if (result.empty() || result.back() != '*')
+      result += '*';
+  }
+  return result;
+}
+
+}  // namespace
+
+BottleneckReport bottleneck_report(const Topology& topology, const Bottleneck& found, Picoseconds duration,
+                                   Picoseconds start) {
+  BottleneckReport result;
+  const auto total = static_cast<double>(duration.count());
+  result.delay = static_cast<double>((found.delay - start).count()) / total;
+  if (found.resource != no_resource) {
+    result.link = topology.resource_name(found.resource);
+    result.kind = to_string(topology.link(topology.resource(found.resource).link).kind);
+    result.busy = static_cast<double>(found.busy.count()) / total;
+  }
+  result.latency = static_cast<double>(found.latency.count()) / total;
+  return result;
+}
+
+std::optional<Bytes> most_leaving_a_host(const Topology& topology, const Timeline& timeline) {
+  std::map<std::uint32_t, Bytes> leaving;  // [host]
+  for (std::size_t i = 0; i < topology.n_links(); ++i) {
+    const Link& link = topology.links()[i];
+    const auto host = topology.node(link.from).host;
+    if (host && !topology.node(link.to).host) leaving[*host] += timeline.link_bytes[i];
+  }
+  if (leaving.size() < 2) return std::nullopt;
+  return std::max_element(leaving.begin(), leaving.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->second;
+}
+
+std::vector<LinkGroup> link_groups(const Topology& topology, const Timeline& timeline) {
+  // By resource: the two directions of a half-duplex cable are one.
+  std::vector<Bytes> carried(topology.n_resources());
+  for (std::size_t i = 0; i < topology.n_links(); ++i)
+    carried[topology.links()[i].resource.value] += timeline.link_bytes[i];
+  std::map<std::string, LinkGroup> found;
+  const double seconds = static_cast<double>(timeline.duration().count()) / 1e12;
+  for (std::uint32_t r = 0; r < carried.size(); ++r) {
+    if (carried[r].count == 0) continue;
+    const Resource& resource = topology.resource({r});
+    const std::string name = without_numbers(topology.resource_name({r}));
+    LinkGroup& group = found[name];
+    group.links = name;
+    group.kind = to_string(topology.link(resource.link).kind);
+    ++group.count;
+    group.most = std::max(group.most, carried[r]);
+    const double utilisation =
+        static_cast<double>(carried[r].count) / (static_cast<double>(resource.bandwidth.bytes_per_second) * seconds);
+    if (utilisation <= group.utilisation) continue;
+    group.utilisation = utilisation;
+    group.busiest = topology.resource_name({r});
+    group.through_busiest = carried[r];
+  }
+  std::vector<LinkGroup> result;
+  for (auto& [name, group] : found) result.push_back(std::move(group));
+  std::stable_sort(result.begin(), result.end(),
+                   [](const LinkGroup& a, const LinkGroup& b) { return a.utilisation > b.utilisation; });
+  return result;
+}
+
+}  // namespace ringsim

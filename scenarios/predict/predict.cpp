@@ -1,0 +1,154 @@
+#include "scenarios/predict/predict.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "algorithms/stored_schedule.hpp"
+#include "scenarios/predict/link_report.hpp"
+#include "sim/base/error.hpp"
+#include "sim/run/run.hpp"
+#include "sim/text/json.hpp"
+
+namespace ringsim {
+
+Picoseconds launch_of(const Scenario& scenario) {
+  const Picoseconds launch = scenario.launch.value_or(scenario.protocol->launch);
+  return scenario.calibration ? launch + scenario.calibration->launch : launch;
+}
+
+bool is_disturbed(const Scenario& scenario) {
+  return !scenario.faults.empty() || !scenario.late.empty() || !scenario.slow.empty() ||
+         scenario.jitter.most.count() > 0 || !scenario.background.empty() || scenario.jobs.size() > 1;
+}
+
+namespace {
+
+std::vector<std::pair<std::string, std::string>> parameters_of(const Job& job) {
+  std::vector<std::pair<std::string, std::string>> result;
+  if (job.arguments.file) result.emplace_back("name", in_quotes(job.arguments.file->name));
+  for (const Parameter& parameter : job.algorithm->parameters) {
+    if (!parameter.choices.empty() || !parameter.example.empty()) {
+      const std::string value = text(*job.algorithm, job.arguments, parameter.name);
+      if (!value.empty()) result.emplace_back(parameter.name, '"' + value + '"');
+    } else if (const auto value = number(*job.algorithm, job.arguments, parameter.name);
+               value >= parameter.min) {  // a default below is none
+      result.emplace_back(parameter.name, fmt::to_string(value));
+    }
+  }
+  return result;
+}
+
+int n_hosts(const Topology& topology, const std::vector<NodeId>& ranks) {
+  std::set<std::uint32_t> hosts;
+  for (const NodeId rank : ranks)
+    if (const auto host = topology.node(rank).host) hosts.insert(*host);
+  return static_cast<int>(hosts.size());
+}
+
+/// Everything about a collective except its time and what limited it.
+Prediction about(const Scenario& scenario, const Setup& setup, std::size_t j) {
+  const PlacedCollective& placed = setup.collectives[j];
+  const Job& job = placed.job;
+  Prediction result;
+  if (scenario.jobs.size() > 1) result.job = job.name;
+  result.request = job.request;
+  result.algorithm = job.algorithm->name;
+  result.parameters = parameters_of(job);
+  result.model = scenario.model;
+  result.protocol = scenario.protocol;
+  if (scenario.calibration) result.calibration = to_string(*scenario.calibration);
+  result.varied = scenario.varied;
+  result.start = job.start;
+  result.disturbed = is_disturbed(scenario);
+  result.ring = placed.ring;
+  result.nodes = n_hosts(setup.topology, placed.ranks);
+  return result;
+}
+
+// What the topology lacks, or what its faults take away.
+Timeline run_blaming(const Scenario& scenario, const Topology& topology, const CheckedSchedule& schedule,
+                     const RunOptions& options) {
+  try {
+    return run(topology, schedule, options);
+  } catch (const StrandedError& error) {
+    throw InputError(scenario.file + ": /faults", error.message(), error.hint());
+  } catch (const InputError& error) {
+    throw InputError(scenario.file + ": /topology" + error.where(), error.message(), error.hint());
+  }
+}
+
+void set_time(Prediction& result, Picoseconds time) {
+  result.time = time;
+  result.algbw = gigabytes_per_second(result.request.bytes, time);
+  result.busbw = result.algbw * busbw_factor(result.request.op, result.request.ranks);
+}
+
+}  // namespace
+
+Prediction predict(const Scenario& scenario, const PredictOptions& options) {
+  return predict(scenario, set_up(scenario), options);
+}
+
+Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOptions& options) {
+  const Topology& topology = setup.topology;
+  RunOptions run_options{.model = scenario.model,
+                         .packet = scenario.packet,
+                         .transport = scenario.transport,
+                         .protocol = scenario.protocol,
+                         .routing = setup.routing,
+                         .fold = options.fold,
+                         .stop = options.stop,
+                         .progress = options.progress};
+  const std::size_t n = setup.collectives.size();
+  ensure(!options.schedules || options.schedules->size() == n, "given schedules are those of all jobs");
+  std::vector<CheckedSchedule> schedules;
+  std::vector<Actor> first_actors;
+  for (std::size_t j = 0; j < n; ++j) {
+    const PlacedCollective& placed = setup.collectives[j];
+    first_actors.push_back(static_cast<Actor>(run_options.placement.size()));
+    for (const auto* nodes : {&placed.ranks, &placed.helpers})
+      run_options.placement.insert(run_options.placement.end(), nodes->begin(), nodes->end());
+    schedules.push_back(options.schedules ? (*options.schedules)[j].schedule
+                                          : schedule_of(scenario, placed, options.stop));
+  }
+  first_actors.push_back(static_cast<Actor>(run_options.placement.size()));
+  run_options.disturbance = disturbance_of(topology, scenario, first_actors);
+  const CheckedSchedule whole = n == 1 ? schedules.front() : side_by_side(schedules);
+  const Timeline timeline = run_blaming(scenario, topology, whole, run_options);
+
+  Prediction result = about(scenario, setup, 0);
+  result.events = timeline.events;
+  result.fingerprint = timeline.fingerprint;
+  result.folded = timeline.folded;
+  result.not_folded = timeline.not_folded;
+  result.proof = schedules.front().proof();
+  if (n == 1) {
+    // All ranks launch at once, so a launch shifts everything; a single rank has nothing to launch.
+    set_time(result, timeline.duration() + (result.request.ranks > 1 ? launch_of(scenario) : Picoseconds{0}));
+    result.transfers = timeline.transfers;
+    if (timeline.bottleneck) result.bottleneck = bottleneck_report(topology, *timeline.bottleneck, result.time, {});
+    const auto bytes = most_leaving_a_host(topology, timeline);
+    if (bytes && result.time.count() > 0) result.inter_node = {*bytes, gigabytes_per_second(*bytes, result.time)};
+  }
+  if (timeline.duration().count() > 0) result.links = link_groups(topology, timeline);
+  for (std::size_t j = 0; n > 1 && j < n; ++j) {
+    if (j > 0) result.jobs.push_back(about(scenario, setup, j));
+    Prediction& one = j == 0 ? result : result.jobs.back();
+    const JobTimeline& job = timeline.jobs[j];
+    const Picoseconds start = setup.collectives[j].job.start;
+    // A job that moves nothing ends as it begins.
+    const Picoseconds launch = one.request.ranks > 1 ? launch_of(scenario) : Picoseconds{0};
+    set_time(one, launch + std::max(Picoseconds{0}, job.finish.time_since_epoch() - start));
+    one.transfers = job.transfers;
+    one.fingerprint = timeline.fingerprint;
+    one.proof = schedules[j].proof();
+    if (job.bottleneck && one.time.count() > 0)
+      one.bottleneck = bottleneck_report(topology, *job.bottleneck, one.time, start);
+  }
+  return result;
+}
+
+}  // namespace ringsim

@@ -1,0 +1,87 @@
+// The program's one line: a validated scenario in, a prediction out.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scenarios/predict/setup.hpp"
+#include "scenarios/scenario.hpp"
+#include "sim/check/check.hpp"
+#include "sim/run/timeline.hpp"
+
+namespace ringsim {
+
+/// What held the run back, in names.
+struct BottleneckReport {
+  std::string link;    ///< "node0.nic0 -> leaf0"; empty where only latency counted
+  std::string kind;    ///< of the link
+  double busy = 0;     ///< share of the run during which it, or its like, set the speed of the critical path
+  double latency = 0;  ///< share of the run that the critical path spent in latencies and in filling staging rooms
+  double delay = 0;    ///< ... that it waited for ranks that are late, slow or unsteady
+};
+
+/// What the busiest of a group of like links carried. Like: the same name but for its numbers.
+struct LinkGroup {
+  std::string links;  ///< "node*.nic* -> leaf*"
+  std::string kind;
+  int count = 0;           ///< of links that carried anything
+  Bytes most;              ///< that one of them carried
+  double utilisation = 0;  ///< the highest: bytes over what the link could have carried in the run
+  std::string busiest;     ///< the first link of that utilisation
+  Bytes through_busiest;   ///< less than `most` where another link carries more, at a higher bandwidth
+};
+
+/// Of one collective. Where a scenario has jobs, `jobs` of the first one's are the others.
+struct Prediction {
+  std::string job;  ///< "main", or the job's name; empty where there is but one collective
+  std::vector<Prediction> jobs;
+  Picoseconds start{0};    ///< of a job: when its ranks began; `time` counts from there
+  bool disturbed = false;  ///< faults, delays or the traffic of others
+  CollectiveRequest request;
+  std::string algorithm;                                        ///< its name
+  std::vector<std::pair<std::string, std::string>> parameters;  ///< of the algorithm, with their values as JSON text
+  int nodes = 0;  ///< hosts that its ranks lie on; 0 where there are bare gpus only
+  NetworkModel model = NetworkModel::fair;
+  const Protocol* protocol = &no_protocol();
+  std::string calibration;  ///< what was fitted, as to_string(Calibration); empty where the scenario has none
+  Picoseconds time{0};
+  double algbw = 0, busbw = 0;  ///< GB/s, as nccl-tests defines them
+  std::int64_t transfers = 0;
+  std::int64_t events = 0;
+  std::optional<std::uint64_t> fingerprint;
+  std::optional<std::string> folded;  ///< as Timeline's, and so is the next
+  std::string not_folded;
+  std::optional<BottleneckReport> bottleneck;  ///< nothing where nothing moved
+  /// Where there are several hosts and one collective: most bytes that left one of them, and at what average rate
+  /// (GB/s).
+  std::optional<std::pair<Bytes, double>> inter_node;
+  std::vector<LinkGroup> links;  ///< the busiest first; of all collectives together, with the first one's
+  std::string ring;              ///< as ring_order_of(); empty where the order is another
+  Proof proof;
+  std::vector<std::pair<std::string, std::string>> varied;  ///< see Scenario::varied
+};
+
+struct PredictOptions {
+  const std::atomic<bool>* stop = nullptr;
+  std::function<void(double)> progress;
+  bool fold = true;  ///< as RunOptions::fold
+  /// What is run in place of the schedules that would be made: schedules_of_elements() of the same scenario.
+  const std::vector<PlacedSchedule>* schedules = nullptr;
+};
+
+/// Builds topology and schedule, checks the schedule, runs it, and names what limited it. Throws what set_up(), check()
+/// and run() throw.
+Prediction predict(const Scenario& scenario, const PredictOptions& options = {});
+/// The same, with a setup that was made before: set_up(scenario).
+Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOptions& options = {});
+
+/// The time before the first step of every collective: the scenario's, or the protocol's, and what a calibration adds.
+Picoseconds launch_of(const Scenario& scenario);
+/// Whether faults, delays, background messages or other jobs act on the run.
+bool is_disturbed(const Scenario& scenario);
+
+}  // namespace ringsim

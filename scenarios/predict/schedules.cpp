@@ -1,0 +1,56 @@
+// The schedules of a scenario's collectives, proved.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "scenarios/predict/blaming.hpp"
+#include "scenarios/predict/setup.hpp"
+#include "sim/base/quantity.hpp"
+
+namespace ringsim {
+
+namespace {
+
+/// Made for as many bytes as there are elements, then stretched: chunks lie on whole elements.
+Schedule in_elements(const Job& job, int element) {
+  CollectiveRequest request = job.request;
+  if (request.bytes.count % element != 0)
+    throw InputError("/bytes", fmt::format("expected a multiple of {} bytes, found {}", element, format(request.bytes)),
+                     fmt::format("an element has {} bytes", element));
+  request.bytes.count /= element;
+  if (request.chunk) request.chunk->count = std::max<std::int64_t>(1, request.chunk->count / element);
+  return stretched(by_the_algorithm(job, [&] { return make_schedule(*job.algorithm, request, job.arguments); }),
+                   element);
+}
+
+CheckedSchedule checked(const Scenario& scenario, const Job& job, const std::string& pointer,
+                        const std::atomic<bool>* stop, int element) {
+  return blaming(scenario, pointer, [&] { return check(in_elements(job, element), {.stop = stop}); });
+}
+
+}  // namespace
+
+CheckedSchedule schedule_of(const Scenario& scenario, const PlacedCollective& placed, const std::atomic<bool>* stop) {
+  return checked(scenario, placed.job, placed.pointer, stop, 1);
+}
+
+CheckedSchedule schedule_of(const Scenario& scenario, const std::atomic<bool>* stop) {
+  // Only the tree of switches needs the topology.
+  if (!scenario.main().uses_fabric()) return checked(scenario, scenario.main(), collective_pointer(0), stop, 1);
+  return schedule_of(scenario, collectives_of(scenario, topology_of(scenario)).front(), stop);
+}
+
+std::vector<PlacedSchedule> schedules_of_elements(const Scenario& scenario, int element,
+                                                  const std::atomic<bool>* stop) {
+  std::vector<PlacedSchedule> result;
+  for (PlacedCollective& placed : collectives_of(scenario, topology_of(scenario))) {
+    CheckedSchedule schedule = checked(scenario, placed.job, placed.pointer, stop, element);
+    placed.ranks.insert(placed.ranks.end(), placed.helpers.begin(), placed.helpers.end());
+    result.push_back(
+        {scenario.jobs.size() == 1 ? "" : std::move(placed.job.name), std::move(schedule), std::move(placed.ranks)});
+  }
+  return result;
+}
+
+}  // namespace ringsim

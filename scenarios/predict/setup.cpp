@@ -1,0 +1,162 @@
+#include "scenarios/predict/setup.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <utility>
+
+#include "algorithms/stored_schedule.hpp"
+#include "scenarios/predict/blaming.hpp"
+#include "sim/base/quantity.hpp"
+#include "topologies/search/reduction_tree.hpp"
+#include "topologies/search/ring_order.hpp"
+
+namespace ringsim {
+
+NodeId gpu_named(const Topology& topology, const std::string& name, const std::string& pointer) {
+  const auto node = topology.find(name);
+  if (node && topology.node(*node).kind == NodeKind::gpu) return *node;
+  throw InputError(
+      pointer, fmt::format("expected the name of a gpu, found \"{}\"", name),
+      fmt::format("gpus are named {} to {}; `ringsim topology show` lists them",
+                  topology.node(topology.ranks().front()).name, topology.node(topology.ranks().back()).name));
+}
+
+namespace {
+
+std::vector<NodeId> places(const Topology& topology, const Job& job) {
+  std::vector<NodeId> result;
+  if (job.ranks.empty()) result.assign(topology.ranks().begin(), topology.ranks().end());
+  for (std::size_t i = 0; i < job.ranks.size(); ++i)
+    result.push_back(gpu_named(topology, job.ranks[i], fmt::format("/ranks/{}", i)));
+  if (job.shuffle) {  // Fisher and Yates; the standard's own shuffle differs between libraries
+    std::mt19937_64 random(*job.shuffle);
+    for (std::size_t i = result.size(); i > 1; --i) std::swap(result[i - 1], result[random() % i]);
+  }
+  return result;
+}
+
+/// Puts the ranks into the order of the best ring, and says which it is.
+std::string put_in_best_ring(const Topology& topology, const Transport& transport, std::vector<NodeId>& ranks) {
+  const RingOrder ring = best_ring(topology, ranks, transport);
+  std::vector<NodeId> ordered;
+  std::string text;
+  for (const std::size_t rank : ring.order) {
+    ordered.push_back(ranks[rank]);
+    text += topology.node(ranks[rank]).name + " -> ";
+  }
+  ranks = std::move(ordered);
+  return fmt::format("{}{}, narrowest hop {}{}", text, topology.node(ranks.front()).name, format(ring.narrowest),
+                     ring.is_best ? "" : " (the search was broken off before a wider one was ruled out)");
+}
+
+/// The switches that join the ranks; those of a file's schedule must be joined as the file says.
+ReductionTree tree_for(const Job& job, const Topology& topology, const std::vector<NodeId>& ranks) {
+  ReductionTree tree = reduction_tree(topology, ranks);
+  if (job.arguments.file == nullptr) return tree;
+  const std::vector<Actor>&is = tree.parents, &wanted = job.arguments.file->tree;
+  if (is == wanted) return tree;
+  const auto differs = [&](const std::string& expected, const std::string& found) {
+    return InputError("",
+                      fmt::format("expected switches that join the ranks as {} has it, {}, found {}",
+                                  job.arguments.file->name, expected, found),
+                      "take the topology and the order of ranks that the schedule was made for");
+  };
+  if (is.size() != wanted.size())
+    throw differs(fmt::to_string(wanted.size() - ranks.size()), fmt::to_string(is.size() - ranks.size()));
+  const auto actor = static_cast<std::size_t>(std::mismatch(is.begin(), is.end(), wanted.begin()).first - is.begin());
+  const auto below = [&](Actor parent) {
+    return parent < 0 ? fmt::format("actor {} at the top", actor) : fmt::format("actor {} below {}", actor, parent);
+  };
+  throw differs(below(wanted[actor]), below(is[actor]));
+}
+
+PlacedCollective placed_job(const Topology& topology, const Scenario& scenario, Job job, const std::string& pointer) {
+  PlacedCollective placed{std::move(job), pointer};
+  return blaming(scenario, pointer, [&] {
+    placed.ranks = places(topology, placed.job);
+    if (placed.job.best_ring) placed.ring = put_in_best_ring(topology, scenario.transport, placed.ranks);
+    if (placed.job.uses_fabric()) {
+      ReductionTree tree = by_the_algorithm(placed.job, [&] { return tree_for(placed.job, topology, placed.ranks); });
+      placed.job.request.tree = std::move(tree.parents);
+      placed.helpers = std::move(tree.switches);
+    }
+    return placed;
+  });
+}
+
+/// Where servers on CPUs sit: the first CPU of each host, then the second (what has no host is one); in its memory,
+/// where it has some.
+std::vector<NodeId> cpu_places(const Topology& topology) {
+  std::vector<std::pair<std::size_t, NodeId>> cpus;  // how many of the host come before, and which
+  std::map<std::optional<std::uint32_t>, std::size_t> seen;
+  for (std::uint32_t n = 0; n < topology.n_nodes(); ++n) {
+    const Node& node = topology.node({n});
+    if (node.kind == NodeKind::cpu) cpus.emplace_back(seen[node.host]++, NodeId{n});
+  }
+  std::stable_sort(cpus.begin(), cpus.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<NodeId> found;
+  for (const auto& [turn, cpu] : cpus) {
+    found.push_back(cpu);
+    for (const LinkId link : topology.links_from(cpu))
+      if (const NodeId to = topology.link(link).to; topology.node(to).kind == NodeKind::memory) found.back() = to;
+  }
+  return found;
+}
+
+void place_on_cpus(const Topology& topology, const Scenario& scenario, PlacedCollective& placed) {
+  placed.helpers = cpu_places(topology);
+  const auto n = static_cast<std::size_t>(placed.job.algorithm->helpers(placed.job.arguments));
+  if (n > placed.helpers.size())
+    throw UnservedError(placed.job.algorithm->name, scenario.file + ": " + placed.pointer + "/servers_on",
+                        fmt::format("expected at most as many servers as CPUs, {}, found {}", placed.helpers.size(), n),
+                        "`ringsim topology show` lists the nodes");
+  placed.helpers.resize(n);
+}
+
+}  // namespace
+
+std::string collective_pointer(std::size_t job) {
+  return job == 0 ? "/collective" : fmt::format("/jobs/{}/collective", job - 1);
+}
+
+Topology topology_of(const Scenario& scenario) {
+  return blaming(scenario, "/topology", [&] { return build(scenario.topology); });
+}
+
+std::vector<PlacedCollective> collectives_of(const Scenario& scenario, const Topology& topology) {
+  std::vector<PlacedCollective> placed;
+  for (std::size_t j = 0; j < scenario.jobs.size(); ++j)
+    placed.push_back(placed_job(topology, scenario, scenario.jobs[j], collective_pointer(j)));
+  // Helpers that are neither switches nor on CPUs take the extra ports in order.
+  std::size_t helpers = 0;
+  for (PlacedCollective& each : placed) {
+    if (each.job.uses_fabric()) continue;
+    if (each.job.servers_on_cpu) {
+      place_on_cpus(topology, scenario, each);
+      continue;
+    }
+    const auto n = static_cast<std::size_t>(each.job.algorithm->helpers(each.job.arguments));
+    const auto found = topology.helpers().subspan(std::min(helpers, topology.helpers().size()));
+    each.helpers.assign(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(std::min(n, found.size())));
+    helpers += n;
+  }
+  return placed;
+}
+
+Setup set_up(const Scenario& scenario) {
+  Setup setup;
+  setup.topology = topology_of(scenario);
+  setup.routing = routing_of(setup.topology, scenario);
+  setup.collectives = collectives_of(scenario, setup.topology);
+  return setup;
+}
+
+std::string ring_order_of(const Scenario& scenario) {
+  if (!scenario.main().best_ring) return "";
+  return placed_job(topology_of(scenario), scenario, scenario.main(), collective_pointer(0)).ring;
+}
+
+}  // namespace ringsim

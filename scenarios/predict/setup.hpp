@@ -1,0 +1,63 @@
+// The first stages of the program's line: from a validated scenario to a topology, routes, and collectives on its
+// nodes.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "scenarios/scenario.hpp"
+#include "sim/check/check.hpp"
+
+namespace ringsim {
+
+/// A collective, and the nodes that it runs on.
+struct PlacedCollective {
+  Job job;                             ///< of an algorithm in the fabric: its request has the tree of switches
+  std::string pointer;                 ///< where its scenario says it: "/collective", "/jobs/0/collective"
+  std::vector<NodeId> ranks, helpers;  ///< [rank], [actor - ranks]
+  std::string ring;                    ///< as ring_order_of()
+
+  /// Helpers with ports of their own: all but switches of the fabric.
+  std::vector<NodeId> endpoints() const { return job.uses_fabric() ? std::vector<NodeId>{} : helpers; }
+};
+
+/// Everything that a run needs except schedules and what disturbs it.
+struct Setup {
+  Topology topology;
+  Routing routing;
+  std::vector<PlacedCollective> collectives;  ///< [job], as Scenario::jobs
+};
+
+/// All functions throw InputError that names the scenario's file and the place in it, and UnservedError if an algorithm
+/// cannot do what is asked of it on this topology.
+Setup set_up(const Scenario& scenario);
+
+Topology topology_of(const Scenario& scenario);
+Routing routing_of(const Topology& topology, const Scenario& scenario);
+std::vector<PlacedCollective> collectives_of(const Scenario& scenario, const Topology& topology);
+/// With order best_ring: "gpu0 -> gpu3 -> ... -> gpu0, narrowest hop 48.5 GB/s"; otherwise empty.
+std::string ring_order_of(const Scenario& scenario);
+/// Faults, delays and background messages; late starts of jobs count as delays. `first_actors`: [job] its first actor,
+/// followed by the number of all actors.
+Disturbance disturbance_of(const Topology& topology, const Scenario& scenario, const std::vector<Actor>& first_actors);
+
+/// The JSON pointer of a job's collective.
+std::string collective_pointer(std::size_t job);
+
+/// The schedule of one of a scenario's collectives, and the nodes that it runs on.
+struct PlacedSchedule {
+  std::string job;  ///< as Prediction::job
+  CheckedSchedule schedule;
+  std::vector<NodeId> nodes;  ///< [actor]
+};
+/// The proved schedule of the scenario's own collective, not those of its jobs.
+CheckedSchedule schedule_of(const Scenario& scenario, const std::atomic<bool>* stop = nullptr);
+/// The same of any placed collective.
+CheckedSchedule schedule_of(const Scenario& scenario, const PlacedCollective& placed, const std::atomic<bool>* stop);
+/// All of them, for data whose elements must stay whole: each schedule is made for as many bytes as there are elements,
+/// then every chunk is scaled by `element` bytes. Throws InputError if a message size is no multiple of `element`.
+std::vector<PlacedSchedule> schedules_of_elements(const Scenario& scenario, int element,
+                                                  const std::atomic<bool>* stop = nullptr);
+
+}  // namespace ringsim

@@ -1,0 +1,44 @@
+#include "validate/closed_forms/form_of.hpp"
+
+#include <string>
+#include <utility>
+
+#include "scenarios/predict/predict.hpp"
+
+namespace ringsim {
+
+namespace {
+
+/// What no closed form accounts for.
+std::vector<std::string> disturbances(const Scenario& scenario) {
+  std::vector<std::string> because;
+  if (!scenario.faults.empty()) because.emplace_back("links have faults");
+  if (!scenario.late.empty() || !scenario.slow.empty() || scenario.jitter.most.count() > 0)
+    because.emplace_back("ranks are late, slow or unsteady");
+  if (!scenario.background.empty()) because.emplace_back("background messages share the links");
+  if (scenario.jobs.size() > 1) because.emplace_back("other collectives run at the same time");
+  return because;
+}
+
+}  // namespace
+
+std::optional<ClosedForm> form_of(const Scenario& scenario, const Setup& setup, std::size_t j) {
+  const PlacedCollective& placed = setup.collectives[j];
+  const Job& job = placed.job;
+  const Uniform machine = uniform_of(setup.topology, placed.ranks, placed.endpoints(), scenario.transport,
+                                     setup.routing, grid_of(*job.algorithm, job.arguments, job.request));
+  std::optional<ClosedForm> form = closed_form(*job.algorithm, job.arguments, job.request, machine);
+  if (!form) return form;
+  assume_protocol(*form, *job.algorithm, job.arguments, job.request, machine, *scenario.protocol);
+  assume_even_sizes(*form);
+  if (scenario.model == NetworkModel::packet) assume_packets(*form, scenario.packet);
+  if (const Picoseconds launch = launch_of(scenario); launch.count() > 0 && job.request.ranks > 1) {
+    form->formula = "t + " + form->formula;
+    form->low = add(form->low, launch);
+    form->time = add(form->time, launch);
+  }
+  for (std::string& because : disturbances(scenario)) form->because.push_back(std::move(because));
+  return form;
+}
+
+}  // namespace ringsim

@@ -1,0 +1,15 @@
+// The closed form of a scenario's collective, with what of its assumptions does not hold there.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "scenarios/predict/setup.hpp"
+#include "validate/closed_forms/closed_form.hpp"
+
+namespace ringsim {
+
+/// Of scenario.jobs[job]; nothing if no form is known. The launch counts: "t + ...".
+std::optional<ClosedForm> form_of(const Scenario& scenario, const Setup& setup, std::size_t job = 0);
+
+}  // namespace ringsim

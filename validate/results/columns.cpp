@@ -1,0 +1,406 @@
+#include "validate/results/columns.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
+#include "sim/text/json.hpp"
+
+namespace ringsim {
+
+namespace {
+
+using In = Column::In;
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+Json object_of(const std::vector<std::pair<std::string, std::string>>& pairs) {
+  Json result = Json::object();
+  for (const auto& [key, value] : pairs) result[key] = Json::parse(value);
+  return result;
+}
+
+const char* proof_text(Proof::By by) {
+  switch (by) {
+    case Proof::By::all_ranks:
+      return "all ranks";
+    case Proof::By::symmetry:
+      return "symmetry";
+    case Proof::By::symmetry_samples:
+      return "symmetry, checked at samples";
+    case Proof::By::matching:
+      return "matching only";
+  }
+  fail_invariant("a proof was found in one of four ways");
+}
+
+Json links_of(const Prediction& p) {
+  Json links = Json::array();
+  for (const LinkGroup& group : p.links)
+    links.push_back({{"links", group.links},
+                     {"kind", group.kind},
+                     {"count", group.count},
+                     {"most_bytes", group.most.count},
+                     {"utilisation", group.utilisation}});
+  return links;
+}
+
+std::string share_text(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
+constexpr std::array columns{
+    Column{.name = "ringsim.version", .unit = "", .meaning = "the program that predicted it", .in_csv = false},
+    Column{.name = "ringsim.model_version",
+           .unit = "",
+           .meaning = "raised when the model's times change",
+           .in_csv = false},
+    Column{.name = "scenario.name", .unit = "", .meaning = "the scenario's name"},
+    Column{.name = "scenario.hash",
+           .unit = "",
+           .meaning = "XXH3-128 of the canonical scenario; in rows of a sweep, of the point",
+           .in_csv = false},
+    Column{.name = "key",
+           .unit = "",
+           .meaning = "in rows of a sweep: a hash of everything that the row depends on",
+           .in = In::some_rows,
+           .in_csv = false},
+    Column{.name = "job",
+           .unit = "",
+           .meaning = "which collective, if several run at once; main is the scenario's own",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return text_or_null(r.prediction.job); },
+           .heading = "job"},
+    Column{.name = "collective",
+           .unit = "",
+           .meaning = "all_reduce, all_gather ...",
+           .value = [](const Result& r) { return Json(to_string(r.prediction.request.op)); },
+           .heading = "collective"},
+    Column{.name = "algorithm",
+           .unit = "",
+           .meaning = "as `ringsim list algorithms` names it",
+           .value = [](const Result& r) { return Json(r.prediction.algorithm); },
+           .heading = "algorithm",
+           .shown = [](const Result& r) { return algorithm_text(r.prediction); }},
+    Column{.name = "parameters.*",
+           .unit = "",
+           .meaning = "the algorithm's parameters",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return object_of(r.prediction.parameters); }},
+    Column{.name = "protocol",
+           .unit = "",
+           .meaning = "none, ll, ll128 or simple",
+           .value = [](const Result& r) { return Json(r.prediction.protocol->name); },
+           .heading = "protocol"},
+    Column{.name = "model",
+           .unit = "",
+           .meaning = "how the network shares links: ideal, fair or packet",
+           .value = [](const Result& r) { return Json(to_string(r.prediction.model)); },
+           .heading = "model"},
+    Column{.name = "ranks",
+           .unit = "",
+           .meaning = "members of the collective, without helpers such as servers",
+           .value = [](const Result& r) { return Json(r.prediction.request.ranks); },
+           .heading = "ranks"},
+    Column{.name = "bytes",
+           .unit = "B",
+           .meaning = "message size as nccl-tests counts it",
+           .value = [](const Result& r) { return Json(r.prediction.request.bytes.count); },
+           .heading = "bytes",
+           .shown = [](const Result& r) { return format(r.prediction.request.bytes); }},
+    Column{.name = "calibration",
+           .unit = "",
+           .meaning = "fitted factors that the scenario uses",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return text_or_null(r.prediction.calibration); }},
+    Column{.name = "point.*",
+           .unit = "",
+           .meaning = "what varies between the points of the scenario, by its path",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return object_of(r.prediction.varied); }},
+    Column{.name = "start_us",
+           .unit = "us",
+           .meaning = "of a job: when it starts; its time counts from there",
+           .in = In::some_rows,
+           .value =
+               [](const Result& r) {
+                 return r.prediction.start.count() > 0 ? Json(microseconds(r.prediction.start)) : Json(nullptr);
+               }},
+    Column{.name = "time_us",
+           .unit = "us",
+           .meaning = "predicted time",
+           .value = [](const Result& r) { return Json(microseconds(r.prediction.time)); },
+           .heading = "time us"},
+    Column{.name = "algbw_GBps",
+           .unit = "GB/s",
+           .meaning = "bytes over time",
+           .value = [](const Result& r) { return Json(r.prediction.algbw); },
+           .heading = "algbw GB/s"},
+    Column{.name = "busbw_GBps",
+           .unit = "GB/s",
+           .meaning = "algbw scaled as nccl-tests does, so that it compares with the speed of a link",
+           .value = [](const Result& r) { return Json(r.prediction.busbw); },
+           .heading = "busbw GB/s"},
+    Column{.name = "measured_us",
+           .unit = "us",
+           .meaning = "measured time; of a replay the median",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return r.measured_us ? Json(*r.measured_us) : Json(nullptr); },
+           .heading = "measured us"},
+    Column{.name = "measured_min_us",
+           .unit = "us",
+           .meaning = "of a replay: the fastest run",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return r.replayed ? Json(r.replayed->min_us) : Json(nullptr); },
+           .heading = "min us"},
+    Column{.name = "measured_max_us",
+           .unit = "us",
+           .meaning = "of a replay: the slowest run",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return r.replayed ? Json(r.replayed->max_us) : Json(nullptr); },
+           .heading = "max us"},
+    Column{.name = "wrong",
+           .unit = "",
+           .meaning = "of a replay: wrong elements over all runs",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return r.replayed ? Json(r.replayed->wrong) : Json(nullptr); },
+           .heading = "wrong"},
+    Column{.name = "modelled_in_turn_us",
+           .unit = "us",
+           .meaning = "of a replay on GPUs: predicted from a probe's measurements, if copies are served in turn",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return r.modelled ? Json(r.modelled->in_turn_us) : Json(nullptr); },
+           .heading = "in turn us"},
+    Column{.name = "modelled_shared_us",
+           .unit = "us",
+           .meaning = "the same, if copies share",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return r.modelled ? Json(r.modelled->shared_us) : Json(nullptr); },
+           .heading = "shared us"},
+    Column{.name = "error",
+           .unit = "share",
+           .meaning = "predicted / measured - 1; of a failed point an object: error.kind, error.where, error.message, "
+                      "error.hint",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return r.measured_us ? Json(error_of(r)) : Json(nullptr); },
+           .heading = "error",
+           .shown = [](const Result& r) { return r.measured_us ? fmt::format("{:+.1f} %", 100 * error_of(r)) : ""; }},
+    Column{.name = "transfers",
+           .unit = "",
+           .meaning = "messages",
+           .value = [](const Result& r) { return Json(r.prediction.transfers); }},
+    Column{.name = "inter_node.bytes",
+           .unit = "B",
+           .meaning = "the most bytes that left one node, if there are several",
+           .in = In::some_rows,
+           .value =
+               [](const Result& r) {
+                 return r.prediction.inter_node ? Json(r.prediction.inter_node->first.count) : Json(nullptr);
+               }},
+    Column{.name = "inter_node.GBps",
+           .unit = "GB/s",
+           .meaning = "those bytes over the time",
+           .in = In::some_rows,
+           .value =
+               [](const Result& r) {
+                 return r.prediction.inter_node ? Json(r.prediction.inter_node->second) : Json(nullptr);
+               },
+           .heading = "node out GB/s"},
+    Column{.name = "closed_form.formula",
+           .unit = "",
+           .meaning = "the textbook's cost model; null if none is known",
+           .value = [](const Result& r) { return r.form ? Json(r.form->formula) : Json(nullptr); }},
+    Column{.name = "closed_form.time_us",
+           .unit = "us",
+           .meaning = "the time by that formula",
+           .value = [](const Result& r) { return r.form ? Json(microseconds(r.form->time)) : Json(nullptr); }},
+    Column{.name = "closed_form.ratio",
+           .unit = "",
+           .meaning = "predicted time over the formula's; null if the formula's is 0",
+           .value =
+               [](const Result& r) {
+                 const auto ratio = r.form ? r.form->ratio(r.prediction.time) : std::nullopt;
+                 return ratio ? Json(*ratio) : Json(nullptr);
+               },
+           .heading = "closed form",
+           .shown = [](const Result& r) -> std::string {
+             if (!r.form) return "none known";
+             const auto ratio = r.form->ratio(r.prediction.time);
+             return (ratio ? fmt::format("x {:.4f}", *ratio) : "0 us") + (r.form->holds() ? "" : " (*)");
+           }},
+    Column{.name = "closed_form.holds",
+           .unit = "",
+           .meaning = "whether the formula's assumptions hold here",
+           .value = [](const Result& r) { return r.form ? Json(r.form->holds()) : Json(nullptr); }},
+    Column{.name = "closed_form.because",
+           .unit = "",
+           .meaning = "which of its assumptions do not hold: a list",
+           .value = [](const Result& r) { return r.form ? Json(r.form->because) : Json(nullptr); },
+           .in_csv = false},
+    Column{.name = "bottleneck.link",
+           .unit = "",
+           .meaning = "the link that limited the critical path for longest; null if only latency did",
+           .value =
+               [](const Result& r) {
+                 return r.prediction.bottleneck ? text_or_null(r.prediction.bottleneck->link) : Json(nullptr);
+               },
+           .heading = "bottleneck",
+           .shown = [](const Result& r) -> std::string {
+             if (!r.prediction.bottleneck) return "";
+             return r.prediction.bottleneck->link.empty() ? "latency" : r.prediction.bottleneck->link;
+           }},
+    Column{.name = "bottleneck.kind",
+           .unit = "",
+           .meaning = "its kind: nvlink, pcie, infiniband ...",
+           .value =
+               [](const Result& r) {
+                 return r.prediction.bottleneck ? text_or_null(r.prediction.bottleneck->kind) : Json(nullptr);
+               }},
+    Column{
+        .name = "bottleneck.busy",
+        .unit = "share",
+        .meaning = "of the time: that link, or an identical one, was the limit",
+        .value =
+            [](const Result& r) {
+              return r.prediction.bottleneck ? Json(r.prediction.bottleneck->busy) : Json(nullptr);
+            },
+        .heading = "busy",
+        .shown = [](const Result& r) { return r.prediction.bottleneck ? share_text(r.prediction.bottleneck->busy) : ""; }},
+    Column{.name = "bottleneck.latency",
+           .unit = "share",
+           .meaning = "of the time: latency, and filling staging buffers",
+           .value =
+               [](const Result& r) {
+                 return r.prediction.bottleneck ? Json(r.prediction.bottleneck->latency) : Json(nullptr);
+               }},
+    Column{.name = "delayed",
+           .unit = "share",
+           .meaning = "of the time: waiting for ranks that are late, slow or unsteady",
+           .in = In::some_rows,
+           .value =
+               [](const Result& r) {
+                 if (!r.prediction.disturbed) return Json(nullptr);
+                 return Json(r.prediction.bottleneck ? r.prediction.bottleneck->delay : 0.0);
+               },
+           .heading = "delayed",
+           .shown =
+               [](const Result& r) {
+                 return r.prediction.bottleneck && r.prediction.bottleneck->delay > 0
+                            ? share_text(r.prediction.bottleneck->delay)
+                            : "";
+               }},
+    Column{.name = "proof",
+           .unit = "",
+           .meaning = "how the schedule was proved: over all ranks, by its symmetry, or its matching only",
+           .value = [](const Result& r) { return Json(proof_text(r.prediction.proof.by)); }},
+    Column{.name = "fingerprint",
+           .unit = "",
+           .meaning = "a digest of all messages with their times; null if one rank was simulated for all",
+           .value =
+               [](const Result& r) {
+                 return r.prediction.fingerprint ? Json(fmt::format("{:016x}", *r.prediction.fingerprint))
+                                                 : Json(nullptr);
+               }},
+    Column{.name = "folded",
+           .unit = "",
+           .meaning = "why one rank could be simulated for all",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return r.prediction.folded ? Json(*r.prediction.folded) : Json(nullptr); }},
+    Column{.name = "ring",
+           .unit = "",
+           .meaning = "with order best_ring: the ranks in that order",
+           .in = In::details,
+           .value = [](const Result& r) { return text_or_null(r.prediction.ring); },
+           .in_csv = false},
+    Column{.name = "links",
+           .unit = "",
+           .meaning = "a list of link groups: links, kind, count, most_bytes, utilisation",
+           .in = In::details,
+           .value = [](const Result& r) { return links_of(r.prediction); },
+           .in_csv = false},
+};
+
+/// Whether `name` is of the column, or of one of the columns that its star stands for.
+bool is_of(std::string_view name, std::string_view column) {
+  if (!column.ends_with(".*")) return name == column;
+  column.remove_suffix(1);
+  return name.starts_with(column);
+}
+
+}  // namespace
+
+std::span<const Column> result_columns() { return columns; }
+
+Json as_json(const Result& result, bool details) {
+  Json out = Json::object();
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const Column& column = columns[i];
+    if (column.value == nullptr || (column.in == In::details && !details)) continue;
+    Json value = column.value(result);
+    if (column.name.ends_with(".*")) {
+      if (!value.empty()) out[std::string(column.name.substr(0, column.name.size() - 2))] = std::move(value);
+      continue;
+    }
+    if (value.is_null() && column.in != In::every_row) continue;
+    const std::size_t dot = column.name.find('.');
+    if (dot == std::string_view::npos)
+      out[std::string(column.name)] = std::move(value);
+    else
+      out[std::string(column.name.substr(0, dot))][std::string(column.name.substr(dot + 1))] = std::move(value);
+  }
+  // A group without any value is null itself.
+  for (auto& [key, value] : out.items())
+    if (value.is_object() && !value.empty() &&
+        std::all_of(value.begin(), value.end(), [](const Json& member) { return member.is_null(); }))
+      value = nullptr;
+  return out;
+}
+
+std::vector<std::string> columns_for(ColumnsFor format, std::span<const std::string> seen) {
+  std::vector<std::string> names;
+  for (const Column& column : columns) {
+    if (format == ColumnsFor::csv && !column.in_csv) continue;
+    if (column.in == In::every_row) {
+      names.emplace_back(column.name);
+      continue;
+    }
+    for (const std::string& name : seen)
+      if (is_of(name, column.name) && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  // The error of a failed point; and what another program added.
+  for (const std::string& name : seen) {
+    const bool known =
+        std::any_of(columns.begin(), columns.end(), [&](const Column& c) { return is_of(name, c.name); });
+    if (!known && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+std::string columns_page() {
+  std::string page =
+      "# The columns of a result\n\n"
+      "`ringsim list columns` prints this page; a test holds it to the table in `validate/results/columns.cpp` that "
+      "every\n"
+      "format reads. CSV, SQLite and `--assert` use these names; in JSON a dot is a level. Rows of one file have "
+      "equal\n"
+      "columns: those marked \"if any\" appear if a row has a value.\n\n"
+      "| column | unit | in | meaning |\n| --- | --- | --- | --- |\n";
+  for (const Column& column : columns)
+    page += fmt::format("| `{}` | {} | {}{} | {} |\n", column.name, column.unit,
+                        column.in == In::every_row   ? "every row"
+                        : column.in == In::some_rows ? "if any"
+                                                     : "`--explain`",
+                        column.in_csv ? "" : ", not CSV", column.meaning);
+  return page;
+}
+
+std::string algorithm_text(const Prediction& prediction) {
+  std::string text = prediction.algorithm;
+  for (const auto& [name, value] : prediction.parameters) text += fmt::format(" {}={}", name, without_quotes(value));
+  return text;
+}
+
+}  // namespace ringsim

@@ -1,0 +1,53 @@
+// The columns of a result, once: JSON, CSV, SQLite, the table for people, --assert and docs/results/columns.md read
+// them here.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "validate/results/result.hpp"
+
+namespace ringsim {
+
+struct Column {
+  /// When a row has the column.
+  enum class In {
+    every_row,  ///< null if there is no value
+    some_rows,  ///< only with a value
+    details     ///< only with a value, and only in JSON with --explain
+  };
+
+  /// "closed_form.ratio": dots separate the levels of JSON. "point.*": one column per key of what value() returns.
+  std::string_view name;
+  std::string_view unit;  ///< "us", "GB/s", "B", "share" (0 to 1); empty: a count, a text, or true and false
+  std::string_view meaning;
+  In in = In::every_row;
+  nlohmann::ordered_json (*value)(const Result&) = nullptr;
+  bool in_csv = true;
+  /// In the table for people: its heading, empty if it is not there; and its text, if it is not just the value.
+  std::string_view heading = "";
+  std::string (*shown)(const Result&) = nullptr;
+};
+
+/// In the order of every format. Those of a row's origin (`ringsim.version`, `scenario.name`, `key` ...) come first;
+/// they have no value(): whoever writes rows knows them.
+std::span<const Column> result_columns();
+
+/// A result as JSON, without its origin. `details`: as --explain asks.
+nlohmann::ordered_json as_json(const Result& result, bool details);
+
+enum class ColumnsFor { csv, database };
+/// The columns of a file, in order: those that every row has, and of `seen` those that some rows have. Names are flat:
+/// "closed_form.ratio", "point.topology.nodes". Names that no column has come last (the error of a failed point).
+std::vector<std::string> columns_for(ColumnsFor format, std::span<const std::string> seen);
+
+/// docs/results/columns.md: every column with its unit and meaning.
+std::string columns_page();
+
+/// "halving_doubling fold=naive": an algorithm with its parameters, in tables.
+std::string algorithm_text(const Prediction& prediction);
+
+}  // namespace ringsim

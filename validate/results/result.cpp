@@ -1,0 +1,31 @@
+#include "validate/results/result.hpp"
+
+#include <utility>
+
+#include "sim/base/error.hpp"
+#include "validate/closed_forms/form_of.hpp"
+
+namespace ringsim {
+
+std::vector<Result> results_of(const Scenario& scenario, const PredictOptions& options) {
+  const Setup setup = set_up(scenario);
+  std::vector<Result> rows(1);
+  rows.front().prediction = predict(scenario, setup, options);
+  for (Prediction& job : rows.front().prediction.jobs) rows.push_back({.prediction = std::move(job)});
+  rows.front().prediction.jobs.clear();
+  for (std::size_t j = 0; j < rows.size(); ++j) {
+    rows[j].form = form_of(scenario, setup, j);
+    if (!options.schedules || !rows[j].form) continue;
+    const Job& job = setup.collectives[j].job;
+    if ((*options.schedules)[j].schedule.schedule().layout != job.algorithm->make(job.request, job.arguments).layout)
+      rows[j].form->because.emplace_back("chunks lie on whole elements, not on single bytes");
+  }
+  return rows;
+}
+
+double error_of(const Result& result) {
+  ensure(result.measured_us.has_value(), "a result that was measured has an error");
+  return microseconds(result.prediction.time) / *result.measured_us - 1;
+}
+
+}  // namespace ringsim

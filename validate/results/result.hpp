@@ -1,0 +1,36 @@
+// One row of results: a prediction, its closed form, and what was measured of the same.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "scenarios/predict/predict.hpp"
+#include "validate/closed_forms/closed_form.hpp"
+
+namespace ringsim {
+
+struct Result {
+  Prediction prediction;  ///< of one collective: its `jobs` are rows of their own
+  std::optional<ClosedForm> form;
+  std::optional<double> measured_us;  ///< of a file of measured times, or the median of a replay
+  struct Replayed {
+    double min_us = 0, max_us = 0;
+    std::int64_t wrong = 0;  ///< elements, over all runs
+  };
+  std::optional<Replayed> replayed;
+  /// What a GPU probe's measurements predict for a replay on GPUs, additions included.
+  struct Modelled {
+    double in_turn_us = 0;  ///< if copies are served one after the other
+    double shared_us = 0;   ///< if they share
+  };
+  std::optional<Modelled> modelled;
+};
+
+/// Predicts a scenario: one row per collective, the scenario's own first. Throws what predict() throws.
+std::vector<Result> results_of(const Scenario& scenario, const PredictOptions& options = {});
+
+/// predicted/measured - 1. Requires a result that was measured.
+double error_of(const Result& result);
+
+}  // namespace ringsim
