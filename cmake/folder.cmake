@@ -32,7 +32,7 @@ function(ringsim_folder name)
   set_target_properties(ringsim_${name} PROPERTIES EXPORT_NAME ${name})
   target_compile_features(ringsim_${name} PUBLIC cxx_std_20)
   target_include_directories(ringsim_${name} PUBLIC
-    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/ringsim>)
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
   list(TRANSFORM arg_DEPENDS PREPEND ringsim_)
   target_link_libraries(ringsim_${name} PUBLIC ${arg_DEPENDS} PRIVATE $<BUILD_INTERFACE:ringsim_flags>)
   foreach(package IN LISTS arg_PACKAGES)

@@ -1,15 +1,18 @@
-# What `cmake --install` puts where, and what find_package(ringsim CONFIG) then finds: ringsim::sim ... ringsim::validate.
+# What `cmake --install` puts where. For others: find_package(ringsim CONFIG) with the target ringsim::ringsim, or
+# pkg-config --static ringsim.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-get_property(ringsim_folders GLOBAL PROPERTY RINGSIM_FOLDERS)
-list(TRANSFORM ringsim_folders PREPEND ringsim_ OUTPUT_VARIABLE ringsim_libraries)
-# The exported include directory is spelled out in cmake/folder.cmake; CMAKE_INSTALL_INCLUDEDIR must not differ.
-install(TARGETS ${ringsim_libraries} EXPORT ringsim-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+set(ringsim_libraries ringsim_validate ringsim_scenarios ringsim_topologies ringsim_algorithms ringsim_text ringsim_sim)
+add_library(ringsim_all INTERFACE)
+add_library(ringsim::ringsim ALIAS ringsim_all)
+set_target_properties(ringsim_all PROPERTIES EXPORT_NAME ringsim)
+target_link_libraries(ringsim_all INTERFACE ringsim_validate)
+
+install(TARGETS ringsim_all ${ringsim_libraries} EXPORT ringsim-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS ringsim RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 get_property(ringsim_public GLOBAL PROPERTY RINGSIM_PUBLIC_PACKAGES)
 install(CODE "set(RINGSIM_SOURCE \"${PROJECT_SOURCE_DIR}\")
-set(RINGSIM_FOLDERS \"${ringsim_folders}\")
 set(RINGSIM_PUBLIC_PACKAGES \"${ringsim_public}\")")
 install(SCRIPT cmake/install_headers.cmake)
 
@@ -31,6 +34,11 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/ringsim-config-version.cm
 install(FILES ${PROJECT_BINARY_DIR}/ringsim-config.cmake ${PROJECT_BINARY_DIR}/ringsim-config-version.cmake
   DESTINATION ${ringsim_package_dir})
 install(EXPORT ringsim-targets NAMESPACE ringsim:: DESTINATION ${ringsim_package_dir})
+
+list(TRANSFORM ringsim_libraries PREPEND "-l" OUTPUT_VARIABLE ringsim_pc_libraries)
+list(JOIN ringsim_pc_libraries " " ringsim_pc_libraries)
+configure_file(cmake/ringsim.pc.in ${PROJECT_BINARY_DIR}/ringsim.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/ringsim.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 install(DIRECTORY scenarios/ DESTINATION ${CMAKE_INSTALL_DATADIR}/ringsim/scenarios FILES_MATCHING
   PATTERN "*.json" PATTERN "*.xml")

@@ -1,46 +1,43 @@
-# Run by `cmake --install`. A header that names a third-party one (<nlohmann/json_fwd.hpp>) which is not of a
-# PUBLIC_PACKAGES, or leans on such a header, is for the sources alone and stays at home: what is installed compiles with
-# what find_package(ringsim) finds. tests/consumer holds it to that.
-set(headers "")
-foreach(folder IN LISTS RINGSIM_FOLDERS)
-  file(GLOB_RECURSE found RELATIVE "${RINGSIM_SOURCE}" "${RINGSIM_SOURCE}/${folder}/*.hpp")
-  list(APPEND headers ${found})
-endforeach()
-list(FILTER headers EXCLUDE REGEX "^validate/replay/(cuda|nccl)/")  # their libraries are not installed
+# Run by `cmake --install` with RINGSIM_SOURCE and RINGSIM_PUBLIC_PACKAGES: installs the public headers and what they
+# include into include/ringsim, spelled <ringsim/sim/base/units.hpp>, and the umbrella header <ringsim/ringsim.hpp>.
+include("${RINGSIM_SOURCE}/cmake/public_headers.cmake")
+cmake_minimum_required(VERSION 3.25)
+set(to "${CMAKE_INSTALL_PREFIX}/include/ringsim")
+set(headers ${RINGSIM_PUBLIC_HEADERS})
+set(done "")
+string(TOLOWER "${RINGSIM_PUBLIC_PACKAGES}" packages)
 
-
-# First those that name a foreign package themselves: tsl/ is of tsl::, nlohmann/ of nlohmann_json::, boost/ of Boost::.
-string(TOLOWER "${RINGSIM_PUBLIC_PACKAGES}" public)
-set(include "^[ \t]*#[ \t]*include[ \t]*")
-set(found "")
-foreach(header IN LISTS headers)
-  file(STRINGS "${RINGSIM_SOURCE}/${header}" lines REGEX "${include}<([^>]*/[^>]*|xxhash[.]h)>")
-  foreach(line IN LISTS lines)
-    string(REGEX REPLACE "${include}<([a-z_0-9]+).*" "\\1" package "${line}")
-    if(NOT public MATCHES "(^|;)${package}[a-z_]*::")
-      list(APPEND found "${header}")
+while(headers)
+  list(POP_FRONT headers header)
+  list(APPEND done ${header})
+  file(READ "${RINGSIM_SOURCE}/${header}" text)
+  string(REGEX MATCHALL "#include \"[^\"]+\"" includes "${text}")
+  foreach(include IN LISTS includes)
+    string(REGEX REPLACE "#include \"(.*)\"" "\\1" included "${include}")
+    if(NOT included IN_LIST done AND NOT included IN_LIST headers)
+      list(APPEND headers ${included})
     endif()
   endforeach()
-endforeach()
-# Then those that include what was found, until there are no more.
-set(internal "")
-while(found)
-  list(REMOVE_ITEM headers ${found})
-  list(APPEND internal ${found})
-  list(JOIN found "|" any_found)
-  set(found "")
-  foreach(header IN LISTS headers)
-    file(STRINGS "${RINGSIM_SOURCE}/${header}" lines REGEX "${include}\"(${any_found})\"")
-    if(lines)
-      list(APPEND found "${header}")
+  # A third-party header must be of a package that find_package(ringsim) finds: nlohmann/ is of nlohmann_json::.
+  string(REGEX MATCHALL "#include <[^>/]+/[^>]*>" foreign "${text}")
+  foreach(include IN LISTS foreign)
+    string(REGEX REPLACE "#include <([a-z_0-9]+).*" "\\1" package "${include}")
+    if(NOT packages MATCHES "(^|;)${package}[a-z_]*::")
+      message(FATAL_ERROR "${header}: ${include} is of no PUBLIC_PACKAGES (cmake/folder.cmake): keep it out of public headers")
     endif()
   endforeach()
+  string(REPLACE "#include \"" "#include \"ringsim/" text "${text}")
+  file(WRITE "${to}/${header}.part" "${text}")
+  file(RENAME "${to}/${header}.part" "${to}/${header}")
 endwhile()
 
-list(REMOVE_DUPLICATES internal)
-list(JOIN internal " " internal)
-message(STATUS "Internal headers, not installed: ${internal}")
-foreach(header IN LISTS headers)
-  get_filename_component(folder "${header}" DIRECTORY)
-  file(INSTALL "${RINGSIM_SOURCE}/${header}" DESTINATION "${CMAKE_INSTALL_PREFIX}/include/ringsim/${folder}")
-endforeach()
+list(TRANSFORM RINGSIM_PUBLIC_HEADERS REPLACE "(.+)" "#include \"ringsim/\\1\"" OUTPUT_VARIABLE includes)
+list(JOIN includes "\n" includes)
+file(WRITE "${to}/ringsim.hpp" "// ringsim, the library: all public headers. docs/guide/library.md in the sources says what may change.
+#pragma once
+
+${includes}
+")
+list(LENGTH done n)
+list(LENGTH RINGSIM_PUBLIC_HEADERS n_public)
+message(STATUS "Headers: ${n_public} public, ${n} installed, and ringsim.hpp")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# From a fresh Debian 12 to a first result: installs what is missing, builds, runs an example.
+# From a fresh Debian 12 to a first result: installs what is missing, builds what predicts, runs an example.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-tools/build.sh ringsim
+tools/build.sh -DRINGSIM_REPLAY=OFF -DRINGSIM_TESTS=OFF ringsim
 set -x
-build/tools/ringsim run scenarios/examples/machines/two-node-server.json
+build/tools/ringsim run scenarios/two-dgx-a100.json

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/base/quantity.hpp"
+#include "sim/text/json.hpp"
 
 namespace ringsim {
 

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# No file has a phrase that tests/scripts/phrases.txt rules out: prints each with its file and line, exit code 1.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+list=tests/scripts/phrases.txt
+found=$(git ls-files '*.hpp' '*.cpp' '*.cu' '*.cuh' '*.cmake' '*CMakeLists.txt' '*.py' '*.sh' '*.md' '*.json' '.ci/run' |
+  grep -v -e '^topologies/presets/' -e '^tests/data/' -e '^tests/scripts/phrases' |
+  xargs grep -nEf <(grep -v '^#' "$list" | cut -f1) || true)
+if [[ -n $found ]]; then
+  echo "$found"
+  echo "phrases_check: $(wc -l <<< "$found") lines have a phrase that $list rules out; it says what to write instead" >&2
+  exit 1
+fi
+echo "phrases_check: none of the phrases that $list rules out"
