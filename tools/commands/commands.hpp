@@ -149,7 +149,8 @@ struct CheckArguments {
 };
 int check_command(const CheckArguments& arguments);
 
-int list_command(const std::string& what);  ///< algorithms, topologies, nodes, models, comparison, columns; empty: all but the last two
+int list_command(const std::string& what);  ///< algorithms, topologies, nodes, models, comparison, columns; empty: all
+                                            ///< but the last two
 int schema_command();
 
 struct ShowArguments {

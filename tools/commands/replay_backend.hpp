@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "scenarios/predict/setup.hpp"
-#include "validate/results/result.hpp"
 #include "tools/commands/commands.hpp"
 #include "validate/replay/replay.hpp"
+#include "validate/results/result.hpp"
 
 namespace ringsim::tools {
 

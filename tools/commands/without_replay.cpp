@@ -9,9 +9,10 @@ namespace ringsim::tools {
 namespace {
 
 [[noreturn]] void refuse(const char* command) {
-  throw EnvironmentError(fmt::format("ringsim {} was left out of this build (RINGSIM_REPLAY=OFF)\n"
-                                     "  hint: tools/build.sh builds all of it",
-                                     command));
+  throw EnvironmentError(
+      fmt::format("ringsim {} was left out of this build (RINGSIM_REPLAY=OFF)\n"
+                  "  hint: tools/build.sh builds all of it",
+                  command));
 }
 
 }  // namespace

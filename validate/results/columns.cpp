@@ -268,7 +268,8 @@ constexpr std::array columns{
               return r.prediction.bottleneck ? Json(r.prediction.bottleneck->busy) : Json(nullptr);
             },
         .heading = "busy",
-        .shown = [](const Result& r) { return r.prediction.bottleneck ? share_text(r.prediction.bottleneck->busy) : ""; }},
+        .shown =
+            [](const Result& r) { return r.prediction.bottleneck ? share_text(r.prediction.bottleneck->busy) : ""; }},
     Column{.name = "bottleneck.latency",
            .unit = "share",
            .meaning = "of the time: latency, and filling staging buffers",
