@@ -11,6 +11,13 @@ target_link_libraries(ringsim_all INTERFACE ringsim_validate)
 
 install(TARGETS ringsim_all ${ringsim_libraries} EXPORT ringsim-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS ringsim RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(NOT CMAKE_CROSSCOMPILING)  # made by tools/CMakeLists.txt
+  set(share ${PROJECT_BINARY_DIR}/tools/share)
+  install(DIRECTORY ${share}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
+  install(FILES ${share}/ringsim DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${share}/_ringsim DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  install(FILES ${share}/ringsim.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+endif()
 get_property(ringsim_public GLOBAL PROPERTY RINGSIM_PUBLIC_PACKAGES)
 install(CODE "set(RINGSIM_SOURCE \"${PROJECT_SOURCE_DIR}\")
 set(RINGSIM_PUBLIC_PACKAGES \"${ringsim_public}\")")

@@ -15,6 +15,7 @@ set(RINGSIM_ROOMS_topologies search fabrics machines formats)
 set(RINGSIM_ROOMS_algorithms composed trees exchanges formats)
 set(RINGSIM_ROOMS_scenarios fields decoder meaning conditions predict)
 set(RINGSIM_ROOMS_validate replay closed_forms nccl measured results score)
+set(RINGSIM_ROOMS_tools bench output sweep command_line replay commands)
 set(RINGSIM_ROOMS_validate/replay tcp lab mpi gpu cuda nccl)
 
 # ringsim_may_include(FOLDER OUT): what FOLDER may include, itself first, then from the top down.

@@ -193,6 +193,14 @@ ScenarioFile ScenarioFile::parse(std::string_view text, const std::string& name,
   for (const std::string& option : overrides) {
     Override override = read_override(option);
     settle_with_sweeps(root, override);
+    if (override.value.is_null()) {
+      try {
+        remove(root, override.path);
+      } catch (const InputError& error) {
+        throw InputError(override.option, error.message(), error.hint());
+      }
+      continue;
+    }
     const auto refuse = [&](const std::string& message) { throw InputError(override.option, message); };
     blame.from_override(edit(root, override.path, std::move(override.value), refuse), override.option);
   }

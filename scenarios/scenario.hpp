@@ -98,7 +98,8 @@ struct PointId {
 /// A scenario file: one or many points, as lists, ranges and `sweep` say.
 class ScenarioFile {
  public:
-  /// Reads a file. `overrides` are `path=value` texts of --set, applied in order before anything is expanded.
+  /// Reads a file. `overrides` are `path=value` texts of --set, applied in order before anything is expanded; the value
+  /// null removes the key, so that its default holds.
   /// Throws InputError: where (file:line:column for syntax, file: /pointer for meaning), expected, found, hint.
   static ScenarioFile load(const std::string& path, const std::vector<std::string>& overrides = {});
   /// The same from text; `name` stands for the file in errors.

@@ -101,8 +101,11 @@ ExpressionValue value_of(const At& at, const Json& value, const Blame& blame) {
       if (portion.is_object()) return Quantity{portion["millionths"].get<double>() / 1e6, Dimension::none, 0};
       return Quantity{portion.get<double>(), Dimension::rate, 0};
     }
-    default:
-      return value.is_string() ? value.get<std::string>() : value.dump();
+    default: {
+      const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+      const std::string* choice = chosen(field, text);
+      return choice == nullptr ? text : *choice;
+    }
   }
 }
 

@@ -89,9 +89,9 @@ class Decoder {
   nlohmann::json text(const Field& field, const Json& value, const std::string& pointer) {
     if (!value.is_string() && !(field.digits && value.is_number_integer())) fail(pointer, expectation(field), value);
     const std::string found = value.is_string() ? value.get<std::string>() : value.dump();
-    if (!field.choices.empty() && std::find(field.choices.begin(), field.choices.end(), found) == field.choices.end()) {
-      const std::string near = nearest(found, field.choices);
-      fail(pointer, expectation(field), value, near.empty() ? "" : fmt::format("did you mean \"{}\"?", near));
+    if (!field.choices.empty()) {
+      if (const std::string* choice = chosen(field, found)) return *choice;
+      fail(pointer, expectation(field), value, did_you_mean(found, field.choices));
     }
     if (static_cast<std::int64_t>(found.size()) < field.min) fail(pointer, expectation(field), value);
     return found;
@@ -274,7 +274,8 @@ Field discriminator_field(const Field& variant) {
           .type = Type::text,
           .doc = variant.doc,
           .required = true,
-          .choices = names(variant.variants)};
+          .choices = names(variant.variants),
+          .list = variant.list};
 }
 
 nlohmann::json canonical_point(const Json& scenario, const Blame& blame, const Files& files) {

@@ -8,6 +8,8 @@
 
 #include "scenarios/decoder/blame.hpp"
 #include "scenarios/fields/fields.hpp"
+#include "sim/base/error.hpp"
+#include "sim/text/spelling.hpp"
 
 namespace ringsim::scenarios {
 
@@ -85,6 +87,39 @@ std::string edit(Json& root, const DottedPath& path, Json value, const Refuse& r
   }
   *at = std::move(value);
   return made.empty() ? pointer : made;
+}
+
+void remove(Json& root, const DottedPath& path) {
+  Json* at = &root;
+  const Field* field = &scenario_field();
+  std::string pointer;
+  for (const std::string& key : path) {
+    const bool last = &key == &path.back();
+    const Field* next = below(field, *at, key);
+    pointer = child(pointer, key);
+    if (at->is_array()) {
+      const std::optional<std::size_t> index = index_of(key);
+      if (!index || *index >= at->size() || last)
+        throw InputError("", fmt::format("expected a key to remove, found an element of a list at {}", pointer),
+                         "set the whole list");
+      at = &(*at)[*index];
+    } else if (!at->is_object() || !at->contains(key)) {
+      if (field != nullptr && next == nullptr && key != field->discriminator) {
+        std::vector<std::string> known = names(field->members);
+        for (const Field& variant : field->variants)
+          for (std::string& name : names(variant.members)) known.push_back(std::move(name));
+        throw InputError("", fmt::format("expected a known key to remove, found {}", pointer),
+                         spelling_hint(key, known));
+      }
+      return;
+    } else if (last) {
+      at->erase(key);
+      return;
+    } else {
+      at = &(*at)[key];
+    }
+    field = next;
+  }
 }
 
 }  // namespace ringsim::scenarios

@@ -27,4 +27,8 @@ using Refuse = std::function<void(const std::string& message)>;
 /// value.
 std::string edit(Json& root, const DottedPath& path, Json value, const Refuse& refuse);
 
+/// Takes away the key at the path, so that its default holds; nothing happens where it is not there. Throws InputError
+/// (empty `where`) for a key that cannot be there, and for an element of a list.
+void remove(Json& root, const DottedPath& path);
+
 }  // namespace ringsim::scenarios

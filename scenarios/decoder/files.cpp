@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <istream>
 #include <system_error>
 #include <vector>
 
@@ -20,6 +21,19 @@ constexpr std::size_t most_bytes = std::size_t{32} << 20;  // a graph of some hu
 
 }  // namespace
 
+std::string read_text(std::istream& in, const std::string& name, const std::string& what) {
+  std::string text;
+  std::vector<char> block(1 << 16);
+  while (in.read(block.data(), static_cast<std::streamsize>(block.size())), in.gcount() > 0) {
+    text.append(block.data(), static_cast<std::size_t>(in.gcount()));
+    if (text.size() > most_bytes) {
+      throw InputError(name, fmt::format("expected {} of at most {} MiB, found a larger one", what, most_bytes >> 20));
+    }
+  }
+  if (in.bad()) throw InputError(name, fmt::format("expected a readable file, found: {}", std::strerror(errno)));
+  return text;
+}
+
 std::string read_text(const std::string& path, const std::string& what) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
@@ -30,16 +44,7 @@ std::string read_text(const std::string& path, const std::string& what) {
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   if (!in) throw InputError(path, fmt::format("expected a readable file, found: {}", std::strerror(errno)));
-  std::string text;
-  std::vector<char> block(1 << 16);
-  while (in.read(block.data(), static_cast<std::streamsize>(block.size())), in.gcount() > 0) {
-    text.append(block.data(), static_cast<std::size_t>(in.gcount()));
-    if (text.size() > most_bytes) {
-      throw InputError(path, fmt::format("expected {} of at most {} MiB, found a larger one", what, most_bytes >> 20));
-    }
-  }
-  if (in.bad()) throw InputError(path, fmt::format("expected a readable file, found: {}", std::strerror(errno)));
-  return text;
+  return read_text(in, path, what);
 }
 
 Files::Files(const std::string& scenario) : scenario_(scenario) {}

@@ -1,6 +1,7 @@
 // The files that a scenario names, relative to its own folder.
 #pragma once
 
+#include <iosfwd>
 #include <map>
 #include <mutex>
 #include <string>
@@ -9,6 +10,8 @@ namespace ringsim::scenarios {
 
 /// Reads a whole file of at most 32 MiB. `what` says what it should be: "a scenario file". Throws InputError.
 std::string read_text(const std::string& path, const std::string& what);
+/// The same from a stream, which errors call `name`.
+std::string read_text(std::istream& in, const std::string& name, const std::string& what);
 
 /// Reads each file once; from any thread.
 class Files {

@@ -42,6 +42,7 @@ Field algorithm_field() {
       .type = Type::variant,
       .doc = "A name, an object with a name and the algorithm's parameters, or one that names a schedule's file.",
       .required = true,
+      .list = "algorithms",
       .examples = {R"("ring")", R"(["ring", {"name": "halving_doubling", "fold": "naive"}])",
                    R"({"file": "allreduce.xml"})"},
       .discriminator = "name",
@@ -68,12 +69,19 @@ Field algorithm_field() {
 
 std::vector<std::string> op_names() {
   std::vector<std::string> names;
-  for (const CollectiveOp op : collective_ops()) {
-    names.emplace_back(to_string(op));
-    if (op == CollectiveOp::all_to_all) names.emplace_back("alltoall");
-    if (op == CollectiveOp::send_recv) names.emplace_back("sendrecv");
-  }
+  for (const CollectiveOp op : collective_ops()) names.emplace_back(to_string(op));
   return names;
+}
+
+/// As MPI and NCCL spell them: "allreduce".
+std::vector<std::pair<std::string, std::string>> op_aliases() {
+  std::vector<std::pair<std::string, std::string>> aliases;
+  for (const std::string& name : op_names()) {
+    std::string alias = name;
+    alias.erase(std::remove(alias.begin(), alias.end(), '_'), alias.end());
+    if (alias != name) aliases.emplace_back(std::move(alias), name);
+  }
+  return aliases;
 }
 
 Field collective_field() {
@@ -89,7 +97,8 @@ Field collective_field() {
            .doc =
                "The operation, in the words of MPI; send_recv: rank r sends to r + 1; pairs: rank r sends to r + n/2.",
            .required = true,
-           .choices = op_names()},
+           .choices = op_names(),
+           .aliases = op_aliases()},
           algorithm_field(),
           {.name = "bytes",
            .type = Type::size,
@@ -378,6 +387,14 @@ bool can_be_left_out(const Field& field) {
          std::all_of(field.members.begin(), field.members.end(), [](const Field& member) { return !member.required; });
 }
 
+const std::string* chosen(const Field& field, const std::string& text) {
+  const auto alias =
+      std::find_if(field.aliases.begin(), field.aliases.end(), [&](const auto& each) { return each.first == text; });
+  const std::string& name = alias == field.aliases.end() ? text : alias->second;
+  const auto found = std::find(field.choices.begin(), field.choices.end(), name);
+  return found == field.choices.end() ? nullptr : &*found;
+}
+
 std::string expectation(const Field& field) {
   const auto bounds = [&](std::string_view what) {
     if (field.min == field.max) return std::to_string(field.min);
@@ -386,6 +403,7 @@ std::string expectation(const Field& field) {
   };
   switch (field.type) {
     case Type::text:
+      if (!field.list.empty()) return fmt::format("a name that `ringsim list {}` shows", field.list);
       if (field.choices.size() == 1) return fmt::format("\"{}\"", field.choices.front());
       if (!field.choices.empty()) return fmt::format("one of \"{}\"", fmt::join(field.choices, "\", \""));
       return field.min > 0 ? "text that is not empty" : "text";

@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ringsim::scenarios {
@@ -35,7 +36,9 @@ struct Field {
   std::string fallback = {};  ///< default as the user would write it, without quotes; empty: none
   std::int64_t min = 0;  ///< whole, size: smallest value; factor: the same in millionths; text: shortest; list: fewest
   std::int64_t max = std::numeric_limits<std::int64_t>::max();
-  std::vector<std::string> choices = {};   ///< of a text: nothing else is accepted
+  std::vector<std::string> choices = {};                          ///< of a text: nothing else is accepted
+  std::vector<std::pair<std::string, std::string>> aliases = {};  ///< read as a choice: {"allreduce", "all_reduce"}
+  std::string list = {};  ///< "algorithms": `ringsim list` shows the choices, for they are too many for a message
   std::vector<std::string> examples = {};  ///< as JSON text
   std::vector<Field> members = {};
   std::string discriminator = {};  ///< of a variant: "kind", "name"
@@ -73,6 +76,9 @@ const Field* find(const std::vector<Field>& fields, std::string_view name);
 
 /// True where an object may be left out because every key of it has a default (or may be left out itself).
 bool can_be_left_out(const Field& field);
+
+/// The choice that a text means: itself, or that of which it is an alias; nullptr if it is none.
+const std::string* chosen(const Field& field, const std::string& text);
 
 /// What is expected there, for errors: `a size such as "64 MiB"`, `a whole number from 1 to 8`.
 std::string expectation(const Field& field);

@@ -88,7 +88,8 @@ Field preset_field(std::string name, std::string doc, bool required = false) {
           .type = Type::text,
           .doc = std::move(doc),
           .required = required,
-          .choices = preset_names()};
+          .choices = preset_names(),
+          .list = "nodes"};
 }
 
 Field file_field(std::string name, std::string doc, bool required, std::string example) {

@@ -93,6 +93,7 @@ Schema Writer::value_of(const Field& field, const std::string& parent) {
   }
   Schema out{{"type", "string"}};
   if (!field.choices.empty()) out["enum"] = field.choices;
+  for (const auto& [alias, choice] : field.aliases) out["enum"].push_back(alias);
   if (field.digits) {
     out["type"] = {"string", "integer"};
     for (const std::string& choice : field.choices)

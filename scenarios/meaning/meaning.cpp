@@ -307,8 +307,6 @@ void in_each(Canonical& value, Change change) {
 
 void use_one_op(Canonical& collective) {
   Canonical& op = collective["op"];
-  if (op == "alltoall") op = "all_to_all";
-  if (op == "sendrecv") op = "send_recv";
   // As algorithms are written anyhow: nothing is asked.
   const bool apart = op == "all_to_all" || op == "pairs" || op == "send_recv";
   if (op.is_string() && collective.value("in_place", Canonical()) == !apart) collective.erase("in_place");

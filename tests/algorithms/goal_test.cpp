@@ -15,7 +15,7 @@
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/paths.hpp"
-#include "tests/support/table.hpp"
+#include "tests/support/written_schedule.hpp"
 #include "topologies/catalog.hpp"
 
 namespace goal_test {
@@ -179,7 +179,7 @@ TEST_CASE("what is not GOAL is refused with its line, what was expected and what
 }
 
 TEST_CASE("a compute of other than whole nanoseconds is refused when it is written") {
-  Table t(all_reduce(1, 1_B), 1, 1, 1);
+  WrittenSchedule t(all_reduce(1, 1_B), 1, 1, 1);
   t.step(0).compute(Picoseconds{2000});
   CHECK(export_goal(t.schedule()) == "num_ranks 1\n\nrank 0 {\nl1: calc 2\n}\n");
   t.step(0).compute(Picoseconds{1500});

@@ -17,7 +17,7 @@
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/paths.hpp"
-#include "tests/support/table.hpp"
+#include "tests/support/written_schedule.hpp"
 
 namespace json_schedule_test {
 
@@ -152,7 +152,7 @@ TEST_CASE("what MSCCL's files hold survives too: scratch, operands, waits, chann
 }
 
 TEST_CASE("chunks of listed sizes belong to one message size") {
-  Table t(all_reduce(2, 12_B), 2, 1, 2);
+  WrittenSchedule t(all_reduce(2, 12_B), 2, 1, 2);
   t.like.layout[0] = Layout::of_sizes({10_B, 2_B});
   t.step(0).compute(Picoseconds{1500});
   const StoredSchedule stored = store(t.schedule());

@@ -21,7 +21,7 @@
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/paths.hpp"
-#include "tests/support/table.hpp"
+#include "tests/support/written_schedule.hpp"
 
 namespace msccl_export_test {
 
@@ -234,7 +234,7 @@ TEST_CASE("a ring's step is two of one thread block, the send first, and needs a
   CHECK(steps[1].waits.empty());
   CHECK(check(schedule_of(std::make_shared<const StoredSchedule>(blocks), 64_B)).proof().slots_needed == 1);
   // Also where the receive is listed first: all would wait for each other.
-  Table turned(ring_all_reduce(4, 64_B));
+  WrittenSchedule turned(ring_all_reduce(4, 64_B));
   for (auto& lanes : turned.steps)
     for (Step& step : lanes[0]) std::swap(step.ops[0], step.ops[1]);
   CHECK(same_schedule(as_thread_blocks(store(turned.schedule())), blocks));
@@ -257,7 +257,7 @@ TEST_CASE("additions to one chunk come one after the other, or are refused: a th
     CHECK(blocks.lane(0, lane)[0].waits[0].steps == 1);
   }
   // In lanes of their own nothing orders them.
-  Table t(all_reduce(3, 12_B), 3, 2, 1);
+  WrittenSchedule t(all_reduce(3, 12_B), 3, 2, 1);
   t.step(0, 0).receive_add(1, chunk(0));
   t.step(0, 1).receive_add(2, chunk(0));
   Step& back = t.step(0, 0);
@@ -311,7 +311,7 @@ TEST_CASE("what MSCCL XML cannot hold is refused by its name") {
         "takes at most 256");
   CHECK(refusal(ring_all_reduce(128, 1_KiB)) == "written");
 
-  Table t(all_reduce(2, 12_B), 2, 1, 2);
+  WrittenSchedule t(all_reduce(2, 12_B), 2, 1, 2);
   t.like.layout[0] = Layout::of_sizes({10_B, 2_B});
   for (const Actor r : {0, 1}) {
     t.step(r).send(1 - r, chunk(1 - r));
@@ -328,7 +328,7 @@ TEST_CASE("what MSCCL XML cannot hold is refused by its name") {
 
 TEST_CASE("what needs more than eight messages on their way is not written for connections with eight slots") {
   // Both send nine times before they receive, in lanes of their own steps: fine in one step, not one after the other.
-  Table t(all_reduce(2, 18_B), 2, 1, 18);
+  WrittenSchedule t(all_reduce(2, 18_B), 2, 1, 18);
   for (const Actor r : {0, 1}) {
     for (int c = 0; c < 9; ++c) t.step(r).send(1 - r, chunk(9 * (1 - r) + c));
     for (int c = 0; c < 9; ++c) t.step(r).receive_add(1 - r, chunk(9 * r + c));

@@ -144,8 +144,8 @@ TEST_CASE("run refuses what needs slots, though it is proved") {
   const Outcome proved = run_command({"schedule", "check", (schedules() / "pair-2.xml").string()});
   CHECK(proved.code == 0);
   CHECK(proved.out ==
-        "pair & back all_reduce, 2 ranks: proved; 8 operations, 1 slots needed: every operation of every actor was "
-        "followed\n");
+        "pair & back all_reduce, 2 ranks: proved; 8 operations, 1 slots needed: every operation of every\n"
+        "  actor was followed\n");
 }
 
 TEST_CASE("a GOAL file may stand for any collective, and the result says that its proof is of matching only") {
@@ -161,7 +161,7 @@ TEST_CASE("import, export and check go round: scenario, MSCCL XML, JSON, scenari
   const std::string star = test::source_dir() + "/scenarios/star.json";
   const std::vector<std::string> set{"--set", "topology.ranks=4", "--set", "collective.algorithm=\"ring\""};
   const auto exported = [&](const std::string& format) {
-    std::vector<std::string> arguments{"schedule", "export", star, "--format", format};
+    std::vector<std::string> arguments{"schedule", "export", star, "--to", format};
     arguments.insert(arguments.end(), set.begin(), set.end());
     const Outcome outcome = run_command(arguments);
     CHECK(outcome.code == 0);
@@ -178,11 +178,11 @@ TEST_CASE("import, export and check go round: scenario, MSCCL XML, JSON, scenari
   // The JSON of the scenario itself keeps its symmetry, and needs no slots.
   const Outcome direct = run_command({"schedule", "check", temporary_file("direct.json", exported("json"))});
   CHECK(direct.out ==
-        "ring all_reduce, 4 ranks: proved; 48 operations, 0 slots needed: one chunk stands for all; the symmetry was "
-        "checked at every step of every rank\n");
+        "ring all_reduce, 4 ranks: proved; 48 operations, 0 slots needed: one chunk stands for all; the\n"
+        "  symmetry was checked at every step of every rank\n");
   const Outcome goal = run_command({"schedule", "check", temporary_file("ring.goal", exported("goal"))});
   CHECK(goal.out.find("matching only") != std::string::npos);
-  const Outcome helpers = run_command({"schedule", "export", star, "--format", "msccl", "--set",
+  const Outcome helpers = run_command({"schedule", "export", star, "--to", "msccl", "--set",
                                        R"(collective.algorithm={"name": "parameter_server", "servers": 2})"});
   CHECK(helpers.code == 3);
   CHECK(helpers.out == "");
@@ -203,7 +203,7 @@ TEST_CASE("a schedule that adds up in switches takes the same time from its file
   std::string file;
   for (const std::string& topology : {leaves, star}) {
     const std::string scenario = write(topology);
-    file = temporary_file("switches.json", run_command({"schedule", "export", scenario, "--format", "json"}).out);
+    file = temporary_file("switches.json", run_command({"schedule", "export", scenario, "--to", "json"}).out);
     const Prediction made = predict(ScenarioFile::load(scenario).point(0)),
                      read = predict(
                          ScenarioFile::load(scenario, {"collective.algorithm={\"file\": \"" + file + "\"}"}).point(0));

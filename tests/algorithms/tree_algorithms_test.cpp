@@ -12,8 +12,8 @@
 #include "sim/run/run.hpp"
 #include "sim/schedule/collective.hpp"
 #include "tests/support/every_algorithm.hpp"
-#include "tests/support/table.hpp"
 #include "tests/support/verdict.hpp"
+#include "tests/support/written_schedule.hpp"
 #include "topologies/catalog.hpp"
 
 namespace tree_algorithms_test {
@@ -170,7 +170,7 @@ TEST_CASE("a dissemination barrier of more ranks than can be proved is refused b
 
 TEST_CASE("a barrier from which a rank may go before all have come is refused") {
   // Ranks 1 and 2 tell rank 0; rank 0 tells only rank 2 that all are there.
-  Table t(barrier(3), 3, 1, 1);
+  WrittenSchedule t(barrier(3), 3, 1, 1);
   t.step(1).send(0, chunk(0));
   t.step(2).send(0, chunk(0));
   Step& all_come = t.step(0);

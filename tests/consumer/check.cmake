@@ -26,7 +26,9 @@ foreach(file IN LISTS package_files)
     endif()
   endforeach()
 endforeach()
-foreach(file IN ITEMS bin/ringsim include/ringsim/ringsim.hpp share/doc/ringsim/LICENSE)
+foreach(file IN ITEMS bin/ringsim include/ringsim/ringsim.hpp share/doc/ringsim/LICENSE
+    share/man/man1/ringsim.1 share/man/man1/ringsim-topology-show.1 share/bash-completion/completions/ringsim
+    share/zsh/site-functions/_ringsim share/fish/vendor_completions.d/ringsim.fish)
   if(NOT EXISTS "${prefix}/${file}")
     message(FATAL_ERROR "${file} was not installed")
   endif()

@@ -13,7 +13,7 @@
 #include "sim/schedule/collective.hpp"
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/fake_device.hpp"
-#include "tests/support/table.hpp"
+#include "tests/support/written_schedule.hpp"
 #include "validate/replay/gpu/gpu_replay.hpp"
 #include "validate/replay/memory.hpp"
 
@@ -156,7 +156,7 @@ TEST_CASE(
 
 TEST_CASE("two lanes may add to one chunk at a time: on streams one comes after the other") {
   // Rank 0 receives from ranks 1 and 2 in lanes of their own.
-  Table t(reduce(3, 4_B, 0), 3, 2, 1);
+  WrittenSchedule t(reduce(3, 4_B, 0), 3, 2, 1);
   t.step(0, 0).receive_add(1, chunk(0));
   t.step(0, 1).receive_add(2, chunk(0));
   t.step(1).send(0, chunk(0));
@@ -179,7 +179,7 @@ TEST_CASE("two lanes may add to one chunk at a time: on streams one comes after 
 
 TEST_CASE("what was never written is poison on GPUs, too: passed on, it shows as not a number") {
   // A broadcast in which rank 0, the root, hears from rank 1 instead.
-  Table t(broadcast(2, 8_B, 0), 2, 1, 1);
+  WrittenSchedule t(broadcast(2, 8_B, 0), 2, 1, 1);
   t.step(1).send(0, chunk(0));
   t.step(0).receive(1, chunk(0));
   const Schedule schedule = t.schedule();
@@ -188,7 +188,7 @@ TEST_CASE("what was never written is poison on GPUs, too: passed on, it shows as
 }
 
 TEST_CASE("a step that computes is as long as it says, on the GPU's clock") {
-  Table t(all_reduce(1, 4_B), 1, 1, 1);
+  WrittenSchedule t(all_reduce(1, 4_B), 1, 1, 1);
   t.step(0).compute(Picoseconds(7us));
   FakeDevice device({});
   const Measured measured =

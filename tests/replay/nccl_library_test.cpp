@@ -16,7 +16,7 @@
 #include "sim/schedule/collective.hpp"
 #include "tests/support/complaint.hpp"
 #include "tests/support/nccl_replay.hpp"
-#include "tests/support/table.hpp"
+#include "tests/support/written_schedule.hpp"
 #include "validate/replay/memory.hpp"
 
 namespace nccl_library_test {
@@ -77,7 +77,7 @@ TEST_CASE("a buffer may have room for a rank's own block alone, as MSCCL has it"
   const auto own = [](const Content& content, Actor rank) {
     return Content{content.who, content.who == Content::Who::one ? rank : -1, static_cast<std::uint32_t>(rank)};
   };
-  Schedule gather = Table(all_gather(ranks, {total}), ranks, 1, ranks).schedule();
+  Schedule gather = WrittenSchedule(all_gather(ranks, {total}), ranks, 1, ranks).schedule();
   gather.layout = {Layout{}, Layout::near_equal({block}, 1), Layout::near_equal({total}, ranks), Layout{}};
   gather.collective.before = [own](Actor rank, Buffer buffer, std::uint32_t) {
     return buffer == Buffer::input ? own({Content::Who::one, 0, 0}, rank) : Content{};
@@ -85,7 +85,7 @@ TEST_CASE("a buffer may have room for a rank's own block alone, as MSCCL has it"
   gather.collective.after = [](Actor, Buffer buffer, std::uint32_t chunk) {
     return buffer == Buffer::output ? Content{Content::Who::one, static_cast<Actor>(chunk), chunk} : Content{};
   };
-  Schedule scatter = Table(reduce_scatter(ranks, {total}), ranks, 1, ranks).schedule();
+  Schedule scatter = WrittenSchedule(reduce_scatter(ranks, {total}), ranks, 1, ranks).schedule();
   scatter.layout = {Layout{}, Layout::near_equal({total}, ranks), Layout::near_equal({block}, 1), Layout{}};
   scatter.collective.before = [](Actor rank, Buffer buffer, std::uint32_t chunk) {
     return buffer == Buffer::input ? Content{Content::Who::one, rank, chunk} : Content{};

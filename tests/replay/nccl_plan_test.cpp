@@ -20,7 +20,7 @@
 #include "tests/support/files.hpp"
 #include "tests/support/nccl_replay.hpp"
 #include "tests/support/paths.hpp"
-#include "tests/support/table.hpp"
+#include "tests/support/written_schedule.hpp"
 #include "validate/replay/gpu/gpu_replay.hpp"
 #include "validate/replay/memory.hpp"
 
@@ -69,7 +69,7 @@ std::vector<std::string> doings(const Plan& plan, Actor actor) {
 
 /// Each rank sends to the next: lane 0 sends, lane 1 receives.
 Schedule crossing(int ranks) {
-  Table t(send_recv(ranks, 16_B), ranks, 2, 1);
+  WrittenSchedule t(send_recv(ranks, 16_B), ranks, 2, 1);
   t.like.layout = {Layout{}, Layout::near_equal(16_B, 1), Layout::near_equal(16_B, 1), Layout{}};
   for (Actor r = 0; r < ranks; ++r) {
     t.step(r, 0).send(wrap(r + 1, ranks), {Buffer::input, 0, 1});
@@ -200,7 +200,7 @@ TEST_CASE("the lanes of MSCCL's files cross, and they come out right to the bit 
 }
 
 TEST_CASE("channels do not mix: two ranks may list their messages of two channels in two orders") {
-  Table t(broadcast(2, 32_B, 0), 2, 1, 2);
+  WrittenSchedule t(broadcast(2, 32_B, 0), 2, 1, 2);
   Step& sends = t.step(0);
   sends.send(1, chunk(0), 0);
   sends.send(1, chunk(1), 1);
@@ -225,7 +225,7 @@ TEST_CASE("channels do not mix: two ranks may list their messages of two channel
 }
 
 TEST_CASE("what is added to may lie elsewhere than the sum") {
-  Table t(all_reduce(2, 16_B), 2, 1, 1);
+  WrittenSchedule t(all_reduce(2, 16_B), 2, 1, 1);
   t.like.layout = {Layout{}, Layout::near_equal(16_B, 1), Layout::near_equal(16_B, 1), Layout{}};
   t.like.collective.before = [](Actor rank, Buffer buffer, std::uint32_t) {
     return buffer == Buffer::input ? Content{Content::Who::one, rank, 0} : Content{};
@@ -285,7 +285,7 @@ TEST_CASE("lanes that wait for each other's steps do so on streams: without thos
 }
 
 TEST_CASE("what a step starts together runs together: what needs nobody does not wait for a message") {
-  Table t(broadcast(2, 8_B, 0), 2, 1, 1);
+  WrittenSchedule t(broadcast(2, 8_B, 0), 2, 1, 1);
   t.step(0).send(1, chunk(0));
   t.step(1).receive(0, chunk(0));
   t.step(0).compute(Picoseconds(7us));

@@ -15,7 +15,7 @@
 #include "sim/schedule/collective.hpp"
 #include "tests/support/complaint.hpp"
 #include "tests/support/nccl_replay.hpp"
-#include "tests/support/table.hpp"
+#include "tests/support/written_schedule.hpp"
 #include "validate/replay/memory.hpp"
 
 namespace nccl_replay_test {

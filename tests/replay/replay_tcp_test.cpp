@@ -11,7 +11,7 @@
 #include "sim/schedule/collective.hpp"
 #include "tests/support/command.hpp"
 #include "tests/support/every_algorithm.hpp"
-#include "tests/support/table.hpp"
+#include "tests/support/written_schedule.hpp"
 #include "validate/replay/memory.hpp"
 #include "validate/replay/tcp/tcp_replay.hpp"
 
@@ -77,7 +77,7 @@ TEST_CASE("messages larger than all buffers on the way come through, and a time 
 }
 
 TEST_CASE("a wrong number over sockets is named as it is elsewhere") {
-  Table t(all_reduce(2, 4_B), 2, 1, 1);  // rank 1 overwrites where it should add
+  WrittenSchedule t(all_reduce(2, 4_B), 2, 1, 1);  // rank 1 overwrites where it should add
   t.like.layout[static_cast<std::size_t>(Buffer::scratch)] = Layout::of_sizes({4_B});
   const Region scratch{Buffer::scratch, 0, 1};
   for (const Actor rank : {0, 1}) {
@@ -94,7 +94,7 @@ TEST_CASE("a wrong number over sockets is named as it is elsewhere") {
 }
 
 TEST_CASE("compute takes its time, and a run that takes longer than the time-out says what is open") {
-  Table t(all_reduce(1, 4_B), 1, 1, 1);
+  WrittenSchedule t(all_reduce(1, 4_B), 1, 1, 1);
   t.step(0).compute(Picoseconds(3s));
   const Schedule schedule = t.schedule();
   CHECK(replay_once({&schedule}).jobs.at(0).min >= Picoseconds(3s));
@@ -104,7 +104,7 @@ TEST_CASE("compute takes its time, and a run that takes longer than the time-out
 }
 
 TEST_CASE("two schedules at a time have a measured time each") {
-  Table t(all_reduce(1, 4_B), 1, 1, 1);
+  WrittenSchedule t(all_reduce(1, 4_B), 1, 1, 1);
   t.step(0).compute(Picoseconds(100ms));
   const Schedule slow = t.schedule(), ring = stretched(ring_all_reduce(2, 8_B), element_bytes);
   const TcpOutcome measured = replay_once({&ring, &slow});
@@ -149,7 +149,7 @@ TEST_CASE("replay: jobs have a row each, and csv and tables the new columns") {
   CHECK(csv.out.find(",busbw_GBps,measured_us,measured_min_us,measured_max_us,wrong,error,") != std::string::npos);
   CHECK(csv.out.find(",second,") != std::string::npos);
   const Outcome table = run_command({"replay", scenario, "--backend", "tcp", "--repeats", "1"});
-  CHECK(table.out.find("measured us") != std::string::npos);
+  CHECK(table.out.find("  measured  ") != std::string::npos);
   CHECK(table.out.find("wrong") != std::string::npos);
 }
 

@@ -16,7 +16,7 @@
 #include "sim/schedule/collective.hpp"
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/shuffled_exchange.hpp"
-#include "tests/support/table.hpp"
+#include "tests/support/written_schedule.hpp"
 #include "validate/replay/actor_run.hpp"
 #include "validate/replay/memory.hpp"
 #include "validate/replay/replay.hpp"
@@ -75,7 +75,7 @@ class Alone : public Exchange {
 
 /// One rank, which computes.
 Schedule computing() {
-  Table t(all_reduce(1, 4_B), 1, 1, 1);
+  WrittenSchedule t(all_reduce(1, 4_B), 1, 1, 1);
   t.step(0).compute(Picoseconds{1});
   return t.schedule();
 }
@@ -112,7 +112,7 @@ TEST_CASE("every algorithm comes out right to the bit at 2 to 8 ranks, in random
 
 TEST_CASE("a wrong number is named by rank, buffer, chunk, element, expected and found") {
   // Two ranks exchange their one chunk of three elements, but rank 1 overwrites where it should add.
-  Table t(all_reduce(2, 12_B), 2, 1, 1);
+  WrittenSchedule t(all_reduce(2, 12_B), 2, 1, 1);
   t.like.layout[static_cast<std::size_t>(Buffer::scratch)] = Layout::of_sizes({12_B});
   const Region scratch{Buffer::scratch, 0, 1};
   for (const Actor rank : {0, 1}) {
@@ -132,7 +132,7 @@ TEST_CASE("a wrong number is named by rank, buffer, chunk, element, expected and
 
 TEST_CASE("of a ring with one operation changed, replay sees what the checker would refuse") {
   const auto broken = [](auto change) {
-    Table t(stretched(ring_all_reduce(4, 16_B), element_bytes));
+    WrittenSchedule t(stretched(ring_all_reduce(4, 16_B), element_bytes));
     change(t.steps);
     return outcome(t.schedule(), 1);
   };
@@ -150,7 +150,7 @@ TEST_CASE("of a ring with one operation changed, replay sees what the checker wo
 
 TEST_CASE("what was never written is poison: passed on, it shows as not a number") {
   // A broadcast in which rank 0, the root, hears from rank 1 instead.
-  Table t(broadcast(2, 8_B, 0), 2, 1, 1);
+  WrittenSchedule t(broadcast(2, 8_B, 0), 2, 1, 1);
   t.step(1).send(0, chunk(0));
   t.step(0).receive(1, chunk(0));
   CHECK(outcome(t.schedule(), 0) ==
@@ -159,7 +159,7 @@ TEST_CASE("what was never written is poison: passed on, it shows as not a number
 
 TEST_CASE("an operand elsewhere is read, not written, and two may add to one chunk at a time") {
   // Rank 0 keeps its data and puts the sum with rank 1's into the output; then both others add to that.
-  Table t(reduce(3, 4_B, 0), 3, 1, 1);
+  WrittenSchedule t(reduce(3, 4_B, 0), 3, 1, 1);
   const Region output{Buffer::output, 0, 1};
   t.like.layout[static_cast<std::size_t>(Buffer::output)] = Layout::of_sizes({4_B});
   t.like.collective.after = [](Actor rank, Buffer buffer, std::uint32_t) {
@@ -246,14 +246,14 @@ TEST_CASE("what cannot be replayed is refused, with the reason") {
                        InputError);
   CHECK_THROWS_WITH_AS(require_replayable(check(ring_all_reduce(4, 6_B))),
                        "expected chunks of whole elements of 4 bytes, found data[0] of 1 bytes", InputError);
-  Table sizes(stretched(ring_all_reduce(2, 2_B), element_bytes));
+  WrittenSchedule sizes(stretched(ring_all_reduce(2, 2_B), element_bytes));
   sizes.like.names_regions = false;
   CHECK_THROWS_WITH_AS(require_replayable(check(sizes.schedule())),
                        "expected a schedule that names regions, found one of sizes alone\n"
                        "  hint: GOAL tells no regions: there is nothing to check a result against",
                        InputError);
   // Each of two ranks sends before it receives: somebody has to run ahead.
-  Table ahead(send_recv(2, 4_B), 2, 1, 0);
+  WrittenSchedule ahead(send_recv(2, 4_B), 2, 1, 0);
   for (const Buffer buffer : {Buffer::input, Buffer::output})
     ahead.like.layout[static_cast<std::size_t>(buffer)] = Layout::of_sizes({4_B});
   for (const Actor rank : {0, 1}) {

@@ -162,4 +162,15 @@ TEST_CASE("--set pins what the file sweeps") {
   CHECK(parse(text, {"topology.ranks=16"}).point(0).main().request.ranks == 16);
 }
 
+TEST_CASE("--set to null removes a key, so that its default holds; what is not there may be removed, too") {
+  const std::string text = extended(R"("network": {"model": "ideal"}, "sweep": {"topology.ranks": [2, 4]})");
+  CHECK(parse(text).point(0).model == NetworkModel::ideal);
+  CHECK(parse(text, {"network.model=null"}).point(0).model == NetworkModel::fair);
+  CHECK(parse(text, {"network=null"}).point(0).model == NetworkModel::fair);
+  CHECK(parse(text, {"network=null", "sweep=null"}).hash() == hash(plain));
+  CHECK(parse(text, {"sweep.topology.ranks=null"}).size() == 1);
+  CHECK(parse(plain, {"transport.staging.depth=null", "collective.root=null"}).hash() == hash(plain));
+  CHECK(parse(text, {"network.model=null", "network.model=packet"}).point(0).model == NetworkModel::packet);  // in turn
+}
+
 }  // namespace scenario_points_test

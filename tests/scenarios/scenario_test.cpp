@@ -10,6 +10,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "sim/base/error.hpp"
@@ -272,12 +273,23 @@ TEST_CASE("the model packet takes its settings, and has defaults for them") {
   CHECK(plainly.hash == only(extended(R"("network": {"model": "packet", "packet": {"mtu": "4 KiB"}})")).hash);
 }
 
-TEST_CASE("the other spellings of all_to_all and send_recv are read, and ask the same") {
-  const auto direct = [](const char* op) { return changed("all_reduce", op, changed("\"ring\"", "\"direct\"")); };
-  CHECK(hash(direct("alltoall")) == hash(direct("all_to_all")));
-  CHECK(hash(direct("sendrecv")) == hash(direct("send_recv")));
-  CHECK(only(direct("sendrecv")).main().request.op == CollectiveOp::send_recv);
-  CHECK(hash(direct("sendrecv")) != hash(direct("alltoall")));
+TEST_CASE("collectives may be spelled as MPI and NCCL do, and ask the same") {
+  const auto text = [](const char* op, const char* algorithm) {
+    return changed("all_reduce", op, changed("\"ring\"", '"' + std::string(algorithm) + '"'));
+  };
+  for (const auto& [op, alias, algorithm] :
+       {std::tuple{"all_reduce", "allreduce", "ring"}, std::tuple{"all_gather", "allgather", "ring"},
+        std::tuple{"reduce_scatter", "reducescatter", "ring"}, std::tuple{"all_to_all", "alltoall", "direct"},
+        std::tuple{"send_recv", "sendrecv", "direct"}}) {
+    CAPTURE(alias);
+    CHECK(hash(text(alias, algorithm)) == hash(text(op, algorithm)));
+    CHECK(to_string(only(text(alias, algorithm)).main().request.op) == op);
+  }
+  CHECK(hash(text("sendrecv", "direct")) != hash(text("alltoall", "direct")));
+  // In lists, and where conditions compare with the one spelling.
+  const std::string listed = changed("\"all_reduce\"", R"(["allreduce", "allgather"])");
+  CHECK(hash(listed) == hash(changed("\"all_reduce\"", R"(["all_reduce", "all_gather"])")));
+  CHECK(ScenarioFile::parse(listed, "s.json", {"where=[\"collective.op == 'all_gather'\"]"}).size() == 1);
 }
 
 TEST_CASE("every algorithm is read for every op that it does") {

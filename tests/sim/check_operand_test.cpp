@@ -4,8 +4,8 @@
 #include "algorithms/ring.hpp"
 #include "sim/schedule/collective.hpp"
 #include "tests/support/interpreter.hpp"
-#include "tests/support/table.hpp"
 #include "tests/support/verdict.hpp"
+#include "tests/support/written_schedule.hpp"
 
 namespace check_operand_test {
 
@@ -17,8 +17,8 @@ namespace {
 Region scratch(std::uint32_t first) { return {Buffer::scratch, first, 1}; }
 
 /// 0 sends to 1, which puts the sum into scratch and passes it on to 2, which sends the result to both.
-Table chain() {
-  Table t(all_reduce(3, 12_B), 3, 1, 1);
+WrittenSchedule chain() {
+  WrittenSchedule t(all_reduce(3, 12_B), 3, 1, 1);
   t.like.layout[static_cast<std::size_t>(Buffer::scratch)] = Layout::near_equal(12_B, 1);
   t.step(0).send(1, chunk(0));
   t.step(1).receive_add(0, chunk(0), scratch(0), 0);
@@ -43,7 +43,7 @@ TEST_CASE("a sum may go elsewhere than into its operand, and checker and executi
 }
 
 TEST_CASE("where the operand's own contribution is forgotten, it is named") {
-  Table t = chain();
+  WrittenSchedule t = chain();
   t.steps[1][0][0].ops[0].operand = {.count = 0};  // scratch, where nothing is, plus what comes
   CHECK(
       verdict(t) ==
@@ -53,7 +53,7 @@ TEST_CASE("where the operand's own contribution is forgotten, it is named") {
 }
 
 TEST_CASE("a contribution that comes twice by way of an operand is named with the operation that adds it") {
-  Table t = chain();
+  WrittenSchedule t = chain();
   Step& first = t.steps[1][0][0];
   first.ops[0].region = chunk(0);  // in place now: rank 1 adds to its data, and then its data to what it gets
   first.ops[0].operand = {.count = 0};
@@ -70,7 +70,7 @@ TEST_CASE("a contribution that comes twice by way of an operand is named with th
 }
 
 TEST_CASE("an operand is read: what writes it at the same time is a race, and so is what reads the sum") {
-  Table t = chain();
+  WrittenSchedule t = chain();
   t.steps[1][0][0].receive(2, chunk(0));
   t.steps[1][0].pop_back();
   CHECK(
@@ -79,31 +79,31 @@ TEST_CASE("an operand is read: what writes it at the same time is a race, and so
       "to "
       "scratch[0]) and rank 1, lane 0, step 0, operation 1 (receive data[0] from actor 2): both touch data[0], one of "
       "them writes, and nothing orders them\n  hint: put one of them into a later step of the lane, or add a wait");
-  Table together = chain();
+  WrittenSchedule together = chain();
   together.steps[1][0][0].send(2, scratch(0));
   together.steps[1][0].erase(together.steps[1][0].begin() + 1);
   CHECK(verdict(together).find("both touch scratch[0]") != std::string::npos);
 }
 
 TEST_CASE("operand and sum are of one size and do not overlap, and the operand holds something") {
-  Table t = chain();
+  WrittenSchedule t = chain();
   t.like.layout[static_cast<std::size_t>(Buffer::scratch)] = Layout::near_equal(14_B, 2);
   CHECK(verdict(t).find(": the two regions differ in size") != std::string::npos);
-  Table empty = chain();
+  WrittenSchedule empty = chain();
   empty.like.layout[static_cast<std::size_t>(Buffer::scratch)] = Layout::near_equal(24_B, 2);
   empty.steps[1][0][0].ops[0].operand = scratch(1);
   CHECK(verdict(empty).find("reads scratch[1] before anything has arrived there") != std::string::npos);
 }
 
 TEST_CASE("an operand is part of a claimed symmetry") {
-  Table unlike(ring_all_reduce(2, 8_B));
+  WrittenSchedule unlike(ring_all_reduce(2, 8_B));
   unlike.like.symmetry = Symmetry({2});
   CHECK(verdict(unlike) == "accepted");
   unlike.steps[1][0][0].ops[1].operand = chunk(1);  // rank 1 adds to another chunk than rank 0 does
   CHECK(verdict(unlike).find("a symmetry is claimed, but rank 1 does not do what rank 0 does, seen from itself") !=
         std::string::npos);
   // Two ranks exchange their data and add what comes to their own, elsewhere, then copy it back.
-  Table t(all_reduce(2, 8_B), 2, 1, 2);
+  WrittenSchedule t(all_reduce(2, 8_B), 2, 1, 2);
   t.like.layout[static_cast<std::size_t>(Buffer::scratch)] = Layout::near_equal(8_B, 2);
   for (const Actor r : {0, 1}) {
     Step& step = t.step(r);

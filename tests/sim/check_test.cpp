@@ -9,8 +9,8 @@
 #include "sim/schedule/collective.hpp"
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/interpreter.hpp"
-#include "tests/support/table.hpp"
 #include "tests/support/verdict.hpp"
+#include "tests/support/written_schedule.hpp"
 
 namespace check_test {
 
@@ -20,8 +20,8 @@ using namespace ringsim::literals;
 namespace {
 
 /// A server by hand: 3 ranks, one chunk, rank 0 adds up and sends back. `then` changes it before rank 0 sends.
-Table server_of_three() {
-  Table t(all_reduce(3, 12_B), 3, 1, 1);
+WrittenSchedule server_of_three() {
+  WrittenSchedule t(all_reduce(3, 12_B), 3, 1, 1);
   t.step(1).send(0, chunk(0));
   t.step(2).send(0, chunk(0));
   Step& adds = t.step(0);
@@ -29,7 +29,7 @@ Table server_of_three() {
   adds.receive_add(2, chunk(0));
   return t;
 }
-void send_back(Table& t) {
+void send_back(WrittenSchedule& t) {
   Step& sends = t.step(0);
   sends.send(1, chunk(0));
   sends.send(2, chunk(0));
@@ -96,7 +96,7 @@ TEST_CASE("the real algorithms compute the right numbers, in several orders each
 }
 
 TEST_CASE("a contribution added twice is refused") {
-  Table t = server_of_three();
+  WrittenSchedule t = server_of_three();
   t.step(1).send(0, chunk(0));
   t.step(0).receive_add(1, chunk(0));
   send_back(t);
@@ -106,7 +106,7 @@ TEST_CASE("a contribution added twice is refused") {
 }
 
 TEST_CASE("a missing contribution is refused") {
-  Table t(all_reduce(3, 12_B), 3, 1, 1);
+  WrittenSchedule t(all_reduce(3, 12_B), 3, 1, 1);
   t.step(1).send(0, chunk(0));
   t.step(0).receive_add(1, chunk(0));
   send_back(t);
@@ -116,14 +116,14 @@ TEST_CASE("a missing contribution is refused") {
 }
 
 TEST_CASE("a result that nothing is ever brought to is refused") {
-  Table t(broadcast(2, 12_B, 0), 2, 1, 1);
+  WrittenSchedule t(broadcast(2, 12_B, 0), 2, 1, 1);
   CHECK(verdict(t) ==
         "schedule by hand broadcast of 2 ranks: rank 1, data[0]: the contribution of rank 0 is missing, to "
         "which no operation brings anything");
 }
 
 TEST_CASE("a chunk sent before it has arrived is refused") {
-  Table t(broadcast(3, 12_B, 0), 3, 1, 1);
+  WrittenSchedule t(broadcast(3, 12_B, 0), 3, 1, 1);
   t.step(1).send(2, chunk(0));
   t.step(1).receive(0, chunk(0));
   t.step(0).send(1, chunk(0));
@@ -135,7 +135,7 @@ TEST_CASE("a chunk sent before it has arrived is refused") {
 }
 
 TEST_CASE("a rank's chunk that is added to before anything has arrived there is refused") {
-  Table t(broadcast(2, 12_B, 0), 2, 1, 1);
+  WrittenSchedule t(broadcast(2, 12_B, 0), 2, 1, 1);
   t.step(0).send(1, chunk(0));
   t.step(1).receive_add(0, chunk(0));
   CHECK(verdict(t) ==
@@ -144,7 +144,7 @@ TEST_CASE("a rank's chunk that is added to before anything has arrived there is 
 }
 
 TEST_CASE("a send that nobody receives is refused") {
-  Table t = server_of_three();
+  WrittenSchedule t = server_of_three();
   send_back(t);
   t.step(2).send(1, chunk(0));
   CHECK(verdict(t) ==
@@ -153,7 +153,7 @@ TEST_CASE("a send that nobody receives is refused") {
 }
 
 TEST_CASE("a receive that nobody sends to is refused") {
-  Table t = server_of_three();
+  WrittenSchedule t = server_of_three();
   send_back(t);
   t.step(2).receive(1, chunk(0));
   CHECK(verdict(t) ==
@@ -163,7 +163,7 @@ TEST_CASE("a receive that nobody sends to is refused") {
 }
 
 TEST_CASE("three ranks that each receive before they send wait for one another, with any number of slots") {
-  Table t(all_gather(3, 12_B), 3, 1, 3);
+  WrittenSchedule t(all_gather(3, 12_B), 3, 1, 3);
   for (Actor r = 0; r < 3; ++r) {
     t.step(r).receive(wrap(r - 1, 3), chunk(wrap(r - 1, 3)));
     t.step(r).send(wrap(r + 1, 3), chunk(r));
@@ -177,7 +177,7 @@ TEST_CASE("three ranks that each receive before they send wait for one another, 
 }
 
 TEST_CASE("two ranks that each send before they receive need one slot, and say so") {
-  Table t(all_gather(2, 12_B), 2, 1, 2);
+  WrittenSchedule t(all_gather(2, 12_B), 2, 1, 2);
   for (Actor r = 0; r < 2; ++r) {
     t.step(r).send(1 - r, chunk(r));
     t.step(r).receive(1 - r, chunk(1 - r));
@@ -187,7 +187,7 @@ TEST_CASE("two ranks that each send before they receive need one slot, and say s
 }
 
 TEST_CASE("two messages ahead need two slots") {
-  Table t(all_gather(2, 12_B), 2, 1, 2);
+  WrittenSchedule t(all_gather(2, 12_B), 2, 1, 2);
   t.like.layout[static_cast<std::size_t>(Buffer::scratch)] = Layout::near_equal(6_B, 1);
   for (Actor r = 0; r < 2; ++r) {
     t.step(r).send(1 - r, chunk(r));
@@ -200,7 +200,7 @@ TEST_CASE("two messages ahead need two slots") {
 
 TEST_CASE("what left into a slot is what was there when it left, not what was written later") {
   // Each sends its chunk ahead and then writes over it; slots keep what was sent.
-  Table t(all_gather(2, 12_B), 2, 1, 2);
+  WrittenSchedule t(all_gather(2, 12_B), 2, 1, 2);
   t.like.collective.after = [](Actor r, Buffer b, std::uint32_t c) {
     return b == Buffer::data && c == static_cast<std::uint32_t>(r) ? Content{Content::Who::one, 1 - r, 1U - c}
                                                                    : Content{};
@@ -213,7 +213,7 @@ TEST_CASE("what left into a slot is what was there when it left, not what was wr
 }
 
 TEST_CASE("to send and to add to a chunk in one step is a race") {
-  Table t(all_reduce(2, 12_B), 2, 1, 1);
+  WrittenSchedule t(all_reduce(2, 12_B), 2, 1, 1);
   for (Actor r = 0; r < 2; ++r) {
     Step& step = t.step(r);
     step.send(1 - r, chunk(0));
@@ -228,7 +228,7 @@ TEST_CASE("to send and to add to a chunk in one step is a race") {
 
 TEST_CASE("two lanes that touch one chunk race, unless a wait orders them") {
   for (const bool waits : {false, true}) {
-    Table t(broadcast(3, 12_B, 0), 3, 2, 1);
+    WrittenSchedule t(broadcast(3, 12_B, 0), 3, 2, 1);
     t.step(0, 0).send(1, chunk(0));
     t.step(1, 0).receive(0, chunk(0));
     Step& passes_on = t.step(1, 1);
@@ -248,7 +248,7 @@ TEST_CASE("two lanes that touch one chunk race, unless a wait orders them") {
 
 TEST_CASE("an order between lanes may go through a third") {
   for (const bool waits : {false, true}) {
-    Table t(broadcast(3, 12_B, 0), 3, 3, 1);
+    WrittenSchedule t(broadcast(3, 12_B, 0), 3, 3, 1);
     t.step(0, 0).send(1, chunk(0));
     t.step(1, 0).receive(0, chunk(0));
     Step& between = t.step(1, 2);
@@ -262,7 +262,7 @@ TEST_CASE("an order between lanes may go through a third") {
 }
 
 TEST_CASE("a lane may wait for steps that it has done itself") {
-  Table t(broadcast(2, 12_B, 0), 2, 1, 1);
+  WrittenSchedule t(broadcast(2, 12_B, 0), 2, 1, 1);
   t.step(0).compute(1_ps);
   Step& sends = t.step(0);
   sends.send(1, chunk(0));
@@ -272,7 +272,7 @@ TEST_CASE("a lane may wait for steps that it has done itself") {
 }
 
 TEST_CASE("a lane that waits for its own step never starts it") {
-  Table t(broadcast(2, 12_B, 0), 2, 1, 1);
+  WrittenSchedule t(broadcast(2, 12_B, 0), 2, 1, 1);
   Step& sends = t.step(1);
   sends.receive(0, chunk(0));
   sends.wait(0, 1);
@@ -283,7 +283,7 @@ TEST_CASE("a lane that waits for its own step never starts it") {
         "a cycle of waits\n  hint: no order of its messages lets the schedule finish");
 
   // Nobody waits for it by a message.
-  Table alone(broadcast(2, 12_B, 0), 2, 1, 1);
+  WrittenSchedule alone(broadcast(2, 12_B, 0), 2, 1, 1);
   alone.step(0).wait(0, 1);
   CHECK(verdict(alone) ==
         "schedule by hand broadcast of 2 ranks: rank 0, lane 0, step 0 waits for another lane; and so back to "
@@ -291,7 +291,7 @@ TEST_CASE("a lane that waits for its own step never starts it") {
 }
 
 TEST_CASE("two lanes may not share a connection") {
-  Table t(broadcast(2, 12_B, 0), 2, 2, 2);
+  WrittenSchedule t(broadcast(2, 12_B, 0), 2, 2, 2);
   t.step(0, 0).send(1, chunk(0));
   t.step(0, 1).send(1, chunk(1));
   t.step(1).receive(0, chunk(0));
@@ -302,7 +302,7 @@ TEST_CASE("two lanes may not share a connection") {
 }
 
 TEST_CASE("both ends of a message agree in chunks and bytes") {
-  Table chunks_differ(broadcast(2, 12_B, 0), 2, 1, 2);
+  WrittenSchedule chunks_differ(broadcast(2, 12_B, 0), 2, 1, 2);
   chunks_differ.step(0).send(1, chunks(0, 2));
   chunks_differ.step(1).receive(0, chunk(0));
   CHECK(verdict(chunks_differ) ==
@@ -310,7 +310,7 @@ TEST_CASE("both ends of a message agree in chunks and bytes") {
         "1) and rank 1, lane 0, step 0, operation 0 (receive data[0] from actor 0): the message has 2 chunks "
         "(12), the room for it 1 (6)");
 
-  Table bytes_differ(broadcast(2, 3_B, 0), 2, 1, 2);  // 1 and 2 bytes
+  WrittenSchedule bytes_differ(broadcast(2, 3_B, 0), 2, 1, 2);  // 1 and 2 bytes
   bytes_differ.step(0).send(1, chunk(0));
   bytes_differ.step(1).receive(0, chunk(1));
   CHECK(verdict(bytes_differ) ==
@@ -321,7 +321,7 @@ TEST_CASE("both ends of a message agree in chunks and bytes") {
 
 TEST_CASE("regions, peers and waits must exist") {
   const auto broken = [](auto change) {
-    Table t(broadcast(2, 12_B, 0), 2, 1, 2);
+    WrittenSchedule t(broadcast(2, 12_B, 0), 2, 1, 2);
     t.step(1).receive(0, chunks(0, 2));
     Step& step = t.step(0);
     step.send(1, chunks(0, 2));
@@ -369,7 +369,7 @@ TEST_CASE("regions, peers and waits must exist") {
 }
 
 TEST_CASE("a copy onto itself is refused: what it leaves depends on the order of its bytes") {
-  Table t(broadcast(2, 12_B, 0), 2, 1, 3);
+  WrittenSchedule t(broadcast(2, 12_B, 0), 2, 1, 3);
   Step& step = t.step(0);
   step.send(1, chunk(1));
   step.copy(chunks(0, 2), chunks(1, 2));
@@ -381,7 +381,7 @@ TEST_CASE("a copy onto itself is refused: what it leaves depends on the order of
 
 TEST_CASE("contributions of the right ranks in the wrong chunk are refused") {
   // Rank 1 gets the two sums the wrong way round.
-  Table swapped(all_reduce(2, 12_B), 2, 1, 2);
+  WrittenSchedule swapped(all_reduce(2, 12_B), 2, 1, 2);
   swapped.step(1).send(0, chunks(0, 2));
   swapped.step(0).receive_add(1, chunks(0, 2));
   Step& sends = swapped.step(0);
@@ -395,7 +395,7 @@ TEST_CASE("contributions of the right ranks in the wrong chunk are refused") {
         "changed by rank 1, lane 0, step 1, operation 1 (receive data[0] from actor 0)");
 
   // Each rank's contribution stands once in chunk 0, but chunk 1 is in there too.
-  Table mixed(all_reduce(2, 12_B), 2, 1, 2);
+  WrittenSchedule mixed(all_reduce(2, 12_B), 2, 1, 2);
   mixed.step(1).send(0, chunks(0, 2));
   mixed.step(0).receive_add(1, chunks(0, 2));
   mixed.step(0).add(chunk(1), chunk(0));
@@ -449,7 +449,7 @@ TEST_CASE("chunks that move between buffers are followed also where there are ve
   relay.after = [](Actor r, Buffer b, std::uint32_t c) {
     return r == 2 && b == Buffer::output ? Content{Content::Who::one, 0, c} : Content{};
   };
-  Table t(relay, 3, 1, n);
+  WrittenSchedule t(relay, 3, 1, n);
   for (const Buffer b : {Buffer::input, Buffer::output})
     t.like.layout[static_cast<std::size_t>(b)] = Layout::near_equal({n}, n);
   t.step(0).send(1, {Buffer::input, 0, n});
@@ -470,7 +470,7 @@ TEST_CASE("the checker accepts no mutation that computes wrong numbers in some o
     std::mt19937_64 random(seed);
     const int n = 2 + static_cast<int>(random() % 5);
     const std::vector<Schedule> all = every_algorithm(n, {60 * n});
-    Table t(all[random() % all.size()]);
+    WrittenSchedule t(all[random() % all.size()]);
     CAPTURE(n);
     CAPTURE(t.like.algorithm);
     // One operation of one step is dropped, doubled, moved to another place, or altered.

@@ -11,8 +11,8 @@
 #include "sim/base/error.hpp"
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/naive_protocol.hpp"
-#include "tests/support/table.hpp"
 #include "tests/support/tiny.hpp"
+#include "tests/support/written_schedule.hpp"
 #include "topologies/machines/machine.hpp"
 
 namespace protocol_naive_test {
@@ -72,7 +72,7 @@ Protocol random_protocol(Draw& draw) {
 /// others must run ahead, or nothing goes at all. Several lanes, steps of several operations, computing, waits.
 Schedule random_schedule(Draw& draw, int ranks) {
   const int n_messages = draw.number(4, 40), lanes = draw.number(1, 2);
-  Table t({.op = CollectiveOp::pairs, .ranks = ranks}, ranks, lanes, 1);
+  WrittenSchedule t({.op = CollectiveOp::pairs, .ranks = ranks}, ranks, lanes, 1);
   t.like.names_regions = false;
   std::vector<Bytes> sizes;
   std::vector<int> busy(static_cast<std::size_t>(ranks * ranks), 0);  // [connection] the lanes of its ends

@@ -14,8 +14,8 @@
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/sketch.hpp"
-#include "tests/support/table.hpp"
 #include "tests/support/tiny.hpp"
+#include "tests/support/written_schedule.hpp"
 
 namespace protocol_test {
 
@@ -50,7 +50,7 @@ Schedule stream(int n, Bytes size, Picoseconds busy) {
   c.after = [](Actor r, Buffer b, std::uint32_t i) {
     return r == 1 && b == Buffer::output ? Content{Content::Who::one, 0, i} : Content{};
   };
-  Table t(c, 2, 1, 0);
+  WrittenSchedule t(c, 2, 1, 0);
   for (const Buffer b : {Buffer::input, Buffer::output})
     t.like.layout[static_cast<std::size_t>(b)] = Layout::near_equal(c.bytes, n);
   t.step(1).compute(busy);
@@ -133,7 +133,7 @@ TEST_CASE("slots that are given back go to the next message that lacks some, bef
   // and the third gets its last slot, 524.288 us; two more are free, with which the fourth starts. A second later, the
   // receiver takes the second, and the fourth gets its last; so it has left before anybody takes the third.
   Schedule four = stream(4, 3 * 512_KiB, 10ms);
-  Table t(four);
+  WrittenSchedule t(four);
   t.steps[1][0].insert(t.steps[1][0].begin() + 2, Step{});
   t.steps[1][0][2].compute(1s);
   const Timeline line = run_with("simple", one_cable(), t.schedule());
@@ -225,7 +225,7 @@ TEST_CASE("a byte more than the slots hold takes no less time") {
 
 TEST_CASE("a schedule that needs slots runs under protocols that have them, as far as its messages fit") {
   const auto exchange = [](Bytes bytes) {  // each sends before it receives
-    Table t(all_gather(2, bytes), 2, 1, 2);
+    WrittenSchedule t(all_gather(2, bytes), 2, 1, 2);
     for (Actor r = 0; r < 2; ++r) {
       t.step(r).send(1 - r, chunk(r));
       t.step(r).receive(1 - r, chunk(1 - r));

@@ -10,8 +10,8 @@
 #include "sim/base/error.hpp"
 #include "sim/schedule/collective.hpp"
 #include "tests/support/every_algorithm.hpp"
-#include "tests/support/table.hpp"
 #include "tests/support/tiny.hpp"
+#include "tests/support/written_schedule.hpp"
 
 namespace run_test {
 
@@ -37,7 +37,7 @@ Schedule messages(const std::vector<Bytes>& sizes, Picoseconds rank_1_computes =
   c.after = [n](Actor r, Buffer b, std::uint32_t i) {
     return b == Buffer::output && static_cast<int>(i) == r - n ? Content{Content::Who::one, r - n, i} : Content{};
   };
-  Table t(c, 2 * n, 1, 0);
+  WrittenSchedule t(c, 2 * n, 1, 0);
   for (const Buffer b : {Buffer::input, Buffer::output})
     t.like.layout[static_cast<std::size_t>(b)] = Layout::of_sizes(sizes);
   for (Actor r = 0; r < n; ++r) {
@@ -302,7 +302,7 @@ TEST_CASE("the bottleneck is the one slow port, and most of a tiny message's tim
 
 TEST_CASE("computing takes its time, and lanes overlap it with messages") {
   // Rank 0 computes 5 us on lane 1 while lane 0 sends 1000 B in 1 us and then waits for the result.
-  Table t(broadcast(2, 2000_B, 0), 2, 2, 2);
+  WrittenSchedule t(broadcast(2, 2000_B, 0), 2, 2, 2);
   t.step(0, 1).compute(5us);
   t.step(0, 0).send(1, chunk(0));
   Step& last = t.step(0, 0);
@@ -393,7 +393,7 @@ TEST_CASE("what a run lacks is said: ranks, helpers, a path, slots") {
                        "one-way link is not used backwards, and data never passes through memory",
                        InputError);
 
-  Table t(all_gather(2, 12_B), 2, 1, 2);
+  WrittenSchedule t(all_gather(2, 12_B), 2, 1, 2);
   for (Actor r = 0; r < 2; ++r) {
     t.step(r).send(1 - r, chunk(r));
     t.step(r).receive(1 - r, chunk(1 - r));

@@ -38,11 +38,12 @@ std::filesystem::path fresh_folder() {
 
 namespace {
 
-Outcome run(std::string line, const std::vector<std::string>& arguments, const std::string& output_file) {
+Outcome run(std::string line, const std::vector<std::string>& arguments, const std::string& output_file,
+            const std::string& input_file = "/dev/null") {
   const std::filesystem::path folder = fresh_folder();
   const std::string out = output_file.empty() ? (folder / "out").string() : output_file;
   for (const std::string& argument : arguments) line += " " + quoted(argument);
-  line += " > " + quoted(out) + " 2> " + quoted((folder / "err").string()) + " < /dev/null";
+  line += " > " + quoted(out) + " 2> " + quoted((folder / "err").string()) + " < " + quoted(input_file);
   const int status = std::system(line.c_str());
   Outcome outcome;
   outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -56,6 +57,11 @@ Outcome run(std::string line, const std::vector<std::string>& arguments, const s
 
 Outcome run_command(const std::vector<std::string>& arguments, const std::string& output_file) {
   return run(quoted(command_file()), arguments, output_file);
+}
+
+Outcome run_with_input(const std::vector<std::string>& arguments, const std::string& input, const std::string& folder) {
+  const std::string go = folder.empty() ? "" : "cd " + quoted(folder) + " && ";
+  return run(go + quoted(command_file()), arguments, "", temporary_file("input", input));
 }
 
 Outcome run_on_fake_gpu(const std::vector<std::string>& arguments, const std::string& fault, int gpus) {

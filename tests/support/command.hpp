@@ -14,6 +14,9 @@ struct Outcome {
 /// Runs the command under test with these arguments; `output_file` becomes its standard output where given
 /// ("/dev/full").
 Outcome run_command(const std::vector<std::string>& arguments, const std::string& output_file = "");
+/// The same with a text as its standard input, in that folder where one is given.
+Outcome run_with_input(const std::vector<std::string>& arguments, const std::string& input,
+                       const std::string& folder = "");
 /// The same command linked with GPUs that are none (tests/support/fake_gpu). `fault`: what befalls them, as
 /// open_fake.cpp has it.
 Outcome run_on_fake_gpu(const std::vector<std::string>& arguments, const std::string& fault = "", int gpus = 1);

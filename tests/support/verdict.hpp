@@ -6,7 +6,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/check/check.hpp"
-#include "tests/support/table.hpp"
+#include "tests/support/written_schedule.hpp"
 
 namespace ringsim {
 
@@ -19,7 +19,7 @@ inline std::string verdict(const Schedule& schedule, const CheckOptions& options
     return error.what();
   }
 }
-inline std::string verdict(const Table& table, const CheckOptions& options = {}) {
+inline std::string verdict(const WrittenSchedule& table, const CheckOptions& options = {}) {
   return verdict(table.schedule(), options);
 }
 

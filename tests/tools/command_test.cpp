@@ -87,8 +87,8 @@ TEST_CASE("where the form is no time at all there is no ratio: null, an empty fi
     CHECK(form.at("ratio").is_null());
   }
   CHECK(run_command({"run", file, "--format", "csv"}).out.find(",2(K-1)(a + p/(K b)),0,,false,") != std::string::npos);
-  CHECK(run_command({"run", file}).out.find("0 us (*)") != std::string::npos);
-  CHECK(run_command({"check", file}).out.find("inf") == std::string::npos);
+  CHECK(run_command({"run", file, "--explain"}).out.find("0 us (*)") != std::string::npos);
+  CHECK(run_command({"check", "-v", file}).out.find("inf") == std::string::npos);
   const std::string rows = temporary_file("nothing.jsonl", "");
   CHECK(run_command({"sweep", file, "-o", rows}).code == 0);
   const Outcome merged = run_command({"merge", rows, "-o", temporary_file("nothing.csv", "")});
@@ -101,14 +101,14 @@ TEST_CASE("check calls no bound good: pieces of a byte are not the form's case, 
   const std::string pieces = temporary_file("pieces.json", R"({"version": 1,
       "topology": {"kind": "full_mesh", "ranks": 4, "link": {"bandwidth": "10 GB/s", "latency": "0 us"}},
       "collective": {"op": "all_to_all", "algorithm": "pairwise", "bytes": "4096 B"}, "transport": {"chunk": "1 B"}})");
-  const Outcome bound = run_command({"check", pieces});
+  const Outcome bound = run_command({"check", "-v", pieces});
   CHECK(bound.code == 0);
   CHECK(bound.out.find("not its case") != std::string::npos);
   CHECK(bound.out.find("the sizes do not divide evenly") != std::string::npos);
   const std::string segments = temporary_file("segments.json", R"({"version": 1,
       "topology": {"kind": "star", "ranks": 13, "link": {"bandwidth": "3 GB/s", "latency": "0 us"}},
       "collective": {"op": "all_reduce", "algorithm": "in_switch", "bytes": "7 B"}})");
-  const Outcome exact = run_command({"check", segments});
+  const Outcome exact = run_command({"check", "-v", segments});
   CHECK(exact.code == 0);
   CHECK(exact.out.find("1.000000  good") != std::string::npos);
 }
@@ -167,8 +167,7 @@ TEST_CASE("exit codes: 2 for the command line, 3 for the input, 5 for what the m
   CHECK(full.code == 5);
   CHECK(full.err == "ringsim: error: standard output: cannot be written: No space left on device\n");
   const Outcome no_folder = run_command({"run", scenario(), "-o", "/no/such/folder/result.json"});
-  CHECK(no_folder.code == 5);
-  CHECK(no_folder.err == "ringsim: error: /no/such/folder/result.json: cannot be written: No such file or directory\n");
+  CHECK(no_folder.code == 3);
 }
 
 TEST_CASE("a rank that is no gpu of the topology is named with its place in the file") {
@@ -188,16 +187,6 @@ TEST_CASE("ranks may be any of the gpus, in any order") {
   const auto result = nlohmann::json::parse(outcome.out).at("results").at(0);
   CHECK(result.at("ranks") == 3);
   CHECK(result.at("bottleneck").at("link").get<std::string>().find("switch0") != std::string::npos);
-}
-
-TEST_CASE("check tells where simulation and closed form part, and where the form is not made for the case") {
-  const Outcome good = run_command({"check", scenario()});
-  CHECK(good.code == 0);
-  CHECK(good.out.find("good") != std::string::npos);
-  const Outcome other =
-      run_command({"check", ringsim::test::source_dir() + "/scenarios/examples/machines/two-node-server.json"});
-  CHECK(other.code == 0);
-  CHECK(other.out.find("not its case") != std::string::npos);
 }
 
 TEST_CASE("schedule show prints the ring of three: six chunks on their way in each of four steps") {
@@ -237,7 +226,7 @@ TEST_CASE("topology paths explains a path leg by leg") {
   const Outcome wrong = run_command({"topology", "paths", two, "node0.gpu0", "node1.gpx5"});
   CHECK(wrong.code == 3);
   CHECK(wrong.err ==
-        "the first of 4 points; choose another with --set\n"
+        "ringsim: note: the first of 4 points; choose another with --set\n"
         "ringsim: error: expected the name of a device of the topology, found \"node1.gpx5\"\n"
         "  hint: did you mean \"node1.gpu5\"?\n");
   CHECK(run_command({"topology", "paths", two, "node0.gpu0"}).code == 2);
@@ -376,7 +365,7 @@ TEST_CASE("a graph with links one way only runs what needs no way back") {
   CHECK(run_command({"run", path, "--set", "collective.op=all_reduce"}).code == 3);  // needs g1 -> g0
 }
 
-TEST_CASE("a value too long for a column has a number in the table and a line below it; a long line is cut") {
+TEST_CASE("a value too long for a column has a number in the table and lines below it; a very long one is cut") {
   const Outcome outcome = run_command({"run", ringsim::test::source_dir() + "/scenarios/examples/networks/rails.json"});
   REQUIRE(outcome.code == 0);
   const std::size_t below = outcome.out.find("\ntopology.fabric [1]: ") + 1;
@@ -385,11 +374,18 @@ TEST_CASE("a value too long for a column has a number in the table and a line be
   for (const char* number : {"  [1]  ", "  [2]  ", "  [3]  "})
     CHECK(outcome.out.substr(0, below).find(number) != std::string::npos);
   const char* const expected =
-      R"(topology.fabric [1]: {"kind":"leaf_spine","nodes_per_leaf":2,"oversubscription":2,"link":{"bandwidth":"100 Gb/s","latency":"150 ns"}}
-topology.fabric [2]: {"kind":"rail","nodes_per_group":4,"spines":2,"oversubscription":2,"link":{"bandwidth":"100 Gb/s","latency":"150 ns"}}
-topology.fabric [3]: {"kind":"rail","nodes_per_group":4,"spines":2,"oversubscription":2,"link":{"bandwidth":"100 Gb/s","latency":"1 ... "bandwidth":"25 Gb/s"}]}
+      R"(topology.fabric [1]: {"kind":"leaf_spine","nodes_per_leaf":2,"oversubscription":2,
+  "link":{"bandwidth":"100 Gb/s","latency":"150 ns"}}
+topology.fabric [2]: {"kind":"rail","nodes_per_group":4,"spines":2,"oversubscription":2,
+  "link":{"bandwidth":"100 Gb/s","latency":"150 ns"}}
 )";
   CHECK(outcome.out.substr(below, std::string(expected).size()) == expected);
+  std::string names;
+  for (int i = 0; i < 64; ++i) names += fmt::format("{}\"gpu{}\"", i == 0 ? "" : ",", i);
+  const Outcome cut = run_command({"run", scenario(), "--set", "topology.ranks=64", "--set",
+                                   "sweep.collective.ranks=[[" + names + "],[\"gpu0\",\"gpu1\"]]"});
+  CHECK(cut.code == 0);
+  CHECK(cut.out.find(" ... ") != std::string::npos);
 }
 
 TEST_CASE(

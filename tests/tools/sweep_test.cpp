@@ -158,10 +158,9 @@ TEST_CASE("without --resume what is there stays; with it what is not this sweep'
   CHECK(foreign.err.find("expected a result of this scenario, ringsim and model, found another: topology.ranks 8") !=
         std::string::npos);
   CHECK(read_file(other) == before);
-  CHECK(run_command({"sweep", file, "--resume"}).code == 3);
+  CHECK(run_command({"sweep", file, "--resume"}).code == 2);
   CHECK(run_command({"sweep", file, "-o", file}).code == 3);  // the scenario itself
-  CHECK(run_command({"sweep", file, "-o", "/no/such/folder/out.jsonl"}).err ==
-        "ringsim: error: /no/such/folder/out.jsonl: cannot be written: No such file or directory\n");
+  CHECK(run_command({"sweep", file, "-o", "/no/such/folder/out.jsonl"}).code == 3);
   CHECK(run_command({"sweep", file, "-o", "/dev/full"}).code == 5);
 }
 
@@ -259,7 +258,7 @@ TEST_CASE("Slurm's job array is the default shard, and is told") {
         run_command({"sweep", file}).err.starts_with("ringsim: error: SLURM_ARRAY_TASK_ID: expected one of 3 numbers"));
   }
   for (const char* wrong : {"0/3", "4/3", "1", "1/", "/3", "a/b", "1/3/5", "-1/3"})
-    CHECK(run_command({"sweep", file, "--shard", wrong}).code == 3);
+    CHECK(run_command({"sweep", file, "--shard", wrong}).code == 2);
 }
 
 TEST_CASE(
@@ -289,7 +288,7 @@ TEST_CASE(
         std::string::npos);
   CHECK(run_command({"sweep", file, "--tolerance", "2%"}).code == 2);
   CHECK(run_command({"sweep", file, "--baseline", base, "--tolerance", "2"}).code == 2);
-  CHECK(run_command({"sweep", file, "--assert", "time_us >"}).code == 3);
+  CHECK(run_command({"sweep", file, "--assert", "time_us >"}).code == 2);
 }
 
 TEST_CASE("merge writes CSV and SQLite, and refuses what it cannot read or name") {
@@ -303,10 +302,10 @@ TEST_CASE("merge writes CSV and SQLite, and refuses what it cannot read or name"
   CHECK(read_file(base).starts_with("SQLite format 3"));
   CHECK(run_command({"merge", out, "-o", base}).code == 0);  // replaced, not added to
   CHECK(run_command({"merge", out, "-o", "-"}).out == read_file(out));
-  CHECK(run_command({"merge", out, "-o", fresh("out.xlsx")}).code == 3);
+  CHECK(run_command({"merge", out, "-o", fresh("out.xlsx")}).code == 2);
   CHECK(run_command({"merge", "/no/such.jsonl", "-o", csv}).code == 3);
   CHECK(run_command({"merge", temporary_file("empty", ""), "-o", csv}).code == 3);
-  CHECK(run_command({"merge", out, "-o", "/no/such/folder/x.sqlite"}).code == 5);
+  CHECK(run_command({"merge", out, "-o", "/no/such/folder/x.sqlite"}).code == 3);
   CHECK(run_command({"merge", out, "-o", "-"}, "/dev/full").code == 5);
 }
 
@@ -371,11 +370,11 @@ TEST_CASE("merge does not take away the file of a sweep that runs, and says wher
   REQUIRE(flock(sweep, LOCK_EX | LOCK_NB) == 0);
   const Outcome onto = run_command({"merge", running, "-o", running});
   CHECK(onto.code == 5);
-  CHECK(onto.err.find(running + ": a sweep writes into it") != std::string::npos);
+  CHECK(onto.err.find(running + ": a sweep is writing to it") != std::string::npos);
   CHECK(read_file(running) == before);
   const Outcome from = run_command({"merge", running, "-o", merged});
   CHECK(from.code == 0);
-  CHECK(from.err.find("warning: " + running + ": a sweep writes into it") != std::string::npos);
+  CHECK(from.err.find("warning: " + running + ": a sweep is writing to it") != std::string::npos);
   close(sweep);
   CHECK(run_command({"merge", running, "-o", merged}).err == "");
 }

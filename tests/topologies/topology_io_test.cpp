@@ -89,7 +89,7 @@ TEST_CASE("export writes the first node's machine, or the whole topology") {
   CHECK(run_command({"topology", "export", scenario, "--to", "machine"}).out == to_machine_file(machine));
   const Outcome dot = run_command({"topology", "export", scenario, "--to", "dot"});
   CHECK(dot.code == 0);
-  CHECK(dot.err == "ringsim: the first of 2 points; choose another with --set\n");
+  CHECK(dot.err == "ringsim: note: the first of 2 points; choose another with --set\n");
   CHECK(dot.out.find("subgraph cluster_node1 {") != std::string::npos);
   CHECK(dot.out.find("subgraph cluster_node2 {") == std::string::npos);
   const Outcome four = run_command({"topology", "export", scenario, "--to", "graphml", "--set", "topology.nodes=4"});

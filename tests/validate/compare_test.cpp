@@ -125,9 +125,9 @@ TEST_CASE("what does not belong together is refused, or told") {
   CHECK(err("# collective: all_reduce\nbytes,time_us\n8,10\n") ==
         "0 ringsim: warning: FILE: nothing in it tells the number of ranks; it is taken to be the scenario's\n");
   CHECK(err("# ranks: 4\nbytes,time_us\n8,10\n", {"--collective", "allreduce"}) == "0 ");
-  CHECK(err("# ranks: 4\nbytes,time_us\n8,10\n", {"--collective", "all_redoce"}) ==
-        "3 ringsim: error: --collective: expected the name of a collective, found \"all_redoce\"\n"
-        "  hint: all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, ...\n");
+  CHECK(err("# ranks: 4\nbytes,time_us\n8,10\n", {"--collective", "all_redoce"})
+            .starts_with("2 ringsim: error: --collective: expected the name of a collective, found \"all_redoce\"\n"
+                         "  hint: did you mean \"all_reduce\"?"));
   CHECK(err("# ranks: 4\n# collective: all_reduce\nbytes,time_us\n8,10\n",
             {"--set", R"(collective.op=["all_reduce","all_gather"])", "--algorithm", "ring"}) ==
         fmt::format("3 ringsim: error: {}: /collective/op: expected one collective, found all_reduce and all_gather\n"

@@ -87,7 +87,25 @@ TEST_CASE("an assertion that is wrong is named with its column, and the near col
             .starts_with("--assert \"time_us < 3 where bytes >\": column 26: expected a path"));
   CHECK(complaint({.assertions = {"busbw_GBp > 40"}}, {timed(1, 5)}) ==
         "--assert \"busbw_GBp > 40\": column 1: expected a value of \"busbw_GBp\", found none here, in the row of "
-        "topology.nodes 1\n  hint: did you mean \"busbw_GBps\"?");
+        "topology.nodes 1\n  hint: ask for what has one first: has(busbw_GBp) and ...");
+}
+
+TEST_CASE("names that no row can have are found without a row") {
+  const auto unknown = [](const std::string& text) -> std::string {
+    try {
+      Assertion::parse(text).require_known({"time_us", "busbw_GBps", "closed_form.ratio"}, {"topology.nodes"});
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(unknown("busbw_GBps > 40 and point.topology.nodes > 1 where topology.nodes < 9") == "");
+  CHECK(unknown("busbw_GBp > 40") ==
+        "--assert \"busbw_GBp > 40\": expected a column of the results or a path that varies, found \"busbw_GBp\"\n"
+        "  hint: did you mean \"busbw_GBps\"?");
+  CHECK(unknown("time_us > 4 where nodes > 1").ends_with("hint: did you mean \"topology.nodes\"?"));  // its last word
+  CHECK(unknown("time_us > 4 where has(rank)")
+            .ends_with("such as time_us and busbw_GBps, and what varies: topology.nodes"));
 }
 
 TEST_CASE("against a baseline, what moved by more than the tolerance is named, either way") {

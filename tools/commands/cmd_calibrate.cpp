@@ -1,20 +1,45 @@
-// ringsim calibrate: few named factors, fitted to measured times.
+// ringsim calibrate: a few named factors, fitted to measured times.
 #include <fmt/format.h>
 
 #include <string>
 #include <vector>
 
 #include "scenarios/decoder/files.hpp"
+#include "sim/text/table.hpp"
+#include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
+#include "tools/exit.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/report.hpp"
 #include "tools/output/warnings.hpp"
+#include "tools/stop.hpp"
 #include "validate/score/calibrate.hpp"
 #include "validate/score/compare.hpp"
 
 namespace ringsim::tools {
 
 namespace {
+
+struct CalibrateArguments {
+  std::string scenario, measured;
+  std::vector<std::string> set;
+  std::string collective;  ///< what was measured; empty: the file says it
+  Rows rows = Rows::all;   ///< which are fitted; the others are predicted
+  std::string output;      ///< the file of factors
+};
+
+void declare(Options& options, CalibrateArguments& calibrate) {
+  options.scenario(calibrate.scenario, calibrate.set);
+  options.argument("MEASURED", calibrate.measured, "file of measured times, in one of the formats above").file = true;
+  options.collective(calibrate.collective);
+  options
+      .choice<Rows>("--rows", {{"all", Rows::all}, {"odd", Rows::odd}, {"even", Rows::even}}, calibrate.rows,
+                    "rows to fit, by size; the others are predicted")
+      .fallback = "all";
+  Option& output = options.file("-o,--output", "FILE", calibrate.output,
+                                "write the factors to FILE, for \"calibration\": {\"file\": \"FILE\"} in a scenario");
+  output.required = true;
+}
 
 std::string shown(Factor factor, double value) {
   return factor == Factor::launch ? fmt::format("{:.2f} us", value) : fmt::format("{:.3f}", value);
@@ -37,7 +62,7 @@ std::string factors_text(const CalibrationFit& fit) {
       table.add({std::string(to_string(each.factor)), "not determined", "", within,
                  fmt::format("left at {}: {}", shown(each.factor, range.nominal), each.left_out)});
   }
-  return table.text();
+  return table.fitted();
 }
 
 std::string errors_text(const CalibrationFit& fit) {
@@ -51,17 +76,16 @@ std::string errors_text(const CalibrationFit& fit) {
   add("fitted, after", fit.after);
   add("others, before", fit.others_before);
   add("others, after", fit.others_after);
-  return table.text();
+  return table.fitted();
 }
 
-}  // namespace
-
-int calibrate_command(const CalibrateArguments& arguments) {
+int execute(const CalibrateArguments& arguments) {
   const MeasuredTable table = read_measured_as(arguments.measured, arguments.collective);
   std::vector<std::string> told = table.warnings;
-  const ScenarioFile file = load_at_measured_sizes(arguments.scenario, arguments.set, table, told);
+  const ScenarioText input = read_input(arguments.scenario);
+  const ScenarioFile file = load_at_measured_sizes(input.text, input.name, arguments.set, table, told);
   Warnings().say(told);
-  for (const std::string& input : {arguments.scenario, arguments.measured}) refuse_as_output(input, arguments.output);
+  for (const std::string& read : {arguments.scenario, arguments.measured}) refuse_as_output(read, arguments.output);
   Output output(arguments.output);
   const CalibrationFit fit = calibrate(file, table, arguments.rows, &stop_requested);
   const std::string text = scenarios::read_text(arguments.measured, "a file of measured times");
@@ -71,6 +95,20 @@ int calibrate_command(const CalibrateArguments& arguments) {
   report.write(factors_text(fit) + '\n' + errors_text(fit));
   report.finish();
   return good;
+}
+
+}  // namespace
+
+Command calibrate_command() {
+  return {.name = "calibrate",
+          .group = Group::check,
+          .summary = "Fit a few parameters to measurements",
+          .example =
+              "ringsim calibrate scenarios/examples/machines/abci-v100.json \\\n"
+              "    validate/measured/tables/abci-v100-2n4g-all_reduce.csv -o abci.json",
+          .details = "Parameters that the measurements do not determine are left as they are. Formats of MEASURED:\n" +
+                     measured_formats(),
+          .prepare = with<CalibrateArguments>(declare, execute)};
 }
 
 }  // namespace ringsim::tools

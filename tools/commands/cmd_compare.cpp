@@ -1,13 +1,18 @@
-// ringsim compare: predicted beside measured.
+// ringsim compare: predicted next to measured.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
+#include "sim/text/table.hpp"
+#include "sim/text/wrap.hpp"
+#include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
+#include "tools/exit.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/plot.hpp"
 #include "tools/output/report.hpp"
@@ -18,6 +23,30 @@
 namespace ringsim::tools {
 
 namespace {
+
+struct CompareArguments {
+  std::string scenario, measured;
+  std::vector<std::string> set;
+  std::string algorithm;            ///< instead of the scenario's; empty: those
+  std::string collective;           ///< what was measured; empty: the file says it
+  std::optional<double> max_error;  ///< a share: 0.15 is 15 %
+  Format format = Format::table;
+  std::string output;
+  int jobs = 0;
+};
+
+void declare(Options& options, CompareArguments& compare) {
+  options.scenario(compare.scenario, compare.set);
+  options.argument("MEASURED", compare.measured, "file of measured times, in one of the formats above").file = true;
+  options.text("--algorithm", "NAME", compare.algorithm, "use this algorithm instead of the scenario's");
+  options.collective(compare.collective);
+  options.percentage(
+      "--max-error", [&compare](double share) { compare.max_error = share; },
+      "exit with 1 unless, for at least one algorithm, 90 % of the rows are within it");
+  options.format(compare.format, "; the table comes with a plot");
+  options.output(compare.output);
+  options.jobs(compare.jobs);
+}
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 std::string with_sign(double share) { return fmt::format("{:+.1f} %", 100 * share); }
@@ -55,14 +84,16 @@ std::string plot_text(const std::vector<Curve>& curves) {
 }
 
 std::string comparison_text(const MeasuredTable& table, const std::vector<Curve>& curves) {
-  std::string text = fmt::format("measured: {} ({}{})\n", table.file, table.format,
-                                 table.about.contains("library") ? "; " + table.about.at("library") : "");
+  std::string text = wrapped(fmt::format("measured: {} ({}{})", table.file, table.format,
+                                         table.about.contains("library") ? "; " + table.about.at("library") : "")) +
+                     '\n';
   for (const Curve& curve : curves)
-    text += fmt::format("\n{}\n{}\n{}", curve.name, points_text(curve), bands_text(curve));
+    text += fmt::format("\n{}\n{}\n{}", wrapped(curve.name), points_text(curve), bands_text(curve));
   text += '\n' + plot_text(curves);
   if (curves.size() > 1) {
     const Curve& nearest = nearest_of(curves);
-    text += fmt::format("nearest: {}, median |error| {}\n", nearest.name, percent(nearest.all.median_abs));
+    text +=
+        wrapped(fmt::format("nearest: {}, median |error| {}", nearest.name, percent(nearest.all.median_abs))) + '\n';
   }
   return text;
 }
@@ -72,16 +103,15 @@ bool is_beyond(const std::vector<Curve>& curves, double limit) {
   return std::none_of(curves.begin(), curves.end(), [&](const Curve& c) { return c.all.p90_abs <= limit; });
 }
 
-}  // namespace
-
-int compare_command(const CompareArguments& arguments) {
+int execute(const CompareArguments& arguments) {
   const MeasuredTable table = read_measured_as(arguments.measured, arguments.collective);
   std::vector<std::string> set = arguments.set;
   if (!arguments.algorithm.empty()) set.push_back("collective.algorithm=\"" + arguments.algorithm + '"');
   std::vector<std::string> told = table.warnings;
-  const ScenarioFile file = load_at_measured_sizes(arguments.scenario, std::move(set), table, told);
+  const ScenarioText input = read_input(arguments.scenario);
+  const ScenarioFile file = load_at_measured_sizes(input.text, input.name, std::move(set), table, told);
   Warnings().say(told);
-  for (const std::string& input : {arguments.scenario, arguments.measured}) refuse_as_output(input, arguments.output);
+  for (const std::string& read : {arguments.scenario, arguments.measured}) refuse_as_output(read, arguments.output);
   Output output(arguments.output);
   Beside beside(table);
   std::vector<Result> results;
@@ -99,6 +129,19 @@ int compare_command(const CompareArguments& arguments) {
   say(fmt::format("ringsim: beyond --max-error {}: of {} one row in ten is {} off or more\n",
                   percent(*arguments.max_error), least->name, percent(least->all.p90_abs)));
   return check_failed;
+}
+
+}  // namespace
+
+Command compare_command() {
+  return {.name = "compare",
+          .group = Group::check,
+          .summary = "Compare predictions with measurements",
+          .example =
+              "ringsim compare scenarios/examples/machines/abci-v100.json \\\n"
+              "    validate/measured/tables/abci-v100-2n4g-all_reduce.csv",
+          .details = "The scenario runs at the sizes that were measured. Formats of MEASURED:\n" + measured_formats(),
+          .prepare = with<CompareArguments>(declare, execute)};
 }
 
 }  // namespace ringsim::tools

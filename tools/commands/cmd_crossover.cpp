@@ -8,15 +8,44 @@
 #include <vector>
 
 #include "sim/base/error.hpp"
+#include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
+#include "tools/exit.hpp"
 #include "tools/output/crossover_text.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/report.hpp"
+#include "tools/stop.hpp"
 #include "tools/sweep/points.hpp"
 
 namespace ringsim::tools {
 
 namespace {
+
+enum class CrossoverFormat { table, csv, nccl_tuner };
+
+struct CrossoverArguments {
+  std::string scenario;
+  std::vector<std::string> set;
+  CrossoverFormat format = CrossoverFormat::table;
+  std::string output;   ///< a file; empty or "-": stdout
+  int jobs = 0;         ///< points at a time; 0: one per core
+  bool refine = false;  ///< bisects between the scenario's sizes
+};
+
+void declare(Options& options, CrossoverArguments& crossover) {
+  options.scenario(crossover.scenario, crossover.set);
+  options
+      .choice<CrossoverFormat>("--format",
+                               {{"table", CrossoverFormat::table},
+                                {"csv", CrossoverFormat::csv},
+                                {"nccl-tuner", CrossoverFormat::nccl_tuner}},
+                               crossover.format, "format of the results; nccl-tuner: for NCCL's example tuner plugin")
+      .fallback = "table";
+  options.flag("--refine", crossover.refine,
+               "simulate sizes between the scenario's to locate each change: to a byte below 1 MiB, to a KiB above");
+  options.output(crossover.output);
+  options.jobs(crossover.jobs);
+}
 
 using Varied = std::vector<std::pair<std::string, std::string>>;
 
@@ -131,12 +160,11 @@ std::string text_of(const std::vector<CrossoverGroup>& groups, const CrossoverAr
   fail_invariant("a crossover is written in one of three formats");
 }
 
-}  // namespace
-
-int crossover_command(const CrossoverArguments& arguments) {
-  const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
+int execute(const CrossoverArguments& arguments) {
+  const ScenarioText input = read_input(arguments.scenario);
+  const ScenarioFile file = ScenarioFile::parse(input.text, input.name, arguments.set);
   refuse_as_output(arguments.scenario, arguments.output);
-  if (!compares(file)) nothing_to_compare(arguments.scenario, "one");
+  if (!compares(file)) nothing_to_compare(input.name, "one");
   Output output(arguments.output);
   Groups groups(file);
   LeftOut left_out;
@@ -159,11 +187,22 @@ int crossover_command(const CrossoverArguments& arguments) {
   left_out.say_all(file.size());
   const auto one = [](const CrossoverGroup& group) { return group.comparison.contenders.size() < 2; };
   if (std::all_of(groups.all.begin(), groups.all.end(), one))
-    nothing_to_compare(arguments.scenario, groups.all.empty() ? "none that serves a point" : "no two that serve one");
+    nothing_to_compare(input.name, groups.all.empty() ? "none that serves a point" : "no two that serve one");
   if (arguments.refine) groups.locate_changes();
   output.write(text_of(groups.all, arguments));
   output.finish();
   return good;
+}
+
+}  // namespace
+
+Command crossover_command() {
+  return {.name = "crossover",
+          .group = Group::predict,
+          .summary = "Find the best algorithm for each message size",
+          .example = "ringsim crossover scenarios/examples/algorithms/crossover-hgx-h100.json --refine",
+          .details = "",
+          .prepare = with<CrossoverArguments>(declare, execute)};
 }
 
 }  // namespace ringsim::tools

@@ -13,11 +13,16 @@
 #include <vector>
 
 #include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
+#include "sim/text/table.hpp"
+#include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
-#include "tools/commands/replay_backend.hpp"
-#include "tools/commands/replay_tcp.hpp"
+#include "tools/exit.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/warnings.hpp"
+#include "tools/replay/replay_backend.hpp"
+#include "tools/replay/replay_tcp.hpp"
+#include "tools/stop.hpp"
 #include "validate/replay/lab/lab.hpp"
 #include "validate/replay/memory.hpp"
 
@@ -30,6 +35,12 @@ using replay::LabCommand;
 using replay::LabOptions;
 using replay::LabPairs;
 using replay::LabPlan;
+
+struct LabArguments {
+  ReplayArguments replay;  ///< down: an empty scenario is all labs that no command uses
+  bool fifo = false;       ///< as opposed to LabOptions::fair_ports
+  int window = 262144;     ///< as TcpOptions::receive_buffer
+};
 
 const std::string any_lab = "ringsim-";
 constexpr int lab_priority = -15;  // before what else the machine does
@@ -229,7 +240,7 @@ int lab_down(const LabArguments& arguments) {
   for (const std::string& name : replay::namespaces_of(any_lab))
     if (is_left_over(name)) names.push_back(name);
   if (!arguments.replay.scenario.empty()) {
-    const ScenarioFile file = ScenarioFile::load(arguments.replay.scenario, arguments.replay.set);
+    const ScenarioFile file = load_scenario(arguments.replay.scenario, arguments.replay.set);
     const Networks networks(file, !arguments.fifo);
     const Scenario scenario = file.point(0);
     const Network network =
@@ -246,24 +257,102 @@ int lab_down(const LabArguments& arguments) {
   return good;
 }
 
-}  // namespace
-
-int lab_command(const LabArguments& arguments) {
-  // Whoever is told to end takes the lab down first.
+/// A process that is asked to end takes its lab down first.
+void catch_ends() {
   for (const int signal : {SIGTERM, SIGHUP}) std::signal(signal, [](int) { stop_requested = true; });
-  if (arguments.what == LabArguments::What::down) {
-    replay::require_lab();
-    return lab_down(arguments);
-  }
-  const ScenarioFile file = ScenarioFile::load(arguments.replay.scenario, arguments.replay.set);
-  if (arguments.what == LabArguments::What::up) {
-    replay::require_lab();
-    return lab_up(file, arguments);
-  }
+}
+
+void declare_fifo(Options& options, LabArguments& lab) {
+  options.flag("--fifo", lab.fifo, "give each port one queue; by default its users take turns");
+}
+
+void declare_up(Options& options, LabArguments& lab) {
+  options.scenario(lab.replay.scenario, lab.replay.set);
+  declare_fifo(options, lab);
+}
+
+void declare_down(Options& options, LabArguments& lab) {
+  Option& scenario = options.scenario(lab.replay.scenario, lab.replay.set);
+  scenario.required = false;
+  scenario.fallback = "all networks";
+  declare_fifo(options, lab);
+}
+
+void declare_run(Options& options, LabArguments& lab) {
+  declare_replay(options, lab.replay);
+  declare_fifo(options, lab);
+  const auto take = [&lab](const std::string& text) {
+    if (text == "free") {
+      lab.window = 0;
+      return;
+    }
+    const Bytes size = parse_bytes(text);
+    if (size < Bytes{4096} || size > Bytes{1 << 30})
+      throw InputError("", fmt::format("expected 4 KiB to 1 GiB, or free, found \"{}\"", text));
+    lab.window = static_cast<int>(size.count);
+  };
+  options.read("--window", "SIZE|free", take, "TCP's receive buffer (SO_RCVBUF); free: as the system chooses")
+      .fallback = "256 KiB";
+}
+
+int execute_up(const LabArguments& arguments) {
+  catch_ends();
+  const ScenarioFile file = load_scenario(arguments.replay.scenario, arguments.replay.set);
+  replay::require_lab();
+  return lab_up(file, arguments);
+}
+
+int execute_run(const LabArguments& arguments) {
+  catch_ends();
+  const ScenarioFile file = load_scenario(arguments.replay.scenario, arguments.replay.set);
   InLab backend(file, arguments);
   replay::require_lab();
-  setpriority(PRIO_PROCESS, 0, lab_priority);  // links change when they should; where that is refused, it is said later
+  setpriority(PRIO_PROCESS, 0, lab_priority);  // links change when they should; if that is refused, it is said later
   return replay_points(file, arguments.replay, backend, true);
+}
+
+int execute_down(const LabArguments& arguments) {
+  catch_ends();
+  replay::require_lab();
+  return lab_down(arguments);
+}
+
+}  // namespace
+
+Command lab_command() {
+  return {.name = "lab",
+          .group = Group::replay,
+          .summary = "Replay in a network of Linux namespaces",
+          .example = "ringsim lab run scenarios/examples/replay/replay-star.json",
+          .details = "The network has the nodes, links and rates of the scenario. Needs root and iproute2.",
+          .prepare = {}};
+}
+
+Command lab_up_command() {
+  return {.name = "lab up",
+          .group = Group::replay,
+          .summary = "Build the network and leave it up, to look at and to run programs in",
+          .example = "ringsim lab up scenarios/examples/replay/replay-star.json",
+          .details = "Needs root and iproute2.",
+          .prepare = with<LabArguments>(declare_up, execute_up)};
+}
+
+Command lab_run_command() {
+  return {.name = "lab run",
+          .group = Group::replay,
+          .summary = "Replay over TCP in the network of `lab up`, or in a temporary one",
+          .example = "ringsim lab run scenarios/examples/replay/replay-star.json",
+          .details = "Needs root and iproute2.",
+          .prepare = with<LabArguments>(declare_run, execute_run)};
+}
+
+Command lab_down_command() {
+  return {.name = "lab down",
+          .group = Group::replay,
+          .summary = "Remove a scenario's network or all of them, and leftovers of ended processes",
+          .example = "ringsim lab down",
+          .details = "Needs root and iproute2.",
+          .prepare = with<LabArguments>(declare_down, execute_down)};
 }
 
 }  // namespace ringsim::tools

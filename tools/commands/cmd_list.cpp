@@ -1,11 +1,18 @@
 // ringsim list, ringsim schema: what there is.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "algorithms/catalog.hpp"
 #include "scenarios/scenario.hpp"
-#include "sim/base/error.hpp"
 #include "sim/run/protocol.hpp"
+#include "sim/text/json.hpp"
+#include "sim/text/wrap.hpp"
 #include "tools/commands/commands.hpp"
+#include "tools/exit.hpp"
 #include "tools/output/output.hpp"
 #include "topologies/catalog.hpp"
 #include "validate/results/columns.hpp"
@@ -15,65 +22,179 @@ namespace ringsim::tools {
 
 namespace {
 
-std::string algorithms_text() {
-  Table table({"algorithm", "collectives", "parameters", "what it does", "source"});
+enum class What { all, algorithms, topologies, nodes, models, comparison, columns };
+enum class ListFormat { text, json };
+
+struct ListArguments {
+  What what = What::all;
+  ListFormat format = ListFormat::text;
+};
+
+void declare(Options& options, ListArguments& list) {
+  Option& what = options.choice<What>("WHAT",
+                                      {{"algorithms", What::algorithms},
+                                       {"topologies", What::topologies},
+                                       {"nodes", What::nodes},
+                                       {"models", What::models},
+                                       {"comparison", What::comparison},
+                                       {"columns", What::columns}},
+                                      list.what, "one of algorithms, topologies, nodes, models, comparison, columns");
+  what.fallback = "all but comparison and columns";
+  options
+      .choice<ListFormat>("--format", {{"text", ListFormat::text}, {"json", ListFormat::json}}, list.format,
+                          "format of the list")
+      .fallback = "text";
+}
+
+/// One list: its key in JSON, its heading, and entries that have a "name", a "summary" and perhaps more.
+struct Listed {
+  std::string key, heading;
+  std::vector<Json> entries;
+};
+
+Json entry(std::string_view name, std::string_view summary) { return {{"name", name}, {"summary", summary}}; }
+
+Listed listed(std::string key, std::string heading, const std::vector<CatalogEntry>& catalog) {
+  Listed list{std::move(key), std::move(heading), {}};
+  for (const CatalogEntry& each : catalog) list.entries.push_back(entry(each.name, each.summary));
+  return list;
+}
+
+Listed algorithm_list() {
+  Listed list{"algorithms", "Algorithms", {}};
   for (const Algorithm& algorithm : algorithms()) {
-    std::string ops, parameters;
-    for (const CollectiveOp op : algorithm.ops) ops += fmt::format("{}{}", ops.empty() ? "" : ", ", to_string(op));
+    Json one = entry(algorithm.name, algorithm.summary);
+    one["collectives"] = Json::array();
+    for (const CollectiveOp op : algorithm.ops) one["collectives"].push_back(to_string(op));
+    one["parameters"] = Json::array();
     for (const Parameter& parameter : algorithm.parameters) {
-      parameters += fmt::format("{}{}", parameters.empty() ? "" : ", ", parameter.name);
-      for (std::size_t i = 0; i < parameter.choices.size(); ++i)
-        parameters += fmt::format("{}{}", i == 0 ? "=" : "|", parameter.choices[i]);
+      Json setting = entry(parameter.name, parameter.doc);
+      if (!parameter.choices.empty()) setting["choices"] = parameter.choices;
+      one["parameters"].push_back(std::move(setting));
     }
-    table.add({algorithm.name, ops, parameters, algorithm.summary, algorithm.source});
+    one["source"] = algorithm.source;
+    list.entries.push_back(std::move(one));
   }
-  return table.text();
+  return list;
 }
 
-std::string entries_text(const char* head, const std::vector<CatalogEntry>& entries) {
-  Table table({head, "what it is"});
-  for (const CatalogEntry& entry : entries) table.add({entry.name, entry.summary});
-  return table.text();
+std::vector<Listed> model_lists() {
+  Listed kinds{"protocols", "Protocols: how a message is sent", {}};
+  for (const Protocol& protocol : protocols()) kinds.entries.push_back(entry(protocol.name, protocol.doc));
+  return {{"models",
+           "Models: what messages share",
+           {entry("fair", "every link, max-min fairly (default)"),
+            entry("ideal", "only the first and last link of a path; everything between has room for all"),
+            entry("packet", "every link, packet by packet, with finite buffers and credits or pause frames")}},
+          {"routings",
+           "Routings: which of several equally short paths is taken",
+           {entry("static", "tables in every switch: by destination in fabrics (D-mod-k), or your own (default)"),
+            entry("ecmp", "a seeded hash for each connection"), entry("flow_spray", "message after message in turn"),
+            entry("packet_spray", "all paths at once, divided equally at every switch")}},
+          std::move(kinds)};
 }
 
-std::string models_text() {
-  Table table({"model", "what is shared"});
-  table.add({"fair", "every link, max-min fairly (default)"});
-  table.add({"ideal", "only a path's first and last link; whatever lies between has room for all"});
-  table.add({"packet", "every link, packet by packet: taking turns, with finite buffers and credits or pause frames"});
-  Table routing({"routing", "which of several equally short ways data takes"});
-  routing.add({"static", "tables in every switch: by destination in fabrics (D-mod-k), entries of your own (default)"});
-  routing.add({"ecmp", "a seeded hash for each connection"});
-  routing.add({"flow_spray", "message after message in turn"});
-  routing.add({"packet_spray", "all ways at once, divided equally at every switch"});
-  Table kinds({"protocol", "how a message is sent"});
-  for (const Protocol& protocol : protocols()) kinds.add({std::string(protocol.name), std::string(protocol.doc)});
-  return table.text() + "\n" + routing.text() + "\n" + kinds.text();
+Listed column_list() {
+  Listed list{"columns", "Columns of a result", {}};
+  for (const Column& column : result_columns()) {
+    Json one = entry(column.name, column.meaning);
+    one["unit"] = column.unit;
+    list.entries.push_back(std::move(one));
+  }
+  return list;
 }
 
-}  // namespace
+std::vector<Listed> lists_of(What what) {
+  std::vector<Listed> lists;
+  const auto wanted = [&](What one) { return what == What::all || what == one; };
+  if (wanted(What::algorithms)) lists.push_back(algorithm_list());
+  if (wanted(What::topologies)) {
+    lists.push_back(listed("topologies", "Topologies", topology_catalog()));
+    lists.push_back(listed("fabrics", "Fabrics of a cluster", fabric_catalog()));
+  }
+  if (wanted(What::nodes)) lists.push_back(listed("nodes", "Nodes", node_catalog()));
+  if (wanted(What::models))
+    for (Listed& list : model_lists()) lists.push_back(std::move(list));
+  if (what == What::columns) lists.push_back(column_list());
+  return lists;
+}
 
-int list_command(const std::string& what) {
+/// "collectives: all_reduce, broadcast", "parameters: fold=naive|rabenseifner".
+std::string details_of(const Json& one) {
+  if (!one.contains("source")) return "";
+  std::vector<std::string> parameters;
+  for (const Json& parameter : one["parameters"]) {
+    std::string text = parameter["name"];
+    if (parameter.contains("choices"))
+      text += fmt::format("={}", fmt::join(parameter["choices"].get<std::vector<std::string>>(), "|"));
+    parameters.push_back(std::move(text));
+  }
+  std::string text =
+      fmt::format("\ncollectives: {}", fmt::join(one["collectives"].get<std::vector<std::string>>(), ", "));
+  if (!parameters.empty()) text += fmt::format("\nparameters: {}", fmt::join(parameters, ", "));
+  return text + fmt::format("\nsource: {}", one["source"].get<std::string>());
+}
+
+std::string text_of(const Listed& list) {
+  std::vector<Definition> lines;
+  for (const Json& one : list.entries)
+    lines.push_back({one["name"].get<std::string>(), one["summary"].get<std::string>() + details_of(one)});
+  return list.heading + '\n' + definitions(lines, width_of(lines));
+}
+
+int execute(const ListArguments& arguments) {
   Output output;
-  const bool all = what.empty();
-  if (all || what == "algorithms") output.write(algorithms_text() + (all ? "\n" : ""));
-  if (all || what == "topologies") {
-    output.write(entries_text("topology", topology_catalog()) + "\n" +
-                 entries_text("fabric of a cluster", fabric_catalog()) + (all ? "\n" : ""));
+  if (arguments.what == What::comparison) {
+    if (arguments.format == ListFormat::json)
+      throw UsageError("--format", "expected text for the comparison, found \"json\"",
+                       "`ringsim run --format json` gives the numbers of a scenario");
+    output.write(to_markdown(algorithms_on_machines()));
+  } else if (arguments.what == What::columns && arguments.format == ListFormat::text) {
+    output.write(columns_page());
+  } else if (arguments.format == ListFormat::json) {
+    Json document = Json::object();
+    for (Listed& list : lists_of(arguments.what)) document[list.key] = std::move(list.entries);
+    output.write(json_text(document, 2) + '\n');
+  } else {
+    std::string text;
+    for (const Listed& list : lists_of(arguments.what)) text += (text.empty() ? "" : "\n") + text_of(list);
+    output.write(text);
   }
-  if (all || what == "nodes") output.write(entries_text("node", node_catalog()) + (all ? "\n" : ""));
-  if (all || what == "models") output.write(models_text());
-  if (what == "comparison") output.write(to_markdown(algorithms_on_machines()));
-  if (what == "columns") output.write(columns_page());
   output.finish();
   return good;
 }
 
-int schema_command() {
+struct SchemaArguments {};
+
+void declare(Options&, SchemaArguments&) {}
+
+int execute(const SchemaArguments&) {
   Output output;
   output.write(scenario_schema());
   output.finish();
   return good;
+}
+
+}  // namespace
+
+Command list_command() {
+  return {.name = "list",
+          .group = Group::look,
+          .summary = "List algorithms, topologies, nodes and models",
+          .example = "ringsim list algorithms",
+          .details =
+              "comparison: what every algorithm does on the same five machines, as Markdown.\n\n"
+              "columns: those of a result, in every format, as Markdown.",
+          .prepare = with<ListArguments>(declare, execute)};
+}
+
+Command schema_command() {
+  return {.name = "schema",
+          .group = Group::look,
+          .summary = "Print the JSON Schema of scenarios",
+          .example = "ringsim schema > scenario.schema.json",
+          .details = "",
+          .prepare = with<SchemaArguments>(declare, execute)};
 }
 
 }  // namespace ringsim::tools

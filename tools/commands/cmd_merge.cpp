@@ -1,30 +1,52 @@
-// ringsim merge: the files of one sweep, or of several, as one.
+// ringsim merge: the results of one or several sweeps in one file.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string>
 #include <vector>
 
 #include "sim/base/error.hpp"
 #include "tools/commands/commands.hpp"
+#include "tools/exit.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/sqlite_file.hpp"
+#include "tools/stop.hpp"
 #include "tools/sweep/sweep_file.hpp"
 #include "validate/results/results.hpp"
 
 namespace ringsim::tools {
 
-int merge_command(const MergeArguments& arguments) {
+namespace {
+
+struct MergeArguments {
+  std::vector<std::string> files;
+  std::string output;  ///< its ending tells the format; "-": JSON lines on stdout
+};
+
+void declare(Options& options, MergeArguments& merge) {
+  options.arguments("FILES", merge.files, "results of ringsim sweep").file = true;
+  Option& output = options.file("-o,--output", "FILE", merge.output,
+                                "FILE.jsonl, FILE.csv or FILE.sqlite; - writes JSON lines to standard output");
+  output.required = true;
+  output.take = [&merge](const std::string& path) {
+    const std::vector<std::string> endings{".jsonl", ".csv", ".sqlite"};
+    const bool good = path == "-" || std::any_of(endings.begin(), endings.end(),
+                                                 [&](const std::string& ending) { return path.ends_with(ending); });
+    if (!good)
+      throw InputError("", fmt::format("expected a name that ends in .jsonl, .csv or .sqlite, found \"{}\"", path));
+    merge.output = path;
+  };
+}
+
+int execute(const MergeArguments& arguments) {
   const std::string& path = arguments.output;
-  const bool jsonl = path == "-" || path.ends_with(".jsonl"), csv = path.ends_with(".csv");
-  if (!jsonl && !csv && !path.ends_with(".sqlite"))
-    throw InputError("-o", fmt::format("expected a name that ends in .jsonl, .csv or .sqlite, found \"{}\"", path));
+  const bool jsonl = path == "-" || path.ends_with(".jsonl");
   if (has_writer(path))
-    throw EnvironmentError(path + ": a sweep writes into it\n  hint: wait for it, or give another -o");
+    throw EnvironmentError(path + ": a sweep is writing to it\n  hint: wait for it, or give another -o");
   for (const std::string& file : arguments.files)
-    if (has_writer(file))
-      say(fmt::format("ringsim: warning: {}: a sweep writes into it; taken is what it has so far\n", file));
+    if (has_writer(file)) warn(file + ": a sweep is writing to it; only its rows so far are merged");
   const MergedResults rows(arguments.files);
-  for (const std::string& file : rows.torn_files())
-    say(fmt::format("ringsim: warning: {}: the last line is not whole, and left out\n", file));
+  for (const std::string& file : rows.torn_files()) warn(file + ": the last line is incomplete and was left out");
   if (rows.size() == 0) throw InputError(arguments.files.front(), "expected results, found none");
   if (path.ends_with(".sqlite")) {
     write_sqlite(rows, path);
@@ -46,6 +68,17 @@ int merge_command(const MergeArguments& arguments) {
   }
   output.finish();
   return good;
+}
+
+}  // namespace
+
+Command merge_command() {
+  return {.name = "merge",
+          .group = Group::results,
+          .summary = "Merge sweep results: deduplicate and sort",
+          .example = "ringsim merge shard-*.jsonl -o all.csv",
+          .details = "",
+          .prepare = with<MergeArguments>(declare, execute)};
 }
 
 }  // namespace ringsim::tools

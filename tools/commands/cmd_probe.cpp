@@ -1,17 +1,39 @@
 // ringsim probe: what the links of this machine's GPUs do, measured; a scenario on them.
 #include <fmt/format.h>
 
+#include <chrono>
 #include <ctime>
 #include <memory>
 
 #include "tools/commands/commands.hpp"
+#include "tools/exit.hpp"
 #include "tools/output/output.hpp"
+#include "tools/stop.hpp"
 #include "validate/replay/cuda/cuda_device.hpp"
 #include "validate/replay/gpu/probe.hpp"
 
 namespace ringsim::tools {
 
 namespace {
+
+struct ProbeArguments {
+  int ranks = 16;         ///< virtual ones of the scenario, if there is one GPU
+  Bytes most{256 << 20};  ///< the largest size that is measured
+  int repeats = 20;
+  std::chrono::nanoseconds timeout = std::chrono::seconds(30);
+  std::string samples;  ///< a file for every measurement; empty: none
+  std::string output;   ///< a file for the scenario; empty or "-": stdout
+};
+
+void declare(Options& options, ProbeArguments& probe) {
+  options.whole("--ranks", "N", 1, 1024, probe.ranks, "virtual ranks, if there is one GPU").fallback = "16";
+  options.size("--most", Bytes{16384}, Bytes{std::int64_t{1} << 50}, probe.most, "largest size to measure").fallback =
+      "256 MiB";
+  options.whole("--repeats", "N", 1, 1000000, probe.repeats, "runs of each measurement").fallback = "20";
+  options.time("--timeout", probe.timeout, "time limit of each run").fallback = "30 s";
+  options.file("--samples", "FILE", probe.samples, "write every measurement to FILE as CSV");
+  options.output(probe.output, "the scenario");
+}
 
 std::string today() {
   const std::time_t now = std::time(nullptr);
@@ -20,9 +42,7 @@ std::string today() {
   return fmt::format("{:04}-{:02}-{:02}", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday);
 }
 
-}  // namespace
-
-int probe_command(const ProbeArguments& arguments) {
+int execute(const ProbeArguments& arguments) {
   const auto device = replay::gpu::open_cuda();
   Output output(arguments.output);
   std::unique_ptr<Output> samples;
@@ -40,6 +60,17 @@ int probe_command(const ProbeArguments& arguments) {
   output.write(replay::gpu::to_scenario(found, arguments.ranks, today()));
   output.finish();
   return good;
+}
+
+}  // namespace
+
+Command probe_command() {
+  return {.name = "probe",
+          .group = Group::replay,
+          .summary = "Measure the links of this machine's GPUs",
+          .example = "ringsim probe --samples probe.csv -o gpu.json",
+          .details = "Writes a scenario with what was measured.",
+          .prepare = with<ProbeArguments>(declare, execute)};
 }
 
 }  // namespace ringsim::tools

@@ -1,4 +1,4 @@
-// ringsim replay: the schedules that are simulated, carried out for real; predicted beside measured.
+// ringsim replay: the schedules that are simulated, carried out for real; predicted next to measured.
 #include <fmt/format.h>
 
 #include <string>
@@ -6,15 +6,18 @@
 
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
+#include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
-#include "tools/commands/replay_backend.hpp"
-#include "tools/commands/replay_cuda.hpp"
-#include "tools/commands/replay_mpi.hpp"
-#include "tools/commands/replay_nccl.hpp"
-#include "tools/commands/replay_tcp.hpp"
+#include "tools/exit.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/report.hpp"
 #include "tools/output/warnings.hpp"
+#include "tools/replay/replay_backend.hpp"
+#include "tools/replay/replay_cuda.hpp"
+#include "tools/replay/replay_mpi.hpp"
+#include "tools/replay/replay_nccl.hpp"
+#include "tools/replay/replay_tcp.hpp"
+#include "tools/stop.hpp"
 #include "validate/replay/memory.hpp"
 
 namespace ringsim::tools {
@@ -88,7 +91,7 @@ std::vector<Result> replay_point(const Scenario& scenario, const replay::Repeats
 void refuse_foreign_options(const ReplayArguments& arguments) {
   using enum ReplayArguments::Backend;
   const auto only = [](const char* option, const char* backend, const char* hint = "") {
-    throw InputError(option, fmt::format("expected it only with --backend {}", backend), hint);
+    throw UsageError(option, fmt::format("expected it only with --backend {}", backend), hint);
   };
   if (arguments.backend != tcp && !arguments.hosts.empty())
     only("--hosts", "tcp",
@@ -144,14 +147,62 @@ int replay_points(const ScenarioFile& file, const ReplayArguments& arguments, Re
   return wrong ? check_failed : good;
 }
 
-int replay_command(const ReplayArguments& arguments) {
+void declare_replay(Options& options, ReplayArguments& replay) {
+  options.scenario(replay.scenario, replay.set);
+  options.whole("--repeats", "N", 1, 1000000, replay.repeats.timed, "timed runs").fallback = "5";
+  options.whole("--warmups", "N", 0, 1000000, replay.repeats.warmups, "runs before them that are not timed").fallback =
+      "2";
+  options.time("--timeout", replay.timeout, "time limit for joining, for connecting and for each run").fallback =
+      "30 s";
+  options.format(replay.format);
+  options.output(replay.output);
+}
+
+namespace {
+
+void declare(Options& options, ReplayArguments& replay) {
+  using enum ReplayArguments::Backend;
+  declare_replay(options, replay);
+  options
+      .choice<ReplayArguments::Backend>(
+          "--backend", {{"tcp", tcp}, {"mpi", mpi}, {"cuda", cuda}, {"nccl", nccl}}, replay.backend,
+          "tcp: sockets, a process per rank; mpi: MPI messages, under mpirun; cuda: GPUs; nccl: GPUs through NCCL, "
+          "a GPU per rank, in one process or under mpirun")
+      .required = true;
+  options.file("--hosts", "FILE", replay.hosts, "hosts of the processes, one per line, HOST:PORT for the first").needs =
+      "--rank";
+  options
+      .whole(
+          "--rank", "N", 0, 65535, [&replay](int rank) { replay.rank = rank; },
+          "number of this process in the file of --hosts, from 0")
+      .needs = "--hosts";
+  options.flag("--streams", replay.streams, "on GPUs: launch call by call, not as one graph");
+  options.flag("--library", replay.library, "with nccl: run NCCL's own collective instead of the schedule");
+  options.whole("--copy-blocks", "N", 1, 65535, replay.copy_blocks,
+                "on GPUs: copy with kernels of N thread blocks, not with copy engines");
+  options.file("--samples", "FILE", replay.samples,
+               "on GPUs: also predict each point from the measurements in FILE, written by `ringsim probe --samples`");
+}
+
+int execute(const ReplayArguments& arguments) {
   if (arguments.backend == ReplayArguments::Backend::mpi) return replay_under_mpi(arguments);
   if (arguments.backend == ReplayArguments::Backend::nccl) return replay_by_nccl(arguments);
-  const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
   refuse_foreign_options(arguments);
+  const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
   const auto backend =
       arguments.backend == ReplayArguments::Backend::cuda ? make_cuda_backend(arguments) : make_tcp_backend(arguments);
   return replay_points(file, arguments, *backend);
+}
+
+}  // namespace
+
+Command replay_command() {
+  return {.name = "replay",
+          .group = Group::replay,
+          .summary = "Execute schedules for real, check every number, and time them",
+          .example = "ringsim replay scenarios/examples/replay/replay-star.json --backend tcp --repeats 10",
+          .details = "",
+          .prepare = with<ReplayArguments>(declare, execute)};
 }
 
 }  // namespace ringsim::tools

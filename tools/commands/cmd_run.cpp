@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "sim/base/error.hpp"
+#include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
+#include "tools/exit.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/report.hpp"
 #include "tools/output/warnings.hpp"
@@ -17,8 +19,35 @@
 
 namespace ringsim::tools {
 
-int run_command(const RunArguments& arguments) {
-  const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
+namespace {
+
+struct RunArguments {
+  std::string scenario;
+  std::vector<std::string> set;
+  Format format = Format::table;
+  std::string output;    ///< a file; empty or "-": stdout
+  int jobs = 0;          ///< points at a time; 0: one per core
+  bool explain = false;  ///< what the links carried
+  bool timing = false;   ///< events, wall time and why a large run was not folded, on stderr
+  bool fold = true;
+  std::string measured;    ///< a file of measured times; empty: none
+  std::string collective;  ///< what was measured; empty: the file says it
+};
+
+void declare(Options& options, RunArguments& run) {
+  options.scenario(run.scenario, run.set);
+  options.format(run.format);
+  options.output(run.output);
+  options.jobs(run.jobs);
+  options.flag("--explain", run.explain, "add what the links carried");
+  options.flag("--no-fold", run.fold, "simulate every rank, even if one could stand for all", false);
+  options.flag("--timing", run.timing, "print events, wall time and why a large run was not folded to stderr");
+  options.file("--measured", "FILE", run.measured, "add the measured times of FILE to the rows");
+  options.collective(run.collective);
+}
+
+int execute(const RunArguments& arguments) {
+  const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
   refuse_as_output(arguments.scenario, arguments.output);
   std::optional<MeasuredTable> measured;
   std::optional<Beside> beside;
@@ -68,6 +97,17 @@ int run_command(const RunArguments& arguments) {
     for (const std::string& why : not_folded) say(fmt::format("not folded: {}\n", why));
   }
   return good;
+}
+
+}  // namespace
+
+Command run_command() {
+  return {.name = "run",
+          .group = Group::predict,
+          .summary = "Simulate every point of a scenario",
+          .example = "ringsim run scenarios/star.json --set topology.ranks=16 --format csv -o star.csv",
+          .details = "",
+          .prepare = with<RunArguments>(declare, execute)};
 }
 
 }  // namespace ringsim::tools

@@ -2,8 +2,11 @@
 // files.
 #include <fmt/format.h>
 
-#include <filesystem>
+#include <algorithm>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "algorithms/formats/goal.hpp"
 #include "algorithms/formats/json_schedule.hpp"
@@ -14,10 +17,14 @@
 #include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
+#include "sim/text/wrap.hpp"
+#include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
+#include "tools/exit.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/schedule_text.hpp"
 #include "tools/output/warnings.hpp"
+#include "tools/stop.hpp"
 
 namespace ringsim::tools {
 
@@ -25,11 +32,60 @@ namespace {
 
 constexpr int max_ranks_shown = 16;
 
+struct ShowArguments {
+  std::string scenario;  ///< or a schedule's own file
+  std::vector<std::string> set;
+  bool picture = false;  ///< rows of ranks, columns of steps
+};
+
+void declare_scenario_or_schedule(Options& options, ShowArguments& show) {
+  options.scenario(show.scenario, show.set).help =
+      "scenario file, or a schedule (MSCCL XML, GOAL, ringsim's JSON); - reads standard input";
+}
+
+void declare(Options& options, ShowArguments& show) {
+  declare_scenario_or_schedule(options, show);
+  options.flag("--picture", show.picture, "draw ranks as rows and steps as columns");
+}
+
+struct ImportScheduleArguments {
+  std::string file, output;
+};
+
+void declare(Options& options, ImportScheduleArguments& import) {
+  options.argument("FILE", import.file, "schedule file").file = true;
+  options.output(import.output, "the schedule");
+}
+
+enum class ScheduleFormat { msccl, json, goal };
+
+struct ExportScheduleArguments {
+  std::string scenario;
+  std::vector<std::string> set;
+  ScheduleFormat to = ScheduleFormat::json;
+  std::string output;
+};
+
+void declare(Options& options, ExportScheduleArguments& export_) {
+  options.scenario(export_.scenario, export_.set);
+  options
+      .choice<ScheduleFormat>(
+          "--to", {{"msccl", ScheduleFormat::msccl}, {"json", ScheduleFormat::json}, {"goal", ScheduleFormat::goal}},
+          export_.to, "msccl: XML; json: ringsim's own, complete; goal: sizes only")
+      .required = true;
+  options.replaced("--format", "--to");
+  options.output(export_.output, "the schedule");
+}
+
+/// "halving_doubling fold=naive all_reduce, 8 ranks".
 std::string title(const Scenario& scenario) {
-  const std::string name =
+  std::string name =
       scenario.main().arguments.file ? scenario.main().arguments.file->name : scenario.main().algorithm->name;
-  return fmt::format("{} {}, {} ranks, {}", name, to_string(scenario.main().request.op), scenario.main().request.ranks,
-                     format(scenario.main().request.bytes));
+  for (const auto& [parameter, value] : scenario.main().arguments.numbers)
+    name += fmt::format(" {}={}", parameter, value);
+  for (const auto& [parameter, value] : scenario.main().arguments.texts)
+    name += fmt::format(" {}={}", parameter, value);
+  return fmt::format("{} {}, {} ranks", name, to_string(scenario.main().request.op), scenario.main().request.ranks);
 }
 
 /// A schedule's own file, read and proved at the size in which every chunk is equal.
@@ -54,41 +110,50 @@ FromFile read_file(const std::string& path, const std::string& text, Warnings& w
   }
 }
 
-/// Every point's schedule, proved, or that of a schedule's file: writes write(title, schedule, order of the ring or
-/// nothing).
-template <class Write>
-int for_each_schedule(const ShowArguments& arguments, Write write) {
+/// A schedule that was proved, and how it is called.
+struct Shown {
+  std::string name, size;  ///< size: empty of a file
+  const CheckedSchedule& checked;
+  std::string ring;  ///< the order of its ring; empty: it has none
+};
+
+/// Every point's schedule, or that of a schedule's file: writes what `write` makes of each, then what `finish` gives.
+template <class Write, class Finish>
+int for_each_schedule(const ShowArguments& arguments, Write write, Finish finish) {
   Output output;
   Warnings warnings;
-  const std::string text = scenarios::read_text(arguments.scenario, "a scenario, or a schedule's file");
-  if (is_schedule(text)) {
+  const ScenarioText input = read_input(arguments.scenario, "a scenario, or a schedule's file");
+  if (is_schedule(input.text)) {
     if (!arguments.set.empty())
-      throw InputError("--set", "expected it only for a scenario, found a schedule's file: " + arguments.scenario);
-    const FromFile file = read_file(arguments.scenario, text, warnings);
-    output.write(write(file.title(), file.checked, ""));
+      throw InputError("--set", "expected it only for a scenario, found a schedule's file: " + input.name);
+    const FromFile file = read_file(input.name, input.text, warnings);
+    output.write(write(Shown{file.title(), "", file.checked, ""}));
   } else {
-    const ScenarioFile file = ScenarioFile::parse(text, arguments.scenario, arguments.set);
+    const ScenarioFile file = ScenarioFile::parse(input.text, input.name, arguments.set);
     for (std::size_t i = 0; i < file.size(); ++i) {
       if (stop_requested) throw Interrupted(fmt::format("{} of {} points done", i, file.size()));
       const Scenario scenario = file.point(i);
       warnings.say(scenario.warnings);
-      output.write(write(title(scenario), schedule_of(scenario, &stop_requested), ring_order_of(scenario)));
+      const CheckedSchedule checked = schedule_of(scenario, &stop_requested);
+      output.write(
+          write(Shown{title(scenario), format(scenario.main().request.bytes), checked, ring_order_of(scenario)}));
     }
   }
+  output.write(finish());
   output.finish();
   return good;
 }
 
-std::string schedule_as(const Scenario& scenario, const std::string& format) {
+std::string schedule_as(const Scenario& scenario, ScheduleFormat to) {
   const CheckedSchedule checked = schedule_of(scenario, &stop_requested);
   try {
-    if (format == "goal") {
+    if (to == ScheduleFormat::goal) {
       Warnings().say({"GOAL holds no regions: who reads it can see what meets, not what it means"});
       return export_goal(checked.schedule());
     }
     const StoredSchedule stored =
         scenario.main().arguments.file ? *scenario.main().arguments.file : store(checked.schedule());
-    return format == "msccl" ? export_msccl(stored) : export_json(stored);
+    return to == ScheduleFormat::msccl ? export_msccl(stored) : export_json(stored);
   } catch (const ScheduleError&) {
     throw;
   } catch (const InputError& error) {
@@ -97,41 +162,64 @@ std::string schedule_as(const Scenario& scenario, const std::string& format) {
 }
 
 void write_file(const std::string& input, const std::string& path, const std::string& text) {
-  std::error_code ignored;
-  if (!path.empty() && std::filesystem::equivalent(input, path, ignored))
-    throw InputError(path, "expected another file than the one that is read");
+  refuse_as_output(input, path);
   stop_if_asked();
   Output output(path);
   output.write(text);
   output.finish();
 }
 
-}  // namespace
-
-int schedule_show_command(const ShowArguments& arguments) {
+int execute(const ShowArguments& arguments) {
   bool first = true;
   return for_each_schedule(
-      arguments, [&](const std::string& name, const CheckedSchedule& checked, const std::string& ring) {
-        const Schedule& schedule = checked.schedule();
+      arguments,
+      [&](const Shown& shown) {
+        const Schedule& schedule = shown.checked.schedule();
         if (schedule.actors > max_ranks_shown)
           throw InputError(
               arguments.scenario,
               fmt::format("expected at most {} ranks and helpers to show, found {}", max_ranks_shown, schedule.actors),
               "try --set topology.ranks=8");
-        const std::string text = arguments.picture ? schedule_picture(schedule) : schedule_table(schedule);
-        return fmt::format("{}{}\n{}", std::exchange(first, false) ? "" : "\n", name,
-                           ring.empty() ? "" : fmt::format("ring: {}\n", ring)) +
-               text;
+        std::string text = (std::exchange(first, false) ? "" : "\n") + shown.name +
+                           (shown.size.empty() ? "" : ", " + shown.size) + '\n';
+        if (!shown.ring.empty()) text += wrapped("ring: " + shown.ring) + '\n';
+        return text + (arguments.picture ? schedule_picture(schedule) : schedule_table(schedule));
+      },
+      [] { return std::string(); });
+}
+
+/// One line for all points whose schedules differ in nothing but their size: the model, for one, is no part of them.
+int prove(const ShowArguments& arguments) {
+  struct Proved {
+    std::string name, proof;
+    std::vector<std::string> sizes;
+  };
+  std::vector<Proved> all;
+  return for_each_schedule(
+      arguments,
+      [&](const Shown& shown) {
+        const std::string proof = to_string(shown.checked.proof());
+        auto found = std::find_if(all.begin(), all.end(),
+                                  [&](const Proved& each) { return each.name == shown.name && each.proof == proof; });
+        if (found == all.end()) found = all.insert(all.end(), {shown.name, proof, {}});
+        std::vector<std::string>& sizes = found->sizes;
+        if (std::find(sizes.begin(), sizes.end(), shown.size) == sizes.end()) sizes.push_back(shown.size);
+        return std::string();
+      },
+      [&] {
+        std::string text;
+        for (const Proved& each : all)
+          text += wrapped(fmt::format("{}{}: proved; {}", each.name,
+                                      each.sizes.size() > 1        ? fmt::format(", {} sizes", each.sizes.size())
+                                      : each.sizes.front().empty() ? ""
+                                                                   : ", " + each.sizes.front(),
+                                      each.proof)) +
+                  '\n';
+        return text;
       });
 }
 
-int schedule_check_command(const ShowArguments& arguments) {
-  return for_each_schedule(arguments, [](const std::string& name, const CheckedSchedule& checked, const std::string&) {
-    return fmt::format("{}: proved; {}\n", name, to_string(checked.proof()));
-  });
-}
-
-int schedule_import_command(const ImportScheduleArguments& arguments) {
+int execute(const ImportScheduleArguments& arguments) {
   Warnings warnings;
   const std::string text = scenarios::read_text(arguments.file, "a schedule's file");
   const FromFile file = read_file(arguments.file, text, warnings);
@@ -140,13 +228,57 @@ int schedule_import_command(const ImportScheduleArguments& arguments) {
   return good;
 }
 
-int schedule_export_command(const ExportArguments& arguments) {
-  const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
-  const Scenario scenario = file.point(0);
-  Warnings().say(scenario.warnings);
-  if (file.size() > 1) say(fmt::format("ringsim: the first of {} points; choose another with --set\n", file.size()));
-  write_file(arguments.scenario, arguments.output, schedule_as(scenario, arguments.to));
+int execute(const ExportScheduleArguments& arguments) {
+  const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
+  write_file(arguments.scenario, arguments.output, schedule_as(first_point(file), arguments.to));
   return good;
+}
+
+}  // namespace
+
+Command schedule_command() {
+  return {.name = "schedule",
+          .group = Group::look,
+          .summary = "Show, prove, import and export schedules",
+          .example = "ringsim schedule check scenarios/star.json",
+          .details = "",
+          .prepare = {}};
+}
+
+Command schedule_show_command() {
+  return {.name = "schedule show",
+          .group = Group::look,
+          .summary = "Show who sends which chunk to whom in which step",
+          .example = "ringsim schedule show scenarios/star.json --set topology.ranks=4 --picture",
+          .details = "",
+          .prepare = with<ShowArguments>(declare, execute)};
+}
+
+Command schedule_check_command() {
+  return {.name = "schedule check",
+          .group = Group::look,
+          .summary = "Prove that schedules compute what their collective promises",
+          .example = "ringsim schedule check scenarios/star.json",
+          .details = "A line for each schedule that differs from those before it.",
+          .prepare = with<ShowArguments>(declare_scenario_or_schedule, prove)};
+}
+
+Command schedule_import_command() {
+  return {.name = "schedule import",
+          .group = Group::look,
+          .summary = "Read MSCCL XML, GOAL or ringsim's JSON, prove it, and write ringsim's JSON",
+          .example = "ringsim schedule import allreduce.xml -o allreduce.json",
+          .details = "",
+          .prepare = with<ImportScheduleArguments>(declare, execute)};
+}
+
+Command schedule_export_command() {
+  return {.name = "schedule export",
+          .group = Group::look,
+          .summary = "Write a scenario's schedule for other programs",
+          .example = "ringsim schedule export scenarios/star.json --to msccl -o ring.xml",
+          .details = "Of several points the first is written; choose another with --set.",
+          .prepare = with<ExportScheduleArguments>(declare, execute)};
 }
 
 }  // namespace ringsim::tools

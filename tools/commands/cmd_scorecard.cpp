@@ -1,7 +1,9 @@
 // ringsim scorecard: every published table against what is predicted for its machine.
+#include <string>
 #include <vector>
 
 #include "tools/commands/commands.hpp"
+#include "tools/exit.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/scorecard_text.hpp"
 #include "tools/output/warnings.hpp"
@@ -10,7 +12,32 @@
 
 namespace ringsim::tools {
 
-int scorecard_command(const ScorecardArguments& arguments) {
+namespace {
+
+struct ScorecardArguments {
+  std::string folder;  ///< of tables and their scenarios; empty: those of the library
+  ScorecardFormat format = ScorecardFormat::table;
+  std::string output;  ///< a file; empty or "-": stdout
+  int jobs = 0;        ///< points at a time; 0: one per core
+};
+
+void declare(Options& options, ScorecardArguments& scorecard) {
+  Option& folder =
+      options.argument("FOLDER", scorecard.folder, "measured tables, ID.csv, and their scenarios, ID.json");
+  folder.required = false;
+  folder.file = true;
+  folder.fallback = "the bundled ones, validate/measured/tables";
+  options
+      .choice<ScorecardFormat>(
+          "--format",
+          {{"table", ScorecardFormat::table}, {"csv", ScorecardFormat::csv}, {"markdown", ScorecardFormat::markdown}},
+          scorecard.format, "format of the results; csv: every row with every model's prediction")
+      .fallback = "table";
+  options.output(scorecard.output);
+  options.jobs(scorecard.jobs);
+}
+
+int execute(const ScorecardArguments& arguments) {
   const std::vector<PublishedTable> published =
       arguments.folder.empty() ? published_tables() : tables_in(arguments.folder);
   for (const PublishedTable& each : published)
@@ -28,6 +55,17 @@ int scorecard_command(const ScorecardArguments& arguments) {
   output.write(scorecard_text(scored, arguments.format));
   output.finish();
   return good;
+}
+
+}  // namespace
+
+Command scorecard_command() {
+  return {.name = "scorecard",
+          .group = Group::check,
+          .summary = "Compare predictions with all bundled measurements",
+          .example = "ringsim scorecard --format csv -o scorecard.csv",
+          .details = "",
+          .prepare = with<ScorecardArguments>(declare, execute)};
 }
 
 }  // namespace ringsim::tools

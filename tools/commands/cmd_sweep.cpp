@@ -1,4 +1,4 @@
-// ringsim sweep: every point of a scenario, on all cores or machines; it can be ended at any moment and go on later.
+// ringsim sweep: every point of a scenario, on all cores or machines. It may be stopped at any time and resumed later.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -12,19 +12,65 @@
 #include <vector>
 
 #include "sim/base/error.hpp"
+#include "sim/text/table.hpp"
+#include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
+#include "tools/exit.hpp"
 #include "tools/output/junit.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/warnings.hpp"
+#include "tools/stop.hpp"
 #include "tools/sweep/sweep_file.hpp"
 #include "tools/sweep/sweep_plan.hpp"
 #include "tools/sweep/sweep_point.hpp"
 #include "validate/replay/mpi/mpi_pool.hpp"
+#include "validate/results/columns.hpp"
 #include "validate/results/gates.hpp"
 
 namespace ringsim::tools {
-
 namespace {
+
+struct SweepArguments {
+  std::string scenario;
+  std::vector<std::string> set;
+  int jobs = 0;                ///< points at a time; 0: one per core
+  std::optional<Shard> shard;  ///< none: what Slurm says, or all
+  std::string output;          ///< a file; empty or "-": stdout
+  bool resume = false, dry_run = false;
+  std::vector<std::string> assertions;
+  std::string baseline;
+  double tolerance = 0;  ///< a share: 0.02 is 2 %
+  std::string junit;     ///< a file for the verdict as XML; empty: none
+};
+
+void declare(Options& options, SweepArguments& sweep) {
+  options.scenario(sweep.scenario, sweep.set);
+  Option& jobs = options.whole("-j,--jobs", "N", 1, 4096, sweep.jobs, "points to simulate at a time");
+  jobs.fallback = "one per core; under mpirun one per process";
+  options
+      .read(
+          "--shard", "I/N", [&sweep](const std::string& text) { sweep.shard = parse_shard(text); },
+          "simulate every Nth point, from the Ith on")
+      .fallback = "the task of Slurm's job array, or all points";
+  options.file("-o,--output", "FILE", sweep.output, "write the results to FILE as JSON lines; - is standard output");
+  options.flag("--resume", sweep.resume, "continue the file of -o: simulate the points that it lacks").needs =
+      "--output";
+  options.flag("--dry-run", sweep.dry_run, "count the points, and simulate none");
+  Option& assertion =
+      options.texts("--assert", "CONDITION", sweep.assertions,
+                    "require CONDITION of every result, such as \"busbw_GBps > 40 where bytes >= 64 MiB\"");
+  assertion.take = [&sweep](const std::string& text) {
+    static_cast<void>(Assertion::parse(text));  // a mistake shows now
+    sweep.assertions.push_back(text);
+  };
+  options.file("--baseline", "FILE", sweep.baseline, "compare times with those of an earlier sweep");
+  Option& tolerance = options.percentage(
+      "--tolerance", [&sweep](double share) { sweep.tolerance = share; },
+      "how much a time may differ from the baseline, such as 2%");
+  tolerance.needs = "--baseline";
+  tolerance.fallback = "0%";
+  options.file("--junit", "FILE", sweep.junit, "write the verdict to FILE as JUnit XML");
+}
 
 constexpr std::size_t most_told = 20;  // failures on stderr; --junit has all
 
@@ -204,10 +250,21 @@ int hold_to_gates(const ScenarioFile& file, Gates& gates, const RowSink& rows, c
   return tell(report, arguments);
 }
 
+/// A name that no result can have is a mistake before the first point is simulated, not after the last.
+void require_known_names(const std::vector<std::string>& assertions, const SweepPlan& plan) {
+  try {
+    for (const std::string& text : assertions)
+      Assertion::parse(text).require_known(column_names(), {plan.varied.begin(), plan.varied.end()});
+  } catch (const InputError& error) {
+    throw UsageError(error.where(), error.message(), error.hint());
+  }
+}
+
 /// What rank 0, or the only process, does.
 int lead(const ScenarioFile& file, const SweepArguments& arguments, replay::MpiPool* others) {
-  const Shard shard = arguments.shard.empty() ? shard_of_slurm() : parse_shard(arguments.shard);
+  const Shard shard = arguments.shard ? *arguments.shard : shard_of_slurm();
   const SweepPlan plan = plan_of(file, shard, arguments.jobs);
+  require_known_names(arguments.assertions, plan);
   if (arguments.dry_run) return dry_run(file, plan, shard, arguments);
   Gates gates({.assertions = arguments.assertions,
                .baseline = arguments.baseline,
@@ -215,7 +272,8 @@ int lead(const ScenarioFile& file, const SweepArguments& arguments, replay::MpiP
                .all_points = shard.n == 1});
   const bool in_file = is_plain_file(arguments.output);
   if (arguments.resume && !in_file)
-    throw InputError("--resume", "expected the file to go on with, found none", "-o FILE.jsonl names it");
+    throw UsageError("--resume", fmt::format("expected a file to continue, found -o {}", arguments.output),
+                     "-o FILE.jsonl names it");
   for (const std::string& input : {arguments.scenario, arguments.baseline}) {
     refuse_as_output(input, arguments.output);
     refuse_as_output(input, arguments.junit);
@@ -264,13 +322,12 @@ int lead(const ScenarioFile& file, const SweepArguments& arguments, replay::MpiP
   return code;
 }
 
-}  // namespace
-
-int sweep_command(const SweepArguments& arguments) {
+int execute(const SweepArguments& arguments) {
   const std::unique_ptr<replay::MpiPool> processes = replay::MpiPool::join();
+  if (processes) refuse_standard_input(arguments.scenario);
   std::optional<ScenarioFile> file;
   const auto read = [&] {
-    file.emplace(ScenarioFile::load(arguments.scenario, arguments.set));
+    file.emplace(load_scenario(arguments.scenario, arguments.set));
     return file->hash();
   };
   if (!processes) {
@@ -282,6 +339,23 @@ int sweep_command(const SweepArguments& arguments) {
   if (processes->first()) return lead(*file, arguments, processes.get());
   processes->work([&](std::size_t point) { return packed(sweep_point(*file, arguments.scenario, point)); });
   return good;
+}
+
+}  // namespace
+
+Command sweep_command() {
+  return {.name = "sweep",
+          .group = Group::predict,
+          .summary = "Simulate many points in parallel, with gates for CI",
+          .example =
+              "ringsim sweep scenarios/star.json -o star.jsonl \\\n"
+              "    --assert \"busbw_GBps > 1 where bytes >= 64 MiB\"",
+          .details =
+              "The points run on all cores; several machines share them under mpirun or with --shard. The names in a "
+              "CONDITION are the columns of the results and the paths that vary in the scenario. "
+              "A sweep may be stopped at any time; --resume continues it. Exit code 1: a point failed, a "
+              "condition does not hold, or a time moved by more than the tolerance.",
+          .prepare = with<SweepArguments>(declare, execute)};
 }
 
 }  // namespace ringsim::tools

@@ -9,14 +9,47 @@
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "sim/text/spelling.hpp"
+#include "sim/text/table.hpp"
+#include "sim/text/wrap.hpp"
+#include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
+#include "tools/exit.hpp"
 #include "tools/output/output.hpp"
-#include "tools/output/warnings.hpp"
+#include "tools/stop.hpp"
 #include "topologies/formats/smi_matrix.hpp"
 
 namespace ringsim::tools {
 
 namespace {
+
+struct TopologyShowArguments {
+  std::string scenario;
+  std::vector<std::string> set;
+  std::uint32_t host = 0;  ///< whose matrices are printed
+  bool pairs = false;      ///< type, bandwidth and latency of each pair of gpus
+};
+
+void declare(Options& options, TopologyShowArguments& show) {
+  options.scenario(show.scenario, show.set);
+  options
+      .whole(
+          "--node", "N", 0, 1 << 30, [&show](int n) { show.host = static_cast<std::uint32_t>(n); },
+          "node whose matrices are printed")
+      .fallback = "0";
+  options.flag("--pairs", show.pairs, "add path type, bandwidth and latency from each GPU to each other");
+}
+
+struct PathArguments {
+  std::string scenario;
+  std::vector<std::string> set;
+  std::string from, to;
+};
+
+void declare(Options& options, PathArguments& paths) {
+  options.scenario(paths.scenario, paths.set);
+  options.argument("FROM", paths.from, "device where the path begins, such as node0.gpu0");
+  options.argument("TO", paths.to, "device where it ends");
+}
 
 constexpr std::size_t max_links_listed = 200;
 constexpr std::size_t max_matrix = 32;
@@ -26,7 +59,7 @@ std::string devices_text(const Topology& topology) {
   for (const Node& node : topology.nodes()) ++counts[to_string(node.kind)];
   std::string text = "devices:";
   for (const auto& [kind, count] : counts) text += fmt::format(" {} {}", count, kind);
-  return text + fmt::format("; {} ranks, {} links\n", topology.ranks().size(), topology.n_links());
+  return wrapped(text + fmt::format("; {} ranks, {} links", topology.ranks().size(), topology.n_links())) + '\n';
 }
 
 // Sources are long: they stand below the table, by number.
@@ -43,10 +76,10 @@ std::string links_text(const Topology& topology) {
                format(link.bandwidth) + (shared ? " half duplex" : ""), format(link.latency),
                fmt::format("[{}]", known - sources.begin() + 1)});
   }
-  std::string text = table.text();
+  std::string text = table.fitted();
   if (topology.n_links() > max_links_listed)
     text += fmt::format("... and {} more links\n", topology.n_links() - max_links_listed);
-  for (std::size_t i = 0; i < sources.size(); ++i) text += fmt::format("[{}] {}\n", i + 1, sources[i]);
+  for (std::size_t i = 0; i < sources.size(); ++i) text += wrapped(fmt::format("[{}] {}", i + 1, sources[i]), 4) + '\n';
   return text;
 }
 
@@ -76,7 +109,7 @@ std::string smi_text(const Topology& topology, std::uint32_t host) {
     row.push_back(matrix.numa[r]);
     table.add(row);
   }
-  return "as `nvidia-smi topo -m` prints it:\n" + table.text();
+  return "as `nvidia-smi topo -m` prints it:\n" + table.fitted();
 }
 
 // The types of the paths that transfers take: of one host, or of a topology without hosts.
@@ -89,7 +122,7 @@ std::string types_text(const Topology& topology, const std::vector<NodeId>& show
     for (const NodeId to : shown) row.push_back(from == to ? "X" : path_type(routes, from, to));
     table.add(row);
   }
-  return "the paths that data takes, in NCCL's words (`topology paths` explains one):\n" + table.text();
+  return "the paths that data takes, in NCCL's words (`topology paths` explains one):\n" + table.fitted();
 }
 
 std::string matrices_text(const Topology& topology, Routes& routes, std::uint32_t host) {
@@ -100,11 +133,6 @@ std::string matrices_text(const Topology& topology, Routes& routes, std::uint32_
   if (shown.size() > max_matrix) return fmt::format("(no matrix: {} devices are too many to print)\n", shown.size());
   const std::string types = types_text(topology, shown, routes);
   return topology.hosts().empty() ? types : smi_text(topology, host) + "\n" + types;
-}
-
-Scenario first_point(const ScenarioFile& file) {
-  if (file.size() > 1) say(fmt::format("the first of {} points; choose another with --set\n", file.size()));
-  return file.point(0);
 }
 
 // Every pair of the first ranks, as far as they can be read.
@@ -122,7 +150,7 @@ std::string pairs_text(const Topology& topology, Routes& routes) {
     }
   }
   const std::size_t left_out = topology.ranks().size() - ranks.size();
-  return table.text() + (left_out > 0 ? fmt::format("... and {} more gpus\n", left_out) : "");
+  return table.fitted() + (left_out > 0 ? fmt::format("... and {} more gpus\n", left_out) : "");
 }
 
 // --- paths -----------------------------------------------------------------------------------------------------------
@@ -139,7 +167,7 @@ std::string leg_text(const Topology& topology, const Leg& leg) {
     if (!leg.shares.empty()) row.push_back(fmt::format("{:.4g}", leg.share(i)));
     table.add(row);
   }
-  return table.text();
+  return table.fitted();
 }
 
 std::string why_inside(const Topology& topology, const Path& path, const Transport& transport, NodeId from) {
@@ -212,12 +240,9 @@ std::uint32_t host_of(const Topology& topology, const TopologyShowArguments& arg
                           : fmt::format("expected the number of a node, 0 to {}, found {}", n - 1, arguments.host));
 }
 
-}  // namespace
-
-int topology_show_command(const TopologyShowArguments& arguments) {
-  const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
+int execute(const TopologyShowArguments& arguments) {
+  const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
   const Scenario scenario = first_point(file);
-  Warnings().say(scenario.warnings);
   const Topology topology = topology_of(scenario);
   stop_if_asked();
   Output output;
@@ -230,10 +255,9 @@ int topology_show_command(const TopologyShowArguments& arguments) {
   return good;
 }
 
-int topology_paths_command(const PathArguments& arguments) {
-  const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
+int execute(const PathArguments& arguments) {
+  const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
   const Scenario scenario = first_point(file);
-  Warnings().say(scenario.warnings);
   const Topology topology = topology_of(scenario);
   stop_if_asked();
   const NodeId from = device(topology, arguments.from), to = device(topology, arguments.to);
@@ -247,6 +271,37 @@ int topology_paths_command(const PathArguments& arguments) {
   stop_if_asked();
   output.finish();
   return good;
+}
+
+}  // namespace
+
+Command topology_command() {
+  return {.name = "topology",
+          .group = Group::look,
+          .summary = "Show, import and export topologies",
+          .example = "ringsim topology show scenarios/examples/machines/two-node-server.json",
+          .details = "",
+          .prepare = {}};
+}
+
+Command topology_show_command() {
+  return {.name = "topology show",
+          .group = Group::look,
+          .summary = "Show devices, links and distances",
+          .example = "ringsim topology show scenarios/examples/machines/two-node-server.json",
+          .details = "",
+          .prepare = with<TopologyShowArguments>(declare, execute)};
+}
+
+Command topology_paths_command() {
+  return {.name = "topology paths",
+          .group = Group::look,
+          .summary = "Explain one path, leg by leg",
+          .example =
+              "ringsim topology paths scenarios/examples/machines/two-node-server.json \\\n"
+              "    node0.gpu0 node1.gpu1",
+          .details = "",
+          .prepare = with<PathArguments>(declare, execute)};
 }
 
 }  // namespace ringsim::tools

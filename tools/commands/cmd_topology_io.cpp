@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <optional>
 
 #include "scenarios/decoder/files.hpp"
@@ -10,9 +9,12 @@
 #include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
+#include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
+#include "tools/exit.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/warnings.hpp"
+#include "tools/stop.hpp"
 #include "topologies/formats/graph_export.hpp"
 #include "topologies/formats/nccl_rules.hpp"
 #include "topologies/formats/nccl_xml_export.hpp"
@@ -23,6 +25,45 @@
 namespace ringsim::tools {
 
 namespace {
+
+struct ImportArguments {
+  std::string file;
+  std::string like;              ///< a preset, for a matrix of nvidia-smi
+  std::string nvlink, nic, gpu;  ///< a preset, a rate, a model: what an XML file lacks
+  std::string output;
+};
+
+void declare(Options& options, ImportArguments& import) {
+  options.argument("FILE", import.file, "NCCL's topology XML, or the output of `nvidia-smi topo -m`").file = true;
+  options.text("--like", "NODE", import.like, "preset with the speeds that a matrix of nvidia-smi does not tell");
+  options.text("--nvlink", "NODE", import.nvlink, "preset with the NVLinks, if the XML file has none");
+  options.text("--nic", "RATE", import.nic, "rate of the NICs, such as \"200 Gb/s\", if the XML file has none");
+  options.text("--gpu", "MODEL", import.gpu, "model of the GPUs, such as V100, if the XML file does not name it");
+  options.output(import.output, "the machine");
+}
+
+enum class TopologyFormat { nccl_xml, graphml, dot, machine };
+
+struct ExportArguments {
+  std::string scenario;
+  std::vector<std::string> set;
+  TopologyFormat to = TopologyFormat::dot;
+  std::string output;
+};
+
+void declare(Options& options, ExportArguments& export_) {
+  options.scenario(export_.scenario, export_.set);
+  options
+      .choice<TopologyFormat>("--to",
+                              {{"nccl-xml", TopologyFormat::nccl_xml},
+                               {"graphml", TopologyFormat::graphml},
+                               {"dot", TopologyFormat::dot},
+                               {"machine", TopologyFormat::machine}},
+                              export_.to, "nccl-xml and machine: the machine of the first node")
+      .required = true;
+  options.replaced("--format", "--to");
+  options.output(export_.output, "the topology");
+}
 
 bool is_xml(const std::string& text) {
   const std::size_t first =
@@ -90,27 +131,18 @@ void say_what_is_lost(const Machine& machine) {
   Warnings().say({"NCCL's XML does not hold " + lost});
 }
 
-std::string topology_as(const Scenario& scenario, const std::string& to) {
-  if (to == "nccl-xml") {
+std::string topology_as(const Scenario& scenario, TopologyFormat to) {
+  if (to == TopologyFormat::nccl_xml) {
     say_what_is_lost(machine_of(scenario));
     return to_nccl_xml(machine_of(scenario));
   }
-  if (to == "machine") return to_machine_file(machine_of(scenario));
+  if (to == TopologyFormat::machine) return to_machine_file(machine_of(scenario));
   const Topology topology = topology_of(scenario);
-  return to == "dot" ? to_dot(topology) : to_graphml(topology);
+  return to == TopologyFormat::dot ? to_dot(topology) : to_graphml(topology);
 }
 
-void check_output(const std::string& input, const std::string& output) {
-  std::error_code ignored;
-  if (!output.empty() && std::filesystem::equivalent(input, output, ignored)) {
-    throw InputError(output, "expected another file than the one that is read");
-  }
-}
-
-}  // namespace
-
-int topology_import_command(const ImportArguments& arguments) {
-  check_output(arguments.file, arguments.output);
+int execute(const ImportArguments& arguments) {
+  refuse_as_output(arguments.file, arguments.output);
   const std::string text = scenarios::read_text(arguments.file, "a topology file");
   const Machine machine = is_xml(text) ? import_xml(text, arguments) : import_matrix(text, arguments);
   Warnings().say(machine.warnings);
@@ -120,20 +152,37 @@ int topology_import_command(const ImportArguments& arguments) {
   return good;
 }
 
-int topology_export_command(const ExportArguments& arguments) {
-  check_output(arguments.scenario, arguments.output);
-  const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
-  const Scenario scenario = file.point(0);
-  Warnings().say(scenario.warnings);
-  if (file.size() > 1) {
-    say(fmt::format("ringsim: the first of {} points; choose another with --set\n", file.size()));
-  }
-  const std::string text = topology_as(scenario, arguments.to);
+int execute(const ExportArguments& arguments) {
+  refuse_as_output(arguments.scenario, arguments.output);
+  const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
+  const std::string text = topology_as(first_point(file), arguments.to);
   stop_if_asked();
   Output output(arguments.output);
   output.write(text);
   output.finish();
   return good;
+}
+
+}  // namespace
+
+Command topology_import_command() {
+  return {.name = "topology import",
+          .group = Group::look,
+          .summary = "Read NCCL's topology XML or `nvidia-smi topo -m`, and write a machine file",
+          .example = "ringsim topology import topo.xml --nvlink dgx-1v --nic \"100 Gb/s\" -o machine.json",
+          .details = "`ringsim list nodes` names the presets.",
+          .prepare = with<ImportArguments>(declare, execute)};
+}
+
+Command topology_export_command() {
+  return {.name = "topology export",
+          .group = Group::look,
+          .summary = "Write a scenario's topology for other programs",
+          .example =
+              "ringsim topology export scenarios/examples/machines/two-node-server.json \\\n"
+              "    --to dot -o topology.dot",
+          .details = "Of several points the first is written; choose another with --set.",
+          .prepare = with<ExportArguments>(declare, execute)};
 }
 
 }  // namespace ringsim::tools

@@ -1,24 +1,33 @@
-// Stands in for the commands that RINGSIM_REPLAY=OFF leaves out.
-#include <fmt/format.h>
-
-#include "sim/base/error.hpp"
+// The commands that a build with RINGSIM_REPLAY=OFF leaves out: they are listed, and say so when they are called.
 #include "tools/commands/commands.hpp"
 
 namespace ringsim::tools {
 
 namespace {
 
-[[noreturn]] void refuse(const char* command) {
-  throw EnvironmentError(
-      fmt::format("ringsim {} was left out of this build (RINGSIM_REPLAY=OFF)\n"
-                  "  hint: tools/build.sh builds all of it",
-                  command));
+Command left_out(const char* name, const char* summary) {
+  return {.name = name,
+          .group = Group::replay,
+          .summary = summary,
+          .example = std::string("ringsim ") + name + " --help",
+          .details = "",
+          .left_out = "RINGSIM_REPLAY=OFF",
+          .prepare = {}};
 }
 
 }  // namespace
 
-int replay_command(const ReplayArguments&) { refuse("replay"); }
-int lab_command(const LabArguments&) { refuse("lab"); }
-int probe_command(const ProbeArguments&) { refuse("probe"); }
+Command replay_command() { return left_out("replay", "Execute schedules for real, check every number, and time them"); }
+Command lab_command() { return left_out("lab", "Replay in a network of Linux namespaces"); }
+Command lab_up_command() {
+  return left_out("lab up", "Build the network and leave it up, to look at and to run programs in");
+}
+Command lab_run_command() {
+  return left_out("lab run", "Replay over TCP in the network of `lab up`, or in a temporary one");
+}
+Command lab_down_command() {
+  return left_out("lab down", "Remove a scenario's network or all of them, and leftovers of ended processes");
+}
+Command probe_command() { return left_out("probe", "Measure the links of this machine's GPUs"); }
 
 }  // namespace ringsim::tools

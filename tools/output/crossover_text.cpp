@@ -1,4 +1,5 @@
 #include "tools/output/crossover_text.hpp"
+#include "sim/text/table.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,6 +13,7 @@
 #include "sim/base/quantity.hpp"
 #include "sim/base/version.hpp"
 #include "sim/text/json.hpp"
+#include "sim/text/wrap.hpp"
 #include "tools/output/output.hpp"
 #include "validate/results/results.hpp"
 
@@ -35,9 +37,73 @@ std::string called(const Contender& contender) {
          (contender.channels == 1 ? "" : fmt::format(" channels={}", contender.channels));
 }
 
-std::string ahead(const Comparison& comparison, const std::optional<Lead>& lead) {
+/// Which contenders a table calls by a letter, so that it is not too wide.
+enum class Lettered { none, runners_up, all };
+
+/// What a table calls its contenders.
+class Names {
+ public:
+  Names(const std::vector<Contender>& contenders, Lettered lettered) : contenders_(contenders), lettered_(lettered) {}
+
+  std::string runner_up(std::size_t i) { return lettered_ == Lettered::none ? called(contenders_[i]) : letter(i); }
+  /// All that are equally fast.
+  std::string best(const std::vector<std::size_t>& all) {
+    std::vector<std::string> names;
+    for (const std::size_t i : all) names.push_back(lettered_ == Lettered::all ? letter(i) : called(contenders_[i]));
+    const bool tie = names.size() > 1 && lettered_ != Lettered::all;
+    return fmt::format("{}{}", fmt::join(names, " = "), tie ? " (equally fast)" : "");
+  }
+  /// A line for each letter.
+  std::string legend() const {
+    std::string lines;
+    for (std::size_t n = 0; n < known_.size(); ++n)
+      lines += wrapped(fmt::format("{}: {}", letters(n), called(contenders_[known_[n]]))) + '\n';
+    return lines;
+  }
+
+ private:
+  /// A to Z, AA to ZZ, and so on.
+  static std::string letters(std::size_t n) {
+    std::string text(1, static_cast<char>('A' + static_cast<char>(n % 26)));
+    return n < 26 ? text : letters(n / 26 - 1) + text;
+  }
+  std::string letter(std::size_t i) {
+    auto found = std::find(known_.begin(), known_.end(), i);
+    if (found == known_.end()) found = known_.insert(known_.end(), i);
+    return letters(static_cast<std::size_t>(found - known_.begin()));
+  }
+
+  const std::vector<Contender>& contenders_;
+  Lettered lettered_;
+  std::vector<std::size_t> known_;  // [number of the letter] the contender
+};
+
+std::string ahead(const std::optional<Lead>& lead, Names& names) {
   if (!lead) return "nobody else";
-  return fmt::format("{:.2f} x {}", lead->times, called(comparison.contenders[lead->runner_up]));
+  return fmt::format("{:.2f} x {}", lead->times, names.runner_up(lead->runner_up));
+}
+
+Table table_of(const Comparison& comparison, Names& names) {
+  Table table({"from", "to", "best", "us", "ahead at from", "at to", "most"});
+  for (const BestRange& range : best_ranges(comparison)) {
+    table.add({format(range.from), format(range.to), names.best(range.best),
+               fmt::format("{:.3f} - {:.3f}", microseconds(range.time_from), microseconds(range.time_to)),
+               ahead(range.lead_from, names), ahead(range.lead_to, names),
+               range.longest ? fmt::format("{} at {}", ahead(range.longest, names), format(range.longest->at)) : ""});
+  }
+  return table;
+}
+
+/// With as many names and as few letters as fit.
+std::string text_of(const CrossoverGroup& group) {
+  for (const Lettered lettered : {Lettered::none, Lettered::runners_up}) {
+    Names names(group.comparison.contenders, lettered);
+    const Table table = table_of(group.comparison, names);
+    if (table.width() <= text_width) return table.text() + names.legend();
+  }
+  Names names(group.comparison.contenders, Lettered::all);
+  const Table table = table_of(group.comparison, names);
+  return table.fitted() + names.legend();
 }
 
 /// What NCCL calls it; nothing: NCCL has no such algorithm. Which algorithm does which collective: NVIDIA/nccl
@@ -180,20 +246,7 @@ std::string tuner_rows(const CrossoverGroup& group, bool& rows) {
 std::string crossover_table(const std::vector<CrossoverGroup>& groups) {
   std::string text;
   for (const CrossoverGroup& group : groups) {
-    const Comparison& comparison = group.comparison;
-    Table table({"from", "to", "best", "us", "ahead at from", "at to", "most"});
-    for (const BestRange& range : best_ranges(comparison)) {
-      std::vector<std::string> best;
-      for (const std::size_t i : range.best) best.push_back(called(comparison.contenders[i]));
-      const bool tie = best.size() > 1;
-      table.add(
-          {format(range.from), format(range.to),
-           fmt::format("{}{}", fmt::join(best, " = "), tie ? " (equally fast)" : ""),
-           fmt::format("{:.3f} - {:.3f}", microseconds(range.time_from), microseconds(range.time_to)),
-           ahead(comparison, range.lead_from), ahead(comparison, range.lead_to),
-           range.longest ? fmt::format("{} at {}", ahead(comparison, range.longest), format(range.longest->at)) : ""});
-    }
-    text += fmt::format("{}{}\n{}", text.empty() ? "" : "\n", title(group), table.text());
+    text += fmt::format("{}{}\n{}", text.empty() ? "" : "\n", wrapped(title(group)), text_of(group));
   }
   return text;
 }

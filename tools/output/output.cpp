@@ -14,6 +14,7 @@
 #include <mutex>
 
 #include "sim/base/error.hpp"
+#include "tools/output/color.hpp"
 
 namespace ringsim::tools {
 
@@ -48,7 +49,7 @@ Output::Output(const std::string& path) : path_(path == "-" ? "" : path), file_(
   } else {
     file_ = nullptr;
   }
-  if (file_ == nullptr) fail();
+  if (file_ == nullptr) fail_to_write(path_, errno);
 }
 
 Output::~Output() {
@@ -76,6 +77,18 @@ void Output::finish() {
   if (!written_path_.empty() && std::rename(written_path_.c_str(), path_.c_str()) != 0) fail();
 }
 
+void fail_to_write(const std::string& path, int error) {
+  if (error == EISDIR) throw InputError(path, "expected the name of a file to write, found a folder");
+  if (error == ENOENT || error == ENOTDIR) {
+    const std::string folder = std::filesystem::path(path).parent_path().string();
+    throw InputError(path,
+                     folder.empty() ? std::string("expected the name of a file to write, found none")
+                                    : fmt::format("expected a file in a folder, found no folder \"{}\"", folder),
+                     folder.empty() ? "" : "check the path, or make the folder first");
+  }
+  throw EnvironmentError(fmt::format("{}: cannot be written: {}", path, std::strerror(error)));
+}
+
 void refuse_as_output(const std::string& input, const std::string& output) {
   std::error_code ignored;
   if (input.empty() || !is_plain_file(output)) return;
@@ -88,34 +101,8 @@ void say(const std::string& text) {
   if (std::fputs(text.c_str(), stderr) >= 0) std::fflush(stderr);
 }
 
-namespace {
-
-bool is_number(const std::string& text) {
-  return !text.empty() && text.find_first_not_of("0123456789.,+-eE%x ") == std::string::npos;
-}
-
-}  // namespace
-
-std::string Table::text() const {
-  std::vector<std::size_t> width(rows_.front().size());
-  std::vector<bool> right(width.size(), rows_.size() > 1);
-  for (std::size_t r = 0; r < rows_.size(); ++r) {
-    for (std::size_t c = 0; c < width.size(); ++c) {
-      width[c] = std::max(width[c], rows_[r][c].size());
-      if (r > 0 && !rows_[r][c].empty() && !is_number(rows_[r][c])) right[c] = false;
-    }
-  }
-  std::string result;
-  for (const auto& row : rows_) {
-    std::string line;
-    for (std::size_t c = 0; c < width.size(); ++c) {
-      if (c > 0) line += "  ";
-      line += right[c] ? fmt::format("{:>{}}", row[c], width[c]) : fmt::format("{:<{}}", row[c], width[c]);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    result += line + '\n';
-  }
-  return result;
+void warn(const std::string& text) {
+  say(styled(Style::yellow, "ringsim: warning:", has_color(STDERR_FILENO)) + ' ' + text + '\n');
 }
 
 struct ProgressLine::State {

@@ -1,22 +1,24 @@
-// Where results go, and how tables look.
+// Where results go.
 #pragma once
 
 #include <cstdio>
 #include <memory>
 #include <string>
-#include <vector>
 
 namespace ringsim::tools {
 
-/// Says something on stderr. Never throws: where stderr cannot be written there is nobody to tell.
+/// Says something on stderr. Never throws: if stderr cannot be written there is nobody to tell.
 void say(const std::string& text);
+/// Says "ringsim: warning: TEXT" in a line, in color on a terminal.
+void warn(const std::string& text);
 
 /// Standard output or a file. A file appears under its name when it is complete: what stood there before is not lost
 /// to a run that fails. Whatever goes wrong with writing (no permission, a full disk) is an EnvironmentError: a
 /// result is never lost silently.
 class Output {
  public:
-  /// `path` empty or "-": standard output. Opens at once, so that a run does not start that cannot end well.
+  /// `path` empty or "-": standard output. Opens at once, so that no run starts in vain. Throws InputError for a path
+  /// that cannot be right, EnvironmentError as fail_to_write().
   explicit Output(const std::string& path = "");
   ~Output();
   Output(const Output&) = delete;
@@ -40,20 +42,12 @@ bool is_plain_file(const std::string& path);
 /// Returns -1, and errno, where there is none to be had.
 int open_part(const std::string& path, std::string& part);
 
+/// Throws for a file that cannot be opened for writing, `error` being the errno: InputError for a path that cannot be
+/// right (its folder is not there, it is a folder itself), else EnvironmentError.
+[[noreturn]] void fail_to_write(const std::string& path, int error);
+
 /// Throws InputError where `output` is the file `input`: it would be lost. Both may not be there yet.
 void refuse_as_output(const std::string& input, const std::string& output);
-
-/// Columns as wide as they need to be; numbers to the right, text to the left.
-class Table {
- public:
-  explicit Table(std::vector<std::string> head) : rows_{std::move(head)} {}
-  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
-  std::size_t size() const { return rows_.size() - 1; }
-  std::string text() const;
-
- private:
-  std::vector<std::vector<std::string>> rows_;
-};
 
 /// A line on the terminal that says how far long work is: nothing where stderr is no terminal, nothing in the first
 /// second.

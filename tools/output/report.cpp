@@ -1,4 +1,5 @@
 #include "tools/output/report.hpp"
+#include "sim/text/table.hpp"
 
 #include <fmt/format.h>
 
@@ -12,6 +13,7 @@
 #include "sim/base/quantity.hpp"
 #include "sim/base/version.hpp"
 #include "sim/text/json.hpp"
+#include "sim/text/wrap.hpp"
 #include "tools/output/output.hpp"
 #include "validate/results/columns.hpp"
 #include "validate/results/results.hpp"
@@ -79,17 +81,18 @@ class Values {
     if (found == known.end()) found = known.insert(known.end(), std::move(value));
     return fmt::format("[{}]", found - known.begin() + 1);
   }
-  /// A line for each, cut in the middle where even a line is too short; --format json has them whole.
+  /// What the numbers mean. A value too long for a few lines is cut in the middle; --format json has it whole.
   std::string legend() const {
-    constexpr std::size_t head = 110, tail = 24;
+    constexpr std::size_t head = 300, tail = 60;
     std::string text;
     for (const auto& [path, values] : long_ones_) {
       for (std::size_t i = 0; i < values.size(); ++i) {
         const std::string& value = values[i];
-        text += fmt::format("{} [{}]: {}\n", path, i + 1,
-                            value.size() <= head + tail + 5
-                                ? value
-                                : value.substr(0, head) + " ... " + value.substr(value.size() - tail));
+        text += wrapped(fmt::format("{} [{}]: {}", path, i + 1,
+                                    value.size() <= head + tail + 5
+                                        ? value
+                                        : value.substr(0, head) + " ... " + value.substr(value.size() - tail))) +
+                '\n';
       }
     }
     return text;
@@ -101,24 +104,25 @@ class Values {
 };
 
 /// The lines below a table, each once: what (*) means, calibration, folding, what was not proved.
-std::string notes(const std::vector<Result>& results) {
+std::string notes(const std::vector<Result>& results, bool closed_forms) {
   std::vector<std::string> lines;
   const auto add = [&](std::string line) {
     if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
   };
+  if (!closed_forms) add("closed form: not compared, as its assumptions do not hold here; --explain says which");
   for (const Result& r : results)
-    if (r.form)
-      for (const std::string& because : r.form->because) add(fmt::format("(*) not the form's case: {}\n", because));
+    if (closed_forms && r.form)
+      for (const std::string& because : r.form->because) add("(*) not the form's case: " + because);
   for (const Result& r : results)
-    if (!r.prediction.calibration.empty()) add(fmt::format("calibrated: {}\n", r.prediction.calibration));
+    if (!r.prediction.calibration.empty()) add("calibrated: " + r.prediction.calibration);
   for (const Result& r : results)
-    if (r.prediction.folded) add(fmt::format("folded: {}\n", *r.prediction.folded));
+    if (r.prediction.folded) add("folded: " + *r.prediction.folded);
   for (const Result& r : results)
     if (r.prediction.proof.by == Proof::By::matching)
-      add(fmt::format("matching only: {} names no regions; that it is the collective is not proved\n",
+      add(fmt::format("matching only: {} names no regions; that it is the collective is not proved",
                       algorithm_text(r.prediction)));
   std::string text;
-  for (const std::string& line : lines) text += line;
+  for (const std::string& line : lines) text += wrapped(line) + '\n';
   return text;
 }
 
@@ -127,23 +131,23 @@ std::string explanation(const std::vector<Result>& results, const std::vector<st
   std::string text;
   for (const Result& result : results) {
     const Prediction& r = result.prediction;
-    text += fmt::format("\n{}{} {} {}", r.job.empty() ? "" : r.job + ": ", format(r.request.bytes),
-                        to_string(r.request.op), algorithm_text(r));
-    for (const std::string& path : extra) text += fmt::format(", {} {}", path, values.shown(r, path));
+    std::string heading = fmt::format("{}{} {} {}", r.job.empty() ? "" : r.job + ": ", format(r.request.bytes),
+                                      to_string(r.request.op), algorithm_text(r));
+    for (const std::string& path : extra) heading += fmt::format(", {} {}", path, values.shown(r, path));
     if (r.bottleneck)
-      text += fmt::format(": {:.1f} % of the critical path is owed to {}, {:.1f} % to latency and filling",
-                          100 * r.bottleneck->busy, r.bottleneck->link.empty() ? "no link" : r.bottleneck->link,
-                          100 * r.bottleneck->latency);
+      heading += fmt::format(": {:.1f} % of the critical path is due to {}, {:.1f} % to latency and filling",
+                             100 * r.bottleneck->busy, r.bottleneck->link.empty() ? "no link" : r.bottleneck->link,
+                             100 * r.bottleneck->latency);
     if (r.bottleneck && r.bottleneck->delay > 0)
-      text += fmt::format(", {:.1f} % to ranks that are late, slow or unsteady", 100 * r.bottleneck->delay);
-    text += '\n';
-    if (!r.ring.empty()) text += fmt::format("ring: {}\n", r.ring);
+      heading += fmt::format(", {:.1f} % to ranks that are late, slow or unsteady", 100 * r.bottleneck->delay);
+    text += '\n' + wrapped(heading) + '\n';
+    if (!r.ring.empty()) text += wrapped("ring: " + r.ring) + '\n';
     if (!r.job.empty() && r.links.empty()) continue;  // told with the first one's
     Table links({"links", "kind", "count", "busiest carried", "utilisation"});
     for (const LinkGroup& group : r.links)
       links.add({group.links, group.kind, fmt::to_string(group.count), format(group.most),
                  fmt::format("{:.1f} %", 100 * group.utilisation)});
-    text += links.text();
+    text += links.fitted();
   }
   return text;
 }
@@ -160,8 +164,12 @@ std::string shown(const Column& column, const Result& result) {
 std::string table(const std::vector<Result>& results, bool explain) {
   Values values;
   const std::vector<std::string> extra = extra_columns(results);
+  // Ratios to closed forms that do not apply say little.
+  const bool closed_forms = explain || std::any_of(results.begin(), results.end(),
+                                                   [](const Result& r) { return !r.form || r.form->holds(); });
   const auto is_shown = [&](const Column& column) {
-    if (column.heading.empty()) return false;
+    if (column.heading.empty() || (column.detail && !explain)) return false;
+    if (column.name == "closed_form.ratio") return closed_forms;
     if (column.name == "protocol")
       return std::any_of(results.begin(), results.end(),
                          [](const auto& r) { return r.prediction.protocol->slots > 0; });
@@ -180,6 +188,15 @@ std::string table(const std::vector<Result>& results, bool explain) {
     }
   }
   Table table(head);
+  for (const Column* column : chosen) {
+    if (column != nullptr && !column->above.empty())
+      table.pull_out(std::string(column->heading), std::string(column->above));
+    if (column != nullptr) continue;
+    for (const std::string& path : extra) {
+      const std::string heading = path.substr(path.rfind('.') + 1);
+      table.pull_out(heading, heading + " {}");
+    }
+  }
   for (const Result& r : results) {
     std::vector<std::string> row;
     for (const Column* column : chosen) {
@@ -190,7 +207,8 @@ std::string table(const std::vector<Result>& results, bool explain) {
     }
     table.add(row);
   }
-  return table.text() + values.legend() + notes(results) + (explain ? explanation(results, extra, values) : "");
+  return table.fitted() + values.legend() + notes(results, closed_forms) +
+         (explain ? explanation(results, extra, values) : "");
 }
 
 std::string csv(const ScenarioFile& file, const std::vector<Result>& results) {
@@ -257,9 +275,7 @@ std::string nccl_tests(const std::vector<Result>& results) {
 MeasuredTable read_measured_as(const std::string& path, const std::string& collective) {
   if (collective.empty()) return read_measured(path);
   const auto op = collective_named(collective);
-  if (!op)
-    throw InputError("--collective", fmt::format("expected the name of a collective, found \"{}\"", collective),
-                     "all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, ...");
+  ensure(op.has_value(), "the command line takes no other name for --collective");
   return read_measured(path, op);
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "scenarios/scenario.hpp"
-#include "tools/commands/commands.hpp"
+#include "tools/output/format.hpp"
 #include "validate/measured/measured.hpp"
 #include "validate/results/columns.hpp"
 

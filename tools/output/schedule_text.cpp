@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
-#include "tools/output/output.hpp"
+#include "sim/text/wrap.hpp"
 
 namespace ringsim::tools {
 
@@ -136,7 +137,8 @@ std::string block(const Schedule& schedule, const std::vector<PictureRow>& rows,
 }  // namespace
 
 std::string schedule_table(const Schedule& schedule) {
-  Table table({"actor", "lane", "step", "operations (-> sends, <- receives, += receives and adds)"});
+  std::vector<std::array<std::string, 4>> lines{
+      {"actor", "lane", "step", "operations (-> sends, <- receives, += receives and adds)"}};
   Step step;
   for (Actor actor = 0; actor < schedule.actors; ++actor) {
     for (Lane lane = 0; lane < schedule.lanes; ++lane) {
@@ -146,11 +148,14 @@ std::string schedule_table(const Schedule& schedule) {
         std::string text;
         for (const Op& op : step.ops) text += (text.empty() ? "" : ", ") + short_text(schedule, op);
         for (const Wait& wait : step.waits) text += fmt::format(" (after step {} of lane {})", wait.steps, wait.lane);
-        table.add({actor_name(schedule, actor), fmt::to_string(lane), fmt::to_string(s), text});
+        lines.push_back({actor_name(schedule, actor), fmt::to_string(lane), fmt::to_string(s), std::move(text)});
       }
     }
   }
-  return table.text();
+  std::string text;
+  for (const auto& [actor, lane, number, operations] : lines)
+    text += wrapped(fmt::format("{:>5}  {:>4}  {:>4}  {}", actor, lane, number, operations), 19) + '\n';
+  return text;
 }
 
 std::string schedule_picture(const Schedule& schedule, std::size_t width) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "sim/schedule/schedule.hpp"
+#include "sim/text/wrap.hpp"
 
 namespace ringsim::tools {
 
@@ -12,6 +13,6 @@ std::string schedule_table(const Schedule& schedule);
 
 /// A row for each rank (and lane, where there are several), a column for each step, broken into blocks that fit `width`
 /// characters; a line on top says how to read it.
-std::string schedule_picture(const Schedule& schedule, std::size_t width = 160);
+std::string schedule_picture(const Schedule& schedule, std::size_t width = text_width);
 
 }  // namespace ringsim::tools

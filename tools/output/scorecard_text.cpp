@@ -1,4 +1,5 @@
 #include "tools/output/scorecard_text.hpp"
+#include "sim/text/table.hpp"
 
 #include <fmt/format.h>
 
@@ -28,7 +29,7 @@ class Page {
     if (!markdown_) {
       Table table(head);
       for (const CardRow& row : rows) table.add(row);
-      text_ += table.text();
+      text_ += table.fitted();
       return;
     }
     text_ += line_of(head) + line_of(CardRow(head.size(), "---"));

@@ -4,10 +4,11 @@
 #include <span>
 #include <string>
 
-#include "tools/commands/commands.hpp"
 #include "validate/score/scorecard.hpp"
 
 namespace ringsim::tools {
+
+enum class ScorecardFormat { table, csv, markdown };
 
 /// Errors by sizes, by family and by table, what is not scored and why, and what is missing in the worst; csv: every
 /// row with what each model says of it.

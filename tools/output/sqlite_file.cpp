@@ -79,7 +79,7 @@ void fill(const MergedResults& rows, const std::string& path, sqlite3* database)
 void write_sqlite(const MergedResults& rows, const std::string& path) {
   std::string part;
   const int reserved = open_part(path, part);
-  if (reserved == -1) throw EnvironmentError(fmt::format("{}: cannot be written: {}", path, std::strerror(errno)));
+  if (reserved == -1) fail_to_write(path, errno);
   close(reserved);
   std::error_code ignored;
   try {

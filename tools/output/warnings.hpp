@@ -14,7 +14,7 @@ class Warnings {
  public:
   void say(const std::vector<std::string>& warnings) {
     for (const std::string& warning : warnings) {
-      if (said_.insert(warning).second) tools::say("ringsim: warning: " + warning + "\n");
+      if (said_.insert(warning).second) warn(warning);
     }
   }
 

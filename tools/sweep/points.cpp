@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "sim/base/error.hpp"
-#include "tools/commands/commands.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/warnings.hpp"
+#include "tools/stop.hpp"
 
 namespace ringsim::tools {
 

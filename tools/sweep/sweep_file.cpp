@@ -38,7 +38,7 @@ SweepFile::SweepFile(std::string path, bool resume) : path_(std::move(path)) {
   // has no name any more.
   for (;;) {
     file_ = open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (file_ == -1) fail("cannot be written");
+    if (file_ == -1) fail_to_write(path_, errno);
     if (flock(file_, LOCK_EX | LOCK_NB) != 0) {
       const int why = errno;
       close(file_);

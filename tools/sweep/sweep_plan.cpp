@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <mutex>
 #include <optional>
 #include <string_view>
 
@@ -57,9 +58,15 @@ Shard shard_of_slurm() {
 }
 
 SweepPlan plan_of(const ScenarioFile& file, Shard shard, int jobs) {
-  std::vector<std::string> keys(file.size());
-  for_each_index(file.size(), jobs, [&](std::size_t i) { keys[i] = result_key(file.name(), file.id(i)); });
   SweepPlan plan;
+  std::vector<std::string> keys(file.size());
+  std::mutex mutex;
+  for_each_index(file.size(), jobs, [&](std::size_t i) {
+    const PointId id = file.id(i);
+    keys[i] = result_key(file.name(), id);
+    const std::lock_guard lock(mutex);
+    for (const auto& [path, value] : id.varied) plan.varied.insert(path);
+  });
   plan.by_key.reserve(keys.size());
   for (std::size_t i = 0; i < keys.size(); ++i) {
     if (!plan.by_key.emplace(std::move(keys[i]), i).second) {

@@ -26,6 +26,7 @@ struct SweepPlan {
   std::vector<std::size_t> points;                      ///< of this shard, in order, each key once
   std::size_t n_repeated = 0;                           ///< points whose key an earlier one has
   std::unordered_map<std::string, std::size_t> by_key;  ///< of all shards
+  std::set<std::string> varied;                         ///< the paths that vary, in any point
 };
 /// `jobs`: threads that work out keys; 0: one a core.
 SweepPlan plan_of(const ScenarioFile& file, Shard shard, int jobs);

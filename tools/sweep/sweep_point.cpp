@@ -13,8 +13,8 @@
 
 #include "scenarios/predict/predict.hpp"
 #include "sim/base/error.hpp"
-#include "tools/commands/commands.hpp"
 #include "tools/output/report.hpp"
+#include "tools/stop.hpp"
 
 namespace ringsim::tools {
 

@@ -348,12 +348,12 @@ Found found_in(std::string_view text, const std::string& name) {
 }  // namespace
 
 std::string measured_formats() {
-  return "    what nccl-tests and rccl-tests print, and logs that contain it\n"
-         "    nccl-tests' JSON (-J), rccl-tests' JSON and CSV (-x)\n"
-         "    what OSU's benchmarks of collectives print\n"
-         "    CSV whose first line names columns: bytes, or size_KiB, size_MiB, ...; time_us, or time_ms, latency_us, "
-         "...;\n"
-         "      and where they are there in_place_us, min_us, max_us, algbw_GBps, busbw_GBps, wrong, collective, ranks";
+  return "    output of nccl-tests and rccl-tests, and logs that contain it\n"
+         "    JSON of nccl-tests (-J); JSON and CSV of rccl-tests (-x)\n"
+         "    output of OSU's benchmarks of collectives\n"
+         "    CSV with names in its first line: bytes, or size_KiB, size_MiB, ...;\n"
+         "      time_us, or time_ms, latency_us, ...; and if there are any in_place_us,\n"
+         "      min_us, max_us, algbw_GBps, busbw_GBps, wrong, collective, ranks";
 }
 
 std::optional<CollectiveOp> collective_named(std::string_view name) {

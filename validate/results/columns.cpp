@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "algorithms/catalog.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "sim/text/json.hpp"
@@ -78,12 +79,14 @@ constexpr std::array columns{
            .unit = "",
            .meaning = "all_reduce, all_gather ...",
            .value = [](const Result& r) { return Json(to_string(r.prediction.request.op)); },
-           .heading = "collective"},
+           .heading = "collective",
+           .above = "{}"},
     Column{.name = "algorithm",
            .unit = "",
            .meaning = "as `ringsim list algorithms` names it",
            .value = [](const Result& r) { return Json(r.prediction.algorithm); },
            .heading = "algorithm",
+           .above = "{}",
            .shown = [](const Result& r) { return algorithm_text(r.prediction); }},
     Column{.name = "parameters.*",
            .unit = "",
@@ -94,22 +97,26 @@ constexpr std::array columns{
            .unit = "",
            .meaning = "none, ll, ll128 or simple",
            .value = [](const Result& r) { return Json(r.prediction.protocol->name); },
-           .heading = "protocol"},
+           .heading = "protocol",
+           .above = "protocol {}"},
     Column{.name = "model",
            .unit = "",
            .meaning = "how the network shares links: ideal, fair or packet",
            .value = [](const Result& r) { return Json(to_string(r.prediction.model)); },
-           .heading = "model"},
+           .heading = "model",
+           .above = "{}"},
     Column{.name = "ranks",
            .unit = "",
            .meaning = "members of the collective, without helpers such as servers",
            .value = [](const Result& r) { return Json(r.prediction.request.ranks); },
-           .heading = "ranks"},
+           .heading = "ranks",
+           .above = "{} ranks"},
     Column{.name = "bytes",
            .unit = "B",
            .meaning = "message size as nccl-tests counts it",
            .value = [](const Result& r) { return Json(r.prediction.request.bytes.count); },
            .heading = "bytes",
+           .above = "{}",
            .shown = [](const Result& r) { return format(r.prediction.request.bytes); }},
     Column{.name = "calibration",
            .unit = "",
@@ -147,44 +154,44 @@ constexpr std::array columns{
     Column{.name = "measured_us",
            .unit = "us",
            .meaning = "measured time; of a replay the median",
-           .in = In::some_rows,
+           .in = In::compared,
            .value = [](const Result& r) { return r.measured_us ? Json(*r.measured_us) : Json(nullptr); },
            .heading = "measured us"},
     Column{.name = "measured_min_us",
            .unit = "us",
            .meaning = "of a replay: the fastest run",
-           .in = In::some_rows,
+           .in = In::compared,
            .value = [](const Result& r) { return r.replayed ? Json(r.replayed->min_us) : Json(nullptr); },
            .heading = "min us"},
     Column{.name = "measured_max_us",
            .unit = "us",
            .meaning = "of a replay: the slowest run",
-           .in = In::some_rows,
+           .in = In::compared,
            .value = [](const Result& r) { return r.replayed ? Json(r.replayed->max_us) : Json(nullptr); },
            .heading = "max us"},
     Column{.name = "wrong",
            .unit = "",
            .meaning = "of a replay: wrong elements over all runs",
-           .in = In::some_rows,
+           .in = In::compared,
            .value = [](const Result& r) { return r.replayed ? Json(r.replayed->wrong) : Json(nullptr); },
            .heading = "wrong"},
     Column{.name = "modelled_in_turn_us",
            .unit = "us",
            .meaning = "of a replay on GPUs: predicted from a probe's measurements, if copies are served in turn",
-           .in = In::some_rows,
+           .in = In::compared,
            .value = [](const Result& r) { return r.modelled ? Json(r.modelled->in_turn_us) : Json(nullptr); },
            .heading = "in turn us"},
     Column{.name = "modelled_shared_us",
            .unit = "us",
            .meaning = "the same, if copies share",
-           .in = In::some_rows,
+           .in = In::compared,
            .value = [](const Result& r) { return r.modelled ? Json(r.modelled->shared_us) : Json(nullptr); },
            .heading = "shared us"},
     Column{.name = "error",
            .unit = "share",
            .meaning = "predicted / measured - 1; of a failed point an object: error.kind, error.where, error.message, "
                       "error.hint",
-           .in = In::some_rows,
+           .in = In::compared,
            .value = [](const Result& r) { return r.measured_us ? Json(error_of(r)) : Json(nullptr); },
            .heading = "error",
            .shown = [](const Result& r) { return r.measured_us ? fmt::format("{:+.1f} %", 100 * error_of(r)) : ""; }},
@@ -208,7 +215,8 @@ constexpr std::array columns{
                [](const Result& r) {
                  return r.prediction.inter_node ? Json(r.prediction.inter_node->second) : Json(nullptr);
                },
-           .heading = "node out GB/s"},
+           .heading = "node out GB/s",
+           .detail = true},
     Column{.name = "closed_form.formula",
            .unit = "",
            .meaning = "the textbook's cost model; null if none is known",
@@ -226,6 +234,7 @@ constexpr std::array columns{
                  return ratio ? Json(*ratio) : Json(nullptr);
                },
            .heading = "closed form",
+           .above = "closed form {}",
            .shown = [](const Result& r) -> std::string {
              if (!r.form) return "none known";
              const auto ratio = r.form->ratio(r.prediction.time);
@@ -380,6 +389,23 @@ std::vector<std::string> columns_for(ColumnsFor format, std::span<const std::str
   return names;
 }
 
+std::vector<std::string> column_names() {
+  std::vector<std::string> names;
+  for (const Column& column : columns) {
+    if (column.in == Column::In::compared || column.in == Column::In::details || column.name == "point.*") continue;
+    if (column.name != "parameters.*") {
+      names.emplace_back(column.name);
+      continue;
+    }
+    for (const Algorithm& algorithm : algorithms())
+      for (const Parameter& parameter : algorithm.parameters) {
+        std::string name = "parameters." + parameter.name;  // several algorithms have a parameter of one name
+        if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
+      }
+  }
+  return names;
+}
+
 std::string columns_page() {
   std::string page =
       "# The columns of a result\n\n"
@@ -387,12 +413,13 @@ std::string columns_page() {
       "every\n"
       "format reads. CSV, SQLite and `--assert` use these names; in JSON a dot is a level. Rows of one file have "
       "equal\n"
-      "columns: those marked \"if any\" appear if a row has a value.\n\n"
+      "columns: those marked \"if any\" appear if a row has a value, the others if the command gives them.\n\n"
       "| column | unit | in | meaning |\n| --- | --- | --- | --- |\n";
   for (const Column& column : columns)
     page += fmt::format("| `{}` | {} | {}{} | {} |\n", column.name, column.unit,
                         column.in == In::every_row   ? "every row"
                         : column.in == In::some_rows ? "if any"
+                        : column.in == In::compared  ? "compare, replay"
                                                      : "`--explain`",
                         column.in_csv ? "" : ", not CSV", column.meaning);
   return page;

@@ -17,6 +17,7 @@ struct Column {
   enum class In {
     every_row,  ///< null if there is no value
     some_rows,  ///< only with a value
+    compared,   ///< only with a value, and only from commands that compare with measured times
     details     ///< only with a value, and only in JSON with --explain
   };
 
@@ -29,7 +30,9 @@ struct Column {
   bool in_csv = true;
   /// In the table for people: its heading, empty if it is not there; and its text, if it is not just the value.
   std::string_view heading = "";
+  std::string_view above = "";  ///< if all rows agree, the table says it once above its head: "{} ranks"
   std::string (*shown)(const Result&) = nullptr;
+  bool detail = false;  ///< the table has it only with --explain
 };
 
 /// In the order of every format. Those of a row's origin (`ringsim.version`, `scenario.name`, `key` ...) come first;
@@ -43,6 +46,9 @@ enum class ColumnsFor { csv, database };
 /// The columns of a file, in order: those that every row has, and of `seen` those that some rows have. Names are flat:
 /// "closed_form.ratio", "point.topology.nodes". Names that no column has come last (the error of a failed point).
 std::vector<std::string> columns_for(ColumnsFor format, std::span<const std::string> seen);
+
+/// What a row of a sweep may have, apart from what varies: the names that --assert knows.
+std::vector<std::string> column_names();
 
 /// docs/results/columns.md: every column with its unit and meaning.
 std::string columns_page();

@@ -18,6 +18,10 @@ class Assertion {
   /// Throws InputError naming --assert, the column, what was expected and found.
   static Assertion parse(const std::string& text);
 
+  /// Throws InputError for a name that is neither in `columns` nor in `varied`, the paths that vary, with the nearest
+  /// one that is.
+  void require_known(const std::vector<std::string>& columns, const std::vector<std::string>& varied) const;
+
   /// Nothing where the row is none of those that it speaks of; else whether it holds. Throws InputError where the row
   /// lacks a value that is asked for. Requires a row that did not fail.
   std::optional<bool> ask(const ResultRow& row) const;

@@ -56,11 +56,11 @@ std::string name_of(const Prediction& p) {
 
 }  // namespace
 
-ScenarioFile load_at_measured_sizes(const std::string& path, std::vector<std::string> overrides,
+ScenarioFile load_at_measured_sizes(std::string_view text, const std::string& name, std::vector<std::string> overrides,
                                     const MeasuredTable& table, std::vector<std::string>& warnings) {
   // Once at any size that was measured, for its collective.
   overrides.push_back("collective.bytes=" + with_size(table.rows.front().bytes.count));
-  const CollectiveOp op = only_op(ScenarioFile::load(path, overrides), path);
+  const CollectiveOp op = only_op(ScenarioFile::parse(text, name, overrides), name);
   std::string sizes;
   std::map<std::string, int> others;
   for (const MeasuredRow& row : table.rows) {
@@ -70,7 +70,7 @@ ScenarioFile load_at_measured_sizes(const std::string& path, std::vector<std::st
       ++others[std::string(to_string(row.op))];
   }
   std::vector<std::string> other_rows;
-  for (const auto& [name, rows] : others) other_rows.push_back(fmt::format("{} {}", rows, name));
+  for (const auto& [op_name, rows] : others) other_rows.push_back(fmt::format("{} {}", rows, op_name));
   if (sizes.empty())
     throw InputError(
         table.file,
@@ -82,7 +82,7 @@ ScenarioFile load_at_measured_sizes(const std::string& path, std::vector<std::st
   if (!table.ranks)
     warnings.push_back(table.file + ": nothing in it tells the number of ranks; it is taken to be the scenario's");
   overrides.back() = "collective.bytes=[" + sizes + "]";
-  ScenarioFile file = ScenarioFile::load(path, overrides);
+  ScenarioFile file = ScenarioFile::parse(text, name, overrides);
   require_measured_ranks(file, table);
   return file;
 }

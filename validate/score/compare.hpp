@@ -4,6 +4,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,11 +14,11 @@
 
 namespace ringsim {
 
-/// Loads a scenario (as ScenarioFile::load) at the sizes at which its collective was measured; its own, where it has
+/// Reads a scenario (as ScenarioFile::parse) at the sizes at which its collective was measured; its own, where it has
 /// any, do not count. Throws InputError where its points are of several collectives, of one that the table has not, of
 /// another number of ranks than was measured, or of several jobs.
 /// Appends to `warnings` what of the table is not compared, and that ranks are not known to agree.
-ScenarioFile load_at_measured_sizes(const std::string& path, std::vector<std::string> overrides,
+ScenarioFile load_at_measured_sizes(std::string_view text, const std::string& name, std::vector<std::string> overrides,
                                     const MeasuredTable& table, std::vector<std::string>& warnings);
 
 /// Throws InputError where a point of the scenario has another number of ranks than was measured.

@@ -37,10 +37,10 @@ def explained(machine, algorithm, size):
     text = ringsim("run", root / f"scenarios/examples/algorithms/crossover-{machine}.json", "--explain", "--set",
                    f"collective.algorithm={json.dumps(algorithm)}", "--set", f"collective.bytes={size}").split("\n\n", 1)[1]
     lines, kinds = text.splitlines(), set()
-    head, rows = lines[0], lines[2:]
-    column = lines[1].index("kind")
-    kept = [row for row in rows if not (row[column:].split()[0] in kinds or kinds.add(row[column:].split()[0]))]
-    return "\n".join([head, lines[1], *kept])
+    head = next(i for i, line in enumerate(lines) if line.startswith("links "))
+    column = lines[head].index("kind")
+    kept = [row for row in lines[head + 1:] if not (row[column:].split()[0] in kinds or kinds.add(row[column:].split()[0]))]
+    return "\n".join([*lines[:head + 1], *kept])
 
 
 def write_page():

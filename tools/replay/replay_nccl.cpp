@@ -1,4 +1,4 @@
-#include "tools/commands/replay_nccl.hpp"
+#include "tools/replay/replay_nccl.hpp"
 
 #include <fmt/format.h>
 
@@ -8,10 +8,11 @@
 #include <utility>
 
 #include "sim/base/error.hpp"
-#include "tools/commands/replay_backend.hpp"
-#include "tools/commands/replay_mpi.hpp"
+#include "tools/command_line/input.hpp"
 #include "tools/output/output.hpp"
-#include "tools/output/report.hpp"
+#include "tools/replay/replay_backend.hpp"
+#include "tools/replay/replay_mpi.hpp"
+#include "tools/stop.hpp"
 #include "validate/replay/cuda/cuda_device.hpp"
 #include "validate/replay/gpu/gpu_replay.hpp"
 #include "validate/replay/memory.hpp"
@@ -142,8 +143,8 @@ class OnNccl : public ReplayBackend {
 int replay_by_nccl(const ReplayArguments& arguments) {
   if (const auto session = MpiSession::join())
     return replay_together(*session, arguments, [&] { return std::make_unique<OnNccl>(arguments, session.get()); });
-  const ScenarioFile file = ScenarioFile::load(arguments.scenario, arguments.set);
   refuse_foreign_options(arguments);
+  const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
   OnNccl backend(arguments, nullptr);
   return replay_points(file, arguments, backend);
 }

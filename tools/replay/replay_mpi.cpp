@@ -1,10 +1,13 @@
-#include "tools/commands/replay_mpi.hpp"
+#include "tools/replay/replay_mpi.hpp"
 
 #include <optional>
 
 #include "sim/base/error.hpp"
-#include "tools/commands/guarded.hpp"
+#include "tools/command_line/guarded.hpp"
+#include "tools/command_line/input.hpp"
+#include "tools/exit.hpp"
 #include "tools/output/output.hpp"
+#include "tools/stop.hpp"
 #include "validate/replay/mpi/mpi_exchange.hpp"
 
 namespace ringsim::tools {
@@ -30,11 +33,13 @@ class MpiBackend : public ReplayBackend {
 /// `tells`: whether this process says what is wrong.
 int replay(replay::MpiSession& session, const ReplayArguments& arguments,
            const std::function<std::unique_ptr<ReplayBackend>()>& make, bool& tells) {
+  refuse_standard_input(arguments.scenario);
+  refuse_foreign_options(arguments);
   std::optional<ScenarioFile> file;
   bool agreed = false;
   try {
     agreed = session.agree([&] {
-      file.emplace(ScenarioFile::load(arguments.scenario, arguments.set));
+      file.emplace(load_scenario(arguments.scenario, arguments.set));
       return file->hash();
     });
   } catch (...) {
@@ -42,7 +47,6 @@ int replay(replay::MpiSession& session, const ReplayArguments& arguments,
     throw;
   }
   if (!agreed) return good;  // the one that could not begin says why, and its exit code is to be mpirun's
-  refuse_foreign_options(arguments);
   const auto backend = make();
   return replay_points(*file, arguments, *backend);
 }

@@ -1,7 +1,7 @@
 // Replays on the GPUs of this machine.
 #pragma once
 
-#include "tools/commands/replay_backend.hpp"
+#include "tools/replay/replay_backend.hpp"
 
 namespace ringsim::tools {
 

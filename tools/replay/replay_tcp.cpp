@@ -1,9 +1,10 @@
-#include "tools/commands/replay_tcp.hpp"
+#include "tools/replay/replay_tcp.hpp"
 
 #include <fmt/format.h>
 
 #include "sim/base/error.hpp"
 #include "tools/output/warnings.hpp"
+#include "tools/stop.hpp"
 
 namespace ringsim::tools {
 

@@ -4,13 +4,12 @@
 #include <functional>
 #include <memory>
 
-#include "tools/commands/commands.hpp"
-#include "tools/commands/replay_backend.hpp"
+#include "tools/replay/replay_backend.hpp"
 #include "validate/replay/mpi/mpi_session.hpp"
 
 namespace ringsim::tools {
 
-/// As replay_command(), in each of the processes. Process 0 writes, and says what is wrong.
+/// `ringsim replay`, in each of the processes. Process 0 writes, and says what is wrong.
 int replay_under_mpi(const ReplayArguments& arguments);
 
 /// The same by the backend that `make` gives. Where one process fails, all are ended.

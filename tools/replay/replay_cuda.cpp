@@ -1,4 +1,4 @@
-#include "tools/commands/replay_cuda.hpp"
+#include "tools/replay/replay_cuda.hpp"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "tools/output/output.hpp"
-#include "tools/output/report.hpp"
+#include "tools/stop.hpp"
 #include "validate/replay/cuda/cuda_device.hpp"
 #include "validate/replay/gpu/gpu_model.hpp"
 #include "validate/replay/gpu/gpu_replay.hpp"

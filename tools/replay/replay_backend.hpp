@@ -1,6 +1,7 @@
-// What carries schedules out for real: one class a backend, chosen by replay_command().
+// What carries schedules out for real: one class per backend, chosen by `ringsim replay`.
 #pragma once
 
+#include <chrono>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -8,11 +9,32 @@
 #include <vector>
 
 #include "scenarios/predict/setup.hpp"
-#include "tools/commands/commands.hpp"
+#include "scenarios/scenario.hpp"
+#include "tools/command_line/command.hpp"
 #include "validate/replay/replay.hpp"
 #include "validate/results/result.hpp"
 
 namespace ringsim::tools {
+
+struct ReplayArguments {
+  enum class Backend { tcp, mpi, cuda, nccl };
+  std::string scenario;
+  std::vector<std::string> set;
+  Backend backend = Backend::tcp;
+  replay::Repeats repeats;
+  std::chrono::nanoseconds timeout = std::chrono::seconds(30);
+  std::string hosts;        ///< a file; empty: all on this machine
+  std::optional<int> rank;  ///< with `hosts`: which of its lines this process is
+  bool streams = false;     ///< on GPUs: call by call instead of as a graph
+  bool library = false;     ///< NCCL's own collective in place of the schedule
+  std::string samples;  ///< on GPUs: what a probe wrote, for the model of what GPUs do at the same time; empty: none
+  int copy_blocks = 0;  ///< on GPUs: copies by kernels of that many thread blocks; 0: by copy engines
+  Format format = Format::table;
+  std::string output;  ///< a file; empty or "-": stdout
+};
+
+/// The options of every replay: the scenario, repeats, the time limit, and where results go and how they look.
+void declare_replay(Options& options, ReplayArguments& replay);
 
 /// One point of a scenario, to be replayed.
 struct ReplayPoint {
@@ -36,7 +58,7 @@ class ReplayBackend {
   virtual std::vector<replay::Measured> replay(const ReplayPoint& point) = 0;
 };
 
-/// Throws InputError for an option that only another backend heeds.
+/// Throws UsageError for an option that only another backend heeds.
 void refuse_foreign_options(const ReplayArguments& arguments);
 
 /// The point's one schedule. Throws InputError where several jobs are to be replayed at the same time.

@@ -1,7 +1,7 @@
 // `ringsim replay --backend nccl`: on GPUs, through NCCL.
 #pragma once
 
-#include "tools/commands/commands.hpp"
+#include "tools/replay/replay_backend.hpp"
 
 namespace ringsim::tools {
 

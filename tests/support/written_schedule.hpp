@@ -10,12 +10,12 @@
 namespace ringsim {
 
 /// A schedule whose steps are stored.
-struct Table {
+struct WrittenSchedule {
   Schedule like;                                      ///< everything but its steps
   std::vector<std::vector<std::vector<Step>>> steps;  ///< [actor][lane][i]
 
   /// No steps yet; `data` has that many near-equal chunks.
-  Table(Collective collective, int actors, int lanes, int chunks) {
+  WrittenSchedule(Collective collective, int actors, int lanes, int chunks) {
     like.algorithm = "by hand";
     like.actors = actors;
     like.lanes = lanes;
@@ -24,7 +24,7 @@ struct Table {
     steps.assign(static_cast<std::size_t>(actors), std::vector<std::vector<Step>>(static_cast<std::size_t>(lanes)));
   }
   /// Writes out all steps of a schedule; the symmetry is no longer claimed.
-  explicit Table(const Schedule& schedule) : like(schedule) {
+  explicit WrittenSchedule(const Schedule& schedule) : like(schedule) {
     like.symmetry = {};
     for (Actor actor = 0; actor < schedule.actors; ++actor) {
       steps.emplace_back(static_cast<std::size_t>(schedule.lanes));

@@ -1,7 +1,7 @@
 // Replays over TCP, on this machine or on several.
 #pragma once
 
-#include "tools/commands/replay_backend.hpp"
+#include "tools/replay/replay_backend.hpp"
 #include "validate/replay/tcp/tcp_replay.hpp"
 
 namespace ringsim::tools {

@@ -1,20 +1,22 @@
-#include "tools/commands/guarded.hpp"
+#include "tools/command_line/guarded.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <new>
 #include <system_error>
 
 #include "sim/base/error.hpp"
-#include "tools/commands/commands.hpp"
-#include "tools/output/output.hpp"
+#include "tools/exit.hpp"
+#include "tools/output/color.hpp"
 
 namespace ringsim::tools {
 
 namespace {
 
 Ending failed(Exit code, const char* kind, const std::string& what) {
-  return {code, fmt::format("ringsim: {}: {}\n", kind, what)};
+  const std::string head = styled(Style::red, fmt::format("ringsim: {}:", kind), has_color(STDERR_FILENO));
+  return {code, fmt::format("{} {}\n", head, what)};
 }
 
 }  // namespace
@@ -22,6 +24,8 @@ Ending failed(Exit code, const char* kind, const std::string& what) {
 Ending ending_of(const std::function<int()>& command) {
   try {
     return {command(), ""};
+  } catch (const UsageError& error) {
+    return failed(bad_command_line, "error", error.what());
   } catch (const InputError& error) {
     return failed(bad_input, "error", error.what());
   } catch (const EnvironmentError& error) {
@@ -39,12 +43,6 @@ Ending ending_of(const std::function<int()>& command) {
     return failed(broken, "an error of ringsim's own, not of your input",
                   std::string(error.what()) + "\n  hint: please report it, with the scenario");
   }
-}
-
-int guarded(const std::function<int()>& command) {
-  const Ending ending = ending_of(command);
-  if (!ending.said.empty()) say(ending.said);
-  return ending.code;
 }
 
 }  // namespace ringsim::tools

@@ -1,0 +1,205 @@
+#include "tools/command_line/options.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
+#include "sim/schedule/schedule.hpp"
+#include "sim/text/spelling.hpp"
+#include "validate/measured/measured.hpp"
+
+namespace ringsim::tools {
+
+namespace {
+
+/// All of the text as a number, or nothing.
+template <class Number>
+std::optional<Number> number(std::string_view text) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+double share_of(const std::string& text) {
+  constexpr double most = 1e6;
+  std::string_view digits = text;
+  const bool has_sign = digits.ends_with('%');
+  if (has_sign) digits.remove_suffix(1);
+  if (digits.ends_with(' ')) digits.remove_suffix(1);
+  const std::optional<double> percent = number<double>(digits);
+  const bool good = percent && *percent >= 0 && *percent < most;
+  if (!good || !has_sign)
+    throw InputError("", fmt::format("expected a percentage such as 15%, found \"{}\"", text),
+                     good ? fmt::format("write {}%", digits) : "");
+  return *percent / 100;
+}
+
+}  // namespace
+
+Option& Options::add(const std::string& names, const std::string& value, const std::string& help) {
+  Option& option = all_.emplace_back();
+  const std::size_t comma = names.find(',');
+  option.name = comma == std::string::npos ? names : names.substr(comma + 1);
+  if (comma != std::string::npos) option.letter = names.substr(0, comma);
+  option.value = value;
+  option.help = help;
+  return option;
+}
+
+Option& Options::text(const std::string& names, const std::string& value, std::string& target,
+                      const std::string& help) {
+  Option& option = add(names, value, help);
+  option.take = [&target](const std::string& text) { target = text; };
+  return option;
+}
+
+Option& Options::file(const std::string& names, const std::string& value, std::string& target,
+                      const std::string& help) {
+  Option& option = text(names, value, target, help);
+  option.file = true;
+  return option;
+}
+
+Option& Options::read(const std::string& names, const std::string& value, std::function<void(const std::string&)> take,
+                      const std::string& help) {
+  Option& option = add(names, value, help);
+  option.take = std::move(take);
+  return option;
+}
+
+Option& Options::texts(const std::string& names, const std::string& value, std::vector<std::string>& target,
+                       const std::string& help) {
+  Option& option = add(names, value, help);
+  option.repeats = true;
+  option.take = [&target](const std::string& text) { target.push_back(text); };
+  return option;
+}
+
+Option& Options::flag(const std::string& names, bool& target, const std::string& help, bool becomes) {
+  Option& option = add(names, "", help);
+  option.take = [&target, becomes](const std::string&) { target = becomes; };
+  return option;
+}
+
+Option& Options::whole(const std::string& names, const std::string& value, int least, int most,
+                       const std::function<void(int)>& store, const std::string& help) {
+  Option& option = add(names, value, help);
+  option.take = [=](const std::string& text) {
+    const std::optional<int> found = number<int>(text);
+    if (!found || *found < least || *found > most)
+      throw InputError("", fmt::format("expected a whole number from {} to {}, found \"{}\"", least, most, text));
+    store(*found);
+  };
+  return option;
+}
+
+Option& Options::whole(const std::string& names, const std::string& value, int least, int most, int& target,
+                       const std::string& help) {
+  return whole(
+      names, value, least, most, [&target](int found) { target = found; }, help);
+}
+
+Option& Options::percentage(const std::string& names, const std::function<void(double)>& store,
+                            const std::string& help) {
+  Option& option = add(names, "PERCENT", help);
+  option.take = [store](const std::string& text) { store(share_of(text)); };
+  return option;
+}
+
+Option& Options::time(const std::string& names, std::chrono::nanoseconds& target, const std::string& help) {
+  Option& option = add(names, "TIME", help);
+  option.take = [&target](const std::string& text) {
+    const Picoseconds time = parse_time(text);
+    if (time <= Picoseconds{0}) throw InputError("", fmt::format("expected a time above 0, found \"{}\"", text));
+    target = std::chrono::ceil<std::chrono::nanoseconds>(time);
+  };
+  return option;
+}
+
+Option& Options::size(const std::string& names, Bytes least, Bytes most, Bytes& target, const std::string& help) {
+  Option& option = add(names, "SIZE", help);
+  option.take = [=, &target](const std::string& text) {
+    const Bytes size = parse_bytes(text);
+    if (size < least || size > most)
+      throw InputError(
+          "", fmt::format("expected {} to {}, found \"{}\"", ringsim::format(least), ringsim::format(most), text));
+    target = size;
+  };
+  return option;
+}
+
+Option& Options::argument(const std::string& name, std::string& target, const std::string& help) {
+  Option& option = add(name, name, help);
+  option.required = true;
+  option.take = [&target](const std::string& text) { target = text; };
+  return option;
+}
+
+Option& Options::arguments(const std::string& name, std::vector<std::string>& target, const std::string& help) {
+  Option& option = add(name, name, help);
+  option.required = option.repeats = true;
+  option.take = [&target](const std::string& text) { target.push_back(text); };
+  return option;
+}
+
+void Options::replaced(const std::string& name, const std::string& by) {
+  Option& option = add(name, "VALUE", "");
+  option.repeats = true;
+  option.replaced_by = by;
+}
+
+Option& Options::scenario(std::string& target, std::vector<std::string>& set) {
+  Option& scenario = argument("SCENARIO", target, "scenario file (JSON); - reads standard input");
+  scenario.file = true;
+  texts("--set", "PATH=VALUE", set,
+        "replace the value at a dotted path, such as topology.ranks=16; null removes the key, so that its default "
+        "holds");
+  return scenario;
+}
+
+void Options::jobs(int& target, const std::string& what) {
+  whole("-j,--jobs", "N", 1, 4096, target, what + " to simulate at a time").fallback = "one per core";
+}
+
+void Options::output(std::string& target, const std::string& what) {
+  file("-o,--output", "FILE", target, fmt::format("write {} to FILE; - is standard output", what));
+}
+
+void Options::format(Format& target, const std::string& more) {
+  choice<Format>("--format",
+                 {{"table", Format::table},
+                  {"json", Format::json},
+                  {"jsonl", Format::jsonl},
+                  {"csv", Format::csv},
+                  {"nccl-tests", Format::nccl_tests}},
+                 target, "format of the results" + more)
+      .fallback = "table";
+}
+
+void Options::collective(std::string& target) {
+  Option& option = text("--collective", "NAME", target, "collective that was measured, if the file does not name it");
+  std::vector<std::string> names;
+  for (const CollectiveOp op : collective_ops()) names.emplace_back(to_string(op));
+  option.suggested = names;
+  option.take = [&target, names](const std::string& text) {
+    if (!collective_named(text))
+      throw InputError("", fmt::format("expected the name of a collective, found \"{}\"", text),
+                       spelling_hint(text, names));
+    target = text;
+  };
+}
+
+std::vector<std::string> Options::names() const {
+  std::vector<std::string> names;
+  for (const Option& option : all_)
+    if (!option.is_argument() && option.replaced_by.empty()) names.push_back(option.name);
+  return names;
+}
+
+}  // namespace ringsim::tools

@@ -1,0 +1,17 @@
+// Colors, where a person sees them.
+#pragma once
+
+#include <string>
+
+namespace ringsim::tools {
+
+enum class Style { bold, red, yellow };
+
+/// Whether text written to this file descriptor is colored: it is a terminal, NO_COLOR is unset or empty
+/// (no-color.org), and TERM is not "dumb".
+bool has_color(int file);
+
+/// The text in that style, between escape sequences; without color as it is.
+std::string styled(Style style, const std::string& text, bool color);
+
+}  // namespace ringsim::tools
