@@ -2,11 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <map>
-#include <mutex>
 #include <optional>
-#include <thread>
 
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
@@ -19,6 +16,7 @@
 #include "tools/output/report.hpp"
 #include "tools/stop.hpp"
 #include "tools/sweep/points.hpp"
+#include "tools/sweep/workers.hpp"
 #include "validate/closed_forms/grid.hpp"
 
 namespace ringsim::tools {
@@ -50,40 +48,22 @@ std::string case_text(const GridCase& c) {
   return fmt::format("K {}, p {}, link latency {}", c.request.ranks, format(c.request.bytes), format(c.link_latency));
 }
 
-// Runs all cases on `jobs` threads; take(case number, result), one at a time.
-template <class Take>
-void run_grid(const std::vector<GridCase>& cases, int jobs, Take take) {
+/// [case] its result.
+std::vector<GridResult> run_grid(const std::vector<GridCase>& cases, int jobs) {
+  std::vector<GridResult> results(cases.size());
   ProgressLine progress(cases.size());
-  std::atomic<std::size_t> next{0};
-  std::mutex mutex;
-  std::exception_ptr failed;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < cases.size() && !stop_requested; i = next++) {
-      try {
-        const GridResult result = run_case(cases[i]);
-        progress.set(i, 1.0);
-        const std::lock_guard lock(mutex);
-        take(i, result);
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        failed = std::current_exception();
-        next = cases.size();
-      }
-    }
-  };
-  {
-    std::vector<std::jthread> threads;
-    for (int t = 1; t < jobs; ++t) threads.emplace_back(work);
-    work();
-  }
-  if (failed) std::rethrow_exception(failed);
-  if (stop_requested) throw Interrupted("stopped before all cases were done");
+  for_each_index(cases.size(), jobs, [&](std::size_t i) {
+    stop_if_asked();
+    results[i] = run_case(cases[i]);
+    progress.add(1.0);
+    return true;
+  });
+  return results;
 }
 
 int check_grid(int jobs, bool verbose) {
   const std::vector<GridCase> cases = closed_form_grid();
-  std::vector<GridResult> results(cases.size());
-  run_grid(cases, jobs, [&](std::size_t i, const GridResult& result) { results[i] = result; });
+  const std::vector<GridResult> results = run_grid(cases, jobs);
 
   std::vector<std::string> order;
   std::map<std::string, RowTotal> totals;
@@ -175,13 +155,11 @@ int check_scenario(const CheckArguments& arguments, int jobs) {
 }
 
 int execute(const CheckArguments& arguments) {
-  const int jobs =
-      arguments.jobs > 0 ? arguments.jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  if (!arguments.scenario.empty()) return check_scenario(arguments, jobs);
+  if (!arguments.scenario.empty()) return check_scenario(arguments, arguments.jobs);
   if (!arguments.set.empty())
     throw UsageError("--set", "expected a SCENARIO to set it in, found none",
                      "ringsim check SCENARIO --set PATH=VALUE");
-  return check_grid(jobs, arguments.verbose);
+  return check_grid(arguments.jobs, arguments.verbose);
 }
 
 }  // namespace

@@ -1,9 +1,7 @@
 // ringsim sweep: every point of a scenario, on all cores or machines. It may be stopped at any time and resumed later.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -73,34 +71,6 @@ void declare(Options& options, SweepArguments& sweep) {
 }
 
 constexpr std::size_t most_told = 20;  // failures on stderr; --junit has all
-
-/// "120 of 2000 points, 45.2 a second, about 42 s left", on a terminal.
-class Rate {
- public:
-  explicit Rate(std::size_t n) : n_(n) {}
-  ~Rate() {
-    if (any_) say("\r\x1b[K");
-  }
-  Rate(const Rate&) = delete;
-  Rate& operator=(const Rate&) = delete;
-
-  void done_one() {
-    ++done_;
-    using namespace std::chrono_literals;
-    const auto now = std::chrono::steady_clock::now();
-    if (!on_terminal_ || now - started_ < 1s || now - shown_ < 200ms) return;
-    shown_ = now;
-    any_ = true;
-    const double rate = static_cast<double>(done_) / std::chrono::duration<double>(now - started_).count();
-    say(fmt::format("\r\x1b[K{} of {} points, {:.3g} a second, about {:.0f} s left", done_, n_, rate,
-                    static_cast<double>(n_ - done_) / rate));
-  }
-
- private:
-  std::size_t n_, done_ = 0;
-  bool on_terminal_ = isatty(STDERR_FILENO) != 0, any_ = false;
-  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now(), shown_ = started_;
-};
 
 /// Where rows go: into a file of the sweep's own as they come, or to a stream in the order of the points.
 class RowSink {
@@ -293,10 +263,10 @@ int lead(const ScenarioFile& file, const SweepArguments& arguments, replay::MpiP
   Tally tally;
   {
     Warnings warnings;
-    Rate rate(to_do.size());
+    ProgressLine progress(to_do.size());
     const auto on_outcome = [&](std::size_t point, PointOutcome&& outcome) {
       const bool more = take(point, std::move(outcome), rows, tally, warnings);
-      rate.done_one();
+      progress.add(1.0);
       return more;
     };
     if (others != nullptr)

@@ -55,8 +55,8 @@ class ProgressLine {
  public:
   explicit ProgressLine(std::size_t parts);
   ~ProgressLine();
-  /// Part `part` is done to that share, 0 to 1. From any thread.
-  void set(std::size_t part, double share);
+  /// That share of a part, 0 to 1, was done. From any thread.
+  void add(double share);
 
  private:
   struct State;

@@ -1,18 +1,16 @@
 #include "tools/sweep/points.hpp"
 
-#include <algorithm>
 #include <exception>
 #include <map>
 #include <mutex>
 #include <optional>
-#include <system_error>
-#include <thread>
 #include <vector>
 
 #include "sim/base/error.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/warnings.hpp"
 #include "tools/stop.hpp"
+#include "tools/sweep/workers.hpp"
 
 namespace ringsim::tools {
 
@@ -23,34 +21,31 @@ struct Outcome {
   std::exception_ptr error;
 };
 
-/// Hands points out, and results on in order.
+/// Takes points in any order, and hands results on in that of the scenario.
 class Queue {
  public:
   Queue(const ScenarioFile& file, bool fold, const std::function<void(Result&&)>& take,
         const std::function<void(const UnservedError&)>& unserved)
       : file_(file), fold_(fold), take_(take), unserved_(unserved), progress_(file.size()) {}
 
-  void work() {
-    for (;;) {
-      std::size_t point = 0;
-      {
-        const std::lock_guard lock(mutex_);
-        if (failed_ || next_ == file_.size()) return;
-        point = next_++;
-      }
-      Outcome outcome;
-      try {
-        outcome.results = results_of(
-            file_.point(point),
-            {.stop = &stop_requested, .progress = [&](double share) { progress_.set(point, share); }, .fold = fold_});
-      } catch (...) {
-        outcome.error = std::current_exception();
-      }
-      progress_.set(point, 1.0);
-      const std::lock_guard lock(mutex_);
-      done_.emplace(point, std::move(outcome));
-      hand_on();
+  /// Simulates the point. Returns whether the others are wanted.
+  bool work(std::size_t point) {
+    Outcome outcome;
+    double shown = 0;
+    const auto progress = [&](double share) {
+      progress_.add(share - shown);
+      shown = share;
+    };
+    try {
+      outcome.results = results_of(file_.point(point), {.stop = &stop_requested, .progress = progress, .fold = fold_});
+    } catch (...) {
+      outcome.error = std::current_exception();
     }
+    progress(1.0);
+    const std::lock_guard lock(mutex_);
+    done_.emplace(point, std::move(outcome));
+    hand_on();
+    return !failed_;
   }
 
   void rethrow() const {
@@ -91,8 +86,8 @@ class Queue {
   const std::function<void(const UnservedError&)>& unserved_;
   ProgressLine progress_;
   std::mutex mutex_;
-  std::size_t next_ = 0, handed_ = 0;
-  std::map<std::size_t, Outcome> done_;  // not handed on yet: something before it is still at work
+  std::size_t handed_ = 0;
+  std::map<std::size_t, Outcome> done_;  // waiting for a point before them
   std::exception_ptr failed_;
 };
 
@@ -106,21 +101,11 @@ void predict_points(const ScenarioFile& file, int jobs, bool fold, const std::fu
     try {
       warnings.say(file.point(i).warnings);
     } catch (const UnservedError&) {
-      if (!unserved) throw;  // else it is told when it is its turn
+      if (!unserved) throw;  // else it is reported in its turn
     }
   }
-  if (jobs == 0) jobs = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const std::size_t n_threads = std::min(static_cast<std::size_t>(jobs), file.size());
   Queue queue(file, fold, take, unserved);
-  {
-    std::vector<std::jthread> threads;
-    try {
-      for (std::size_t i = 1; i < n_threads; ++i) threads.emplace_back([&] { queue.work(); });
-    } catch (const std::system_error&) {
-      // The machine gives no more threads: those that run do the work.
-    }
-    queue.work();
-  }
+  for_each_index(file.size(), jobs, [&](std::size_t point) { return queue.work(point); });
   queue.rethrow();
 }
 

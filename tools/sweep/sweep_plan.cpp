@@ -10,7 +10,8 @@
 
 #include "sim/base/error.hpp"
 #include "tools/output/output.hpp"
-#include "tools/sweep/sweep_point.hpp"
+#include "tools/stop.hpp"
+#include "tools/sweep/workers.hpp"
 
 namespace ringsim::tools {
 
@@ -62,10 +63,12 @@ SweepPlan plan_of(const ScenarioFile& file, Shard shard, int jobs) {
   std::vector<std::string> keys(file.size());
   std::mutex mutex;
   for_each_index(file.size(), jobs, [&](std::size_t i) {
+    stop_if_asked();
     const PointId id = file.id(i);
     keys[i] = result_key(file.name(), id);
     const std::lock_guard lock(mutex);
     for (const auto& [path, value] : id.varied) plan.varied.insert(path);
+    return true;
   });
   plan.by_key.reserve(keys.size());
   for (std::size_t i = 0; i < keys.size(); ++i) {

@@ -1,20 +1,16 @@
 #include "tools/sweep/sweep_point.hpp"
 
-#include <algorithm>
-#include <atomic>
-#include <exception>
 #include <filesystem>
 #include <mutex>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <string_view>
-#include <system_error>
-#include <thread>
 
 #include "scenarios/predict/predict.hpp"
 #include "sim/base/error.hpp"
 #include "tools/output/report.hpp"
 #include "tools/stop.hpp"
+#include "tools/sweep/workers.hpp"
 
 namespace ringsim::tools {
 
@@ -49,17 +45,6 @@ class Placeless {
  private:
   std::string scenario_, folder_;
 };
-
-void run_on_threads(std::size_t n, int jobs, const std::function<void()>& work) {
-  if (jobs == 0) jobs = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  std::vector<std::jthread> threads;
-  try {
-    for (std::size_t i = 1; i < std::min(static_cast<std::size_t>(jobs), n); ++i) threads.emplace_back(work);
-  } catch (const std::system_error&) {
-    // The machine gives no more threads: those that run do the work.
-  }
-  work();
-}
 
 }  // namespace
 
@@ -97,44 +82,16 @@ PointOutcome unpacked(const std::string& bytes) {
           parts.at(2).get<std::vector<std::string>>()};
 }
 
-void for_each_index(std::size_t n, int jobs, const std::function<void(std::size_t)>& f) {
-  std::atomic<std::size_t> next{0};
-  std::mutex mutex;
-  std::exception_ptr failed;
-  run_on_threads(n, jobs, [&] {
-    try {
-      for (std::size_t i = next++; i < n; i = next++) {
-        stop_if_asked();
-        f(i);
-      }
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      if (!failed) failed = std::current_exception();
-      next = n;
-    }
-  });
-  if (failed) std::rethrow_exception(failed);
-}
-
 void sweep_points(const ScenarioFile& file, const std::string& scenario_path, const std::vector<std::size_t>& points,
                   int jobs, const std::function<bool(std::size_t, PointOutcome&&)>& take) {
-  std::atomic<std::size_t> next{0};
   std::mutex mutex;
-  std::exception_ptr failed;
-  run_on_threads(points.size(), jobs, [&] {
-    for (std::size_t i = next++; i < points.size(); i = next++) {
-      PointOutcome outcome = sweep_point(file, scenario_path, points[i]);
-      const std::lock_guard lock(mutex);
-      if (failed) return;
-      try {
-        if (!take(points[i], std::move(outcome))) next = points.size();
-      } catch (...) {
-        failed = std::current_exception();
-        next = points.size();
-      }
-    }
+  bool more = true;
+  for_each_index(points.size(), jobs, [&](std::size_t i) {
+    PointOutcome outcome = sweep_point(file, scenario_path, points[i]);
+    const std::lock_guard lock(mutex);
+    more = more && take(points[i], std::move(outcome));
+    return more;
   });
-  if (failed) std::rethrow_exception(failed);
 }
 
 }  // namespace ringsim::tools

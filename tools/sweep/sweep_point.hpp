@@ -1,4 +1,4 @@
-// One point of a sweep, and what came of it.
+// One point of a sweep, and its outcome.
 #pragma once
 
 #include <cstddef>
@@ -22,19 +22,16 @@ struct PointOutcome {
   std::vector<std::string> warnings;
 };
 
-/// Simulates point `i`. Throws nothing: all that can go wrong is an outcome.
+/// Simulates point `i`. Throws nothing: whatever goes wrong is an outcome.
 PointOutcome sweep_point(const ScenarioFile& file, const std::string& scenario_path, std::size_t i);
 
 /// An outcome as bytes, to travel between processes.
 std::string packed(const PointOutcome& outcome);
 PointOutcome unpacked(const std::string& bytes);
 
-/// Simulates the points, `jobs` at a time (0: one a core), and hands each outcome to `take` as it comes, one at a time.
-/// Where `take` returns false no further ones are begun. Throws what `take` throws.
+/// Simulates the points, `jobs` at a time (0: one per core), and hands each outcome to `take` as it comes, one at a
+/// time. Where `take` returns false no further ones are begun. Throws what `take` throws.
 void sweep_points(const ScenarioFile& file, const std::string& scenario_path, const std::vector<std::size_t>& points,
                   int jobs, const std::function<bool(std::size_t point, PointOutcome&& outcome)>& take);
-
-/// Calls f(0) ... f(n - 1), several at a time. Throws what f throws, and Interrupted on Ctrl-C.
-void for_each_index(std::size_t n, int jobs, const std::function<void(std::size_t)>& f);
 
 }  // namespace ringsim::tools
