@@ -314,7 +314,7 @@ TEST_CASE("grids that do not fit are refused by name, and the topology's are tak
     CHECK(refusal("bucket", {.ranks = 12, .bytes = 1_KiB}, text(odd)) ==
           std::string("bucket: expected dimensions such as \"4x4x2\", found \"") + odd + "\"");
   CHECK(refusal("hierarchical", {.ranks = 12, .bytes = 1_KiB}, {}) ==
-        "hierarchical: expected the setting \"group\", the number of ranks a node, found none");
+        "hierarchical: expected the setting \"group\", the number of ranks per node, found none");
   CHECK(refusal("hierarchical", {.ranks = 12, .bytes = 1_KiB}, {.numbers = {{"group", 5}}}) ==
         "hierarchical: expected nodes of equal size, found 12 ranks in groups of 5");
   CHECK(refusal("hierarchical", {.ranks = 12, .bytes = 1_KiB, .grid = {4, 3}},
