@@ -298,7 +298,7 @@ TEST_CASE("two lanes may not share a connection") {
   t.step(1).receive(0, chunk(1));
   CHECK(verdict(t) ==
         "schedule by hand broadcast of 2 ranks: rank 0, lane 1, step 0, operation 0 (send data[1] to actor "
-        "1): the connection's sends stand in lane 0 too; they must lie in one lane");
+        "1): the connection's sends are in lane 0 too; they must all be in one lane");
 }
 
 TEST_CASE("both ends of a message agree in chunks and bytes") {

@@ -246,7 +246,7 @@ TEST_CASE("side by side, schedules keep their steps: actors, chunks and lanes ar
   const Schedule& whole = whole_checked.schedule();
   CHECK(whole.actors == 5 + 4 + 2);
   CHECK(whole.jobs == std::vector<Actor>{0, 5, 9});
-  CHECK(whole.algorithm == parts[0].algorithm + " beside " + parts[1].algorithm + " beside " + parts[2].algorithm);
+  CHECK(whole.algorithm == parts[0].algorithm + " and " + parts[1].algorithm + " and " + parts[2].algorithm);
   std::int64_t operations = 0;
   for (std::size_t p = 0; p < parts.size(); ++p) {
     const Schedule& one = parts[p];
