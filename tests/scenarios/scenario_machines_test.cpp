@@ -134,7 +134,7 @@ TEST_CASE("what is wrong with a file, or with what stands beside it, is refused 
   const std::string fabric(star);
   const std::vector<Row> rows{
       {R"({"kind": "nccl_xml", "file": "none.xml"})",
-       "s.json: /topology/file: expected a file that the scenario names, found nothing of that name: none.xml\n  hint: "
+       "s.json: /topology/file: expected a file that the scenario names, found no file of that name: none.xml\n  hint: "
        "files "
        "are relative to the scenario's folder"},
       {R"({"kind": "nccl_xml", "file": 7})", "s.json: /topology/file: expected the name of a file, found 7"},
@@ -158,7 +158,7 @@ TEST_CASE("what is wrong with a file, or with what stands beside it, is refused 
       {R"({"kind": "cluster", "nodes": 1})",
        R"(s.json: /topology: expected one of the keys "node", "node_file", "parts", found none)"},
       {R"({"kind": "cluster", "node": "dgx-1v", "node_file": "m.json", "nodes": 1})",
-       "s.json: /topology/node_file: expected a file that the scenario names, found nothing of that name: m.json\n  "
+       "s.json: /topology/node_file: expected a file that the scenario names, found no file of that name: m.json\n  "
        "hint: "
        "files are relative to the scenario's folder"},
       {R"({"kind": "cluster", "node": "dgx-1v", "parts": [{"node": "dgx-1v"}], "nodes": 1})",
@@ -166,7 +166,8 @@ TEST_CASE("what is wrong with a file, or with what stands beside it, is refused 
       {R"({"kind": "cluster", "node": "dgx-1v"})",
        "s.json: /topology: expected the key \"nodes\", found none\n  hint: nodes: How many nodes. For example: 2"},
       {R"({"kind": "cluster", "parts": [{"node": "dgx-1v"}], "nodes": 1})",
-       "s.json: /topology/nodes: expected no key \"nodes\" beside \"parts\", found one\n  hint: each part has its own"},
+       "s.json: /topology/nodes: expected no key \"nodes\" next to \"parts\", found one\n  hint: each part has its "
+       "own"},
       {R"({"kind": "cluster", "parts": [{"node": "dgx-1v"}, {"nodes": 2}], )" + fabric + "}",
        R"(s.json: /topology/parts/1: expected one of the keys "node", "node_file", found none)"},
       {R"({"kind": "cluster", "parts": [{"node": "dgx-1v", "nodes": 2}]})",
