@@ -58,7 +58,7 @@ TEST_CASE(
     arguments.insert(arguments.end(), how.begin(), how.end());
     const Outcome outcome = run_on_fake_gpu(arguments);
     REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
-    CHECK(outcome.err == "ringsim: measured on a fake GPU: several ranks a GPU\n");
+    CHECK(outcome.err == "ringsim: measured on a fake GPU: several ranks per GPU\n");
     const auto results = nlohmann::json::parse(outcome.out)["results"];
     REQUIRE(results.size() == 2);
     for (const auto& row : results) {

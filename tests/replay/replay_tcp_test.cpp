@@ -194,8 +194,8 @@ TEST_CASE("a hosts file names a host a process, and the port of the first") {
   CHECK(ends_with(refusal("alpha:70000\n"), "hosts:1: expected HOST:PORT, found \"alpha:70000\"" + hint));
   CHECK(ends_with(refusal("alpha:7117\nbeta:7118\n"),
                   "hosts:2: expected one host, found \"beta:7118\"\n"
-                  "  hint: one line a process; only the first has a port"));
-  CHECK(ends_with(refusal("# none\n"), "hosts: expected a host a line, found none"));
+                  "  hint: one line per process; only the first has a port"));
+  CHECK(ends_with(refusal("# none\n"), "hosts: expected one host per line, found none"));
 }
 
 }  // namespace replay_tcp_test

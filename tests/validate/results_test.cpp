@@ -128,7 +128,7 @@ TEST_CASE("a file that is damaged is named with its line; a last line that was c
   const MergedResults merged({torn});
   CHECK(merged.size() == 1);
   CHECK(merged.torn_files() == std::vector<std::string>{torn});
-  CHECK(complaint({"/no/such/file"}) == "/no/such/file: expected a file of results, found nothing of that name");
+  CHECK(complaint({"/no/such/file"}) == "/no/such/file: expected a file of results, found no file of that name");
   CHECK(complaint({"/tmp"}) == "/tmp: expected a file of results, found a directory");
 }
 

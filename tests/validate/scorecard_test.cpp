@@ -121,7 +121,7 @@ TEST_CASE("what does not fit is refused by name") {
   };
   const std::string rows = "bytes,time_us\n4000,6\n";
   CHECK(refused(published(head + rows, "")) ==
-        "four.csv: expected a scenario of its machine, four.json beside it, found none\n"
+        "four.csv: expected a scenario of its machine, four.json next to it, found none\n"
         "  hint: or a line \"# score: none; REASON\"");
   CHECK(refused(published(head + "# score: none; host buffers\n" + rows, "")) == "");
   CHECK(refused(published("# collective: all_gather\n# ranks: 4\n" + rows)) ==
@@ -202,7 +202,7 @@ TEST_CASE("the command reads a folder of one's own, and shows it as a table, a p
   fs::remove(folder / "four.csv");
   const auto lonely = run_command({"scorecard", folder.string()});
   CHECK(lonely.code == 3);
-  CHECK(lonely.err.find("expected a measured table four.csv beside it, found none") != std::string::npos);
+  CHECK(lonely.err.find("expected a measured table four.csv next to it, found none") != std::string::npos);
   CHECK(run_command({"scorecard", "no/such/folder"}).code == 3);
 }
 
