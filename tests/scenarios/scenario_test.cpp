@@ -445,7 +445,7 @@ TEST_CASE("whatever is thrown at it, the decoder reads it or says what is wrong"
       ++bad;
     }
   }
-  CHECK(good > 20);  // else nothing behind the parser was tried
+  CHECK(good > 20);  // else nothing after the parser was tried
   CHECK(bad > 1000);
 }
 

@@ -394,7 +394,7 @@ TEST_CASE("contributions of the right ranks in the wrong chunk are refused") {
         "schedule by hand all_reduce of 2 ranks: rank 1, data[0]: the contribution of rank 0 is missing, last "
         "changed by rank 1, lane 0, step 1, operation 1 (receive data[0] from actor 0)");
 
-  // Each rank's contribution stands once in chunk 0, but chunk 1 is in there too.
+  // Each rank's contribution is in chunk 0 once, but chunk 1 is in there too.
   WrittenSchedule mixed(all_reduce(2, 12_B), 2, 1, 2);
   mixed.step(1).send(0, chunks(0, 2));
   mixed.step(0).receive_add(1, chunks(0, 2));

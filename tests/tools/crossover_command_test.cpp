@@ -117,7 +117,7 @@ TEST_CASE("crossover leaves out what only the schedule's maker refuses, and name
   CHECK(outcome.err ==
         "ringsim: note: left out at 2 of 6 points: hierarchical: expected the setting \"group\", the "
         "number "
-        "of ranks a node, found none\n");
+        "of ranks per node, found none\n");
 }
 
 TEST_CASE("crossover: other mistakes are errors as in run") {

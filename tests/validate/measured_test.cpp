@@ -147,7 +147,7 @@ TEST_CASE("OSU counts a rank's own part of an all-gather, nccl-tests the whole")
         "x:3: expected a benchmark of a collective, found \"OSU MPI-CUDA Bidirectional Latency Test v5.7\"");
 }
 
-TEST_CASE("plain CSV: units in the columns' names, quotes, comments; columns that mean nothing are told") {
+TEST_CASE("plain CSV: units in the columns' names, quotes, comments; a warning names columns that mean nothing") {
   const MeasuredTable table = table_of("plain.csv");
   CHECK(table.format == "CSV");
   CHECK(table.ranks == 4);
@@ -268,7 +268,7 @@ TEST_CASE("twenty damaged logs: the right numbers, or refused with the line") {
   }
 }
 
-TEST_CASE("what is left out is told: cut rows, rows without a time, wrong results") {
+TEST_CASE("warnings name what is left out: cut rows, rows without a time, wrong results") {
   const auto warned = [](const std::string& text) {
     const auto warnings = parse_measured(text, "x", CollectiveOp::all_reduce).warnings;
     return warnings.empty() ? "" : warnings.front();

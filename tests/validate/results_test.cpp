@@ -68,8 +68,7 @@ TEST_CASE("what varied as a quantity's text is a quantity") {
 }
 
 TEST_CASE("rows come in an order of their own: numbers and quantities by size, texts by letters and their numbers") {
-  // 2 before 10, 512 KiB before 1 MiB, gpu2 before gpu10; the first that varies counts first; a job behind its main
-  // one.
+  // 2 before 10, 512 KiB before 1 MiB, gpu2 before gpu10; the first that varies counts first; a job after its main one.
   const std::vector<std::string> ordered{
       row("a", R"({"n":2,"b":"1 MiB","g":"gpu2"})", 1),
       row("b", R"({"n":10,"b":"512 KiB","g":"gpu10"})", 1),

@@ -104,7 +104,7 @@ TEST_CASE("a table says which of its rows count, and why not the others") {
   const ScoredSizes from = sizes("# score: from 8 MiB; below, it is launches\n");
   CHECK_FALSE(from.contains(8_MiB - 1_B));
   CHECK(from.contains(8_MiB));
-  const ScoredSizes to = sizes("# score: to 64 KiB; above, who knows\n");
+  const ScoredSizes to = sizes("# score: to 64 KiB; above, not known\n");
   CHECK(to.contains(64_KiB));
   CHECK_FALSE(to.contains(64_KiB + 1_B));
   const std::string expected =

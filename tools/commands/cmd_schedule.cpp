@@ -249,7 +249,7 @@ Command schedule_command() {
 Command schedule_show_command() {
   return {.name = "schedule show",
           .group = Group::look,
-          .summary = "Show which rank sends which chunk to which rank in which step",
+          .summary = "Show what each rank sends, and to which rank, step by step",
           .example = "ringsim schedule show scenarios/star.json --set topology.ranks=4 --picture",
           .details = "",
           .prepare = with<ShowArguments>(declare, execute)};
