@@ -69,7 +69,7 @@ const std::vector<Algorithm> catalog{
                      .max = 64,
                      .fallback = 0},
                     {.name = "slices",
-                     .doc = "not broadcast: in how many messages a rank's share goes on; not set: one",
+                     .doc = "not broadcast: how many messages carry the share of one rank; not set: one",
                      .min = 1,
                      .max = 1024,
                      .fallback = 0}},

@@ -21,8 +21,8 @@ struct CollectiveRequest {
   Bytes bytes;             ///< message size, as nccl-tests counts it for the op; any size, 0 too
   Actor root = 0;          ///< which rank; see Algorithm::takes_root
   bool both_ways = false;  ///< pairs: the second half sends too
-  /// How the ranks lie where they run, the last number varying fastest: {nodes, GPUs a node} of a cluster, the
-  /// dimensions of a torus. What algorithms of several levels take where they are told nothing else. Empty: not known.
+  /// How the ranks are laid out, the last number varying fastest: {nodes, GPUs per node} of a cluster, the
+  /// dimensions of a torus. Algorithms of several levels use it unless their arguments say otherwise. Empty: not known.
   std::vector<int> grid;
   /// For algorithms in the fabric: the reduction tree, [actor] its parent; ranks first, then switches; -1: the root.
   /// Empty: one switch joins all.

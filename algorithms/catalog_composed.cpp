@@ -43,8 +43,8 @@ int group_of(const Algorithm& algorithm, const Arguments& arguments, const Colle
   if (const auto given = static_cast<int>(number(algorithm, arguments, "group")); given > 0) return given;
   if (request.grid.size() > 1) return request.grid.back();
   if (request.ranks == 1) return 1;
-  throw InputError("", "hierarchical: expected the setting \"group\", the number of ranks a node, found none",
-                   R"(a cluster of equal nodes says it itself; else {"name": "hierarchical", "group": 8})");
+  throw InputError("", "hierarchical: expected the setting \"group\", the number of ranks per node, found none",
+                   R"(a cluster of equal nodes implies it; otherwise give {"name": "hierarchical", "group": 8})");
 }
 
 /// The schedule that an algorithm makes by itself, of so many ranks; bytes do not count where it is a part.
@@ -152,7 +152,7 @@ void add_composed(std::vector<Algorithm>& rows) {
                   .source = "Mikami et al., arXiv:1811.05233 (2018); Cho et al., BlueConnect, MLSys 2019",
                   .ops = {CollectiveOp::all_reduce},
                   .parameters = {{.name = "group",
-                                  .doc = "ranks a node, consecutive; not set: the GPUs a node of the cluster",
+                                  .doc = "consecutive ranks per node; not set: the GPUs per node of the cluster",
                                   .min = 1,
                                   .max = most_ranks,
                                   .fallback = 0},

@@ -1,6 +1,6 @@
 # Is there an nccl.h for the replay through NCCL? The library itself is loaded when it is asked for.
 # Sets RINGSIM_WITHOUT_NCCL to why there is none; empty: there is. RINGSIM_NCCL_INCLUDE: the folder of nccl.h;
-# RINGSIM_LIBNCCL: a library that lay beside it, which is tried last.
+# RINGSIM_LIBNCCL: a library found near it, which is tried last.
 set(RINGSIM_WITHOUT_NCCL "")
 if(RINGSIM_WITHOUT_CUDA)
   set(RINGSIM_WITHOUT_NCCL "no CUDA")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every experiment of the replay on GPUs, on a machine with one: probe first, then predicted beside measured, as CSV.
+# Every experiment of the replay on GPUs, on a machine with one: probe first, then predicted next to measured, as CSV.
 #   tools/gpu-all.sh [FOLDER]           builds; results into FOLDER (default: validate/measured/replay)
 #   RINGSIM=FILE tools/gpu-all.sh       with a command that is built already
 #   tools/gpu-all.sh --dry-run FOLDER   small sizes, few repeats; with RINGSIM=build/tools/ringsim_on_fake_gpu, no GPU
@@ -61,7 +61,7 @@ replay() {
 }
 
 # nccl BY RANKS START... -- ARGUMENT...: a ring through NCCL, the command started by START. Its points are appended to
-# nccl.csv behind what it said; where it fails, that is all.
+# nccl.csv after what it printed; if it fails, that is all.
 nccl() {
   local by=$1 ranks=$2 file=$out/nccl.csv code=0 start=()
   shift 2
@@ -118,11 +118,11 @@ done
 echo "NCCL" >&2
 gpus=$(nvidia-smi --list-gpus 2> /dev/null | wc -l || true)
 for ranks in $( (echo 1 && echo "$gpus") | sort -un | grep -v '^0$'); do
-  nccl "a GPU a rank" "$ranks" --
-  nccl "a GPU a rank and NCCL's own" "$ranks" -- --library
+  nccl "one GPU per rank" "$ranks" --
+  nccl "one GPU per rank and NCCL's own" "$ranks" -- --library
 done
-# NCCL refuses two ranks of one machine on a GPU: each is told that it is on a machine of its own, and they meet over the
-# loopback. Their kernels take turns on the GPU while they spin: times say nothing, results may.
+# NCCL refuses two ranks of one machine on a GPU: each believes that it has a machine of its own, and they meet
+# over the loopback. Their kernels take turns on the GPU while they spin: times say nothing, results may.
 if command -v mpirun > /dev/null; then
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   one_gpu=(env NCCL_NET=Socket NCCL_NET_PLUGIN=none NCCL_IB_DISABLE=1 NCCL_SOCKET_IFNAME==lo NCCL_MNNVL_ENABLE=0

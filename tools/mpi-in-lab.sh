@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A replay by Open MPI in the network that `ringsim lab` makes of a scenario: mpirun with a process in each namespace, over
+# A replay by Open MPI in the network that `ringsim lab` builds for a scenario: mpirun with a process in each namespace, over
 # TCP through the shaped ports. The network is taken down at the end. Needs root, iproute2, Open MPI.
 # Usage: tools/mpi-in-lab.sh RINGSIM SCENARIO [options of ringsim replay]
 set -euo pipefail

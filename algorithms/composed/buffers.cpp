@@ -93,7 +93,7 @@ Schedule in_place(Schedule s) {
   if (!has(s, Buffer::input)) return s;
   const Layout layout = std::exchange(s.layout[index(Buffer::input)], {});
   s.layout[index(Buffer::data)] = std::exchange(s.layout[index(Buffer::output)], {});
-  // Scratch: what was there, and behind it what `input` was.
+  // Scratch: its own chunks first, then those of `input`.
   const auto n = static_cast<std::uint32_t>(layout.n_chunks());
   Layout& scratch = s.layout[index(Buffer::scratch)];
   const auto base = static_cast<std::uint32_t>(scratch.n_chunks());

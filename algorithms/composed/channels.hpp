@@ -1,4 +1,4 @@
-// Channels and pieces: a schedule run on stretches of its buffer, some beside each other and some one after the other.
+// Channels and pieces: a schedule run on stretches of its buffer, some in parallel and some one after the other.
 #pragma once
 
 #include <optional>
@@ -23,12 +23,12 @@ Pieces pieces_of(Bytes size, int channels, std::optional<Bytes> chunk);
 /// everywhere.
 ///
 /// Where chunks belong to ranks (reduce_scatter, all_gather, all_to_all, scatter, gather) piece j is the jth part of
-/// every chunk, so that results stay where they belong; chunk c then becomes chunks [c P, (c + 1) P). Neighbouring
-/// chunks of one message are thus apart, and go as a message each. Elsewhere piece j is a stretch of the buffer: chunks
-/// [j C, (j + 1) C), where the plain schedule has C.
+/// every chunk, so that results stay where they belong; chunk c then becomes chunks [c P, (c + 1) P). Neighboring
+/// chunks of one message are then no longer adjacent, and each goes as its own message. Elsewhere piece j is a stretch
+/// of the buffer: chunks [j C, (j + 1) C), where the plain schedule has C.
 ///
-/// A pure function still, O(operations of the plain step); memory does not grow with the pieces. A symmetry is not
-/// kept: it is claimed for one chunk a rank only (sim/check/check.hpp). One piece: the schedule itself.
+/// Still a pure function, O(operations of the plain step); memory does not grow with the pieces. A symmetry is not
+/// kept: it is claimed for one chunk per rank only (sim/check/check.hpp). One piece: the schedule itself.
 ///
 /// Steps: `rounds` times the plain ones, on `channels` times the lanes.  Sent per rank: as the plain schedule.
 /// Closed form: where all ranks go through a round in step (ring, exchanges of equal partners) `rounds` times the plain

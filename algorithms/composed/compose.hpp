@@ -1,4 +1,4 @@
-// Composition: schedules of groups of ranks behind each other and beside each other, as one schedule.
+// Composition: schedules of groups of ranks, in sequence and in parallel, as one schedule.
 #pragma once
 
 #include <functional>
@@ -36,8 +36,8 @@ struct Part {
   Lane lane = 0;  ///< the part's lanes and channels are counted from here on
 };
 
-/// The parts in the order listed. Parts that share a lane come one behind the other: the later one starts, at each rank
-/// for itself, when all lanes of the earlier one are through. Parts on lanes of their own go on beside each other.
+/// The parts in the order listed. Parts that share a lane run one after the other: each rank starts the later part when
+/// it has completed all lanes of the earlier one. Parts on lanes of their own run in parallel.
 ///
 /// Evaluated as it runs, nothing is stored: n_steps and step take O(parts). `data` is cut into n_chunks near-equal
 /// chunks, `scratch` likewise if any part has it. Sizes of a part's own chunks do not count.

@@ -91,7 +91,7 @@ void rabenseifner(const Core& core, Actor r, int i, Step& out) {
 /// Binary blocks: rank first + v is the v-th of a block of `size`.
 struct Block {
   int first = 0, size = 1;
-  int larger = 0, smaller = 0;  // sizes of the blocks before and behind it; 0: there is none
+  int larger = 0, smaller = 0;  // sizes of the blocks before and after it; 0: there is none
   int v = 0;
   int neighbours() const { return (larger > 0 ? 1 : 0) + (smaller > 0 ? 1 : 0); }
 };

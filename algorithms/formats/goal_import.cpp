@@ -333,7 +333,7 @@ class RankLanes {
   std::map<std::tuple<bool, Actor, std::int64_t>, Lane> connections_;  // [sends][peer][tag]
 };
 
-/// Numbers from 0 on for whatever stands in the file: tags as they are where they fit.
+/// Numbers from 0 on for the tags in the file: a tag keeps its value if it fits.
 std::map<std::int64_t, int> number_tags(const std::vector<std::vector<Statement>>& ranks, const Words& words) {
   std::map<std::int64_t, int> channels;
   for (const auto& rank : ranks)

@@ -265,7 +265,7 @@ class Reader {
                                       number_of_step));
   }
 
-  /// Scratch as far as it is used; behind it rooms for rrs, one for each thread block of a gpu that has such steps.
+  /// Scratch as far as it is used, then rooms for rrs, one for each thread block of a gpu that has such steps.
   void size_scratch(const std::vector<GpuXml>& gpus) {
     std::size_t most_blocks = 0;
     for (const GpuXml& gpu : gpus) {

@@ -37,9 +37,9 @@ class Cutter {
   }
 
  private:
-  /// What became of a lane.
+  /// The thread blocks into which a lane was cut.
   struct Cut {
-    std::size_t first = 0;  // its thread blocks stand at [first, first + blocks.size()) of out_
+    std::size_t first = 0;  // they are [first, first + blocks.size()) of out_
     std::vector<Ends> blocks;
     std::vector<std::vector<int>> done;  // [steps of the lane][block] steps of it that belong to them
     std::map<std::pair<std::size_t, int>, std::vector<std::pair<std::size_t, int>>> adds_after;  // block and step, both
@@ -316,7 +316,7 @@ void number_absolutely(StoredSchedule& stored) {
   stored.placement = in_one ? Placement::in_place : Placement::separate;
 }
 
-/// Of a buffer that has a place for every block, MSCCL has the rank's own alone: the others go behind the scratch.
+/// If a buffer has a place for every block, MSCCL keeps only the rank's own there: the others go to the end of scratch.
 void keep_own_block(StoredSchedule& stored, Buffer buffer) {
   Grid &blocks = stored.grids[static_cast<std::size_t>(buffer)],
        &scratch = stored.grids[static_cast<std::size_t>(Buffer::scratch)];

@@ -13,7 +13,7 @@ namespace {
 struct Tree {
   int n = 0;
   Actor root = 0;
-  bool in_blocks = false;  // an edge carries the blocks of all behind it; else the whole buffer, one chunk
+  bool in_blocks = false;  // an edge carries the blocks of the subtree below it; else the whole buffer, one chunk
 
   int seen_from_root(Actor rank) const { return wrap(rank - root, n); }
   Actor rank(int v) const { return wrap(v + root, n); }

@@ -19,7 +19,7 @@ class DoubleTree {
  public:
   /// Tree `which` (0 or 1) over all n ranks: two different roots.
   static DoubleTree over_all(int n, int which) { return {n, 0, 0, which}; }
-  /// Tree `which` over all ranks but the root, which stands above both.
+  /// Tree `which` over all ranks but the root, which is placed on top of both.
   static DoubleTree below(Actor root, int n, int which) { return {n, root, 1, which}; }
 
   Actor parent(Actor r) const {

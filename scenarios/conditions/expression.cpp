@@ -90,7 +90,7 @@ class Asker {
     fail(node, fmt::format("expected a number or a quantity, found {}", name_of(found)));
   }
 
-  /// A number without unit beside one whose name tells the unit is of that unit.
+  /// A number without unit takes the unit of the other side, if the other's name implies one.
   void settle(const Branch& node, Quantity& a, Quantity& b) const {
     const auto lend = [](Quantity& from, Quantity& to) {
       if (to.dimension != Dimension::none || from.dimension == Dimension::none || from.named_unit == 0) return;
@@ -139,7 +139,7 @@ class Asker {
            fmt::format("expected the same kind on both sides of \"{}\", found {} and {}", node.word, name_of(left),
                        name_of(right)),
            std::holds_alternative<std::string>(left) || std::holds_alternative<std::string>(right)
-               ? "text stands in quotes, numbers do not"
+               ? "text is written in quotes, numbers are not"
                : "");
     if (const auto* quantity = std::get_if<Quantity>(&left)) {
       Quantity a = *quantity, b = std::get<Quantity>(right);

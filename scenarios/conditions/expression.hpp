@@ -19,8 +19,8 @@ enum class Dimension { none, size, rate, time };
 struct Quantity {
   double value = 0;
   Dimension dimension = Dimension::none;
-  /// Base units in one of the unit that the name of the value tells ("time_us": 1e6), so that a number without unit may
-  /// stand beside it; 0 where no name tells one.
+  /// Base units per unit that the name of the value implies ("time_us": 1e6), so that it can be compared with a number
+  /// without unit; 0 if the name implies none.
   double named_unit = 0;
 
   bool operator==(const Quantity&) const = default;
@@ -29,8 +29,8 @@ struct Quantity {
 /// Text, truth or number.
 using ExpressionValue = std::variant<Quantity, std::string, bool>;
 
-/// What stands at a dotted path; nothing where the path is right but nothing is there. Throws InputError for a path
-/// that cannot be right; its message is completed with the place in the expression.
+/// The value at a dotted path; nothing if the path is right but has no value. Throws InputError for a path that cannot
+/// be right; its message is completed with the place in the expression.
 using LookUp = std::function<std::optional<ExpressionValue>(const std::string& path)>;
 
 /// A condition that was read, and can be asked. Immutable; any thread may ask.

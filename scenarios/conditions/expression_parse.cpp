@@ -115,7 +115,7 @@ class Parser {
                    .word = fmt::format("{}", value),
                    .column = number.column});
     }
-    Token unit = take();  // letters, and "/s" behind them: the slash is a token of its own
+    Token unit = take();  // letters, and "/s" after them: the slash is a token of its own
     spelled += " " + std::string(unit.text);
     if (is_sign("/") && at_ < text_.size() && text_.substr(at_, 1) == "s" &&
         (at_ + 1 == text_.size() || !continues_path(text_[at_ + 1]))) {

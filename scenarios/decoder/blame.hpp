@@ -19,7 +19,7 @@ class Blame {
 
   const std::string& file() const { return file_; }
 
-  /// What stands at or below `pointer` does not come from the file's text but from `--set` ...
+  /// What is at or below `pointer` does not come from the file's text but from `--set` ...
   void from_override(std::string pointer, const std::string& option) {
     origins_.push_back({std::move(pointer), option, true});
   }

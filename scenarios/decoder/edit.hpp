@@ -22,9 +22,8 @@ bool leads_to(const DottedPath& outer, const DottedPath& inner);
 /// Called with what was expected and found where a path leads nowhere; must throw.
 using Refuse = std::function<void(const std::string& message)>;
 
-/// Replaces what stands at the path; makes the objects that lead there; an algorithm's bare name becomes an object
-/// where the path leads into it. Returns the JSON pointer of what is new: of the outermost object made, else of the
-/// value.
+/// Replaces the value at the path; makes the objects that lead there; an algorithm's bare name becomes an object if the
+/// path leads into it. Returns the JSON pointer of what is new: of the outermost object made, else of the value.
 std::string edit(Json& root, const DottedPath& path, Json value, const Refuse& refuse);
 
 /// Takes away the key at the path, so that its default holds; nothing happens where it is not there. Throws InputError

@@ -143,7 +143,7 @@ Json choose(const Space& space, std::size_t i, const Chosen& chosen, const std::
   return out;
 }
 
-/// A sweep's values, as they stand in the file or as a range.
+/// A sweep's values, as the file lists them or as a range.
 struct Sweep {
   std::string path;
   Json values;

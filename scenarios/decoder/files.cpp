@@ -38,7 +38,7 @@ std::string read_text(const std::string& path, const std::string& what) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
   if (status.type() == std::filesystem::file_type::not_found) {
-    throw InputError(path, "expected " + what + ", found nothing of that name");
+    throw InputError(path, "expected " + what + ", found no file of that name");
   }
   if (std::filesystem::is_directory(status)) throw InputError(path, "expected " + what + ", found a directory");
   errno = 0;

@@ -119,9 +119,8 @@ Field collective_field() {
            .unique = true},
           {.name = "order",
            .type = Type::text,
-           .doc =
-               "given: ranks stand in the order of `ranks`; shuffled: in a random one, drawn from `seed`; best_ring: "
-               "in that whose narrowest hop from rank to rank, closed, is widest.",
+           .doc = "given: ranks are in the order of `ranks`; shuffled: in a random one, drawn from `seed`; best_ring: "
+                  "in that whose narrowest hop from rank to rank, closed, is widest.",
            .fallback = "given",
            .choices = {"given", "shuffled", "best_ring"}},
           {.name = "seed", .type = Type::whole, .doc = "Of the shuffled order.", .fallback = "0"},
@@ -341,7 +340,7 @@ Field make_scenario_field() {
                       calibration_field(),
                       {.name = "sweep",
                        .type = Type::sweep,
-                       .doc = "Dotted paths, each with the list or range of values that replace what stands there; the "
+                       .doc = "Dotted paths, each with the list or range of values that replace the value there; the "
                               "first varies slowest, and sweeps vary slower than lists in place.",
                        .examples = {R"({"topology.nodes": [2, 4, 8, 16]})"},
                        .varies = false},

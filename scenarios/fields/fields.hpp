@@ -20,12 +20,12 @@ enum class Type : std::uint8_t {
   rate,     ///< "25 GB/s"
   time,     ///< "1.3 us"
   factor,   ///< a number such as 0.9; canonical: in millionths
-  portion,  ///< "25%" of what there is, or a rate; canonical: {"millionths": 250000}, or bytes a second
+  portion,  ///< "25%" of what there is, or a rate; canonical: {"millionths": 250000}, or bytes per second
   object,   ///< keys: `members`
   variant,  ///< an object whose key `discriminator` says which of `variants` the other keys belong to
   list,     ///< of `members[0]`; a value in itself, so it does not vary
   ignored,  ///< any text, not looked at
-  sweep,    ///< dotted paths and the values that replace what stands there
+  sweep,    ///< dotted paths and the values that replace those there
 };
 
 struct Field {
@@ -58,7 +58,7 @@ const Field& scenario_field();
 Field topology_field();
 Field link_field(std::string name, std::string doc);
 Field fabric_field();
-/// What befalls the run; jobs have a `collective` each.
+/// What disturbs the run; each job has a `collective`.
 Field faults_field();
 Field disturbance_field();
 Field jobs_field(Field collective);
@@ -68,7 +68,7 @@ Field calibration_field();
 /// The most ranks of any topology.
 inline constexpr std::int64_t most_ranks = 1'048'576;
 
-/// Whether a number or a range of numbers may stand there: whole, size, rate, time.
+/// Whether the value may be a number or a range of numbers: whole, size, rate, time.
 bool is_scalar(Type type);
 
 std::vector<std::string> names(const std::vector<Field>& fields);

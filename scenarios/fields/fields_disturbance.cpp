@@ -1,4 +1,4 @@
-// What befalls a run, as fields: faults of links, delays of ranks, the traffic of others, other collectives.
+// What disturbs a run, as fields: faults of links, delays of ranks, the traffic of others, other collectives.
 #include <utility>
 
 #include "scenarios/fields/fields.hpp"

@@ -31,7 +31,7 @@ std::string_view name_of(Type type) {
 
 Schema range_of(Schema number, Schema step);
 
-/// Writes the table as schemas; what is long stands once, under `definitions`.
+/// Writes the table as schemas; long ones are written once, under `definitions`.
 class Writer {
  public:
   Schema property(const Field& field, const std::string& parent);

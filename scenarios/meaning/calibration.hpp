@@ -10,13 +10,13 @@
 
 namespace ringsim {
 
-/// Few factors, each with a name; as they stand here they change nothing.
+/// Few factors, each with a name; the defaults change nothing.
 struct Calibration {
-  Picoseconds launch{0};  ///< added to each collective's time, beside what protocol or `transport.launch` say
+  Picoseconds launch{0};  ///< added to each collective's time, on top of what protocol or `transport.launch` say
   LinkScales links;
 };
 
-/// "launch 5 us, latency_scale 1.2, efficiency_inside 0.9": what changes something; "nothing" where nothing does.
+/// "launch 5 us, latency_scale 1.2, efficiency_inside 0.9": what changes something; "nothing" if nothing does.
 std::string to_string(const Calibration& calibration);
 
 /// A file of `ringsim calibrate`: {"factors": {"launch": "5 us", ...}} and where they come from, which is not looked at

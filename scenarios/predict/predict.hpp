@@ -19,7 +19,7 @@ namespace ringsim {
 struct BottleneckReport {
   std::string link;    ///< "node0.nic0 -> leaf0"; empty where only latency counted
   std::string kind;    ///< of the link
-  double busy = 0;     ///< share of the run during which it, or its like, set the speed of the critical path
+  double busy = 0;     ///< share of the run during which it, or an equivalent link, set the speed of the critical path
   double latency = 0;  ///< share of the run that the critical path spent in latencies and in filling staging rooms
   double delay = 0;    ///< ... that it waited for ranks that are late, slow or unsteady
 };

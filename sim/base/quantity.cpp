@@ -93,10 +93,10 @@ std::string quoted(std::string_view text) {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// A decimal number and what stands behind it.
+/// A decimal number and the text after it.
 struct Parts {
   std::string digits;  ///< before and after the point, without leading zeros
-  int decimals = 0;    ///< how many of them stand after the point; trailing zeros there are dropped
+  int decimals = 0;    ///< how many of them are after the point; trailing zeros there are dropped
   std::string_view unit;
 };
 

@@ -143,7 +143,7 @@ std::int64_t check_structure(const Schedule& schedule, Actor actor, ConnectionLa
         const auto [entry, is_new] = known.try_emplace(connection_key(actor, op), lane);
         if (!is_new && entry->second != lane)
           refuse(schedule,
-                 place() + fmt::format(": the connection's {} stand in lane {} too; they must lie in one lane",
+                 place() + fmt::format(": the connection's {} are in lane {} too; they must all be in one lane",
                                        op.what == Do::send ? "sends" : "receives", entry->second));
       }
     }

@@ -63,11 +63,9 @@ struct CheckOptions {
 ///     is run untimed with 0, 1, 2, 8 and any number of slots; the first that suffices is reported.
 ///  3. No races: two operations of an actor on overlapping chunks, one of them a write (two adds excepted), are ordered
 ///     by their lane or by waits of that actor. With 2 and 3 every legal order gives the same data.
-///  4. Counted in that one order: contributions are numbers in Z/2^64 (a product of a random number for the rank and
-///  one
-///     for the chunk), so a sum is right if and only if the right contributions stand in the right place, once each
-///     (a wrong one passes with probability 2^-63 or so). Where a sum is wrong its chunk is counted by rank, to say
-///     who.
+///  4. Counted in that one order: contributions are numbers in Z/2^64 (a random number for the rank times one for the
+///     chunk), so a sum is right if and only if the right contributions are in the right place, once each (a wrong one
+///     passes with probability 2^-63 or so). If a sum is wrong, its chunk is counted by rank, to name the ranks.
 ///
 /// A schedule that names no regions is held to 1 and 2 alone.
 ///

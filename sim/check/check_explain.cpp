@@ -1,4 +1,4 @@
-// Who is there twice and who is missing: the explanation of a chunk whose sum is wrong.
+// Whose contribution is there twice and whose is missing: the explanation of a chunk whose sum is wrong.
 #include <fmt/format.h>
 
 #include <map>
@@ -19,7 +19,7 @@ std::string text_of(const Content& content) {
   return fmt::format("chunk {} of rank {}", content.chunk, content.rank);
 }
 
-/// Follows the contributions to one chunk number by rank, everywhere, to say who is there twice and who is missing.
+/// Follows the contributions to one chunk number by rank, everywhere, to say whose is there twice and whose is missing.
 class CountRun {
  public:
   CountRun(const Schedule& schedule, std::uint32_t chunk, int slots) : schedule_(schedule) {
@@ -114,7 +114,7 @@ class CountRun {
   }
   void write(OpPlace place, const Region& region, std::uint32_t i, Held incoming, bool add) {
     const Key at = key(place, region, i);
-    if (incoming.counts.empty() && held_.find(at) == held_.end()) return;  // nothing of this chunk here
+    if (incoming.counts.empty() && held_.find(at) == held_.end()) return;  // no contribution to this chunk here
     if (add) merge(incoming, held_[at], place);
     incoming.last = place;
     held_[at] = std::move(incoming);

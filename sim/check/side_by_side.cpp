@@ -45,7 +45,7 @@ CheckedSchedule side_by_side(const std::vector<CheckedSchedule>& jobs) {
       for (int c = 0; c < one.layout[b].n_chunks(); ++c)
         chunks[b].push_back(one.layout[b].size(static_cast<std::uint32_t>(c), 1));
     }
-    whole.algorithm += (whole.algorithm.empty() ? "" : " beside ") + one.algorithm;
+    whole.algorithm += (whole.algorithm.empty() ? "" : " and ") + one.algorithm;
     whole.jobs.push_back(whole.actors);
     whole.actors += one.actors;
     whole.lanes = std::max(whole.lanes, one.lanes);

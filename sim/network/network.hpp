@@ -34,7 +34,7 @@ struct PacketOptions {
   Bytes mtu{4096};
   /// Room at the receiving end of each link, and of each virtual lane of it. Default: what a link at full speed needs
   /// until room that was given back is filled again, twice its latency at its bandwidth (and as much again with
-  /// `pause`, which is told late that the room is full), and 16 packets. The 16 are assumed: vendors do not publish
+  /// `pause`, which learns late that the room is full), and 16 packets. The 16 are assumed: vendors do not publish
   /// what a port of a lossless switch keeps. Ethernet switches share tens of MB among their ports and have more; say
   /// how much.
   std::optional<Bytes> buffer;
@@ -57,7 +57,7 @@ struct Left {
   std::uint64_t piece = 0;
   ResourceId limiter = no_resource;  ///< what set its speed; no_resource for an empty piece
   bool has_arrived = false;
-  Picoseconds latency{0};  ///< of one that has arrived: what of its time was not owed to the limiter
+  Picoseconds latency{0};  ///< of one that has arrived: the part of its time that was not due to the limiter
 };
 
 /// What a resource (a link) carried in a run.
@@ -67,8 +67,8 @@ struct Carried {
   Picoseconds busy{0};      ///< time during which at least one piece used it
 };
 
-/// Moves pieces of data over legs and says when each has left. In the flow models latency is the caller's affair: a
-/// leg's links are held from a piece's start until its last byte has left.
+/// Moves pieces of data over legs and says when each has left. In the flow models the caller adds the latency: a leg's
+/// links are held from a piece's start until its last byte has left.
 class Network {
  public:
   virtual ~Network() = default;

@@ -14,7 +14,7 @@ namespace {
 constexpr double tolerance = 1e-9;
 bool clearly_above(double a, double b) { return a > b * (1 + tolerance); }
 
-// Rounded up to a picosecond, but not for the sake of the last bits of a double.
+// Rounds up; a small tolerance keeps floating-point noise from adding a picosecond.
 Picoseconds fluid_time(double bytes, double rate) {
   const double time = bytes / rate * 1e12;
   if (time >= 9e18) fail_too_long();
@@ -28,7 +28,7 @@ void check_all_left(double left, double rate, Picoseconds time, Bytes size) {
          "a flow ends when its last byte has left: bytes in equal bytes out");
 }
 
-// How often settle() widens its circle before it takes all that is connected: each round solves anew.
+// How often settle() widens its circle before it takes all that is connected: each round solves everything again.
 constexpr int max_rounds = 6;
 
 }  // namespace
@@ -544,7 +544,7 @@ std::vector<Network::Withdrawn> FlowNetwork::withdraw(const std::vector<std::uin
   for (FlowIndex f = 0; f < flows_.size(); ++f) {
     Flow& flow = flows_[f];
     if (!is_under_way(f) || !std::binary_search(pieces.begin(), pieces.end(), flow.piece)) continue;
-    // Not for the sake of the last bits of a double, nor of what leaves by the picosecond to which times are rounded.
+    // The tolerance covers floating-point noise, and what leaves within the picosecond to which times are rounded.
     const double little = 1e-6 + static_cast<double>(flow.size.count) * 1e-14 + std::max(0.0, flow.rate) * 2e-15;
     const auto rest = std::max<std::int64_t>(0, static_cast<std::int64_t>(std::ceil(bytes_left(flow) - little)));
     taken.push_back({flow.piece, {rest}, flow.limiter});

@@ -12,8 +12,8 @@ namespace ringsim {
 ///
 /// A flow's rate is max-min fair when the flow has a bottleneck: a saturated resource on which no flow is faster. So a
 /// change needs to touch only the flows whose bottleneck it takes away, and those that are faster than the new share of
-/// a resource: settle() solves for the flows next to the change, holds the rest fixed, and widens the circle where the
-/// rest loses its bottleneck or stands above somebody else's (Bertsekas & Gallager, Data Networks, 2nd ed., 6.5.2).
+/// a resource: settle() solves for the flows next to the change, holds the rest fixed, and widens the circle where one
+/// of the rest loses its bottleneck or exceeds somebody else's (Bertsekas & Gallager, Data Networks, 2nd ed., 6.5.2).
 ///
 /// `ideal` is the same with fewer shared resources: the first and last link of a path. The other links of a leg only
 /// cap each flow by itself.

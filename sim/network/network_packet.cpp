@@ -135,7 +135,7 @@ ResourceId PacketNetwork::limiter(const Flow& flow) const {
 
 void PacketNetwork::set_bandwidth(ResourceId resource, Bandwidth bandwidth) {
   for (const Index channel : channels_of_[resource.value]) channels_[channel].bandwidth = bandwidth;
-  serialisers_[resource.value].work = 0;  // time is rounded anew from the next packet on
+  serialisers_[resource.value].work = 0;  // rounding starts over with the next packet
 }
 
 std::vector<Network::Withdrawn> PacketNetwork::withdraw(const std::vector<std::uint64_t>&) {

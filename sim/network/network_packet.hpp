@@ -89,7 +89,7 @@ class PacketNetwork final : public Network {
   };
   struct Packet {  // it is, or will be, in the buffer of the channel from which its input comes
     Index flow = 0, hop = 0, input = none;
-    Index next = none;      // behind it at the same input
+    Index next = none;      // the next one at the same input
     std::int32_t size = 0;  // at most number_mask
     std::int32_t room = 0;  // what it needs at the end of its hop: its size, or nothing where its leg ends there
     SimTime tail{};         // when all of it is there

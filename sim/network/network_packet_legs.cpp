@@ -47,7 +47,7 @@ void PacketNetwork::size_buffers() {
   }
 }
 
-// A leg is a chain, or, where packets are spread, a graph without circles whose links stand in order of distance.
+// A leg is a chain, or, if packets are spread, an acyclic graph whose links are in order of distance.
 std::uint32_t PacketNetwork::add_leg(const Leg& leg, bool, bool) {
   ensure(!leg.links.empty(), "a leg has links");
   LegInfo info{.first_hop = static_cast<Index>(hops_.size()), .n_hops = static_cast<Index>(leg.links.size())};
@@ -82,7 +82,7 @@ void PacketNetwork::add_hops(const Leg& leg, const LinksFrom& out) {
   double arrived = 0;
   for (std::size_t i = 0; i < leg.links.size(); ++i) {
     const Link& link = topology_.link(leg.links[i]);
-    ensure(here.contains(link.from), "the links of a leg stand in order of distance");
+    ensure(here.contains(link.from), "the links of a leg are in order of distance");
     const double cost = shares_from(leg, out, link.from) / here[link.from];
     hops_.push_back({.channel = channel(leg.links[i], lane), .cost = std::abs(cost - 1) > 1e-9 ? cost : 1});
     const double part = leg.share(i) / cost;
@@ -99,7 +99,8 @@ double PacketNetwork::shares_from(const Leg& leg, const LinksFrom& out, NodeId n
   return sum;
 }
 
-// The ways on from a node for what came over `from`. Legs begin with another one each, lest all start by the same.
+// The ways on from a node for what came over `from`. Each leg begins with a different one, so that not all of them
+// start with the same.
 std::pair<PacketNetwork::Index, PacketNetwork::Index> PacketNetwork::add_ways(const Leg& leg, const LinksFrom& out,
                                                                               Index first_hop, NodeId node,
                                                                               Index from) {

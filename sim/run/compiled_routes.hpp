@@ -19,8 +19,8 @@ namespace ringsim {
 /// A path, made ready for the network.
 struct Route {
   std::uint32_t first_leg = 0, n_legs = 0;  // in CompiledRoutes; none where both ends are one device
-  /// Where a message is cut into equal parts, each on a path of its own: their routes stand at [first_part, first_part
-  /// + n_parts); this one has no legs.
+  /// If a message is cut into equal parts, each on a path of its own: their routes are [first_part, first_part +
+  /// n_parts); this one has no legs.
   std::uint32_t first_part = 0, n_parts = 0;
   std::uint32_t turns = 1;  // as Path::turns
   std::uint32_t leg = 0;    // the network's number of the only one, where n_legs is 1
@@ -80,7 +80,7 @@ class CompiledRoutes {
     }
   }
 
-  /// Other links are down than before: routes are found anew. What the old ones carried stays counted.
+  /// Other links are down than before: routes are looked for again. What the old ones carried stays counted.
   void forget() {
     known_.clear();
     std::fill(last_.begin(), last_.end(), LastRoute{});

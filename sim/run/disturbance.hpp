@@ -1,4 +1,4 @@
-// What befalls a run: links that fail, ranks that are late, slow or unsteady, and traffic of others.
+// What disturbs a run: links that fail, ranks that are late, slow or unsteady, and traffic of others.
 #pragma once
 
 #include <cstdint>
@@ -63,7 +63,7 @@ struct Disturbance {
     SimTime by{};
   };
   std::vector<Late> late;
-  /// Each step of the actor begins that much after it could: an added time a step, as of a slower host.
+  /// Each step of the actor begins this much later than it could: a time added per step, as by a slower host.
   struct Slow {
     Actor actor = 0;
     Picoseconds step_delay{0};

@@ -51,7 +51,7 @@ Strides strides_of(const CheckedSchedule& checked, std::vector<Actor>& peer) {
     }
     peer.push_back(sent == nullptr ? -1 : sent->peer);
     if (sent == nullptr && received == nullptr) continue;
-    // All ranks stand in this step: what did not meet here could never meet, and the schedule is known to finish.
+    // All ranks are in this step: what did not meet here could never meet, and the schedule is known to finish.
     ensure(sent != nullptr && received != nullptr && sent->channel == received->channel &&
                schedule.symmetry.subtract(0, sent->peer) == received->peer,
            "ranks in lockstep receive in a step what they send in it");

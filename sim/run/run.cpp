@@ -260,11 +260,11 @@ class Run {
     return ahead_[index];
   }
 
-  // So much more of a message may start, because of what `by` did.
+  // Lane `by` freed slots for `room` more bytes of the message.
   void give_room(std::uint32_t index, Bytes room, LaneNumber by) {
     Ahead& ahead = ahead_[index];
     ahead.room = std::min(ahead.rest, ahead.room + room);
-    if (transfers_[index].parts_to_leave > 0) return;  // behind the part that is leaving
+    if (transfers_[index].parts_to_leave > 0) return;  // it starts after the part that is leaving
     ahead.trail = trails_[by];
     start_part(index);
   }
@@ -433,7 +433,7 @@ class Run {
       engine_.after(latency, {Event::Kind::arrival, index, leg});
   }
 
-  // The network itself brought a piece to the end of its leg: what was not latency is owed to the links.
+  // The network itself brought a piece to the end of its leg: all of its time but the latency is due to the links.
   void piece_landed(const Left& landed) {
     const auto index = static_cast<std::uint32_t>(landed.piece >> 32);
     const auto leg = static_cast<std::uint32_t>(landed.piece & UINT32_MAX);
@@ -495,15 +495,15 @@ class Run {
     if (runs_ahead_) return arrived_apart(index, limiter, busy);
     give_back(index);
 
-    // The end that was waited for carries the trail; it is told last, while its trail is still that of its step's
-    // start.
+    // The end that was waited for carries the trail. It ends last: until then its trail is still the one from the start
+    // of its step.
     const LaneNumber cause = transfer.sender_was_last ? transfer.sender : transfer.receiver;
     const LaneNumber other = transfer.sender_was_last ? transfer.receiver : transfer.sender;
     end_other_op(other, cause, limiter, busy, latency);
     end_own_op(cause, limiter, busy, latency);
   }
 
-  // Which time of a message is owed to a link's speed, and to which link. Staged: gives back its rooms.
+  // How much of a message's time is due to the speed of a link, and which link. Staged: gives back its rooms.
   std::pair<ResourceId, Picoseconds> held_by(Transfer& transfer) {
     if (transfer.staged == none) return {transfer.limiter, transfer.left - transfer.start};
     const std::vector<LegProgress>& legs = staged_[transfer.staged].legs;

@@ -1,4 +1,4 @@
-// What a disturbance does to a run, beside the run itself: nothing of it is looked at where there is none.
+// What a disturbance does to a run, apart from the run itself: an undisturbed run skips all of it.
 #pragma once
 
 #include <fmt/format.h>

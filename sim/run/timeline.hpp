@@ -58,8 +58,8 @@ struct Timeline {
       jobs;                 ///< where the schedule is several side by side, [job]; then `bottleneck` is the last's
   std::vector<Span> spans;  ///< in order of arrival; only where RunOptions::record_spans asks for them
 
-  /// Why one rank could stand for all (sim/run/fold.hpp), where it did. Then what is told is what the whole run would
-  /// tell, but for the fingerprint; of several links that held it back alike, `bottleneck` names rank 0's.
+  /// Why one rank could represent all (sim/run/fold.hpp), if it did. The timeline is then that of the whole run, except
+  /// for the fingerprint; if several links held the run back equally, `bottleneck` names rank 0's.
   std::optional<std::string> folded;
   std::string not_folded;  ///< why it could not, where that was looked into
 

@@ -42,11 +42,12 @@ struct Message {
 };
 inline constexpr std::uint32_t no_slot = UINT32_MAX;
 
-/// Drives all lanes of a schedule. What time is, is the handler's affair.
+/// Drives all lanes of a schedule. The handler decides how long things take.
 ///
 /// Handler gives:
-///   type Note, Note note(const Op&)                       what a message must remember of an operation: its region,
-///   its size std::uint64_t connection(Actor self, const Op& op)    equal for a send and the receives that it may meet
+///   type Note, Note note(const Op&)                       what a message must remember of an operation: its region and
+///                                                         size
+///   std::uint64_t connection(Actor self, const Op& op)    equal for a send and the receives that it may meet
 ///   void matched(const Message<Note>&)                        both ends have begun; later op_done() for each end
 ///   void local(OpPlace, const Op&)                        copy, add, compute has begun; later op_done()
 ///   void left(std::uint32_t slot, OpPlace, const Note&, LaneNumber by)
@@ -59,12 +60,12 @@ inline constexpr std::uint32_t no_slot = UINT32_MAX;
 ///   void room(std::uint32_t slot, int n, LaneNumber by)
 ///                                       n slots are free for a message that left(), the first ones or more; the rest
 ///                                       of it needs none once it has matched()
-///   bool holds(LaneNumber lane)         asked before a step begins, its waits being met: it does not until
-///   resume(lane)
+///   bool holds(LaneNumber lane)         asked before a step begins, its waits being met; true: it begins only at
+///                                       resume(lane)
 /// Slots: how many a connection has for what its sender is ahead; 0 is rendezvous. A message holds its slots until it
-/// has matched(). They are given to the messages in order: nobody overtakes one that has not all of its own.
+/// has matched(). They are given to the messages in order: none overtakes one that still lacks some of its own.
 ///
-/// Memory: 52 bytes a lane, and the operations that wait for their other half.
+/// Memory: 52 bytes per lane, and the operations that wait for their other half.
 template <class Handler>
 class LaneRunner {
   using Note = typename Handler::Note;

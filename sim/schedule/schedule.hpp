@@ -1,5 +1,5 @@
-// Schedules: who sends which chunk to whom in which step. One representation for the engine that times it, the checker
-// that proves it and the writers that show it.
+// Schedules: which rank sends which chunk to which rank in which step. One representation for the engine that times it,
+// the checker that proves it and the writers that show it.
 #pragma once
 
 #include <array>
@@ -206,7 +206,7 @@ class Symmetry {
     if (radices_.size() == 1) return a >= b ? a - b : a - b + order_;
     return subtract_digits(a, b);
   }
-  bool chunks_as_actors() const { return group_ == 1; }  ///< chunks stand in the actors' order
+  bool chunks_as_actors() const { return group_ == 1; }  ///< chunks are in the actors' order
   int chunk_of(int actor) const { return actor % group_ * (order_ / group_) + actor / group_; }
   int actor_of(int chunk) const { return chunk % (order_ / group_) * group_ + chunk / (order_ / group_); }
 

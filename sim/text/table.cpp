@@ -90,7 +90,7 @@ struct Grid {
   }
 };
 
-/// Headings that are wider than what stands below them, in two lines.
+/// Headings that are wider than their columns, in two lines.
 void stack_headings(Grid& grid) {
   TableRow upper = grid.head.front(), lower(upper.size());
   for (std::size_t c = 0; c < upper.size(); ++c) {
@@ -166,8 +166,8 @@ Grid names_of_rows(const Grid& grid) {
   return names;
 }
 
-/// As many columns as fit, then the others in tables below; what names the rows stands in each. A text of more than
-/// half a line becomes a number.
+/// As many columns as fit, then the others in tables below; each table repeats the row names. A text of more than half
+/// a line becomes a number.
 std::string in_parts(Grid grid, const TableRow& headings, std::size_t width) {
   std::string below;
   for (std::size_t c = 0; c < grid.columns(); ++c) {

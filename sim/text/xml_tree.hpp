@@ -21,7 +21,7 @@ struct XmlElement {
 
 /// Reads a document of elements and attributes and returns its root. Comments and processing instructions are skipped.
 /// `file` stands for it in errors. Throws InputError at FILE:LINE where the text is not well-formed XML in UTF-8, an
-/// attribute stands twice, there is text between elements, elements nest deeper than 64, or there are more than
+/// attribute appears twice, there is text between elements, elements nest deeper than 64, or there are more than
 /// 100,000.
 XmlElement parse_xml(std::string_view text, const std::string& file);
 

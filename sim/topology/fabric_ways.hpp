@@ -1,4 +1,4 @@
-// Ways over the fabric, or a free topology: what Routing makes of several that are equally short.
+// Ways over the fabric, or a free topology: how Routing uses several that are equally short.
 #pragma once
 
 #include <cstdint>

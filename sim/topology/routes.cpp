@@ -226,7 +226,7 @@ struct Routes::Impl {
 
   // --- common ------------------------------------------------------------------------------------------------------
 
-  /// One leg of these links, which stand in order of distance.
+  /// One leg of these links, which are in order of distance.
   Leg leg(const std::vector<Share>& stretch) const {
     Leg made;
     for (const Share& each : stretch) {

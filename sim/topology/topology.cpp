@@ -145,7 +145,7 @@ std::size_t TopologyBuilder::change_cables(NodeId a, NodeId b, std::size_t first
 }
 
 namespace {
-/// Sorts link ids by one of their ends: those of node n come to stand at [first[n], first[n + 1]), oldest first.
+/// Sorts link ids by one of their ends: those of node n are then [first[n], first[n + 1]), oldest first.
 void index_links(const std::vector<Link>& links, NodeId Link::*end, std::size_t n_nodes,
                  std::vector<std::uint32_t>& first, std::vector<LinkId>& sorted) {
   first.assign(n_nodes + 1, 0);

@@ -130,7 +130,7 @@ class Topology {
   std::vector<NodeId> ranks_, helpers_;
   std::vector<Host> hosts_;
   Ties ties_ = Ties::first;
-  // Compressed adjacency: links of node n stand at [first_out_[n], first_out_[n + 1]).
+  // Compressed adjacency: links of node n are [first_out_[n], first_out_[n + 1]).
   std::vector<std::uint32_t> first_out_, first_in_;
   std::vector<LinkId> out_, in_;
   std::unordered_map<std::string, NodeId> by_name_;

@@ -96,7 +96,7 @@ TEST_CASE("out of place the input must stay as it was: a schedule that writes to
   CHECK(verdict(wrong) != "accepted");
 }
 
-TEST_CASE("lanes beside the one that copies wait for it") {
+TEST_CASE("the other lanes wait for the one that copies") {
   Schedule wrong = out_of_place(kary_all_reduce(4, 1_KiB, 0, 2, 3));
   CHECK(verdict(wrong) == "accepted");
   wrong.step = [step = wrong.step](Actor a, Lane lane, int i, Step& out) {

@@ -97,7 +97,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("what is cut chunk by chunk, and what into stretches, is told by the collective") {
+TEST_CASE("the collective decides whether each chunk is cut, or the buffer into stretches") {
   // Piece 3 of 6 begins channel 1. Chunk c of C is there c * 6 + 3, or 3 * C + c.
   struct Row {
     Schedule plain;
@@ -219,8 +219,8 @@ TEST_CASE("over channels a ring takes as long as over one; in r rounds it pays e
 }
 
 TEST_CASE("in pieces a chain of one segment becomes a pipeline, of every other piece at a time") {
-  // 4 ranks, p/b = 100 us. Whole: 3 (1 + 100) us. In 4 pieces of 25 us a rank takes the next one when it has passed on
-  // the last: piece j sets out at moment 2j and arrives at the end at moment 3 + 2j, the last at moment 9.
+  // 4 ranks, p/b = 100 us. Whole: 3 (1 + 100) us. In 4 pieces of 25 us each rank takes the next one when it has passed
+  // on the last: piece j sets out at moment 2j and arrives at the end at moment 3 + 2j, the last at moment 9.
   const Schedule plain = kary_broadcast(4, 1'000'000_B, 0, 1, 1);
   CHECK(simulated(plain) == times(3, 101'000'000_ps));
   CHECK(simulated(over_channels(plain, {.rounds = 4})) == times(9, 26'000'000_ps));

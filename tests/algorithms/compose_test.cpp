@@ -79,7 +79,7 @@ TEST_CASE("a digit names the groups: runs of ranks, ranks apart, and either back
   }
 }
 
-TEST_CASE("parts of one lane come one behind the other, chunks and peers in the words of the whole") {
+TEST_CASE("parts of one lane run one after the other, with chunks and peers numbered as in the whole") {
   const Schedule s = in_sequence(
       all_reduce(12, 1200_B), 12,
       {{.schedule = ring_reduce_scatter(4, {}), .digit = node_of_4, .scale = 3},
@@ -91,7 +91,7 @@ TEST_CASE("parts of one lane come one behind the other, chunks and peers in the 
   Step first, middle;
   s.step(6, 0, 0, first);
   CHECK(first.ops[0].peer == 7);
-  CHECK(first.ops[0].region == chunks(3, 3));  // chunk 1 of the part: member 2 sends the one behind its own
+  CHECK(first.ops[0].region == chunks(3, 3));  // chunk 1 of the part: member 2 sends the one before its own
   s.step(6, 0, 3, middle);
   CHECK(middle.ops[0].peer == 10);
   CHECK(middle.ops[0].region == chunk(6 + 1));  // the rail's stretch begins at 2 * 3, its member 1 sends chunk 1
@@ -119,10 +119,10 @@ TEST_CASE("a part waits, at each rank, for all lanes of the parts that it comes 
   CHECK(verdict(s) == "accepted");
   for (const Lane lane : {0, 1}) {
     CHECK(s.n_steps(2, lane) == 6);
-    Step beside, behind, later;
-    s.step(2, lane, 0, beside);
-    CHECK(beside.waits.empty());
-    CHECK(beside.ops[0].channel == lane);
+    Step parallel, behind, later;
+    s.step(2, lane, 0, parallel);
+    CHECK(parallel.waits.empty());
+    CHECK(parallel.ops[0].channel == lane);
     s.step(2, lane, 3, behind);
     REQUIRE(behind.waits.size() == 1);
     CHECK(behind.waits[0].lane == 1 - lane);
@@ -314,7 +314,7 @@ TEST_CASE("grids that do not fit are refused by name, and the topology's are tak
     CHECK(refusal("bucket", {.ranks = 12, .bytes = 1_KiB}, text(odd)) ==
           std::string("bucket: expected dimensions such as \"4x4x2\", found \"") + odd + "\"");
   CHECK(refusal("hierarchical", {.ranks = 12, .bytes = 1_KiB}, {}) ==
-        "hierarchical: expected the setting \"group\", the number of ranks a node, found none");
+        "hierarchical: expected the setting \"group\", the number of ranks per node, found none");
   CHECK(refusal("hierarchical", {.ranks = 12, .bytes = 1_KiB}, {.numbers = {{"group", 5}}}) ==
         "hierarchical: expected nodes of equal size, found 12 ranks in groups of 5");
   CHECK(refusal("hierarchical", {.ranks = 12, .bytes = 1_KiB, .grid = {4, 3}},

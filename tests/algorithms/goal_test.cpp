@@ -87,7 +87,7 @@ TEST_CASE("requires and irequires order what they name, after its end and after 
 }
 
 TEST_CASE("what irequires a message begins when the message may begin, not before and not when it is over") {
-  // The send may begin after 2 us and takes a + 1 us; the calculation beside it takes 5 us.
+  // The send may begin after 2 us and takes a + 1 us; the calculation at the same time takes 5 us.
   const std::string text =
       "num_ranks 2\nrank 0 {\na: calc 2000\ns: send 10000b to 1\nt: calc 5000\ns requires a\nt irequires s\n}\n"
       "rank 1 {\nrecv 10000b from 0\n}\n";

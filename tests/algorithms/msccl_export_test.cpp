@@ -189,7 +189,7 @@ TEST_CASE("two schedules that differ in one operation, region or wait are not th
 TEST_CASE("what the catalogue makes is written, proved when read again, and keeps operations, regions and order") {
   int written = 0;
   for (int ranks = 2; ranks <= 9; ++ranks) {
-    // 2520 is divided by every number of chunks up to 9 that can come, so blocks may be numbered anew.
+    // 2520 is divisible by every number of chunks up to 9 that can come, so blocks may be renumbered.
     for (const Schedule& schedule : every_algorithm(ranks, Bytes{2520})) {
       CAPTURE(schedule.algorithm);
       CAPTURE(ranks);

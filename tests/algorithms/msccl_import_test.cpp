@@ -71,7 +71,7 @@ TEST_CASE("each type of step becomes what MSCCL's interpreter does, and waits co
   CHECK(rcs[1].waits.empty());
 }
 
-TEST_CASE("a nop's wait goes to the step behind it, and several waits for one block are the latest") {
+TEST_CASE("a nop's wait goes to the next step, and of several waits for one block the latest counts") {
   const StoredSchedule s = import_msccl(text_of("reduce-scatter-3.xml"), "reduce-scatter-3.xml");
   const auto& adds = s.lane(2, 2);
   REQUIRE(adds.size() == 3);  // cpy, re, re
@@ -156,7 +156,7 @@ TEST_CASE("a size that the chunks do not divide is refused where buffers are cut
 }
 
 TEST_CASE("three mutilated files are refused with the place") {
-  // A step's line lost: the numbers of those behind it do not follow.
+  // A step's line lost: the numbers of later steps do not follow.
   const std::string pair = text_of("pair-2.xml");
   const std::size_t line = pair.find("      <step s=\"1\""), end = pair.find('\n', line) + 1;
   CHECK(complaint(pair.substr(0, line) + pair.substr(end)) ==

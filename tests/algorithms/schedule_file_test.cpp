@@ -30,7 +30,7 @@ namespace {
 std::filesystem::path schedules() { return std::filesystem::path(test::source_dir()) / "tests/data/schedules"; }
 std::string text_of(const std::string& name) { return test::read_file(schedules() / name); }
 
-/// A scenario of three gpus beside a copy of the file, with the algorithm and op given; returns its path.
+/// A scenario of three gpus next to a copy of the file, with the algorithm and op given; returns its path.
 std::string scenario(const std::string& file, const std::string& op = "all_reduce", int ranks = 3,
                      const std::string& bytes = "6 kB") {
   const std::string copy = temporary_file(file, text_of(file));
@@ -53,7 +53,7 @@ std::string complaint(const std::string& path) {
 }  // namespace
 
 TEST_CASE("a scenario times a schedule from a file; the chain of three takes five messages one after the other") {
-  // Up: 0 to 1, 1 to 2; down: 2 to 1, 1 to 0. Each a + p/b = 1 us + 0.6 us; nothing runs beside.
+  // Up: 0 to 1, 1 to 2; down: 2 to 1, 1 to 0. Each a + p/b = 1 us + 0.6 us; nothing overlaps.
   const Result result = results_of(ScenarioFile::load(scenario("chain-3.xml")).point(0)).front();
   const Prediction& p = result.prediction;
   CHECK(p.time == 4 * Picoseconds{1'600'000});
@@ -102,7 +102,7 @@ TEST_CASE("the content of the file is part of the hash, its name is not") {
       ScenarioFile::load(scenario("chain-3.xml"), {"collective.algorithm=[\"ring\", {\"file\": \"" + one + "\"}]"});
   CHECK(both.size() == 2);
   CHECK(both.point(1).hash == hash(one));
-  // The key "name" may stand there too.
+  // The key "name" is allowed too.
   const ScenarioFile named = ScenarioFile::load(
       scenario("chain-3.xml"), {"collective.algorithm={\"name\": \"file\", \"file\": \"" + one + "\"}"});
   CHECK(named.point(0).hash == hash(one));

@@ -133,7 +133,7 @@ TEST_CASE("a binomial scatter sends the root's buffer but its own block; a gathe
         const Count found = count(gather, r);
         CHECK(found.messages == (r == root ? 0 : 1));
         const int v = wrap(r - root, n);
-        if (r != root) CHECK(found.sent == Bytes{1000 * std::min(v & -v, n - v)});  // itself and those behind it
+        if (r != root) CHECK(found.sent == Bytes{1000 * std::min(v & -v, n - v)});  // its whole subtree
         if (found.to.contains(root)) into_root += found.sent;
       }
       CHECK(into_root == Bytes{1000 * (n - 1)});

@@ -33,7 +33,7 @@ std::unique_ptr<Device> device_of_this_machine(std::string& why) {
 
 }  // namespace
 
-TEST_CASE("without CUDA, a driver or a GPU the reason is told, with what to do") {
+TEST_CASE("without CUDA, a driver or a GPU the error gives the reason and what to do") {
   std::string why;
   if (const auto device = device_of_this_machine(why)) {
     MESSAGE("this machine has ", device->name());
@@ -72,7 +72,7 @@ TEST_CASE("on a GPU schedules come out right to the bit, as streams and as a gra
   }
 }
 
-TEST_CASE("on a GPU a wrong result is told by rank, chunk, element, expected and found") {
+TEST_CASE("on a GPU a wrong result is reported with rank, chunk, element, expected and found") {
   std::string why;
   const auto device = device_of_this_machine(why);
   if (!device) {

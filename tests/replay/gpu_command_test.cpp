@@ -1,4 +1,4 @@
-// ringsim probe and ringsim replay --backend cuda, on a GPU that is none, and on this machine.
+// ringsim probe and ringsim replay --backend cuda, on a fake GPU, and on this machine.
 #include <doctest/doctest.h>
 
 #include <cstdio>
@@ -34,7 +34,7 @@ std::vector<std::string> replay(std::vector<std::string> more) {
 
 }  // namespace
 
-TEST_CASE("probe writes a scenario that runs as it is, and every measurement beside it") {
+TEST_CASE("probe writes a scenario that runs as it is, and every measurement into a table") {
   const std::string samples = temporary_file("samples.csv", "");
   const Outcome probe =
       run_on_fake_gpu({"probe", "--ranks", "2", "--most", "1 MiB", "--repeats", "1", "--samples", samples});
@@ -50,7 +50,7 @@ TEST_CASE("probe writes a scenario that runs as it is, and every measurement bes
 }
 
 TEST_CASE(
-    "replay --backend cuda stands beside the prediction, right to the bit, as a graph, as streams and by kernels") {
+    "replay --backend cuda reports next to the prediction, right to the bit, as a graph, as streams and by kernels") {
   for (const std::vector<std::string>& how :
        {std::vector<std::string>{}, {"--streams"}, {"--copy-blocks", "8"}, {"--streams", "--copy-blocks", "1"}}) {
     auto arguments = replay({"--format", "json", "--set", R"(collective.algorithm=["ring","halving_doubling"])",
@@ -58,7 +58,7 @@ TEST_CASE(
     arguments.insert(arguments.end(), how.begin(), how.end());
     const Outcome outcome = run_on_fake_gpu(arguments);
     REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
-    CHECK(outcome.err == "ringsim: measured on a fake GPU: several ranks a GPU\n");
+    CHECK(outcome.err == "ringsim: measured on a fake GPU: several ranks per GPU\n");
     const auto results = nlohmann::json::parse(outcome.out)["results"];
     REQUIRE(results.size() == 2);
     for (const auto& row : results) {
@@ -68,7 +68,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("with a probe's table a replay tells what the model makes of it, additions included") {
+TEST_CASE("with a probe's table a replay also reports the model's prediction, additions included") {
   const std::string samples = temporary_file("samples.csv", "");
   REQUIRE(
       run_on_fake_gpu({"probe", "--most", "1 MiB", "--repeats", "1", "-o", "/dev/null", "--samples", samples}).code ==
@@ -107,7 +107,7 @@ TEST_CASE("servers of a scenario that has them on CPUs are in host memory: their
   CHECK(time(R"(collective.servers_on="cpu")") > 4 * (4e6 / 40e9 + 4e6 / 50e9) * 1e6);
 }
 
-TEST_CASE("whatever befalls a GPU is told, with exit code 5; our own misuse of it with 4") {
+TEST_CASE("every failure of a GPU is reported, with exit code 5; our own misuse of it with 4") {
   const auto expect = [](const std::string& fault, int code, const std::string& says) {
     const Outcome outcome = run_on_fake_gpu(replay({"--timeout", "50ms", "--set", "collective.bytes=64 KiB"}), fault);
     CAPTURE(fault);
@@ -116,9 +116,9 @@ TEST_CASE("whatever befalls a GPU is told, with exit code 5; our own misuse of i
   };
   expect("absent", 5, "ringsim: error: looking for GPUs: no GPU is faked\n  hint: ");
   expect("memory", 5, "allocating 64 KiB in GPU 0 for rank 0: the fake GPU is full\n  hint: ");
-  expect("lost", 5, "the fake GPU was told to fail\n  hint: ");
+  expect("lost", 5, "the fake GPU was set to fail\n  hint: ");
   expect("stall", 5, "run 1 of 2: the GPU was not done within 50 ms: given up\n  hint: --timeout allows more");
-  expect("misuse", 4, "the fake GPU was told to fail");
+  expect("misuse", 4, "the fake GPU was set to fail");
 }
 
 TEST_CASE("options of one backend are refused with another, and several jobs at a time on GPUs") {

@@ -1,4 +1,4 @@
-// Plans timed by what a probe measured: worked out by hand, and beside a GPU that is none.
+// Plans timed by what a probe measured: worked out by hand, and compared with a fake GPU.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -148,7 +148,7 @@ TEST_CASE("ways to the host and back are apart; the CPU adds one after the other
   CHECK(modelled(schedule, true, Serving::shared) == launch + Picoseconds(4us + 7us + 7us + 3600ns));
 }
 
-TEST_CASE("what the probe did not measure is told") {
+TEST_CASE("the error names what the probe did not measure") {
   const Schedule ring = stretched(ring_all_reduce(2, {4000}), element_bytes);
   CHECK_THROWS_WITH_AS(modelled(ring, false, Serving::shared, 7),
                        "expected samples of copy_kernel from gpu0 to gpu0, of two sizes at least\n"
@@ -156,7 +156,7 @@ TEST_CASE("what the probe did not measure is told") {
                        InputError);
 }
 
-TEST_CASE("a probe's table is read back as it was; what is odd in it is told by line") {
+TEST_CASE("a probe's table is read back as it was; errors in it are reported by line") {
   const std::string text = to_csv(of_fake());
   const Probe back = read_probe(text, "probe.csv");
   CHECK(to_csv(back) == text);

@@ -1,4 +1,4 @@
-// Schedules planned as commands to streams, and carried out by a GPU that is none, in random legal orders.
+// Schedules planned as commands to streams, and carried out by a fake GPU, in random legal orders.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -148,7 +148,7 @@ TEST_CASE(
     CAPTURE(i);
     CHECK(seen == comes_later(i));  // after the last, stream 0 waits for all copies by itself
   }
-  CHECK(arrivals == 2 * 4 * 3);  // one a message
+  CHECK(arrivals == 2 * 4 * 3);  // one per message
   // A copy waits for its receiver's step to begin, as the simulator's does: most would find their room free anyway.
   CHECK(rooms == 2 * 4 * 3);
   CHECK(rooms_seen > 0);
@@ -223,7 +223,7 @@ TEST_CASE("a call that fails is an error of the machine with what was being done
         FakeDevice device({.fails_at = call, .fault = fault});
         const std::string said = failure(device, schedule, once(graph));
         CAPTURE(call);
-        CHECK(said.find("the fake GPU was told to fail\n  hint: ") != std::string::npos);
+        CHECK(said.find("the fake GPU was set to fail\n  hint: ") != std::string::npos);
         CHECK(device.held() == 0);
         seen.insert(said.substr(0, said.find(": the fake")));
       }

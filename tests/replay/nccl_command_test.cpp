@@ -1,4 +1,4 @@
-// ringsim replay --backend nccl, on GPUs and an NCCL that are none, and on this machine.
+// ringsim replay --backend nccl, on fake GPUs and a fake NCCL, and on this machine.
 #include <doctest/doctest.h>
 
 #include <cstdio>
@@ -41,7 +41,7 @@ Outcome on_gpus(int gpus, const Words& more, const std::string& fault = "") {
 
 }  // namespace
 
-TEST_CASE("replay --backend nccl stands beside the prediction, right to the bit, as a graph and call by call") {
+TEST_CASE("replay --backend nccl reports next to the prediction, right to the bit, as a graph and call by call") {
   for (const Words& how : {Words{}, Words{"--streams"}}) {
     // A parameter server of its own is a fifth.
     Words arguments{"--format", "json", "--set",
@@ -97,7 +97,7 @@ TEST_CASE("--library times NCCL's own collective on the same buffers, and says i
         "       65536         16384     float    none       2");
 }
 
-TEST_CASE("a rank needs a GPU for itself: fewer are told with what to do, exit code 5") {
+TEST_CASE("a rank needs a GPU for itself: fewer are an error that says what to do, exit code 5") {
   const Outcome outcome = on_gpus(3, {});
   CHECK(outcome.code == 5);
   CHECK(outcome.out == "");
@@ -106,7 +106,7 @@ TEST_CASE("a rank needs a GPU for itself: fewer are told with what to do, exit c
       outcome.err);
 }
 
-TEST_CASE("whatever befalls NCCL or a GPU is told, with exit code 5, and nothing waits for ever") {
+TEST_CASE("every failure of NCCL or a GPU is reported, with exit code 5, and nothing waits forever") {
   const auto expect = [](const std::string& fault, const std::string& says) {
     const Outcome outcome = on_gpus(4, {"--timeout", "50ms", "--repeats", "20"}, fault);
     CAPTURE(fault);
@@ -116,9 +116,9 @@ TEST_CASE("whatever befalls NCCL or a GPU is told, with exit code 5, and nothing
   };
   expect("absent", "ringsim: error: looking for GPUs: no GPU is faked\n  hint: ");
   expect("no library", "ringsim: error: loading NCCL: none is faked\n  hint: ");
-  expect("network", "the fake NCCL was told to fail\n  hint: ");
+  expect("network", "the fake NCCL was set to fail\n  hint: ");
   expect("stall", "not done within 50 ms: given up");
-  expect("lost", "the fake GPU was told to fail\n  hint: ");
+  expect("lost", "the fake GPU was set to fail\n  hint: ");
 }
 
 TEST_CASE("what NCCL cannot do is refused: servers on CPUs, several jobs, faults, operations that it lacks") {
@@ -154,7 +154,7 @@ TEST_CASE("the help of replay names nccl, and what --library is") {
   CHECK(help.out.find("--library") != std::string::npos);
 }
 
-TEST_CASE("on this machine NCCL replays on one GPU, or it is told what is lacking, with exit code 5") {
+TEST_CASE("on this machine NCCL replays on one GPU, or the error says what is missing, with exit code 5") {
   const Outcome outcome = run_command(replay({"--set", "collective.ranks=[\"gpu0\"]"}));
   if (outcome.code == 0) return;
   CHECK(outcome.code == 5);

@@ -95,7 +95,7 @@ TEST_CASE("the fake NCCL refuses ranks, GPUs, streams and memory that are others
   CHECK(send(pair.stream[1], pair.memory[0], 1) == "a stream of another GPU");
   CHECK(send(pair.stream[0], pair.memory[1], 1) == "memory that is not there");
   CHECK(send(pair.stream[0], {0, nullptr, 0}, 1) == "memory that is not there");
-  CHECK(send(pair.stream[0], pair.memory[0], 2) == "a rank that is none");
+  CHECK(send(pair.stream[0], pair.memory[0], 2) == "no such rank");
   CHECK(send(pair.stream[0], pair.memory[0], 0) == "a message to oneself");
   Pair::good(pair.send());
   Stream other{};
@@ -137,8 +137,7 @@ TEST_CASE("the fake NCCL refuses a first use without its other end, or in a capt
   CHECK(Pair::refused(pair.nccl.query(done)) == "a message of 4 elements met a receive of 3");
 }
 
-TEST_CASE(
-    "the fake NCCL refuses collectives without all ends that are here, beside messages, or on buffers that overlap") {
+TEST_CASE("the fake NCCL refuses collectives without all local ends, mixed with messages, or on buffers that overlap") {
   struct Part {
     int rank = 0;
     std::int64_t to = 0, from = 0, count = 4;

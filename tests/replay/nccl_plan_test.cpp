@@ -1,4 +1,4 @@
-// Schedules planned as groups of sends and receives, and carried out by a NCCL that is none, in random legal orders.
+// Schedules planned as groups of sends and receives, and carried out by a fake NCCL, in random legal orders.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -112,7 +112,7 @@ TEST_CASE("every algorithm comes out right to the bit by sends and receives on 2
   }
 }
 
-TEST_CASE("a step is one group at each rank, with a send and a receive; what comes in is added behind it") {
+TEST_CASE("a step is one group at each rank, with a send and a receive; what comes in is added after it") {
   const int n = 5;
   const Schedule ring = stretched(ring_all_reduce(n, {10}), element_bytes);
   const Plan plan = make_nccl_plan(ring, all_actors(ring));
@@ -243,7 +243,7 @@ TEST_CASE("what is added to may lie elsewhere than the sum") {
   CHECK(outcome(schedule, make_nccl_plan(schedule, all_actors(schedule)), true, 0) == "right");
 }
 
-TEST_CASE("an addition that comes behind the next send is seen") {
+TEST_CASE("an addition that comes after the next send is seen") {
   const Schedule schedule = stretched(ring_all_reduce(3, {6}), element_bytes);
   const Plan plan = make_nccl_plan(schedule, all_actors(schedule));
   int additions = 0;

@@ -128,7 +128,7 @@ TEST_CASE("a peer that never joins is given up in time") {
   CHECK(std::chrono::steady_clock::now() - begin < 5s);
 }
 
-TEST_CASE("a peer whose GPU stands still, or that fails, ends all processes: some are told, others find out in time") {
+TEST_CASE("a peer whose GPU hangs, or that fails, ends all processes: some are notified, others find out in time") {
   const Schedule schedule = ring(3, 12);
   const Parts parts = parts_of(schedule, 1);
   for (const bool graph : {false, true}) {
@@ -147,8 +147,8 @@ TEST_CASE("a peer whose GPU stands still, or that fails, ends all processes: som
           CAPTURE(p);
           CHECK(came[p].said.starts_with("run 1 of 1: "));
           const bool fails = !stalls && p == 1;
-          CHECK((came[p].said.find("the fake NCCL was told to fail") != std::string::npos) == fails);
-          // Those that are not told, and one whose GPU stands still, find out by the clock.
+          CHECK((came[p].said.find("the fake NCCL was set to fail") != std::string::npos) == fails);
+          // Those that are not notified, and one whose GPU hangs, find out by the clock.
           if (!told && !fails)
             CHECK(came[p].said ==
                   "run 1 of 1: the GPU, or a peer that it waits for, was not done within 300 ms: given up\n"
@@ -184,7 +184,7 @@ TEST_CASE("whichever call of one process fails, all end, each with a reason, and
         const bool came_to_it = came[1].said != "right";
         failed += came_to_it ? 1 : 0;
         if (came_to_it)
-          CHECK(came[1].said.find(of_nccl ? "NCCL was told to fail" : "GPU was told to fail") != std::string::npos);
+          CHECK(came[1].said.find(of_nccl ? "NCCL was set to fail" : "GPU was set to fail") != std::string::npos);
         if (came_to_it) CHECK(came[0].said != "right");
         for (const Came& one : came) {
           CHECK(one.nothing_held);

@@ -36,7 +36,7 @@ using What = ringsim::replay::gpu::Command::What;
 
 namespace {
 
-/// Additions, an empty message and a copy beside messages: two shards of a server's, of which rank 2's is empty.
+/// Additions, an empty message, and a copy next to messages: two shards of a server's, of which rank 2's is empty.
 Schedule of_much() { return stretched(sharded_parameter_server(3, {4}, 2), element_bytes); }
 Schedule ring(int ranks, int elements) { return stretched(ring_all_reduce(ranks, {elements}), element_bytes); }
 Plan plan_of(const Schedule& schedule) { return make_nccl_plan(schedule, all_actors(schedule)); }
@@ -69,8 +69,8 @@ std::set<std::string> fail_each(Whose whose, const Schedule& schedule, const Pla
       (of_gpu ? machine.device.fault : machine.nccl.fault) = fault;
       const Came came = replay_alone(schedule, plan, one_run(graph, 2s), machine);
       CAPTURE(call);
-      CHECK(came.said.find(of_gpu ? "the fake GPU was told to fail\n  hint: "
-                                  : "the fake NCCL was told to fail\n  hint: ") != std::string::npos);
+      CHECK(came.said.find(of_gpu ? "the fake GPU was set to fail\n  hint: "
+                                  : "the fake NCCL was set to fail\n  hint: ") != std::string::npos);
       CHECK(came.aborted);
       CHECK(came.nothing_held);
       if (!of_gpu) CHECK(!came.abandoned);  // its GPU is well

@@ -134,7 +134,7 @@ TEST_CASE("all ends of a communicator that are mine join in one group, each with
   CHECK(on.questions_until_done() == 3);  // twice it is in progress
 }
 
-TEST_CASE("kernels of communicators that run beside each other share seven eighths of a GPU's multiprocessors") {
+TEST_CASE("kernels of communicators that run at the same time share seven eighths of a GPU's multiprocessors") {
   // 116 of 132, in powers of two.
   for (const auto& [communicators, blocks] : {std::pair{1, "any"}, {2, "32"}, {16, "4"}, {116, "1"}}) {
     const int n = communicators;
@@ -196,12 +196,13 @@ TEST_CASE("what an end says of itself when it is asked is a failure, in NCCL's w
   on.join();
   CHECK(what_is_said([&] {
           on.questions_until_done();
-        }).starts_with("waiting for NCCL: NCCL: an error: the fake was told so\n  hint: "));
+        }).starts_with("waiting for NCCL: NCCL: an error: the fake was set to fail\n  hint: "));
 }
 
-TEST_CASE("a failure of a call is told in NCCL's words, and giving up closes the group that is open") {
+TEST_CASE("a failure of a call is reported in NCCL's words, and giving up closes the group that is open") {
   OnFake on({.fails = "ncclCommInitRankConfig", .result = 2});
-  CHECK(what_is_said([&] { on.join(); }).starts_with("joining: NCCL: system error: the fake was told so\n  hint: "));
+  CHECK(
+      what_is_said([&] { on.join(); }).starts_with("joining: NCCL: system error: the fake was set to fail\n  hint: "));
   CHECK(calls().back() == "rank 0 of 2 at n, blocking 0, blocks any");
   on.nccl->abort();
   CHECK(calls().back() == "}");

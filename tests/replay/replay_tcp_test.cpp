@@ -68,7 +68,7 @@ TEST_CASE("over sockets every algorithm comes out right to the bit: 3 and 4 rank
 }
 
 TEST_CASE("messages larger than all buffers on the way come through, and a time is the slowest rank's") {
-  const Schedule schedule = stretched(ring_all_reduce(3, 3_MiB), element_bytes);  // 4 MiB a message
+  const Schedule schedule = stretched(ring_all_reduce(3, 3_MiB), element_bytes);  // 4 MiB per message
   const Measured measured = replay_once({&schedule}).jobs.at(0);
   CHECK(measured.wrong == 0);
   // 16 MiB of each rank, at well below 100 GB/s: a time of less was never measured.
@@ -114,7 +114,7 @@ TEST_CASE("two schedules at a time have a measured time each") {
   CHECK(measured.jobs[1].min >= Picoseconds(100ms));
 }
 
-TEST_CASE("replay: the result document is that of run, with what was measured beside it") {
+TEST_CASE("replay: the result document is that of run, with the measured times added") {
   const std::string scenario = star_of(3);
   const Outcome ran = run_command({"run", scenario, "--format", "json"});
   const Outcome replayed = run_command({"replay", scenario, "--backend", "tcp", "--repeats", "3", "--format", "json"});
@@ -194,8 +194,8 @@ TEST_CASE("a hosts file names a host a process, and the port of the first") {
   CHECK(ends_with(refusal("alpha:70000\n"), "hosts:1: expected HOST:PORT, found \"alpha:70000\"" + hint));
   CHECK(ends_with(refusal("alpha:7117\nbeta:7118\n"),
                   "hosts:2: expected one host, found \"beta:7118\"\n"
-                  "  hint: one line a process; only the first has a port"));
-  CHECK(ends_with(refusal("# none\n"), "hosts: expected a host a line, found none"));
+                  "  hint: one line per process; only the first has a port"));
+  CHECK(ends_with(refusal("# none\n"), "hosts: expected one host per line, found none"));
 }
 
 }  // namespace replay_tcp_test

@@ -48,7 +48,7 @@ const char* star_of_three = R"({
   "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "40 B"}
 })";
 
-/// An exchange that has nothing to wait for: a run of one actor alone, each of which takes as long as it is told.
+/// An exchange that has nothing to wait for: runs of one actor alone, each of which takes a given time.
 class Alone : public Exchange {
  public:
   explicit Alone(std::vector<std::chrono::nanoseconds> takes) : takes_(std::move(takes)) {}

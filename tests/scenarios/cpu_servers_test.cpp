@@ -32,7 +32,7 @@ std::string refusal(const std::string& topology, int servers) {
   }
 }
 
-// g0 - s0 - c0 = 4 GB/s = c1 - s1 - g2, with g1 on s0 and g3 on s1; all else 10 GB/s, and 100 ns a link.
+// g0 - s0 - c0 = 4 GB/s = c1 - s1 - g2, with g1 on s0 and g3 on s1; all else 10 GB/s, and 100 ns per link.
 constexpr const char* two_sockets = R"({"kind": "graph",
   "nodes": [{"name": "g0", "kind": "gpu"}, {"name": "g1", "kind": "gpu"}, {"name": "g2", "kind": "gpu"},
             {"name": "g3", "kind": "gpu"}, {"name": "s0", "kind": "pcie_switch"}, {"name": "s1", "kind": "pcie_switch"},

@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A ring all-reduce of 40 MB over a star of four ranks at 10 GB/s, 1 us a link: 6 steps of 1002 us.
+/// A ring all-reduce of 40 MB over a star of four ranks at 10 GB/s, 1 us per link: 6 steps of 1002 us.
 std::string scenario(const std::string& more, const std::string& model = "fair") {
   return R"({"version": 1,
   "topology": {"kind": "star", "ranks": 4, "link": {"bandwidth": "10 GB/s", "latency": "1 us"}},
@@ -52,7 +52,7 @@ std::string complaint(const std::string& text) {
 
 TEST_CASE("faults are what they say: shares and rates, links and nodes, with a beginning and an end") {
   CHECK(time_with("") == 6 * 1002us);
-  // A port out at a quarter: 4000 us a step instead of 1000.
+  // An outgoing port at a quarter: 4000 us per step instead of 1000.
   CHECK(time_with(R"("faults": [{"link": "gpu1 -> switch0", "bandwidth": "25%"}])") == 6 * 4002us);
   CHECK(time_with(R"("faults": [{"link": "gpu1 -> switch0", "bandwidth": "2.5 GB/s"}])") == 6 * 4002us);
   CHECK(time_with(R"("faults": [{"link": "gpu1", "bandwidth": "20 Gb/s", "at": "0 us"}])") == 6 * 4002us);
@@ -142,7 +142,7 @@ TEST_CASE("every job has a result of its own, from its own start, and can be del
   CHECK(servers.jobs[0].time == servers.jobs[1].time);
 }
 
-TEST_CASE("jobs and delays are told in every format, and only where there are any") {
+TEST_CASE("every format reports jobs and delays, and only if there are any") {
   const std::string plain = test::temporary_file("plain.json", scenario(""));
   const std::string jobs =
       test::temporary_file("jobs.json", scenario(R"("disturbance": {"late": [{"rank": 0, "by": "1 ms"}]},

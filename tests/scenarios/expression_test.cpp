@@ -94,7 +94,7 @@ TEST_CASE("where the name tells the unit a bare number is of that unit, elsewher
         "expression: column 7: expected the same kind on both sides of \"<\", found a size and a time");
   CHECK(complaint("algorithm == 3") ==
         "expression: column 11: expected the same kind on both sides of \"==\", found text and a number without unit\n"
-        "  hint: text stands in quotes, numbers do not");
+        "  hint: text is written in quotes, numbers are not");
   CHECK(complaint("algorithm < 'x'") == "expression: column 11: expected == or != between text and text, found \"<\"");
   CHECK(complaint("bytes * bytes > 1 B").starts_with("expression: column 7: expected a number without unit on one"));
   CHECK(complaint("nodes / bytes > 1").starts_with("expression: column 7: expected a number without unit, or of"));

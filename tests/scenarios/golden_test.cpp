@@ -1,4 +1,4 @@
-// The example scenarios, run by the command itself, against the results kept beside them.
+// The example scenarios, run by the command itself, against the results kept next to them.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #define XXH_INLINE_ALL  // the header alone
@@ -85,7 +85,7 @@ std::string digest(const std::string& golden) {
 
 }  // namespace
 
-TEST_CASE("every example scenario gives the result that is kept beside it, to the last digit") {
+TEST_CASE("every example scenario gives the result that is kept next to it, to the last digit") {
   REQUIRE(examples().size() >= 28);
   for (const fs::path& scenario : examples()) {
     CAPTURE(name_of(scenario));

@@ -47,9 +47,9 @@ std::string complaint(const std::string& topology) {
   return "";
 }
 
-/// A scenario with a file of its own beside it.
-ScenarioFile beside(const std::string& topology, const std::string& name, const std::string& content,
-                    const std::string& more = "") {
+/// A scenario with a file of its own next to it.
+ScenarioFile next_to(const std::string& topology, const std::string& name, const std::string& content,
+                     const std::string& more = "") {
   const std::filesystem::path scenario = test::temporary_file("s.json", text_of(topology, more));
   std::ofstream(scenario.parent_path() / name, std::ios::binary) << content;
   return ScenarioFile::load(scenario.string());
@@ -93,14 +93,14 @@ TEST_CASE("cluster: a preset, a machine file, or unequal parts") {
   tiny.name = "tiny";
   const std::string file = to_machine_file(tiny);
   const Scenario one =
-      beside(R"({"kind": "cluster", "node_file": "m.json", "nodes": 2, )" + std::string(star) + "}", "m.json", file)
+      next_to(R"({"kind": "cluster", "node_file": "m.json", "nodes": 2, )" + std::string(star) + "}", "m.json", file)
           .point(0);
   CHECK(cluster_of(one).parts.at(0).machine->name == "tiny");
   CHECK(one.main().request.ranks == 16);
   const Scenario parts =
-      beside(R"({"kind": "cluster", "parts": [{"node": "dgx-1v", "nodes": 2}, {"node_file": "m.json"}], )" +
-                 std::string(star) + "}",
-             "m.json", file)
+      next_to(R"({"kind": "cluster", "parts": [{"node": "dgx-1v", "nodes": 2}, {"node_file": "m.json"}], )" +
+                  std::string(star) + "}",
+              "m.json", file)
           .point(0);
   REQUIRE(cluster_of(parts).parts.size() == 2);
   CHECK(cluster_of(parts).parts[0].nodes == 2);
@@ -111,14 +111,14 @@ TEST_CASE("cluster: a preset, a machine file, or unequal parts") {
 TEST_CASE("the hash follows the content of a file, not its name") {
   const std::string dump = test::read_file(test::sample("dump.xml"));
   const auto hash = [](const std::string& name, const std::string& content) {
-    return beside(R"({"kind": "nccl_xml", "file": ")" + name + "\"}", name, content).hash();
+    return next_to(R"({"kind": "nccl_xml", "file": ")" + name + "\"}", name, content).hash();
   };
   CHECK(hash("a.xml", dump) == hash("b.xml", dump));
   CHECK(hash("a.xml", dump) != hash("a.xml", dump + "\n"));
   // Of a swept file too, and of each point.
   const auto swept = [&](const std::string& content) {
-    return beside(R"({"kind": "nccl_xml", "file": "a.xml"})", "a.xml", content,
-                  R"(, "sweep": {"topology.file": ["a.xml"]})");
+    return next_to(R"({"kind": "nccl_xml", "file": "a.xml"})", "a.xml", content,
+                   R"(, "sweep": {"topology.file": ["a.xml"]})");
   };
   CHECK(swept(dump).hash() != swept(dump + "\n").hash());
   const ScenarioFile two = in_samples(R"({"kind": "nccl_xml", "file": ["dump.xml", "xgmi.xml"]})");
@@ -127,14 +127,14 @@ TEST_CASE("the hash follows the content of a file, not its name") {
   CHECK(two.point(0).hash == only(R"({"kind": "nccl_xml", "file": "dump.xml"})").hash);
 }
 
-TEST_CASE("what is wrong with a file, or with what stands beside it, is refused at its place") {
+TEST_CASE("what is wrong with a file, or with the keys around it, is refused at its place") {
   struct Row {
     std::string topology, message;
   };
   const std::string fabric(star);
   const std::vector<Row> rows{
       {R"({"kind": "nccl_xml", "file": "none.xml"})",
-       "s.json: /topology/file: expected a file that the scenario names, found nothing of that name: none.xml\n  hint: "
+       "s.json: /topology/file: expected a file that the scenario names, found no file of that name: none.xml\n  hint: "
        "files "
        "are relative to the scenario's folder"},
       {R"({"kind": "nccl_xml", "file": 7})", "s.json: /topology/file: expected the name of a file, found 7"},
@@ -158,7 +158,7 @@ TEST_CASE("what is wrong with a file, or with what stands beside it, is refused 
       {R"({"kind": "cluster", "nodes": 1})",
        R"(s.json: /topology: expected one of the keys "node", "node_file", "parts", found none)"},
       {R"({"kind": "cluster", "node": "dgx-1v", "node_file": "m.json", "nodes": 1})",
-       "s.json: /topology/node_file: expected a file that the scenario names, found nothing of that name: m.json\n  "
+       "s.json: /topology/node_file: expected a file that the scenario names, found no file of that name: m.json\n  "
        "hint: "
        "files are relative to the scenario's folder"},
       {R"({"kind": "cluster", "node": "dgx-1v", "parts": [{"node": "dgx-1v"}], "nodes": 1})",
@@ -166,7 +166,8 @@ TEST_CASE("what is wrong with a file, or with what stands beside it, is refused 
       {R"({"kind": "cluster", "node": "dgx-1v"})",
        "s.json: /topology: expected the key \"nodes\", found none\n  hint: nodes: How many nodes. For example: 2"},
       {R"({"kind": "cluster", "parts": [{"node": "dgx-1v"}], "nodes": 1})",
-       "s.json: /topology/nodes: expected no key \"nodes\" beside \"parts\", found one\n  hint: each part has its own"},
+       "s.json: /topology/nodes: expected no key \"nodes\" next to \"parts\", found one\n  hint: each part has its "
+       "own"},
       {R"({"kind": "cluster", "parts": [{"node": "dgx-1v"}, {"nodes": 2}], )" + fabric + "}",
        R"(s.json: /topology/parts/1: expected one of the keys "node", "node_file", found none)"},
       {R"({"kind": "cluster", "parts": [{"node": "dgx-1v", "nodes": 2}]})",

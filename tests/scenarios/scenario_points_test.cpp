@@ -16,7 +16,7 @@ using namespace ringsim::test;
 
 namespace {
 
-/// What varies, a line a point: "path=value path=value".
+/// What varies, one line per point: "path=value path=value".
 Texts points(const std::string& text, const Texts& overrides = {}) {
   const ScenarioFile file = parse(text, overrides);
   Texts lines;
@@ -46,7 +46,7 @@ TEST_CASE("lists multiply in file order, the first key varying slowest") {
               R"(collective.algorithm="halving_doubling" collective.bytes="2 MiB")"});
 }
 
-TEST_CASE("sweeps vary slower than what stands in place, in their own order") {
+TEST_CASE("sweeps vary slower than lists in place, in their own order") {
   const std::string text = changed("\"64 MiB\"}}", R"(["1 B", "2 B"]},
     "sweep": {"topology.ranks": [2, 4], "network.model": ["fair", "ideal"]}})");
   CHECK(points(text) == Texts{R"(topology.ranks=2 network.model="fair" collective.bytes="1 B")",
@@ -63,7 +63,7 @@ TEST_CASE("sweeps vary slower than what stands in place, in their own order") {
   CHECK(file.point(5).main().request.bytes == 2_B);
 }
 
-TEST_CASE("a sweep replaces what stands at its path, lists too") {
+TEST_CASE("a sweep replaces the value at its path, lists too") {
   const std::string listed =
       changed("\"64 MiB\"}}", R"(["1 B", "2 B", "3 B"]}, "sweep": {"collective.bytes": ["9 B", "8 B"]}})");
   CHECK(points(listed) == Texts{R"(collective.bytes="9 B")", R"(collective.bytes="8 B")"});

@@ -354,7 +354,7 @@ TEST_CASE("a file is read from disk, and one that cannot be says so") {
     return "";
   };
   const std::string none = (folder / "none.json").string();
-  CHECK(complaint(none) == none + ": expected a scenario file, found nothing of that name");
+  CHECK(complaint(none) == none + ": expected a scenario file, found no file of that name");
   CHECK(complaint(folder.string()) == folder.string() + ": expected a scenario file, found a directory");
   CHECK(complaint("/dev/zero") == "/dev/zero: expected a scenario file of at most 32 MiB, found a larger one");
   std::filesystem::remove_all(folder);
@@ -445,7 +445,7 @@ TEST_CASE("whatever is thrown at it, the decoder reads it or says what is wrong"
       ++bad;
     }
   }
-  CHECK(good > 20);  // else nothing behind the parser was tried
+  CHECK(good > 20);  // else nothing after the parser was tried
   CHECK(bad > 1000);
 }
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""ringsim replay --backend nccl by processes that MPI starts, on GPUs and an NCCL that are none.
+"""ringsim replay --backend nccl by processes that MPI starts, on fake GPUs and a fake NCCL.
 
 Usage: tests/scripts/nccl_mpi.py RINGSIM_ON_FAKE_GPU
 
-The fake NCCL of a process does not meet that of another: two of them wait in vain, and must not wait for ever.
+The fake NCCL of a process does not meet that of another: two of them wait in vain, and must not wait forever.
 """
 import json
 import os

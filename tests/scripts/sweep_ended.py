@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Sweeps that are ended: killed, interrupted, out of disk; and sweeps under mpirun. What is left must be whole, and what
---resume makes of it equal to the uninterrupted sweep's, byte for byte.
+"""Sweeps that are ended: killed, interrupted, out of disk; and sweeps under mpirun. What is left must be whole, and after
+--resume it must equal the uninterrupted sweep's, byte for byte.
 
 Usage: sweep_ended.py RINGSIM SCENARIO [--mpi] [--kills N] [--seed N]
 Kills the sweep of SCENARIO N times at random moments. With --mpi the same under mpirun, one worker killed.

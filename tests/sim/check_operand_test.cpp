@@ -1,4 +1,4 @@
-// receive_add with an operand: region = operand + what comes in, in the checker, beside the interpreter.
+// receive_add with an operand: region = operand + what comes in, in the checker, compared with the interpreter.
 #include <doctest/doctest.h>
 
 #include "algorithms/ring.hpp"

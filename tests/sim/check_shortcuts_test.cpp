@@ -141,7 +141,7 @@ TEST_CASE("a ring of very many ranks is proved at samples, and says so; a proof 
   CHECK_THROWS_AS(check(without_symmetry(ring_all_reduce(8, {800})), {.stop = &stop}), Interrupted);
 }
 
-TEST_CASE("promises in the ranks' order are held against a symmetry whose chunks stand in another") {
+TEST_CASE("promises in the ranks' order are compared with a symmetry whose chunks are in another order") {
   // A ring's reduce-scatter with its chunks renamed: rank a ends with chunk a % 3 * 4 + a / 3, not with chunk a as it
   // should. All ranks do the same, seen from themselves, and what becomes of chunk 0 is right.
   const Symmetry group({12}, 3);

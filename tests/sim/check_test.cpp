@@ -298,7 +298,7 @@ TEST_CASE("two lanes may not share a connection") {
   t.step(1).receive(0, chunk(1));
   CHECK(verdict(t) ==
         "schedule by hand broadcast of 2 ranks: rank 0, lane 1, step 0, operation 0 (send data[1] to actor "
-        "1): the connection's sends stand in lane 0 too; they must lie in one lane");
+        "1): the connection's sends are in lane 0 too; they must all be in one lane");
 }
 
 TEST_CASE("both ends of a message agree in chunks and bytes") {
@@ -394,7 +394,7 @@ TEST_CASE("contributions of the right ranks in the wrong chunk are refused") {
         "schedule by hand all_reduce of 2 ranks: rank 1, data[0]: the contribution of rank 0 is missing, last "
         "changed by rank 1, lane 0, step 1, operation 1 (receive data[0] from actor 0)");
 
-  // Each rank's contribution stands once in chunk 0, but chunk 1 is in there too.
+  // Each rank's contribution is in chunk 0 once, but chunk 1 is in there too.
   WrittenSchedule mixed(all_reduce(2, 12_B), 2, 1, 2);
   mixed.step(1).send(0, chunks(0, 2));
   mixed.step(0).receive_add(1, chunks(0, 2));

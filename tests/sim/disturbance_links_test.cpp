@@ -49,7 +49,7 @@ std::string complaint(const Topology& net, const Schedule& schedule, std::vector
   return "";
 }
 
-/// gpu0 and gpu1, joined by two switches: by `s0` with 1 us a link, by `s1` with 5 us and another bandwidth.
+/// gpu0 and gpu1, joined by two switches: by `s0` with 1 us per link, by `s1` with 5 us and another bandwidth.
 Topology two_ways(Bandwidth other) {
   TopologyBuilder builder;
   builder.add_gpu("gpu0");
@@ -102,7 +102,7 @@ TEST_CASE(
     REQUIRE(slowed.bottleneck);
     CHECK(net.resource_name(slowed.bottleneck->resource) == "gpu0 -> gpu1");
   }
-  // The very same in packets of 1000 B, which divide everything: each step is told to the packet.
+  // The very same in packets of 1000 B, which divide everything: each step is exact to the packet.
   RunOptions packets{.model = NetworkModel::packet, .packet = {.mtu = 1000_B}};
   packets.disturbance.links = {quarter(2402us, link)};
   CHECK(run(net, check(ring_all_reduce(4, 40'000'000_B)), packets).duration() == 16806us);
@@ -206,8 +206,8 @@ TEST_CASE("a message may change its way again and again") {
 
 TEST_CASE("of staged data what has left on the last leg arrives; all else is sent again from the source") {
   // 10 MB in slots of 1 MB, 100 us each, over two legs without latency. At 450 us 4.5 MB have left gpu0 and 3.5 MB
-  // gpu1, of which 3 slots are whole. gpu1 -> gpu3 goes down; 7 MB go by gpu2, 5 us a link: the first slot is there at
-  // 450 + 105 us, the last one has left gpu2 700 us later and arrives at 1260 us.
+  // gpu1, of which 3 slots are whole. gpu1 -> gpu3 goes down; 7 MB go by gpu2, 5 us per link: the first slot is there
+  // at 450 + 105 us, the last one has left gpu2 700 us later and arrives at 1260 us.
   const auto bytes = [](const Topology& net, const Timeline& found, const char* from, const char* to) {
     return found.link_bytes[link_between(net, from, to).value];
   };
@@ -218,7 +218,7 @@ TEST_CASE("of staged data what has left on the last leg arrives; all else is sen
   CHECK(bytes(net, found, "gpu1", "gpu3") == 3'500'000_B);
   CHECK(bytes(net, found, "gpu0", "gpu2") == 7'000'000_B);
   CHECK(bytes(net, found, "gpu2", "gpu3") == 7'000'000_B);
-  // With 20 us a link by gpu1 and 50 us by gpu2, down at 410 us: the fourth slot is between gpu0 and gpu1, and lost;
+  // With 20 us per link by gpu1 and 50 us by gpu2, down at 410 us: the fourth slot is between gpu0 and gpu1, and lost;
   // two have left gpu1 (at 220 and 320 us), the third is 0.9 MB on its way. 8 MB from 410 us on: the first slot is at
   // gpu2 at 560 us, the last leaves it at 1360 us and arrives at 1410 us.
   net = two_relays(20us, 50us);

@@ -48,7 +48,7 @@ TEST_CASE("a ring with a rank that is late by d ends exactly d later") {
         CAPTURE(n);
         CAPTURE(size);
         const Timeline found = run_with(net, ring, {.late = {{n / 2, at(late)}}});
-        // Chunks differ by a byte: which of them waits for which may shift by that byte's time a step.
+        // Chunks differ by a byte: which of them waits for which may shift by that byte's time per step.
         const std::int64_t most = size % n == 0 ? 0 : 2 * n * 100;
         CHECK((found.duration() - plain - late).count() <= 0);
         CHECK((found.duration() - plain - late).count() >= -most);
@@ -78,7 +78,7 @@ TEST_CASE("a rank that begins each step late adds its delay to every step of a r
             .duration() == 1ms + 6 * 1007us);
 }
 
-TEST_CASE("jitter is drawn anew for each step, evenly from 0 to the most, and a seed is all it takes to repeat it") {
+TEST_CASE("jitter is drawn for each step, evenly from 0 to the most, and a seed is all it takes to repeat it") {
   constexpr int n = 100'000;
   const Disturbance::Jitter jitter{.most = 9_ps, .seed = 7};
   std::vector<int> count(10);
@@ -246,7 +246,7 @@ TEST_CASE("side by side, schedules keep their steps: actors, chunks and lanes ar
   const Schedule& whole = whole_checked.schedule();
   CHECK(whole.actors == 5 + 4 + 2);
   CHECK(whole.jobs == std::vector<Actor>{0, 5, 9});
-  CHECK(whole.algorithm == parts[0].algorithm + " beside " + parts[1].algorithm + " beside " + parts[2].algorithm);
+  CHECK(whole.algorithm == parts[0].algorithm + " and " + parts[1].algorithm + " and " + parts[2].algorithm);
   std::int64_t operations = 0;
   for (std::size_t p = 0; p < parts.size(); ++p) {
     const Schedule& one = parts[p];

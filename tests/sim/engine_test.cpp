@@ -18,7 +18,7 @@ SimTime at(std::int64_t ps) { return SimTime{Picoseconds{ps}}; }
 
 TEST_CASE("events due at one instant come in the order in which they were scheduled") {
   Engine<int> engine;
-  // Instants come and go between the pushes, so that buckets are looked up anew.
+  // Instants come and go between the pushes, so that buckets are looked up again.
   for (int i = 0; i < 300; ++i) engine.at(at(i % 3 * 10), i);
   CHECK(engine.n_waiting() == 300);
   std::vector<int> seen;

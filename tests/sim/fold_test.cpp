@@ -67,7 +67,7 @@ std::string both_ways(const Topology& net, const CheckedSchedule& checked, RunOp
   return some.not_folded;
 }
 
-/// To whom rank 0 sends, and whether in one message a step at most.
+/// Which ranks rank 0 sends to, and whether in at most one message per step.
 struct Peers {
   std::set<Actor> to;
   bool one_a_step = true;
@@ -103,7 +103,7 @@ std::vector<int> rank_counts() {
   return counts;
 }
 
-/// GPUs of hosts of their own, each behind its NIC on one switch.
+/// GPUs of hosts of their own, each with its NIC on one switch.
 Topology hosts(int n, int nics = 1) {
   TopologyBuilder builder;
   const NodeId hub = builder.add_node("leaf", NodeKind::network_switch);
@@ -183,7 +183,7 @@ TEST_CASE("on a full mesh all that is symmetric folds; on a ring of cables what 
   }
 }
 
-TEST_CASE("a torus folds on cables of its own shape, and PAT, with several messages a step, nowhere") {
+TEST_CASE("a torus folds on cables of its own shape, and PAT, with several messages per step, nowhere") {
   for (const std::vector<int>& dimensions : {std::vector{4, 4}, {3, 5}, {2, 3, 4}, {6, 2}}) {
     int n = 1;
     for (const int d : dimensions) n *= d;
@@ -312,7 +312,7 @@ TEST_CASE("messages that are cut, spread or sent several ways in turn are simula
   CHECK(ring_on(star(4, cable), {.routing = {.policy = Routing::Policy::packet_spray, .table = {}}}) == "");
 }
 
-TEST_CASE("schedules without a proved symmetry, with several lanes or messages a step, are simulated in full") {
+TEST_CASE("schedules without a proved symmetry, with several lanes or messages per step, are simulated in full") {
   const Topology net = star(8, cable);
   CHECK(both_ways(net, check(parameter_server(8, 8_KiB, 0))) == "the schedule claims no symmetry");
   CHECK(both_ways(net, check(pairwise_all_to_all(8, 8_KiB))) == "the schedule claims no symmetry");

@@ -1,4 +1,4 @@
-// The packet model: against formulas worked out by hand, against a simulation too simple to be wrong, and beside
+// The packet model: against formulas worked out by hand, against a simulation too simple to be wrong, and against
 // `fair`.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -201,8 +201,8 @@ struct RandomCase {
   std::vector<naive::PacketFlow> flows;
 };
 
-// Rates and latencies are odd numbers, so that no two inputs of a link become ready at one picosecond by design: who is
-// first then is a matter of taste.
+// Rates and latencies are odd numbers, so that no two inputs of a link become ready at one picosecond by design: which
+// of them is first then is arbitrary.
 RandomCase random_case(std::mt19937_64& random) {
   TopologyBuilder builder;
   const std::int64_t n_nodes = 3 + below(random, 4);
@@ -412,7 +412,7 @@ TEST_CASE("head-of-line blocking: a flow to an idle port is as slow as the one t
 
 TEST_CASE("a buffer that is too small for its link's latency lets as much through as it holds, once a round trip") {
   // Room for two packets; a packet's room is free again 2 latencies and one packet time (0.4096 us) after its start. So
-  // two packets start in each 2 L + t, and the last of 100 is t behind the 99th.
+  // two packets start in each 2 L + t, and the last of 100 is t after the 99th.
   const Picoseconds latency = 10'000'000_ps, t = transfer_time(4096_B, 10_GBps);
   const Topology line = chain({{.bandwidth = 10_GBps, .latency = latency}, {.bandwidth = 10_GBps, .latency = latency}});
   const std::vector<Sent> sent{{whole_chain(line), 100 * 4096_B}};

@@ -290,7 +290,7 @@ TEST_CASE("a lone flow takes exactly the size over the narrowest link, however m
   }
 }
 
-TEST_CASE("a leg that crosses a link of 1 B/s three times moves at a third of a byte a second") {
+TEST_CASE("a leg that crosses a link of 1 B/s three times moves at a third of a byte per second") {
   TopologyBuilder builder;
   const NodeId a = builder.add_gpu("gpu0"), b = builder.add_gpu("gpu1");
   builder.add_link(a, b, {.bandwidth = 1_Bps});

@@ -105,7 +105,7 @@ TEST_CASE("through an Intel CPU, a byte from GPU to GPU costs more than one on e
   CHECK(routes.find(at(t, "g0"), at(t, "m0")).legs[0].shares.empty());  // no peer
 }
 
-TEST_CASE("host bridges of one CPU are PHB, a chip-to-chip link is C2C, and P2C with PCIe behind it") {
+TEST_CASE("host bridges of one CPU are PHB, a chip-to-chip link is C2C, and P2C with PCIe after it") {
   // g0 - b0 - c0 - b1 - g1, n0;  g2 = c2c = c0
   Sketch s;
   for (const char* name : {"g0", "g1", "g2", "n0", "b0", "b1", "c0", "m0"}) s.node(name, 0);
@@ -160,7 +160,7 @@ TEST_CASE("PXN sends over NVLink to the GPU on the receiver's rail; without it t
   CHECK(found(joined, {}, "g0", "g1'") == by_proxy);
   CHECK(found(apart, {}, "g0", "g1'") == by_proxy);
   CHECK(found(joined, {.pxn = false}, "g0", "g1'") == "NET: g0 > p0 > n0 > s0 > t > s1 > n1' > p1' > g1'");
-  // No spine and no PXN: the NIC of the right rail lies behind the CPU, beyond GPUDirect's reach.
+  // No spine and no PXN: the NIC of the right rail is across the CPU, beyond GPUDirect's reach.
   CHECK(found(apart, {.pxn = false}, "g0", "g1'") ==
         "NET: g0 > p0 > c0 > m0 | m0 > c0 > p1 > n1 > s1 > n1' > p1' > g1'");
   CHECK(found(apart, {.gdr_level = PathType::phb, .pxn = false}, "g0", "g1'") ==
@@ -195,7 +195,7 @@ TEST_CASE("with all NICs, those that are far from the sender are reached by prox
 }
 
 TEST_CASE("a GPU without a NIC of its own sends through that of a GPU it has NVLink to, and receives through memory") {
-  // Host 0: g0 beside n0 (PIX), g1 alone on its switch; host 1: g0' beside n0'.
+  // Host 0: g0 next to n0 (PIX), g1 alone on its switch; host 1: g0' next to n0'.
   Sketch s;
   for (const char* name : {"g0", "g1", "p0", "p1", "c0", "m0", "n0"}) s.node(name, 0);
   for (const char* name : {"g0'", "n0'"}) s.node(name, 1);

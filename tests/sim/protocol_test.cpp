@@ -69,7 +69,7 @@ Topology one_cable() {
 
 }  // namespace
 
-TEST_CASE("without slots every step of a ring waits for the longest cable, with slots only who is on the way") {
+TEST_CASE("without slots every step of a ring waits for the longest cable, with slots only messages on it do") {
   const Topology net = two_nodes_of_two();
   const Schedule empty = ring_all_reduce(4, 0_B), full = ring_all_reduce(4, 4'000'000_B);
   CHECK(run_with("none", net, empty).duration() == 6 * 14us);
@@ -173,8 +173,8 @@ TEST_CASE("a message over two NICs is done for its sender when the last part of 
 }
 
 TEST_CASE("a cable that is cut while a message waits for slots is not taken when it goes on") {
-  // Two switches join the two, one of 1 us a link, the other of 5 us. The nearer one is lost at 6 ms, when 4 MiB lie in
-  // slots; the receiver comes at 10 ms.
+  // Two switches join the two, one of 1 us per link, the other of 5 us. The nearer one is lost at 6 ms, when 4 MiB are
+  // in slots; the receiver comes at 10 ms.
   TopologyBuilder builder;
   builder.add_gpu("a");
   builder.add_gpu("b");
@@ -245,8 +245,8 @@ TEST_CASE("a schedule that needs slots runs under protocols that have them, as f
 }
 
 TEST_CASE("every algorithm runs under every protocol, no slower than the bytes on the wire under rendezvous") {
-  // What may start earlier and ends earlier delays nobody where nothing is shared but the ports; 3 us a step is
-  // what no path here has in addition: on plain links protocols add no latency.
+  // What may start earlier and ends earlier delays nobody if only the ports are shared. No path here adds 3 us per
+  // step: on plain links protocols add no latency.
   for (const int ranks : {2, 3, 6}) {
     const Topology net = star(ranks, {.bandwidth = 10_GBps, .latency = 1us}, 4);
     for (const Schedule& schedule : every_algorithm(ranks, 100'003_B)) {

@@ -46,7 +46,7 @@ TEST_CASE("inside dgx-1v: NVLink first, then a relaying GPU, then PCIe") {
   CHECK(nvb.legs[0].latency == 600'000_ps);
 }
 
-TEST_CASE("between two dgx-1v with GPUDirect, one leg leads from GPU to GPU through the NICs beside them") {
+TEST_CASE("between two dgx-1v with GPUDirect, one leg leads from GPU to GPU through the NICs next to them") {
   const Topology t = build(cluster_of("dgx-1v", 2, StarFabric{{.bandwidth = 100_Gbps, .latency = 1'000'000_ps}}));
   Routes routes(t, {});
   CHECK(path_text(routes, t, "node0.gpu0", "node1.gpu0") ==
@@ -120,7 +120,7 @@ TEST_CASE("a GPU of a free topology relays only where no way without one exists"
   s.builder.add_cable(s0, s1, cable);
   s.builder.add_cable(s1, g2, cable);
   s.builder.add_cable(g2, g3, cable);
-  s.builder.add_cable(g0, m0, cable);  // memory is never crossed: a short cut that is none
+  s.builder.add_cable(g0, m0, cable);  // memory is never crossed: this is no short cut
   s.builder.add_cable(m0, g2, cable);
   const Topology t = s.builder.build();
   Routes routes(t, {});

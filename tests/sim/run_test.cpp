@@ -366,7 +366,7 @@ TEST_CASE("a run can be stopped, and says how far it came") {
   CHECK(run(net, ring, {.stop = &stop}).transfers == 130560);
 }
 
-TEST_CASE("progress is told, grows, and stays within 0 and 1") {
+TEST_CASE("progress is reported, grows, and stays within 0 and 1") {
   std::vector<double> told;
   run(star(256, {.bandwidth = 1_GBps}), check(ring_all_reduce(256, 256_KiB)),
       {.progress = [&](double share) { told.push_back(share); }});
@@ -411,7 +411,7 @@ TEST_CASE("actors sit where they are placed, and two on one device exchange in n
   const Topology net = dumbbell({.bandwidth = 10_GBps}, {.bandwidth = 1_GBps});
   const Schedule pair = direct_pairs(2, 1'000'000_B, false);
   CHECK(run_on(net, pair, {.placement = {NodeId{0}, NodeId{2}}}).duration() == 1ms);    // over the trunk
-  CHECK(run_on(net, pair, {.placement = {NodeId{0}, NodeId{1}}}).duration() == 100us);  // beside it
+  CHECK(run_on(net, pair, {.placement = {NodeId{0}, NodeId{1}}}).duration() == 100us);  // not over it
   CHECK(run_on(net, pair, {.placement = {NodeId{1}, NodeId{1}}}).duration() == 0_ps);
 }
 

@@ -75,7 +75,7 @@ TEST_CASE("text is wrapped at blanks, newlines stay, and nothing but blanks is l
   }
 }
 
-TEST_CASE("what all rows share stands once above the table, as its pattern says") {
+TEST_CASE("what all rows share is printed once above the table, as its pattern says") {
   Table table({"bytes", "collective", "ranks", "time us"});
   table.pull_out("collective");
   table.pull_out("ranks", "{} ranks");

@@ -57,7 +57,7 @@ TEST_CASE("a one-way link has no way back") {
   CHECK(names_of(t, t.links_to(a)).empty());
 }
 
-TEST_CASE("links of a node stand in the order in which they were added") {
+TEST_CASE("links of a node are in the order in which they were added") {
   TopologyBuilder builder;
   const NodeId a = builder.add_gpu("a"), b = builder.add_gpu("b"), c = builder.add_gpu("c");
   builder.add_cable(a, c, {.bandwidth = 1_GBps});

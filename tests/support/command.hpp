@@ -17,8 +17,7 @@ Outcome run_command(const std::vector<std::string>& arguments, const std::string
 /// The same with a text as its standard input, in that folder where one is given.
 Outcome run_with_input(const std::vector<std::string>& arguments, const std::string& input,
                        const std::string& folder = "");
-/// The same command linked with GPUs that are none (tests/support/fake_gpu). `fault`: what befalls them, as
-/// open_fake.cpp has it.
+/// The same command linked with fake GPUs (tests/support/fake_gpu). `fault`: how they fail, as open_fake.cpp lists it.
 Outcome run_on_fake_gpu(const std::vector<std::string>& arguments, const std::string& fault = "", int gpus = 1);
 
 /// Writes a file into a fresh place below the system's temporary folder and returns its path.

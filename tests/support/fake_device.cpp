@@ -36,7 +36,7 @@ std::optional<Result> FakeDevice::call() {
   if (lost_) return Result{Fault::lost, "the fake GPU is gone"};
   if (calls_++ != settings_.fails_at) return std::nullopt;
   lost_ = settings_.fault == Fault::lost;
-  return Result{settings_.fault, "the fake GPU was told to fail"};
+  return Result{settings_.fault, "the fake GPU was set to fail"};
 }
 
 Result FakeDevice::refuse(std::string why) { return {Fault::misuse, std::move(why)}; }

@@ -1,4 +1,4 @@
-// GPUs that are none: what is issued to them is kept as a graph and done in a random legal order, on real arrays.
+// Fake GPUs: what is issued to them is kept as a graph and done in a random legal order, on real arrays.
 #pragma once
 
 #include <deque>

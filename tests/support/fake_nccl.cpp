@@ -25,7 +25,7 @@ Result FakeNccl::refuse(std::string why) { return {Fault::misuse, std::move(why)
 // What every call begins with: the failure that was asked for.
 std::optional<Result> FakeNccl::call() {
   failed_ = failed_ || calls_++ == settings_.fails_at;
-  if (failed_) return Result{settings_.fault, "the fake NCCL was told to fail"};
+  if (failed_) return Result{settings_.fault, "the fake NCCL was set to fail"};
   if (process_->aborted) return refuse("a call after all was given up");
   return std::nullopt;
 }
@@ -79,7 +79,7 @@ Result FakeNccl::begin_group() {
 std::optional<Result> FakeNccl::refuse_part(End end, Stream stream, const Memory& memory, int peer) {
   if (!group_) return refuse("a call outside a group");
   const NcclLine& line = *ends_.at(static_cast<std::size_t>(end));
-  if (peer < 0 || peer >= line.communicator->size) return refuse("a rank that is none");
+  if (peer < 0 || peer >= line.communicator->size) return refuse("no such rank");
   if (device_.gpu_of(stream) != line.gpu) return refuse("a stream of another GPU");
   if (memory.place != line.gpu || !device_.has(memory)) return refuse("memory that is not there");
   for (const NcclPart& part : *group_)

@@ -1,5 +1,5 @@
-// NCCL on GPUs that are none: kernels that run when they may, in random legal orders, and wait for each other as NCCL's
-// do, within a process or across several, which are threads here.
+// NCCL on fake GPUs: kernels that run when they may, in random legal orders, and wait for each other as NCCL's do,
+// within a process or across several, which are threads here.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ using replay::gpu::End;
 using replay::gpu::MeetingPoint;
 using replay::gpu::Member;
 
-/// What the processes of a replay share: messages on their way, and who has joined what.
+/// What the processes of a replay share: messages on their way, and which ranks have joined what.
 struct FakeWorld;
 struct NcclProcess;
 struct NcclLine;
@@ -32,8 +32,8 @@ struct FakeNcclSettings {
 
 /// Held to what communicators.hpp says: a kernel starts when its stream and its end are free, in the order of groups on
 /// an end, and ends when all its messages have been matched by kernels that run. A send takes its data at some moment
-/// in between, a receive writes it at some moment later. So orders that cannot come through stand still, and what is
-/// not ordered is seen as wrong numbers.
+/// in between, a receive writes it at some moment later. So orders that cannot finish hang, and what is not ordered
+/// is seen as wrong numbers.
 ///
 /// Refused is what NCCL would hang or crash on: calls outside a group, or before what was begun is done; one end on
 /// two streams of a group; memory or streams of another GPU; messages of two lengths; two ends on one GPU; a collective

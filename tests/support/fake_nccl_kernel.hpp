@@ -1,4 +1,4 @@
-// What the fake NCCL has at work: messages between ends, and the kernels that stand at an end.
+// What the fake NCCL has at work: messages between ends, and the kernels queued at an end.
 #pragma once
 
 #include <algorithm>
@@ -85,7 +85,7 @@ struct NcclProcess {
   std::shared_ptr<NcclCommunicator> joining;
 };
 
-/// An end, and the kernels that stand at it.
+/// An end, and the kernels queued at it.
 struct NcclLine {
   std::shared_ptr<NcclCommunicator> communicator;
   int rank = 0, gpu = 0;

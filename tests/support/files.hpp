@@ -1,4 +1,4 @@
-// Samples of other programs' files, and what may befall them.
+// Samples of other programs' files, and ways to damage them.
 #pragma once
 
 #include <doctest/doctest.h>

@@ -46,8 +46,8 @@ struct Sketch {
   }
 };
 
-/// Two leaves with four ports each, g0 - n0 ... g3 - n3 on leaf0 and g4 - n4 ... g7 - n7 on leaf1, every GPU a host of
-/// its own; spine0 ... joined to both leaves.
+/// Two leaves with four ports each, g0 - n0 ... g3 - n3 on leaf0 and g4 - n4 ... g7 - n7 on leaf1, each GPU on its own
+/// host; spine0 ... joined to both leaves.
 inline Sketch two_leaves(int n_spines, const LinkSpec& inside, const LinkSpec& cable) {
   Sketch s;
   s.node("leaf0");

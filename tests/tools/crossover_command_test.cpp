@@ -117,7 +117,7 @@ TEST_CASE("crossover leaves out what only the schedule's maker refuses, and name
   CHECK(outcome.err ==
         "ringsim: note: left out at 2 of 6 points: hierarchical: expected the setting \"group\", the "
         "number "
-        "of ranks a node, found none\n");
+        "of ranks per node, found none\n");
 }
 
 TEST_CASE("crossover: other mistakes are errors as in run") {
@@ -243,7 +243,7 @@ TEST_CASE("protocol none is no choice beside NCCL's own") {
       crossover({"--format", "nccl-tuner", "--set", "transport.protocol=[\"none\",\"ll\"]", "--set",
                  "collective.algorithm=[\"ring\",{\"name\":\"double_binary_tree\",\"segments\":1}]"});
   CHECK(outcome.code == 3);
-  CHECK(has(outcome.err, "expected NCCL's protocols, or none alone, found none beside others\n  hint: "));
+  CHECK(has(outcome.err, "expected NCCL's protocols, or none alone, found none among others\n  hint: "));
 }
 
 TEST_CASE("protocols compete as algorithms do, and the tuner's rows name the one that won") {

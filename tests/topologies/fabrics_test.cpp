@@ -113,7 +113,7 @@ TEST_CASE("leaf-spine: cables up carry the oversubscribed share of the cables be
     int spines;
     std::size_t per_spine;
   };
-  // 4 NICs of 10 GB/s a node.
+  // 4 NICs of 10 GB/s per node.
   for (const Row& row : {Row{2, 1, 0, cable, 8, 1},    // 80 GB/s by 10
                          Row{2, 2, 0, cable, 4, 1},    // 40 by 10
                          Row{2, 4, 0, cable, 2, 1},    // 20 by 10

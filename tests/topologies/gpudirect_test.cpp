@@ -23,7 +23,7 @@ Topology two_nodes(const std::string& preset) {
   return build(cluster_of(preset, 2, StarFabric{{.bandwidth = 1600_Gbps, .latency = 150'000_ps}}));
 }
 
-/// Every GPU of node0 sends `bytes` to its like on node1, or every two exchange them.
+/// Every GPU of node0 sends `bytes` to its peer on node1, or each pair exchanges them.
 Timeline all_pairs(const Topology& topology, Bytes bytes, bool both_ways, bool gpudirect) {
   const Algorithm* direct = find_algorithm("direct");
   REQUIRE(direct != nullptr);

@@ -114,7 +114,7 @@ TEST_CASE("a skeleton: devices by class, GPUs in the order of bus ids, the user 
   CHECK(cables_of(full).size() == bare.cables.size() + 8);
 }
 
-TEST_CASE("AMD: xGMI by RCCL's rule, a speed in kb/s, CPUs as they stand in the file") {
+TEST_CASE("AMD: xGMI by RCCL's rule, a speed in kb/s, CPUs in the order of the file") {
   const Machine m = import_sample("xgmi.xml");
   CHECK(text(m.warnings) == text({"xgmi.xml:10: speed \"200000000\" Mb/s is beyond any NIC; taken as kb/s: 200 Gb/s"}));
   CHECK(text(cables_of(m)) ==
@@ -131,7 +131,7 @@ TEST_CASE("every trap is a warning that names the line and says what is taken in
   CHECK(
       m.warnings ==
       Lines{
-          "traps.xml:2: numaid \"-1\" names no NUMA domain; CPUs are numbered as they stand in the file",
+          "traps.xml:2: numaid \"-1\" names no NUMA domain; CPUs are numbered in the order of the file",
           "traps.xml:4: link_speed \"32 GT/s PCIe/s\" is not how NCCL spells it, which would take it as 8 GT/s; taken "
           "as "
           "32.0 GT/s PCIe",
@@ -141,7 +141,7 @@ TEST_CASE("every trap is a warning that names the line and says what is taken in
           "traps.xml:24: a device of class 0x010802; left out",
           "traps.xml:25: a device without a class, so nobody knows what it is; left out",
           "traps.xml:3: the uplink of switch 0000:01:00.0 says 2.5 GT/s PCIe x1, below PCIe 3 and slower than a device "
-          "behind it, as virtual switches do; taken as fast as that device, 32.0 GT/s PCIe x16",
+          "below it, as virtual switches do; taken as fast as that device, 32.0 GT/s PCIe x16",
           "traps.xml:21: a <net> without dev; left out, as NCCL does",
           "traps.xml:20: speed \"-1\" Mb/s; taken as 10 Gb/s, as NCCL does where it is 0 or less",
           "traps.xml:28: speed \"200000000\" Mb/s is beyond any NIC; taken as kb/s: 200 Gb/s",

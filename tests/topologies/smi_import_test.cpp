@@ -24,7 +24,7 @@ namespace {
 
 std::string text(const std::vector<std::string>& lines) { return fmt::format("{}", fmt::join(lines, "\n")); }
 
-/// One link of each kind, with speeds that are told apart; a GPU has three pairs of NVLinks.
+/// One link of each kind, with different speeds; a GPU has three pairs of NVLinks.
 Machine like() {
   Machine m{.name = "model"};
   m.devices = {{"g0", NodeKind::gpu, {}, {{"sm", "70"}}},
@@ -103,7 +103,7 @@ TEST_CASE("GPUs whose place on PCIe NVLink hides share the CPU of their affinity
   const Machine m = import_nvidia_smi(
       "GPU0 GPU1 GPU2 CPU Affinity\nGPU0 X NV2 NV2 0-7\nGPU1 NV2 X NV2 8-15\nGPU2 NV2 NV2 X 0-7\n", "m.txt", like());
   const std::string cables = text(test::cables_of(m));
-  // cpu0 has two host bridges, one a GPU; cpu1 with its only GPU is one itself.
+  // cpu0 has two host bridges, one per GPU; cpu1 with its only GPU is one itself.
   CHECK(cables.find("gpu0 - bridge0") != std::string::npos);
   CHECK(cables.find("gpu2 - bridge1") != std::string::npos);
   CHECK(cables.find("bridge1 - cpu0") != std::string::npos);
@@ -150,7 +150,7 @@ TEST_CASE("the matrix of every machine, printed and read, prints the same again"
   CHECK(n >= 20);
 }
 
-TEST_CASE("a matrix that is none, or contradicts itself, is refused with row and column") {
+TEST_CASE("a text that is no matrix, or a matrix that contradicts itself, is refused with row and column") {
   const std::string good = "GPU0 GPU1 NIC0\nGPU0 X PIX SYS\nGPU1 PIX X SYS\nNIC0 SYS SYS X\n";
   CHECK(complaint(good) == "");
   struct Row {

@@ -46,7 +46,7 @@ TEST_CASE("the textbook's machine is that of the preset's links, worked by hand"
   CHECK(v100.ranks == 8);
   CHECK(v100.b_GBps == doctest::Approx(24));
   CHECK(v100.a_us == doctest::Approx(2.7));
-  // One GPU a node: its own PCIe link, though the node has eight adapters.
+  // One GPU per node: its own PCIe link, though the node has eight adapters.
   const TextbookMachine alone =
       textbook_machine(scenario_on(cluster("hgx-h100", 2, "400 Gb/s"), R"(, "ranks": ["node0.gpu0", "node1.gpu0"])"));
   CHECK(alone.ranks == 2);

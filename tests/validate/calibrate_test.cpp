@@ -79,7 +79,7 @@ TEST_CASE("factors of data that the simulator made are found again, and another 
   CHECK(to_string(fit.calibration()).starts_with("latency_scale "));
 }
 
-TEST_CASE("a launch is told from latencies where the number of steps changes with the size") {
+TEST_CASE("a launch is distinguished from latencies if the number of steps changes with the size") {
   const std::string algorithms = R"(["ring", "recursive_doubling", "parameter_server"])";
   const std::string eight = R"({"kind": "star", "ranks": 16, "link": {"bandwidth": "10 GB/s", "latency": "0.5 us"}})";
   const std::string known = R"({"launch": "7 us", "latency_scale": 2, "efficiency_between": 0.8})";
@@ -90,7 +90,7 @@ TEST_CASE("a launch is told from latencies where the number of steps changes wit
   CHECK(factor_of(fit, Factor::inside).left_out == no_row);  // a star has no nodes
 }
 
-TEST_CASE("cables between nodes are told from what is inside where they are what binds") {
+TEST_CASE("cables between nodes are distinguished from links inside if they are the bottleneck") {
   const std::string two = R"({"kind": "cluster", "node": "hgx-h100", "nodes": 2,
                               "fabric": {"kind": "star", "link": {"bandwidth": "100 Gb/s", "latency": "1 us"}}})";
   const std::string ranks = R"("ranks": ["node0.gpu0", "node1.gpu0"],)";
@@ -100,7 +100,7 @@ TEST_CASE("cables between nodes are told from what is inside where they are what
   CHECK(factor_of(fit, Factor::inside).left_out == no_row);  // PCIe has four times the rate
 }
 
-TEST_CASE("a factor that would leave its range stands at its bound, and says so") {
+TEST_CASE("a factor that would leave its range is set to its bound, and says so") {
   const CalibrationFit fit = calibrate(scenario(one_v100, R"("ring")"),
                                        measured(scenario(one_v100, R"("ring")", R"({"efficiency_inside": 1.4})")));
   CHECK(factor_of(fit, Factor::inside).value == doctest::Approx(1.2));

@@ -1,4 +1,4 @@
-// Predicted beside measured: the command and what it is made of.
+// Predicted against measured: the command and its parts.
 #include "validate/score/compare.hpp"
 
 #include <doctest/doctest.h>
@@ -153,7 +153,7 @@ TEST_CASE("run --measured adds what was measured to rows that were, and tells wh
                     "all_reduce of 400 kB\nringsim: warning: {0}: nothing was measured of all_reduce of 8 kB\n",
                     file));
   CHECK(run_command({"run", scenario(), "--set", "topology.ranks=5", "--measured", file}).code == 3);
-  // Without it nothing of it shows.
+  // Without it no output mentions it.
   CHECK(run_command({"run", scenario(), "--format", "json"}).out.find("measured") == std::string::npos);
 }
 
@@ -169,7 +169,7 @@ TEST_CASE("a scenario of several machines has a curve for each, and of jobs ther
       run_command({"compare", scenario(), measured(), "--algorithm", "ring", "--set",
                    R"(jobs=[{"name": "b", "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "8 B"}}])"});
   CHECK(jobs.code == 3);
-  CHECK(jobs.err.find("/jobs: expected one collective by itself, as it was measured, found other jobs beside it") !=
+  CHECK(jobs.err.find("/jobs: expected one collective by itself, as it was measured, found other jobs next to it") !=
         std::string::npos);
 }
 

@@ -78,7 +78,7 @@ TEST_CASE("equally fast to the picosecond is a tie, which is a range of its own;
     comparison.add({"c", ""}, {8 + late}, Picoseconds{150});
   }
   CHECK(found(comparison) == Found{{8, 8, 0, 1}, {9, 9, 0}});
-  CHECK(best_ranges(comparison)[0].lead_from->runner_up == 2);  // not who is best as well
+  CHECK(best_ranges(comparison)[0].lead_from->runner_up == 2);  // not another of the best
   CHECK(best_ranges(comparison)[0].lead_from->times == 1.5);
 }
 

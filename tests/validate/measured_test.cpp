@@ -147,7 +147,7 @@ TEST_CASE("OSU counts a rank's own part of an all-gather, nccl-tests the whole")
         "x:3: expected a benchmark of a collective, found \"OSU MPI-CUDA Bidirectional Latency Test v5.7\"");
 }
 
-TEST_CASE("plain CSV: units in the columns' names, quotes, comments; columns that mean nothing are told") {
+TEST_CASE("plain CSV: units in the columns' names, quotes, comments; a warning names columns that mean nothing") {
   const MeasuredTable table = table_of("plain.csv");
   CHECK(table.format == "CSV");
   CHECK(table.ranks == 4);
@@ -222,9 +222,9 @@ TEST_CASE("twenty damaged logs: the right numbers, or refused with the line") {
                  }),
        "1024 10 | 1048576 100 | 67108864 1250", ""},
       {"a row in the middle cut", replaced(log(), "    98.00   10.70   10.70       0", ""), "",
-       "x:13: expected 8 columns behind the operation and its root, found 4" + torn_hint},
+       "x:13: expected 8 columns after the operation and its root, found 4" + torn_hint},
       {"NCCL INFO within a row", replaced(log(), "   100.00   10.49", "node0:1:2 [0] NCCL INFO x\n   100.00   10.49"),
-       "", "x:13: expected 8 columns behind the operation and its root, found 0" + torn_hint},
+       "", "x:13: expected 8 columns after the operation and its root, found 0" + torn_hint},
       {"NCCL INFO behind a row",
        replaced(log(), "98.00   10.70   10.70       0", "98.00   10.70   10.70       0 node0:1:2 [0] NCCL"), "",
        "x:13: expected the end of the row, found \"node0:1:2\"" + split_hint},
@@ -268,7 +268,7 @@ TEST_CASE("twenty damaged logs: the right numbers, or refused with the line") {
   }
 }
 
-TEST_CASE("what is left out is told: cut rows, rows without a time, wrong results") {
+TEST_CASE("warnings name what is left out: cut rows, rows without a time, wrong results") {
   const auto warned = [](const std::string& text) {
     const auto warnings = parse_measured(text, "x", CollectiveOp::all_reduce).warnings;
     return warnings.empty() ? "" : warnings.front();

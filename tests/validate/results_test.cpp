@@ -68,8 +68,7 @@ TEST_CASE("what varied as a quantity's text is a quantity") {
 }
 
 TEST_CASE("rows come in an order of their own: numbers and quantities by size, texts by letters and their numbers") {
-  // 2 before 10, 512 KiB before 1 MiB, gpu2 before gpu10; the first that varies counts first; a job behind its main
-  // one.
+  // 2 before 10, 512 KiB before 1 MiB, gpu2 before gpu10; the first that varies counts first; a job after its main one.
   const std::vector<std::string> ordered{
       row("a", R"({"n":2,"b":"1 MiB","g":"gpu2"})", 1),
       row("b", R"({"n":10,"b":"512 KiB","g":"gpu10"})", 1),
@@ -128,7 +127,7 @@ TEST_CASE("a file that is damaged is named with its line; a last line that was c
   const MergedResults merged({torn});
   CHECK(merged.size() == 1);
   CHECK(merged.torn_files() == std::vector<std::string>{torn});
-  CHECK(complaint({"/no/such/file"}) == "/no/such/file: expected a file of results, found nothing of that name");
+  CHECK(complaint({"/no/such/file"}) == "/no/such/file: expected a file of results, found no file of that name");
   CHECK(complaint({"/tmp"}) == "/tmp: expected a file of results, found a directory");
 }
 

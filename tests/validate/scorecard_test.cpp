@@ -104,7 +104,7 @@ TEST_CASE("a table says which of its rows count, and why not the others") {
   const ScoredSizes from = sizes("# score: from 8 MiB; below, it is launches\n");
   CHECK_FALSE(from.contains(8_MiB - 1_B));
   CHECK(from.contains(8_MiB));
-  const ScoredSizes to = sizes("# score: to 64 KiB; above, who knows\n");
+  const ScoredSizes to = sizes("# score: to 64 KiB; above, not known\n");
   CHECK(to.contains(64_KiB));
   CHECK_FALSE(to.contains(64_KiB + 1_B));
   const std::string expected =
@@ -121,7 +121,7 @@ TEST_CASE("what does not fit is refused by name") {
   };
   const std::string rows = "bytes,time_us\n4000,6\n";
   CHECK(refused(published(head + rows, "")) ==
-        "four.csv: expected a scenario of its machine, four.json beside it, found none\n"
+        "four.csv: expected a scenario of its machine, four.json next to it, found none\n"
         "  hint: or a line \"# score: none; REASON\"");
   CHECK(refused(published(head + "# score: none; host buffers\n" + rows, "")) == "");
   CHECK(refused(published("# collective: all_gather\n# ranks: 4\n" + rows)) ==
@@ -202,7 +202,7 @@ TEST_CASE("the command reads a folder of one's own, and shows it as a table, a p
   fs::remove(folder / "four.csv");
   const auto lonely = run_command({"scorecard", folder.string()});
   CHECK(lonely.code == 3);
-  CHECK(lonely.err.find("expected a measured table four.csv beside it, found none") != std::string::npos);
+  CHECK(lonely.err.find("expected a measured table four.csv next to it, found none") != std::string::npos);
   CHECK(run_command({"scorecard", "no/such/folder"}).code == 3);
 }
 

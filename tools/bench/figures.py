@@ -35,7 +35,7 @@ for case in cases:
     if found["packets"]:
         packets[case] = found["packets"] / found["run_s"] / 1e6
         line += f"{'':>9}{found['peak_MiB']:>8.0f}{found['packets']:>10,}{packets[case]:>13.2f}"
-    elif found["folded"]:  # one rank stands for all: a time a transfer would say nothing
+    elif found["folded"]:  # one rank represents all: a time per transfer would say nothing
         line += f"{'':>9}{found['peak_MiB']:>8.0f}"
     else:
         line += f"{found['run_s'] / found['transfers'] * 1e9:>9.1f}{found['peak_MiB']:>8.0f}"

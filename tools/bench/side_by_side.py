@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ringsim beside SimGrid: the same collective on the same platform, what each predicts and what it takes.
+"""Compares ringsim with SimGrid: the same collective on the same platform, what each predicts and what it takes.
 
   tools/bench/side_by_side.py                  all cases but the large ones
   tools/bench/side_by_side.py --large          those too (SimGrid takes minutes)
@@ -28,7 +28,7 @@ import typing
 import once
 
 HERE = pathlib.Path(__file__).resolve().parent
-RATE, LATENCY = 10_000_000_000, 1  # bytes a second, microseconds; of every link to a host
+RATE, LATENCY = 10_000_000_000, 1  # bytes per second, microseconds; of every link to a host
 HOSTS_A_LEAF, TRUNK = 16, 4 * RATE  # 4:1
 
 MODEL = ["network/model:CM02", "network/crosstraffic:0", "network/TCP-gamma:0", "network/latency-factor:1",

@@ -14,7 +14,7 @@
 
 namespace ringsim::tools {
 
-/// An option, or an argument by its place. Texts are for people: imperative, short, without a full stop.
+/// An option, or an argument by its place. Help texts are imperative, short, and without a full stop.
 struct Option {
   std::string name;                  ///< "--format"; of an argument "SCENARIO"
   std::string letter;                ///< "-o"; empty: none

@@ -113,10 +113,10 @@ int execute(const CompareArguments& arguments) {
   Warnings().say(told);
   for (const std::string& read : {arguments.scenario, arguments.measured}) refuse_as_output(read, arguments.output);
   Output output(arguments.output);
-  Beside beside(table);
+  Beside matcher(table);
   std::vector<Result> results;
   predict_points(file, arguments.jobs, /*fold=*/true, [&](Result&& result) {
-    beside.add(result);
+    matcher.add(result);
     results.push_back(std::move(result));
   });
   const std::vector<Curve> curves = curves_of(results);

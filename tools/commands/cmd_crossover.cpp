@@ -173,7 +173,7 @@ int execute(const CrossoverArguments& arguments) {
     predict_points(
         file, arguments.jobs, true,
         [&](Result&& result) {
-          // A scenario's other jobs run beside whatever is compared; their times are not asked for.
+          // A scenario's other jobs run at the same time as what is compared; their times are not asked for.
           const Prediction& prediction = result.prediction;
           if (prediction.job.empty() || prediction.job == "main") groups.take(prediction, point++);
         },

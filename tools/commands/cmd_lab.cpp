@@ -45,7 +45,7 @@ struct LabArguments {
 const std::string any_lab = "ringsim-";
 constexpr int lab_priority = -15;  // before what else the machine does
 
-/// A point's network: where its processes run, and who sends to whom.
+/// A point's network: where its processes run, and which sends to which.
 struct Network {
   Topology topology;
   std::vector<NodeId> places;  ///< [process]
@@ -176,7 +176,7 @@ class InLab : public ReplayBackend {
     options_.receive_buffer = arguments.window;
     options_.priority = lab_priority;
     if (networks_.has_latency())
-      warnings_.say({"the lab cannot make latencies: its own is 0.1 to 0.2 ms a message, whatever the scenario says"});
+      warnings_.say({"the lab cannot set latencies: its own is 0.1 to 0.2 ms per message, whatever the scenario says"});
   }
 
   std::vector<replay::Measured> replay(const ReplayPoint& point) override {

@@ -24,7 +24,7 @@ namespace ringsim::tools {
 
 namespace {
 
-// What befalls a simulated run befalls no real one by itself.
+// A simulated disturbance does not happen to a real run by itself.
 void refuse_disturbed(const Scenario& scenario, bool faults) {
   const auto refuse = [&](const char* where, const char* what, const char* hint) {
     throw InputError(scenario.file + ": " + where, fmt::format("expected a run that nothing disturbs, found {}", what),

@@ -50,13 +50,13 @@ int execute(const RunArguments& arguments) {
   const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
   refuse_as_output(arguments.scenario, arguments.output);
   std::optional<MeasuredTable> measured;
-  std::optional<Beside> beside;
+  std::optional<Beside> matcher;
   if (!arguments.measured.empty()) {
     refuse_as_output(arguments.measured, arguments.output);
     measured = read_measured_as(arguments.measured, arguments.collective);
     Warnings().say(measured->warnings);
     require_measured_ranks(file, *measured);
-    beside.emplace(*measured);
+    matcher.emplace(*measured);
   }
   Output output(arguments.output);
   std::vector<Result> results;  // for the formats that are one document
@@ -73,7 +73,7 @@ int execute(const RunArguments& arguments) {
     predict_points(file, arguments.jobs, arguments.fold, [&](Result&& result) {
       const Prediction& prediction = result.prediction;
       if (prediction.job.empty() || prediction.job == "main") ++done;
-      if (beside) beside->add(result);
+      if (matcher) matcher->add(result);
       if (!prediction.not_folded.empty()) not_folded.insert(prediction.not_folded);
       events += prediction.events;
       transfers += prediction.transfers;
@@ -90,7 +90,7 @@ int execute(const RunArguments& arguments) {
     throw;
   }
   finish();
-  if (beside) Warnings().say(beside->unmatched());
+  if (matcher) Warnings().say(matcher->unmatched());
   if (arguments.timing) {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
     say(fmt::format("{} points, {} transfers, {} events in {:.3f} s\n", done, transfers, events, seconds));

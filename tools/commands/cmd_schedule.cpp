@@ -1,5 +1,5 @@
-// ringsim schedule show|check|import|export: who sends what to whom in which step, the proof that it is right, and
-// files.
+// ringsim schedule show|check|import|export: which rank sends what to which in which step, the proof that it is right,
+// and files.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -117,7 +117,8 @@ struct Shown {
   std::string ring;  ///< the order of its ring; empty: it has none
 };
 
-/// Every point's schedule, or that of a schedule's file: writes what `write` makes of each, then what `finish` gives.
+/// Every point's schedule, or that of a schedule's file: writes what `write` returns for each, then what `finish`
+/// returns.
 template <class Write, class Finish>
 int for_each_schedule(const ShowArguments& arguments, Write write, Finish finish) {
   Output output;
@@ -148,7 +149,7 @@ std::string schedule_as(const Scenario& scenario, ScheduleFormat to) {
   const CheckedSchedule checked = schedule_of(scenario, &stop_requested);
   try {
     if (to == ScheduleFormat::goal) {
-      Warnings().say({"GOAL holds no regions: who reads it can see what meets, not what it means"});
+      Warnings().say({"GOAL holds no regions: its readers can see which messages match, not what they mean"});
       return export_goal(checked.schedule());
     }
     const StoredSchedule stored =
@@ -248,7 +249,7 @@ Command schedule_command() {
 Command schedule_show_command() {
   return {.name = "schedule show",
           .group = Group::look,
-          .summary = "Show who sends which chunk to whom in which step",
+          .summary = "Show what each rank sends, and to which rank, step by step",
           .example = "ringsim schedule show scenarios/star.json --set topology.ranks=4 --picture",
           .details = "",
           .prepare = with<ShowArguments>(declare, execute)};

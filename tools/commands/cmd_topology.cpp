@@ -62,7 +62,7 @@ std::string devices_text(const Topology& topology) {
   return wrapped(text + fmt::format("; {} ranks, {} links", topology.ranks().size(), topology.n_links())) + '\n';
 }
 
-// Sources are long: they stand below the table, by number.
+// Sources are long: they are listed below the table, by number.
 std::string links_text(const Topology& topology) {
   Table table({"link", "kind", "bandwidth", "latency", "source"});
   std::vector<std::string> sources;

@@ -290,7 +290,7 @@ std::string crossover_nccl_tuner(const std::vector<CrossoverGroup>& groups, bool
     const auto& all = group.comparison.contenders;
     const auto n = std::count_if(all.begin(), all.end(), is_none);
     if (n > 0 && n < std::ssize(all))
-      throw InputError("", "expected NCCL's protocols, or none alone, found none beside others",
+      throw InputError("", "expected NCCL's protocols, or none alone, found none among others",
                        R"(NCCL has no such protocol: --set transport.protocol='["ll","ll128","simple"]')");
     return n > 0;
   };

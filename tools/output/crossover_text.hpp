@@ -20,7 +20,7 @@ struct CrossoverGroup {
   Comparison comparison;
 };
 
-/// Ranges of sizes for people.
+/// Ranges of sizes as a table.
 std::string crossover_table(const std::vector<CrossoverGroup>& groups);
 /// Every size and algorithm, a row.
 std::string crossover_csv(const std::vector<CrossoverGroup>& groups);

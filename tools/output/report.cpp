@@ -70,7 +70,7 @@ std::string value_of(const Prediction& r, const std::string& path) {
   return "";
 }
 
-/// What varies, as the table shows it: a value too long for a column has a number there, and is told by `legend`.
+/// What varies, as the table shows it: a value too long for a column has a number there, which `legend` explains.
 class Values {
  public:
   std::string shown(const Prediction& r, const std::string& path) {

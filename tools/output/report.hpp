@@ -1,4 +1,4 @@
-// Results as text: a table for people, JSON, JSON lines and CSV for programs, and the look of nccl-tests.
+// Results as text: a table to read, JSON, JSON lines and CSV for programs, and the look of nccl-tests.
 #pragma once
 
 #include <string>

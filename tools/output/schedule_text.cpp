@@ -105,7 +105,7 @@ std::vector<PictureRow> rows_of(const Schedule& schedule, int& n_steps) {
   return rows;
 }
 
-/// The steps from `first` on that fit into the width; `first` moves behind them.
+/// The steps from `first` on that fit into the width; `first` moves past them.
 std::string block(const Schedule& schedule, const std::vector<PictureRow>& rows, int n_steps, std::size_t width,
                   int& first) {
   std::vector<std::string> lines{schedule.lanes > 1 ? "rank.lane" : "rank"};

@@ -18,7 +18,7 @@ namespace {
 using Tables = std::span<const ScoredTable>;
 using CardRow = std::vector<std::string>;
 
-/// A table under a heading, for people at a terminal or in a page.
+/// A table under a heading, at a terminal or in a page.
 class Page {
  public:
   explicit Page(bool markdown) : markdown_(markdown) {}
@@ -163,7 +163,7 @@ std::vector<CardRow> worst_rows(Tables tables) {
 constexpr const char* introduction = R"(# How accurate are the predictions?
 
 Made by `ringsim scorecard --format markdown`; a test fails when this page is not what it prints. Every table of `validate/measured/tables` against
-the scenario of its machine beside it (`ID.csv`, `ID.json`). Error: predicted/measured - 1. Cells: median / 90th percentile of |error|, in percent,
+the scenario of its machine next to it (`ID.csv`, `ID.json`). Error: predicted/measured - 1. Cells: median / 90th percentile of |error|, in percent,
 in brackets the number of rows where a model says nothing of the others. Bias: median error with its sign, below 0: predicted too fast.
 
 Nothing is fitted to a table, but for the last model, which says so. Machines are presets from published specifications.
@@ -171,7 +171,7 @@ Nothing is fitted to a table, but for the last model, which says so. Machines ar
 - **ringsim, plain**: the textbooks' protocol `none`. The fastest, by the model, of the algorithms that the library had: rings one way and both ways round, double
   binary trees, in-switch reduction where it is NVLS; where the table says which algorithm ran, only that.
 - **ringsim, protocols**: the same with NCCL's LL, LL128 and Simple, whose constants are NCCL's own (sim/run/protocol.hpp).
-- **textbook ring**: 2(K-1)(a + p/(K b)) and its like, a and b of the same preset: all of a GPU's NVLinks, or a node's adapters, at the rate that payload reaches.
+- **textbook ring**: 2(K-1)(a + p/(K b)) and its equivalents, a and b of the same preset: all of a GPU's NVLinks, or a node's adapters, at the rate that payload reaches.
 - **NCCL's tuner**: the formula by which NCCL chooses (validate/nccl_tuner), of the release that ran, as far as the table says it.
 - **alpha + S/beta**: fitted to every other row of the table, tested on the rest, both ways round.
 )";

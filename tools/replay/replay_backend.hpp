@@ -51,7 +51,7 @@ class ReplayBackend {
   virtual bool writes() const { return true; }
   /// The most ranks that it can carry, over all jobs; asked before anything is predicted.
   virtual int most_ranks() const { return std::numeric_limits<int>::max(); }
-  /// What the backend itself predicts, beside the simulator. Asked before the replay.
+  /// What the backend itself predicts, in addition to the simulator. Asked before the replay.
   virtual std::optional<Result::Modelled> modelled(const ReplayPoint&) const { return std::nullopt; }
   /// Replays it. All processes call it for each point, in the same order. Where writes(): [job] what was measured;
   /// else empty. Throws InputError for a point that this backend cannot replay, EnvironmentError, Interrupted.

@@ -56,7 +56,7 @@ class OnGpus : public ReplayBackend {
   void say_where(int ranks) {
     if (std::exchange(said_, true)) return;
     say(fmt::format("ringsim: measured on {}{}\n", device_->name(),
-                    ranks > device_->gpus() ? ": several ranks a GPU" : ""));
+                    ranks > device_->gpus() ? ": several ranks per GPU" : ""));
   }
 
   std::unique_ptr<gpu::Device> device_;

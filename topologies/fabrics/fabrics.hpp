@@ -20,8 +20,8 @@ void add(const RailFabric& fabric, std::span<const NicPort> ports, TopologyBuild
 void add(const TorusFabric& fabric, std::span<const NicPort> ports, TopologyBuilder& builder);
 void add(const Dragonfly& fabric, std::span<const NicPort> ports, TopologyBuilder& builder);
 
-/// Changes cables of the fabric, which begin at link `first`. Throws InputError at "/cables/0/from" where there is no
-/// such node, no such cable, nothing to change, or a pair stands twice.
+/// Changes cables of the fabric, which begin at link `first`. Throws InputError at "/cables/0/from" if there is no such
+/// node, no such cable, nothing to change, or a pair is listed twice.
 void change_cables(std::span<const CableChange> changes, std::span<const NicPort> ports, std::size_t first,
                    TopologyBuilder& builder);
 

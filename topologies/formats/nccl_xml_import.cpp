@@ -50,7 +50,7 @@ class TreeReader {
   void read_cpu(const XmlElement& cpu) {
     const int index = add({.kind = NodeKind::cpu, .element = &cpu});
     if (!whole(cpu, "numaid", 0, 1 << 20)) {
-      import_.warn(cpu, fmt::format("numaid \"{}\" names no NUMA domain; CPUs are numbered as they stand in the file",
+      import_.warn(cpu, fmt::format("numaid \"{}\" names no NUMA domain; CPUs are numbered in the order of the file",
                                     text_of(cpu, "numaid")));
     }
     for (const XmlElement& child : cpu.children) {
@@ -171,7 +171,7 @@ class TreeReader {
         own = fastest->uplink.bandwidth;
         const PcieLink as = nearest_pcie(own);
         import_.warn(pci,
-                     fmt::format("the uplink of switch {} says {}, below PCIe 3 and slower than a device behind it, as "
+                     fmt::format("the uplink of switch {} says {}, below PCIe 3 and slower than a device below it, as "
                                  "virtual switches do; taken as fast as that device, {} x{}",
                                  text_of(pci, "busid"), rule, as.rate->text, as.width));
         rate = as.rate, width = as.width;

@@ -18,9 +18,9 @@ struct NcclXmlOptions {
 
 /// Reads both dialects: full dumps, and the skeletons of clouds (only cpu and pci; devices are counted by class).
 ///
-/// Devices: gpu0.. in the order of `dev`, in a skeleton in that of bus ids (as NVML counts); nic0.. likewise, one a
-/// physical NIC: nets of one guid below one switch are one, with the sum of its ports' speeds; pcie0.. and cpu0.. as
-/// they stand in the file, each CPU with a memory mem0..; one nvswitch0 for all NVSwitches. Device::attributes keep
+/// Devices: gpu0.. in the order of `dev`, in a skeleton in that of bus ids (as NVML counts); nic0.. likewise, one per
+/// physical NIC: nets of one guid below one switch are one, with the sum of its ports' speeds; pcie0.. and cpu0.. in
+/// the order of the file, each CPU with a memory mem0..; one nvswitch0 for all NVSwitches. Device::attributes keep
 /// what the file says of each, a NIC's nets as "net0.name"... Sockets are fully joined. Bandwidths are NCCL's
 /// (nccl_rules.hpp): what NCCL takes links to carry, not their line rates. Latencies and memories are assumed. On Intel
 /// GPU peers do not reach across sockets, and what they send through a CPU costs 6/5.

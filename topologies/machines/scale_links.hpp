@@ -12,8 +12,8 @@ struct LinkScales {
 };
 
 /// Scales every link. Links of a topology without hosts (star, ring, graph...) count as a fabric's. Bandwidths are
-/// rounded to whole bytes a second, latencies to picoseconds. Throws InputError (`where` empty) where a bandwidth would
-/// leave what is allowed, 1 B/s to 10^18 B/s.
+/// rounded to whole bytes per second, latencies to picoseconds. Throws InputError (`where` empty) if a bandwidth would
+/// leave the allowed range, 1 B/s to 10^18 B/s.
 void scale_links(TopologySpec& topology, const LinkScales& scales);
 
 }  // namespace ringsim

@@ -23,7 +23,7 @@ struct ClosedForm {
                         ///< c the last parent's
   Picoseconds time{0};  ///< with every block that does not divide evenly rounded up
   Picoseconds low{0};   ///< with every such block rounded down; equal to `time` where the form is exact
-  int steps = 0;        ///< how many times a transfer's time is rounded: simulation may part by 1 ps for each
+  int steps = 0;        ///< how often a transfer's time is rounded: a simulation may differ by 1 ps for each
   bool is_shared =
       false;  ///< several messages leave a port at once for several others: packets get in each other's way
   std::vector<std::string> because;  ///< assumptions that do not hold here; empty: the form holds
@@ -56,7 +56,7 @@ Uniform uniform_of(const Topology& topology, std::span<const NodeId> ranks, std:
                    const Transport& transport, const Routing& routing = {}, std::span<const int> grid = {});
 
 /// The form of DESIGN's table for an algorithm of the catalogue under protocol `none`; nothing where none is known.
-/// Launch, copy and reduction are free. Sources stand with each algorithm.
+/// Launch, copy and reduction are free. Each algorithm names its source.
 std::optional<ClosedForm> closed_form(const Algorithm& algorithm, const Arguments& arguments,
                                       const CollectiveRequest& request, const Uniform& machine);
 

@@ -33,7 +33,7 @@ struct MeasuredTable {
   std::vector<std::string> warnings;  ///< FILE:LINE: what was left out, or taken for granted
 };
 
-/// Which formats are read, one a line, for errors and --help.
+/// Which formats are read, one per line, for errors and --help.
 std::string measured_formats();
 
 /// The collective of that name, in any of the usual spellings ("all_reduce", "AllReduce", "allreduce",
@@ -45,9 +45,8 @@ std::optional<CollectiveOp> collective_named(std::string_view name);
 /// error.
 ///
 /// Rows without a time (an empty cell: it was not printed) are left out with a warning. Several rows of one size are
-/// repetitions where each size has as many, or where a header stands between them: their median (of an even number
-/// the mean of the middle two) of times, least and most of minima and maxima. A size that stands twice by itself is an
-/// error.
+/// repetitions if each size has as many, or if a header separates them: their median (of an even number the mean of
+/// the middle two) of times, least and most of minima and maxima. A single size that appears twice is an error.
 ///
 /// Throws InputError at FILE:LINE where a number is no number, negative or not finite, where a row has lost columns,
 /// where algbw or busbw is not bytes/time within rounding (old all_gather and reduce_scatter print (n-1)/n of it, which

@@ -125,7 +125,7 @@ class Log {
     }
   }
 
-  /// "#  Rank  0 Group  0 Pid ...": what stands behind "Group" may be another communicator.
+  /// "#  Rank  0 Group  0 Pid ...": what follows "Group" may be another communicator.
   void take_rank(const Words& words) {
     const auto rank = std::find(words.begin(), words.end(), "Rank");
     if (words.end() - rank < 4 || rank == words.begin() || !(rank - 1)->ends_with('#') || !is_whole(rank[1])) return;
@@ -172,7 +172,7 @@ class Log {
       if (line.cut) return say_cut(line);
       throw InputError(
           line.where,
-          fmt::format("expected {} columns behind the operation and its root, found {}", all, figures.size()),
+          fmt::format("expected {} columns after the operation and its root, found {}", all, figures.size()),
           "other output went into the line, or it is cut; take it out");
     }
     if (at < words.size() && is_date(words[at])) ++at;

@@ -1,4 +1,4 @@
-// What NCCL's search would make of a machine: channels and their speeds.
+// What NCCL's search would find on a machine: channels and their speeds.
 #include <fmt/format.h>
 
 #include <algorithm>

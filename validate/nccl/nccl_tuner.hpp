@@ -28,7 +28,7 @@ struct Channels {
 
 /// What the formula asks of a machine.
 struct TunerMachine {
-  int nodes = 1, gpus = 1;  ///< GPUs a node
+  int nodes = 1, gpus = 1;  ///< GPUs per node
   int sm = 0;               ///< compute capability of the GPUs, times 10
   bool nvlink = false;      ///< what joins the GPUs of a node; else PCIe
   bool amd = false;         ///< the CPUs are AMD's

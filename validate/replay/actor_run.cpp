@@ -81,7 +81,7 @@ void ActorRun::begin(Lane lane, const Op& op) {
   if (op.what == Do::send) return messages_.start_send({actor_, op.peer, op.channel}, memory_.at(op.region), ticket);
   std::span<float> where = memory_.at(op.region);
   if (op.what == Do::receive_add) {
-    // Never smaller again: to grow anew would fill with zeros what is overwritten at once, while the run waits.
+    // Never shrinks: growing again would zero memory that is overwritten at once, while the run waits.
     if (started.incoming.size() < where.size()) started.incoming.resize(where.size());
     where = std::span(started.incoming).first(where.size());
   }

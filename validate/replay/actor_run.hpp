@@ -12,7 +12,7 @@ namespace ringsim::replay {
 
 /// Reads the schedule by its own rules (sim/schedule/schedule.hpp), apart from the simulator's reader: lanes go on
 /// independently, the operations of a step start together, the step is done when all of them are. It never waits: it
-/// starts what may start, and is told what is done.
+/// starts what may start, and is notified of what is done.
 ///
 /// What comes in to be added lands in a room of its own first: other operations of the step may still read the region,
 /// and two may add to it.

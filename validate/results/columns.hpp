@@ -1,5 +1,5 @@
-// The columns of a result, once: JSON, CSV, SQLite, the table for people, --assert and docs/results/columns.md read
-// them here.
+// The columns of a result, once: JSON, CSV, SQLite, the printed table, --assert and docs/results/columns.md read them
+// here.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -28,7 +28,7 @@ struct Column {
   In in = In::every_row;
   nlohmann::ordered_json (*value)(const Result&) = nullptr;
   bool in_csv = true;
-  /// In the table for people: its heading, empty if it is not there; and its text, if it is not just the value.
+  /// In the printed table: its heading, empty if it is not there; and its text, if it is not just the value.
   std::string_view heading = "";
   std::string_view above = "";  ///< if all rows agree, the table says it once above its head: "{} ranks"
   std::string (*shown)(const Result&) = nullptr;

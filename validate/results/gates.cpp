@@ -165,7 +165,7 @@ void Gates::compare(const ResultRow& row, GateReport::Point& point) {
     return;
   }
   const double share = share_of_move(*was->time_us, is);
-  // The tolerance itself is within it, whatever a double makes of 102 / 100 - 1.
+  // A change of exactly the tolerance passes, however 102 / 100 - 1 is rounded.
   if (std::abs(is - *was->time_us) <= options_.tolerance * *was->time_us * (1 + 1e-12)) return;
   ++report_.moved;
   report_.largest_move = std::max(report_.largest_move, std::abs(share));

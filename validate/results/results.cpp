@@ -180,7 +180,7 @@ FileEnd read_results(const std::string& file,
   std::error_code ignored;
   const auto status = std::filesystem::status(file, ignored);
   if (status.type() == std::filesystem::file_type::not_found)
-    throw InputError(file, "expected a file of results, found nothing of that name");
+    throw InputError(file, "expected a file of results, found no file of that name");
   if (std::filesystem::is_directory(status)) throw InputError(file, "expected a file of results, found a directory");
   errno = 0;
   std::ifstream in(file, std::ios::binary);

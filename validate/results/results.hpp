@@ -72,7 +72,7 @@ FileEnd read_results(const std::string& file,
 
 /// The rows of several files as one, each once, in an order that depends on nothing but the rows: by scenario, then by
 /// what varies (numbers and quantities by size, texts with the numbers in them by size), then by job. Holds about 300
-/// bytes a row; the rows themselves stay in their files.
+/// bytes per row; the rows themselves stay in their files.
 class MergedResults {
  public:
   /// Throws InputError where two rows of one key and job differ, or are of different versions of ringsim or its model.

@@ -27,7 +27,7 @@ struct ComparisonRow {
 /// One machine after the other, on each the same algorithms in the same order, but for those that show only there.
 std::vector<ComparisonRow> algorithms_on_machines();
 
-/// As tables of Markdown, one a machine, in columns of equal width.
+/// As tables of Markdown, one per machine, in columns of equal width.
 std::string to_markdown(const std::vector<ComparisonRow>& rows);
 
 /// The most bytes that one rank sends, from the schedule alone: sends of all its steps are counted.

@@ -64,7 +64,7 @@ class Rowset {
       auto schedules = schedules_of_elements(scenario, 1, stop);
       rows[row->second].candidates.push_back({std::move(scenario), std::move(schedules)});
     }
-    for (const FitRow& row : rows) ensure(!row.candidates.empty(), "the scenario stands at the measured sizes");
+    for (const FitRow& row : rows) ensure(!row.candidates.empty(), "the scenario has the measured sizes");
   }
 
   /// Of each row the fastest candidate. True where one changed.

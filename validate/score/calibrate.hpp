@@ -51,14 +51,14 @@ double loss_of(double predicted_us, double measured_us);
 
 enum class Rows : std::uint8_t { all, odd, even };  ///< odd: the 1st, 3rd... by size
 
-/// Fits the factors to the rows of a table at whose sizes the scenario stands (load_at_measured_sizes). As in the
+/// Fits the factors to the rows of a table at whose sizes the scenario was loaded (load_at_measured_sizes). As in the
 /// scorecard the fastest of the points of a size is its prediction, before the fit and after.
 ///
 /// For given points the factors are found by NLopt's BOBYQA (Powell, DAMTP 2009/NA06) within their ranges, then the
-/// points are chosen anew, until they stay. A factor is determined where its standard error, linearised at the optimum
-/// with the other factors free, is at most a quarter (of launch: 0.5 us, or a quarter of it). One that is not is put
-/// back to its nominal value, the worst first (of a launch and latencies that no row tells apart, the launch), and the
-/// rest is fitted again.
+/// points are chosen again, until they stay the same. A factor is determined if its standard error, linearised at the
+/// optimum with the other factors free, is at most a quarter (of launch: 0.5 us, or a quarter of it). One that is not
+/// is put back to its nominal value, the worst first (of a launch and latencies that no row tells apart, the launch),
+/// and the rest is fitted again.
 ///
 /// Throws InputError where fewer rows are to be fitted than there are factors and one more, and for a scenario that has
 /// a calibration already; Interrupted when `stop` is set.

@@ -33,7 +33,7 @@ CollectiveOp only_op(const ScenarioFile& file, const std::string& path) {
     const Scenario point = file.point(i);
     if (point.jobs.size() > 1)
       throw InputError(path + ": /jobs",
-                       "expected one collective by itself, as it was measured, found other jobs beside it");
+                       "expected one collective by itself, as it was measured, found other jobs next to it");
     if (point.main().request.op != first.main().request.op)
       throw InputError(path + ": /collective/op",
                        fmt::format("expected one collective, found {} and {}", to_string(first.main().request.op),

@@ -1,4 +1,4 @@
-// Predicted beside measured: the same collective, the same ranks, the same sizes.
+// Predicted against measured: the same collective, the same ranks, the same sizes.
 #pragma once
 
 #include <map>
@@ -24,14 +24,14 @@ ScenarioFile load_at_measured_sizes(std::string_view text, const std::string& na
 /// Throws InputError where a point of the scenario has another number of ranks than was measured.
 void require_measured_ranks(const ScenarioFile& file, const MeasuredTable& table);
 
-/// Puts what was measured beside what is predicted, by collective and size.
+/// Adds measured times to predictions, by collective and size.
 class Beside {
  public:
   /// The table must outlive it.
   explicit Beside(const MeasuredTable& table);
   /// Sets measured_us where that collective was measured at that size; of several jobs, for the first one alone.
   void add(Result& result);
-  /// What has no partner, in words, for people; empty where all have one.
+  /// What has no counterpart, in words; empty if all have one.
   std::vector<std::string> unmatched() const;
 
  private:

@@ -50,14 +50,14 @@ std::optional<Lead> lead_of(const Comparison& comparison, Bytes size, const Time
   return Lead{size, *runner_up, least > 0 ? its / least : std::numeric_limits<double>::infinity()};
 }
 
-/// Whether the best at the lower of two sizes, who are others at the upper one, still are at a size between them, as
-/// far as one of either tells. Nobody's time is later than anybody's.
+/// Two sizes with different best algorithms: whether those of the lower size are still the best at a size between them,
+/// judged by one of each size. A missing time counts as the latest.
 class Change {
  public:
   Change(const std::vector<std::size_t>& lower, const std::vector<std::size_t>& upper) {
     const auto left = std::find_if(lower.begin(), lower.end(), [&](std::size_t i) { return !contains(upper, i); });
     const auto joined = std::find_if(upper.begin(), upper.end(), [&](std::size_t i) { return !contains(lower, i); });
-    ensure(left != lower.end() || joined != upper.end(), "neighbouring ranges differ in who is best");
+    ensure(left != lower.end() || joined != upper.end(), "neighbouring ranges differ in their best algorithms");
     leaves_ = left != lower.end();
     before_ = leaves_ ? *left : lower.front();
     after_ = leaves_ ? upper.front() : *joined;
@@ -65,7 +65,7 @@ class Change {
   bool is_ahead(const TimeOf& time_of, Bytes size) const {
     const auto latest = Picoseconds::max();
     const Picoseconds before = time_of(before_, size).value_or(latest), after = time_of(after_, size).value_or(latest);
-    return leaves_ ? before <= after : before < after;  // who only joins is level when the change has come
+    return leaves_ ? before <= after : before < after;  // one that only joins is level when the change has come
   }
 
  private:

@@ -127,7 +127,7 @@ std::vector<PublishedTable> tables_in(const std::string& folder) {
   for (auto& [id, table] : found) {
     table.id = id;
     if (table.csv_file.empty())
-      throw InputError(table.scenario_file, fmt::format("expected a measured table {}.csv beside it, found none", id));
+      throw InputError(table.scenario_file, fmt::format("expected a measured table {}.csv next to it, found none", id));
     tables.push_back(std::move(table));
   }
   return tables;
@@ -183,7 +183,7 @@ ScoredTable score(const PublishedTable& published, const PredictAll& predict_all
   if (published.scenario_file.empty()) {
     if (scored.sizes.from <= scored.sizes.to)
       throw InputError(published.csv_file,
-                       fmt::format("expected a scenario of its machine, {}.json beside it, found none", published.id),
+                       fmt::format("expected a scenario of its machine, {}.json next to it, found none", published.id),
                        "or a line \"# score: none; REASON\"");
     return scored;
   }

@@ -1,4 +1,4 @@
-// The scorecard: every published table against what is predicted for its machine, beside what simpler models say.
+// The scorecard: every published table against what is predicted for its machine, next to what simpler models say.
 #pragma once
 
 #include <array>

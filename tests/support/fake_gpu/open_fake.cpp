@@ -1,5 +1,5 @@
-// In place of the GPUs that open_cuda() finds: FAKE_GPUS of them (one where nothing is said) that are none, with much
-// memory; and in place of NCCL one between them. FAKE_GPU_FAULT makes them fail.
+// Instead of the GPUs that open_cuda() finds: FAKE_GPUS fake ones (default: one) with much memory; and instead of NCCL
+// a fake one between them. FAKE_GPU_FAULT makes them fail.
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ std::string told(const char* variable) {
   return value == nullptr ? "" : value;
 }
 
-/// Processes share no fake world: who is to meet others says where, and waits by itself and in vain.
+/// Processes share no fake world: a process that is to meet others says where, and waits there alone and in vain.
 class OfOneProcess : public test::FakeNccl {
  public:
   using FakeNccl::FakeNccl;

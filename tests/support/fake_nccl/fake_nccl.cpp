@@ -123,7 +123,7 @@ ncclResult_t ncclGetVersion(int* version) {
   return ncclSuccess;
 }
 const char* ncclGetErrorString(ncclResult_t result) { return result == ncclSystemError ? "system error" : "an error"; }
-const char* ncclGetLastError(ncclComm_t) { return "the fake was told so\n"; }
+const char* ncclGetLastError(ncclComm_t) { return "the fake was set to fail\n"; }
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   std::memset(id->internal, 'n', sizeof id->internal);

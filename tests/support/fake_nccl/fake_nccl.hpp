@@ -1,4 +1,4 @@
-// A libnccl.so.2 for tests: it does nothing, writes down what it is asked, and fails as it is told.
+// A libnccl.so.2 for tests: it does nothing, writes down what it is asked, and fails as its script says.
 #pragma once
 
 #include <string>

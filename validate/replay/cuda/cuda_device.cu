@@ -291,7 +291,7 @@ class Cuda : public Device, public NativeGpus {
 
   Result result(cudaError_t error) {
     if (error == cudaSuccess) return {};
-    cudaGetLastError();  // it stands in the way of the next launch's otherwise
+    cudaGetLastError();  // clears it: otherwise the next launch would report it
     const Fault fault = fault_of(error);
     if (fault == Fault::lost) gone_ = true;
     return {fault, std::string(cudaGetErrorString(error)) + " (" + cudaGetErrorName(error) + ")"};

@@ -1,4 +1,4 @@
-// The GPUs of this host through CUDA. This header, and all that include it, know nothing of CUDA itself.
+// The GPUs of this host through CUDA. This header, and all that include it, compile without CUDA.
 #pragma once
 
 #include <functional>

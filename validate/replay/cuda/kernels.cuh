@@ -10,7 +10,7 @@
 namespace ringsim::replay::gpu::kernels {
 
 /// Loads all of them onto the current GPU: a capture must not come upon one that is not there yet, and a GPU that this
-/// build has no code for is told at once.
+/// build has no code for is reported at once.
 cudaError_t load();
 
 /// to = from. By `blocks` thread blocks, of 512 threads each.

@@ -1,5 +1,5 @@
-// What a replay needs of NCCL: ranks that send to each other by kernels on their GPUs. One seam: NCCL behind it, and in
-// tests a fake on fake GPUs. Streams and memory are those of the Device that it was opened with.
+// What a replay needs of NCCL: ranks that send to each other by kernels on their GPUs. One interface: NCCL implements
+// it, and in tests a fake on fake GPUs. Streams and memory are those of the Device that it was opened with.
 #pragma once
 
 #include <array>
@@ -38,8 +38,8 @@ class Communicators {
   /// "NCCL 2.28.9".
   virtual std::string name() const = 0;
 
-  /// So many communicators will have kernels on one GPU beside each other; before the first join(). A kernel that finds
-  /// no room on its GPU cannot be waited for by those that have it.
+  /// Up to this many communicators will have kernels on one GPU at the same time; called before the first join(). A
+  /// kernel that finds no room on its GPU cannot be waited for by those that have it.
   virtual void expect(int /*communicators*/) {}
 
   virtual Result make_meeting_point(MeetingPoint& out) = 0;

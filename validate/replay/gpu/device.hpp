@@ -1,5 +1,5 @@
-// What a replay needs of the GPUs of a host. One seam: CUDA behind it, and in tests a fake that runs what it is given
-// in random legal orders.
+// What a replay needs of the GPUs of a host. One interface: CUDA implements it, and in tests a fake that runs what it
+// is given in random legal orders.
 #pragma once
 
 #include <chrono>

@@ -33,7 +33,7 @@ class Streams {
   std::uint32_t record(std::uint32_t stream);
   void wait(std::uint32_t stream, std::uint32_t event);
 
-  /// Without the events that nobody waits for; the others are numbered anew.
+  /// Without the events that nobody waits for; the others are renumbered.
   Plan finish();
 
  private:

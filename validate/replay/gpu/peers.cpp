@@ -32,7 +32,7 @@ Ended poll(std::chrono::milliseconds patience, const std::atomic<bool>* stop, As
   }
 }
 
-// A kernel that is told to end does so within a few thousand of its instructions; what takes longer does not come back.
+// A kernel that is asked to end does so within a few thousand of its instructions; one that takes longer never ends.
 constexpr std::chrono::milliseconds grace{1000};
 
 }  // namespace
@@ -163,7 +163,7 @@ void Peers::end_group() {
 
 End Peers::end(std::uint32_t communicator, Actor actor) const {
   const auto& found = ends_.at(communicator).at(at(actor));
-  ensure(found.has_value(), "who sends is a member");
+  ensure(found.has_value(), "the sender is a member");
   return *found;
 }
 

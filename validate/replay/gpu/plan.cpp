@@ -40,7 +40,7 @@ class Planner {
     std::vector<std::int64_t> room;   // [op] of receive_add: where in the incoming room it lands
     int to_start = 0, to_arrive = 0;  // operations of the step that are still open
     std::uint32_t began = none;
-    std::vector<std::uint32_t> beside;  // events at which what runs beside the lane's stream is done
+    std::vector<std::uint32_t> aside;  // events at which the work on the lane's other streams is done
     std::vector<Arrived> arrived;
   };
   struct End {
@@ -106,7 +106,7 @@ class Planner {
     return on;
   }
   void started(Actor actor, LaneState& state, std::size_t op, std::uint32_t on) {
-    if (state.slot[op] > 0) state.beside.push_back(draft_.streams().record(on));
+    if (state.slot[op] > 0) state.aside.push_back(draft_.streams().record(on));
     --state.to_start;
     proceed(actor, state);
   }
@@ -142,7 +142,7 @@ class Planner {
   void proceed(Actor actor, LaneState& state) {
     if (!state.begun || state.to_start > 0) return;
     const std::uint32_t own = stream(actor, state, 0);
-    for (const std::uint32_t event : std::exchange(state.beside, {})) draft_.streams().wait(own, event);
+    for (const std::uint32_t event : std::exchange(state.aside, {})) draft_.streams().wait(own, event);
     for (const Arrived& arrived : std::exchange(state.arrived, {})) {
       draft_.streams().wait(own, arrived.event);
       --state.to_arrive;

@@ -65,26 +65,26 @@ struct Plan {
   int abreast = 0;
 };
 
-/// Maps the schedule, which must need no slots (require_replayable), one stream a lane:
+/// Maps the schedule, which must need no slots (require_replayable), one stream per lane:
 ///
 ///  - a message is a copy on a stream of the sender, once the receiver's step has begun, and the receiver's lane waits;
 ///  - what is to be added lands in a room of its own, and the receiver's lane adds it;
 ///  - operations of a step start together: the first that is no receive goes on the lane's own stream, each other on a
-///    stream beside it; the step ends when all have;
+///    further stream; the step ends when all have;
 ///  - adds of several streams to the same elements, which the schedule leaves without an order, get one.
 Plan make_plan(const Schedule& schedule);
 
 /// Maps the schedule, which must need no slots, to sends and receives of `mine` (ascending, one at least):
 ///
-///  - the sends and receives of a step are one group: a kernel a communicator, the first on the lane's own stream, each
-///    other on a stream beside it;
+///  - the sends and receives of a step are one group: one kernel per communicator, the first on the lane's own stream,
+///    each other on a further stream;
 ///  - what is to be added lands in a room of its own, and the lane's stream adds it when the kernels are done;
 ///  - each connection belongs to a communicator, in which the ends of both its actors are of one lane each, so that no
-///    lane stands behind another's kernel. Connections of different channels do not mix: messages between two ends
+///    lane queues behind another's kernel. Connections of different channels do not mix: messages between two ends
 ///    match in their order.
 ///
 /// So what is ordered is what the schedule orders, and it cannot deadlock, as long as the kernels of all lanes of an
-/// actor find room on its GPU at a time, and streams a hardware queue each (CUDA has 32), and no step relies on its
+/// actor find room on its GPU at a time, each stream has a hardware queue (CUDA has 32), and no step relies on its
 /// messages being independent, which NCCL's are not quite (Communicators). Else it is given up in time.
 Plan make_nccl_plan(const Schedule& schedule, std::span<const Actor> mine);
 

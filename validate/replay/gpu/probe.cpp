@@ -39,7 +39,7 @@ class Asking {
       if (q_.asked == Asked::fan_out && i % 2 == 1) place = (q_.from + 1 + i / 2) % device.gpus();
       require(device.allocate(place, q_.bytes.count / element_bytes, rooms_.emplace_back()), doing());
     }
-    // The first stream begins and ends it; the others are beside it.
+    // The first stream begins and ends it; the others run in parallel.
     const int n_streams = is_round(q_.asked) ? n_issued_on : q_.asked == Asked::fan_out ? partners : 2;
     for (int i = 0; i < n_streams; ++i) require(device.make_stream(gpu(), streams_.emplace_back()), doing());
     require(device.make_event(gpu(), true, begin_), doing());
@@ -130,8 +130,8 @@ class Asking {
 
   void issue(int operations) {
     if (q_.asked == Asked::hop) return hops(operations);
-    const bool beside = q_.asked == Asked::both_ways || q_.asked == Asked::fan_out || is_round(q_.asked);
-    const std::size_t n = beside ? streams_.size() : 1;
+    const bool parallel = q_.asked == Asked::both_ways || q_.asked == Asked::fan_out || is_round(q_.asked);
+    const std::size_t n = parallel ? streams_.size() : 1;
     for (std::size_t i = 1; i < n; ++i) follow(streams_[i], streams_[0]);
     if (is_round(q_.asked))
       in_turn(operations);

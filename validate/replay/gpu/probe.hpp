@@ -12,7 +12,7 @@
 
 namespace ringsim::replay::gpu {
 
-/// What is measured, each behind another of its kind.
+/// What is measured, each after another of its kind.
 enum class Asked : std::uint8_t {
   copy,       ///< by a copy engine, or however the driver sees fit
   kernel,     ///< a copy by a kernel of so many thread blocks
@@ -21,10 +21,10 @@ enum class Asked : std::uint8_t {
   add,        ///< to = to + from, in one place
   call,       ///< an addition of one element, issued call by call
   node,       ///< the same as a node of a graph
-  hop,        ///< the same, each on another stream than the one before, behind an event
+  hop,        ///< the same, each on another stream than the one before, after an event
   issue,      ///< the same, call by call and on four streams in turn: what the host takes for a call
-  events,     ///< the same, and behind each an event recorded and waited for
-  launch,     ///< what a graph takes beyond its nodes, from the event before its launch to the one behind it
+  events,     ///< the same, and after each an event recorded and waited for
+  launch,     ///< what a graph takes beyond its nodes, from the event before its launch to the one after it
 };
 std::string_view to_string(Asked asked);
 std::string name_of(Place place);  ///< gpu0, host

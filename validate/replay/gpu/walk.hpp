@@ -16,7 +16,7 @@ struct LaneProgress {
   int step = 0, n_steps = 0;
   bool begun = false;
   Step content;                        ///< of the step that has begun
-  std::vector<std::uint32_t> streams;  ///< the lane's own, then those beside it
+  std::vector<std::uint32_t> streams;  ///< the lane's own, then its further ones
   std::vector<std::uint32_t> ended;    ///< [step] the event after it
 };
 

@@ -19,7 +19,7 @@ void carry_out(const std::vector<LabCommand>& commands, const std::atomic<bool>*
 /// A lab for as long as it lives: its namespaces are gone afterwards, whatever happens in between.
 class Lab {
  public:
-  /// Throws as carry_out() does; then nothing of it is left.
+  /// Throws as carry_out() does; the lab has then been taken down again.
   Lab(LabPlan plan, const std::atomic<bool>* stop);
   ~Lab();
   Lab(const Lab&) = delete;

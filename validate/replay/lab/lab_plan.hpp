@@ -23,13 +23,13 @@ struct LabOptions {
   std::string prefix = "ringsim-";
   /// Of all links. Large frames cost the machine less: at 1500 a rank takes ten times the processor time.
   int mtu = 9000;
-  /// Every port takes turns between those who talk through it, as model `fair` has it: a class of htb a pair. False: a
-  /// port is one queue (tbf), and who sends more gets more.
+  /// Every port takes turns between the pairs that use it, as model `fair` has it: one htb class per pair. False: a
+  /// port is one queue (tbf), and a process that sends more gets more.
   bool fair_ports = true;
   int cpus = 1;  ///< of the machine: each of them may take packets, in their order (RPS)
 };
 
-/// Who sends to whom, as processes are numbered.
+/// Which process sends to which, by number.
 using LabPairs = std::vector<std::pair<int, int>>;
 
 struct LabPlan {

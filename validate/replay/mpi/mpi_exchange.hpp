@@ -18,8 +18,8 @@ struct MpiReplay {
 };
 
 /// All processes call it, with the same jobs. They are numbered through all jobs: the actors of the first, then those
-/// of the second; who is left over waits. Process 0 gets [job] what was measured, the others nothing. A run begins for
-/// each process when it leaves MPI's barrier, so that times are right to what processes leave it apart.
+/// of the second; those left over wait. Process 0 gets [job] what was measured, the others nothing. A run begins for
+/// each process when it leaves MPI's barrier, so times are exact only up to how far apart processes leave it.
 ///
 /// Throws InputError where there are fewer processes than actors, EnvironmentError where a run is not done in time or
 /// MPI reports an error, Interrupted; the session has been given up then.

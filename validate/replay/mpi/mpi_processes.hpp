@@ -36,7 +36,8 @@ class MpiPatience {
 /// The first `n` of a session's processes, while it lives. All of the session's make one, at the same time.
 class FirstProcesses {
  public:
-  /// Waits for all; who has no part leaves its core to the others. Throws InputError where there are fewer than `n`.
+  /// Waits for all; a process without a part leaves its core to the others. Throws InputError if there are fewer than
+  /// `n`.
   FirstProcesses(const MpiSession& session, int n);
   ~FirstProcesses();
   FirstProcesses(const FirstProcesses&) = delete;

@@ -60,11 +60,11 @@ class Nccl : public Communicators {
 
   std::string name() const override { return "NCCL " + nccl_.version; }
 
-  /// A kernel of NCCL's spins until its peer's is there, which may come behind one that finds no room on its GPU: all
-  /// that run beside each other must fit. One of its thread blocks to a multiprocessor is assumed (they have 640
-  /// threads: NCCL_MAX_NTHREADS in NVIDIA/nccl, src/include/device.h), and an eighth of these is left to what adds. A
-  /// power of two, for to such a number sends and receives are rounded up (ncclTopoComputeP2pChannels() in
-  /// src/graph/paths.cc). One communicator is NCCL's own affair: it is to be as fast as anybody's.
+  /// A kernel of NCCL's spins until its peer's is there, which may be queued after one that finds no room on its GPU:
+  /// all that run at the same time must fit. One of its thread blocks per multiprocessor is assumed (they have 640
+  /// threads: NCCL_MAX_NTHREADS in NVIDIA/nccl, src/include/device.h), and an eighth of the multiprocessors is left for
+  /// additions. A power of two, because NCCL rounds sends and receives up to one (ncclTopoComputeP2pChannels() in
+  /// src/graph/paths.cc). A single communicator is left to NCCL's own choice, so that it is as fast as anybody's.
   void expect(int communicators) override {
     const auto sms = static_cast<unsigned>(gpus_.multiprocessors());
     const auto n = static_cast<unsigned>(std::max(communicators, 1));
@@ -84,7 +84,7 @@ class Nccl : public Communicators {
     if (most_blocks_ == 0)
       return {Fault::other, "a GPU of " + std::to_string(gpus_.multiprocessors()) +
                                 " multiprocessors has no room for the kernels of " + std::to_string(expected_) +
-                                " communicators beside each other"};
+                                " communicators at the same time"};
     out.clear();
     ncclUniqueId id;
     std::memcpy(id.internal, where.data(), where.size());
@@ -196,8 +196,8 @@ class Nccl : public Communicators {
   }
 
   /// A communicator is left end by end, by one thread: the last end waits for the kernels of all. Several are left at
-  /// the same time, for kernels of one may stand behind another's which spins until that, too, is given up. Both wait
-  /// for graphs with their kernels to go.
+  /// the same time, because a kernel of one may be queued after another's, which spins until that one, too, is given
+  /// up. Both wait for graphs with their kernels to go.
   void leave(ncclResult_t (*how)(ncclComm_t)) noexcept {
     if (std::exchange(group_is_open_, false)) nccl_.group_end();
     const auto ends = std::exchange(ends_, std::make_shared<Ends>());

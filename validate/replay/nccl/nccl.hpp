@@ -1,5 +1,4 @@
-// NCCL between the GPUs of one process or of several. This header, and all that include it, know nothing of NCCL
-// itself.
+// NCCL between the GPUs of one process or of several. This header, and all that include it, compile without NCCL.
 #pragma once
 
 #include <chrono>

@@ -7,7 +7,7 @@ namespace ringsim::replay::gpu {
 std::unique_ptr<Communicators> open_nccl(Device&, std::chrono::milliseconds) {
   throw EnvironmentError(
       "this ringsim was built without NCCL\n"
-      "  hint: build it where nccl.h is found beside CUDA (libnccl-dev of NVIDIA's packages), or with "
+      "  hint: build it where nccl.h is found next to CUDA (libnccl-dev of NVIDIA's packages), or with "
       "-DRINGSIM_NCCL_INCLUDE=FOLDER; CMake says \"Replay through NCCL\" then");
 }
 

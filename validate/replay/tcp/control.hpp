@@ -1,4 +1,4 @@
-// What the processes of a replay say to each other beside its data: lines of JSON over a stream socket.
+// What the processes of a replay say to each other apart from its data: lines of JSON over a stream socket.
 #pragma once
 
 #include <functional>

@@ -17,7 +17,7 @@ namespace {
 
 double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
-/// Others may have lost a process before this one hears of its end: that long it is waited for who was first.
+/// Others may have lost a process before this one hears of its end: how long to wait to find out which failed first.
 constexpr auto grace = 300ms;
 
 ActorRecord record_of(const Json& line) {
@@ -154,7 +154,8 @@ void Coordinator::abort(const std::string& why) {
   for (const auto& member : members_) member->control.send({{"abort", why}});
 }
 
-// Who is gone without a word was first; then who has a reason of its own; a connection that broke is what followed.
+// A process that is gone without a word failed first; then one that gives a reason of its own; a connection that broke
+// is only a consequence.
 void Coordinator::fail() {
   const Moment until = std::chrono::steady_clock::now() + grace;
   while (std::chrono::steady_clock::now() < until) {

@@ -20,7 +20,7 @@ struct TcpOptions {
   /// the system's own.
   std::string congestion = "cubic";
   int priority = 0;  ///< as nice(1); less than 0 needs root
-  /// Asked ten times a second; true ends the replay with Interrupted.
+  /// Asked ten times per second; true ends the replay with Interrupted.
   const std::atomic<bool>* stop = nullptr;
 };
 

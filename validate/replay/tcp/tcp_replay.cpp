@@ -129,11 +129,11 @@ TcpHosts read_hosts(const std::string& path) {
       host.resize(colon);
     } else if (host.find_first_of(" \t:") != std::string::npos) {
       throw InputError(where, fmt::format("expected one host, found \"{}\"", host),
-                       "one line a process; only the first has a port");
+                       "one line per process; only the first has a port");
     }
     hosts.hosts.push_back(host);
   }
-  if (hosts.hosts.empty()) throw InputError(path, "expected a host a line, found none");
+  if (hosts.hosts.empty()) throw InputError(path, "expected one host per line, found none");
   return hosts;
 }
 
@@ -177,7 +177,7 @@ TcpOutcome lead_replay(const TcpReplay& replay, const TcpHosts& hosts) {
           "it is waited for",
           missing, std::chrono::duration<double>(replay.options.timeout).count());
     });
-    acceptor.close();  // who comes for the next point finds nobody until its turn has come, and tries again
+    acceptor.close();  // a process that comes for the next point finds nobody yet, and tries again
     return coordinator.lead(hosts.hosts, false, {});
   } catch (const std::exception& error) {
     coordinator.abort(fmt::format("process 0 says: {}", error.what()));

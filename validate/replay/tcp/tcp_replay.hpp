@@ -47,7 +47,7 @@ struct TcpMeanwhile {
 
 struct TcpOutcome {
   std::vector<Measured> jobs;
-  std::vector<std::string> notes;  ///< what of the options was not to be had, for people
+  std::vector<std::string> notes;  ///< options that could not be met, in words
 };
 
 /// All processes are children of this one, and are gone when it returns or throws; they ignore Ctrl-C and die with
@@ -64,10 +64,10 @@ struct TcpHosts {
   std::vector<std::string> hosts;
   std::uint16_t port = 0;
 };
-/// A line a process: a host; the first HOST:PORT; "#" begins a comment. Throws InputError, EnvironmentError.
+/// One line per process: a host; the first HOST:PORT; "#" begins a comment. Throws InputError, EnvironmentError.
 TcpHosts read_hosts(const std::string& path);
 
-/// Process 0 of several machines. A run begins when a process hears of it, so that times are right to half a round
+/// Process 0 of several machines. A run begins when a process hears of it, so times are right to within half a round
 /// trip.
 TcpOutcome lead_replay(const TcpReplay& replay, const TcpHosts& hosts);
 /// One of the others; it waits for process 0, if need be, and returns when all is done.
