@@ -51,7 +51,7 @@ def write_page():
 
 Made by `docs/results/make/crossover.py build/tools/ringsim`; a test fails when the tables are not what the command prints. All simulated, with the
 textbooks' protocol `none`; p is the size, K the 32 ranks. Under each table: why each winner wins, with the busiest link of each kind as
-`ringsim run --explain` tells them. What was compared stands in the scenarios; what is missing from them is not judged.
+`ringsim run --explain` prints them. The scenarios list what was compared; nothing else is judged.
 
 ## Four HGX H100
 
@@ -103,13 +103,13 @@ The tree needs few steps: 30 us against the ring's 62 x 4.6 = 285 us at 4 B (eve
 {explained("hgx-h100", tree, "4 GiB")}
 ```
 
-**What NCCL picks there** by its own formula (release 2.30.7, `validate/nccl_tuner`; no measurement): Tree LL from 4 B, Tree LL128 from 262144 B, NVLSTree Simple from 16777216 B.
+**What NCCL picks there** by its own formula (release 2.30.7, `validate/nccl/nccl_tuner`; no measurement): Tree LL from 4 B, Tree LL128 from 262144 B, NVLSTree Simple from 16777216 B.
 Its tree, too, is the one for small sizes. It never picks the ring here, and has no hierarchical, direct or fabric-wide algorithm in that choice; NVLSTree, switches adding
 within nodes and a tree between, is not simulated. NCCL runs a channel for each adapter, where `ring` and each tree here are one.
 
 ## Four DGX-1V
 
-`ringsim crossover scenarios/examples/algorithms/crossover-dgx-1v.json --refine`: eight GPUs in a cube mesh of NVLinks (24 or 48 GB/s a pair), an adapter of 12 GB/s for two
+`ringsim crossover scenarios/examples/algorithms/crossover-dgx-1v.json --refine`: eight GPUs in a cube mesh of NVLinks (24 or 48 GB/s per pair), an adapter of 12 GB/s for two
 GPUs, 4.4 us from node to node.
 
 ```
@@ -147,7 +147,7 @@ a sixth of the sizes.
 ```
 
 **What NCCL picks there**: Tree LL from 4 B, Tree LL128 from 131072 B, Ring LL128 from 2097152 B, Ring Simple from 134217728 B. The ring wins its large sizes because there is one for
-each adapter: 48 GB/s x 32/62 = 24.8 GB/s, while NCCL takes its trees to reach min(0.92 x 48, 4 x 10)/2 = 20 (`perChMaxTreeBws`). The scenario's ring has one adapter a node.
+each adapter: 48 GB/s x 32/62 = 24.8 GB/s, while NCCL takes its trees to reach min(0.92 x 48, 4 x 10)/2 = 20 (`perChMaxTreeBws`). The scenario's ring has one adapter per node.
 """
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes a page and a picture of what tools/gpu-all.sh measured: predicted beside measured, on GPUs.
+"""Makes a page and a picture of what tools/gpu-all.sh measured: predictions and measurements on GPUs.
 
 Usage: docs/results/make/gpu_results.py FOLDER PAGE.md      reads FOLDER/*.csv; writes PAGE.md and PAGE.svg
 """
@@ -118,7 +118,7 @@ def picture(experiments):
         def x(value):
             return left + (width - left - right) * (math.log2(value) - low) / (high - low)
 
-        def y(value):  # from a quarter to four times; what is beyond stands at the edge
+        def y(value):  # from a quarter to four times; values beyond are drawn at the edge
             return begin + panel * (0.5 - max(-2, min(2, math.log2(value))) / 4)
 
         out.append(f'<text x="{left}" y="{begin - 8}" font-weight="bold">{each.title}: measured / predicted</text>'

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes docs/results/machines.md: copies between GPUs predicted beside measured, and what GPUDirect RDMA does on every preset.
+"""Writes docs/results/machines.md: copies between GPUs, predicted and measured, and what GPUDirect RDMA does on every preset.
 
 Usage: docs/results/make/machines.py path/to/ringsim           writes the page
        docs/results/make/machines.py path/to/ringsim --check   compares it with the page that is there; exit 1 where they differ

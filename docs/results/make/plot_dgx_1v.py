@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws docs/pictures/dgx-1v-nvlink.svg: all-reduce over the NVLinks of one DGX-1V, predicted beside measured.
+"""Draws docs/pictures/dgx-1v-nvlink.svg: all-reduce over the NVLinks of one DGX-1V, predicted and measured.
 
 Usage: docs/results/make/plot_dgx_1v.py path/to/ringsim      (needs Debian's python3-matplotlib)
 """

@@ -158,7 +158,7 @@ Nothing was measured on a GPU so far: `tools/gpu-all.sh` does all of it on a mac
 Open MPI's own protocols and progress are in these figures, and its sockets are as it makes them: they are not held to 5 %.
 
 {section(fifo[0])}
-Who has more on its way has more of the queue, and gets more of the port: the short flows wait behind the long ones. What all seven take
+A sender with more data under way has more of the queue, and gets more of the port: short flows wait for long ones. What all seven take
 together is as predicted, since the port is never idle.
 """)
 print(f"{within} of {n} within 5 %; the farthest {100 * off:.1f} %: {which}; load {min(loads):.1f} to {max(loads):.1f}")
