@@ -1,14 +1,15 @@
-# ringsim_folder(NAME [IN folder] DEPENDS folder... PACKAGES target... PUBLIC_PACKAGES target...)
+# ringsim_folder(NAME [COLD] [IN folder] DEPENDS folder... PACKAGES target... PUBLIC_PACKAGES target...)
 # One static library for the folder that calls it: its .cpp files and those of its rooms (cmake/layers.cmake), but for
 # rooms that have a CMakeLists.txt and so a library of their own. Headers are found from the root.
-# IN: NAME lies within that folder and is of its layer. DEPENDS names the folders that it links, downward only
+# COLD: speed does not matter there (ringsim_cold). IN: NAME lies within that folder and is of its layer. DEPENDS names the
+# folders that it links, downward only
 # (cmake/layers.cmake); cmake/check_layers.cmake holds the includes to the same rule. PACKAGES are for the sources alone:
 # those that are nothing but headers, no consumer has to find, and headers that include them are not installed.
 # PUBLIC_PACKAGES are for headers that are.
 include(cmake/layers.cmake)
 
 function(ringsim_folder name)
-  cmake_parse_arguments(arg "" "IN" "DEPENDS;PACKAGES;PUBLIC_PACKAGES" ${ARGN})
+  cmake_parse_arguments(arg "COLD" "IN" "DEPENDS;PACKAGES;PUBLIC_PACKAGES" ${ARGN})
   if(NOT arg_IN)
     set(arg_IN ${name})
   else()
@@ -35,6 +36,9 @@ function(ringsim_folder name)
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
   list(TRANSFORM arg_DEPENDS PREPEND ringsim_)
   target_link_libraries(ringsim_${name} PUBLIC ${arg_DEPENDS} PRIVATE $<BUILD_INTERFACE:ringsim_flags>)
+  if(arg_COLD)
+    target_link_libraries(ringsim_${name} PRIVATE $<BUILD_INTERFACE:ringsim_cold>)
+  endif()
   foreach(package IN LISTS arg_PACKAGES)
     ringsim_is_headers_only(${package} headers_only)
     if(headers_only)

@@ -93,7 +93,7 @@ TEST_CASE("a first word that is no command may be an option, a command below ano
 }
 
 TEST_CASE(
-    "an option that is unknown is named, with the nearest one, and words stand in the order in which they were typed") {
+    "an option that is unknown is named, with the nearest one, and words are in the order in which they were typed") {
   const std::string file = scenario();
   CHECK(mistake({"run", "--explian", file}) ==
         "ringsim: error: run: expected options of this command, found \"--explian\"\n"

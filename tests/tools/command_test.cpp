@@ -368,15 +368,15 @@ TEST_CASE("a graph with links one way only runs what needs no way back") {
 TEST_CASE("a value too long for a column has a number in the table and lines below it; a very long one is cut") {
   const Outcome outcome = run_command({"run", ringsim::test::source_dir() + "/scenarios/examples/networks/rails.json"});
   REQUIRE(outcome.code == 0);
-  const std::size_t below = outcome.out.find("\ntopology.fabric [1]: ") + 1;
+  const std::size_t below = outcome.out.find("\nfabric [1]: ") + 1;
   REQUIRE(below > 0);
   CHECK(outcome.out.substr(0, below).find('{') == std::string::npos);
   for (const char* number : {"  [1]  ", "  [2]  ", "  [3]  "})
     CHECK(outcome.out.substr(0, below).find(number) != std::string::npos);
   const char* const expected =
-      R"(topology.fabric [1]: {"kind":"leaf_spine","nodes_per_leaf":2,"oversubscription":2,
-  "link":{"bandwidth":"100 Gb/s","latency":"150 ns"}}
-topology.fabric [2]: {"kind":"rail","nodes_per_group":4,"spines":2,"oversubscription":2,
+      R"(fabric [1]: {"kind":"leaf_spine","nodes_per_leaf":2,"oversubscription":2,"link":{"bandwidth":"100
+  Gb/s","latency":"150 ns"}}
+fabric [2]: {"kind":"rail","nodes_per_group":4,"spines":2,"oversubscription":2,
   "link":{"bandwidth":"100 Gb/s","latency":"150 ns"}}
 )";
   CHECK(outcome.out.substr(below, std::string(expected).size()) == expected);

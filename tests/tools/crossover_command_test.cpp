@@ -51,7 +51,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 }  // namespace
 
-TEST_CASE("crossover prints who is best at which size, and by how much, as the closed forms have it") {
+TEST_CASE("crossover prints the best algorithm at each size, and by how much, as the closed forms have it") {
   const Outcome outcome = crossover({});
   CHECK(outcome.code == 0);
   CHECK(outcome.err == "");
@@ -238,7 +238,7 @@ TEST_CASE("the tuner's rows tell of nothing that is faster by less than one in a
   }
 }
 
-TEST_CASE("protocol none is no choice beside NCCL's own") {
+TEST_CASE("protocol none is no choice next to NCCL's own") {
   const Outcome outcome =
       crossover({"--format", "nccl-tuner", "--set", "transport.protocol=[\"none\",\"ll\"]", "--set",
                  "collective.algorithm=[\"ring\",{\"name\":\"double_binary_tree\",\"segments\":1}]"});

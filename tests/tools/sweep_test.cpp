@@ -240,7 +240,7 @@ TEST_CASE("equal points are simulated once, and told by --dry-run; so is what `w
   CHECK(n_lines(run_command({"sweep", file}).out) == 3);
 }
 
-TEST_CASE("Slurm's job array is the default shard, and is told") {
+TEST_CASE("Slurm's job array is the default shard, and stderr says so") {
   const std::string file = scenario();
   const Environment id("SLURM_ARRAY_TASK_ID", "7"), count("SLURM_ARRAY_TASK_COUNT", "3"),
       first("SLURM_ARRAY_TASK_MIN", "5");

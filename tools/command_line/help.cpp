@@ -79,7 +79,7 @@ std::string help_of_all(const std::vector<Command>& table, bool color) {
   }
   text += fmt::format(
       "\n`ringsim help COMMAND` describes a command, `ringsim COMMAND --help` does the same.\n"
-      "\n{}\n  ringsim run scenarios/examples/machines/two-node-server.json\n",
+      "\n{}\n  ringsim run scenarios/two-dgx-a100.json\n",
       styled(Style::bold, "Example", color));
   return text;
 }

@@ -38,7 +38,7 @@ class Output {
 /// Whether results may be kept there in a file of that name: nothing is there yet, or a file; no pipe, no device.
 bool is_plain_file(const std::string& path);
 
-/// A new file beside `path`, to be written and then renamed to it; `part` becomes its name, which nobody else has.
+/// A new file in the folder of `path`, to be written and then renamed to it; `part` becomes its unique name.
 /// Returns -1, and errno, where there is none to be had.
 int open_part(const std::string& path, std::string& part);
 

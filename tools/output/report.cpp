@@ -70,38 +70,13 @@ std::string value_of(const Prediction& r, const std::string& path) {
   return "";
 }
 
-/// What varies, as the table shows it: a value too long for a column has a number there, which `legend` explains.
-class Values {
- public:
-  std::string shown(const Prediction& r, const std::string& path) {
-    std::string value = value_of(r, path);
-    if (value.size() <= widest) return value;
-    std::vector<std::string>& known = long_ones_[path];
-    auto found = std::find(known.begin(), known.end(), value);
-    if (found == known.end()) found = known.insert(known.end(), std::move(value));
-    return fmt::format("[{}]", found - known.begin() + 1);
-  }
-  /// What the numbers mean. A value too long for a few lines is cut in the middle; --format json has it whole.
-  std::string legend() const {
-    constexpr std::size_t head = 300, tail = 60;
-    std::string text;
-    for (const auto& [path, values] : long_ones_) {
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        const std::string& value = values[i];
-        text += wrapped(fmt::format("{} [{}]: {}", path, i + 1,
-                                    value.size() <= head + tail + 5
-                                        ? value
-                                        : value.substr(0, head) + " ... " + value.substr(value.size() - tail))) +
-                '\n';
-      }
-    }
-    return text;
-  }
-
- private:
-  static constexpr std::size_t widest = 40;
-  std::map<std::string, std::vector<std::string>> long_ones_;  // [path], in the order of their first row
-};
+/// What varies, as tables show it: a value too long for a few lines is cut in the middle; --format json has it whole.
+std::string shown_value(const Prediction& r, const std::string& path) {
+  constexpr std::size_t head = 300, tail = 60;
+  std::string value = value_of(r, path);
+  if (value.size() <= head + tail + 5) return value;
+  return value.substr(0, head) + " ... " + value.substr(value.size() - tail);
+}
 
 /// The lines below a table, each once: what (*) means, calibration, folding, what was not proved.
 std::string notes(const std::vector<Result>& results, bool closed_forms) {
@@ -127,13 +102,13 @@ std::string notes(const std::vector<Result>& results, bool closed_forms) {
 }
 
 /// What --explain adds to the table: what held each run back, and what its links carried.
-std::string explanation(const std::vector<Result>& results, const std::vector<std::string>& extra, Values& values) {
+std::string explanation(const std::vector<Result>& results, const std::vector<std::string>& extra) {
   std::string text;
   for (const Result& result : results) {
     const Prediction& r = result.prediction;
     std::string heading = fmt::format("{}{} {} {}", r.job.empty() ? "" : r.job + ": ", format(r.request.bytes),
                                       to_string(r.request.op), algorithm_text(r));
-    for (const std::string& path : extra) heading += fmt::format(", {} {}", path, values.shown(r, path));
+    for (const std::string& path : extra) heading += fmt::format(", {} {}", path, shown_value(r, path));
     if (r.bottleneck)
       heading += fmt::format(": {:.1f} % of the critical path is due to {}, {:.1f} % to latency and filling",
                              100 * r.bottleneck->busy, r.bottleneck->link.empty() ? "no link" : r.bottleneck->link,
@@ -162,7 +137,6 @@ std::string shown(const Column& column, const Result& result) {
 }
 
 std::string table(const std::vector<Result>& results, bool explain) {
-  Values values;
   const std::vector<std::string> extra = extra_columns(results);
   // Ratios to closed forms that do not apply say little.
   const bool closed_forms = explain || std::any_of(results.begin(), results.end(),
@@ -203,12 +177,11 @@ std::string table(const std::vector<Result>& results, bool explain) {
       if (column != nullptr)
         row.push_back(shown(*column, r));
       else
-        for (const std::string& path : extra) row.push_back(values.shown(r.prediction, path));
+        for (const std::string& path : extra) row.push_back(shown_value(r.prediction, path));
     }
     table.add(row);
   }
-  return table.fitted() + values.legend() + notes(results, closed_forms) +
-         (explain ? explanation(results, extra, values) : "");
+  return table.fitted() + notes(results, closed_forms) + (explain ? explanation(results, extra) : "");
 }
 
 std::string csv(const ScenarioFile& file, const std::vector<Result>& results) {

@@ -10,7 +10,7 @@
 namespace ringsim::tools {
 
 /// Predicts every point, `jobs` at a time (0: one per core), and calls `take` with each result in the order of the
-/// points, one at a time, as soon as it and all before it are there; a scenario's jobs have one each, behind its own.
+/// points, one at a time, as soon as it and all before it are there; a scenario's jobs have one each, after its own.
 /// The results do not depend on `jobs`. All points are decoded first: a mistake in the last one shows before the first
 /// one is simulated. Throws what predict() throws for the first point that fails; Interrupted when stop_requested is
 /// set. `fold`: as PredictOptions::fold. `unserved`: takes those points that their algorithm cannot serve, in their

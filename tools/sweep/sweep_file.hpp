@@ -21,9 +21,9 @@ class SweepFile {
 
   /// Reads the rows that it holds, and cuts off a last line that is not whole: true where there was one.
   bool read(const std::function<void(ResultRow&& row, const RowPlace& place)>& take);
-  /// Leaves out rows that are found not to belong: writes the others anew.
+  /// Leaves out rows that do not belong: writes the others to a new file.
   void keep(const std::function<bool(const ResultRow& row)>& wanted);
-  /// Adds the rows of a point in one write; where that fails nothing of them stays. Throws EnvironmentError, also where
+  /// Adds the rows of a point in one write; if that fails, none of them stays. Throws EnvironmentError, also where
   /// another program has put another file in this one's place.
   void append(std::string_view rows);
   /// Puts all rows into their final order. Where that fails they stay as they are.

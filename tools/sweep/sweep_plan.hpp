@@ -28,7 +28,7 @@ struct SweepPlan {
   std::unordered_map<std::string, std::size_t> by_key;  ///< of all shards
   std::set<std::string> varied;                         ///< the paths that vary, in any point
 };
-/// `jobs`: threads that work out keys; 0: one a core.
+/// `jobs`: threads that work out keys; 0: one per core.
 SweepPlan plan_of(const ScenarioFile& file, Shard shard, int jobs);
 
 /// What a file of results has of a plan.
