@@ -25,7 +25,8 @@ target_compile_options(ringsim_flags INTERFACE -ffp-contract=off
   -Wno-missing-field-initializers  # `{.what = Do::copy}` leaves the rest at its default, on purpose
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>  # false alarms of GCC 12 on std::string's operator+ (GCC bug 105651)
   # In a batch the names of one file hide those of another, and its local types are seen from others: both are harmless.
-  $<IF:$<BOOL:${RINGSIM_UNITY}>,-Wno-subobject-linkage,-Wshadow>
+  $<$<NOT:$<BOOL:${RINGSIM_UNITY}>>:-Wshadow>
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<BOOL:${RINGSIM_UNITY}>>:-Wno-subobject-linkage>
   $<$<BOOL:${RINGSIM_WERROR}>:-Werror>)
 # Reading, writing and describing take no time worth more: -O1 halves what the compiler spends on them. The simulator,
 # the schedules and the topologies are compiled with -O3.

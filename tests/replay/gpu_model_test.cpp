@@ -10,6 +10,7 @@
 #include "algorithms/ring.hpp"
 #include "sim/base/error.hpp"
 #include "sim/check/check.hpp"
+#include "tests/support/complaint.hpp"
 #include "tests/support/fake_device.hpp"
 #include "validate/replay/gpu/gpu_model.hpp"
 #include "validate/replay/gpu/gpu_replay.hpp"
@@ -163,12 +164,7 @@ TEST_CASE("a probe's table is read back as it was; errors in it are reported by 
   CHECK(back.gpus == 1);
   const std::string head = "what,from,to,blocks,bytes,time_us,min_us,max_us,GBps\n";
   const auto refused = [](const std::string& table) -> std::string {
-    try {
-      read_probe(table, "p.csv");
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "";
+    return ringsim::test::complaint([&] { read_probe(table, "p.csv"); });
   };
   CHECK(refused("what,from\n") ==
         "p.csv:1: expected what,from,to,blocks,bytes,time_us,min_us,max_us,GBps, found \"what,from\"\n"

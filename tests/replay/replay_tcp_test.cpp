@@ -10,6 +10,7 @@
 #include "sim/base/error.hpp"
 #include "sim/schedule/collective.hpp"
 #include "tests/support/command.hpp"
+#include "tests/support/complaint.hpp"
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/written_schedule.hpp"
 #include "validate/replay/memory.hpp"
@@ -180,12 +181,7 @@ TEST_CASE("a hosts file names a host a process, and the port of the first") {
   CHECK(hosts.hosts == std::vector<std::string>{"alpha", "beta", "10.0.0.3"});
   CHECK(hosts.port == 7117);
   const auto refusal = [](const std::string& text) -> std::string {
-    try {
-      read_hosts(temporary_file("hosts", text));
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "";
+    return ringsim::test::complaint([&] { read_hosts(temporary_file("hosts", text)); });
   };
   const auto ends_with = [](const std::string& text, const std::string& end) { return text.ends_with(end); };
   const std::string hint = "\n  hint: the first process listens there for the others, say 10.0.0.1:7117";

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/base/error.hpp"
+#include "tests/support/complaint.hpp"
 
 namespace expression_test {
 
@@ -36,12 +37,7 @@ std::optional<ExpressionValue> value(const std::string& path) {
 bool holds(const std::string& text) { return Expression::parse(text, "expression").holds(value); }
 
 std::string complaint(const std::string& text) {
-  try {
-    holds(text);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return ringsim::test::complaint([&] { holds(text); });
 }
 
 }  // namespace

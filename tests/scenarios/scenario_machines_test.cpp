@@ -11,6 +11,7 @@
 #include "sim/base/error.hpp"
 #include "tests/support/command.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/message_page.hpp"
 #include "topologies/machines/machine_text.hpp"
 
 namespace scenario_machines_test {
@@ -128,56 +129,26 @@ TEST_CASE("the hash follows the content of a file, not its name") {
 }
 
 TEST_CASE("what is wrong with a file, or with the keys around it, is refused at its place") {
-  struct Row {
-    std::string topology, message;
-  };
   const std::string fabric(star);
-  const std::vector<Row> rows{
-      {R"({"kind": "nccl_xml", "file": "none.xml"})",
-       "s.json: /topology/file: expected a file that the scenario names, found no file of that name: none.xml\n  hint: "
-       "files "
-       "are relative to the scenario's folder"},
-      {R"({"kind": "nccl_xml", "file": 7})", "s.json: /topology/file: expected the name of a file, found 7"},
-      {R"({"kind": "nccl_xml", "file": "matrix.txt"})",
-       "matrix.txt: expected an XML document, found text that does not begin with \"<\""},
-      {R"({"kind": "nvidia_smi", "file": "dump.xml", "like": "dgx-1v"})",
-       "dump.xml: expected the matrix of `nvidia-smi topo -m`, found no header GPU0 GPU1 ..."},
-      {R"({"kind": "nccl_xml", "file": "skeleton.xml", "nodes": 2, )" + fabric + "}",
-       "s.json: /topology: expected nodes with a NIC that can be cabled where there is more than one, found none in "
-       "skeleton\n  hint: where the file does not tell the speed of NICs, say \"nic\""},
-      {R"({"kind": "nccl_xml", "file": "dump.xml", "nodes": 2})",
-       "s.json: /topology: expected the key \"fabric\" where there is more than one node, found none\n  hint: for "
-       "example "
-       R"({"kind": "star", "link": {"bandwidth": "100 Gb/s", "latency": "1 us"}})"},
-      {R"({"kind": "nccl_xml", "file": "xgmi.xml", "nvlink": "dgx-1v"})",
-       "xgmi.xml: the file lists the links between GPUs itself\n  hint: leave out the machine whose NVLinks it shall "
-       "have"},
-      {R"({"kind": "cluster", "node_file": "dump.xml", "nodes": 1})",
-       "dump.xml:1:1: expected a value: an object, a list, text in double quotes, a number, true or false, found "
-       "\"<!--\""},
-      {R"({"kind": "cluster", "nodes": 1})",
-       R"(s.json: /topology: expected one of the keys "node", "node_file", "parts", found none)"},
-      {R"({"kind": "cluster", "node": "dgx-1v", "node_file": "m.json", "nodes": 1})",
-       "s.json: /topology/node_file: expected a file that the scenario names, found no file of that name: m.json\n  "
-       "hint: "
-       "files are relative to the scenario's folder"},
-      {R"({"kind": "cluster", "node": "dgx-1v", "parts": [{"node": "dgx-1v"}], "nodes": 1})",
-       R"(s.json: /topology: expected one of the keys "node", "node_file", "parts", found "node" and "parts")"},
-      {R"({"kind": "cluster", "node": "dgx-1v"})",
-       "s.json: /topology: expected the key \"nodes\", found none\n  hint: nodes: How many nodes. For example: 2"},
-      {R"({"kind": "cluster", "parts": [{"node": "dgx-1v"}], "nodes": 1})",
-       "s.json: /topology/nodes: expected no key \"nodes\" next to \"parts\", found one\n  hint: each part has its "
-       "own"},
-      {R"({"kind": "cluster", "parts": [{"node": "dgx-1v"}, {"nodes": 2}], )" + fabric + "}",
-       R"(s.json: /topology/parts/1: expected one of the keys "node", "node_file", found none)"},
-      {R"({"kind": "cluster", "parts": [{"node": "dgx-1v", "nodes": 2}]})",
-       "s.json: /topology: expected the key \"fabric\" where there is more than one node, found none\n  hint: for "
-       "example "
-       R"({"kind": "star", "link": {"bandwidth": "100 Gb/s", "latency": "1 us"}})"}};
-  for (const Row& row : rows) {
-    CAPTURE(row.topology);
-    CHECK(complaint(row.topology) == row.message);
-  }
+  const std::vector<std::string> rows{
+      R"({"kind": "nccl_xml", "file": "none.xml"})",
+      R"({"kind": "nccl_xml", "file": 7})",
+      R"({"kind": "nccl_xml", "file": "matrix.txt"})",
+      R"({"kind": "nvidia_smi", "file": "dump.xml", "like": "dgx-1v"})",
+      R"({"kind": "nccl_xml", "file": "skeleton.xml", "nodes": 2, )" + fabric + "}",
+      R"({"kind": "nccl_xml", "file": "dump.xml", "nodes": 2})",
+      R"({"kind": "nccl_xml", "file": "xgmi.xml", "nvlink": "dgx-1v"})",
+      R"({"kind": "cluster", "node_file": "dump.xml", "nodes": 1})",
+      R"({"kind": "cluster", "nodes": 1})",
+      R"({"kind": "cluster", "node": "dgx-1v", "node_file": "m.json", "nodes": 1})",
+      R"({"kind": "cluster", "node": "dgx-1v", "parts": [{"node": "dgx-1v"}], "nodes": 1})",
+      R"({"kind": "cluster", "node": "dgx-1v"})",
+      R"({"kind": "cluster", "parts": [{"node": "dgx-1v"}], "nodes": 1})",
+      R"({"kind": "cluster", "parts": [{"node": "dgx-1v"}, {"nodes": 2}], )" + fabric + "}",
+      R"({"kind": "cluster", "parts": [{"node": "dgx-1v", "nodes": 2}]})"};
+  test::MessagePage page("machines_of_scenarios");
+  for (const std::string& topology : rows) page.add(topology, complaint(topology));
+  page.check();
 }
 
 TEST_CASE("a run says each warning of a file once, on stderr, and simulates what was read") {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sim/base/error.hpp"
+#include "tests/support/complaint.hpp"
 #include "tests/support/plain_scenario.hpp"
 
 namespace scenario_test {
@@ -346,12 +347,7 @@ TEST_CASE("a file is read from disk, and one that cannot be says so") {
   CHECK(ScenarioFile::load(path).name() == "eight ranks");
   CHECK(ScenarioFile::load(path).hash() == hash(plain));
   const auto complaint = [](const std::string& name) -> std::string {
-    try {
-      ScenarioFile::load(name);
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "";
+    return ringsim::test::complaint([&] { ScenarioFile::load(name); });
   };
   const std::string none = (folder / "none.json").string();
   CHECK(complaint(none) == none + ": expected a scenario file, found no file of that name");

@@ -9,6 +9,7 @@
 
 #include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
+#include "tests/support/complaint.hpp"
 
 namespace where_test {
 
@@ -37,12 +38,7 @@ std::string points(const ScenarioFile& file) {
 }
 
 std::string complaint(const std::string& where) {
-  try {
-    scenario(where);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return ringsim::test::complaint([&] { scenario(where); });
 }
 
 }  // namespace

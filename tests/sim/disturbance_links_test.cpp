@@ -14,6 +14,7 @@
 #include "algorithms/direct.hpp"
 #include "algorithms/ring.hpp"
 #include "sim/base/error.hpp"
+#include "tests/support/complaint.hpp"
 #include "tests/support/tiny.hpp"
 
 namespace disturbance_links_test {
@@ -41,12 +42,7 @@ Timeline run_with(const Topology& net, const Schedule& schedule, std::vector<Lin
 
 std::string complaint(const Topology& net, const Schedule& schedule, std::vector<LinkChange> changes,
                       NetworkModel model = NetworkModel::fair) {
-  try {
-    run_with(net, schedule, std::move(changes), model);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return ringsim::test::complaint([&] { run_with(net, schedule, std::move(changes), model); });
 }
 
 /// gpu0 and gpu1, joined by two switches: by `s0` with 1 us per link, by `s1` with 5 us and another bandwidth.

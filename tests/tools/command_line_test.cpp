@@ -332,7 +332,8 @@ TEST_CASE("collectives may be spelled as MPI and NCCL do; the scenario is the sa
        {std::array{"all_reduce", "allreduce", "ring"}, std::array{"all_gather", "allgather", "ring"},
         std::array{"reduce_scatter", "reducescatter", "ring"}, std::array{"all_to_all", "alltoall", "direct"},
         std::array{"send_recv", "sendrecv", "direct"}}) {
-    CAPTURE(alias);
+    const char* const spelled = alias;
+    CAPTURE(spelled);
     CHECK(hash(op, algorithm) == hash(alias, algorithm));
   }
   const Outcome unknown = run_command({"run", scenario(), "--set", "collective.op=allredcue"});

@@ -76,7 +76,8 @@ TEST_CASE("bash completes commands, commands below them, options, values and fil
 TEST_CASE("zsh and fish read their scripts without a complaint") {
   for (const auto& [shell, check] :
        {std::pair{"bash", "-n"}, std::pair{"zsh", "-n"}, std::pair{"fish", "--no-execute"}}) {
-    CAPTURE(shell);
+    const char* const name = shell;
+    CAPTURE(name);
     const Outcome script = run_command({"completion", shell});
     CHECK(script.code == 0);
     for (const char* part : {"topology", "paths", "nccl-tests", "schema"}) CHECK(has(script.out, part));

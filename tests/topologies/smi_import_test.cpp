@@ -8,8 +8,10 @@
 
 #include "sim/base/error.hpp"
 #include "sim/topology/routes.hpp"
+#include "tests/support/complaint.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/machines.hpp"
+#include "tests/support/message_page.hpp"
 #include "topologies/catalog.hpp"
 #include "topologies/formats/smi_import.hpp"
 #include "topologies/formats/smi_matrix.hpp"
@@ -43,12 +45,7 @@ Machine like() {
 }
 
 std::string complaint(const std::string& matrix, const Machine& model = like()) {
-  try {
-    import_nvidia_smi(matrix, "m.txt", model);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return ringsim::test::complaint([&] { import_nvidia_smi(matrix, "m.txt", model); });
 }
 
 }  // namespace
@@ -153,38 +150,26 @@ TEST_CASE("the matrix of every machine, printed and read, prints the same again"
 TEST_CASE("a text that is no matrix, or a matrix that contradicts itself, is refused with row and column") {
   const std::string good = "GPU0 GPU1 NIC0\nGPU0 X PIX SYS\nGPU1 PIX X SYS\nNIC0 SYS SYS X\n";
   CHECK(complaint(good) == "");
-  struct Row {
-    std::string text, message;
-  };
   Machine bare = like();
   bare.cables.erase(bare.cables.begin());
   CHECK(complaint("GPU0 GPU1\nGPU0 X NV1\nGPU1 NV1 X\n", bare) ==
         "m.txt: the matrix has NVLinks (NV#), and model has no nvlink link to take the speed from\n  hint: name a "
         "machine that "
         "has: `ringsim list nodes` shows all");
-  const std::vector<Row> rows{
-      {"hello\n", "m.txt: expected the matrix of `nvidia-smi topo -m`, found no header GPU0 GPU1 ..."},
-      {"GPU0 GPU0\n", "m.txt:1: expected each device once in the header"},
-      {"GPU0 GPU1\nGPU0 X PIX\n", "m.txt:2: expected a row for GPU1, found the end of the file"},
-      {"GPU0 GPU1\nGPU0 X PIX\nGPU2 PIX X\n", "m.txt:3: expected the row of GPU1, found GPU2"},
-      {"GPU0 GPU1\nGPU0 X PIX\nGPU1 PIX\n", "m.txt:3: expected 2 cells in row GPU1, found 1"},
-      {"GPU0\nGPU0 X\nGPU1 X\n", "m.txt:3: expected the end of the matrix after 1 rows, found GPU1"},
-      {"GPU0 GPU1\nGPU0 X PIY\nGPU1 PIX X\n",
-       "m.txt:2: expected X, NV#, PIX, PXB, PHB, NODE or SYS at row GPU0, column GPU1, found PIY"},
-      {"GPU0 GPU1\nGPU0 PIX X\nGPU1 PIX X\n",
-       "m.txt:2: expected X on the diagonal and nowhere else, found PIX at row GPU0, column GPU0"},
-      {"GPU0 NIC0\nGPU0 X NV1\nNIC0 NV1 X\n",
-       "m.txt:2: expected NV1 to NV1000 between two GPUs, found NV1 at row GPU0, column NIC0"},
-      {"GPU0 GPU1\nGPU0 X PIX\nGPU1 PXB X\n",
-       "m.txt:3: row GPU1, column GPU0 (PXB) contradicts row GPU0, column GPU1 (PIX)"},
-      {"GPU0 GPU1 NIC0\nGPU0 X PIX SYS\nGPU1 PIX X PIX\nNIC0 SYS PIX X\n",
-       "m.txt:4: row NIC0, column GPU0 (SYS) contradicts row NIC0, column GPU1 (PIX) and row GPU1, column GPU0 (PIX)\n "
-       " hint: "
-       "what is near to one of two neighbours is as near to the other"}};
-  for (const Row& row : rows) {
-    CAPTURE(row.text);
-    CHECK(complaint(row.text) == row.message);
-  }
+  const std::vector<std::string> rows{"hello\n",
+                                      "GPU0 GPU0\n",
+                                      "GPU0 GPU1\nGPU0 X PIX\n",
+                                      "GPU0 GPU1\nGPU0 X PIX\nGPU2 PIX X\n",
+                                      "GPU0 GPU1\nGPU0 X PIX\nGPU1 PIX\n",
+                                      "GPU0\nGPU0 X\nGPU1 X\n",
+                                      "GPU0 GPU1\nGPU0 X PIY\nGPU1 PIX X\n",
+                                      "GPU0 GPU1\nGPU0 PIX X\nGPU1 PIX X\n",
+                                      "GPU0 NIC0\nGPU0 X NV1\nNIC0 NV1 X\n",
+                                      "GPU0 GPU1\nGPU0 X PIX\nGPU1 PXB X\n",
+                                      "GPU0 GPU1 NIC0\nGPU0 X PIX SYS\nGPU1 PIX X PIX\nNIC0 SYS PIX X\n"};
+  ringsim::test::MessagePage page("nvidia_smi");
+  for (const std::string& text : rows) page.add(text, complaint(text));
+  page.check();
 }
 
 TEST_CASE("a damaged matrix is read or refused, never a crash") {

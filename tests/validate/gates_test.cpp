@@ -9,6 +9,7 @@
 
 #include "sim/base/error.hpp"
 #include "tests/support/command.hpp"
+#include "tests/support/complaint.hpp"
 
 namespace gates_test {
 
@@ -47,12 +48,7 @@ std::string failures(const GateReport& report) {
 }
 
 std::string complaint(const GateOptions& options, const std::vector<std::string>& lines = {}) {
-  try {
-    report(options, lines);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return ringsim::test::complaint([&] { report(options, lines); });
 }
 
 }  // namespace
@@ -92,12 +88,9 @@ TEST_CASE("an assertion that is wrong is named with its column, and the near col
 
 TEST_CASE("names that no row can have are found without a row") {
   const auto unknown = [](const std::string& text) -> std::string {
-    try {
+    return ringsim::test::complaint([&] {
       Assertion::parse(text).require_known({"time_us", "busbw_GBps", "closed_form.ratio"}, {"topology.nodes"});
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "";
+    });
   };
   CHECK(unknown("busbw_GBps > 40 and point.topology.nodes > 1 where topology.nodes < 9") == "");
   CHECK(unknown("busbw_GBp > 40") ==

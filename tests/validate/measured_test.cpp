@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sim/base/error.hpp"
+#include "tests/support/complaint.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/paths.hpp"
 
@@ -31,12 +32,7 @@ std::string log() { return text_of("nccl-tests.txt"); }
 
 std::string complaint(const std::string& text, const std::string& name = "x",
                       std::optional<CollectiveOp> collective = std::nullopt) {
-  try {
-    parse_measured(text, name, collective);
-    return "";
-  } catch (const InputError& error) {
-    return error.what();
-  }
+  return ringsim::test::complaint([&] { parse_measured(text, name, collective); });
 }
 
 /// "1024 10 9.5 | 1048576 100 98": bytes, out of place, in place.

@@ -11,6 +11,7 @@
 
 #include "sim/base/error.hpp"
 #include "tests/support/command.hpp"
+#include "tests/support/complaint.hpp"
 #include "tests/support/files.hpp"
 
 namespace results_test {
@@ -30,12 +31,7 @@ std::string row(const std::string& key, const std::string& point, double time_us
 }
 
 std::string complaint(const std::vector<std::string>& files) {
-  try {
-    MergedResults{files};
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return ringsim::test::complaint([&] { MergedResults{files}; });
 }
 
 }  // namespace
