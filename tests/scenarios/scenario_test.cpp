@@ -282,7 +282,8 @@ TEST_CASE("collectives may be spelled as MPI and NCCL do, and ask the same") {
        {std::tuple{"all_reduce", "allreduce", "ring"}, std::tuple{"all_gather", "allgather", "ring"},
         std::tuple{"reduce_scatter", "reducescatter", "ring"}, std::tuple{"all_to_all", "alltoall", "direct"},
         std::tuple{"send_recv", "sendrecv", "direct"}}) {
-    CAPTURE(alias);
+    const char* const spelled = alias;
+    CAPTURE(spelled);
     CHECK(hash(text(alias, algorithm)) == hash(text(op, algorithm)));
     CHECK(to_string(only(text(alias, algorithm)).main().request.op) == op);
   }
