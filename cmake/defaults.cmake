@@ -31,7 +31,8 @@ target_compile_options(ringsim_flags INTERFACE -ffp-contract=off
   # simulator would take up to a tenth more instructions.
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<BOOL:${RINGSIM_UNITY}>>:--param=large-unit-insns=1000000>
   $<$<BOOL:${RINGSIM_WERROR}>:-Werror>)
-# Reading, writing and describing take no time worth more: -O1 halves what the compiler spends on them. The simulator,
+
+# For code that only reads, writes and describes: -O1 nearly halves the time to compile it. The simulator,
 # the schedules and the topologies are compiled with -O3.
 add_library(ringsim_cold INTERFACE)
 target_compile_options(ringsim_cold INTERFACE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/support/every_algorithm.hpp"
-#include "tests/support/interpreter.hpp"
+#include "tests/support/naive/interpreter.hpp"
 
 namespace algorithms_slow_test {
 

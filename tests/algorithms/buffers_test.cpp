@@ -9,7 +9,7 @@
 #include "algorithms/composed/channels.hpp"
 #include "sim/base/error.hpp"
 #include "tests/support/every_algorithm.hpp"
-#include "tests/support/interpreter.hpp"
+#include "tests/support/naive/interpreter.hpp"
 #include "tests/support/tiny.hpp"
 #include "tests/support/verdict.hpp"
 

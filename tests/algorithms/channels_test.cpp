@@ -14,7 +14,7 @@
 #include "sim/base/error.hpp"
 #include "sim/schedule/collective.hpp"
 #include "tests/support/every_algorithm.hpp"
-#include "tests/support/interpreter.hpp"
+#include "tests/support/naive/interpreter.hpp"
 #include "tests/support/tiny.hpp"
 #include "tests/support/verdict.hpp"
 #include "validate/closed_forms/closed_form.hpp"

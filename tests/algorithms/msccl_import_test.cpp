@@ -13,8 +13,8 @@
 #include "sim/check/check.hpp"
 #include "tests/support/complaint.hpp"
 #include "tests/support/files.hpp"
-#include "tests/support/interpreter.hpp"
 #include "tests/support/message_page.hpp"
+#include "tests/support/naive/interpreter.hpp"
 #include "tests/support/paths.hpp"
 
 namespace msccl_import_test {

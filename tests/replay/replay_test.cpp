@@ -15,7 +15,7 @@
 #include "sim/base/error.hpp"
 #include "sim/schedule/collective.hpp"
 #include "tests/support/every_algorithm.hpp"
-#include "tests/support/shuffled_exchange.hpp"
+#include "tests/support/naive/shuffled_exchange.hpp"
 #include "tests/support/written_schedule.hpp"
 #include "validate/replay/actor_run.hpp"
 #include "validate/replay/memory.hpp"

@@ -3,7 +3,7 @@
 
 #include "algorithms/ring.hpp"
 #include "sim/schedule/collective.hpp"
-#include "tests/support/interpreter.hpp"
+#include "tests/support/naive/interpreter.hpp"
 #include "tests/support/verdict.hpp"
 #include "tests/support/written_schedule.hpp"
 

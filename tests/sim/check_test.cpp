@@ -8,7 +8,7 @@
 #include "sim/check/check.hpp"
 #include "sim/schedule/collective.hpp"
 #include "tests/support/every_algorithm.hpp"
-#include "tests/support/interpreter.hpp"
+#include "tests/support/naive/interpreter.hpp"
 #include "tests/support/verdict.hpp"
 #include "tests/support/written_schedule.hpp"
 

@@ -13,8 +13,8 @@
 #include "sim/base/error.hpp"
 #include "sim/network/network_packet.hpp"
 #include "sim/run/run.hpp"
-#include "tests/support/naive_fair.hpp"
-#include "tests/support/naive_packet.hpp"
+#include "tests/support/naive/naive_fair.hpp"
+#include "tests/support/naive/naive_packet.hpp"
 #include "tests/support/tiny.hpp"
 
 namespace network_packet_test {

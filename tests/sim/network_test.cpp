@@ -10,7 +10,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/network/network_flow.hpp"
-#include "tests/support/naive_fair.hpp"
+#include "tests/support/naive/naive_fair.hpp"
 
 namespace network_test {
 

@@ -10,7 +10,7 @@
 
 #include "sim/base/error.hpp"
 #include "tests/support/every_algorithm.hpp"
-#include "tests/support/naive_protocol.hpp"
+#include "tests/support/naive/naive_protocol.hpp"
 #include "tests/support/tiny.hpp"
 #include "tests/support/written_schedule.hpp"
 #include "topologies/machines/machine.hpp"

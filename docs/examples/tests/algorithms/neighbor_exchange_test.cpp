@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "sim/base/error.hpp"
-#include "tests/support/interpreter.hpp"
+#include "tests/support/naive/interpreter.hpp"
 #include "tests/support/tiny.hpp"
 #include "tests/support/verdict.hpp"
 

@@ -1,4 +1,4 @@
-#include "tests/support/shuffled_exchange.hpp"
+#include "tests/support/naive/shuffled_exchange.hpp"
 
 #include <algorithm>
 #include <deque>

@@ -1,4 +1,4 @@
-#include "tests/support/interpreter.hpp"
+#include "tests/support/naive/interpreter.hpp"
 
 #include <algorithm>
 #include <deque>

@@ -1,4 +1,4 @@
-#include "tests/support/naive_protocol.hpp"
+#include "tests/support/naive/naive_protocol.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "sim/topology/routes.hpp"
-#include "tests/support/naive_fair.hpp"
+#include "tests/support/naive/naive_fair.hpp"
 
 namespace ringsim::naive {
 

@@ -1,4 +1,4 @@
-#include "tests/support/naive_fair.hpp"
+#include "tests/support/naive/naive_fair.hpp"
 
 #include <algorithm>
 #include <cmath>

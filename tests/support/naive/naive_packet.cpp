@@ -1,4 +1,4 @@
-#include "tests/support/naive_packet.hpp"
+#include "tests/support/naive/naive_packet.hpp"
 
 #include <algorithm>
 #include <cmath>
