@@ -11,6 +11,9 @@ struct Outcome {
   std::string out, err;
 };
 
+/// Whether the text has that part.
+inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
 /// Runs the command under test with these arguments; `output_file` becomes its standard output where given
 /// ("/dev/full").
 Outcome run_command(const std::vector<std::string>& arguments, const std::string& output_file = "");

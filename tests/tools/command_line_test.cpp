@@ -17,6 +17,7 @@
 namespace command_line_test {
 
 using ringsim::test::command_file;
+using ringsim::test::has;
 using ringsim::test::Outcome;
 using ringsim::test::run_command;
 using ringsim::test::run_with_input;
@@ -31,8 +32,6 @@ const char* const ring_of_four = R"({"version": 1, "name": "four",
   "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 MiB"}})";
 
 std::string scenario() { return temporary_file("four.json", ring_of_four); }
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 /// What a mistake on the command line is answered with, but for the usage line; requires exit code 2, silence on stdout
 /// and a usage line that begins with the program's name, not its path.

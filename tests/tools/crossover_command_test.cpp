@@ -11,6 +11,7 @@
 
 namespace crossover_command_test {
 
+using ringsim::test::has;
 using ringsim::test::Outcome;
 using ringsim::test::run_command;
 using ringsim::test::temporary_file;
@@ -46,8 +47,6 @@ std::vector<std::string> rows_of(const std::string& text) {  // without comments
     if (!line.starts_with('#')) rows.push_back(line);
   return rows;
 }
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 

@@ -17,6 +17,7 @@
 namespace shell_test {
 
 using ringsim::test::command_file;
+using ringsim::test::has;
 using ringsim::test::Outcome;
 using ringsim::test::read_file;
 using ringsim::test::run_command;
@@ -27,7 +28,6 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 bool is_there(const char* program) {
   return std::system(fmt::format("command -v {} > /dev/null 2>&1", program).c_str()) == 0;
 }

@@ -120,7 +120,7 @@ class Parsed {
     if (n > 1 && !option.repeats && !option.is_flag())
       throw UsageError(called(option), fmt::format("expected it once, found it {} times", n));
     if (n > 0 && option.is_flag() && given.found->results().back() != "true")
-      throw UsageError(called(option), "expected no value, found one");
+      throw UsageError(called(option), fmt::format("expected no value, found \"{}\"", given.found->results().back()));
     if (n > 0 && !option.needs.empty() && count(option.needs) == 0)
       throw UsageError(called(option), fmt::format("expected {} with it, found none", option.needs));
   }

@@ -79,8 +79,8 @@ std::string help_of_all(const std::vector<Command>& table, bool color) {
   }
   text += fmt::format(
       "\n`ringsim help COMMAND` describes a command, `ringsim COMMAND --help` does the same.\n"
-      "\n{}\n  ringsim run scenarios/two-dgx-a100.json\n",
-      styled(Style::bold, "Example", color));
+      "\n{}\n  {}\n",
+      styled(Style::bold, "Example", color), first_example);
   return text;
 }
 

@@ -8,6 +8,9 @@
 
 namespace ringsim::tools {
 
+/// The command line to begin with.
+inline constexpr const char* first_example = "ringsim run scenarios/two-dgx-a100.json";
+
 /// "usage: ringsim run SCENARIO [OPTIONS]", a line. `command` null: of ringsim itself.
 std::string usage_of(const std::vector<Command>& table, const Command* command);
 

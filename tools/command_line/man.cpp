@@ -106,7 +106,7 @@ std::string man_page(const std::vector<Command>& table, const Command* command) 
     text += std::string(exit_status) +
             ".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nif set and not empty, output to a terminal has no colors\n"
             ".SH EXAMPLE\n.nf\n" +
-            roff("ringsim run scenarios/two-dgx-a100.json") + "\n.fi\n";
+            roff(first_example) + "\n.fi\n";
     return text;
   }
   text += fmt::format("{} \\- {}\n.SH SYNOPSIS\n{} {}\n.SH DESCRIPTION\n{}.\n", roff(man_name(command)),

@@ -35,7 +35,7 @@ struct ImportArguments {
 
 void declare(Options& options, ImportArguments& import) {
   options.argument("FILE", import.file, "NCCL's topology XML, or the output of `nvidia-smi topo -m`").file = true;
-  options.text("--like", "NODE", import.like, "preset with the speeds that a matrix of nvidia-smi does not tell");
+  options.text("--like", "NODE", import.like, "preset with the speeds, which a matrix of nvidia-smi lacks");
   options.text("--nvlink", "NODE", import.nvlink, "preset with the NVLinks, if the XML file has none");
   options.text("--nic", "RATE", import.nic, "rate of the NICs, such as \"200 Gb/s\", if the XML file has none");
   options.text("--gpu", "MODEL", import.gpu, "model of the GPUs, such as V100, if the XML file does not name it");

@@ -7,7 +7,7 @@
 
 namespace ringsim::tools {
 
-/// Says something on stderr. Never throws: if stderr cannot be written there is nobody to tell.
+/// Says something on stderr. Never throws: if stderr cannot be written, nothing can be said.
 void say(const std::string& text);
 /// Says "ringsim: warning: TEXT" in a line, in color on a terminal.
 void warn(const std::string& text);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -22,12 +23,6 @@
 namespace ringsim::tools {
 
 namespace {
-
-Json object_of(const std::vector<std::pair<std::string, std::string>>& pairs) {
-  Json result = Json::object();
-  for (const auto& [key, value] : pairs) result[key] = Json::parse(value);
-  return result;
-}
 
 Json heading(const std::string& name, const std::string& hash) {
   return {{"ringsim", {{"version", version}, {"model_version", model_version}}},
@@ -117,7 +112,7 @@ std::string explanation(const std::vector<Result>& results, const std::vector<st
       heading += fmt::format(", {:.1f} % to ranks that are late, slow or unsteady", 100 * r.bottleneck->delay);
     text += '\n' + wrapped(heading) + '\n';
     if (!r.ring.empty()) text += wrapped("ring: " + r.ring) + '\n';
-    if (!r.job.empty() && r.links.empty()) continue;  // told with the first one's
+    if (!r.job.empty() && r.links.empty()) continue;  // printed with the first job
     Table links({"links", "kind", "count", "busiest carried", "utilisation"});
     for (const LinkGroup& group : r.links)
       links.add({group.links, group.kind, fmt::to_string(group.count), format(group.most),
@@ -136,49 +131,42 @@ std::string shown(const Column& column, const Result& result) {
   return without_quotes(value.dump());
 }
 
+bool is_shown(const Column& column, const std::vector<Result>& results, bool explain) {
+  const auto any = [&](auto holds) { return std::any_of(results.begin(), results.end(), holds); };
+  if (column.heading.empty()) return false;
+  if (column.relevant != nullptr && !explain && !any(column.relevant)) return false;
+  return column.in == Column::In::every_row || any([&](const Result& r) { return !shown(column, r).empty(); });
+}
+
 std::string table(const std::vector<Result>& results, bool explain) {
-  const std::vector<std::string> extra = extra_columns(results);
-  // Ratios to closed forms that do not apply say little.
-  const bool closed_forms = explain || std::any_of(results.begin(), results.end(),
-                                                   [](const Result& r) { return !r.form || r.form->holds(); });
-  const auto is_shown = [&](const Column& column) {
-    if (column.heading.empty() || (column.detail && !explain)) return false;
-    if (column.name == "closed_form.ratio") return closed_forms;
-    if (column.name == "protocol")
-      return std::any_of(results.begin(), results.end(),
-                         [](const auto& r) { return r.prediction.protocol->slots > 0; });
-    return column.in == Column::In::every_row ||
-           std::any_of(results.begin(), results.end(), [&](const Result& r) { return !shown(column, r).empty(); });
+  struct Shown {
+    std::string heading, above;
+    std::function<std::string(const Result&)> text;
   };
-  std::vector<std::string> head;
-  std::vector<const Column*> chosen;  // null: what varies
+  const std::vector<std::string> extra = extra_columns(results);
+  std::vector<Shown> columns;
+  bool closed_forms = false;
   for (const Column& column : result_columns()) {
     if (column.name == "point.*") {
-      for (const std::string& path : extra) head.push_back(path.substr(path.rfind('.') + 1));
-      chosen.push_back(nullptr);
-    } else if (is_shown(column)) {
-      head.emplace_back(column.heading);
-      chosen.push_back(&column);
+      for (const std::string& path : extra) {
+        const std::string heading = path.substr(path.rfind('.') + 1);
+        columns.push_back(
+            {heading, heading + " {}", [path](const Result& r) { return shown_value(r.prediction, path); }});
+      }
+    } else if (is_shown(column, results, explain)) {
+      closed_forms = closed_forms || column.name == "closed_form.ratio";
+      columns.push_back({std::string(column.heading), std::string(column.above),
+                         [&column](const Result& r) { return shown(column, r); }});
     }
   }
+  std::vector<std::string> head;
+  for (const Shown& column : columns) head.push_back(column.heading);
   Table table(head);
-  for (const Column* column : chosen) {
-    if (column != nullptr && !column->above.empty())
-      table.pull_out(std::string(column->heading), std::string(column->above));
-    if (column != nullptr) continue;
-    for (const std::string& path : extra) {
-      const std::string heading = path.substr(path.rfind('.') + 1);
-      table.pull_out(heading, heading + " {}");
-    }
-  }
-  for (const Result& r : results) {
+  for (const Shown& column : columns)
+    if (!column.above.empty()) table.pull_out(column.heading, column.above);
+  for (const Result& result : results) {
     std::vector<std::string> row;
-    for (const Column* column : chosen) {
-      if (column != nullptr)
-        row.push_back(shown(*column, r));
-      else
-        for (const std::string& path : extra) row.push_back(shown_value(r.prediction, path));
-    }
+    for (const Shown& column : columns) row.push_back(column.text(result));
     table.add(row);
   }
   return table.fitted() + notes(results, closed_forms) + (explain ? explanation(results, extra) : "");

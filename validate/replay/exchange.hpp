@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "sim/base/error.hpp"
 #include "sim/base/ids.hpp"
 
 namespace ringsim::replay {
@@ -23,6 +24,18 @@ using Ticket = std::uint32_t;
 
 /// Real time, from an origin that the backend chooses.
 using Moment = std::chrono::time_point<std::chrono::steady_clock, std::chrono::nanoseconds>;
+
+/// Another process of the replay is gone, or wants no more: not what ended it, but what that led to.
+class PeerLost : public EnvironmentError {
+ public:
+  using EnvironmentError::EnvironmentError;
+};
+
+/// A wait reached its time-out: the process itself may only have waited for another that hangs.
+class Late : public EnvironmentError {
+ public:
+  using EnvironmentError::EnvironmentError;
+};
 
 /// How one actor starts what takes time. What is started on a connection is done in order; else in any order. None of
 /// these waits.

@@ -47,13 +47,20 @@ ActorRecord replay_actor(const Schedule& schedule, Actor actor, Exchange& exchan
     memory.fill();
     const Moment begin = exchange.barrier();
     run.start();
+    const auto in_run = [&](const EnvironmentError& error) {
+      return fmt::format("{} (in run {} of {}; still open: {})", error.what(), i + 1, repeats.warmups + repeats.timed,
+                         run.open());
+    };
     while (!run.finished()) {
       done.clear();
       try {
         exchange.wait_some(done);
+      } catch (const PeerLost& error) {  // each stays what it is: who leads tells causes from consequences
+        throw PeerLost(in_run(error));
+      } catch (const Late& error) {
+        throw Late(in_run(error));
       } catch (const EnvironmentError& error) {
-        throw EnvironmentError(fmt::format("{} (in run {} of {}; still open: {})", error.what(), i + 1,
-                                           repeats.warmups + repeats.timed, run.open()));
+        throw EnvironmentError(in_run(error));
       }
       for (const Ticket ticket : done) run.done(ticket);
     }

@@ -14,17 +14,17 @@
 
 namespace ringsim {
 
-namespace {
-
-using In = Column::In;
-
-Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-
 Json object_of(const std::vector<std::pair<std::string, std::string>>& pairs) {
   Json result = Json::object();
   for (const auto& [key, value] : pairs) result[key] = Json::parse(value);
   return result;
 }
+
+namespace {
+
+using In = Column::In;
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 const char* proof_text(Proof::By by) {
   switch (by) {
@@ -98,7 +98,8 @@ constexpr std::array columns{
            .meaning = "none, ll, ll128 or simple",
            .value = [](const Result& r) { return Json(r.prediction.protocol->name); },
            .heading = "protocol",
-           .above = "protocol {}"},
+           .above = "protocol {}",
+           .relevant = [](const Result& r) { return r.prediction.protocol->slots > 0; }},
     Column{.name = "model",
            .unit = "",
            .meaning = "how the network shares links: ideal, fair or packet",
@@ -216,7 +217,7 @@ constexpr std::array columns{
                  return r.prediction.inter_node ? Json(r.prediction.inter_node->second) : Json(nullptr);
                },
            .heading = "node out GB/s",
-           .detail = true},
+           .relevant = [](const Result&) { return false; }},
     Column{.name = "closed_form.formula",
            .unit = "",
            .meaning = "the textbook's cost model; null if none is known",
@@ -239,7 +240,9 @@ constexpr std::array columns{
              if (!r.form) return "none known";
              const auto ratio = r.form->ratio(r.prediction.time);
              return (ratio ? fmt::format("x {:.4f}", *ratio) : "0 us") + (r.form->holds() ? "" : " (*)");
-           }},
+           },
+           // The ratio to a closed form that does not apply says little.
+           .relevant = [](const Result& r) { return !r.form || r.form->holds(); }},
     Column{.name = "closed_form.holds",
            .unit = "",
            .meaning = "whether the formula's assumptions hold here",

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "validate/results/result.hpp"
@@ -32,12 +33,16 @@ struct Column {
   std::string_view heading = "";
   std::string_view above = "";  ///< if all rows agree, the table says it once above its head: "{} ranks"
   std::string (*shown)(const Result&) = nullptr;
-  bool detail = false;  ///< the table has it only with --explain
+  /// The table has the column only if this holds for one of its rows, or with --explain. Null: always.
+  bool (*relevant)(const Result&) = nullptr;
 };
 
 /// In the order of every format. Those of a row's origin (`ringsim.version`, `scenario.name`, `key` ...) come first;
-/// they have no value(): whoever writes rows knows them.
+/// they have no value(); the code that writes the rows supplies it.
 std::span<const Column> result_columns();
+
+/// An object of keys and values that are JSON texts.
+nlohmann::ordered_json object_of(const std::vector<std::pair<std::string, std::string>>& pairs);
 
 /// A result as JSON, without its origin. `details`: as --explain asks.
 nlohmann::ordered_json as_json(const Result& result, bool details);

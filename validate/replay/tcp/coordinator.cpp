@@ -120,16 +120,21 @@ void Coordinator::run_until(const std::function<bool()>& until, Moment deadline,
   }
 }
 
-std::string Coordinator::late(std::string_view doing) const {
-  std::string silent;
+std::string Coordinator::silent() const {
+  std::string names;
   int n = 0;
   for (std::size_t p = 0; p < by_process_.size(); ++p) {
-    if (by_process_[p] != nullptr && !by_process_[p]->lines.empty()) continue;
-    if (++n <= 4) silent += (n > 1 ? ", " : "") + process_name(replay_, static_cast<int>(p));
+    const Member* member = by_process_[p];
+    if (member != nullptr && (!member->lines.empty() || member->failed || member->ended)) continue;
+    if (++n <= 4) names += (n > 1 ? ", " : "") + process_name(replay_, static_cast<int>(p));
   }
-  if (n > 4) silent += fmt::format(" and {} more", n - 4);
+  if (n > 4) names += fmt::format(" and {} more", n - 4);
+  return names;
+}
+
+std::string Coordinator::late(std::string_view doing) const {
   return fmt::format("{} took longer than {:g} s: nothing was heard of {}\n  hint: --timeout sets how long it may take",
-                     doing, seconds(replay_.options.timeout), silent);
+                     doing, seconds(replay_.options.timeout), silent());
 }
 
 std::vector<Json> Coordinator::gather(std::string_view doing, std::chrono::nanoseconds longest) {
@@ -170,7 +175,11 @@ void Coordinator::fail() {
       const std::string kind = member->failed->value("kind", ""), text = member->failed->value("failed", "");
       if (kind == "invariant") fail_invariant(fmt::format("{}: {}", name, text));
       auto& slot = kind == "lost" ? followed : own;
-      if (!slot) slot = fmt::format("{}: {}", name, text);
+      if (slot) continue;
+      slot = fmt::format("{}: {}", name, text);
+      // One that was late may have waited for another that hangs, and so says nothing.
+      if (const std::string others = kind == "late" ? silent() : ""; !others.empty())
+        *slot += "; nothing was heard of " + others;
     } else if (member->ended && !gone) {
       gone = fmt::format("{} is gone: {}", name, *member->ended);
     }

@@ -80,6 +80,8 @@ class Coordinator {
   void to_all(const Control::Json& line);
   [[noreturn]] void fail();
   std::string late(std::string_view doing) const;
+  /// "rank 1, rank 2": the processes that have said nothing since the last gather(); empty if there are none.
+  std::string silent() const;
   void meanwhile_now();
 
   boost::asio::io_context& io_;

@@ -111,8 +111,8 @@ void TcpExchange::step(Moment deadline, const char* waiting_for) {
     throw Interrupted("the replay was stopped");
   const Moment at = now();
   if (at >= deadline)
-    throw EnvironmentError(fmt::format("{} took longer than {:g} s", waiting_for,
-                                       std::chrono::duration<double>(options_.timeout).count()));
+    throw Late(fmt::format("{} took longer than {:g} s", waiting_for,
+                           std::chrono::duration<double>(options_.timeout).count()));
   io_.run_one_for(std::min<std::chrono::nanoseconds>(deadline - at, 100ms));
 }
 

@@ -18,12 +18,6 @@
 
 namespace ringsim::replay {
 
-/// Another process of the replay is gone, or wants no more: not what ended it, but what that led to.
-class PeerLost : public EnvironmentError {
- public:
-  using EnvironmentError::EnvironmentError;
-};
-
 /// Where an actor's process listens.
 struct Endpoint {
   std::string host;  ///< a name or an address

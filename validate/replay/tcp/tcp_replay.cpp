@@ -50,6 +50,9 @@ void take_part(asio::io_context& io, Control::Socket control, const TcpReplay& r
   } catch (const PeerLost& error) {
     tell(error, "lost");
     throw;
+  } catch (const Late& error) {
+    tell(error, "late");
+    throw;
   } catch (const InvariantError& error) {
     tell(error, "invariant");
     throw;
