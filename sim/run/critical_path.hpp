@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 
+#include "sim/base/error.hpp"
 #include "sim/base/ids.hpp"
 #include "sim/base/units.hpp"
 #include "sim/run/timeline.hpp"
@@ -24,8 +25,21 @@ struct Trail {
     std::int64_t time = 0;              // ps, of the class
     std::int64_t lead = 0;              // ps, by which the majority leads
   };
+  SimTime at{};  // the moment that it leads to
   Picoseconds latency{0}, compute{0}, delay{0};
   std::array<Entry, n_entries> entries;
+
+  /// A message, or a part of one, that started at the moment so far: `resource` set its speed for `busy`, the rest of
+  /// its time is `latency`.
+  void go_on(std::uint32_t link_class, ResourceId resource, Picoseconds busy, Picoseconds more_latency) {
+    ensure(busy.count() >= 0 && more_latency.count() >= 0, "no part of the critical path is below 0");
+    add(link_class, resource, busy);
+    latency += more_latency;
+    at += busy + more_latency;
+  }
+  /// Nothing but computing, or waiting for a rank that is late, up to `now`.
+  void compute_until(SimTime now) { pass(compute, now); }
+  void delay_until(SimTime now) { pass(delay, now); }
 
   /// `resource`, of that class, held the chain back for `time` more.
   void add(std::uint32_t link_class, ResourceId resource, Picoseconds time) {
@@ -56,13 +70,24 @@ struct Trail {
     if (time.count() > off) *least = {link_class, resource, time.count() - off, time.count() - off};
   }
 
-  /// The longest; among equals the lowest number.
-  Bottleneck bottleneck() const {
+  /// Of a run or a job that ended at `finish`, where the trail must lead. The longest; among equals the lowest number.
+  Bottleneck bottleneck(SimTime finish) const {
+    ensure(at == finish, "the parts of the critical path sum to the time of the run");
     Entry longest;
     for (const Entry& entry : entries)
       if (entry.time > longest.time || (entry.time == longest.time && entry.resource < longest.resource))
         longest = entry;
-    return {longest.resource, Picoseconds{longest.time}, latency, compute, delay};
+    const Picoseconds busy{longest.time};
+    const Picoseconds others = at.time_since_epoch() - busy - latency - compute - delay;
+    ensure(others.count() >= 0, "no part of the critical path is below 0");
+    return {longest.resource, busy, others, latency, compute, delay};
+  }
+
+ private:
+  void pass(Picoseconds& part, SimTime now) {
+    ensure(now >= at, "no part of the critical path is below 0");
+    part += now - at;
+    at = now;
   }
 };
 

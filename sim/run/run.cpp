@@ -44,6 +44,7 @@ struct alignas(64) Transfer {
   std::uint16_t channel = 0;
   bool sender_was_last = false;  // the sender's step began after the receiver's: it is what the message waited for
   bool has_left = false;         // kept only where messages run ahead
+  bool starts_apart = false;     // it has an entry in Run::ahead_ of its own: a message, or a part that slots let start
   Bytes size;
   SimTime start{};
   SimTime left{};
@@ -55,12 +56,13 @@ struct alignas(64) Transfer {
 };
 
 // A message whose ends need not wait for each other: what the one that comes later, or hears of it later, must know.
+// A part that starts when slots are given back has one, too: its own start, and what led there.
 struct Ahead {
   bool is_met = false;  // its receive has begun
   bool has_arrived = false;
-  Bytes rest{},
-      room{};       // what has not started for want of slots; of it, what has them and waits for the part before it
-  SimTime since{};  // when the last part of it started
+  Bytes rest;       // what has not started for want of slots
+  Bytes room;       // of `rest`: what has slots, but follows a part that is still leaving
+  SimTime since{};  // when the part that started last did; of a message that has arrived, the part that arrived last
   Trail trail;      // the critical path up to then
 };
 
@@ -128,6 +130,7 @@ class Run {
     transfer.channel = message.channel;
     transfer.size = message.source;
     transfer.start = engine_.now();
+    transfer.starts_apart = false;
     transfer.whole = none;
     // LaneRunner begins one step at a time: the end that has just been posted is the one that was waited for, unless
     // both came at this instant; then it is the sender.
@@ -192,7 +195,7 @@ class Run {
       made.route = way.first_part + i;
       made.start = engine_.now();
       made.whole = index;
-      made.has_left = false;
+      made.has_left = made.starts_apart = false;
       made.size = {size / way.n_parts + (i < size % way.n_parts ? 1 : 0)};
       set_out(part);
     }
@@ -255,6 +258,7 @@ class Run {
   Ahead& watch(std::uint32_t index, LaneNumber cause) {
     if (ahead_.size() <= index) ahead_.resize(index + 1);
     ahead_[index] = {.since = engine_.now(), .trail = trails_[cause]};
+    transfers_[index].starts_apart = true;
     transfers_[index].has_left = false;
     transfers_[index].parts_to_leave = 0;
     return ahead_[index];
@@ -271,7 +275,7 @@ class Run {
 
   // What of a message has room starts, if that is all of it as itself.
   void start_part(std::uint32_t index) {
-    Ahead& ahead = ahead_[index];
+    Ahead& ahead = ahead_[index];  // of which a new part has a copy
     const Bytes size = std::exchange(ahead.room, Bytes{});
     const bool is_first = ahead.rest == transfers_[index].size;
     ahead.since = engine_.now();
@@ -279,6 +283,9 @@ class Run {
     const bool is_last = ahead.rest.count == 0;
     if (is_first && is_last) return set_out(index);
     const std::uint32_t part = new_transfer();  // may move the others
+    if (ahead_.size() <= part) ahead_.resize(part + 1);
+    ahead_[part].since = ahead_[index].since;
+    ahead_[part].trail = ahead_[index].trail;
     Transfer& message = transfers_[index];
     if (disturber_)  // its links may be down by now
       message.route = route_from(message.sender, lanes_.actor(message.receiver), message.channel);
@@ -287,6 +294,7 @@ class Run {
     transfers_[part] = {.sender = message.sender,
                         .receiver = message.receiver,
                         .route = message.route,
+                        .starts_apart = true,
                         .size = size,
                         .start = engine_.now(),
                         .whole = index};
@@ -303,7 +311,8 @@ class Run {
     if (message.parts_to_leave == 0 || --message.parts_to_leave > 0) return;
     if (message.whole != none || ahead_[whole].rest.count == 0) return has_left(whole, limiter, busy);
     if (ahead_[whole].room.count == 0) return;
-    extend_trail(ahead_[whole].trail, limiter, busy, engine_.now() - ahead_[whole].since - busy);
+    Ahead& ahead = ahead_[whole];
+    ahead.trail.go_on(class_of(limiter), limiter, busy, engine_.now() - ahead.since - busy);
     start_part(whole);
   }
 
@@ -515,17 +524,24 @@ class Run {
     return {slowest->limiter, slowest->busy};
   }
 
-  // The message waits for its last part: what held that one held it.
+  // The message waits for its last part: what held that one held it, since it started.
   [[gnu::noinline]] void part_delivered(std::uint32_t index) {
     const std::uint32_t whole = transfers_[index].whole;
     if (whole >= first_background) return disturber_->background_delivered(index);
     const auto [limiter, busy] = held_by(transfers_[index]);
     if (runs_ahead_) has_left(index, limiter, busy);  // see arrived_apart()
+    std::uint32_t started = index;                    // as what it started
+    while (!transfers_[started].starts_apart && transfers_[started].whole < first_background)
+      started = transfers_[started].whole;
     if (!disturber_ || disturber_->may_free(index)) give_back(index);
     Transfer& message = transfers_[whole];
     if (--message.parts_under_way > 0) return;
     message.limiter = limiter;
     message.left = message.start + busy;
+    if (started != whole && transfers_[started].starts_apart && transfers_[whole].starts_apart) {
+      ahead_[whole].since = ahead_[started].since;
+      ahead_[whole].trail = ahead_[started].trail;
+    }
     delivered(whole);
   }
 
@@ -572,18 +588,14 @@ class Run {
                                            Picoseconds latency) {
     Trail& trail = trails_[lane];
     if (from != lane) trail = trails_[from];
-    extend_trail(trail, limiter, busy, latency);
-  }
-  [[gnu::always_inline]] void extend_trail(Trail& trail, ResourceId limiter, Picoseconds busy, Picoseconds latency) {
-    trail.add(class_of(limiter), limiter, busy);
-    trail.latency += latency;
+    trail.go_on(class_of(limiter), limiter, busy, latency);
   }
 
   std::uint32_t class_of(ResourceId resource) const { return resource == no_resource ? 0 : class_of_[resource.value]; }
 
   void local_done(LaneNumber lane) {
     if (lanes_.is_last(lane)) {
-      trails_[lane].compute += engine_.now() - begun_[lane];
+      trails_[lane].compute_until(engine_.now());
       end_of_step(lane);
     }
     lanes_.op_done(lane);
@@ -591,11 +603,12 @@ class Run {
 
   [[gnu::noinline]] void end_of_job_step(LaneNumber lane) {
     JobTimeline& job = job_of(lanes_.actor(lane));
-    if (job.finish < engine_.now() || !job.bottleneck) job.bottleneck = trails_[lane].bottleneck();
+    if (job.finish < engine_.now() || !job.bottleneck) job.bottleneck = trails_[lane].bottleneck(engine_.now());
     job.finish = engine_.now();
   }
 
   void end_of_step(LaneNumber lane) {
+    ensure(trails_[lane].at == engine_.now(), "the parts of the critical path sum to the time of the run");
     own_[lane].any = false;
     timeline_.actor_finish[static_cast<std::size_t>(lanes_.actor(lane))] = engine_.now();
     if (!jobs_.empty()) end_of_job_step(lane);
@@ -638,7 +651,7 @@ class Run {
         topology_.n_links(), [&](std::uint32_t route) { return !disturber_ || !disturber_->is_background(route); });
     check_link_rates();
     if (timeline_.transfers > 0 && timeline_.duration().count() > 0 && last_lane_ != none) {
-      const Bottleneck found = trails_[last_lane_].bottleneck();
+      const Bottleneck found = trails_[last_lane_].bottleneck(timeline_.finish);
       if (found.resource != no_resource || found.latency.count() > 0 || found.compute.count() > 0 ||
           found.delay.count() > 0)
         timeline_.bottleneck = found;

@@ -96,7 +96,7 @@ class Disturber {
     SimTime& since = held_[lane];
     const SimTime now = run_.engine_.now();
     if (since != no_hold) {
-      run_.trails_[lane].delay += now - since;
+      run_.trails_[lane].delay_until(now);
       since = no_hold;
       return false;
     }
@@ -381,6 +381,7 @@ class Disturber {
     carried_less(old.route, rest);
     old.size = old.size - rest;
     old.whole = whole;
+    old.starts_apart = false;  // the message has it now
     auto& made = run_.transfers_[other];
     made = {};
     made.sender = old.sender;

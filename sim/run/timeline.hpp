@@ -23,11 +23,15 @@ struct Span {
 /// before it was done, that ends with the run) the links that set the speed for the longest time. Like links count
 /// together: of one kind, between devices of the same kinds, of equal bandwidth. Else a ring in which one chunk is a
 /// byte longer would be held back by each of its links a little, and by none.
+///
+/// No part is below 0, and they sum to the time of the run (of a job: from 0 to its end); every run is held to both.
 struct Bottleneck {
   ResourceId resource;  ///< the one of them that did so longest
   /// How long they set the speed of the critical path's messages. Exact where there are at most 8 kinds of links on it;
   /// else a lower bound.
   Picoseconds busy{0};
+  /// How long links of other kinds did.
+  Picoseconds others{0};
   /// How long the critical path waited for latencies, and for staged pieces to fill the rooms on their way.
   Picoseconds latency{0};
   Picoseconds compute{0};  ///< time of the critical path spent in `compute`

@@ -20,7 +20,7 @@ struct Both {
   std::int64_t total = 0;
 
   void add(std::uint32_t resource, std::int64_t time) {
-    trail.add(resource, ResourceId{resource}, Picoseconds{time});
+    trail.go_on(resource, ResourceId{resource}, Picoseconds{time}, 0_ps);
     sums[resource] += time;
     total += time;
   }
@@ -43,7 +43,7 @@ TEST_CASE("with up to 8 links a trail knows the longest exactly, of equals the l
     for (int i = 0; i < 200; ++i) {
       both.add(static_cast<std::uint32_t>(random() % n_links * 1000 + 3),
                static_cast<std::int64_t>(1 + random() % (seed % 2 == 0 ? 2 : 1'000'000)));
-      const Bottleneck found = both.trail.bottleneck();
+      const Bottleneck found = both.trail.bottleneck(both.trail.at);
       REQUIRE(found.resource.value == both.longest().first);
       REQUIRE(found.busy.count() == both.longest().second);
     }
@@ -75,7 +75,7 @@ TEST_CASE("with more links each is counted at most as long as it was, and at mos
       CHECK((sum - counted) * 9 <= both.total);
     }
 
-    const Bottleneck bottleneck = both.trail.bottleneck();
+    const Bottleneck bottleneck = both.trail.bottleneck(both.trail.at);
     CHECK(bottleneck.busy.count() * 9 >= both.longest().second * 9 - both.total);
     if (seed % 3 == 0) CHECK(bottleneck.resource.value == 0);
   }
@@ -83,25 +83,40 @@ TEST_CASE("with more links each is counted at most as long as it was, and at mos
 
 TEST_CASE("a trail of nothing has no link, and what took no time leaves no trace") {
   Trail trail;
-  CHECK(trail.bottleneck().resource == no_resource);
-  trail.add(3, ResourceId{3}, 0_ps);
-  trail.add(4, no_resource, 5_ps);
-  CHECK(trail.bottleneck().resource == no_resource);
-  CHECK(trail.bottleneck().busy == 0_ps);
-  trail.latency = 7_ps;
-  trail.compute = 8_ps;
-  CHECK(trail.bottleneck().latency == 7_ps);
-  CHECK(trail.bottleneck().compute == 8_ps);
+  CHECK(trail.bottleneck(SimTime{}).resource == no_resource);
+  trail.go_on(3, ResourceId{3}, 0_ps, 0_ps);
+  trail.go_on(4, no_resource, 5_ps, 7_ps);
+  trail.compute_until(SimTime{20_ps});
+  trail.delay_until(SimTime{29_ps});
+  const Bottleneck found = trail.bottleneck(SimTime{29_ps});
+  CHECK(found.resource == no_resource);
+  CHECK(found.busy == 0_ps);
+  CHECK(found.others == 5_ps);
+  CHECK(found.latency == 7_ps);
+  CHECK(found.compute == 8_ps);
+  CHECK(found.delay == 9_ps);
 }
 
 TEST_CASE("like links count together, and the one that holds the path back more than half of the time is named") {
   Trail trail;
   // Of one class: a link with 40 ps in pieces of 4, then ten with 3 ps each, too few together to outvote it.
-  for (int i = 0; i < 10; ++i) trail.add(7, ResourceId{5}, 4_ps);
-  for (std::uint32_t i = 0; i < 10; ++i) trail.add(7, ResourceId{100 + i}, 3_ps);
-  trail.add(8, ResourceId{1}, 69_ps);
-  CHECK(trail.bottleneck().busy == 70_ps);
-  CHECK(trail.bottleneck().resource == ResourceId{5});
+  for (int i = 0; i < 10; ++i) trail.go_on(7, ResourceId{5}, 4_ps, 0_ps);
+  for (std::uint32_t i = 0; i < 10; ++i) trail.go_on(7, ResourceId{100 + i}, 3_ps, 0_ps);
+  trail.go_on(8, ResourceId{1}, 69_ps, 0_ps);
+  CHECK(trail.bottleneck(trail.at).busy == 70_ps);
+  CHECK(trail.bottleneck(trail.at).resource == ResourceId{5});
+}
+
+TEST_CASE("a trail that does not lead to the end of the run, or goes back, is a broken law") {
+  Trail trail;
+  trail.go_on(1, ResourceId{1}, 4_ps, 2_ps);
+  CHECK(trail.at == SimTime{6_ps});
+  CHECK_THROWS_WITH_AS(trail.bottleneck(SimTime{7_ps}),
+                       "invariant broken: the parts of the critical path sum to the time of the run", InvariantError);
+  CHECK_THROWS_WITH_AS(trail.go_on(1, ResourceId{1}, 4_ps, Picoseconds{-1}),
+                       "invariant broken: no part of the critical path is below 0", InvariantError);
+  CHECK_THROWS_AS(trail.go_on(1, ResourceId{1}, Picoseconds{-1}, 2_ps), InvariantError);
+  CHECK_THROWS_AS(trail.compute_until(SimTime{5_ps}), InvariantError);
 }
 
 }  // namespace critical_path_test

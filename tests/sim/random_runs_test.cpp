@@ -1,0 +1,158 @@
+// Random runs of any kind, held to what is true of every run: above all, that the critical path explains all of it.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "algorithms/catalog.hpp"
+#include "sim/base/error.hpp"
+#include "tests/support/tiny.hpp"
+#include "topologies/catalog.hpp"
+
+namespace random_runs_test {
+
+using namespace ringsim;
+using namespace ringsim::literals;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct Draw {
+  explicit Draw(std::uint64_t seed) : random(seed) {}
+  std::int64_t number(std::int64_t low, std::int64_t high) {
+    return low + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(high - low + 1));
+  }
+  bool once_in(int n) { return number(1, n) == 1; }
+  template <class Array>
+  auto one_of(const Array& all) {
+    return all[static_cast<std::size_t>(number(0, static_cast<std::int64_t>(std::size(all)) - 1))];
+  }
+  std::mt19937_64 random;
+};
+
+/// A star, two switches that join all (so that a cable can be lost), a ring of cables (GPUs relay), or two machines of
+/// several GPUs and NICs (host memory relays without GPUDirect).
+Topology random_topology(Draw& draw) {
+  const auto n = static_cast<std::uint32_t>(draw.number(2, 6));
+  const auto spec = [&] {
+    return LinkSpec{.bandwidth = {draw.number(1, 20) * 1'000'000'000}, .latency = draw.number(0, 4) * 500ns};
+  };
+  const std::int64_t kind = draw.number(0, 3);
+  if (kind == 3) return build(cluster_of(draw.one_of(std::array{"dgx-1v", "dgx-a100"}), 2, StarFabric{.link = spec()}));
+  TopologyBuilder builder;
+  for (std::uint32_t g = 0; g < n; ++g) builder.add_gpu(fmt::format("gpu{}", g));
+  for (std::int64_t s = 0; s < kind; ++s) {
+    const NodeId hub = builder.add_node(fmt::format("switch{}", s), NodeKind::network_switch);
+    for (std::uint32_t g = 0; g < n; ++g) builder.add_cable(NodeId{g}, hub, spec());
+  }
+  for (std::uint32_t g = 0; kind == 0 && g < n; ++g)
+    if (n > 2 || g == 0) builder.add_cable(NodeId{g}, NodeId{(g + 1) % n}, spec());
+  return builder.build();
+}
+
+Schedule random_schedule(Draw& draw, int ranks) {
+  const Algorithm* algorithm =
+      find_algorithm(draw.one_of(std::array{"ring", "direct", "chain", "halving_doubling", "recursive_doubling",
+                                            "double_binary_tree", "binomial_tree", "parameter_server"}));
+  CollectiveRequest request{.op = CollectiveOp::all_reduce, .ranks = ranks, .bytes = {draw.number(1, 8 << 20)}};
+  if (draw.once_in(3)) request.channels = static_cast<int>(draw.number(2, 3));
+  if (draw.once_in(3)) request.chunk = Bytes{draw.number(1, 2 << 20)};
+  return make_schedule(*algorithm, request, {});
+}
+
+void disturb(Draw& draw, const Topology& net, std::size_t ranks, Disturbance& disturbance, bool may_go_down) {
+  const auto actor = [&] { return static_cast<Actor>(draw.number(0, static_cast<std::int64_t>(ranks) - 1)); };
+  SimTime at{};
+  for (std::int64_t i = draw.number(0, 4); may_go_down && i > 0; --i) {
+    const LinkId link{static_cast<std::uint32_t>(draw.number(0, static_cast<std::int64_t>(net.n_links()) - 1))};
+    at += draw.number(0, 400) * 1us;
+    disturbance.links.push_back({.to = LinkChange::To::down, .at = at, .links = {link}});
+    disturbance.links.push_back(
+        {.to = LinkChange::To::restored, .at = at + draw.number(1, 600) * 1us, .links = {link}});
+  }
+  if (draw.once_in(3)) disturbance.late.push_back({actor(), SimTime{draw.number(0, 900) * 1us}});
+  if (draw.once_in(3)) disturbance.slow.push_back({actor(), draw.number(0, 9) * 1us});
+  if (draw.once_in(3)) disturbance.jitter = {draw.number(1, 20) * 1us, draw.random()};
+  if (draw.once_in(4))
+    disturbance.background.push_back(
+        {.from = net.ranks()[0], .to = net.ranks()[1], .bytes = {draw.number(1, 4'000'000)}});
+}
+
+struct Drawn {
+  Topology net;
+  Schedule schedule;
+  RunOptions options;
+};
+
+Drawn draw_run(std::uint64_t seed, bool disturbed) {
+  Draw draw(seed);
+  Topology net = random_topology(draw);
+  const auto ranks = static_cast<std::size_t>(
+      draw.number(2, std::min<std::int64_t>(6, static_cast<std::int64_t>(net.ranks().size()))));
+  RunOptions options;
+  options.protocol = find_protocol(draw.one_of(std::array{"none", "simple", "ll", "ll128"}));
+  options.model = draw.one_of(std::array{NetworkModel::fair, NetworkModel::ideal});
+  if (draw.once_in(12)) options.model = NetworkModel::packet;
+  if (draw.once_in(2))
+    options.transport.staging = {.size = {draw.number(16, 512) * 1024}, .depth = static_cast<int>(draw.number(1, 4))};
+  if (draw.once_in(2)) options.transport.gdr_level = PathType::loc;
+  if (draw.once_in(3)) options.transport.nics = Transport::Nics::all;
+  options.routing.policy = static_cast<Routing::Policy>(draw.number(0, 3));
+  std::vector<NodeId> distinct(net.ranks().begin(), net.ranks().end());
+  std::shuffle(distinct.begin(), distinct.end(), draw.random);
+  options.placement.assign(distinct.begin(), distinct.begin() + static_cast<std::ptrdiff_t>(ranks));
+  Schedule schedule = random_schedule(draw, static_cast<int>(ranks));
+  if (disturbed) disturb(draw, net, ranks, options.disturbance, options.model != NetworkModel::packet);
+  return {std::move(net), std::move(schedule), std::move(options)};
+}
+
+/// How often each kind of thing happened: what never did was not tested.
+struct Counts {
+  int runs = 0, refused = 0, with_latency = 0, with_others = 0, with_delay = 0;
+};
+
+void check_parts(std::uint64_t seed, bool disturbed, Counts& counts) {
+  CAPTURE(seed);
+  const Drawn drawn = draw_run(seed, disturbed);
+  Timeline line;
+  try {
+    line = run(drawn.net, check(drawn.schedule), drawn.options);
+  } catch (const InputError&) {  // faults that leave no way, messages larger than the slots that they need
+    ++counts.refused;
+    return;
+  }
+  ++counts.runs;
+  if (!line.bottleneck) return;
+  const Bottleneck& found = *line.bottleneck;
+  for (const Picoseconds part : {found.busy, found.others, found.latency, found.compute, found.delay})
+    REQUIRE(part >= 0_ps);
+  REQUIRE(found.busy + found.others + found.latency + found.compute + found.delay == line.duration());
+  counts.with_latency += found.latency > 0_ps ? 1 : 0;
+  counts.with_others += found.others > 0_ps ? 1 : 0;
+  counts.with_delay += found.delay > 0_ps ? 1 : 0;
+}
+
+}  // namespace
+
+TEST_CASE("the parts of the critical path are not below 0 and sum to the time of the run, whatever the run") {
+  Counts counts;
+  for (std::uint64_t seed = 1; seed <= 600; ++seed) check_parts(seed, seed % 3 == 0, counts);
+  CHECK(counts.runs > 400);
+  CHECK(counts.with_latency > 300);
+  CHECK(counts.with_others > 50);
+  CHECK(counts.with_delay > 20);
+}
+
+TEST_CASE("the same of 10000 runs" * doctest::skip()) {  // half a minute; ringsim_tests -tc='*10000 runs*' -ns
+  Counts counts;
+  for (std::uint64_t seed = 1001; seed <= 11'000; ++seed) check_parts(seed, seed % 3 == 0, counts);
+  MESSAGE(counts.runs, " runs, ", counts.refused, " refused; parts above 0: latency ", counts.with_latency, ", others ",
+          counts.with_others, ", delay ", counts.with_delay);
+}
+
+}  // namespace random_runs_test
