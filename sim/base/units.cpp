@@ -19,6 +19,8 @@ Picoseconds transfer_time(Bytes size, Bandwidth rate) {
   return Picoseconds{static_cast<std::int64_t>(quotient)};
 }
 
+void fail_too_many_bytes() { fail_too_large("more bytes than can be counted (9.2 EB)"); }
+
 void fail_too_long() { fail_too_large("it takes longer than simulated time can count (106 days)"); }
 
 double gigabytes_per_second(Bytes size, Picoseconds time) {

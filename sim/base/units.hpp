@@ -25,20 +25,25 @@ struct SimClock {
 /// A moment of simulated time; a length of time is Picoseconds.
 using SimTime = SimClock::time_point;
 
+[[noreturn]] void fail_too_many_bytes();  ///< throws the InputError for more than 9.2 EB
+
 /// A count of bytes. Never negative in a valid scenario.
 struct Bytes {
   std::int64_t count = 0;
   auto operator<=>(const Bytes&) const = default;
 
-  // Sums and products are checked: throws InputError beyond 9.2 EB.
+  // Sums, differences and products are checked: throws InputError beyond 9.2 EB.
   constexpr Bytes& operator+=(Bytes other) {
-    if (__builtin_add_overflow(count, other.count, &count)) fail_too_large("more bytes than can be counted (9.2 EB)");
+    if (__builtin_add_overflow(count, other.count, &count)) fail_too_many_bytes();
     return *this;
   }
   friend constexpr Bytes operator+(Bytes a, Bytes b) { return a += b; }
-  friend constexpr Bytes operator-(Bytes a, Bytes b) { return {a.count - b.count}; }
+  friend constexpr Bytes operator-(Bytes a, Bytes b) {
+    if (__builtin_sub_overflow(a.count, b.count, &a.count)) fail_too_many_bytes();
+    return a;
+  }
   friend constexpr Bytes operator*(Bytes a, std::int64_t n) {
-    if (__builtin_mul_overflow(a.count, n, &a.count)) fail_too_large("more bytes than can be counted (9.2 EB)");
+    if (__builtin_mul_overflow(a.count, n, &a.count)) fail_too_many_bytes();
     return a;
   }
   friend constexpr Bytes operator*(std::int64_t n, Bytes a) { return a * n; }

@@ -107,7 +107,11 @@ class CompiledRoutes {
       }
     }
     std::vector<Bytes> bytes;
-    for (const double each : crossed) bytes.push_back({std::llround(each)});
+    for (const double each : crossed) {
+      if (each >= 9.2e18)
+        fail_too_many_bytes();  // a byte may cost a link more than one, so the sum of all sent is no bound
+      bytes.push_back({std::llround(each)});
+    }
     return bytes;
   }
 

@@ -241,9 +241,9 @@ std::optional<Folding> fold(const Topology& topology, const CheckedSchedule& che
 Timeline Folding::unfold(Timeline one_rank) const {
   Timeline all = std::move(one_rank);
   all.actor_finish.assign(static_cast<std::size_t>(ranks), all.finish);
-  all.transfers *= ranks;
-  all.events *= ranks;
-  all.bytes_sent.count *= ranks;
+  all.bytes_sent = all.bytes_sent * ranks;
+  for (std::int64_t* count : {&all.transfers, &all.events})
+    if (__builtin_mul_overflow(*count, ranks, count)) fail_too_large("more messages than can be counted (2^63)");
   all.link_bytes = link_bytes;
   all.fingerprint.reset();
   all.folded = why;

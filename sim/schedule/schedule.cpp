@@ -126,17 +126,19 @@ Layout Layout::of_sizes(const std::vector<Bytes>& sizes) {
   Layout layout;
   for (const Bytes size : sizes) {
     ensure(size.count >= 0, "a chunk has no negative size");
-    layout.offsets_.push_back(layout.offsets_.back() + size.count);
+    layout.offsets_.push_back((Bytes{layout.offsets_.back()} + size).count);
   }
   return layout;
 }
 
 Layout Layout::times(int n) const {
   Layout layout = *this;
-  if (parts_ > 0)
-    layout.times_ = times_ * n;
-  else
+  if (parts_ == 0) {
     for (std::int64_t& offset : layout.offsets_) offset = (Bytes{offset} * n).count;
+    return layout;
+  }
+  if (__builtin_mul_overflow(times_, n, &layout.times_)) fail_too_many_bytes();
+  (void)(Bytes{uncut(n_)} * layout.times_);  // throws if the whole is too large; no offset is larger
   return layout;
 }
 

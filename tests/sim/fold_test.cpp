@@ -56,6 +56,7 @@ std::string both_ways(const Topology& net, const CheckedSchedule& checked, RunOp
   REQUIRE(some.bottleneck.has_value() == all.bottleneck.has_value());
   if (all.bottleneck) {
     CHECK(some.bottleneck->busy == all.bottleneck->busy);
+    CHECK(some.bottleneck->others == all.bottleneck->others);
     CHECK(some.bottleneck->latency == all.bottleneck->latency);
     CHECK(some.bottleneck->compute == all.bottleneck->compute);
     CHECK(are_like(net, all, some.bottleneck->resource, all.bottleneck->resource));
@@ -366,6 +367,16 @@ TEST_CASE("small runs, and those whose messages are recorded, are simulated in f
                        "no path from gpu1 to gpu0: no chain of links leads there\n  hint: add a link on the way; a "
                        "one-way link is not used backwards, and data never passes through memory",
                        InputError);
+}
+
+TEST_CASE("more bytes than can be counted are refused by a folded run, too") {
+  // Each of 1024 ranks sends 2046/1024 of 16 PiB, all of them 32 EiB; 63 bits count 8 EiB.
+  const Topology net = star(1024, {.bandwidth = {100'000'000'000'000'000}, .latency = 1us});
+  const CheckedSchedule ring = check(ring_all_reduce(1024, {1LL << 54}));
+  for (const bool fold : {true, false})
+    CHECK_THROWS_WITH_AS(run(net, ring, {.fold = fold, .fold_from = 0}),
+                         doctest::Contains("more bytes than can be counted (9.2 EB)"), InputError);
+  CHECK(run(net, check(ring_all_reduce(1024, {1LL << 51})), {.fold_from = 0}).bytes_sent == 2046 * Bytes{1LL << 51});
 }
 
 TEST_CASE("why it folded is said in a sentence") {

@@ -46,6 +46,17 @@ TEST_CASE("a layout of given sizes keeps them, and one without chunks is empty")
   CHECK_THROWS_AS(Layout::near_equal(Bytes{-1}, 2), InvariantError);
 }
 
+TEST_CASE("a layout of more than 9.2 EB is refused, however it is made") {
+  const Bytes half{INT64_MAX / 2 + 1};
+  CHECK(Layout::of_sizes({half - 1_B, half}).total() == Bytes{INT64_MAX});
+  CHECK_THROWS_AS(Layout::of_sizes({half, half}), InputError);
+  CHECK(Layout::near_equal(half - 1_B, 3).times(2).total() == Bytes{INT64_MAX - 1});
+  CHECK_THROWS_AS(Layout::near_equal(half, 3).times(2), InputError);
+  CHECK(Layout::two_level(half - 1_B, 3, 5).times(2).size(0, 15) == Bytes{INT64_MAX - 1});
+  CHECK_THROWS_AS(Layout::two_level(half, 3, 5).times(2), InputError);
+  CHECK_THROWS_AS(Layout::two_level(1_B, 3, 5).times(1 << 20).times(1 << 20), InputError);  // the factor itself
+}
+
 TEST_CASE("digit-wise addition is a commutative group, and subtraction undoes it") {
   for (const std::vector<int>& radices : {std::vector{1}, {2}, {7}, {2, 2, 2}, {2, 3, 4}, {3, 3}}) {
     const Symmetry group(radices);

@@ -31,4 +31,13 @@ TEST_CASE("a transfer that takes longer than 106 days is refused") {
   CHECK_THROWS_AS(transfer_time({9'223'373}, {1}), InputError);
 }
 
+TEST_CASE("sums, differences and products of bytes are refused beyond 9.2 EB, and never wrap") {
+  const Bytes most{INT64_MAX};
+  CHECK(most - Bytes{1} + Bytes{1} == most);
+  CHECK(Bytes{INT64_MAX / 3} * 3 == most - Bytes{INT64_MAX % 3});
+  CHECK_THROWS_WITH_AS(most + Bytes{1}, doctest::Contains("more bytes than can be counted (9.2 EB)"), InputError);
+  CHECK_THROWS_AS(Bytes{-2} - most, InputError);
+  CHECK_THROWS_AS(most * 2, InputError);
+}
+
 }  // namespace units_test
