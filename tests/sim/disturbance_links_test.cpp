@@ -234,6 +234,20 @@ TEST_CASE("of staged data what has left on the last leg arrives; all else is sen
         50us + 150us + 1000us + 50us);
 }
 
+TEST_CASE("the time in which a message has no way is counted to the link that then sets its speed") {
+  // 4 MB until 400 us, nothing until 900 us, 6 MB at 10 GB/s; then 2 us of latency.
+  const Topology net = star(4, {.bandwidth = 10_GBps, .latency = 1us});
+  const LinkId port = link_between(net, "switch0", "gpu1");
+  const Timeline waited = one_message(net, NodeId{0}, NodeId{1}, {down(400us, port), restored(900us, port)});
+  REQUIRE(waited.bottleneck);
+  CHECK(waited.bottleneck->busy == 1500us);
+  CHECK(waited.bottleneck->latency == 2us);
+  // Down before it starts: the same.
+  const Timeline began_without = one_message(net, NodeId{0}, NodeId{1}, {down(0us, port), restored(900us, port)});
+  CHECK(began_without.bottleneck->busy == 1900us);
+  CHECK(began_without.bottleneck->latency == 2us);
+}
+
 TEST_CASE("without another way a message waits for its link to be restored, and what waits for nothing is refused") {
   const Topology net = star(4, {.bandwidth = 10_GBps, .latency = 1us});
   const LinkId port = link_between(net, "switch0", "gpu1");

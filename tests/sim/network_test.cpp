@@ -315,6 +315,28 @@ TEST_CASE("what a link has carried so far leaves out what is to come, of a piece
   CHECK(network.carried()[0].busy == 400'000_ps);
 }
 
+TEST_CASE("what is taken off a link has not crossed it, at the weight that its bytes have there") {
+  // A byte costs two on the link of 1 GB/s, a half on the one of 10 GB/s: 500 B in 1 us, of 1000.
+  TopologyBuilder builder;
+  const NodeId a = builder.add_gpu("gpu0"), s = builder.add_node("s", NodeKind::network_switch);
+  const NodeId b = builder.add_gpu("gpu1");
+  builder.add_link(a, s, {.bandwidth = 1_GBps});
+  builder.add_link(s, b, {.bandwidth = 10_GBps});
+  const Topology line = builder.build();
+  Engine<Event> engine;
+  FlowNetwork network(NetworkModel::fair, line, engine);
+  network.expect_changes();
+  network.start(network.add_leg({{LinkId{0}, LinkId{1}}, 0_ps, {2, 0.5}}, true, true), 1000_B, 7);
+  network.settle();
+  engine.after(1'000'000_ps, {Event::Kind::local, 0, 0});
+  engine.advance();
+  const std::vector<Network::Withdrawn> taken = network.withdraw({7});
+  REQUIRE(taken.size() == 1);
+  CHECK(taken[0].rest == 500_B);
+  CHECK(network.carried()[0].bytes == doctest::Approx(1000).epsilon(1e-12));
+  CHECK(network.carried()[1].bytes == doctest::Approx(250).epsilon(1e-12));
+}
+
 TEST_CASE("what a link carried is counted once a crossing, and its busy time once however many share it") {
   // Two flows of 1000 B on a 1 GB/s link, which one of them crosses twice: 3000 B in all.
   TopologyBuilder builder;

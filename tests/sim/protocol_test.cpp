@@ -192,6 +192,26 @@ TEST_CASE("a cable that is cut while a message waits for slots is not taken when
   CHECK(line.link_bytes[link_between(net, "a", "far").value] == 1000_B);
 }
 
+TEST_CASE("a cable that is lost under a message that moves into slots loses nothing of it, and its receive finds it") {
+  // 3 MiB are 6 slots, 314.5728 us at 10 GB/s. At 100 us 1 MB has left over the nearer switch; the rest takes the
+  // other. All is there long before the receiver comes, at 2 ms.
+  TopologyBuilder builder;
+  for (const char* name : {"a", "b"}) builder.add_gpu(name);
+  for (const char* name : {"near", "far"}) {
+    const NodeId hub = builder.add_node(name, NodeKind::network_switch);
+    for (const std::uint32_t end : {0U, 1U})
+      builder.add_cable(NodeId{end}, hub, {.bandwidth = 10_GBps, .latency = 1us});
+  }
+  const Topology net = builder.build();
+  const LinkChange cut{.to = LinkChange::To::down, .at = SimTime{100us}, .links = {link_between(net, "a", "near")}};
+  const Timeline line =
+      run(net, check(stream(1, 3_MiB, 2ms)), {.protocol = find_protocol("simple"), .disturbance = {.links = {cut}}});
+  CHECK(line.duration() == 2ms);
+  CHECK(line.link_bytes[link_between(net, "a", "near").value] == 1'000'000_B);
+  CHECK(line.link_bytes[link_between(net, "a", "far").value] == 3_MiB - 1'000'000_B);
+  CHECK(line.bottleneck->compute == 2ms);  // what it waited for
+}
+
 TEST_CASE("a cable that is lost when a staged message has arrived, but was not received, takes nothing from it") {
   const auto time = [](const std::string& faults) {
     return predict(ScenarioFile::parse(R"({"version": 1, "name": "t",
@@ -208,6 +228,30 @@ TEST_CASE("a cable that is lost when a staged message has arrived, but was not r
   // The only message between the nodes has arrived long before 500 us.
   CHECK(time(R"({"link": "node0.nic3", "state": "down", "at": "500 us"})") == time(""));
   CHECK(time("") > 1ms);
+}
+
+TEST_CASE("what runs ahead shares ports with what is waited for, so that a late rank costs more than it is late") {
+  // Recursive doubling of 16 MiB over 8 ranks, rank 0 late by D = 200 us. A message takes x on the wire and a = 1 us;
+  // slots let s of it run ahead. All but 0 and 1 begin the second step at x + a; there rank 3 sends s ahead to rank 1,
+  // to whom D - a of rank 0's message are still to come: they take twice as long, and rank 1 begins its second step at
+  // x + 2 D. When rank 7 has done two steps, at 2 (x + a), 2 D - 2 a of rank 1's message to rank 3 are still to come,
+  // more than the s that rank 7 sends ahead: all of these come first, and rank 3 begins its last step at
+  // x + 2 D + x + s + a. It sends x to rank 7.
+  const Topology net = star(8, {.bandwidth = 12'500'000'000_Bps, .latency = 500ns});
+  const CheckedSchedule schedule = check(recursive_doubling_all_reduce(8, 16'777'216_B));
+  const Picoseconds x{1'342'177'280}, a = 1us, s = x / 4, late = 200us;
+  const auto time = [&](const char* protocol, Picoseconds by, NetworkModel model = NetworkModel::fair) {
+    RunOptions options{.model = model, .protocol = find_protocol(protocol)};
+    options.disturbance.late = {{0, SimTime{by}}};
+    return run(net, schedule, options).duration();
+  };
+  CHECK(time("none", late) == late + 3 * (x + a));  // nothing runs ahead
+  CHECK(time("simple", 0us) == 3 * (x + a));
+  CHECK(time("simple", late) == x + 2 * late + x + s + a + x + a);
+  CHECK(microseconds(time("simple", late) - time("simple", 0us)) == doctest::Approx(734.544).epsilon(1e-6));
+  // It is not the fluid: packets take turns as well.
+  CHECK(microseconds(time("simple", late, NetworkModel::packet)) ==
+        doctest::Approx(microseconds(time("simple", late))).epsilon(0.002));
 }
 
 TEST_CASE("a byte more than the slots hold takes no less time") {
