@@ -252,10 +252,11 @@ void check_spellings(const Json& written, const Blame& blame) {
       refuse("gpudirect", level);
 }
 
-Transport transport_of(const Canonical& transport) {
+Transport transport_of(const Canonical& transport, CollectiveOp op) {
   return {.gdr_level = level_of(transport["gdr_level"].get<std::string>()),
           .p2p_level = level_of(transport["p2p_level"].get<std::string>()),
           .pxn = transport["pxn"].get<bool>(),
+          .point_to_point = is_point_to_point(op),
           .nics = enum_of<Transport::Nics>(transport["nics"],
                                            {{"nearest", Transport::Nics::nearest}, {"all", Transport::Nics::all}}),
           .staging = {.size = {transport["staging"]["size"].get<std::int64_t>()},
@@ -382,7 +383,7 @@ Scenario scenario_of(const Canonical& canonical, const Json& written, const Blam
   if (auto* star = std::get_if<Star>(&out.topology)) star->extra_ports = helpers;
 
   check_spellings(written, blame);
-  out.transport = transport_of(canonical["transport"]);
+  out.transport = transport_of(canonical["transport"], out.main().request.op);
   out.protocol = find_protocol(canonical["transport"]["protocol"].get<std::string>());
   if (canonical["transport"].contains("launch"))
     out.launch = Picoseconds{canonical["transport"]["launch"].get<std::int64_t>()};

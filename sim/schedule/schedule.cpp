@@ -87,6 +87,11 @@ bool has_root(CollectiveOp op) {
          op == CollectiveOp::gather;
 }
 
+bool is_point_to_point(CollectiveOp op) {
+  return op == CollectiveOp::all_to_all || op == CollectiveOp::pairs || op == CollectiveOp::scatter ||
+         op == CollectiveOp::gather || op == CollectiveOp::send_recv;
+}
+
 double busbw_factor(CollectiveOp op, int ranks) {
   if (ranks < 2) return 0.0;
   const double n = ranks;

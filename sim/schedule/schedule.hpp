@@ -155,6 +155,9 @@ std::string_view to_string(CollectiveOp op);
 std::span<const CollectiveOp> collective_ops();
 /// broadcast, reduce, scatter, gather: one rank has, or gets, what the others do not.
 bool has_root(CollectiveOp op);
+/// NCCL makes sends and receives of it (src/enqueue.cc of NCCL 2.30.7); the others have kernels and channels of their
+/// own.
+bool is_point_to_point(CollectiveOp op);
 
 /// What one chunk of a rank's buffer holds before, or must hold after: nothing (do not care), what one rank
 /// contributed, or the sum over all ranks; of which chunk of the contributions.

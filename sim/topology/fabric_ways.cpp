@@ -41,6 +41,7 @@ std::vector<NodeId> nics_by_cable(const Topology& topology, const HostWays& host
 
 FabricWays::FabricWays(const Topology& topology, const HostWays& hosts, Routing routing, Usable usable)
     : topology_(topology),
+      hosts_(hosts),
       routing_(std::move(routing)),
       usable_(std::move(usable)),
       search_(topology, 0, static_cast<std::uint32_t>(topology.n_nodes()), fabric_role, usable_) {
@@ -51,9 +52,10 @@ FabricWays::FabricWays(const Topology& topology, const HostWays& hosts, Routing 
   }
 }
 
-bool FabricWays::are_joined(const Port& out, const Port& in) {
+bool FabricWays::are_joined(NodeId out, NodeId in) {
   // A cable may be down in one direction only: then the leaf of a NIC says nothing.
-  return (!usable_ && out.leaf != no_node && out.leaf == in.leaf) || search_.find(out.nic, in.nic).has_value();
+  const NodeId leaf = usable_ ? no_node : hosts_.leaf_of(out);
+  return (leaf != no_node && leaf == hosts_.leaf_of(in)) || search_.find(out, in).has_value();
 }
 
 FabricWays::Crossing FabricWays::across(NodeId port, NodeId far, NodeId from, NodeId to, std::uint32_t label) {

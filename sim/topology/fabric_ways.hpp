@@ -22,7 +22,7 @@ class FabricWays {
   FabricWays(const Topology& topology, const HostWays& hosts, Routing routing, Usable usable = {});
 
   /// Whether any way leads from one NIC to another.
-  bool are_joined(const Port& out, const Port& in);
+  bool are_joined(NodeId out, NodeId in);
   struct Crossing {
     std::vector<Share> links;
     std::uint32_t turns = 1;  ///< as Path::turns
@@ -37,6 +37,7 @@ class FabricWays {
   [[noreturn]] void fail_across(NodeId from, NodeId to, NodeId port, NodeId far) const;
 
   const Topology& topology_;
+  const HostWays& hosts_;
   const Routing routing_;
   const Usable usable_;
   CheapestWay search_;

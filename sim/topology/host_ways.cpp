@@ -22,15 +22,6 @@ Role nvlink_role(const Node& node) {
 
 bool is_nvlink(const Link& link) { return link.kind == LinkKind::nvlink || link.kind == LinkKind::xgmi; }
 
-std::pair<PathType, std::size_t> nearness(const Port& port) { return {port.type, port.way.size()}; }
-
-std::vector<NodeId> nearest_nics(const std::vector<Port>& ports) {
-  std::vector<NodeId> nearest;
-  for (const Port& port : ports)
-    if (nearness(port) == nearness(ports.front())) nearest.push_back(port.nic);
-  return nearest;
-}
-
 }  // namespace
 
 HostWays::HostWays(const Topology& topology, Usable usable)
@@ -71,8 +62,10 @@ const std::optional<Way>& HostWays::pcie(NodeId from, NodeId to) {
   const std::uint64_t key = static_cast<std::uint64_t>(from.value) << 32 | to.value;
   const auto known = pcie_ways_.find(key);
   if (known != pcie_ways_.end()) return known->second;
-  return pcie_ways_.emplace(key, inside(from).pcie.find(from, to)).first->second;
+  return pcie_ways_.emplace(key, search_pcie(from, to)).first->second;
 }
+
+std::optional<Way> HostWays::search_pcie(NodeId from, NodeId to) { return inside(from).pcie.find(from, to); }
 
 std::optional<std::pair<LinkId, LinkId>> HostWays::relay(NodeId from, NodeId to) const {
   std::optional<std::pair<LinkId, LinkId>> best;
@@ -115,61 +108,23 @@ std::pair<NodeId, Way> HostWays::nearest_memory(NodeId device, bool outward) {
   return best;
 }
 
-std::vector<NodeId> HostWays::nvlink_peers(NodeId gpu) {
+std::vector<NodeId> HostWays::nodes_of(NodeId device, NodeKind kind) const {
   std::vector<NodeId> found;
-  for_host_of(gpu, [&](NodeId other) {
-    if (other != gpu && topology_.node(other).kind == NodeKind::gpu && nvlink(gpu, other)) found.push_back(other);
+  for_host_of(device, [&](NodeId other) {
+    if (topology_.node(other).kind == kind) found.push_back(other);
   });
   return found;
 }
 
-const std::vector<Port>& HostWays::ports(NodeId device, bool outward) {
-  auto& known = outward ? ports_out_ : ports_in_;
-  const auto found = known.find(device.value);
-  if (found != known.end()) return found->second;
-  return known.emplace(device.value, make_ports(device, outward)).first->second;
-}
-
-std::vector<Port> HostWays::make_ports(NodeId device, bool outward) {
-  if (!topology_.node(device).host || is_cabled_nic(device)) return {{device, PathType::loc, {}, leaf_of(device), 0}};
-  std::vector<Port> found = sorted_ports(device, outward);
-  if (found.empty() || topology_.node(device).kind != NodeKind::gpu) return found;
-  // Equally near NICs are dealt out to the GPUs to which the same ones are nearest.
-  const std::size_t before = sharers_before(device, outward, nearest_nics(found));
-  for (auto first = found.begin(); first != found.end();) {
-    const auto last = std::find_if(first, found.end(), [&](const Port& p) { return nearness(p) != nearness(*first); });
-    std::rotate(first, first + static_cast<std::ptrdiff_t>(before % static_cast<std::size_t>(last - first)), last);
-    first = last;
-  }
-  return found;
-}
-
-/// The cabled NICs of a device's host, nearest first, then by number.
-std::vector<Port> HostWays::sorted_ports(NodeId device, bool outward) {
-  std::vector<Port> found;
+std::vector<CabledNic> HostWays::cabled_nics(NodeId device, bool outward) const {
+  std::vector<CabledNic> found;
   std::uint32_t number = 0;
   for_host_of(device, [&](NodeId nic) {
     if (!is_cabled_nic(nic)) return;
-    const std::uint32_t this_number = number++;  // stays what it is where others are down
-    if (!has_cable_up(nic, outward)) return;
-    const auto& way = outward ? pcie(device, nic) : pcie(nic, device);
-    if (way) found.push_back({nic, type_of(outward ? device : nic, *way), *way, leaf_of(nic), this_number});
+    if (cable_of(nic, outward).bytes_per_second > 0) found.push_back({nic, number});
+    ++number;
   });
-  std::stable_sort(found.begin(), found.end(), [](const Port& a, const Port& b) { return nearness(a) < nearness(b); });
   return found;
-}
-
-/// How many GPUs of the host with lower numbers have these NICs nearest.
-std::size_t HostWays::sharers_before(NodeId device, bool outward, const std::vector<NodeId>& nearest) {
-  std::size_t count = 0;
-  for_host_of(device, [&](NodeId other) {
-    if (!(other < device) || topology_.node(other).kind != NodeKind::gpu) return;
-    auto& known = outward ? nearest_out_ : nearest_in_;
-    auto found = known.find(other.value);
-    if (found == known.end()) found = known.emplace(other.value, nearest_nics(sorted_ports(other, outward))).first;
-    if (found->second == nearest) ++count;
-  });
-  return count;
 }
 
 bool HostWays::is_cabled_nic(NodeId id) const {
@@ -179,17 +134,16 @@ bool HostWays::is_cabled_nic(NodeId id) const {
   return node.kind == NodeKind::nic && node.host && std::any_of(links.begin(), links.end(), leaves);
 }
 
-/// Whether a link joins the NIC to what is outside of its host and is not down; `outward`: from it, else to it.
-bool HostWays::has_cable_up(NodeId nic, bool outward) const {
-  if (!usable_) return true;
-  const auto links = outward ? topology_.links_from(nic) : topology_.links_to(nic);
-  return std::any_of(links.begin(), links.end(), [&](LinkId id) {
+Bandwidth HostWays::cable_of(NodeId nic, bool outward) const {
+  Bandwidth widest;
+  for (const LinkId id : outward ? topology_.links_from(nic) : topology_.links_to(nic)) {
     const Link& link = topology_.link(id);
-    return usable_(id) && topology_.node(outward ? link.to : link.from).host != topology_.node(nic).host;
-  });
+    if (topology_.node(outward ? link.to : link.from).host != topology_.node(nic).host && is_up(id))
+      widest = std::max(widest, link.bandwidth);
+  }
+  return widest;
 }
 
-/// The first switch to which a NIC is cabled.
 NodeId HostWays::leaf_of(NodeId nic) const {
   for (const LinkId id : topology_.links_from(nic)) {
     const NodeId other = topology_.link(id).to;

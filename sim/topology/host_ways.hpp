@@ -1,5 +1,5 @@
-// The inside of hosts: ways over NVLink and over PCIe, how near devices are, and which NICs they can use. Rules in
-// sim/topology/routes.hpp.
+// The inside of hosts: ways over NVLink and over PCIe, how near devices are, and the NICs. Rules in
+// sim/topology/routes.hpp; which NIC a device uses is NicChoice's matter.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,10 @@
 
 namespace ringsim {
 
-/// A NIC that a device can use, and the way to it (or from it).
-struct Port {
-  NodeId nic;
-  PathType type = PathType::loc;
-  Way way;
-  NodeId leaf;               ///< the switch it is cabled to
-  std::uint32_t number = 0;  ///< among the cabled NICs of its host
+/// A NIC with a cable to the fabric.
+struct CabledNic {
+  NodeId id;
+  std::uint32_t number = 0;  ///< among the cabled NICs of its host, those included whose cable is down
 };
 
 /// Keeps a reference to the topology. Both ends of a way are of one host. Searches of one host are kept at a time.
@@ -34,6 +31,8 @@ class HostWays {
   std::optional<Way> nvlink(NodeId from, NodeId to);
   /// Over PCIe, sockets and chip-to-chip links. Kept: staged data asks for the same few ways again and again.
   const std::optional<Way>& pcie(NodeId from, NodeId to);
+  /// The same, not kept.
+  std::optional<Way> search_pcie(NodeId from, NodeId to);
   /// Two NVLinks that meet in a GPU, the one whose narrower link is widest; of equals the lowest number.
   std::optional<std::pair<LinkId, LinkId>> relay(NodeId from, NodeId to) const;
   /// How near the ends of a way over PCIe are, in NCCL's words. A CPU at an end counts: GPU to CPU is PHB, or C2C.
@@ -42,11 +41,16 @@ class HostWays {
   /// The host memory nearest to a device by hops, then the lower number, and the way to it (or from it); no_node where
   /// there is none.
   std::pair<NodeId, Way> nearest_memory(NodeId device, bool outward);
-  /// The cabled NICs within a device's reach, nearest first. Kept, one list a device and direction: with it a path
-  /// between hosts costs little more than its way over the fabric.
-  const std::vector<Port>& ports(NodeId device, bool outward);
-  /// The GPUs of the same host to which a GPU has NVLink, without a relay.
-  std::vector<NodeId> nvlink_peers(NodeId gpu);
+  /// The devices of that kind in a device's host, in the order of their ids.
+  std::vector<NodeId> nodes_of(NodeId device, NodeKind kind) const;
+  /// The NICs of a device's host whose cable is not down, in the order of their ids. `outward`: to send.
+  std::vector<CabledNic> cabled_nics(NodeId device, bool outward) const;
+  /// The widest cable of a NIC; 0 where all are down. `outward`: from it, else to it.
+  Bandwidth cable_of(NodeId nic, bool outward) const;
+  /// The first switch to which a NIC is cabled; no_node where there is none.
+  NodeId leaf_of(NodeId nic) const;
+  /// Whether no link is down.
+  bool all_up() const { return !usable_; }
   /// Whether it is a NIC with a link that leaves its host.
   bool is_cabled_nic(NodeId id) const;
 
@@ -65,20 +69,13 @@ class HostWays {
   /// Calls visit(id) for the nodes of a device's host, in order.
   template <class Visit>
   void for_host_of(NodeId device, Visit visit) const;
-  std::vector<Port> make_ports(NodeId device, bool outward);
-  std::vector<Port> sorted_ports(NodeId device, bool outward);
-  std::size_t sharers_before(NodeId device, bool outward, const std::vector<NodeId>& nearest);
-  NodeId leaf_of(NodeId nic) const;
   bool is_up(LinkId link) const { return !usable_ || usable_(link); }
-  bool has_cable_up(NodeId nic, bool outward) const;
 
   const Topology& topology_;
   const Usable usable_;
   std::vector<Span> spans_;  // [host]
   std::unique_ptr<Inside> last_inside_;
-  std::unordered_map<std::uint64_t, std::optional<Way>> pcie_ways_;                  // by from << 32 | to
-  std::unordered_map<std::uint32_t, std::vector<Port>> ports_out_, ports_in_;        // by device
-  std::unordered_map<std::uint32_t, std::vector<NodeId>> nearest_out_, nearest_in_;  // by gpu: its nearest NICs
+  std::unordered_map<std::uint64_t, std::optional<Way>> pcie_ways_;  // by from << 32 | to
 };
 
 }  // namespace ringsim

@@ -10,19 +10,22 @@
 #include "sim/base/error.hpp"
 #include "sim/topology/fabric_ways.hpp"
 #include "sim/topology/host_ways.hpp"
+#include "sim/topology/nic_choice.hpp"
 
 namespace ringsim {
 
 struct Routes::Impl {
-  /// What gets data out of a host, and into the other.
+  /// How data leaves a host, and enters the other.
   struct Gates {
-    const Port* out = nullptr;
-    const Port* in = nullptr;
-    NodeId proxy = no_node;  ///< PXN: the GPU near `out`
+    Gate out, in;
   };
 
   Impl(const Topology& t, const Transport& how, Routing which, const Usable& usable)
-      : topology(t), transport(how), hosts(t, usable), fabric(t, hosts, std::move(which), usable) {}
+      : topology(t),
+        transport(how),
+        hosts(t, usable),
+        choice(t, hosts, transport),
+        fabric(t, hosts, std::move(which), usable) {}
 
   Path find(NodeId from, NodeId to, std::uint32_t label) {
     ensure(from.value < topology.n_nodes() && to.value < topology.n_nodes(), "a path joins nodes of its topology");
@@ -43,33 +46,16 @@ struct Routes::Impl {
     const auto& here = topology.node(from).host;
     if (transport.nics == Transport::Nics::nearest || !here || !there || here == there) return {find(from, to, label)};
     // The NICs of both hosts by number, so that rails meet; where one host has more, the other's take turns.
-    const std::vector<const Port*> outs = by_number(hosts.ports(from, true)), ins = by_number(hosts.ports(to, false));
+    const std::vector<Gate> outs = by_number(choice.gates(from, true)), ins = by_number(choice.gates(to, false));
     if (outs.empty() || ins.empty()) return {find(from, to, label)};  // says what is missing
     std::vector<Path> parts;
     for (std::size_t i = 0; i < std::max(outs.size(), ins.size()); ++i) {
       Gates pair{outs[i % outs.size()], ins[i % ins.size()]};
-      for (std::size_t k = 0; k < ins.size() && !fabric.are_joined(*pair.out, *pair.in); ++k)
+      for (std::size_t k = 0; k < ins.size() && !fabric.are_joined(pair.out.nic, pair.in.nic); ++k)
         pair.in = ins[(i + k) % ins.size()];
-      parts.push_back(find_between_hosts(from, to, by_proxy(from, pair), label));
+      parts.push_back(find_between_hosts(from, to, pair, label));
     }
     return parts;
-  }
-
-  /// The same NICs; but where the sender's is far from it and near a GPU to which it has NVLink, by that one (PXN).
-  Gates by_proxy(NodeId from, Gates gates) {
-    if (!may_proxy(from) || gates.out->type <= PathType::p2c) return gates;
-    for (const NodeId proxy : hosts.nvlink_peers(from)) {
-      for (const Port& out : hosts.ports(proxy, true)) {
-        if (out.nic != gates.out->nic || out.type > std::min(PathType::p2c, transport.gdr_level)) continue;
-        return {&out, gates.in, proxy};
-      }
-    }
-    return gates;
-  }
-
-  bool may_proxy(NodeId from) const {
-    return transport.pxn && transport.p2p_level >= PathType::nvl && topology.node(from).kind == NodeKind::gpu &&
-           topology.node(from).host;
   }
 
   // --- within a host -----------------------------------------------------------------------------------------------
@@ -127,49 +113,51 @@ struct Routes::Impl {
   // --- between hosts -----------------------------------------------------------------------------------------------
 
   Path find_between_hosts(NodeId from, NodeId to, const Gates& gates, std::uint32_t label) {
-    Path path{{}, PathType::net, gates.out->type, gates.in->type};
+    Path path{{}, PathType::net, gates.out.type, gates.in.type};
     std::vector<Share> middle;
-    if (gates.proxy != no_node) {
+    if (gates.out.proxy != no_node) {
       path.out = PathType::pxn;
-      path.legs.push_back(leg(chain(*hosts.nvlink(from, gates.proxy))));
-      middle = chain(gates.out->way);
+      path.legs.push_back(leg(chain(*hosts.nvlink(from, gates.out.proxy))));
+      middle = chain(*hosts.pcie(gates.out.proxy, gates.out.nic));
     } else {
-      middle = leave(from, to, *gates.out, path);
+      middle = leave(from, to, gates.out, path);
     }
-    const FabricWays::Crossing crossing = fabric.across(gates.out->nic, gates.in->nic, from, to, label);
+    const FabricWays::Crossing crossing = fabric.across(gates.out.nic, gates.in.nic, from, to, label);
     path.turns = crossing.turns;
     middle.insert(middle.end(), crossing.links.begin(), crossing.links.end());
     std::optional<Leg> last;
-    for (const Share& each : enter(from, to, *gates.in, last)) middle.push_back(each);
+    for (const Share& each : enter(from, to, gates.in, last)) middle.push_back(each);
     append_legs(middle, path);
     if (last) path.legs.push_back(*last);
     return path;
   }
 
-  bool is_direct(NodeId device, const Port& port) const {
-    return topology.node(device).kind != NodeKind::gpu || port.way.empty() || port.type <= transport.gdr_level;
+  bool is_direct(NodeId device, const Gate& gate) const {
+    return topology.node(device).kind != NodeKind::gpu || gate.type <= transport.gdr_level;
   }
 
   /// From the sender to its NIC: the last leg's beginning. What comes before (to host memory) is added to the path.
-  std::vector<Share> leave(NodeId from, NodeId to, const Port& port, Path& path) {
-    if (is_direct(from, port)) return chain(port.way);
+  std::vector<Share> leave(NodeId from, NodeId to, const Gate& gate, Path& path) {
+    if (from == gate.nic) return {};
+    if (is_direct(from, gate)) return chain(*hosts.pcie(from, gate.nic));
     const auto [memory, way] = hosts.nearest_memory(from, true);
     if (memory == no_node) fail_without_memory(from, to, from);
-    const std::optional<Way>& onward = hosts.pcie(memory, port.nic);
+    const std::optional<Way>& onward = hosts.pcie(memory, gate.nic);
     if (!onward)
-      fail(from, to, "no chain of links joins " + name(memory) + " and " + name(port.nic), "add the missing link");
+      fail(from, to, "no chain of links joins " + name(memory) + " and " + name(gate.nic), "add the missing link");
     path.legs.push_back(leg(chain(way)));
     return chain(*onward);
   }
 
   /// From the receiver's NIC on; `last`: the leg from host memory, where data is staged there.
-  std::vector<Share> enter(NodeId from, NodeId to, const Port& port, std::optional<Leg>& last) {
-    if (is_direct(to, port)) return chain(port.way);
+  std::vector<Share> enter(NodeId from, NodeId to, const Gate& gate, std::optional<Leg>& last) {
+    if (to == gate.nic) return {};
+    if (is_direct(to, gate)) return chain(*hosts.pcie(gate.nic, to));
     const auto [memory, way] = hosts.nearest_memory(to, false);
     if (memory == no_node) fail_without_memory(from, to, to);
-    const std::optional<Way>& before = hosts.pcie(port.nic, memory);
+    const std::optional<Way>& before = hosts.pcie(gate.nic, memory);
     if (!before)
-      fail(from, to, "no chain of links joins " + name(port.nic) + " and " + name(memory), "add the missing link");
+      fail(from, to, "no chain of links joins " + name(gate.nic) + " and " + name(memory), "add the missing link");
     last = leg(chain(way));
     return chain(*before);
   }
@@ -180,48 +168,34 @@ struct Routes::Impl {
   }
 
   Gates gates(NodeId from, NodeId to) {
-    const std::vector<Port>& outs = hosts.ports(from, true);
-    const std::vector<Port>& ins = hosts.ports(to, false);
+    const Gates chosen{choice.exit(from, to), choice.entry(to)};
+    if (chosen.out.nic != no_node && chosen.in.nic != no_node && fabric.are_joined(chosen.out.nic, chosen.in.nic))
+      return chosen;
+    // NCCL takes for granted that the fabric joins all NICs. Where it does not (rails that are not joined, cables that
+    // are down), or an end is no GPU: the best NICs that it joins, of equals those of one number.
+    const std::vector<Gate> outs = choice.gates(from, true);
+    std::vector<Gate> ins = choice.gates(to, false);
     for (const NodeId end : {from, to}) {
       if (!(end == from ? outs : ins).empty()) continue;
       fail(from, to, "no NIC of " + name(end) + "'s host is both cabled to the fabric and within its reach",
            "give the node a NIC and a fabric");
     }
-    for (const Port& in : ins) {
-      Gates best;
-      int best_rank = 0;
-      // Of equals NICs of one number meet, as NCCL has it (ncclTopoGetNetDev); so do not all take the first proxy.
-      const auto consider = [&](const Port& out, NodeId proxy) {
-        const int rank = 2 * rank_of(from, out, proxy, in) + (proxy == no_node || out.number == in.number ? 0 : 1);
-        if ((best.out != nullptr && rank >= best_rank) || !fabric.are_joined(out, in)) return;
-        best = {&out, &in, proxy};
-        best_rank = rank;
-      };
-      for (const Port& out : outs) consider(out, no_node);
-      if (may_proxy(from) && (best.out == nullptr || best_rank > 0))
-        for (const NodeId proxy : hosts.nvlink_peers(from))
-          for (const Port& out : hosts.ports(proxy, true))
-            if (out.type <= std::min(PathType::p2c, transport.gdr_level)) consider(out, proxy);
-      if (best.out != nullptr) return best;
+    // The receiver's own choice comes first.
+    std::stable_partition(ins.begin(), ins.end(), [&](const Gate& in) { return in.nic == chosen.in.nic; });
+    for (const Gate& in : ins) {
+      const Gate* best = nullptr;
+      const auto key = [&](const Gate& out) { return std::pair(out.rank, out.number != in.number); };
+      for (const Gate& out : outs)
+        if ((best == nullptr || key(out) < key(*best)) && fabric.are_joined(out.nic, in.nic)) best = &out;
+      if (best != nullptr) return {*best, in};
     }
     fail(from, to, "the fabric joins no NIC of " + name(from) + "'s host to one of " + name(to) + "'s",
          "cable both to switches that are joined; where only rails are joined, allow PXN");
   }
 
-  /// Lower is better; see the rules of Routes. Of equals the first counts.
-  int rank_of(NodeId from, const Port& out, NodeId proxy, const Port& in) const {
-    const bool same_switch = out.leaf != no_node && out.leaf == in.leaf;
-    if (proxy != no_node) return same_switch ? 1 : 3;
-    const bool near = topology.node(from).kind != NodeKind::gpu || out.type <= PathType::p2c;
-    if (near) return same_switch && transport.pxn ? 0 : 2;
-    return 4;
-  }
-
-  static std::vector<const Port*> by_number(const std::vector<Port>& ports) {
-    std::vector<const Port*> sorted;
-    for (const Port& port : ports) sorted.push_back(&port);
-    std::sort(sorted.begin(), sorted.end(), [](const Port* a, const Port* b) { return a->number < b->number; });
-    return sorted;
+  static std::vector<Gate> by_number(std::vector<Gate> gates) {
+    std::sort(gates.begin(), gates.end(), [](const Gate& a, const Gate& b) { return a.number < b.number; });
+    return gates;
   }
 
   // --- common ------------------------------------------------------------------------------------------------------
@@ -271,6 +245,7 @@ struct Routes::Impl {
   const Topology& topology;
   const Transport transport;
   HostWays hosts;
+  NicChoice choice;
   FabricWays fabric;
 };
 

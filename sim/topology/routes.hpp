@@ -29,9 +29,13 @@ struct Transport {
   /// GPUs of a host reach each other's memory up to this distance, as far as the machine lets them
   /// (Host::peer_access); beyond it data rests in host memory. LOC: never, not even over NVLink.
   PathType p2p_level = PathType::sys;
-  /// A GPU may send through a NIC that is near another GPU, over NVLink: to reach the rail of the receiver, or because
-  /// its own NIC is farther than PXB. Needs GPUDirect at that NIC. Sends only, as in NCCL (src/graph/paths.cc).
+  /// A GPU may send through a NIC that is local to another GPU of its host, over NVLink to that GPU: to reach the
+  /// receiver's rail, or for want of a NIC of its own. Needs GPUDirect at that NIC. Sends only, as in NCCL.
   bool pxn = true;
+  /// The messages are of NCCL's point-to-point operations (send/receive, all-to-all, scatter, gather), not of a
+  /// collective: with PXN they go through the NIC's local GPU even where the sender reaches the NIC itself. Of a scenario
+  /// with jobs, its own collective decides for all.
+  bool point_to_point = false;
   enum class Nics : std::uint8_t {
     nearest,  ///< a message takes one NIC at each end
     all,      ///< it is cut into equal parts, one for each NIC of the host
@@ -79,11 +83,11 @@ struct Path {
 };
 
 /// Finds paths as they are asked for. Rules, in order:
-///  1. Another host. The receiver's NIC is the one nearest to it that the fabric joins to the sender's host (PathType,
-///     then hops; equally near ones are dealt out to the GPUs that have them nearest). The sender's is its nearest
-///     if that is nearer than PHB and on the same switch as the receiver's; else with PXN that of a GPU to which it has
-///     NVLink, on the same switch; else its nearest if nearer than PHB; else PXN's on any switch; else its nearest.
-///     Data is staged in the host memory nearest to the GPU by hops.
+///  1. Another host. Between GPUs, NICs are chosen by NCCL's rule (sim/topology/nic_choice.hpp) where the fabric joins
+///     them: the receiver's is the one that is local to it, the sender's the one on the receiver's rail, by PXN if need
+///     be; else its own. Where the fabric does not join these two: the receiver's best NIC that is joined
+///     to any of the sender's, and the sender's best of those. Other devices use their nearest NIC. Data is staged in
+///     the host memory nearest to the GPU by hops.
 ///  2. The same host: NVLink directly, through an NVSwitch, or relayed by one GPU (NVB, two legs; of several relays the
 ///     one whose narrower link is widest, then the lowest number); else the shortest way over PCIe and sockets, in one
 ///     leg where GPUs have peer access, else through the host memory nearest to the receiver (NCCL's default for its

@@ -189,10 +189,8 @@ std::string why_gate(std::string_view whose, const Node& device, PathType type, 
   if (type == PathType::loc) return "";
   if (device.kind != NodeKind::gpu) return fmt::format("{} NIC: at {}\n", whose, to_string(type));
   if (type == PathType::pxn)
-    return fmt::format(
-        "{} NIC: PXN, that of a GPU to which it has NVLink, for the receiver's switch or for want of a "
-        "nearer one\n",
-        whose);
+    return fmt::format("{} NIC: PXN, over NVLink through the GPU that the NIC is local to{}\n", whose,
+                       transport.point_to_point ? "" : ": it is on the receiver's rail, or no NIC is nearer");
   return fmt::format("{} NIC: at {}, gdr_level {}: {}\n", whose, to_string(type), to_string(transport.gdr_level),
                      type <= transport.gdr_level ? "GPUDirect RDMA, no copy in host memory"
                                                  : "too far for GPUDirect, data rests in host memory");
