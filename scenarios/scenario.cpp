@@ -142,7 +142,7 @@ struct ScenarioFile::Impl {
     scenario.file = file;
     scenario.hash = hash_of(canonical);
     scenario.varied = std::move(varied);
-    warn_of_seeds(canonical, written, blame, scenario);
+    warn_of_idle_settings(canonical, written, blame, scenario);
     return scenario;
   }
 };

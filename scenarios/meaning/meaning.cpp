@@ -346,7 +346,35 @@ void use_one_spelling(Canonical& canonical) {
   in_each(canonical["transport"], use_one_level);
 }
 
-void warn_of_seeds(const Canonical& canonical, const Json& written, const Blame& blame, Scenario& scenario) {
+namespace {
+/// Whether the file varies what stands at a dotted path, something in it, or what it is part of.
+bool is_varied(const Scenario& scenario, const std::string& path) {
+  const auto within = [](const std::string& inner, const std::string& outer) {
+    return inner == outer || inner.starts_with(outer + ".");
+  };
+  return std::any_of(scenario.varied.begin(), scenario.varied.end(),
+                     [&](const auto& varied) { return within(varied.first, path) || within(path, varied.first); });
+}
+
+/// Delays of nothing. Where the file varies one, it is the point without.
+void warn_of_no_delay(const Blame& blame, Scenario& scenario, bool has_jitter) {
+  const auto warn = [&](const std::string& list, const std::vector<RankDelay>& delays, const char* key) {
+    for (std::size_t i = 0; i < delays.size(); ++i) {
+      if (delays[i].time.count() > 0 || is_varied(scenario, fmt::format("disturbance.{}.{}", list, i))) continue;
+      scenario.warnings.push_back(fmt::format("{}: it has no effect, because the delay is 0",
+                                              blame.where(fmt::format("/disturbance/{}/{}/{}", list, i, key))));
+    }
+  };
+  warn("late", scenario.late, "by");
+  warn("slow", scenario.slow, "step_delay");
+  if (has_jitter && scenario.jitter.most.count() == 0 && !is_varied(scenario, "disturbance.jitter"))
+    scenario.warnings.push_back(
+        fmt::format("{}: it has no effect, because the longest delay is 0", blame.where("/disturbance/jitter/most")));
+}
+}  // namespace
+
+void warn_of_idle_settings(const Canonical& canonical, const Json& written, const Blame& blame, Scenario& scenario) {
+  warn_of_no_delay(blame, scenario, canonical.contains("disturbance") && canonical["disturbance"].contains("jitter"));
   const auto warn = [&](const char* part, const char* user, const char* because) {
     if (!written.contains(part) || !written[part].contains("seed")) return;
     // Where the file varies what would draw from it, the seed is for its other points.

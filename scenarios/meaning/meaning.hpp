@@ -14,8 +14,10 @@ namespace ringsim::scenarios {
 /// into one, so that equal questions have one hash. Comes before scenario_of().
 void use_one_spelling(nlohmann::json& canonical);
 
-/// Warns of a seed that nothing draws from: points that differ in it alone are equal. Comes when `varied` is known.
-void warn_of_seeds(const nlohmann::json& canonical, const Json& written, const Blame& blame, Scenario& scenario);
+/// Warns of settings that the scenario by itself shows to have no effect: a seed that nothing draws from, a delay of 0.
+/// Comes when `varied` is known. What only a run can show is in scenarios/predict/no_effect.hpp.
+void warn_of_idle_settings(const nlohmann::json& canonical, const Json& written, const Blame& blame,
+                           Scenario& scenario);
 
 /// Builds the scenario from its canonical form; `written` is the same point as the user wrote it, for what was left
 /// out. Leaves name, hash and varied to the caller.

@@ -8,6 +8,7 @@
 
 #include "algorithms/stored_schedule.hpp"
 #include "scenarios/predict/link_report.hpp"
+#include "scenarios/predict/no_effect.hpp"
 #include "sim/base/error.hpp"
 #include "sim/run/run.hpp"
 #include "sim/text/json.hpp"
@@ -134,6 +135,7 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
     if (bytes && result.time.count() > 0) result.inter_node = {*bytes, gigabytes_per_second(*bytes, result.time)};
   }
   if (timeline.duration().count() > 0) result.links = link_groups(topology, timeline);
+  result.no_effect = settings_without_effect(scenario, topology, run_options, whole, timeline);
   for (std::size_t j = 0; n > 1 && j < n; ++j) {
     if (j > 0) result.jobs.push_back(about(scenario, setup, j));
     Prediction& one = j == 0 ? result : result.jobs.back();

@@ -63,6 +63,8 @@ struct Prediction {
   std::string ring;              ///< as ring_order_of(); empty where the order is another
   Proof proof;
   std::vector<std::pair<std::string, std::string>> varied;  ///< see Scenario::varied
+  /// Settings that changed nothing in this run, as warnings (scenarios/predict/no_effect.hpp); with the first job's.
+  std::vector<std::string> no_effect;
 };
 
 struct PredictOptions {

@@ -249,6 +249,18 @@ TEST_CASE("a seed that nothing draws from is warned of at its place") {
   CHECK(parse(changed("\"bytes\"", R"("seed": 1, "order": "shuffled", "bytes")")).point(0).main().shuffle == 1U);
 }
 
+TEST_CASE("a delay of nothing is warned of at its place, unless the file varies it") {
+  const auto warnings = [](const std::string& rest) { return parse(extended(rest)).point(0).warnings; };
+  CHECK(warnings(R"("disturbance": {"late": [{"rank": 0, "by": "0 us"}]})") ==
+        Texts{"s.json: /disturbance/late/0/by: it has no effect, because the delay is 0"});
+  CHECK(
+      warnings(R"("disturbance": {"slow": [{"rank": 1, "step_delay": "1 us"}, {"rank": 0, "step_delay": "0 us"}]})") ==
+      Texts{"s.json: /disturbance/slow/1/step_delay: it has no effect, because the delay is 0"});
+  CHECK(warnings(R"("disturbance": {"jitter": {"most": "0 us"}})") ==
+        Texts{"s.json: /disturbance/jitter/most: it has no effect, because the longest delay is 0"});
+  CHECK(warnings(R"("disturbance": {"late": [{"rank": 0, "by": ["0 us", "5 us"]}]})").empty());
+}
+
 TEST_CASE("routing is read, its tables by name") {
   const Scenario s = parse(extended(R"("network": {"routing": "ecmp", "seed": 7})")).point(0);
   CHECK(s.routing.policy == Routing::Policy::ecmp);

@@ -114,10 +114,12 @@ struct Tally {
 };
 
 /// Takes one point's outcome; false where no more are wanted.
-bool take(std::size_t point, PointOutcome&& outcome, RowSink& rows, Tally& tally, Warnings& warnings) {
+bool take(std::size_t point, PointOutcome&& outcome, RowSink& rows, Tally& tally, Warnings& warnings,
+          IdleSettings& idle) {
   warnings.say(outcome.warnings);
   switch (outcome.kind) {
     case PointOutcome::Kind::result:
+      idle.add(outcome.no_effect);
       rows.add(point, std::move(outcome.text));
       ++tally.done;
       return !stop_requested;
@@ -261,11 +263,12 @@ int lead(const ScenarioFile& file, const SweepArguments& arguments, replay::MpiP
 
   RowSink rows(own ? &*own : nullptr, stream ? &*stream : nullptr, to_do);
   Tally tally;
+  IdleSettings idle;
   {
     Warnings warnings;
     ProgressLine progress(to_do.size());
     const auto on_outcome = [&](std::size_t point, PointOutcome&& outcome) {
-      const bool more = take(point, std::move(outcome), rows, tally, warnings);
+      const bool more = take(point, std::move(outcome), rows, tally, warnings, idle);
       progress.add(1.0);
       return more;
     };
@@ -284,6 +287,7 @@ int lead(const ScenarioFile& file, const SweepArguments& arguments, replay::MpiP
   if (left > tally.no_memory)
     throw Interrupted(fmt::format("{} of {} points done{}", plan.points.size() - left, plan.points.size(),
                                   in_file ? "; --resume does the rest" : ""));
+  idle.say();
   if (own) own->put_in_order();
   const int code = hold_to_gates(file, gates, rows, arguments, in_file);
   if (tally.no_memory > 0)

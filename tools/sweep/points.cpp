@@ -48,8 +48,9 @@ class Queue {
     return !failed_;
   }
 
-  void rethrow() const {
+  void finish() const {
     if (failed_) std::rethrow_exception(failed_);
+    idle_.say();
   }
 
  private:
@@ -59,6 +60,7 @@ class Queue {
       try {
         if (first->second.error && was_unserved(first->second.error)) continue;
         if (first->second.error) std::rethrow_exception(first->second.error);
+        idle_.add(first->second.results.front().prediction.no_effect);
         for (Result& result : first->second.results) take_(std::move(result));
       } catch (...) {
         failed_ = std::current_exception();
@@ -85,6 +87,7 @@ class Queue {
   const std::function<void(Result&&)>& take_;
   const std::function<void(const UnservedError&)>& unserved_;
   ProgressLine progress_;
+  IdleSettings idle_;
   std::mutex mutex_;
   std::size_t handed_ = 0;
   std::map<std::size_t, Outcome> done_;  // waiting for a point before them
@@ -106,7 +109,7 @@ void predict_points(const ScenarioFile& file, int jobs, bool fold, const std::fu
   }
   Queue queue(file, fold, take, unserved);
   for_each_index(file.size(), jobs, [&](std::size_t point) { return queue.work(point); });
-  queue.rethrow();
+  queue.finish();
 }
 
 }  // namespace ringsim::tools

@@ -54,8 +54,9 @@ PointOutcome sweep_point(const ScenarioFile& file, const std::string& scenario_p
   try {
     const Scenario scenario = file.point(i);
     outcome.warnings = scenario.warnings;
-    outcome.text =
-        sweep_rows(file.name(), {scenario.hash, scenario.varied}, results_of(scenario, {.stop = &stop_requested}));
+    const std::vector<Result> results = results_of(scenario, {.stop = &stop_requested});
+    outcome.no_effect = results.front().prediction.no_effect;
+    outcome.text = sweep_rows(file.name(), {scenario.hash, scenario.varied}, results);
   } catch (const InputError& error) {
     const Placeless placeless(scenario_path);
     failed({"input", placeless.where(error.where()), placeless.text(error.message()), placeless.text(error.hint())});
@@ -73,13 +74,13 @@ PointOutcome sweep_point(const ScenarioFile& file, const std::string& scenario_p
 }
 
 std::string packed(const PointOutcome& outcome) {
-  return nlohmann::json{static_cast<int>(outcome.kind), outcome.text, outcome.warnings}.dump();
+  return nlohmann::json{static_cast<int>(outcome.kind), outcome.text, outcome.warnings, outcome.no_effect}.dump();
 }
 
 PointOutcome unpacked(const std::string& bytes) {
   const nlohmann::json parts = nlohmann::json::parse(bytes);
   return {static_cast<PointOutcome::Kind>(parts.at(0).get<int>()), parts.at(1).get<std::string>(),
-          parts.at(2).get<std::vector<std::string>>()};
+          parts.at(2).get<std::vector<std::string>>(), parts.at(3).get<std::vector<std::string>>()};
 }
 
 void sweep_points(const ScenarioFile& file, const std::string& scenario_path, const std::vector<std::size_t>& points,

@@ -20,6 +20,7 @@ struct PointOutcome {
   Kind kind = Kind::result;
   std::string text;
   std::vector<std::string> warnings;
+  std::vector<std::string> no_effect;  ///< as Prediction's
 };
 
 /// Simulates point `i`. Throws nothing: whatever goes wrong is an outcome.

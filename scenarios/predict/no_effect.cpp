@@ -1,0 +1,303 @@
+#include "scenarios/predict/no_effect.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+#include <variant>
+
+#include "sim/base/error.hpp"
+#include "sim/topology/routes.hpp"
+
+namespace ringsim {
+
+namespace {
+
+constexpr std::int64_t most_steps = std::int64_t{1} << 20;
+constexpr std::int64_t most_pairs = std::int64_t{1} << 16;
+
+/// Calls visit(from, to, channel) for those that exchange messages, each once, until it returns false. False where
+/// there are too many to visit all.
+template <class Visit>
+bool each_pair(const CheckedSchedule& checked, Visit visit) {
+  const Schedule& schedule = checked.schedule();
+  const bool alike = schedule.symmetry.claimed() && checked.proof().by == Proof::By::symmetry;
+  std::int64_t steps = 0, pairs = 0;
+  Step step;
+  for (Actor actor = 0; actor < (alike ? 1 : schedule.actors); ++actor) {
+    std::set<std::pair<Actor, std::uint16_t>> seen;
+    for (Lane lane = 0; lane < schedule.lanes; ++lane) {
+      const int n = schedule.n_steps(actor, lane);
+      steps += n;
+      if (steps > most_steps) return false;
+      for (int i = 0; i < n; ++i) {
+        step.clear();
+        schedule.step(actor, lane, i, step);
+        for (const Op& op : step.ops) {
+          if (op.what != Do::send || !seen.insert({op.peer, op.channel}).second) continue;
+          // What actor 0 sends to `peer`, actor a sends to a + peer.
+          for (Actor from = actor; from < (alike ? schedule.actors : actor + 1); ++from) {
+            if (++pairs > most_pairs) return false;
+            if (!visit(from, alike ? schedule.symmetry.add(from, op.peer) : op.peer, op.channel)) return true;
+          }
+        }
+      }
+    }
+  }
+  return true;
+}
+
+const char* name_of(Routing::Policy policy) {
+  switch (policy) {
+    case Routing::Policy::fixed:
+      return "static";
+    case Routing::Policy::ecmp:
+      return "ecmp";
+    case Routing::Policy::flow_spray:
+      return "flow_spray";
+    case Routing::Policy::packet_spray:
+      return "packet_spray";
+  }
+  fail_invariant("a policy has one of four names");
+}
+
+class Settings {
+ public:
+  Settings(const Scenario& scenario, const Topology& topology, const RunOptions& options,
+           const CheckedSchedule& schedule, const Timeline& timeline)
+      : scenario_(scenario), topology_(topology), options_(options), schedule_(schedule), timeline_(timeline) {}
+
+  std::vector<std::string> without_effect() {
+    look_at_faults();
+    for (std::size_t i = 0; i < scenario_.background.size(); ++i) look_at_background(i);
+    look_at_fabric();
+    if (options_.routing.policy != Routing::Policy::fixed) look_at_routing();
+    return std::move(found_);
+  }
+
+ private:
+  Routes& routes() {
+    if (!routes_) routes_.emplace(topology_, options_.transport, options_.routing);
+    return *routes_;
+  }
+
+  void say(const std::string& pointer, const std::string& text) {
+    found_.push_back(fmt::format("{}: {}: {}", scenario_.file, pointer, text));
+  }
+
+  // --- faults --------------------------------------------------------------------------------------------------------
+
+  void look_at_faults() {
+    const std::vector<LinkChange>& changes = options_.disturbance.links;
+    std::vector<std::pair<std::size_t, const LinkChange*>> avoidable;  // faults on links that carried nothing, down
+    // A fault is a change, and one that restores the link where it has an end.
+    for (std::size_t i = 0, c = 0, n = 0; i < scenario_.faults.size(); c += n, ++i) {
+      n = scenario_.faults[i].until ? 2 : 1;
+      const LinkChange& change = changes.at(c);
+      const std::string because = why_idle(c, n);
+      if (!because.empty()) {
+        say(fmt::format("/faults/{}", i), because + ": the fault changes nothing");
+      } else if (!carries_any(change.links)) {
+        if (change.to == LinkChange::To::down)
+          avoidable.emplace_back(i, &change);
+        else
+          say_unused(i);
+      }
+    }
+    if (avoidable.empty()) return;
+    // A link that is down carries nothing also because messages go round it.
+    std::vector<bool> wanted(topology_.n_links(), false);
+    const bool all = each_pair(schedule_, [&](Actor from, Actor to, std::uint16_t channel) {
+      mark_links(from, to, channel, wanted);
+      return true;
+    });
+    if (!all) return;
+    for (const auto& [i, change] : avoidable)
+      if (std::none_of(change->links.begin(), change->links.end(), [&](LinkId id) { return wanted[id.value]; }))
+        say_unused(i);
+  }
+
+  void say_unused(std::size_t fault) {
+    say(fmt::format("/faults/{}", fault),
+        fmt::format("{} carries no message of this run: the fault changes nothing", scenario_.faults[fault].link));
+  }
+
+  /// What can be told of a fault, whose changes are c to c + n - 1, without a look at the messages.
+  std::string why_idle(std::size_t c, std::size_t n) const {
+    const std::vector<LinkChange>& changes = options_.disturbance.links;
+    const LinkChange& change = changes[c];
+    if (timeline_.transfers == 0) return "nothing moves in this run";
+    if (change.at >= timeline_.finish) return "it begins when the run is over";
+    const auto none = [&](auto differs) { return std::none_of(change.links.begin(), change.links.end(), differs); };
+    const auto touched = [&](LinkId id) {
+      for (std::size_t other = 0; other < changes.size(); ++other)
+        if ((other < c || other >= c + n) &&
+            std::find(changes[other].links.begin(), changes[other].links.end(), id) != changes[other].links.end())
+          return true;
+      return false;
+    };
+    if (!none(touched)) return "";  // the order of several counts
+    if (change.to == LinkChange::To::restored) return "nothing changed the link before";
+    const auto differs = [&](LinkId id) {
+      const Bandwidth nominal = topology_.link(id).bandwidth;
+      return change.to == LinkChange::To::down || change.of(nominal) != nominal;
+    };
+    return none(differs) ? "the link has that bandwidth without it" : "";
+  }
+
+  /// By resource: a fault of one direction of a half-duplex cable is one of both.
+  bool carries_any(const std::vector<LinkId>& links) {
+    const std::vector<bool>& busy = busy_resources();
+    return std::any_of(links.begin(), links.end(), [&](LinkId id) { return busy[topology_.link(id).resource.value]; });
+  }
+
+  const std::vector<bool>& busy_resources() {
+    if (!busy_.empty()) return busy_;
+    busy_.assign(topology_.n_resources(), false);
+    for (std::uint32_t l = 0; l < topology_.n_links(); ++l)
+      if (timeline_.link_bytes[l].count > 0) busy_[topology_.link({l}).resource.value] = true;
+    return busy_;
+  }
+
+  /// The links of all ways that messages of a pair take where no link is down.
+  void mark_links(Actor from, Actor to, std::uint16_t channel, std::vector<bool>& links) {
+    std::uint32_t turns = 1;
+    for (std::uint32_t label = 0; label < turns; ++label) {
+      for (const Path& path : paths(from, to, channel, label)) {
+        if (options_.routing.policy == Routing::Policy::flow_spray) turns = std::max(turns, path.turns);
+        for (const Leg& leg : path.legs)
+          for (const LinkId id : leg.links) links[id.value] = true;
+      }
+    }
+  }
+
+  std::vector<Path> paths(Actor from, Actor to, std::uint16_t channel, std::uint32_t turn) {
+    const bool by_channel = options_.routing.policy == Routing::Policy::ecmp;
+    return routes().find_parts(options_.placement.at(static_cast<std::size_t>(from)),
+                               options_.placement.at(static_cast<std::size_t>(to)), by_channel ? channel : turn);
+  }
+
+  // --- background ----------------------------------------------------------------------------------------------------
+
+  void look_at_background(std::size_t i) {
+    const Disturbance::Background& message = options_.disturbance.background.at(i);
+    const std::string pointer = fmt::format("/disturbance/background/{}", i);
+    if (message.start >= timeline_.finish) return say(pointer, "it begins when the run is over: it changes nothing");
+    // With links that go down it may take other ways than these.
+    for (const LinkChange& change : options_.disturbance.links)
+      if (change.to == LinkChange::To::down) return;
+    const std::vector<bool>& busy = busy_resources();
+    std::uint32_t turns = 1;
+    for (std::uint32_t label = 0; label < turns; ++label) {
+      for (const Path& path : routes().find_parts(message.from, message.to, label)) {
+        if (options_.routing.policy == Routing::Policy::flow_spray) turns = std::max(turns, path.turns);
+        for (const Leg& leg : path.legs)
+          for (const LinkId id : leg.links)
+            if (busy[topology_.link(id).resource.value]) return;
+      }
+    }
+    say(pointer, fmt::format("{} -> {} shares no link with the messages of this run: it changes nothing",
+                             scenario_.background[i].from, scenario_.background[i].to));
+  }
+
+  // --- the fabric ----------------------------------------------------------------------------------------------------
+
+  bool between_switches(const Link& link) const {
+    return topology_.node(link.from).kind == NodeKind::network_switch &&
+           topology_.node(link.to).kind == NodeKind::network_switch;
+  }
+
+  /// Whether any message crosses a cable between two switches of the fabric that `counts`.
+  template <class Counts>
+  bool is_crossed(Counts counts) const {
+    for (std::uint32_t l = 0; l < topology_.n_links(); ++l) {
+      const Link& link = topology_.link({l});
+      if (timeline_.link_bytes[l].count > 0 && between_switches(link) && counts(link)) return true;
+    }
+    return false;
+  }
+
+  void look_at_fabric() {
+    const auto* cluster = std::get_if<Cluster>(&scenario_.topology);
+    if (cluster == nullptr || !cluster->fabric || topology_.hosts().size() < 2) return;
+    for (std::size_t i = 0; i < cluster->changes.size(); ++i) look_at_cable(cluster->changes[i], i);
+    const auto idle = [&](const char* key, const char* cables, const auto& counts) {
+      if (!is_crossed(counts))
+        say(fmt::format("/topology/fabric/{}", key),
+            fmt::format("no message of this run crosses a cable {}: their rate does not matter", cables));
+    };
+    const auto any = [](const Link&) { return true; };
+    const auto same_group = [&](const Link& link) { return group_of(link.from) == group_of(link.to); };
+    const auto look = [&](const auto& fabric) {
+      using Kind = std::decay_t<decltype(fabric)>;
+      if constexpr (requires { fabric.oversubscription; })
+        if (fabric.oversubscription > 1) idle("oversubscription", "between switches", any);
+      if constexpr (requires { fabric.uplink; })
+        if (fabric.uplink) idle("uplink", "between switches", any);
+      if constexpr (std::is_same_v<Kind, TorusFabric>)
+        if (fabric.hop) idle("hop", "between switches", any);
+      if constexpr (std::is_same_v<Kind, Dragonfly>) {
+        if (fabric.local) idle("local", "within a group", same_group);
+        if (fabric.global) idle("global", "between groups", [&](const Link& link) { return !same_group(link); });
+      }
+    };
+    std::visit(look, *cluster->fabric);
+  }
+
+  std::string_view group_of(NodeId router) const {
+    const std::string_view name = topology_.node(router).name;
+    return name.substr(0, name.find('.'));
+  }
+
+  void look_at_cable(const CableChange& change, std::size_t i) {
+    const auto from = topology_.find(change.from), to = topology_.find(change.to);
+    if (!from || !to) return;
+    for (const auto& [a, b] : {std::pair(*from, *to), std::pair(*to, *from)})
+      for (const LinkId id : topology_.links_from(a))
+        if (topology_.link(id).to == b && timeline_.link_bytes[id.value].count > 0) return;
+    say(fmt::format("/topology/fabric/cables/{}", i),
+        fmt::format("no message of this run crosses a cable from {} to {}: it changes nothing", change.from,
+                    change.to));
+  }
+
+  // --- routing -------------------------------------------------------------------------------------------------------
+
+  void look_at_routing() {
+    bool any = false;
+    const bool all = each_pair(schedule_, [&](Actor from, Actor to, std::uint16_t channel) {
+      for (const Path& path : paths(from, to, channel, 0)) {
+        any = any || path.turns > 1;
+        for (const Leg& leg : path.legs)
+          for (std::size_t i = 0; i < leg.links.size(); ++i) any = any || leg.share(i) < 1;
+      }
+      return !any;
+    });
+    for (const Disturbance::Background& message : options_.disturbance.background)
+      for (const Path& path : routes().find_parts(message.from, message.to)) any = any || path.turns > 1;
+    if (any || !all) return;
+    say("/network/routing",
+        fmt::format("every message of this run has one way only: {} changes nothing{}",
+                    name_of(options_.routing.policy), options_.routing.seed == 0 ? "" : ", and neither does the seed"));
+  }
+
+  const Scenario& scenario_;
+  const Topology& topology_;
+  const RunOptions& options_;
+  const CheckedSchedule& schedule_;
+  const Timeline& timeline_;
+  std::optional<Routes> routes_;  // made when they are asked for: that takes time in large fabrics
+  std::vector<bool> busy_;        // [resource] whether a message of the run crossed it; empty: not looked at yet
+  std::vector<std::string> found_;
+};
+
+}  // namespace
+
+std::vector<std::string> settings_without_effect(const Scenario& scenario, const Topology& topology,
+                                                 const RunOptions& options, const CheckedSchedule& schedule,
+                                                 const Timeline& timeline) {
+  return Settings(scenario, topology, options, schedule, timeline).without_effect();
+}
+
+}  // namespace ringsim

@@ -1,0 +1,110 @@
+// Settings that change nothing in a run are said, with their place; those that change something never are.
+#include "scenarios/predict/no_effect.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "scenarios/predict/predict.hpp"
+#include "scenarios/scenario.hpp"
+
+namespace no_effect_test {
+
+using namespace ringsim;
+
+namespace {
+
+using Texts = std::vector<std::string>;
+
+Texts no_effect(const std::string& text) { return predict(ScenarioFile::parse(text, "s.json").point(0)).no_effect; }
+
+/// A ring all-reduce of 40 MB over a star of four ranks at 10 GB/s, 1 us per link: 6012 us. It uses every port.
+Texts on_star(const std::string& more, const std::string& ranks = "") {
+  return no_effect(R"({"version": 1,
+  "topology": {"kind": "star", "ranks": 4, "link": {"bandwidth": "10 GB/s", "latency": "1 us"}},
+  "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "40 MB")" +
+                   ranks + "}" + (more.empty() ? "" : ",\n  " + more) + "}");
+}
+
+/// 8 dgx-a100, 2 to a leaf, four spines. `ranks`: two nodes of one leaf, or of two.
+Texts on_leaves(const std::string& ranks, const std::string& fabric, const std::string& more = "") {
+  return no_effect(R"({"version": 1,
+  "topology": {"kind": "cluster", "node": "dgx-1v", "nodes": 8,
+    "fabric": {"kind": "leaf_spine", "nodes_per_leaf": 2, "spines": 4, "link": {"bandwidth": "100 Gb/s", "latency": "1 us"})" +
+                   fabric + R"(}},
+  "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 MB", "ranks": [)" +
+                   ranks + "]}" + more + "}");
+}
+const std::string one_leaf = R"("node0.gpu0", "node1.gpu0")", two_leaves = R"("node0.gpu0", "node2.gpu0")";
+
+}  // namespace
+
+TEST_CASE("a run without such settings, and one whose settings matter, has nothing to say") {
+  CHECK(on_star("").empty());
+  CHECK(on_star(R"("faults": [{"link": "gpu1 -> switch0", "bandwidth": "25%", "at": "1 ms"}])").empty());
+  CHECK(on_star(R"("faults": [{"link": "gpu1", "state": "down", "at": "1 ms", "until": "2 ms"}])").empty());
+  CHECK(on_star(R"("disturbance": {"background": [{"from": "gpu0", "to": "gpu1", "bytes": "1 MB"}]})").empty());
+  CHECK(on_leaves(two_leaves, R"(, "oversubscription": 2)").empty());
+}
+
+TEST_CASE("a fault on a link that carries no message is said, whatever it does to the link") {
+  const std::string two_ranks = R"(, "ranks": ["gpu0", "gpu1"])";
+  for (const std::string change : {R"("bandwidth": "25%")", R"("state": "down")"}) {
+    CAPTURE(change);
+    CHECK(on_star(R"("faults": [{"link": "gpu3 -> switch0", )" + change + "}]", two_ranks) ==
+          Texts{"s.json: /faults/0: gpu3 -> switch0 carries no message of this run: the fault changes nothing"});
+  }
+  // The second of two.
+  CHECK(
+      on_star(R"("faults": [{"link": "gpu0", "bandwidth": "50%"}, {"link": "gpu2", "bandwidth": "50%"}])", two_ranks) ==
+      Texts{"s.json: /faults/1: gpu2 carries no message of this run: the fault changes nothing"});
+}
+
+TEST_CASE("a link that is down from the beginning has an effect if messages would take it otherwise") {
+  // Static routing goes over spine0 without the fault, and round it with the fault.
+  const Texts on_the_way = on_leaves(two_leaves, "", R"(, "faults": [{"link": "spine0", "state": "down"}])");
+  CHECK(on_the_way.empty());
+  CHECK(on_leaves(one_leaf, "", R"(, "faults": [{"link": "spine0", "state": "down"}])") ==
+        Texts{"s.json: /faults/0: spine0 carries no message of this run: the fault changes nothing"});
+}
+
+TEST_CASE("a fault that begins when all is over, restores what was whole, or sets the rate that a link has, is said") {
+  CHECK(on_star(R"("faults": [{"link": "gpu0", "state": "down", "at": "1 s"}])") ==
+        Texts{"s.json: /faults/0: it begins when the run is over: the fault changes nothing"});
+  CHECK(on_star(R"("faults": [{"link": "gpu0 -> switch0", "bandwidth": "10 GB/s"}])") ==
+        Texts{"s.json: /faults/0: the link has that bandwidth without it: the fault changes nothing"});
+  CHECK(on_star(R"("faults": [{"link": "gpu0", "bandwidth": "50%"}])", R"(, "ranks": ["gpu0"])") ==
+        Texts{"s.json: /faults/0: nothing moves in this run: the fault changes nothing"});
+}
+
+TEST_CASE("a background message that meets no message of the run is said") {
+  const std::string apart = R"("disturbance": {"background": [{"from": "gpu2", "to": "gpu3", "bytes": "1 MB"}]})";
+  CHECK(on_star(apart, R"(, "ranks": ["gpu0", "gpu1"])") ==
+        Texts{"s.json: /disturbance/background/0: gpu2 -> gpu3 shares no link with the messages of this run: it "
+              "changes nothing"});
+  CHECK(
+      on_star(R"("disturbance": {"background": [{"from": "gpu0", "to": "gpu1", "bytes": "1 MB", "start": "1 s"}]})") ==
+      Texts{"s.json: /disturbance/background/0: it begins when the run is over: it changes nothing"});
+}
+
+TEST_CASE("oversubscription and figures of uplinks that no message crosses are said") {
+  CHECK(on_leaves(one_leaf, R"(, "oversubscription": 2)") ==
+        Texts{"s.json: /topology/fabric/oversubscription: no message of this run crosses a cable between switches: "
+              "their rate does not matter"});
+  CHECK(on_leaves(one_leaf, R"(, "oversubscription": 1)").empty());  // nothing that one would expect to matter
+  CHECK(on_leaves(one_leaf, R"(, "cables": [{"from": "leaf0", "to": "spine0", "bandwidth": "50 Gb/s"}])") ==
+        Texts{"s.json: /topology/fabric/cables/0: no message of this run crosses a cable from leaf0 to spine0: it "
+              "changes nothing"});
+}
+
+TEST_CASE("routing that could choose, where every message has one way, is said") {
+  CHECK(on_star(R"("network": {"routing": "ecmp", "seed": 7})") ==
+        Texts{"s.json: /network/routing: every message of this run has one way only: ecmp changes nothing, and neither "
+              "does the seed"});
+  CHECK(on_leaves(two_leaves, "", R"(, "network": {"routing": "ecmp"})").empty());
+  CHECK(on_leaves(one_leaf, "", R"(, "network": {"routing": "packet_spray"})") ==
+        Texts{"s.json: /network/routing: every message of this run has one way only: packet_spray changes nothing"});
+}
+
+}  // namespace no_effect_test
