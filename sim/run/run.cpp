@@ -615,6 +615,7 @@ class Run {
     if (last_lane_ != none && timeline_.finish == engine_.now()) return;  // the first of those that are last
     last_lane_ = lane;
     timeline_.finish = engine_.now();
+    if (disturber_) last_trail_ = trails_[lane];  // a step without operations may be held after it, and takes no time
   }
 
   static std::uint64_t digest(std::uint64_t h, std::uint64_t connection, Bytes size, SimTime start, SimTime end) {
@@ -651,7 +652,7 @@ class Run {
         topology_.n_links(), [&](std::uint32_t route) { return !disturber_ || !disturber_->is_background(route); });
     check_link_rates();
     if (timeline_.transfers > 0 && timeline_.duration().count() > 0 && last_lane_ != none) {
-      const Bottleneck found = trails_[last_lane_].bottleneck(timeline_.finish);
+      const Bottleneck found = (disturber_ ? last_trail_ : trails_[last_lane_]).bottleneck(timeline_.finish);
       if (found.resource != no_resource || found.latency.count() > 0 || found.compute.count() > 0 ||
           found.delay.count() > 0)
         timeline_.bottleneck = found;
@@ -724,6 +725,7 @@ class Run {
   Bytes largest_;                                        // of the messages that ran ahead
   Bytes bytes_sent_, bytes_expected_, bytes_delivered_;  // by the sends, by the receives, by what arrived
   LaneNumber last_lane_ = none;                          // the first of those that ended last
+  Trail last_trail_;                                     // its own at that moment, where something disturbs the run
   std::uint64_t fingerprint_ = 0;
   std::vector<JobTimeline> jobs_;              // as Timeline::jobs
   std::unique_ptr<Disturber<Run>> disturber_;  // none: an undisturbed run

@@ -192,7 +192,9 @@ TEST_CASE("a cable that is cut while a message waits for slots is not taken when
   CHECK(line.link_bytes[link_between(net, "a", "far").value] == 1000_B);
 }
 
-TEST_CASE("a cable that is lost under a message that moves into slots loses nothing of it, and its receive finds it") {
+TEST_CASE(
+    "if a cable fails under a message that moves into slots, the rest takes another way and its receive finds all of "
+    "it") {
   // 3 MiB are 6 slots, 314.5728 us at 10 GB/s. At 100 us 1 MB has left over the nearer switch; the rest takes the
   // other. All is there long before the receiver comes, at 2 ms.
   TopologyBuilder builder;

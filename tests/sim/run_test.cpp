@@ -323,7 +323,7 @@ TEST_CASE("computing takes its time, and lanes overlap it with messages") {
 
 TEST_CASE("where both ends of a message begin at one instant, the critical path leads through its sender") {
   // Rank 0 computes for 5 us, rank 1 is late by as much; then 1000 B in 1 us.
-  Table t(broadcast(2, 1000_B, 0), 2, 1, 1);
+  WrittenSchedule t(broadcast(2, 1000_B, 0), 2, 1, 1);
   t.step(0).compute(5us);
   t.step(0).send(1, chunk(0));
   t.step(1).receive(0, chunk(0));
@@ -333,6 +333,21 @@ TEST_CASE("where both ends of a message begin at one instant, the critical path 
   REQUIRE(timeline.bottleneck);
   CHECK(timeline.bottleneck->compute == 5us);
   CHECK(timeline.bottleneck->delay == 0us);
+  CHECK(timeline.bottleneck->busy == 1us);
+}
+
+TEST_CASE("a held step without operations, the last of a lane, belongs neither to the run nor to its critical path") {
+  // Rank 0 sends 1000 B in 1 us, then has a step of nothing, which is held for 5 us.
+  WrittenSchedule t(broadcast(2, 1000_B, 0), 2, 1, 1);
+  t.step(0).send(1, chunk(0));
+  t.step(1).receive(0, chunk(0));
+  t.steps[0][0].emplace_back();
+  RunOptions options;
+  options.disturbance.slow = {{0, 5us}};
+  const Timeline timeline = run(star(2, {.bandwidth = 1_GBps}), check(t.schedule()), options);
+  CHECK(timeline.duration() == 6us);  // its first step is held as well
+  REQUIRE(timeline.bottleneck);
+  CHECK(timeline.bottleneck->delay == 5us);
   CHECK(timeline.bottleneck->busy == 1us);
 }
 
