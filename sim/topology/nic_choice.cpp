@@ -217,7 +217,7 @@ class Reaching {
 
 }  // namespace
 
-/// Of a host: its GPUs and cabled NICs, and what the rules make of them, in indices into these.
+/// Of a host: its GPUs and cabled NICs, and the results of the rules, as indices into these.
 struct NicChoice::Table {
   std::vector<NodeId> gpus;
   std::vector<CabledNic> nics;

@@ -4,11 +4,11 @@
 //
 //  1. Reach (src/graph/paths.cc, ncclTopoComputePaths). A path joins every GPU of a host to every NIC. It has a type
 //  and
-//     a bandwidth, that of its narrowest link, the NIC's cable included. Three corrections follow in this order. A NIC
-//     that a GPU has nearest behind its chip-to-chip link is P2C, farther ones PHB. PXN: a GPU reaches a NIC through
-//     the NIC's local GPU if that has NVLink to it and GPUDirect to the NIC at P2C or nearer, and either a wider path
-//     to the NIC or spares the other a way through a CPU. And what is nearer than PHB, but beyond GPUDirect's reach,
-//     goes through the GPU's CPU.
+//     a bandwidth, that of its narrowest link, the NIC's cable included. Three corrections follow in this order. Of
+//     the NICs that a GPU reaches over a chip-to-chip link the nearest are P2C, farther ones PHB. PXN: a GPU reaches a
+//     NIC through the NIC's local GPU if that has NVLink to it and GPUDirect to the NIC at P2C or nearer, and either a
+//     wider path to the NIC or spares the other a way through a CPU. And what is nearer than PHB, but beyond
+//     GPUDirect's reach, goes through the GPU's CPU.
 //  2. Local NICs of a GPU (src/graph/topo.cc, ncclTopoGetLocal, ncclTopoGetLocalNet): those with the widest path, of
 //     these those with the nearest type. Where several GPUs have the same ones they are dealt out by the GPU's number,
 //     with its bits mirrored where there are 2, 4, 8 ... NICs; where there are more NICs than GPUs each GPU has

@@ -33,8 +33,8 @@ struct Transport {
   /// receiver's rail, or for want of a NIC of its own. Needs GPUDirect at that NIC. Sends only, as in NCCL.
   bool pxn = true;
   /// The messages are of NCCL's point-to-point operations (send/receive, all-to-all, scatter, gather), not of a
-  /// collective: with PXN they go through the NIC's local GPU even where the sender reaches the NIC itself. Of a scenario
-  /// with jobs, its own collective decides for all.
+  /// collective: with PXN they go through the NIC's local GPU even where the sender reaches the NIC itself. Of a
+  /// scenario with jobs, its own collective decides for all.
   bool point_to_point = false;
   enum class Nics : std::uint8_t {
     nearest,  ///< a message takes one NIC at each end

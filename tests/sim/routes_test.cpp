@@ -62,7 +62,7 @@ TEST_CASE("between two dgx-1v with GPUDirect, one leg leads from GPU to GPU thro
 TEST_CASE("between two dgx-1v without GPUDirect, data rests in the memory of each GPU's own socket") {
   const Topology t = build(cluster_of("dgx-1v", 2, StarFabric{{.bandwidth = 100_Gbps, .latency = 1'000'000_ps}}));
   Routes routes(t, {.gdr_level = PathType::loc});
-  // Both NICs of a socket are behind its CPU then, and its GPUs 4, 5, 6, 7 take nic2, nic3, nic2, nic3.
+  // Then data for both NICs of a socket goes by its CPU; GPUs 4, 5, 6, 7 take nic2, nic3, nic2, nic3.
   CHECK(path_text(routes, t, "node0.gpu0", "node1.gpu5") ==
         "NET: node0.gpu0 > node0.pcie0 > node0.cpu0 > node0.mem0 |"
         " node0.mem0 > node0.cpu0 > node0.pcie0 > node0.nic0 > leaf0 > node1.nic3 > node1.pcie3 > node1.cpu1 >"

@@ -1,5 +1,5 @@
 // Which NICs and which GPU in between a message takes: NCCL's rule against a second, naive one, on all presets and on
-// random machines; and what it makes of fabrics whose edge switches do not fit the machines.
+// random machines; and its times on fabrics whose edge switches do not fit the machines.
 #include "sim/topology/nic_choice.hpp"
 
 #include <doctest/doctest.h>
@@ -29,7 +29,7 @@ namespace {
 
 // --- NCCL's rule once more -------------------------------------------------------------------------------------------
 // Written from the description in nic_choice.hpp and from reading NCCL 2.30.7, without HostWays: paths are found by
-// relaxing labels, tables are dense, and every question is asked anew, as NCCL does.
+// relaxing labels, tables are dense, and nothing is kept between questions, as in NCCL.
 
 /// A path as NCCL knows it: type first, then width, then hops.
 struct Rated {
