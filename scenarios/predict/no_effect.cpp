@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::int64_t most_steps = std::int64_t{1} << 20;
 constexpr std::int64_t most_pairs = std::int64_t{1} << 16;
+constexpr const char* no_message = "no message of this run takes such a link";
 
 /// Calls visit(from, to, channel) for those that exchange messages, each once, until it returns false. False where
 /// there are too many to visit all.
@@ -69,7 +70,7 @@ class Settings {
            const CheckedSchedule& schedule, const Timeline& timeline)
       : scenario_(scenario), topology_(topology), options_(options), schedule_(schedule), timeline_(timeline) {}
 
-  std::vector<std::string> without_effect() {
+  std::vector<SettingEffect> effects() {
     look_at_faults();
     for (std::size_t i = 0; i < scenario_.background.size(); ++i) look_at_background(i);
     look_at_fabric();
@@ -83,31 +84,36 @@ class Settings {
     return *routes_;
   }
 
-  void say(const std::string& pointer, const std::string& text) {
-    found_.push_back(fmt::format("{}: {}: {}", scenario_.file, pointer, text));
+  /// `idle`: why the setting changed nothing; empty: it is not known to be idle.
+  void tell(const std::string& pointer, std::string_view value, std::string idle) {
+    found_.push_back({fmt::format("{}: {}: {}", scenario_.file, pointer, value), std::move(idle)});
   }
 
   // --- faults --------------------------------------------------------------------------------------------------------
 
   void look_at_faults() {
     const std::vector<LinkChange>& changes = options_.disturbance.links;
+    std::vector<std::string> idle(scenario_.faults.size());
     std::vector<std::pair<std::size_t, const LinkChange*>> avoidable;  // faults on links that carried nothing, down
     // A fault is a change, and one that restores the link where it has an end.
     for (std::size_t i = 0, c = 0, n = 0; i < scenario_.faults.size(); c += n, ++i) {
       n = scenario_.faults[i].until ? 2 : 1;
       const LinkChange& change = changes.at(c);
-      const std::string because = why_idle(c, n);
-      if (!because.empty()) {
-        say(fmt::format("/faults/{}", i), because + ": the fault changes nothing");
-      } else if (!carries_any(change.links)) {
-        if (change.to == LinkChange::To::down)
-          avoidable.emplace_back(i, &change);
-        else
-          say_unused(i);
-      }
+      idle[i] = why_idle(c, n);
+      if (!idle[i].empty() || carries_any(change.links)) continue;
+      if (change.to == LinkChange::To::down)
+        avoidable.emplace_back(i, &change);
+      else
+        idle[i] = no_message;
     }
-    if (avoidable.empty()) return;
-    // A link that is down carries nothing also because messages go round it.
+    if (!avoidable.empty()) look_at_ways_round(avoidable, idle);
+    for (std::size_t i = 0; i < idle.size(); ++i)
+      tell(fmt::format("/faults/{}", i), scenario_.faults[i].link, std::move(idle[i]));
+  }
+
+  /// A link that is down carries nothing also because messages go round it.
+  void look_at_ways_round(const std::vector<std::pair<std::size_t, const LinkChange*>>& avoidable,
+                          std::vector<std::string>& idle) {
     std::vector<bool> wanted(topology_.n_links(), false);
     const bool all = each_pair(schedule_, [&](Actor from, Actor to, std::uint16_t channel) {
       mark_links(from, to, channel, wanted);
@@ -116,12 +122,7 @@ class Settings {
     if (!all) return;
     for (const auto& [i, change] : avoidable)
       if (std::none_of(change->links.begin(), change->links.end(), [&](LinkId id) { return wanted[id.value]; }))
-        say_unused(i);
-  }
-
-  void say_unused(std::size_t fault) {
-    say(fmt::format("/faults/{}", fault),
-        fmt::format("{} carries no message of this run: the fault changes nothing", scenario_.faults[fault].link));
+        idle[i] = no_message;
   }
 
   /// What can be told of a fault, whose changes are c to c + n - 1, without a look at the messages.
@@ -182,12 +183,16 @@ class Settings {
   // --- background ----------------------------------------------------------------------------------------------------
 
   void look_at_background(std::size_t i) {
-    const Disturbance::Background& message = options_.disturbance.background.at(i);
-    const std::string pointer = fmt::format("/disturbance/background/{}", i);
-    if (message.start >= timeline_.finish) return say(pointer, "it begins when the run is over: it changes nothing");
+    const BackgroundSpec& spec = scenario_.background[i];
+    tell(fmt::format("/disturbance/background/{}", i), fmt::format("{} -> {}", spec.from, spec.to),
+         why_background_is_idle(options_.disturbance.background.at(i)));
+  }
+
+  std::string why_background_is_idle(const Disturbance::Background& message) {
+    if (message.start >= timeline_.finish) return "it begins when the run is over";
     // With links that go down it may take other ways than these.
     for (const LinkChange& change : options_.disturbance.links)
-      if (change.to == LinkChange::To::down) return;
+      if (change.to == LinkChange::To::down) return "";
     const std::vector<bool>& busy = busy_resources();
     std::uint32_t turns = 1;
     for (std::uint32_t label = 0; label < turns; ++label) {
@@ -195,11 +200,10 @@ class Settings {
         if (options_.routing.policy == Routing::Policy::flow_spray) turns = std::max(turns, path.turns);
         for (const Leg& leg : path.legs)
           for (const LinkId id : leg.links)
-            if (busy[topology_.link(id).resource.value]) return;
+            if (busy[topology_.link(id).resource.value]) return "";
       }
     }
-    say(pointer, fmt::format("{} -> {} shares no link with the messages of this run: it changes nothing",
-                             scenario_.background[i].from, scenario_.background[i].to));
+    return "it shares no link with the messages of this run";
   }
 
   // --- the fabric ----------------------------------------------------------------------------------------------------
@@ -224,9 +228,8 @@ class Settings {
     if (cluster == nullptr || !cluster->fabric || topology_.hosts().size() < 2) return;
     for (std::size_t i = 0; i < cluster->changes.size(); ++i) look_at_cable(cluster->changes[i], i);
     const auto idle = [&](const char* key, const char* cables, const auto& counts) {
-      if (!is_crossed(counts))
-        say(fmt::format("/topology/fabric/{}", key),
-            fmt::format("no message of this run crosses a cable {}: their rate does not matter", cables));
+      tell(fmt::format("/topology/fabric/{}", key), fmt::format("cables {}", cables),
+           is_crossed(counts) ? "" : "no message of this run crosses one");
     };
     const auto any = [](const Link&) { return true; };
     const auto same_group = [&](const Link& link) { return group_of(link.from) == group_of(link.to); };
@@ -254,12 +257,22 @@ class Settings {
   void look_at_cable(const CableChange& change, std::size_t i) {
     const auto from = topology_.find(change.from), to = topology_.find(change.to);
     if (!from || !to) return;
-    for (const auto& [a, b] : {std::pair(*from, *to), std::pair(*to, *from)})
-      for (const LinkId id : topology_.links_from(a))
-        if (topology_.link(id).to == b && timeline_.link_bytes[id.value].count > 0) return;
-    say(fmt::format("/topology/fabric/cables/{}", i),
-        fmt::format("no message of this run crosses a cable from {} to {}: it changes nothing", change.from,
-                    change.to));
+    tell(fmt::format("/topology/fabric/cables/{}", i), fmt::format("{}, {}", change.from, change.to),
+         cable_may_matter(*from, *to) ? "" : "no message of this run crosses it");
+  }
+
+  /// Also a cable that nothing crosses, where it is one of a host that sends or receives: messages may avoid the NIC
+  /// because of the cable's rate.
+  bool cable_may_matter(NodeId from, NodeId to) const {
+    for (std::uint32_t l = 0; l < topology_.n_links(); ++l) {
+      const Link& link = topology_.link({l});
+      if (timeline_.link_bytes[l].count == 0) continue;
+      if ((link.from == from && link.to == to) || (link.from == to && link.to == from)) return true;
+      for (const NodeId end : {from, to})
+        for (const NodeId node : {link.from, link.to})
+          if (topology_.node(end).host && topology_.node(node).host == topology_.node(end).host) return true;
+    }
+    return false;
   }
 
   // --- routing -------------------------------------------------------------------------------------------------------
@@ -276,10 +289,8 @@ class Settings {
     });
     for (const Disturbance::Background& message : options_.disturbance.background)
       for (const Path& path : routes().find_parts(message.from, message.to)) any = any || path.turns > 1;
-    if (any || !all) return;
-    say("/network/routing",
-        fmt::format("every message of this run has one way only: {} changes nothing{}",
-                    name_of(options_.routing.policy), options_.routing.seed == 0 ? "" : ", and neither does the seed"));
+    tell("/network/routing", name_of(options_.routing.policy),
+         any || !all ? "" : "every message of this run has one way only");
   }
 
   const Scenario& scenario_;
@@ -289,15 +300,15 @@ class Settings {
   const Timeline& timeline_;
   std::optional<Routes> routes_;  // made when they are asked for: that takes time in large fabrics
   std::vector<bool> busy_;        // [resource] whether a message of the run crossed it; empty: not looked at yet
-  std::vector<std::string> found_;
+  std::vector<SettingEffect> found_;
 };
 
 }  // namespace
 
-std::vector<std::string> settings_without_effect(const Scenario& scenario, const Topology& topology,
-                                                 const RunOptions& options, const CheckedSchedule& schedule,
-                                                 const Timeline& timeline) {
-  return Settings(scenario, topology, options, schedule, timeline).without_effect();
+std::vector<SettingEffect> effects_of_settings(const Scenario& scenario, const Topology& topology,
+                                               const RunOptions& options, const CheckedSchedule& schedule,
+                                               const Timeline& timeline) {
+  return Settings(scenario, topology, options, schedule, timeline).effects();
 }
 
 }  // namespace ringsim

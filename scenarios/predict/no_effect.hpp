@@ -1,4 +1,4 @@
-// Settings of a scenario that changed nothing in its run: a fault on a link that carries no message, and the like.
+// Which settings of a scenario changed nothing in its run: a fault on a link that carries no message, and the like.
 #pragma once
 
 #include <string>
@@ -12,20 +12,28 @@
 
 namespace ringsim {
 
-/// One text per setting, which names its key: "s.json: /faults/0: node0.nic8 carries no message of this run: the fault
-/// changes nothing". Looked at are
+/// What a setting did in a run.
+struct SettingEffect {
+  std::string
+      setting;       ///< its place and what it says: "s.json: /faults/0: node0.nic8", equal at all points that have it
+  std::string idle;  ///< why it changed nothing; empty where it changed something, or where that is not known
+
+  bool operator==(const SettingEffect&) const = default;
+};
+
+/// The settings of a scenario that may change nothing:
 ///  - faults that begin when the run is over, restore what nothing changed, leave a link the bandwidth that it has, or
-///    are on links that no message takes and none would take without the fault;
+///    are on links that no message takes, and none would take without the fault;
 ///  - background messages that begin when the run is over, or share no link with a message of the run;
-///  - cables of the fabric with figures of their own that no message crosses;
+///  - cables of the fabric with figures of their own that no message crosses, unless the figure itself may be why;
 ///  - oversubscription and figures of the cables between switches, where no message crosses any;
 ///  - routing that chooses, and its seed, where every message has one way.
 ///
-/// Never says so of a setting that had an effect. Says nothing of one that would take long to look into: a schedule
-/// without a proved symmetry is followed for 2^20 steps, and 2^16 pairs of ranks.
+/// A setting that had an effect is never called idle, nor one that would take long to look into: a schedule without a
+/// proved symmetry is followed for 2^20 steps, and 2^16 pairs of ranks.
 /// `options`, `schedule`: what was run, with all jobs.
-std::vector<std::string> settings_without_effect(const Scenario& scenario, const Topology& topology,
-                                                 const RunOptions& options, const CheckedSchedule& schedule,
-                                                 const Timeline& timeline);
+std::vector<SettingEffect> effects_of_settings(const Scenario& scenario, const Topology& topology,
+                                               const RunOptions& options, const CheckedSchedule& schedule,
+                                               const Timeline& timeline);
 
 }  // namespace ringsim

@@ -8,7 +8,6 @@
 
 #include "algorithms/stored_schedule.hpp"
 #include "scenarios/predict/link_report.hpp"
-#include "scenarios/predict/no_effect.hpp"
 #include "sim/base/error.hpp"
 #include "sim/run/run.hpp"
 #include "sim/text/json.hpp"
@@ -90,6 +89,7 @@ void set_time(Prediction& result, Picoseconds time) {
 }  // namespace
 
 Prediction predict(const Scenario& scenario, const PredictOptions& options) {
+  if (options.stage) options.stage("building the topology");
   return predict(scenario, set_up(scenario), options);
 }
 
@@ -112,12 +112,15 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
     first_actors.push_back(static_cast<Actor>(run_options.placement.size()));
     for (const auto* nodes : {&placed.ranks, &placed.helpers})
       run_options.placement.insert(run_options.placement.end(), nodes->begin(), nodes->end());
+    if (options.stage) options.stage(fmt::format("proving the schedule of {} ranks", placed.job.request.ranks));
     schedules.push_back(options.schedules ? (*options.schedules)[j].schedule
                                           : schedule_of(scenario, placed, options.stop));
   }
   first_actors.push_back(static_cast<Actor>(run_options.placement.size()));
   run_options.disturbance = disturbance_of(topology, scenario, first_actors);
   const CheckedSchedule whole = n == 1 ? schedules.front() : side_by_side(schedules);
+  // A message is two operations.
+  if (options.stage) options.stage(fmt::format("simulating {} messages", whole.proof().operations / 2));
   const Timeline timeline = run_blaming(scenario, topology, whole, run_options);
 
   Prediction result = about(scenario, setup, 0);
@@ -135,7 +138,7 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
     if (bytes && result.time.count() > 0) result.inter_node = {*bytes, gigabytes_per_second(*bytes, result.time)};
   }
   if (timeline.duration().count() > 0) result.links = link_groups(topology, timeline);
-  result.no_effect = settings_without_effect(scenario, topology, run_options, whole, timeline);
+  result.settings = effects_of_settings(scenario, topology, run_options, whole, timeline);
   for (std::size_t j = 0; n > 1 && j < n; ++j) {
     if (j > 0) result.jobs.push_back(about(scenario, setup, j));
     Prediction& one = j == 0 ? result : result.jobs.back();

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "scenarios/predict/no_effect.hpp"
 #include "scenarios/predict/setup.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/check/check.hpp"
@@ -63,13 +64,14 @@ struct Prediction {
   std::string ring;              ///< as ring_order_of(); empty where the order is another
   Proof proof;
   std::vector<std::pair<std::string, std::string>> varied;  ///< see Scenario::varied
-  /// Settings that changed nothing in this run, as warnings (scenarios/predict/no_effect.hpp); with the first job's.
-  std::vector<std::string> no_effect;
+  std::vector<SettingEffect> settings;  ///< those that may have changed nothing, of the whole run; the first job's only
 };
 
 struct PredictOptions {
   const std::atomic<bool>* stop = nullptr;
   std::function<void(double)> progress;
+  /// Told what is done from now on, in words: "simulating 4190208 messages".
+  std::function<void(const std::string&)> stage;
   bool fold = true;  ///< as RunOptions::fold
   /// What is run in place of the schedules that would be made: schedules_of_elements() of the same scenario.
   const std::vector<PlacedSchedule>* schedules = nullptr;

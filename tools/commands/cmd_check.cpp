@@ -13,6 +13,7 @@
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
 #include "tools/output/output.hpp"
+#include "tools/output/progress_line.hpp"
 #include "tools/output/report.hpp"
 #include "tools/stop.hpp"
 #include "tools/sweep/points.hpp"

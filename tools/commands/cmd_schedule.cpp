@@ -22,6 +22,7 @@
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
 #include "tools/output/output.hpp"
+#include "tools/output/progress_line.hpp"
 #include "tools/output/schedule_text.hpp"
 #include "tools/output/warnings.hpp"
 #include "tools/stop.hpp"
@@ -135,7 +136,8 @@ int for_each_schedule(const ShowArguments& arguments, Write write, Finish finish
       if (stop_requested) throw Interrupted(fmt::format("{} of {} points done", i, file.size()));
       const Scenario scenario = file.point(i);
       warnings.say(scenario.warnings);
-      const CheckedSchedule checked = schedule_of(scenario, &stop_requested);
+      const CheckedSchedule checked =
+          while_saying("proving the schedule", [&] { return schedule_of(scenario, &stop_requested); });
       output.write(
           write(Shown{title(scenario), format(scenario.main().request.bytes), checked, ring_order_of(scenario)}));
     }
@@ -146,7 +148,8 @@ int for_each_schedule(const ShowArguments& arguments, Write write, Finish finish
 }
 
 std::string schedule_as(const Scenario& scenario, ScheduleFormat to) {
-  const CheckedSchedule checked = schedule_of(scenario, &stop_requested);
+  const CheckedSchedule checked =
+      while_saying("proving the schedule", [&] { return schedule_of(scenario, &stop_requested); });
   try {
     if (to == ScheduleFormat::goal) {
       Warnings().say({"GOAL holds no regions: its readers can see which messages match, not what they mean"});

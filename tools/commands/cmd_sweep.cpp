@@ -16,6 +16,7 @@
 #include "tools/exit.hpp"
 #include "tools/output/junit.hpp"
 #include "tools/output/output.hpp"
+#include "tools/output/progress_line.hpp"
 #include "tools/output/warnings.hpp"
 #include "tools/stop.hpp"
 #include "tools/sweep/sweep_file.hpp"
@@ -119,7 +120,7 @@ bool take(std::size_t point, PointOutcome&& outcome, RowSink& rows, Tally& tally
   warnings.say(outcome.warnings);
   switch (outcome.kind) {
     case PointOutcome::Kind::result:
-      idle.add(outcome.no_effect);
+      idle.add(outcome.settings);
       rows.add(point, std::move(outcome.text));
       ++tally.done;
       return !stop_requested;

@@ -15,6 +15,7 @@
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
 #include "tools/output/output.hpp"
+#include "tools/output/progress_line.hpp"
 #include "tools/stop.hpp"
 #include "topologies/formats/smi_matrix.hpp"
 
@@ -241,7 +242,7 @@ std::uint32_t host_of(const Topology& topology, const TopologyShowArguments& arg
 int execute(const TopologyShowArguments& arguments) {
   const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
   const Scenario scenario = first_point(file);
-  const Topology topology = topology_of(scenario);
+  const Topology topology = while_saying("building the topology", [&] { return topology_of(scenario); });
   stop_if_asked();
   Output output;
   Routes routes(topology, scenario.transport, routing_of(topology, scenario));
@@ -256,7 +257,7 @@ int execute(const TopologyShowArguments& arguments) {
 int execute(const PathArguments& arguments) {
   const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
   const Scenario scenario = first_point(file);
-  const Topology topology = topology_of(scenario);
+  const Topology topology = while_saying("building the topology", [&] { return topology_of(scenario); });
   stop_if_asked();
   const NodeId from = device(topology, arguments.from), to = device(topology, arguments.to);
   Routes routes(topology, scenario.transport, routing_of(topology, scenario));

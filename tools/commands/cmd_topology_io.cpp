@@ -13,6 +13,7 @@
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
 #include "tools/output/output.hpp"
+#include "tools/output/progress_line.hpp"
 #include "tools/output/warnings.hpp"
 #include "tools/stop.hpp"
 #include "topologies/formats/graph_export.hpp"
@@ -137,7 +138,7 @@ std::string topology_as(const Scenario& scenario, TopologyFormat to) {
     return to_nccl_xml(machine_of(scenario));
   }
   if (to == TopologyFormat::machine) return to_machine_file(machine_of(scenario));
-  const Topology topology = topology_of(scenario);
+  const Topology topology = while_saying("building the topology", [&] { return topology_of(scenario); });
   return to == TopologyFormat::dot ? to_dot(topology) : to_graphml(topology);
 }
 

@@ -106,37 +106,4 @@ void warn(const std::string& text) {
   say(styled(Style::yellow, "ringsim: warning:", has_color(STDERR_FILENO)) + ' ' + text + '\n');
 }
 
-struct ProgressLine::State {
-  std::mutex mutex;
-  double parts = 0, done = 0;
-  std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now(), shown = started;
-  bool on_terminal = isatty(STDERR_FILENO) != 0;
-  bool any = false;
-};
-
-ProgressLine::ProgressLine(std::size_t parts) : state_(std::make_unique<State>()) {
-  state_->parts = static_cast<double>(parts);
-}
-
-ProgressLine::~ProgressLine() {
-  if (state_->any) say("\r\x1b[K");
-}
-
-void ProgressLine::add(double share) {
-  if (!state_->on_terminal) return;
-  const std::lock_guard lock(state_->mutex);
-  state_->done += share;
-  const auto now = std::chrono::steady_clock::now();
-  using namespace std::chrono_literals;
-  if (now - state_->started < 1s || now - state_->shown < 200ms) return;
-  state_->shown = now;
-  state_->any = true;
-  const double done = state_->done / state_->parts;
-  const double elapsed = std::chrono::duration<double>(now - state_->started).count();
-  const std::string points =
-      state_->parts > 1 ? fmt::format("{:.0f} of {:.0f} points, ", std::floor(state_->done), state_->parts) : "";
-  if (done < 0.01) return say(fmt::format("\r\x1b[K{}{:.1f} % done", points, 100 * done));  // too early for a forecast
-  say(fmt::format("\r\x1b[K{}{:.0f} % done, about {:.0f} s left", points, 100 * done, elapsed * (1 - done) / done));
-}
-
 }  // namespace ringsim::tools

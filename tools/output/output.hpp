@@ -49,18 +49,4 @@ int open_part(const std::string& path, std::string& part);
 /// Throws InputError where `output` is the file `input`: it would be lost. Both may not be there yet.
 void refuse_as_output(const std::string& input, const std::string& output);
 
-/// A line on the terminal that says how far long work is: nothing where stderr is no terminal, nothing in the first
-/// second.
-class ProgressLine {
- public:
-  explicit ProgressLine(std::size_t parts);
-  ~ProgressLine();
-  /// That share of a part, 0 to 1, was done. From any thread.
-  void add(double share);
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
-};
-
 }  // namespace ringsim::tools

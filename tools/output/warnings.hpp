@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/predict/no_effect.hpp"
 #include "tools/output/output.hpp"
 
 namespace ringsim::tools {
@@ -26,31 +27,32 @@ class Warnings {
   std::set<std::string> said_;
 };
 
-/// Settings that changed nothing (Prediction::no_effect), over all points of a command: each is said once, at the end,
-/// with the number of points if there are several. A sweep over faults may have one per point, so only the first `most`
-/// are said, and the number of the others.
+/// Settings that changed nothing at any point of a command that has them: each is said once, at the end. A sweep over
+/// faults may have one per point, so only the first `most` are said, and the number of the others.
 class IdleSettings {
  public:
   static constexpr std::size_t most = 20;
 
   /// The settings of one more point.
-  void add(const std::vector<std::string>& texts) {
-    ++n_points_;
-    for (const std::string& text : texts)
-      if (++points_of_[text] == 1) in_order_.push_back(text);
+  void add(const std::vector<SettingEffect>& settings) {
+    for (const SettingEffect& each : settings) {
+      const auto [known, is_new] = idle_.try_emplace(each.setting, each.idle);
+      if (is_new) in_order_.push_back(each.setting);
+      if (each.idle.empty()) known->second.clear();
+    }
   }
 
   void say() const {
-    for (std::size_t i = 0; i < in_order_.size() && i < most; ++i) {
-      const std::size_t n = points_of_.at(in_order_[i]);
-      warn(in_order_[i] + (n_points_ == 1 ? "" : fmt::format(" ({} of {} points)", n, n_points_)));
+    std::size_t n = 0;
+    for (const std::string& setting : in_order_) {
+      const std::string& idle = idle_.at(setting);
+      if (!idle.empty() && n++ < most) warn(fmt::format("{}: it changes nothing: {}", setting, idle));
     }
-    if (in_order_.size() > most) warn(fmt::format("{} other settings change nothing", in_order_.size() - most));
+    if (n > most) warn(fmt::format("{} other settings change nothing", n - most));
   }
 
  private:
-  std::size_t n_points_ = 0;
-  std::map<std::string, std::size_t> points_of_;
+  std::map<std::string, std::string> idle_;  // by setting: why; empty: it had an effect somewhere
   std::vector<std::string> in_order_;
 };
 

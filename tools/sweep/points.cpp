@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/base/error.hpp"
-#include "tools/output/output.hpp"
+#include "tools/output/progress_line.hpp"
 #include "tools/output/warnings.hpp"
 #include "tools/stop.hpp"
 #include "tools/sweep/workers.hpp"
@@ -37,7 +37,10 @@ class Queue {
       shown = share;
     };
     try {
-      outcome.results = results_of(file_.point(point), {.stop = &stop_requested, .progress = progress, .fold = fold_});
+      outcome.results = results_of(file_.point(point), {.stop = &stop_requested,
+                                                        .progress = progress,
+                                                        .stage = [&](const std::string& text) { progress_.now(text); },
+                                                        .fold = fold_});
     } catch (...) {
       outcome.error = std::current_exception();
     }
@@ -60,7 +63,7 @@ class Queue {
       try {
         if (first->second.error && was_unserved(first->second.error)) continue;
         if (first->second.error) std::rethrow_exception(first->second.error);
-        idle_.add(first->second.results.front().prediction.no_effect);
+        idle_.add(first->second.results.front().prediction.settings);
         for (Result& result : first->second.results) take_(std::move(result));
       } catch (...) {
         failed_ = std::current_exception();
@@ -98,13 +101,18 @@ class Queue {
 
 void predict_points(const ScenarioFile& file, int jobs, bool fold, const std::function<void(Result&&)>& take,
                     const std::function<void(const UnservedError&)>& unserved) {
-  Warnings warnings;
-  for (std::size_t i = 0; i < file.size(); ++i) {
-    if (stop_requested) throw Interrupted("stopped while the points were being read");
-    try {
-      warnings.say(file.point(i).warnings);
-    } catch (const UnservedError&) {
-      if (!unserved) throw;  // else it is reported in its turn
+  {
+    Warnings warnings;
+    ProgressLine reading(file.size());
+    reading.now("reading the points");
+    for (std::size_t i = 0; i < file.size(); ++i) {
+      if (stop_requested) throw Interrupted("stopped while the points were being read");
+      try {
+        warnings.say(file.point(i).warnings);
+      } catch (const UnservedError&) {
+        if (!unserved) throw;  // else it is reported in its turn
+      }
+      reading.add(1.0);
     }
   }
   Queue queue(file, fold, take, unserved);

@@ -10,6 +10,7 @@
 
 #include "sim/base/error.hpp"
 #include "tools/output/output.hpp"
+#include "tools/output/progress_line.hpp"
 #include "tools/stop.hpp"
 #include "tools/sweep/workers.hpp"
 
@@ -62,8 +63,11 @@ SweepPlan plan_of(const ScenarioFile& file, Shard shard, int jobs) {
   SweepPlan plan;
   std::vector<std::string> keys(file.size());
   std::mutex mutex;
+  ProgressLine progress(file.size());
+  progress.now("reading the points");
   for_each_index(file.size(), jobs, [&](std::size_t i) {
     stop_if_asked();
+    progress.add(1.0);
     const PointId id = file.id(i);
     keys[i] = result_key(file.name(), id);
     const std::lock_guard lock(mutex);

@@ -55,7 +55,7 @@ PointOutcome sweep_point(const ScenarioFile& file, const std::string& scenario_p
     const Scenario scenario = file.point(i);
     outcome.warnings = scenario.warnings;
     const std::vector<Result> results = results_of(scenario, {.stop = &stop_requested});
-    outcome.no_effect = results.front().prediction.no_effect;
+    outcome.settings = results.front().prediction.settings;
     outcome.text = sweep_rows(file.name(), {scenario.hash, scenario.varied}, results);
   } catch (const InputError& error) {
     const Placeless placeless(scenario_path);
@@ -74,13 +74,20 @@ PointOutcome sweep_point(const ScenarioFile& file, const std::string& scenario_p
 }
 
 std::string packed(const PointOutcome& outcome) {
-  return nlohmann::json{static_cast<int>(outcome.kind), outcome.text, outcome.warnings, outcome.no_effect}.dump();
+  nlohmann::json settings = nlohmann::json::array();
+  for (const SettingEffect& each : outcome.settings) settings.push_back({each.setting, each.idle});
+  return nlohmann::json{static_cast<int>(outcome.kind), outcome.text, outcome.warnings, settings}.dump();
 }
 
 PointOutcome unpacked(const std::string& bytes) {
   const nlohmann::json parts = nlohmann::json::parse(bytes);
-  return {static_cast<PointOutcome::Kind>(parts.at(0).get<int>()), parts.at(1).get<std::string>(),
-          parts.at(2).get<std::vector<std::string>>(), parts.at(3).get<std::vector<std::string>>()};
+  PointOutcome outcome{static_cast<PointOutcome::Kind>(parts.at(0).get<int>()),
+                       parts.at(1).get<std::string>(),
+                       parts.at(2).get<std::vector<std::string>>(),
+                       {}};
+  for (const nlohmann::json& each : parts.at(3))
+    outcome.settings.push_back({each.at(0).get<std::string>(), each.at(1).get<std::string>()});
+  return outcome;
 }
 
 void sweep_points(const ScenarioFile& file, const std::string& scenario_path, const std::vector<std::size_t>& points,

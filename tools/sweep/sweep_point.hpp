@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/predict/no_effect.hpp"
 #include "scenarios/scenario.hpp"
 
 namespace ringsim::tools {
@@ -20,7 +21,7 @@ struct PointOutcome {
   Kind kind = Kind::result;
   std::string text;
   std::vector<std::string> warnings;
-  std::vector<std::string> no_effect;  ///< as Prediction's
+  std::vector<SettingEffect> settings;  ///< as Prediction's
 };
 
 /// Simulates point `i`. Throws nothing: whatever goes wrong is an outcome.

@@ -8,6 +8,7 @@
 namespace ringsim {
 
 std::vector<Result> results_of(const Scenario& scenario, const PredictOptions& options) {
+  if (options.stage) options.stage("building the topology");
   const Setup setup = set_up(scenario);
   std::vector<Result> rows(1);
   rows.front().prediction = predict(scenario, setup, options);
