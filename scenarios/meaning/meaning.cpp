@@ -347,7 +347,7 @@ void use_one_spelling(Canonical& canonical) {
 }
 
 namespace {
-/// Whether the file varies what stands at a dotted path, something in it, or what it is part of.
+/// Whether the file varies the value at a dotted path, something in it, or a value that it is part of.
 bool is_varied(const Scenario& scenario, const std::string& path) {
   const auto within = [](const std::string& inner, const std::string& outer) {
     return inner == outer || inner.starts_with(outer + ".");
