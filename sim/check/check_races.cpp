@@ -73,6 +73,8 @@ class Races {
     clock_.assign(lanes, std::vector<int>(lanes, 0));
     history_.resize(lanes);
     done_.assign(lanes, 0);
+    step_.resize(lanes);
+    is_read_.assign(lanes, false);
   }
 
   void go() {
@@ -90,21 +92,26 @@ class Races {
     const auto l = static_cast<std::size_t>(lane);
     const int i = done_[l];
     if (i == schedule_.n_steps(actor_, lane)) return false;
-    step_.clear();
-    schedule_.step(actor_, lane, i, step_);
-    for (const Wait& wait : step_.waits)
+    Step& step = step_[l];
+    if (!is_read_[l]) {  // read once, however often it is tried
+      step.clear();
+      schedule_.step(actor_, lane, i, step);
+      is_read_[l] = true;
+    }
+    for (const Wait& wait : step.waits)
       if (done_[static_cast<std::size_t>(wait.lane)] < wait.steps) return false;
+    is_read_[l] = false;
     std::vector<int>& clock = clock_[l];
-    for (const Wait& wait : step_.waits) {
+    for (const Wait& wait : step.waits) {
       if (wait.steps == 0 || wait.lane == lane) continue;  // the lane's own order says so already
       const auto other = static_cast<std::size_t>(wait.lane);
       const std::vector<int>& then = history_[other][static_cast<std::size_t>(wait.steps - 1)];
       for (std::size_t m = 0; m < clock.size(); ++m) clock[m] = std::max(clock[m], then[m]);
       clock[other] = std::max(clock[other], wait.steps);
     }
-    for (int k = 0; k < static_cast<int>(step_.ops.size()); ++k) {
+    for (int k = 0; k < static_cast<int>(step.ops.size()); ++k) {
       touched_.clear();
-      touches(step_.ops[static_cast<std::size_t>(k)], touched_);
+      touches(step.ops[static_cast<std::size_t>(k)], touched_);
       for (const Touch& touch : touched_)
         for (std::uint32_t c = 0; c < touch.region.count; ++c) access(lane, i, k, touch.access, touch.region, c);
     }
@@ -144,9 +151,10 @@ class Races {
   std::vector<LastAccess> last_;         // [chunk][lane][kind of access]
   std::vector<std::vector<int>> clock_;  // [lane][lane]
   std::vector<std::vector<std::vector<int>>>
-      history_;            // [lane][step] clock after it; only where there are several lanes
-  std::vector<int> done_;  // [lane] steps
-  Step step_;
+      history_;                // [lane][step] clock after it; only where there are several lanes
+  std::vector<int> done_;      // [lane] steps
+  std::vector<Step> step_;     // [lane] its next step, if it was read
+  std::vector<bool> is_read_;  // [lane]
   std::vector<Touch> touched_;
 };
 

@@ -5,7 +5,9 @@
 #include <tsl/robin_map.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "sim/base/error.hpp"
@@ -54,7 +56,7 @@ inline constexpr std::uint32_t no_slot = UINT32_MAX;
 ///                                         a send runs ahead: its lane has begun it (by: itself), or another lane's
 ///                                         receive has made room
 ///   void begins(LaneNumber lane)                          a step begins: its waits are met
-///   void woken(LaneNumber lane, LaneNumber by)            a wait is over because a step of `by` was completed
+///   void woken(LaneNumber lane, LaneNumber by)            the waits of a parked lane are met; `by` completed a step
 /// and may give
 ///   int slots(const Note&)              how many slots a message fills; without: one each
 ///   void room(std::uint32_t slot, int n, LaneNumber by)
@@ -65,7 +67,13 @@ inline constexpr std::uint32_t no_slot = UINT32_MAX;
 /// Slots: how many a connection has for what its sender is ahead; 0 is rendezvous. A message holds its slots until it
 /// has matched(). They are given to the messages in order: none overtakes one that still lacks some of its own.
 ///
-/// Memory: 52 bytes per lane, and the operations that wait for their other half.
+/// Waits: a step is kept until its waits are met, so that Schedule::step() is called once per step (once more if the
+/// handler held it). The order in which lanes begin at one instant is part of a run's result: it is as if each
+/// completed step made all waiting lanes of its actor check their waits again; see Round.
+///
+/// Memory: 52 bytes per lane, the operations that wait for their other half, and the steps that wait for another lane.
+/// Once a step has waited, also 2 bits per lane (at least 16 bytes per actor), and for each Round that is ready 1 bit
+/// per lane of its actor.
 template <class Handler>
 class LaneRunner {
   using Note = typename Handler::Note;
@@ -76,9 +84,10 @@ class LaneRunner {
     ensure(schedule.actors < (1 << 24), "a schedule has less than 2^24 actors");
     most_mailboxes_ = 1024 + 4 * static_cast<std::size_t>(schedule.actors) * static_cast<std::size_t>(schedule.lanes);
     lanes_.resize(static_cast<std::size_t>(schedule.actors) * static_cast<std::size_t>(schedule.lanes));
+    ensure(lanes_.size() < first_round, "a schedule has less than 2^31 lanes");
     last_send_.resize(lanes_.size());
     last_receive_.resize(lanes_.size());
-    ready_.resize(lanes_.size() + 1);
+    ready_.resize(lanes_.size() + 2);  // one more for a round whose lanes have all begun
     for (std::size_t number = 0; number < lanes_.size(); ++number) {
       LaneState& lane = lanes_[number];
       lane.n_steps = schedule.n_steps(actor(static_cast<LaneNumber>(number)), lane_of(static_cast<LaneNumber>(number)));
@@ -133,12 +142,13 @@ class LaneRunner {
 
  private:
   static constexpr std::uint32_t none = UINT32_MAX;
+  static constexpr std::uint32_t first_round = 1U << 31;
 
   struct LaneState {
     std::int32_t step = 0;
     std::int32_t n_steps = 0;
-    std::int32_t open = 0;  // operations of the current step that are not done; 0: not begun
-    bool parked = false;    // waits for another lane of its actor
+    std::int32_t open = 0;        // operations of the current step that are not done; 0: not begun
+    std::uint32_t parked = none;  // in parked_, if its step waits for another lane of its actor
   };
   struct Half {  // a send or a receive that waits for the other
     std::uint32_t next = none;
@@ -156,6 +166,20 @@ class LaneRunner {
     std::int32_t held = 0;      // slots, by all that wait
     Half first;                 // in here, because most often it is the only one; the others are in waiting_
   };
+  struct Parked {  // a step whose waits are not all met
+    Step step;
+    LaneNumber lane = 0;
+    std::uint32_t wait = 0;     // the first of its waits that is not met: it is listed in waits_on_
+    std::uint32_t next = none;  // in parked_: the next one of that list
+  };
+  // The lanes of an actor that were parked when its lane `by` completed a step. When the round's turn in ready_ comes,
+  // they check their waits in the order of their numbers: those whose waits are met by then begin, the others are
+  // parked again. A lane is one bit in in_round_ and is_met_, so that 64 lanes check their waits with a few
+  // instructions.
+  struct Round {
+    LaneNumber by = 0;
+    std::size_t word = 0;  // the first with lanes that have not checked
+  };
   struct LastMailbox {  // a lane mostly sends to whom it sent before, and hears from whom it heard
     std::uint64_t connection = UINT64_MAX;
     std::uint32_t index = 0;
@@ -163,30 +187,38 @@ class LaneRunner {
 
   void begin_ready() {
     while (first_ready_ != end_of_ready_) {
-      const LaneNumber number = ready_[first_ready_];
-      if (++first_ready_ == ready_.size()) first_ready_ = 0;
+      LaneNumber number = ready_[first_ready_];
+      if (number >= first_round) [[unlikely]] {
+        number = next_met(number - first_round);
+        if (number == none) {
+          pop_ready();
+          continue;
+        }
+      } else {
+        pop_ready();
+        scratch_.clear();
+        schedule_.step(actor(number), lane_of(number), lanes_[number].step, scratch_);
+        if (!scratch_.waits.empty() && park(number)) continue;
+      }
       begin(number);
     }
   }
 
-  // A lane is ready once at most: there is room for all.
-  void make_ready(LaneNumber number) {
-    ready_[end_of_ready_] = number;
+  void pop_ready() {
+    if (++first_ready_ == ready_.size()) first_ready_ = 0;
+  }
+
+  // A lane is in ready_, or in a round that is, once at most: there is room for all.
+  void make_ready(std::uint32_t lane_or_round) {
+    ready_[end_of_ready_] = lane_or_round;
     if (++end_of_ready_ == ready_.size()) end_of_ready_ = 0;
     ensure(end_of_ready_ != first_ready_, "a lane is ready once at most");
   }
 
+  // The lane's step is in scratch_; its waits are met.
   void begin(LaneNumber number) {
     LaneState& lane = lanes_[number];
     const Actor self = actor(number);
-    scratch_.clear();
-    schedule_.step(self, lane_of(number), lane.step, scratch_);
-    for (const Wait& wait : scratch_.waits) {
-      if (lanes_[sibling(self, wait.lane)].step < wait.steps) {
-        lane.parked = true;
-        return;
-      }
-    }
     if constexpr (requires { handler_.holds(number); })
       if (handler_.holds(number)) return;
     handler_.begins(number);
@@ -338,19 +370,126 @@ class LaneRunner {
     ++lane.step;
     ++steps_done_;
     if (lane.step < lane.n_steps) make_ready(number);
-    if (n_lanes_ > 1) wake_siblings(number);
+    if (n_parked_ > 0) [[unlikely]]
+      wake_siblings(number);
   }
 
+  // Parks the lane with its step, which is in scratch_; false if all waits of the step are met.
+  [[gnu::noinline]] bool park(LaneNumber number) {
+    const std::uint32_t first = first_unmet(actor(number), scratch_, 0);
+    if (first == scratch_.waits.size()) return false;
+    if (is_parked_.empty()) {
+      n_words_ = (n_lanes_ + 63) / 64;
+      is_parked_.resize(static_cast<std::size_t>(schedule_.actors) * n_words_);
+      is_met_.resize(is_parked_.size());
+    }
+    if (free_parked_.empty()) {
+      free_parked_.push_back(static_cast<std::uint32_t>(parked_.size()));
+      parked_.emplace_back();
+    }
+    const std::uint32_t index = free_parked_.back();
+    free_parked_.pop_back();
+    lanes_[number].parked = index;
+    ++n_parked_;
+    std::swap(parked_[index].step, scratch_);
+    parked_[index].lane = number;
+    parked_[index].wait = first;
+    wait_on(index);
+    is_parked_[word_of(number)] |= bit_of(number);
+    return true;
+  }
+
+  std::uint32_t first_unmet(Actor self, const Step& step, std::uint32_t from) const {
+    const auto n = static_cast<std::uint32_t>(step.waits.size());
+    while (from < n && lanes_[sibling(self, step.waits[from].lane)].step >= step.waits[from].steps) ++from;
+    return from;
+  }
+
+  // A lane completes one step at a time, so a wait is met at the moment when the lane has completed exactly `steps`.
+  static std::uint64_t moment(LaneNumber number, std::int32_t steps) {
+    return static_cast<std::uint64_t>(number) << 32 | static_cast<std::uint32_t>(steps);
+  }
+
+  // Lists a parked step under the first of its waits that is not met.
+  void wait_on(std::uint32_t index) {
+    Parked& parked = parked_[index];
+    const Wait& wait = parked.step.waits[parked.wait];
+    const auto [entry, is_new] =
+        waits_on_.try_emplace(moment(sibling(actor(parked.lane), wait.lane), wait.steps), index);
+    parked.next = is_new ? none : std::exchange(entry.value(), index);
+  }
+
+  // Lane `number` has completed a step.
   [[gnu::noinline]] void wake_siblings(LaneNumber number) {
-    const Actor self = actor(number);
-    for (Lane other = 0; other < schedule_.lanes; ++other) {
-      const LaneNumber waiting = sibling(self, other);
-      if (!lanes_[waiting].parked) continue;
-      lanes_[waiting].parked = false;  // it looks at its waits again, and parks itself again where one is not met
-      handler_.woken(waiting, number);
-      make_ready(waiting);
+    meet_waits(number);
+    start_round(number);
+  }
+
+  void meet_waits(LaneNumber number) {
+    const auto found = waits_on_.find(moment(number, lanes_[number].step));
+    if (found == waits_on_.end()) return;
+    std::uint32_t next = found->second;
+    waits_on_.erase(found);
+    while (next != none) {
+      Parked& parked = parked_[next];
+      const std::uint32_t index = std::exchange(next, parked.next);
+      parked.wait = first_unmet(actor(parked.lane), parked.step, parked.wait);
+      if (parked.wait < parked.step.waits.size())
+        wait_on(index);
+      else
+        is_met_[word_of(parked.lane)] |= bit_of(parked.lane);
     }
   }
+
+  // All parked lanes of the actor join a new round, even if no wait is met yet: one may be met before its turn.
+  void start_round(LaneNumber by) {
+    const auto first = is_parked_.begin() + static_cast<std::ptrdiff_t>(first_word(by));
+    const auto end = first + static_cast<std::ptrdiff_t>(n_words_);
+    if (std::all_of(first, end, [](std::uint64_t word) { return word == 0; })) return;
+    if (free_rounds_.empty()) {
+      free_rounds_.push_back(static_cast<std::uint32_t>(rounds_.size()));
+      rounds_.emplace_back();
+      in_round_.resize(in_round_.size() + n_words_);
+    }
+    const std::uint32_t index = free_rounds_.back();
+    free_rounds_.pop_back();
+    rounds_[index] = {.by = by};
+    std::swap_ranges(first, end, in_round_.begin() + static_cast<std::ptrdiff_t>(index * n_words_));  // those are 0
+    make_ready(first_round + index);
+  }
+
+  // Takes the next lane whose waits are met out of a round, and puts its step into scratch_; none: the round is over.
+  [[gnu::noinline]] LaneNumber next_met(std::uint32_t index) {
+    Round& round = rounds_[index];
+    const std::size_t first = first_word(round.by);
+    for (; round.word < n_words_; ++round.word) {
+      std::uint64_t& in_round = in_round_[index * n_words_ + round.word];
+      std::uint64_t& is_met = is_met_[first + round.word];
+      const std::uint64_t begins = in_round & is_met;
+      const std::uint64_t up_to = begins ^ (begins - 1);  // the bits up to the lowest of `begins`; all where it is 0
+      is_parked_[first + round.word] |= in_round & up_to & ~begins;
+      in_round &= ~up_to;
+      if (begins == 0) continue;
+      is_met &= ~(begins & up_to);
+      const LaneNumber number = sibling(actor(round.by), static_cast<Lane>(round.word * 64)) +
+                                static_cast<LaneNumber>(std::countr_zero(begins));
+      const std::uint32_t parked = std::exchange(lanes_[number].parked, none);
+      std::swap(parked_[parked].step, scratch_);
+      free_parked_.push_back(parked);
+      --n_parked_;
+      handler_.woken(number, round.by);
+      return number;
+    }
+    free_rounds_.push_back(index);
+    return none;
+  }
+
+  // Where a lane's bit is: the lanes of each actor begin with a new word.
+  std::size_t first_word(LaneNumber number) const { return static_cast<std::size_t>(actor(number)) * n_words_; }
+  std::size_t word_of(LaneNumber number) const {
+    return first_word(number) + static_cast<std::size_t>(lane_of(number)) / 64;
+  }
+  std::uint64_t bit_of(LaneNumber number) const { return std::uint64_t{1} << (lane_of(number) % 64); }
 
   LaneNumber sibling(Actor self, Lane lane) const {
     return static_cast<LaneNumber>(self) * static_cast<unsigned>(schedule_.lanes) + static_cast<LaneNumber>(lane);
@@ -361,7 +500,7 @@ class LaneRunner {
   int slots_;
   Handler& handler_;
   std::vector<LaneState> lanes_;
-  std::vector<LaneNumber> ready_;  // first in, first out, in a circle
+  std::vector<std::uint32_t> ready_;  // first in, first out, in a circle: lanes, and rounds from first_round on
   std::size_t first_ready_ = 0, end_of_ready_ = 0;
   std::vector<Mailbox> mailboxes_;
   tsl::robin_map<std::uint64_t, std::uint32_t, MixedHash> mailbox_of_;  // [connection] index of its mailbox
@@ -372,6 +511,15 @@ class LaneRunner {
   std::vector<std::uint32_t> free_slots_;
   std::uint32_t n_slots_ = 0;
   Step scratch_;
+  std::vector<Parked> parked_;
+  std::vector<std::uint32_t> free_parked_;
+  std::uint32_t n_parked_ = 0;
+  tsl::robin_map<std::uint64_t, std::uint32_t, MixedHash> waits_on_;  // [moment] the first in parked_ that waits
+  std::size_t n_words_ = 0;                                           // of each actor, for a bit per lane
+  std::vector<std::uint64_t> is_parked_, is_met_;  // [actor][word] of parked lanes: in no round; waits are met
+  std::vector<Round> rounds_;
+  std::vector<std::uint64_t> in_round_;  // [round][word] its lanes that have not checked
+  std::vector<std::uint32_t> free_rounds_;
   std::int64_t steps_done_ = 0, n_steps_ = 0;
 };
 
