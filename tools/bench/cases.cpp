@@ -94,6 +94,31 @@ Schedule to_the_next(int n, Bytes bytes) {
   return s;
 }
 
+// A ring in which every rank has `lanes` lanes: step i of a lane waits until the lane before it has completed its own
+// step i, then sends one chunk to the next rank.
+Schedule lanes_in_a_row(int n, int lanes, int steps) {
+  Schedule s{.algorithm = "lanes_in_a_row", .collective = barrier(n), .actors = n, .lanes = lanes};
+  s.names_regions = false;
+  s.layout[static_cast<std::size_t>(Buffer::data)] = Layout::near_equal(1_MiB, 1);
+  s.n_steps = [steps](Actor, Lane) { return steps; };
+  s.step = [n](Actor r, Lane lane, int i, Step& out) {
+    if (lane > 0) out.wait(lane - 1, i + 1);
+    out.send(wrap(r + 1, n), chunk(0), lane);
+    out.receive(wrap(r - 1, n), chunk(0), lane);
+  };
+  return s;
+}
+
+std::vector<Case> with_waits() {
+  std::vector<Case> made;
+  for (const int lanes : {1, 64, 1024})
+    made.push_back({.name = fmt::format("lanes_in_a_row/8/{}", lanes),
+                    .topology = star(8),
+                    .schedule = [lanes] { return lanes_in_a_row(8, lanes, 4096 / lanes); },
+                    .options = {.fold = false}});
+  return made;
+}
+
 std::vector<Case> in_packets() {
   std::vector<Case> made;
   const RunOptions packets{.model = NetworkModel::packet, .packet = {.mtu = Bytes{4096}}, .fold = false};
@@ -117,7 +142,8 @@ std::vector<Case> in_packets() {
 const std::vector<Case>& cases() {
   static const std::vector<Case> all = [] {
     std::vector<Case> made = on_a_star();
-    for (const auto& more : {on_leaves_and_spines(), in_packets()}) made.insert(made.end(), more.begin(), more.end());
+    for (const auto& more : {on_leaves_and_spines(), with_waits(), in_packets()})
+      made.insert(made.end(), more.begin(), more.end());
     return made;
   }();
   return all;
