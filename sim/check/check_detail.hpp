@@ -32,8 +32,8 @@ struct ConnectionLanes {
 void look_up(const CheckOptions& options);
 
 /// 1. Everything that the actor's operations name exists.
-/// Returns how many operations it has.
-std::int64_t check_structure(const Schedule& schedule, Actor actor, ConnectionLanes& lanes);
+/// Returns how many operations it has; `shape` takes in those of its steps, but for `keeps_chunks`.
+std::int64_t check_structure(const Schedule& schedule, Actor actor, ConnectionLanes& lanes, Proof::Shape& shape);
 
 /// 3. No two accesses of the actor to one chunk are unordered, one of them a write (two adds excepted).
 void check_races(const Schedule& schedule, Actor actor);
@@ -45,5 +45,10 @@ void check_races(const Schedule& schedule, Actor actor);
 /// 2 to 4 by symmetry. False where the claim does not hold in the form needed (one chunk a rank, chunks that keep their
 /// place): then all ranks have to be followed. Throws ScheduleError where the claim itself is wrong, or the result is.
 bool check_by_symmetry(const Schedule& schedule, const CheckOptions& options, Proof& proof);
+
+/// 1 to 4 by construction, from the proof of the schedule that this one runs on pieces. False if it is not made so, or
+/// if the pieces may share something, or if the other schedule is refused: then all ranks have to be followed, which
+/// names the mistake where it is.
+bool check_by_construction(const Schedule& schedule, const CheckOptions& options, Proof& proof);
 
 }  // namespace ringsim::check_detail

@@ -252,7 +252,8 @@ bool check_by_symmetry(const Schedule& schedule, const CheckOptions& options, Pr
 
   // What one rank does, and how much it would be to compare it with all the others.
   ConnectionLanes lanes;
-  check_structure(schedule, 0, lanes);
+  proof.shape = {};
+  check_structure(schedule, 0, lanes, proof.shape);
   check_races(schedule, 0);
   std::int64_t touches = 0, operations = 0;
   Step zero;
@@ -269,6 +270,7 @@ bool check_by_symmetry(const Schedule& schedule, const CheckOptions& options, Pr
     }
   }
   proof.operations = operations * n;
+  proof.shape.chunks_touched *= n;
   const bool complete = touches + n <= max_touches / n;  // what the ranks do, and what they are promised
   proof.by = complete ? Proof::By::symmetry : Proof::By::symmetry_samples;
 
@@ -320,6 +322,7 @@ bool check_by_symmetry(const Schedule& schedule, const CheckOptions& options, Pr
   if (quotient.read_too_early()) return false;  // following all ranks names the operation
   if (const Actor actor = quotient.wrong(); actor >= 0)
     explain_wrong_chunk(schedule, 0, actor, Buffer::data, 0, schedule.collective.after(actor, Buffer::data, 0));
+  proof.symmetry = group;
   return true;
 }
 

@@ -32,30 +32,65 @@ struct Stride {
 /// What each rank sends along each stride in the whole run.
 using Strides = std::map<Stride, Bytes>;
 
-/// Condition 2. What is received is as long as what is sent, because the schedule was checked and chunks are equal.
+/// What a rank does in a step, as far as folding goes; -1: sends nothing.
+struct Doing {
+  Actor peer = -1;
+  std::uint16_t channel = 0;
+  Bytes size;
+  std::vector<Picoseconds> computing;
+  bool same(const Doing& other) const {  // but for the channel: each lane has its own
+    return peer == other.peer && size == other.size && computing == other.computing;
+  }
+};
+
+/// Condition 2 for one step of rank 0. The bytes received are as many as those sent, because the schedule was checked
+/// and chunks are equal.
+Doing doing_in(const Step& step, const Schedule& schedule, const Symmetry& symmetry, int i) {
+  Doing doing;
+  const Op *sent = nullptr, *received = nullptr;
+  for (const Op& op : step.ops) {
+    if (op.what == Do::compute) {
+      doing.computing.push_back(op.time);
+      continue;
+    }
+    const Op*& place = op.what == Do::send ? sent : received;
+    if (place != nullptr || op.what == Do::copy || op.what == Do::add) refuse("step {} is more than one message", i);
+    place = &op;
+  }
+  if (sent == nullptr && received == nullptr) return doing;
+  // All ranks are in this step: what did not meet here could never meet, and the schedule is known to finish.
+  ensure(sent != nullptr && received != nullptr && sent->channel == received->channel &&
+             symmetry.subtract(0, sent->peer) == received->peer,
+         "ranks in lockstep receive in a step what they send in it");
+  doing.peer = sent->peer;
+  doing.channel = sent->channel;
+  doing.size = schedule.size(sent->region);
+  return doing;
+}
+
+/// Condition 2. Sets `peer`, [step].
 Strides strides_of(const CheckedSchedule& checked, std::vector<Actor>& peer) {
   ensure(checked.proof().slots_needed == 0, "a run without slots");
   const Schedule& schedule = checked.schedule();
-  if (schedule.lanes != 1) refuse("an actor has {} lanes", schedule.lanes);
   Strides strides;
   Step step;
-  for (int i = 0; i < schedule.n_steps(0, 0); ++i) {
-    step.clear();
-    schedule.step(0, 0, i, step);
-    const Op *sent = nullptr, *received = nullptr;
-    for (const Op& op : step.ops) {
-      if (op.what == Do::compute) continue;
-      const Op*& place = op.what == Do::send ? sent : received;
-      if (place != nullptr || op.what == Do::copy || op.what == Do::add) refuse("step {} is more than one message", i);
-      place = &op;
+  const int n_steps = schedule.n_steps(0, 0);
+  for (Lane lane = 1; lane < schedule.lanes; ++lane)
+    if (schedule.n_steps(0, lane) != n_steps) refuse("lanes 0 and {} of a rank have unequal numbers of steps", lane);
+  for (int i = 0; i < n_steps; ++i) {
+    Doing first;
+    for (Lane lane = 0; lane < schedule.lanes; ++lane) {
+      step.clear();
+      schedule.step(0, lane, i, step);
+      if (schedule.lanes > 1 && !step.waits.empty()) refuse("a lane of a rank waits for another in step {}", i);
+      Doing here = doing_in(step, schedule, checked.proof().symmetry, i);
+      if (here.peer >= 0) strides[{here.peer, here.channel}] += here.size;
+      if (lane == 0)
+        first = std::move(here);
+      else if (!here.same(first))
+        refuse("lanes 0 and {} of a rank do different things in step {}", lane, i);
     }
-    peer.push_back(sent == nullptr ? -1 : sent->peer);
-    if (sent == nullptr && received == nullptr) continue;
-    // All ranks are in this step: what did not meet here could never meet, and the schedule is known to finish.
-    ensure(sent != nullptr && received != nullptr && sent->channel == received->channel &&
-               schedule.symmetry.subtract(0, sent->peer) == received->peer,
-           "ranks in lockstep receive in a step what they send in it");
-    strides[{sent->peer, sent->channel}] += schedule.size(sent->region);
+    peer.push_back(first.peer);
   }
   return strides;
 }
@@ -105,6 +140,13 @@ void expect_equal_ports(const Topology& topology, const std::vector<NodeId>& pla
   }
 }
 
+[[noreturn]] void refuse_tie(const std::string& path) {
+  refuse(
+      "the lanes of a rank share the path of {}, and which of its equally narrow links they name as the bottleneck "
+      "differs from rank to rank",
+      path);
+}
+
 /// Condition 4 anywhere else, path by path.
 class Paths {
  public:
@@ -118,9 +160,11 @@ class Paths {
         routes_(topology, options.transport, options.routing),
         user_(topology.n_resources(), -1) {}
 
-  void follow(const Stride& stride, Bytes carried) {
+  /// The paths of one stride. `by_limiter`: all ranks must name one link that sets the speed (condition 5).
+  void follow(const Stride& stride, Bytes carried, bool by_limiter) {
     std::fill(user_.begin(), user_.end(), -1);
     const Path first = path(0, stride);
+    if (by_limiter) expect_one_limiter(first, stride);
     for (Actor a = 0; a < group_.order(); ++a) {
       if (a % 1024 == 0 && options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed))
         refuse("it was stopped");
@@ -132,7 +176,33 @@ class Paths {
     }
   }
 
+  /// Another lane's channel to the same ranks, at the same time: it must take the paths of the first.
+  void follow_again(const Stride& stride, const Stride& first, Bytes carried) {
+    for (Actor a = 0; a < group_.order(); ++a) {
+      const Path here = path(a, stride), there = path(a, first);
+      const auto same = [](const Leg& x, const Leg& y) { return x.links == y.links; };
+      if (!std::equal(here.legs.begin(), here.legs.end(), there.legs.begin(), there.legs.end(), same))
+        refuse("channels {} and {} of {} take unlike paths", first.channel, stride.channel, pair(a, stride));
+      for (const Leg& leg : here.legs)
+        for (const LinkId id : leg.links) link_bytes_[id.value] += carried;
+    }
+  }
+
  private:
+  void expect_one_limiter(const Path& path, const Stride& stride) const {
+    const auto rate = [&](LinkId id) { return topology_.link(id).bandwidth; };
+    for (const Leg& leg : path.legs) {
+      const std::vector<LinkId>& links = leg.links;
+      const auto narrower = [&](LinkId x, LinkId y) { return rate(x) < rate(y); };
+      const Bandwidth least = rate(*std::min_element(links.begin(), links.end(), narrower));
+      const bool is_tie =
+          options_.model == NetworkModel::ideal  // shares the ports alone
+              ? path.legs.size() == 1 && links.size() > 1 && rate(links.front()) == rate(links.back())
+              : std::count_if(links.begin(), links.end(), [&](LinkId id) { return rate(id) == least; }) > 1;
+      if (is_tie) refuse_tie(pair(0, stride));
+    }
+  }
+
   Path path(Actor a, const Stride& stride) {
     const bool by_channel = options_.routing.policy == Routing::Policy::ecmp;
     const std::vector<Path> parts =
@@ -174,14 +244,24 @@ void expect_one_each(const Topology& topology, const std::vector<NodeId>& placem
   }
 }
 
-/// The paths' part of the proof. Returns what there is to say about them.
-std::string follow_paths(const Topology& topology, const RunOptions& options, const Symmetry& group,
+/// To one other rank each, all the way through.
+bool goes_one_way(const Strides& strides) {
+  return strides.empty() || strides.begin()->first.by == strides.rbegin()->first.by;
+}
+
+/// The paths' part of the proof, conditions 4 and 5. Returns what there is to say about them.
+std::string follow_paths(const Topology& topology, const RunOptions& options, const CheckedSchedule& checked,
                          const std::vector<NodeId>& placement, const Strides& strides, std::vector<Bytes>& link_bytes) {
   expect_one_each(topology, placement);
   link_bytes.assign(topology.n_links(), Bytes{});
+  const bool has_lanes = checked.schedule().lanes > 1;
+  const bool by_limiter = has_lanes && !goes_one_way(strides);
   const bool tables = !options.routing.table.empty();
   if (const auto hub = tables ? std::nullopt : common_switch(topology, placement)) {
     expect_equal_ports(topology, placement);
+    const LinkId out = topology.links_from(placement[0])[0], in = topology.links_to(placement[0])[0];
+    if (by_limiter && topology.link(out).bandwidth == topology.link(in).bandwidth)
+      refuse_tie(fmt::format("{} to others", name(topology, placement[0])));
     Bytes sent;
     for (const auto& [stride, bytes] : strides) sent += bytes;
     for (const NodeId device : placement)
@@ -190,8 +270,20 @@ std::string follow_paths(const Topology& topology, const RunOptions& options, co
     return fmt::format("each has an equal port of its own on {}", name(topology, *hub));
   }
   if (options.routing.policy == Routing::Policy::flow_spray) refuse("messages of a pair take several ways in turn");
-  Paths paths(topology, options, group, placement, link_bytes);
-  for (const auto& [stride, bytes] : strides) paths.follow(stride, bytes);
+  Strides apart;  // by channel only where routes look at it
+  const bool by_channel = options.routing.policy == Routing::Policy::ecmp;
+  for (const auto& [stride, bytes] : strides)
+    apart[{stride.by, by_channel ? stride.channel : std::uint16_t{0}}] += bytes;
+  Paths paths(topology, options, checked.proof().symmetry, placement, link_bytes);
+  std::optional<Stride> first;  // of those to the same ranks
+  for (const auto& [stride, bytes] : apart) {
+    if (has_lanes && first && first->by == stride.by) {
+      paths.follow_again(stride, *first, bytes);
+    } else {
+      paths.follow(stride, bytes, by_limiter);
+      first = stride;
+    }
+  }
   return "the paths of their messages are alike and share no link";
 }
 
@@ -203,9 +295,10 @@ std::string text_of(const Symmetry& group) {
   return fmt::format("{{{}}}", fmt::join(radices, ","));
 }
 
-void expect_symmetry(const Schedule& schedule, Proof::By by) {
-  if (!schedule.symmetry.claimed()) refuse("the schedule claims no symmetry");
-  if (by == Proof::By::all_ranks) refuse("the schedule's symmetry was not proved");
+void expect_symmetry(const CheckedSchedule& checked) {
+  const Schedule& schedule = checked.schedule();
+  if (!checked.proof().symmetry.claimed())
+    refuse("the schedule{}", schedule.symmetry.claimed() ? "'s symmetry was not proved" : " claims no symmetry");
   for (const Layout& layout : schedule.layout)
     if (!layout.uniform())
       refuse("{} bytes in {} chunks are not equal chunks", layout.total().count, layout.n_chunks());
@@ -221,14 +314,15 @@ std::optional<Folding> fold(const Topology& topology, const CheckedSchedule& che
     if (options.record_spans) refuse("every message is recorded");
     if (options.model != NetworkModel::ideal && options.model != NetworkModel::fair)
       refuse("in the model {} messages may meet where none shares a link", to_string(options.model));
-    expect_symmetry(schedule, by);
+    expect_symmetry(checked);
     Folding made{.ranks = schedule.actors, .one = schedule};
     made.one.actors = 1;
     const Strides strides = strides_of(checked, made.peer);
-    const std::string about = follow_paths(topology, options, schedule.symmetry, placement, strides, made.link_bytes);
-    made.why = fmt::format("{} ranks are one: the symmetry {} of {} was checked at {}, its chunks are equal, and {}",
-                           made.ranks, text_of(schedule.symmetry), schedule.algorithm,
-                           by == Proof::By::symmetry ? "every step of every rank" : "samples", about);
+    const std::string about = follow_paths(topology, options, checked, placement, strides, made.link_bytes);
+    made.why = fmt::format("{} ranks are one: the symmetry {} of {} was checked at {}, its chunks are equal, {}and {}",
+                           made.ranks, text_of(checked.proof().symmetry), schedule.algorithm,
+                           by == Proof::By::symmetry ? "every step of every rank" : "samples",
+                           schedule.lanes > 1 ? fmt::format("its {} lanes do the same, ", schedule.lanes) : "", about);
     return made;
   } catch (const Refusal& refusal) {
     why_not = refusal.because;

@@ -13,22 +13,36 @@
 
 namespace ringsim {
 
-/// A run that rank 0 stands for. Exact under four conditions, of which fold() proves the last three:
+/// A run that rank 0 stands for, with all of its lanes. Exact under five conditions, of which fold() proves all but the
+/// first:
 ///
-///  1. The schedule's symmetry is proved (check): step(g + a) = g + step(a).
-///  2. An actor is one lane, a step has at most one message: sent to +d, and one of as many bytes received from -d.
-///  3. Chunks are equal, so that the K messages of a step are.
+///  1. The schedule's symmetry is proved (check): step(g + a) = g + step(a), in each lane.
+///  2. A step has at most one message: sent to +d, and one of as many bytes received from -d on a channel of that
+///     number. All lanes of an actor do the same: as many steps, and in each the same d, bytes and computing; none
+///     waits for another.
+///  3. Chunks are equal, so that all messages of a step are.
 ///  4. The K paths a -> a + d of a step are alike, link by link, and no two of them, nor two links of one, draw on the
-///     same resource.
+///     same resource. All lanes of a rank take the same path.
+///  5. With several lanes: there is only one d, or each path has one narrowest link.
 ///
-/// Then all ranks begin each step at one instant, by induction: its K messages start together, each alone on its path
-/// (4), and so each takes the time that it takes alone, which is the same for all (3, 4) and for the one that is
-/// simulated; local operations take what they take. Nothing is ever shared, so that no rounding of shares comes in.
+/// Then all lanes of all ranks begin each step at one instant, by induction. Its messages start together: L on each
+/// path, one for each lane, and no others on any of its links (4). So each path is a network by itself, in which L
+/// equal messages cover the same links from the same instant on. A link of capacity C gives each of them C/L: one
+/// division of two numbers that are the same for all ranks. The least of these is the rate of all L, because no message
+/// covers only some of the links; no share is ever what others leave of a link, where the order of subtractions would
+/// decide on the last bits. So all of them take the same time, the same for all ranks (3, 4) and for rank 0 by itself;
+/// local operations take what they take. With one lane nothing is shared at all.
+///
 /// In the words of graphs: the links are parted into classes (the i-th of the paths of a step) such that each link of a
-/// class carries exactly one of the messages. That is an equitable partition, whose quotient is one rank and one link a
-/// class (Godsil & Royle, Algebraic Graph Theory, 2001, 9.3). Several messages on a link would be equitable, too, and
-/// max-min fair shares equal but for rounding; they are not folded, because results are to be the same to the
+/// class carries L messages of one rank. That is an equitable partition, whose quotient is one rank and one link a
+/// class (Godsil & Royle, Algebraic Graph Theory, 2001, 9.3). Messages of several ranks on a link would be equitable,
+/// too, and max-min fair shares equal but for rounding; they are not folded, because results are to be the same to the
 /// picosecond.
+///
+/// Condition 5 is about the bottleneck only. If several links of a path are equally narrow, L messages that share them
+/// are limited by the one with the lowest number, at some ranks the first of the path and at others the last. A run
+/// with one d counts the same time for either, so `bottleneck` differs at most in which of them it names. Over several
+/// d the time of a rank would be divided among them in its own way, so such a run is not folded.
 struct Folding {
   int ranks = 0;
   std::string why;                ///< a sentence for the report

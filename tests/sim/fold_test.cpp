@@ -340,7 +340,7 @@ TEST_CASE("schedules without a proved symmetry, with several lanes or messages p
   Schedule in_lanes = at_once;
   in_lanes.lanes = 2;
   in_lanes.step = [&](Actor r, Lane lane, int, Step& out) { tell(r, lane + 1, out); };
-  CHECK(both_ways(star(3, cable), check(in_lanes)) == "an actor has 2 lanes");
+  CHECK(both_ways(star(3, cable), check(in_lanes)) == "lanes 0 and 1 of a rank do different things in step 0");
   // One after the other they fold.
   at_once.n_steps = [](Actor, Lane) { return 2; };
   at_once.step = [&](Actor r, Lane, int i, Step& out) { tell(r, i + 1, out); };

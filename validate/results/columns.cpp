@@ -26,7 +26,7 @@ using In = Column::In;
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
-const char* proof_text(Proof::By by) {
+std::string proof_text(Proof::By by) {
   switch (by) {
     case Proof::By::all_ranks:
       return "all ranks";
@@ -38,6 +38,10 @@ const char* proof_text(Proof::By by) {
       return "matching only";
   }
   fail_invariant("a proof was found in one of four ways");
+}
+
+std::string proof_text(const Proof& proof) {
+  return (proof.from.empty() ? "" : "by construction from ") + proof_text(proof.by);
 }
 
 Json links_of(const Prediction& p) {
@@ -307,8 +311,10 @@ constexpr std::array columns{
                }},
     Column{.name = "proof",
            .unit = "",
-           .meaning = "how the schedule was proved: over all ranks, by its symmetry, or its matching only",
-           .value = [](const Result& r) { return Json(proof_text(r.prediction.proof.by)); }},
+           .meaning =
+               "how the schedule was proved: over all ranks, by its symmetry, or its matching only; over channels "
+               "and in pieces by construction from one of these",
+           .value = [](const Result& r) { return Json(proof_text(r.prediction.proof)); }},
     Column{.name = "fingerprint",
            .unit = "",
            .meaning = "a digest of all messages with their times; null if one rank was simulated for all",

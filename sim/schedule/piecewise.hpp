@@ -1,0 +1,56 @@
+// A schedule run on pieces: every piece has chunks of its own, every channel lanes and connections of its own.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include "sim/schedule/schedule.hpp"
+
+namespace ringsim {
+
+/// Which chunks of the whole are those of a piece.
+struct Cut {
+  bool parts = false;  ///< a piece is a part of every chunk; else a stretch of the buffer
+  std::uint32_t pieces = 1;
+  std::array<std::uint32_t, n_buffers> chunks{};  ///< [buffer] of the plain schedule
+  std::uint32_t contributed = 0;                  ///< chunks of a rank's contribution
+
+  struct Chunk {
+    std::uint32_t plain = 0, piece = 0;
+    bool operator==(const Chunk&) const = default;
+  };
+  std::uint32_t chunk(Buffer buffer, Chunk of) const {
+    return parts ? of.plain * pieces + of.piece : of.piece * chunks[static_cast<std::size_t>(buffer)] + of.plain;
+  }
+  /// The inverse of chunk(). The plain schedule must have chunks in the buffer.
+  Chunk at(Buffer buffer, std::uint32_t chunk) const {
+    const std::uint32_t n = chunks[static_cast<std::size_t>(buffer)];
+    return parts ? Chunk{chunk / pieces, chunk % pieces} : Chunk{chunk % n, chunk / n};
+  }
+};
+
+/// Runs the plain schedule once per piece. Channel k runs the pieces [k * rounds, (k + 1) * rounds), one after the
+/// other in each of its lanes. Its lanes are [k * plain.lanes, (k + 1) * plain.lanes); channel number c of the plain
+/// schedule becomes k * numbers + c.
+///
+/// If `cut.parts`, an operation on several chunks becomes one operation per chunk, because the chunks of a piece are
+/// not adjacent.
+struct Piecewise {
+  Schedule plain;
+  int channels = 1;
+  int rounds = 1;
+  int numbers = 1;
+  Cut cut;
+};
+
+/// The plain schedule with `lanes`, steps and promise as above. The caller sets the layout (which must have `pieces`
+/// times the plain chunks) and the name. It claims no symmetry of its own: check() finds out from how it is made
+/// (sim/check/check.hpp) what it inherits, and relies on none of the fields without looking.
+Schedule run_piecewise(Piecewise made);
+
+/// How the schedule was made, if it still is what run_piecewise() returned: nullptr if any of its functions was
+/// replaced since.
+const Piecewise* piecewise(const Schedule& schedule);
+
+}  // namespace ringsim
