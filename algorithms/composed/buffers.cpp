@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "sim/base/error.hpp"
+#include "sim/schedule/relocated.hpp"
 
 namespace ringsim {
 
@@ -34,87 +35,46 @@ Region brought(const Collective& collective, int n_chunks, Actor rank) {
   }
 }
 
-/// Puts a step before all others of the ranks (helpers have none): the first of lane 0, for which the other lanes wait.
-/// `first(rank, out)` appends to it; `rename(region)` puts the plain regions where they are now.
-template <class First, class Rename>
-void begin_with(Schedule& s, First first, Rename rename) {
-  const int ranks = s.collective.ranks;
-  s.symmetry = {};
-  s.n_steps = [steps = s.n_steps, ranks](Actor a, Lane lane) {
-    return steps(a, lane) + (a < ranks && lane == 0 ? 1 : 0);
-  };
-  s.step = [plain = s.step, ranks, first, rename](Actor a, Lane lane, int i, Step& out) {
-    const bool is_rank = a < ranks;
-    if (is_rank && lane == 0 && i == 0) return first(a, out);
-    plain(a, lane, is_rank && lane == 0 ? i - 1 : i, out);
-    for (Op& op : out.ops) {
-      op.region = rename(op.region);
-      op.operand = rename(op.operand);
-    }
-    if (!is_rank) return;
-    for (Wait& wait : out.waits)
-      if (wait.lane == 0) ++wait.steps;
-    if (lane > 0 && i == 0) out.wait(0, 1);
-  };
-}
-
 }  // namespace
 
-Schedule out_of_place(Schedule s) {
-  refuse_barrier(s);
-  if (!has(s, Buffer::data)) return s;
-  const Layout layout = std::exchange(s.layout[index(Buffer::data)], {});
+Schedule out_of_place(Schedule plain) {
+  refuse_barrier(plain);
+  if (!has(plain, Buffer::data)) return plain;
+  const Layout layout = plain.layout[index(Buffer::data)];
+  Relocated made{.place = {{{Buffer::output, 0}, {Buffer::input, 0}, {Buffer::output, 0}, {Buffer::scratch, 0}}},
+                 .input = Buffer::data,
+                 .source = Buffer::input};
+  made.contributed = [collective = plain.collective, n = layout.n_chunks()](Actor rank) {
+    return brought(collective, n, rank);
+  };
+  made.plain = std::move(plain);
+  Schedule s = run_relocated(std::move(made));
+  s.layout[index(Buffer::data)] = {};
   s.layout[index(Buffer::input)] = s.layout[index(Buffer::output)] = layout;
-
-  const Collective plain = s.collective;
-  s.collective.before = [plain](Actor rank, Buffer buffer, std::uint32_t chunk) {
-    return buffer == Buffer::input ? plain.before(rank, Buffer::data, chunk) : Content{};
-  };
-  s.collective.after = [plain](Actor rank, Buffer buffer, std::uint32_t chunk) {
-    if (buffer == Buffer::input) return plain.before(rank, Buffer::data, chunk);  // as it was
-    return buffer == Buffer::output ? plain.after(rank, Buffer::data, chunk) : Content{};
-  };
-  const auto copy = [plain, n = layout.n_chunks()](Actor rank, Step& out) {
-    Region from = brought(plain, n, rank), to = from;
-    from.buffer = Buffer::input;
-    to.buffer = Buffer::output;
-    if (from.count > 0) out.copy(from, to);
-  };
-  begin_with(s, copy, [](Region region) {
-    if (region.buffer == Buffer::data) region.buffer = Buffer::output;
-    return region;
-  });
   s.algorithm += " out_of_place";
   return s;
 }
 
-Schedule in_place(Schedule s) {
-  refuse_barrier(s);
-  if (!has(s, Buffer::input)) return s;
-  const Layout layout = std::exchange(s.layout[index(Buffer::input)], {});
-  s.layout[index(Buffer::data)] = std::exchange(s.layout[index(Buffer::output)], {});
+Schedule in_place(Schedule plain) {
+  refuse_barrier(plain);
+  if (!has(plain, Buffer::input)) return plain;
+  const Layout input = plain.layout[index(Buffer::input)], output = plain.layout[index(Buffer::output)];
+  const Layout& scratch = plain.layout[index(Buffer::scratch)];
   // Scratch: its own chunks first, then those of `input`.
-  const auto n = static_cast<std::uint32_t>(layout.n_chunks());
-  Layout& scratch = s.layout[index(Buffer::scratch)];
-  const auto base = static_cast<std::uint32_t>(scratch.n_chunks());
+  const auto n = static_cast<std::uint32_t>(input.n_chunks()), base = static_cast<std::uint32_t>(scratch.n_chunks());
   std::vector<Bytes> sizes;
   for (std::uint32_t c = 0; c < base; ++c) sizes.push_back(scratch.size(c, 1));
-  for (std::uint32_t c = 0; c < n; ++c) sizes.push_back(layout.size(c, 1));
-  scratch = Layout::of_sizes(sizes);
+  for (std::uint32_t c = 0; c < n; ++c) sizes.push_back(input.size(c, 1));
 
-  const Collective plain = s.collective;
-  s.collective.before = [plain](Actor rank, Buffer buffer, std::uint32_t chunk) {
-    return buffer == Buffer::data ? plain.before(rank, Buffer::input, chunk) : Content{};
-  };
-  s.collective.after = [plain](Actor rank, Buffer buffer, std::uint32_t chunk) {
-    return buffer == Buffer::data ? plain.after(rank, Buffer::output, chunk) : Content{};
-  };
-  const auto copy = [base, n](Actor, Step& out) { out.copy({Buffer::data, 0, n}, {Buffer::scratch, base, n}); };
-  begin_with(s, copy, [base](Region region) {
-    if (region.buffer == Buffer::output) return Region{Buffer::data, region.first, region.count};
-    if (region.buffer == Buffer::input) return Region{Buffer::scratch, base + region.first, region.count};
-    return region;
-  });
+  Relocated made{.place = {{{Buffer::data, 0}, {Buffer::scratch, base}, {Buffer::data, 0}, {Buffer::scratch, 0}}},
+                 .input = Buffer::input,
+                 .source = Buffer::data};
+  made.contributed = [n](Actor) { return chunks(0, static_cast<int>(n)); };
+  made.plain = std::move(plain);
+  Schedule s = run_relocated(std::move(made));
+  s.layout[index(Buffer::scratch)] = Layout::of_sizes(sizes);
+  s.layout[index(Buffer::data)] = output;
+  s.layout[index(Buffer::input)] = s.layout[index(Buffer::output)] = {};
   s.algorithm += " in_place";
   return s;
 }

@@ -10,9 +10,9 @@ namespace ringsim {
 /// chunks of `data`: a block is at the same place in all three, even if a rank contributes or gets only one. A schedule
 /// that already has such buffers is returned unchanged.
 ///
-/// GPUs copy in no time here, so it takes as long as in place. Helpers have no input and copy nothing. The symmetry of
-/// a schedule is not kept: it is claimed for `data` alone (sim/check/check.hpp). Throws InputError (empty `where`) for
-/// a barrier, which has no buffers.
+/// GPUs copy in no time here, so it takes as long as in place. Helpers have no input and copy nothing. The proof is
+/// that of the plain schedule, symmetry included, by construction (sim/check/check.hpp). Throws InputError (empty
+/// `where`) for a barrier, which has no buffers.
 Schedule out_of_place(Schedule plain);
 
 /// Input and result in one buffer, MPI_IN_PLACE. A schedule written on `input` and `output` (all_to_all, send_recv,

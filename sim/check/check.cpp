@@ -35,9 +35,12 @@ std::string to_string(const Proof& proof) {
   }
   const std::string slots =
       proof.slots_needed == Proof::any_number ? "any number of" : fmt::to_string(proof.slots_needed);
-  if (!proof.from.empty())
-    how = fmt::format("by construction from the proof of {}: {} pieces share no chunk and no connection; in it {}",
-                      proof.from, proof.pieces, how);
+  if (!proof.from.empty()) {
+    std::string made = proof.copies_first ? "each rank first copies what it contributes" : "";
+    if (proof.pieces > 1)
+      made += fmt::format("{}{} pieces share no chunk and no connection", made.empty() ? "" : ", ", proof.pieces);
+    how = fmt::format("by construction from the proof of {}: {}; in it {}", proof.from, made, how);
+  }
   return fmt::format("{} operations, {} slots needed: {}", proof.operations, slots, how);
 }
 
@@ -126,7 +129,7 @@ std::int64_t check_structure(const Schedule& schedule, Actor actor, ConnectionLa
         const auto place = [&] { return describe(schedule, actor, lane, i, k); };
         const bool is_message = op.what == Do::send || op.what == Do::receive || op.what == Do::receive_add;
         shape.chunks_touched += op.region.count;
-        shape.widest = std::max(shape.widest, op.region.count);
+        if (is_message) shape.widest = std::max(shape.widest, op.region.count);
         shape.numbers = std::max(shape.numbers, op.channel + 1);
         if (is_message && (op.peer < 0 || op.peer >= schedule.actors || op.peer == actor))
           refuse(schedule, place() + fmt::format(": its peer is no other actor of 0..{}", schedule.actors - 1));

@@ -27,17 +27,18 @@ struct Proof {
   };
   By by = By::all_ranks;
   std::int64_t operations = 0;  ///< how many the schedule has, over all actors
-  /// By construction: the schedule runs another one, of this name, on `pieces` pieces; `by` says how that one was
-  /// proved. Empty: the schedule was proved itself.
+  /// By construction: the schedule runs another one, of this name, on `pieces` pieces, or after a copy; `by` says how
+  /// that one was proved. Empty: the schedule was proved itself.
   std::string from;
   int pieces = 1;
+  bool copies_first = false;
   /// The symmetry that was proved, as far as actors, sizes and steps go; none is claimed if there is none.
   Symmetry symmetry;
 
   /// Facts that a proof by construction needs about the schedule it starts from.
   struct Shape {
     int numbers = 1;                  ///< one more than the highest channel number
-    std::uint32_t widest = 1;         ///< most chunks of one operation
+    std::uint32_t widest = 1;         ///< most chunks of one message
     int longest = 0;                  ///< most steps of one lane
     std::int64_t chunks_touched = 0;  ///< operations if each has one chunk only, over all actors
     bool keeps_chunks = true;         ///< data moves only between chunks of one number
@@ -85,22 +86,31 @@ struct CheckOptions {
 ///
 /// A schedule that names no regions is held to 1 and 2 alone.
 ///
-/// A schedule that runs another one on pieces (sim/schedule/piecewise.hpp) is proved by construction: the other one is
-/// proved, and then it is looked up, not assumed, that the pieces share nothing:
+/// A schedule that runs another one, the plain one, on pieces (sim/schedule/piecewise.hpp) is proved by construction:
+/// the plain one is proved, and then check() looks whether the pieces share nothing:
 ///
 ///  a. Each chunk of the whole belongs to one chunk of one piece, and there are no others.
 ///  b. The channel numbers of each channel are its own and fit into 16 bits. Lanes are its own by their numbering.
 ///  c. Both ends of a message agree in size in every piece, either because data keeps its chunk number and the buffers
 ///     have equal chunks, or because all chunks are equal.
-///  d. An operation on several chunks was not taken apart, unless the other schedule needs no slots.
+///  d. No message of several chunks is taken apart, unless the plain schedule needs no slots.
 ///
 /// Then 1 to 4 hold for the whole. A channel shares no lane, connection, chunk or wait with another (a, b), so channels
 /// run as if alone. The rounds of a channel follow one another in each lane, and a round waits for its own steps only;
 /// each round ends with every message received, so on each connection the sends of a round meet the receives of that
-/// round (FIFO). So "round by round" is a legal order, in which each round does to its chunks what the other schedule
+/// round (FIFO). So "round by round" is a legal order, in which each round does to its chunks what the plain schedule
 /// does to its own; a Kahn network then finishes in every order with the same data. A round with too few slots is stuck
-/// whatever follows it, so as many slots are needed. Accesses to a chunk are ordered within its piece as they were. If
-/// a, b, c or d fails, all ranks are followed. Cost: the proof of the other schedule, and a look at each chunk.
+/// whatever follows it, so as many slots are needed. Accesses to a chunk are ordered within its piece as they were.
+///
+/// The same for a schedule that runs the plain one in other buffers, after a copy (sim/schedule/relocated.hpp):
+///
+///  e. The buffers of the plain schedule have places that do not overlap, with chunks of the same sizes.
+///  f. Each rank copies the chunks that it has something in, and no others.
+///
+/// When a rank's copy is done, it has there what the plain schedule begins with, and everything else that the rank does
+/// comes later, in the same lane or by a wait.
+///
+/// If a condition fails, all ranks are followed. Cost: the proof of the plain schedule, and a look at each chunk.
 ///
 /// A declared symmetry is proved at each step of each rank and each chunk's promise (at samples where that would be
 /// more than 3*10^8 comparisons), then one chunk stands for all: 2 to 4 are done for actor 0, whose messages to +d are

@@ -2,10 +2,14 @@
 #include <algorithm>
 #include <climits>
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "sim/base/error.hpp"
 #include "sim/check/check_detail.hpp"
+#include "sim/schedule/collective.hpp"
 #include "sim/schedule/piecewise.hpp"
+#include "sim/schedule/relocated.hpp"
 
 namespace ringsim::check_detail {
 
@@ -72,31 +76,32 @@ bool sizes_agree(const Schedule& whole, const Cut& cut, const Proof::Shape& plai
   return true;
 }
 
-}  // namespace
-
-bool check_by_construction(const Schedule& schedule, const CheckOptions& options, Proof& proof) {
-  const Piecewise* made = piecewise(schedule);
-  if (made == nullptr || !schedule.names_regions || !made->plain.names_regions) return false;
-  if (schedule.collective.ranks != made->plain.collective.ranks || made->channels < 1 || made->rounds < 1) return false;
-  if (!pieces_are_disjoint(schedule, *made, options)) return false;
-  Proof plain;
+/// The proof of a schedule that another one is made of; none if it is refused.
+std::optional<Proof> proof_of(const Schedule& plain, const CheckOptions& options) {
+  if (!plain.names_regions) return std::nullopt;
   try {
-    plain = check(made->plain, options).proof();
+    return check(plain, options).proof();
   } catch (const ScheduleError&) {
-    return false;
+    return std::nullopt;
   }
-  const Cut& cut = made->cut;
-  if (!channels_are_disjoint(schedule, *made, plain.shape) || !sizes_agree(schedule, cut, plain.shape)) return false;
-  if (cut.parts && plain.shape.widest > 1 && plain.slots_needed > 0) return false;  // condition d
-  if (plain.shape.longest > INT_MAX / made->rounds) return false;
+}
 
-  proof = plain;
-  proof.operations = (cut.parts ? plain.shape.chunks_touched : plain.operations) * cut.pieces;
-  proof.from = plain.from.empty() ? made->plain.algorithm : plain.from;
-  proof.pieces = plain.pieces * static_cast<int>(cut.pieces);
-  proof.shape.numbers = (made->channels - 1) * made->numbers + plain.shape.numbers;
-  proof.shape.longest = plain.shape.longest * made->rounds;
-  proof.shape.chunks_touched = plain.shape.chunks_touched * cut.pieces;
+bool check_pieces(const Schedule& whole, const Piecewise& made, const CheckOptions& options, Proof& proof) {
+  const Cut& cut = made.cut;
+  if (made.channels < 1 || made.rounds < 1 || !pieces_are_disjoint(whole, made, options)) return false;
+  const std::optional<Proof> plain = proof_of(made.plain, options);
+  if (!plain || !channels_are_disjoint(whole, made, plain->shape) || !sizes_agree(whole, cut, plain->shape))
+    return false;
+  if (cut.parts && plain->shape.widest > 1 && plain->slots_needed > 0) return false;  // condition d
+  if (plain->shape.longest > INT_MAX / made.rounds) return false;
+
+  proof = *plain;
+  proof.operations = (cut.parts ? plain->shape.chunks_touched : plain->operations) * cut.pieces;
+  if (proof.from.empty()) proof.from = made.plain.algorithm;
+  proof.pieces *= static_cast<int>(cut.pieces);
+  proof.shape.numbers += (made.channels - 1) * made.numbers;
+  proof.shape.longest *= made.rounds;
+  proof.shape.chunks_touched *= cut.pieces;
   if (cut.parts) proof.shape.widest = 1;
   // Stretches of buffers with unequal numbers of chunks begin at unequal places.
   for (std::size_t b = 0; b < n_buffers; ++b)
@@ -104,6 +109,107 @@ bool check_by_construction(const Schedule& schedule, const CheckOptions& options
       if (cut.chunks[b] > 0 && cut.chunks[other] > 0 && cut.chunks[b] != cut.chunks[other])
         proof.shape.keeps_chunks = false;
   return true;
+}
+
+/// Whether a buffer of the whole has the chunks of the plain one, from that place on. They may all be some whole number
+/// of times as large: the whole may have been stretched().
+bool has_chunks(const Schedule& whole, Relocated::Place place, const Schedule& plain, std::size_t buffer) {
+  const std::int64_t bytes = plain.collective.bytes.count;
+  const std::int64_t times = bytes > 0 ? whole.collective.bytes.count / bytes : 1;
+  const Layout& there = whole.layout[static_cast<std::size_t>(place.buffer)];
+  const std::uint32_t n = n_chunks(plain, buffer);
+  if (std::uint64_t{place.first} + n > static_cast<std::uint64_t>(there.n_chunks())) return false;
+  for (std::uint32_t c = 0; c < n; ++c)
+    if (there.size(place.first + c, 1).count != plain.layout[buffer].size(c, 1).count * times) return false;
+  return true;
+}
+
+/// Condition e, and that the copy has room between two buffers.
+bool places_are_disjoint(const Schedule& whole, const Relocated& made) {
+  const auto input = static_cast<std::size_t>(made.input);
+  if (made.place[input].buffer == made.source || !has_chunks(whole, {made.source, 0}, made.plain, input)) return false;
+  for (std::size_t b = 0; b < n_buffers; ++b) {
+    const Relocated::Place& place = made.place[b];
+    const std::uint32_t n = n_chunks(made.plain, b);
+    if (!has_chunks(whole, place, made.plain, b)) return false;
+    for (std::size_t other = 0; other < b; ++other)
+      if (made.place[other].buffer == place.buffer &&
+          place.first < made.place[other].first + n_chunks(made.plain, other) &&
+          made.place[other].first < place.first + n)
+        return false;
+  }
+  return true;
+}
+
+/// Whether the rank copies the chunks that it has something in, all of them and no others.
+bool copies_what_it_has(const Relocated& made, Actor rank) {
+  const Region copied = made.contributed(rank);
+  for (std::size_t b = 0; b < n_buffers; ++b)
+    for (std::uint32_t c = 0; c < n_chunks(made.plain, b); ++c) {
+      const Content has = made.plain.collective.before(rank, static_cast<Buffer>(b), c);
+      const bool is_copied =
+          static_cast<Buffer>(b) == made.input && c >= copied.first && c - copied.first < copied.count;
+      if ((has.who != Content::Who::nothing) != is_copied) return false;
+    }
+  return true;
+}
+
+/// Condition f. Where ranks are known to be promised the same, seen from themselves, rank 0 is compared with its
+/// promise and the others with rank 0.
+bool all_copy_what_they_have(const Relocated& made, const CheckOptions& options) {
+  constexpr std::int64_t most = 300'000'000;  // questions: a few seconds
+  const int ranks = made.plain.collective.ranks;
+  const std::uint32_t n = n_chunks(made.plain, static_cast<std::size_t>(made.input));
+  const bool is_known =
+      made.input == Buffer::data && n == static_cast<std::uint32_t>(ranks) && promises_are_alike(made.plain.collective);
+  if (!is_known && std::int64_t{ranks} * n > most) return false;
+  const Region first = made.contributed(0);
+  for (Actor rank = 0; rank < ranks; ++rank) {
+    if ((rank & 0xFF) == 0) look_up(options);
+    const Region copied = made.contributed(rank);
+    if (std::uint64_t{copied.first} + copied.count > n) return false;
+    if (!is_known || rank == 0) {
+      if (!copies_what_it_has(made, rank)) return false;
+      continue;
+    }
+    const bool is_all = copied.count == n && first.count == n;
+    const bool is_own =
+        copied.count == 1 && first.count == 1 && copied.first == (first.first + static_cast<std::uint32_t>(rank)) % n;
+    if (!is_all && !is_own) return false;
+  }
+  return true;
+}
+
+bool check_relocated(const Schedule& whole, const Relocated& made, const CheckOptions& options, Proof& proof) {
+  if (whole.actors != made.plain.actors || whole.lanes != made.plain.lanes) return false;
+  if (!places_are_disjoint(whole, made) || !all_copy_what_they_have(made, options)) return false;
+  const std::optional<Proof> plain = proof_of(made.plain, options);
+  if (!plain || plain->shape.longest == INT_MAX) return false;
+
+  proof = *plain;
+  if (proof.from.empty()) proof.from = made.plain.algorithm;
+  proof.copies_first = true;
+  ++proof.shape.longest;
+  for (Actor rank = 0; rank < made.plain.collective.ranks; ++rank) {
+    const Region copied = made.contributed(rank);
+    proof.operations += copied.count > 0 ? 1 : 0;
+    proof.shape.chunks_touched += copied.count;
+  }
+  for (std::size_t b = 0; b < n_buffers; ++b)
+    if (n_chunks(made.plain, b) > 0 && made.place[b].first > 0) proof.shape.keeps_chunks = false;
+  return true;
+}
+
+}  // namespace
+
+bool check_by_construction(const Schedule& schedule, const CheckOptions& options, Proof& proof) {
+  if (!schedule.names_regions) return false;
+  if (const Piecewise* made = piecewise(schedule))
+    return schedule.collective.ranks == made->plain.collective.ranks && check_pieces(schedule, *made, options, proof);
+  if (const Relocated* made = relocated(schedule))
+    return schedule.collective.ranks == made->plain.collective.ranks &&
+           check_relocated(schedule, *made, options, proof);
+  return false;
 }
 
 }  // namespace ringsim::check_detail

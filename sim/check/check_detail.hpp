@@ -46,9 +46,9 @@ void check_races(const Schedule& schedule, Actor actor);
 /// place): then all ranks have to be followed. Throws ScheduleError where the claim itself is wrong, or the result is.
 bool check_by_symmetry(const Schedule& schedule, const CheckOptions& options, Proof& proof);
 
-/// 1 to 4 by construction, from the proof of the schedule that this one runs on pieces. False if it is not made so, or
-/// if the pieces may share something, or if the other schedule is refused: then all ranks have to be followed, which
-/// names the mistake where it is.
+/// 1 to 4 by construction, from the proof of the schedule that this one is made of. False if it is not made so, if a
+/// condition does not hold, or if the other schedule is refused: then all ranks have to be followed, and the mistake is
+/// named where it is.
 bool check_by_construction(const Schedule& schedule, const CheckOptions& options, Proof& proof);
 
 }  // namespace ringsim::check_detail

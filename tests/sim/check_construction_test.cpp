@@ -1,6 +1,7 @@
 // Proofs by construction: what a schedule on pieces inherits, what it must not, and that nothing is taken on trust.
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "algorithms/ring.hpp"
 #include "sim/schedule/collective.hpp"
 #include "sim/schedule/piecewise.hpp"
+#include "sim/schedule/relocated.hpp"
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/verdict.hpp"
 
@@ -241,6 +243,103 @@ TEST_CASE("an operation that is taken apart may need more slots: then all ranks 
   const Proof proof = check(over_channels(s, {.channels = 2})).proof();
   CHECK(proof.slots_needed == 2);
   CHECK(proof.from == "");
+}
+
+TEST_CASE("out of place and in place are proved as the plain schedule is, over channels too") {
+  int inherited = 0, by_symmetry = 0, followed = 0;
+  for (int n = 2; n <= 9; ++n) {
+    for (const std::int64_t bytes : {std::int64_t{7 * n + 3}, std::int64_t{48} * n}) {
+      for (const Schedule& plain : every_algorithm(n, {bytes})) {
+        if (plain.collective.op == CollectiveOp::barrier) continue;
+        for (const Schedule& copied : {out_of_place(plain), in_place(plain)}) {
+          for (const Pieces& pieces : {Pieces{1, 1}, Pieces{2, 2}}) {
+            for (const int element : {1, 4}) {
+              const Schedule whole = stretched(over_channels(copied, pieces), element);
+              CAPTURE(whole.algorithm);
+              CAPTURE(to_string(plain.collective.op));
+              CAPTURE(n);
+              CAPTURE(bytes);
+              const Proof proof = check(whole).proof(), in_full = check(by_itself(whole)).proof();
+              CHECK(proof.operations == in_full.operations);
+              CHECK(proof.slots_needed == in_full.slots_needed);
+              if (proof.copies_first) {
+                ++inherited;
+                CHECK(proof.from == plain.algorithm);
+                by_symmetry += proof.symmetry.claimed() ? 1 : 0;
+              } else if (piecewise(copied) == nullptr && relocated(copied) != nullptr) {
+                ++followed;
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  CHECK(inherited > 3000);
+  CHECK(by_symmetry > 300);
+  CHECK(followed < inherited / 10);
+  CHECK(to_string(check(over_channels(out_of_place(ring_all_reduce(4, 1200_B)), {.channels = 2})).proof()) ==
+        "104 operations, 0 slots needed: by construction from the proof of ring: each rank first copies what it "
+        "contributes, 2 pieces share no chunk and no connection; in it one chunk stands for all; the symmetry was "
+        "checked at every step of every rank");
+}
+
+TEST_CASE("a copy of too little or too much, or to a place that is taken, is refused") {
+  const auto copied = [](auto change) {
+    Relocated made{.plain = ring_all_reduce(4, 1200_B),
+                   .place = {{{Buffer::output, 0}, {Buffer::input, 0}, {Buffer::output, 0}, {Buffer::scratch, 0}}},
+                   .contributed = [](Actor) { return chunks(0, 4); }};
+    made.plain.layout[static_cast<std::size_t>(Buffer::scratch)] = made.plain.layout[data];
+    Layout output = made.plain.layout[data];
+    change(made, output);
+    Schedule s = run_relocated(made);
+    s.layout[data] = {};
+    s.layout[static_cast<std::size_t>(Buffer::input)] = Layout::near_equal(1200_B, 4);
+    s.layout[static_cast<std::size_t>(Buffer::output)] = output;
+    return s;
+  };
+  REQUIRE(by_construction(copied([](Relocated&, Layout&) {})));
+  const auto contributing = [&](auto contributed) {
+    return copied([&](Relocated& made, Layout&) { made.contributed = contributed; });
+  };
+  check_refused(contributing([](Actor) { return chunks(0, 3); }), "output[3]");
+  check_refused(contributing([](Actor rank) { return chunks(0, rank == 2 ? 3 : 4); }), "output[3]");
+  check_refused(contributing([](Actor rank) { return chunks(0, rank == 2 ? 5 : 4); }), "lies outside its buffer");
+  const auto all_gather = [&](auto contributed) {
+    return copied([&](Relocated& made, Layout&) {
+      made.plain.collective = ring_all_gather(4, 1200_B).collective;
+      made.plain.n_steps = ring_all_gather(4, 1200_B).n_steps;
+      made.plain.step = ring_all_gather(4, 1200_B).step;
+      made.contributed = contributed;
+    });
+  };
+  REQUIRE(by_construction(all_gather([](Actor rank) { return chunk(rank); })));
+  check_refused(all_gather([](Actor rank) { return chunk(rank == 2 ? 3 : rank); }), "before anything has arrived");
+  check_refused(all_gather([](Actor) { return chunks(0, 4); }), "before anything has arrived");
+  // Of ranks that are promised different things each is asked.
+  const auto broadcast = [&](auto contributed) {
+    return copied([&](Relocated& made, Layout&) {
+      made.plain = ring_broadcast(4, 1200_B, 1, 4);
+      made.contributed = contributed;
+    });
+  };
+  REQUIRE(by_construction(broadcast([](Actor rank) { return chunks(0, rank == 1 ? 4 : 0); })));
+  check_refused(broadcast([](Actor rank) { return chunks(0, rank == 1 ? 2 : 0); }), "before anything has arrived");
+
+  // Scratch in the place of the data: harmless where nobody uses it, but not by construction.
+  CHECK_FALSE(by_construction(copied([](Relocated& made, Layout&) { made.place[3] = {Buffer::output, 3}; })));
+  check_refused(copied([](Relocated& made, Layout&) {
+                  made.place[data] = {Buffer::output, 1};
+                }),
+                "lies outside its buffer");
+  check_refused(copied([](Relocated& made, Layout&) {
+                  made.place[data] = {Buffer::input, 0};
+                }),
+                "the two regions overlap");
+  // Other chunks in the copy than in the input.
+  CHECK_FALSE(by_construction(copied([](Relocated&, Layout& output) {
+    output = Layout::of_sizes({1_B, 2_B, 3_B, 1194_B});
+  })));
 }
 
 TEST_CASE("a proof by construction can be stopped") {

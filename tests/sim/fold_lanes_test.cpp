@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "algorithms/composed/buffers.hpp"
 #include "algorithms/composed/channels.hpp"
 #include "sim/run/fold.hpp"
 #include "sim/schedule/collective.hpp"
@@ -284,6 +285,15 @@ TEST_CASE("lanes that do different things, or wait for each other, are simulated
     out.compute(lane == 0 ? Picoseconds{2us} : Picoseconds{3us});
   };
   CHECK(both_ways(net, check(busy)) == "lanes 0 and 1 of a rank do different things in step 0");
+}
+
+TEST_CASE("copies take no time: out of place a ring is folded, too") {
+  for (const int channels : {1, 3}) {
+    const Schedule ring = over_channels(out_of_place(ring_all_reduce(6, {1'800'000})), {.channels = channels});
+    CHECK(both_ways(star(6, odd), check(ring)) == "");
+    const Schedule gather = over_channels(out_of_place(ring_all_gather(6, {1'800'000})), {.channels = channels});
+    CHECK(both_ways(star(6, odd), check(gather)) == "");
+  }
 }
 
 TEST_CASE("what computes between its messages is folded over channels") {
