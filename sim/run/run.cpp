@@ -118,7 +118,7 @@ class Run {
   int slots(Bytes size) const { return options_.protocol->slots_of(size); }
   /// Folded: rank 0 receives in each step what it sends, seen from its peer.
   std::uint64_t connection(Actor self, const Op& op) const {
-    return folding_ == nullptr ? connection_key(self, op) : op.channel;
+    return folding_ == nullptr ? connection_key(self, op) : 0;
   }
 
   void matched(const Message<Bytes>& message) {

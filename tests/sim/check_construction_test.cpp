@@ -145,6 +145,8 @@ TEST_CASE("pieces that overlap, or leave chunks over, are refused") {
   Piecewise overlapping = two_stretches();
   overlapping.cut.chunks[data] = 3;  // piece 1 begins within piece 0
   check_refused(on_stretches(overlapping), "both touch data[");
+  overlapping.cut.chunks[data] = 5;  // apart, and the last one beyond the end
+  check_refused(on_stretches(overlapping), "lies outside its buffer");
   Piecewise same = two_stretches();
   same.cut.parts = true;
   same.cut.pieces = 1;  // both pieces in one place
@@ -290,23 +292,23 @@ TEST_CASE("a copy of too little or too much, or to a place that is taken, is ref
                    .place = {{{Buffer::output, 0}, {Buffer::input, 0}, {Buffer::output, 0}, {Buffer::scratch, 0}}},
                    .contributed = [](Actor) { return chunks(0, 4); }};
     made.plain.layout[static_cast<std::size_t>(Buffer::scratch)] = made.plain.layout[data];
-    Layout output = made.plain.layout[data];
-    change(made, output);
+    Layout input = made.plain.layout[data], output = input;
+    change(made, input, output);
     Schedule s = run_relocated(made);
     s.layout[data] = {};
-    s.layout[static_cast<std::size_t>(Buffer::input)] = Layout::near_equal(1200_B, 4);
+    s.layout[static_cast<std::size_t>(Buffer::input)] = input;
     s.layout[static_cast<std::size_t>(Buffer::output)] = output;
     return s;
   };
-  REQUIRE(by_construction(copied([](Relocated&, Layout&) {})));
+  REQUIRE(by_construction(copied([](Relocated&, Layout&, Layout&) {})));
   const auto contributing = [&](auto contributed) {
-    return copied([&](Relocated& made, Layout&) { made.contributed = contributed; });
+    return copied([&](Relocated& made, Layout&, Layout&) { made.contributed = contributed; });
   };
   check_refused(contributing([](Actor) { return chunks(0, 3); }), "output[3]");
   check_refused(contributing([](Actor rank) { return chunks(0, rank == 2 ? 3 : 4); }), "output[3]");
   check_refused(contributing([](Actor rank) { return chunks(0, rank == 2 ? 5 : 4); }), "lies outside its buffer");
   const auto all_gather = [&](auto contributed) {
-    return copied([&](Relocated& made, Layout&) {
+    return copied([&](Relocated& made, Layout&, Layout&) {
       made.plain.collective = ring_all_gather(4, 1200_B).collective;
       made.plain.n_steps = ring_all_gather(4, 1200_B).n_steps;
       made.plain.step = ring_all_gather(4, 1200_B).step;
@@ -318,7 +320,7 @@ TEST_CASE("a copy of too little or too much, or to a place that is taken, is ref
   check_refused(all_gather([](Actor) { return chunks(0, 4); }), "before anything has arrived");
   // Of ranks that are promised different things each is asked.
   const auto broadcast = [&](auto contributed) {
-    return copied([&](Relocated& made, Layout&) {
+    return copied([&](Relocated& made, Layout&, Layout&) {
       made.plain = ring_broadcast(4, 1200_B, 1, 4);
       made.contributed = contributed;
     });
@@ -327,19 +329,23 @@ TEST_CASE("a copy of too little or too much, or to a place that is taken, is ref
   check_refused(broadcast([](Actor rank) { return chunks(0, rank == 1 ? 2 : 0); }), "before anything has arrived");
 
   // Scratch in the place of the data: harmless where nobody uses it, but not by construction.
-  CHECK_FALSE(by_construction(copied([](Relocated& made, Layout&) { made.place[3] = {Buffer::output, 3}; })));
-  check_refused(copied([](Relocated& made, Layout&) {
+  CHECK_FALSE(by_construction(copied([](Relocated& made, Layout&, Layout&) { made.place[3] = {Buffer::output, 3}; })));
+  check_refused(copied([](Relocated& made, Layout&, Layout&) {
                   made.place[data] = {Buffer::output, 1};
                 }),
                 "lies outside its buffer");
-  check_refused(copied([](Relocated& made, Layout&) {
+  check_refused(copied([](Relocated& made, Layout&, Layout&) {
                   made.place[data] = {Buffer::input, 0};
                 }),
                 "the two regions overlap");
   // Other chunks in the copy than in the input.
-  CHECK_FALSE(by_construction(copied([](Relocated&, Layout& output) {
+  CHECK_FALSE(by_construction(copied([](Relocated&, Layout&, Layout& output) {
     output = Layout::of_sizes({1_B, 2_B, 3_B, 1194_B});
   })));
+  const auto unlike = [](Relocated&, Layout& input, Layout&) { input = Layout::of_sizes({1_B, 2_B, 3_B, 1194_B}); };
+  CHECK_FALSE(by_construction(copied(unlike)));
+  check_refused(copied([](Relocated&, Layout& input, Layout&) { input = Layout::near_equal(900_B, 3); }),
+                "lies outside its buffer");
 }
 
 TEST_CASE("a proof by construction can be stopped") {
