@@ -26,12 +26,13 @@ namespace ringsim {
 ///  5. With several lanes: there is only one d, or each path has one narrowest link.
 ///
 /// Then all lanes of all ranks begin each step at one instant, by induction. Its messages start together: L on each
-/// path, one for each lane, and no others on any of its links (4). So each path is a network by itself, in which L
-/// equal messages cover the same links from the same instant on. A link of capacity C gives each of them C/L: one
-/// division of two numbers that are the same for all ranks. The least of these is the rate of all L, because no message
-/// covers only some of the links; no share is ever what others leave of a link, where the order of subtractions would
-/// decide on the last bits. So all of them take the same time, the same for all ranks (3, 4) and for rank 0 by itself;
-/// local operations take what they take. With one lane nothing is shared at all.
+/// path, one for each lane, and no others on any of its links (4). So each leg of a path is a network by itself, in
+/// which L equal messages (or staged pieces of them) cover the same links from the same instant on. A link of capacity
+/// C gives each of them C/L, or C if the model does not share it: one division of two numbers that are the same for all
+/// ranks. The least of these is the rate of all L, because no message covers only some of the links; no share is ever
+/// what others leave of a link, where the order of subtractions would decide on the last bits. So all of them take the
+/// same time, the same for all ranks (3, 4) and for rank 0 by itself; local operations take what they take, copies and
+/// additions nothing. With one lane nothing is shared at all.
 ///
 /// In the words of graphs: the links are parted into classes (the i-th of the paths of a step) such that each link of a
 /// class carries L messages of one rank. That is an equitable partition, whose quotient is one rank and one link a

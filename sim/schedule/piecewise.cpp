@@ -7,7 +7,7 @@ namespace ringsim {
 
 namespace {
 
-using Made = std::shared_ptr<const Piecewise>;
+using MadeOfPieces = std::shared_ptr<const Piecewise>;
 
 Region moved(Region plain, const Cut& cut, std::uint32_t piece) {
   plain.first = cut.chunk(plain.buffer, {plain.first, piece});
@@ -44,15 +44,15 @@ void move_to_piece(std::vector<Op>& ops, const Cut& cut, std::uint32_t piece) {
 
 // The functions of the schedule are types with a name, so that piecewise() can recognize them.
 
-struct NumberOfSteps {
-  Made made;
+struct StepsOnPieces {
+  MadeOfPieces made;
   int operator()(Actor actor, Lane lane) const {
     return made->plain.n_steps(actor, lane % made->plain.lanes) * made->rounds;
   }
 };
 
-struct OneStep {
-  Made made;
+struct StepOnPieces {
+  MadeOfPieces made;
   void operator()(Actor actor, Lane lane, int i, Step& out) const {
     const Schedule& plain = made->plain;
     const int channel = lane / plain.lanes, own = lane % plain.lanes;
@@ -68,8 +68,8 @@ struct OneStep {
 };
 
 // What the plain collective says of a chunk holds for that chunk of each piece.
-struct Promise {
-  Made made;
+struct PromiseOfPieces {
+  MadeOfPieces made;
   bool is_after = false;
   Content operator()(Actor rank, Buffer buffer, std::uint32_t chunk) const {
     const Cut& cut = made->cut;
@@ -89,20 +89,20 @@ Schedule run_piecewise(Piecewise description) {
   Schedule s = made->plain;
   s.lanes = made->plain.lanes * made->channels;
   s.symmetry = {};
-  s.n_steps = NumberOfSteps{made};
-  s.step = OneStep{made};
-  s.collective.before = Promise{made, false};
-  s.collective.after = Promise{made, true};
+  s.n_steps = StepsOnPieces{made};
+  s.step = StepOnPieces{made};
+  s.collective.before = PromiseOfPieces{made, false};
+  s.collective.after = PromiseOfPieces{made, true};
   return s;
 }
 
 const Piecewise* piecewise(const Schedule& schedule) {
-  const auto* n_steps = schedule.n_steps.target<NumberOfSteps>();
-  const auto* step = schedule.step.target<OneStep>();
-  const auto* before = schedule.collective.before.target<Promise>();
-  const auto* after = schedule.collective.after.target<Promise>();
+  const auto* n_steps = schedule.n_steps.target<StepsOnPieces>();
+  const auto* step = schedule.step.target<StepOnPieces>();
+  const auto* before = schedule.collective.before.target<PromiseOfPieces>();
+  const auto* after = schedule.collective.after.target<PromiseOfPieces>();
   if (n_steps == nullptr || step == nullptr || before == nullptr || after == nullptr) return nullptr;
-  const Made& made = step->made;
+  const MadeOfPieces& made = step->made;
   const bool is_one = n_steps->made == made && before->made == made && after->made == made;
   return is_one && !before->is_after && after->is_after ? made.get() : nullptr;
 }

@@ -7,23 +7,23 @@ namespace ringsim {
 
 namespace {
 
-using Made = std::shared_ptr<const Relocated>;
+using MadeByCopy = std::shared_ptr<const Relocated>;
 
-bool is_rank(const Relocated& made, Actor actor) { return actor < made.plain.collective.ranks; }
+bool copies_first(const Relocated& made, Actor actor) { return actor < made.plain.collective.ranks; }
 
 // The functions of the schedule are types with a name, so that relocated() can recognize them.
 
-struct NumberOfSteps {
-  Made made;
+struct StepsAfterCopy {
+  MadeByCopy made;
   int operator()(Actor actor, Lane lane) const {
-    return made->plain.n_steps(actor, lane) + (is_rank(*made, actor) && lane == 0 ? 1 : 0);
+    return made->plain.n_steps(actor, lane) + (copies_first(*made, actor) && lane == 0 ? 1 : 0);
   }
 };
 
-struct OneStep {
-  Made made;
+struct StepAfterCopy {
+  MadeByCopy made;
   void operator()(Actor actor, Lane lane, int i, Step& out) const {
-    const bool copies = is_rank(*made, actor);
+    const bool copies = copies_first(*made, actor);
     if (copies && lane == 0 && i == 0) return copy(actor, out);
     made->plain.step(actor, lane, copies && lane == 0 ? i - 1 : i, out);
     for (Op& op : out.ops) {
@@ -47,15 +47,15 @@ struct OneStep {
   }
 };
 
-struct PromiseBefore {
-  Made made;
+struct RelocatedBefore {
+  MadeByCopy made;
   Content operator()(Actor rank, Buffer buffer, std::uint32_t chunk) const {
     return buffer == made->source ? made->plain.collective.before(rank, made->input, chunk) : Content{};
   }
 };
 
-struct PromiseAfter {
-  Made made;
+struct RelocatedAfter {
+  MadeByCopy made;
   Content operator()(Actor rank, Buffer buffer, std::uint32_t chunk) const {
     bool is_kept = buffer == made->source;
     for (std::size_t b = 0; b < n_buffers; ++b) {
@@ -76,20 +76,20 @@ Schedule run_relocated(Relocated description) {
   const auto made = std::make_shared<const Relocated>(std::move(description));
   Schedule s = made->plain;
   s.symmetry = {};
-  s.n_steps = NumberOfSteps{made};
-  s.step = OneStep{made};
-  s.collective.before = PromiseBefore{made};
-  s.collective.after = PromiseAfter{made};
+  s.n_steps = StepsAfterCopy{made};
+  s.step = StepAfterCopy{made};
+  s.collective.before = RelocatedBefore{made};
+  s.collective.after = RelocatedAfter{made};
   return s;
 }
 
 const Relocated* relocated(const Schedule& schedule) {
-  const auto* n_steps = schedule.n_steps.target<NumberOfSteps>();
-  const auto* step = schedule.step.target<OneStep>();
-  const auto* before = schedule.collective.before.target<PromiseBefore>();
-  const auto* after = schedule.collective.after.target<PromiseAfter>();
+  const auto* n_steps = schedule.n_steps.target<StepsAfterCopy>();
+  const auto* step = schedule.step.target<StepAfterCopy>();
+  const auto* before = schedule.collective.before.target<RelocatedBefore>();
+  const auto* after = schedule.collective.after.target<RelocatedAfter>();
   if (n_steps == nullptr || step == nullptr || before == nullptr || after == nullptr) return nullptr;
-  const Made& made = step->made;
+  const MadeByCopy& made = step->made;
   const bool is_one = n_steps->made == made && before->made == made && after->made == made;
   return is_one ? made.get() : nullptr;
 }

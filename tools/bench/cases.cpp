@@ -9,6 +9,7 @@
 #include <random>
 
 #include "algorithms/all_to_all.hpp"
+#include "algorithms/composed/channels.hpp"
 #include "algorithms/exchanges/halving_doubling.hpp"
 #include "algorithms/parameter_server.hpp"
 #include "algorithms/ring.hpp"
@@ -41,6 +42,12 @@ std::vector<Case> on_a_star() {
         fmt::format("ring/{}", n), n, [n] { return ring_all_reduce(n, 1_GiB); }, false, n > 4096);
   add(
       "ring/65536/folded", 65536, [] { return ring_all_reduce(65536, 1_GiB); }, true);
+  // Channels are proved from the proof of one; folded, rank 0 runs all of its own.
+  for (const int channels : {2, 8}) {
+    const auto ring = [channels] { return over_channels(ring_all_reduce(1024, 1_GiB), {.channels = channels}); };
+    add(fmt::format("ring/1024/channels_{}", channels), 1024, ring, false, channels > 2);
+    add(fmt::format("ring/1024/channels_{}/folded", channels), 1024, ring, true);
+  }
   // Chunks of two sizes: ranks fall out of step.
   add("ring/1024/uneven", 1024, [] { return ring_all_reduce(1024, 1000003_KiB + 1_B); });
   for (const int n : {1000, 1024, 16384, 65536})
