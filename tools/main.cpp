@@ -15,6 +15,7 @@ const std::vector<Command>& command_table() {
       run_command(),
       sweep_command(),
       crossover_command(),
+      bound_command(),
 
       check_command(),
       compare_command(),

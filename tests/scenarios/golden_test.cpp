@@ -17,6 +17,7 @@
 #include "sim/base/version.hpp"
 #include "sim/text/wrap.hpp"
 #include "tests/support/command.hpp"
+#include "tests/support/csv.hpp"
 #include "tests/support/paths.hpp"
 
 namespace golden_test {
@@ -49,29 +50,12 @@ std::string name_of(const fs::path& scenario) {
   return fs::relative(scenario, scenarios).replace_extension().generic_string();
 }
 
-/// The fields of a line of CSV (RFC 4180, no line breaks within fields).
-std::vector<std::string> fields_of(const std::string& line) {
-  std::vector<std::string> fields{""};
-  bool quoted = false;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    if (line[i] == '"' && quoted && i + 1 < line.size() && line[i + 1] == '"')
-      fields.back() += line[i++];
-    else if (line[i] == '"')
-      quoted = !quoted;
-    else if (line[i] == ',' && !quoted)
-      fields.emplace_back();
-    else
-      fields.back() += line[i];
-  }
-  return fields;
-}
-
 /// Of the times and fingerprints of a result: what a model version promises.
 std::string digest(const std::string& golden) {
   std::istringstream lines(golden);
   std::string line, text;
   std::getline(lines, line);
-  const std::vector<std::string> head = fields_of(line);
+  const std::vector<std::string> head = ringsim::test::csv_fields(line);
   const auto column = [&](const char* name) {
     const auto found = std::find(head.begin(), head.end(), name);
     REQUIRE(found != head.end());
@@ -79,7 +63,7 @@ std::string digest(const std::string& golden) {
   };
   const std::size_t time = column("time_us"), fingerprint = column("fingerprint");
   while (std::getline(lines, line)) {
-    const std::vector<std::string> fields = fields_of(line);
+    const std::vector<std::string> fields = ringsim::test::csv_fields(line);
     REQUIRE(fields.size() == head.size());
     text += fields[time] + ' ' + fields[fingerprint] + '\n';
   }

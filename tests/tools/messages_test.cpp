@@ -48,6 +48,8 @@ TEST_CASE("mistakes on the command line are named, with what to do, and change n
       {"merge", "a.jsonl", "-o", "x.foo"},
       {"schedule", "export", star, "--format", "msccl"},
       {"schedule", "export", star},
+      {"topology", "export", star, "--to", "machine", "--bound"},
+      {"bound", star, "--format", "csv"},
       {"completion", "tcsh"},
   };
   ringsim::test::MessagePage page("command_line");

@@ -172,6 +172,7 @@ TEST_CASE("a key changes with the point, with what varied and with the scenario'
   CHECK(result_key("s", id) != result_key("s", {"hush", {{"topology.ranks", "8"}}}));
   CHECK(result_key("s", id) != result_key("s", {"hash", {{"topology.ranks", "9"}}}));
   CHECK(result_key("s", id) != result_key("s", {"hash", {}}));
+  CHECK(result_key("s", id) != result_key("s", id, /*bounded=*/true));
   CHECK(result_key("s", id).size() == 32);
 }
 

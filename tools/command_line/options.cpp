@@ -182,6 +182,10 @@ void Options::format(Format& target, const std::string& more) {
       .fallback = "table";
 }
 
+void Options::bound(bool& target) {
+  flag("--bound", target, "add the least time that the machine allows, and what share of it a result reaches");
+}
+
 void Options::collective(std::string& target) {
   Option& option = text("--collective", "NAME", target, "collective that was measured, if the file does not name it");
   std::vector<std::string> names;

@@ -75,6 +75,8 @@ class Options {
   void jobs(int& target, const std::string& what = "points");
   void output(std::string& target, const std::string& what = "the results");
   void format(Format& target, const std::string& more = "");
+  /// --bound: results as shares of what the machine allows.
+  void bound(bool& target);
   /// --collective, for a file of measured times that does not say what was measured.
   void collective(std::string& target);
 

@@ -33,6 +33,7 @@ struct CompareArguments {
   Format format = Format::table;
   std::string output;
   int jobs = 0;
+  bool bound = false;  ///< both times as shares of what the machine allows
 };
 
 void declare(Options& options, CompareArguments& compare) {
@@ -46,16 +47,27 @@ void declare(Options& options, CompareArguments& compare) {
   options.format(compare.format, "; the table comes with a plot");
   options.output(compare.output);
   options.jobs(compare.jobs);
+  options.bound(compare.bound);
 }
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 std::string with_sign(double share) { return fmt::format("{:+.1f} %", 100 * share); }
 
 std::string points_text(const Curve& curve) {
-  Table table({"bytes", "measured us", "predicted us", "error"});
-  for (const Result* p : curve.points)
-    table.add({format(p->prediction.request.bytes), fmt::format("{:.2f}", *p->measured_us),
-               fmt::format("{:.2f}", microseconds(p->prediction.time)), with_sign(error_of(*p))});
+  const bool bounded =
+      std::any_of(curve.points.begin(), curve.points.end(), [](const Result* p) { return p->bound.has_value(); });
+  std::vector<std::string> head{"bytes", "measured us", "predicted us", "error"};
+  if (bounded) head.insert(head.end(), {"bound us", "measured of bound", "predicted of bound"});
+  Table table(head);
+  for (const Result* p : curve.points) {
+    std::vector<std::string> row{format(p->prediction.request.bytes), fmt::format("{:.2f}", *p->measured_us),
+                                 fmt::format("{:.2f}", microseconds(p->prediction.time)), with_sign(error_of(*p))};
+    if (bounded) {
+      row.push_back(p->bound ? fmt::format("{:.2f}", microseconds(*p->bound)) : "");
+      for (const auto& share : {measured_of_bound(*p), of_bound(*p)}) row.push_back(share ? percent(*share) : "");
+    }
+    table.add(row);
+  }
   return table.text();
 }
 
@@ -115,10 +127,12 @@ int execute(const CompareArguments& arguments) {
   Output output(arguments.output);
   Beside matcher(table);
   std::vector<Result> results;
-  predict_points(file, arguments.jobs, /*fold=*/true, [&](Result&& result) {
+  Bounds bounds;
+  const auto take = [&](Result&& result) {
     matcher.add(result);
     results.push_back(std::move(result));
-  });
+  };
+  predict_points(file, arguments.jobs, /*fold=*/true, take, {}, arguments.bound ? &bounds : nullptr);
   const std::vector<Curve> curves = curves_of(results);
   output.write(arguments.format == Format::table ? comparison_text(table, curves)
                                                  : report(file, results, arguments.format, /*explain=*/false));

@@ -30,6 +30,7 @@ struct RunArguments {
   bool explain = false;  ///< what the links carried
   bool timing = false;   ///< events, wall time and why a large run was not folded, on stderr
   bool fold = true;
+  bool bound = false;      ///< each result as a share of what the machine allows
   std::string measured;    ///< a file of measured times; empty: none
   std::string collective;  ///< what was measured; empty: the file says it
 };
@@ -40,6 +41,7 @@ void declare(Options& options, RunArguments& run) {
   options.output(run.output);
   options.jobs(run.jobs);
   options.flag("--explain", run.explain, "add what the links carried");
+  options.bound(run.bound);
   options.flag("--no-fold", run.fold, "simulate every rank, even if one could stand for all", false);
   options.flag("--timing", run.timing, "print events, wall time and why a large run was not folded to stderr");
   options.file("--measured", "FILE", run.measured, "add the measured times of FILE to the rows");
@@ -69,19 +71,21 @@ int execute(const RunArguments& arguments) {
     if (!by_line) output.write(report(file, results, arguments.format, arguments.explain));
     output.finish();
   };
+  Bounds bounds;
+  const auto take = [&](Result&& result) {
+    const Prediction& prediction = result.prediction;
+    if (prediction.job.empty() || prediction.job == "main") ++done;
+    if (matcher) matcher->add(result);
+    if (!prediction.not_folded.empty()) not_folded.insert(prediction.not_folded);
+    events += prediction.events;
+    transfers += prediction.transfers;
+    if (by_line)
+      output.write(report_line(file, result, arguments.explain));
+    else
+      results.push_back(std::move(result));
+  };
   try {
-    predict_points(file, arguments.jobs, arguments.fold, [&](Result&& result) {
-      const Prediction& prediction = result.prediction;
-      if (prediction.job.empty() || prediction.job == "main") ++done;
-      if (matcher) matcher->add(result);
-      if (!prediction.not_folded.empty()) not_folded.insert(prediction.not_folded);
-      events += prediction.events;
-      transfers += prediction.transfers;
-      if (by_line)
-        output.write(report_line(file, result, arguments.explain));
-      else
-        results.push_back(std::move(result));
-    });
+    predict_points(file, arguments.jobs, arguments.fold, take, {}, arguments.bound ? &bounds : nullptr);
   } catch (const Interrupted& how_far) {
     if (done > 0) finish();  // what is done is not lost
     throw Interrupted(fmt::format("{} of {} points done; the next one {}", done, file.size(), how_far.what()));

@@ -40,6 +40,7 @@ struct SweepArguments {
   std::string baseline;
   double tolerance = 0;  ///< a share: 0.02 is 2 %
   std::string junit;     ///< a file for the verdict as XML; empty: none
+  bool bound = false;    ///< each result as a share of what the machine allows
 };
 
 void declare(Options& options, SweepArguments& sweep) {
@@ -69,6 +70,7 @@ void declare(Options& options, SweepArguments& sweep) {
   tolerance.needs = "--baseline";
   tolerance.fallback = "0%";
   options.file("--junit", "FILE", sweep.junit, "write the verdict to FILE as JUnit XML");
+  options.bound(sweep.bound);
 }
 
 constexpr std::size_t most_told = 20;  // failures on stderr; --junit has all
@@ -236,7 +238,7 @@ void require_known_names(const std::vector<std::string>& assertions, const Sweep
 /// What rank 0, or the only process, does.
 int lead(const ScenarioFile& file, const SweepArguments& arguments, replay::MpiPool* others) {
   const Shard shard = arguments.shard ? *arguments.shard : shard_of_slurm();
-  const SweepPlan plan = plan_of(file, shard, arguments.jobs);
+  const SweepPlan plan = plan_of(file, shard, arguments.jobs, arguments.bound);
   require_known_names(arguments.assertions, plan);
   if (arguments.dry_run) return dry_run(file, plan, shard, arguments);
   Gates gates({.assertions = arguments.assertions,
@@ -265,6 +267,7 @@ int lead(const ScenarioFile& file, const SweepArguments& arguments, replay::MpiP
   RowSink rows(own ? &*own : nullptr, stream ? &*stream : nullptr, to_do);
   Tally tally;
   IdleSettings idle;
+  Bounds bounds;
   {
     Warnings warnings;
     ProgressLine progress(to_do.size());
@@ -278,7 +281,7 @@ int lead(const ScenarioFile& file, const SweepArguments& arguments, replay::MpiP
           to_do, [&](std::size_t point, std::string&& result) { return on_outcome(point, unpacked(result)); },
           stop_requested);
     else
-      sweep_points(file, arguments.scenario, to_do, arguments.jobs, on_outcome);
+      sweep_points(file, arguments.scenario, to_do, arguments.jobs, on_outcome, arguments.bound ? &bounds : nullptr);
   }
   if (stream) {
     rows.flush();
@@ -312,7 +315,10 @@ int execute(const SweepArguments& arguments) {
   // The one that could not begin says why; mpirun's exit code is the first that is not 0, which must be its.
   if (!processes->agree(read)) return good;
   if (processes->first()) return lead(*file, arguments, processes.get());
-  processes->work([&](std::size_t point) { return packed(sweep_point(*file, arguments.scenario, point)); });
+  Bounds bounds;
+  processes->work([&](std::size_t point) {
+    return packed(sweep_point(*file, arguments.scenario, point, arguments.bound ? &bounds : nullptr));
+  });
   return good;
 }
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "scenarios/decoder/files.hpp"
-#include "scenarios/predict/predict.hpp"
+#include "scenarios/predict/setup.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
@@ -22,6 +22,7 @@
 #include "topologies/formats/nccl_xml_import.hpp"
 #include "topologies/formats/smi_import.hpp"
 #include "topologies/machines/machine_text.hpp"
+#include "validate/bound/bound.hpp"
 
 namespace ringsim::tools {
 
@@ -49,6 +50,7 @@ struct ExportArguments {
   std::string scenario;
   std::vector<std::string> set;
   TopologyFormat to = TopologyFormat::dot;
+  bool bound = false;  ///< marks the bottleneck of the collective
   std::string output;
 };
 
@@ -63,6 +65,7 @@ void declare(Options& options, ExportArguments& export_) {
                               export_.to, "nccl-xml and machine: the machine of the first node")
       .required = true;
   options.replaced("--format", "--to");
+  options.flag("--bound", export_.bound, "mark the links that set the collective's bound; for dot and graphml");
   options.output(export_.output, "the topology");
 }
 
@@ -132,14 +135,30 @@ void say_what_is_lost(const Machine& machine) {
   Warnings().say({"NCCL's XML does not hold " + lost});
 }
 
-std::string topology_as(const Scenario& scenario, TopologyFormat to) {
+/// The links that set the bound of the scenario's collective, [link].
+std::vector<bool> bottleneck_of(const Scenario& scenario) {
+  const Setup setup = set_up(scenario);
+  const CollectiveRequest& request = scenario.main().request;
+  MachineBounds machine(scenario, setup, setup.collectives.front().ranks, {});
+  const auto bound =
+      machine.of({.op = request.op, .root = request.root, .both_ways = request.both_ways}, request.bytes);
+  if (!bound)
+    throw InputError(scenario.file + ": /collective/op",
+                     "expected a collective that moves bytes, for --bound, found barrier");
+  std::vector<bool> marked(setup.topology.n_links());
+  for (const LinkId link : bound->cut) marked[link.value] = true;
+  return marked;
+}
+
+std::string topology_as(const Scenario& scenario, TopologyFormat to, bool bound) {
   if (to == TopologyFormat::nccl_xml) {
     say_what_is_lost(machine_of(scenario));
     return to_nccl_xml(machine_of(scenario));
   }
   if (to == TopologyFormat::machine) return to_machine_file(machine_of(scenario));
   const Topology topology = while_saying("building the topology", [&] { return topology_of(scenario); });
-  return to == TopologyFormat::dot ? to_dot(topology) : to_graphml(topology);
+  const std::vector<bool> marked = bound ? bottleneck_of(scenario) : std::vector<bool>{};
+  return to == TopologyFormat::dot ? to_dot(topology, marked) : to_graphml(topology, marked);
 }
 
 int execute(const ImportArguments& arguments) {
@@ -154,9 +173,11 @@ int execute(const ImportArguments& arguments) {
 }
 
 int execute(const ExportArguments& arguments) {
+  if (arguments.bound && arguments.to != TopologyFormat::dot && arguments.to != TopologyFormat::graphml)
+    throw UsageError("--bound", "expected --to dot or --to graphml with it, found a machine's format");
   refuse_as_output(arguments.scenario, arguments.output);
   const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
-  const std::string text = topology_as(first_point(file), arguments.to);
+  const std::string text = topology_as(first_point(file), arguments.to, arguments.bound);
   stop_if_asked();
   Output output(arguments.output);
   output.write(text);

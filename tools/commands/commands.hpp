@@ -13,6 +13,7 @@ const std::vector<Command>& command_table();
 Command run_command();
 Command sweep_command();
 Command crossover_command();
+Command bound_command();
 
 Command check_command();
 Command compare_command();

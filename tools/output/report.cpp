@@ -30,9 +30,9 @@ Json heading(const std::string& name, const std::string& hash) {
 }
 Json heading(const ScenarioFile& file) { return heading(file.name(), file.hash()); }
 
-Json sweep_heading(const std::string& name, const PointId& id) {
+Json sweep_heading(const std::string& name, const PointId& id, bool bounded) {
   Json line = heading(name, id.hash);
-  line["key"] = result_key(name, id);
+  line["key"] = result_key(name, id, bounded);
   return line;
 }
 
@@ -246,18 +246,18 @@ std::string report_line(const ScenarioFile& file, const Result& result, bool exp
   return json_text(line) + "\n";
 }
 
-std::string sweep_rows(const std::string& name, const PointId& id, const std::vector<Result>& results) {
+std::string sweep_rows(const std::string& name, const PointId& id, bool bounded, const std::vector<Result>& results) {
   std::string rows;
   for (const Result& result : results) {
-    Json line = sweep_heading(name, id);
+    Json line = sweep_heading(name, id, bounded);
     line.update(as_json(result, false));
     rows += json_text(line) + "\n";
   }
   return rows;
 }
 
-std::string failed_row(const std::string& name, const PointId& id, const PointError& error) {
-  Json line = sweep_heading(name, id);
+std::string failed_row(const std::string& name, const PointId& id, bool bounded, const PointError& error) {
+  Json line = sweep_heading(name, id, bounded);
   if (!id.varied.empty()) line["point"] = object_of(id.varied);
   line["error"] = {{"kind", error.kind}, {"where", error.where}, {"message", error.message}, {"hint", error.hint}};
   return json_text(line) + "\n";

@@ -21,14 +21,14 @@ std::string report_line(const ScenarioFile& file, const Result& result, bool exp
 MeasuredTable read_measured_as(const std::string& path, const std::string& collective);
 
 /// The rows of a sweep's point, one for each of its jobs: as report_line(), with the hash of the point in place of the
-/// file's, and its key (validate/results/results.hpp).
-std::string sweep_rows(const std::string& name, const PointId& id, const std::vector<Result>& results);
+/// file's, and its key (validate/results/results.hpp). `bounded`: as for result_key().
+std::string sweep_rows(const std::string& name, const PointId& id, bool bounded, const std::vector<Result>& results);
 
 /// Why a point failed, without anything of the machine where it did.
 struct PointError {
   std::string kind;  ///< "input", or "law" where the simulation broke one of its own
   std::string where, message, hint;
 };
-std::string failed_row(const std::string& name, const PointId& id, const PointError& error);
+std::string failed_row(const std::string& name, const PointId& id, bool bounded, const PointError& error);
 
 }  // namespace ringsim::tools

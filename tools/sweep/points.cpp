@@ -25,8 +25,8 @@ struct Outcome {
 class Queue {
  public:
   Queue(const ScenarioFile& file, bool fold, const std::function<void(Result&&)>& take,
-        const std::function<void(const UnservedError&)>& unserved)
-      : file_(file), fold_(fold), take_(take), unserved_(unserved), progress_(file.size()) {}
+        const std::function<void(const UnservedError&)>& unserved, Bounds* bounds)
+      : file_(file), fold_(fold), take_(take), unserved_(unserved), bounds_(bounds), progress_(file.size()) {}
 
   /// Simulates the point. Returns whether the others are wanted.
   bool work(std::size_t point) {
@@ -37,10 +37,12 @@ class Queue {
       shown = share;
     };
     try {
-      outcome.results = results_of(file_.point(point), {.stop = &stop_requested,
-                                                        .progress = progress,
-                                                        .stage = [&](const std::string& text) { progress_.now(text); },
-                                                        .fold = fold_});
+      outcome.results = results_of(file_.point(point),
+                                   {.stop = &stop_requested,
+                                    .progress = progress,
+                                    .stage = [&](const std::string& text) { progress_.now(text); },
+                                    .fold = fold_},
+                                   bounds_);
     } catch (...) {
       outcome.error = std::current_exception();
     }
@@ -89,6 +91,7 @@ class Queue {
   bool fold_;
   const std::function<void(Result&&)>& take_;
   const std::function<void(const UnservedError&)>& unserved_;
+  Bounds* bounds_;
   ProgressLine progress_;
   IdleSettings idle_;
   std::mutex mutex_;
@@ -100,7 +103,7 @@ class Queue {
 }  // namespace
 
 void predict_points(const ScenarioFile& file, int jobs, bool fold, const std::function<void(Result&&)>& take,
-                    const std::function<void(const UnservedError&)>& unserved) {
+                    const std::function<void(const UnservedError&)>& unserved, Bounds* bounds) {
   {
     Warnings warnings;
     ProgressLine reading(file.size());
@@ -115,7 +118,7 @@ void predict_points(const ScenarioFile& file, int jobs, bool fold, const std::fu
       reading.add(1.0);
     }
   }
-  Queue queue(file, fold, take, unserved);
+  Queue queue(file, fold, take, unserved, bounds);
   for_each_index(file.size(), jobs, [&](std::size_t point) { return queue.work(point); });
   queue.finish();
 }

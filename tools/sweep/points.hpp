@@ -5,6 +5,7 @@
 
 #include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
+#include "validate/bound/bound.hpp"
 #include "validate/results/result.hpp"
 
 namespace ringsim::tools {
@@ -14,8 +15,8 @@ namespace ringsim::tools {
 /// The results do not depend on `jobs`. All points are decoded first: a mistake in the last one shows before the first
 /// one is simulated. Throws what predict() throws for the first point that fails; Interrupted when stop_requested is
 /// set. `fold`: as PredictOptions::fold. `unserved`: takes those points that their algorithm cannot serve, in their
-/// turn; without it they fail as others do.
+/// turn; without it they fail as others do. `bounds`: as for results_of().
 void predict_points(const ScenarioFile& file, int jobs, bool fold, const std::function<void(Result&&)>& take,
-                    const std::function<void(const UnservedError&)>& unserved = {});
+                    const std::function<void(const UnservedError&)>& unserved = {}, Bounds* bounds = nullptr);
 
 }  // namespace ringsim::tools

@@ -59,7 +59,7 @@ Shard shard_of_slurm() {
   return shard;
 }
 
-SweepPlan plan_of(const ScenarioFile& file, Shard shard, int jobs) {
+SweepPlan plan_of(const ScenarioFile& file, Shard shard, int jobs, bool bounded) {
   SweepPlan plan;
   std::vector<std::string> keys(file.size());
   std::mutex mutex;
@@ -69,7 +69,7 @@ SweepPlan plan_of(const ScenarioFile& file, Shard shard, int jobs) {
     stop_if_asked();
     progress.add(1.0);
     const PointId id = file.id(i);
-    keys[i] = result_key(file.name(), id);
+    keys[i] = result_key(file.name(), id, bounded);
     const std::lock_guard lock(mutex);
     for (const auto& [path, value] : id.varied) plan.varied.insert(path);
     return true;
@@ -92,9 +92,9 @@ bool DoneRows::take(const ResultRow& row, const std::string& where) {
     return true;
   }
   if (row.failed()) return false;
-  throw InputError(where,
-                   fmt::format("expected a result of this scenario, ringsim and model, found another: {}", row.label()),
-                   "the scenario has changed, or ringsim; write into another file");
+  throw InputError(
+      where, fmt::format("expected a result of this scenario, ringsim and model, found another: {}", row.label()),
+      "the scenario has changed, or ringsim, or only one of the sweeps has --bound; write into another file");
 }
 
 std::vector<std::size_t> DoneRows::to_do() const {

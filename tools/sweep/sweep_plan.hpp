@@ -28,8 +28,8 @@ struct SweepPlan {
   std::unordered_map<std::string, std::size_t> by_key;  ///< of all shards
   std::set<std::string> varied;                         ///< the paths that vary, in any point
 };
-/// `jobs`: threads that work out keys; 0: one per core.
-SweepPlan plan_of(const ScenarioFile& file, Shard shard, int jobs);
+/// `jobs`: threads that work out keys; 0: one per core. `bounded`: as for result_key().
+SweepPlan plan_of(const ScenarioFile& file, Shard shard, int jobs, bool bounded = false);
 
 /// What a file of results has of a plan.
 class DoneRows {

@@ -48,15 +48,18 @@ class Placeless {
 
 }  // namespace
 
-PointOutcome sweep_point(const ScenarioFile& file, const std::string& scenario_path, std::size_t i) {
+PointOutcome sweep_point(const ScenarioFile& file, const std::string& scenario_path, std::size_t i, Bounds* bounds) {
   PointOutcome outcome;
-  const auto failed = [&](const PointError& error) { outcome.text = failed_row(file.name(), file.id(i), error); };
+  const bool bounded = bounds != nullptr;
+  const auto failed = [&](const PointError& error) {
+    outcome.text = failed_row(file.name(), file.id(i), bounded, error);
+  };
   try {
     const Scenario scenario = file.point(i);
     outcome.warnings = scenario.warnings;
-    const std::vector<Result> results = results_of(scenario, {.stop = &stop_requested});
+    const std::vector<Result> results = results_of(scenario, {.stop = &stop_requested}, bounds);
     outcome.settings = results.front().prediction.settings;
-    outcome.text = sweep_rows(file.name(), {scenario.hash, scenario.varied}, results);
+    outcome.text = sweep_rows(file.name(), {scenario.hash, scenario.varied}, bounded, results);
   } catch (const InputError& error) {
     const Placeless placeless(scenario_path);
     failed({"input", placeless.where(error.where()), placeless.text(error.message()), placeless.text(error.hint())});
@@ -91,11 +94,11 @@ PointOutcome unpacked(const std::string& bytes) {
 }
 
 void sweep_points(const ScenarioFile& file, const std::string& scenario_path, const std::vector<std::size_t>& points,
-                  int jobs, const std::function<bool(std::size_t, PointOutcome&&)>& take) {
+                  int jobs, const std::function<bool(std::size_t, PointOutcome&&)>& take, Bounds* bounds) {
   std::mutex mutex;
   bool more = true;
   for_each_index(points.size(), jobs, [&](std::size_t i) {
-    PointOutcome outcome = sweep_point(file, scenario_path, points[i]);
+    PointOutcome outcome = sweep_point(file, scenario_path, points[i], bounds);
     const std::lock_guard lock(mutex);
     more = more && take(points[i], std::move(outcome));
     return more;

@@ -8,6 +8,7 @@
 
 #include "scenarios/predict/no_effect.hpp"
 #include "scenarios/scenario.hpp"
+#include "validate/bound/bound.hpp"
 
 namespace ringsim::tools {
 
@@ -24,8 +25,9 @@ struct PointOutcome {
   std::vector<SettingEffect> settings;  ///< as Prediction's
 };
 
-/// Simulates point `i`. Throws nothing: whatever goes wrong is an outcome.
-PointOutcome sweep_point(const ScenarioFile& file, const std::string& scenario_path, std::size_t i);
+/// Simulates point `i`. Throws nothing: whatever goes wrong is an outcome. `bounds`: as for results_of().
+PointOutcome sweep_point(const ScenarioFile& file, const std::string& scenario_path, std::size_t i,
+                         Bounds* bounds = nullptr);
 
 /// An outcome as bytes, to travel between processes.
 std::string packed(const PointOutcome& outcome);
@@ -34,6 +36,7 @@ PointOutcome unpacked(const std::string& bytes);
 /// Simulates the points, `jobs` at a time (0: one per core), and hands each outcome to `take` as it comes, one at a
 /// time. Where `take` returns false no further ones are begun. Throws what `take` throws.
 void sweep_points(const ScenarioFile& file, const std::string& scenario_path, const std::vector<std::size_t>& points,
-                  int jobs, const std::function<bool(std::size_t point, PointOutcome&& outcome)>& take);
+                  int jobs, const std::function<bool(std::size_t point, PointOutcome&& outcome)>& take,
+                  Bounds* bounds = nullptr);
 
 }  // namespace ringsim::tools

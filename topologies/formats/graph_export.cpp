@@ -116,7 +116,7 @@ bool is_cable(const Topology& topology, std::size_t link) {
 
 }  // namespace
 
-std::string to_graphml(const Topology& topology) {
+std::string to_graphml(const Topology& topology, const std::vector<bool>& marked) {
   struct Key {
     std::string_view name, of, type;
   };
@@ -126,6 +126,8 @@ std::string to_graphml(const Topology& topology) {
       {"latency_us", "edge", "double"}, {"duplex", "edge", "string"},    {"joined", "edge", "long"}};
   std::string out =
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">\n";
+  const bool marks = std::find(marked.begin(), marked.end(), true) != marked.end();
+  if (marks) out += "  <key id=\"bottleneck\" for=\"edge\" attr.name=\"bottleneck\" attr.type=\"boolean\"/>\n";
   for (const Key& key : keys) {
     out += fmt::format("  <key id=\"{}\" for=\"{}\" attr.name=\"{}\" attr.type=\"{}\"/>\n", key.name, key.of,
                        key.name == "link_kind" ? "kind" : key.name, key.type);
@@ -142,16 +144,17 @@ std::string to_graphml(const Topology& topology) {
   }
   for (std::uint32_t l = 0; l < topology.n_links(); ++l) {
     const Link& link = topology.link(LinkId{l});
-    out += fmt::format(
-        "    <edge id=\"e{}\" source=\"n{}\" target=\"n{}\">{}{}{}{}{}</edge>\n", l, link.from.value, link.to.value,
-        data("link_kind", to_string(link.kind)), data("bandwidth_GBps", gigabytes(link.bandwidth)),
-        data("latency_us", microseconds(link.latency)),
-        data("duplex", topology.resource(link.resource).shared ? "half" : "full"), data("joined", link.joined));
+    out +=
+        fmt::format("    <edge id=\"e{}\" source=\"n{}\" target=\"n{}\">{}{}{}{}{}{}</edge>\n", l, link.from.value,
+                    link.to.value, data("link_kind", to_string(link.kind)),
+                    data("bandwidth_GBps", gigabytes(link.bandwidth)), data("latency_us", microseconds(link.latency)),
+                    data("duplex", topology.resource(link.resource).shared ? "half" : "full"),
+                    data("joined", link.joined), marks && marked[l] ? data("bottleneck", true) : "");
   }
   return out + "  </graph>\n</graphml>\n";
 }
 
-std::string to_dot(const Topology& topology) {
+std::string to_dot(const Topology& topology, const std::vector<bool>& marked) {
   std::string out = "digraph topology {\n  node [fontname=\"sans-serif\"];\n";
   std::map<std::uint32_t, std::vector<NodeId>> hosts;
   for (std::uint32_t n = 0; n < topology.n_nodes(); ++n) {
@@ -170,10 +173,11 @@ std::string to_dot(const Topology& topology) {
   for (std::size_t l = 0; l < topology.n_links(); ++l) {
     const Link& link = topology.links()[l];
     const bool cable = is_cable(topology, l);
-    out += fmt::format("  {} -> {} [penwidth={}, color=\"{}\", tooltip=\"{} {:.4g} GB/s\"{}];\n",
+    const bool mark = !marked.empty() && (marked[l] || (cable && marked[l + 1]));
+    out += fmt::format("  {} -> {} [penwidth={}, color=\"{}\", tooltip=\"{} {:.4g} GB/s\"{}{}];\n",
                        dot_text(topology.node(link.from).name), dot_text(topology.node(link.to).name),
                        pen_width(link.bandwidth), colour(link.kind), to_string(link.kind), gigabytes(link.bandwidth),
-                       cable ? ", dir=none" : "");
+                       cable ? ", dir=none" : "", mark ? ", style=dashed, label=\"bottleneck\"" : "");
     if (cable) ++l;
   }
   return out + "}\n";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "sim/topology/topology.hpp"
 
@@ -9,11 +10,12 @@ namespace ringsim {
 
 /// GraphML for NetworkX, Gephi, yEd: one directed edge a link. Nodes: name, kind, node (the machine it sits in; absent
 /// for the fabric), rank (absent for what is none). Edges: kind, bandwidth_GBps, latency_us, duplex ("full", "half"),
-/// joined.
-std::string to_graphml(const Topology& topology);
+/// joined; bottleneck (true) on the links that are `marked`, [link].
+std::string to_graphml(const Topology& topology, const std::vector<bool>& marked = {});
 
 /// Graphviz: one edge a cable (an arrow where it is one way), machines as clusters, lines as wide as the cable is fast
-/// (the logarithm of its bandwidth), coloured by kind.
-std::string to_dot(const Topology& topology);
+/// (the logarithm of its bandwidth), coloured by kind; dashed and labelled if one of its directions is `marked`,
+/// [link].
+std::string to_dot(const Topology& topology, const std::vector<bool>& marked = {});
 
 }  // namespace ringsim

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "algorithms/catalog.hpp"
@@ -56,6 +57,8 @@ Json links_of(const Prediction& p) {
 }
 
 std::string share_text(double share) { return fmt::format("{:.1f} %", 100 * share); }
+std::string share_or_nothing(const std::optional<double>& share) { return share ? share_text(*share) : ""; }
+Json number_or_null(const std::optional<double>& number) { return number ? Json(*number) : Json(nullptr); }
 
 constexpr std::array columns{
     Column{.name = "ringsim.version", .unit = "", .meaning = "the program that predicted it", .in_csv = false},
@@ -156,12 +159,32 @@ constexpr std::array columns{
            .meaning = "algbw scaled as nccl-tests does, so that it compares with the speed of a link",
            .value = [](const Result& r) { return Json(r.prediction.busbw); },
            .heading = "busbw GB/s"},
+    Column{.name = "bound_us",
+           .unit = "us",
+           .meaning = "with --bound: no algorithm needs less on this machine, as far as bandwidth goes",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return r.bound ? Json(microseconds(*r.bound)) : Json(nullptr); }},
+    Column{.name = "of_bound",
+           .unit = "share",
+           .meaning = "with --bound: bound_us over time_us; 1 is the best that the machine allows",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return number_or_null(of_bound(r)); },
+           .heading = "of bound",
+           .shown = [](const Result& r) { return share_or_nothing(of_bound(r)); }},
     Column{.name = "measured_us",
            .unit = "us",
            .meaning = "measured time; of a replay the median",
            .in = In::compared,
            .value = [](const Result& r) { return r.measured_us ? Json(*r.measured_us) : Json(nullptr); },
            .heading = "measured us"},
+    Column{
+        .name = "measured_of_bound",
+        .unit = "share",
+        .meaning = "with --bound: bound_us over measured_us; above 1 the scenario is not the machine that was measured",
+        .in = In::compared,
+        .value = [](const Result& r) { return number_or_null(measured_of_bound(r)); },
+        .heading = "measured of bound",
+        .shown = [](const Result& r) { return share_or_nothing(measured_of_bound(r)); }},
     Column{.name = "measured_min_us",
            .unit = "us",
            .meaning = "of a replay: the fastest run",

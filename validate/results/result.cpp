@@ -3,17 +3,23 @@
 #include <utility>
 
 #include "sim/base/error.hpp"
+#include "validate/bound/bound.hpp"
 #include "validate/closed_forms/form_of.hpp"
 
 namespace ringsim {
 
-std::vector<Result> results_of(const Scenario& scenario, const PredictOptions& options) {
+std::vector<Result> results_of(const Scenario& scenario, const PredictOptions& options, Bounds* bounds) {
   if (options.stage) options.stage("building the topology");
   const Setup setup = set_up(scenario);
   std::vector<Result> rows(1);
   rows.front().prediction = predict(scenario, setup, options);
   for (Prediction& job : rows.front().prediction.jobs) rows.push_back({.prediction = std::move(job)});
   rows.front().prediction.jobs.clear();
+  if (bounds != nullptr) {
+    const std::vector<std::optional<Bound>> found = bounds->of(scenario, setup);
+    for (std::size_t j = 0; j < rows.size(); ++j)
+      if (found[j]) rows[j].bound = found[j]->time;
+  }
   for (std::size_t j = 0; j < rows.size(); ++j) {
     rows[j].form = form_of(scenario, setup, j);
     if (!options.schedules || !rows[j].form) continue;
@@ -27,6 +33,16 @@ std::vector<Result> results_of(const Scenario& scenario, const PredictOptions& o
 double error_of(const Result& result) {
   ensure(result.measured_us.has_value(), "a result that was measured has an error");
   return microseconds(result.prediction.time) / *result.measured_us - 1;
+}
+
+std::optional<double> of_bound(const Result& result) {
+  if (!result.bound || result.prediction.time.count() <= 0) return std::nullopt;
+  return static_cast<double>(result.bound->count()) / static_cast<double>(result.prediction.time.count());
+}
+
+std::optional<double> measured_of_bound(const Result& result) {
+  if (!result.bound || !result.measured_us || *result.measured_us <= 0) return std::nullopt;
+  return microseconds(*result.bound) / *result.measured_us;
 }
 
 }  // namespace ringsim

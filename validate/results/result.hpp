@@ -10,9 +10,13 @@
 
 namespace ringsim {
 
+class Bounds;
+
 struct Result {
   Prediction prediction;  ///< of one collective: its `jobs` are rows of their own
   std::optional<ClosedForm> form;
+  /// No algorithm needs less on this machine, as far as bandwidth goes (validate/bound/bound.hpp); only if asked for.
+  std::optional<Picoseconds> bound;
   std::optional<double> measured_us;  ///< of a file of measured times, or the median of a replay
   struct Replayed {
     double min_us = 0, max_us = 0;
@@ -27,10 +31,16 @@ struct Result {
   std::optional<Modelled> modelled;
 };
 
-/// Predicts a scenario: one row per collective, the scenario's own first. Throws what predict() throws.
-std::vector<Result> results_of(const Scenario& scenario, const PredictOptions& options = {});
+/// Predicts a scenario: one row per collective, the scenario's own first. `bounds`: sets Result::bound; nullptr: it
+/// stays empty. Throws what predict() throws.
+std::vector<Result> results_of(const Scenario& scenario, const PredictOptions& options = {}, Bounds* bounds = nullptr);
 
 /// predicted/measured - 1. Requires a result that was measured.
 double error_of(const Result& result);
+
+/// bound / predicted time, 0 to 1; nothing if there is no bound or no time passed.
+std::optional<double> of_bound(const Result& result);
+/// bound / measured time. Above 1: the scenario's machine is not the one that was measured.
+std::optional<double> measured_of_bound(const Result& result);
 
 }  // namespace ringsim

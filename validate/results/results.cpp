@@ -56,9 +56,10 @@ Quantity in_named_unit(double number, std::string_view column) {
 
 }  // namespace
 
-std::string result_key(const std::string& scenario_name, const PointId& id) {
+std::string result_key(const std::string& scenario_name, const PointId& id, bool bounded) {
   Json identity{version, model_version, scenario_name, id.hash};
   for (const auto& [path, value] : id.varied) identity.push_back({path, value});
+  if (bounded) identity.push_back("bound");
   return scenarios::digest_of(identity.dump());
 }
 

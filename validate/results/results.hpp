@@ -19,8 +19,8 @@ namespace ringsim {
 
 /// XXH3-128, 32 hex digits, of all that a row of results depends on: the point's canonical form, the model's version,
 /// and what the row repeats of them (the program's version, the scenario's name, what varied). Rows of equal keys are
-/// equal bytes, job by job.
-std::string result_key(const std::string& scenario_name, const PointId& id);
+/// equal bytes, job by job. `bounded`: the row was asked for its bound.
+std::string result_key(const std::string& scenario_name, const PointId& id, bool bounded = false);
 
 /// One value of a row. Objects lie flat, "closed_form.ratio"; what varied is "point." and its path; lists are JSON
 /// text; nothing stands for null.

@@ -1,0 +1,79 @@
+// Which links count for a bound, and how often bytes cross those of a host.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/topology/routes.hpp"
+#include "topologies/bound/path_use.hpp"
+#include "topologies/catalog.hpp"
+#include "topologies/machines/machine.hpp"
+
+namespace path_use_test {
+
+using namespace ringsim;
+using namespace ringsim::literals;
+
+namespace {
+
+Topology two_of(const std::string& preset) {
+  return build(Cluster{{{std::make_shared<const Machine>(node_preset(preset)), 2}},
+                       StarFabric{{.bandwidth = 25_GBps, .latency = Picoseconds{1000}}},
+                       {}});
+}
+
+/// [link] whether some path between two ranks crosses it.
+std::vector<bool> crossed(const Topology& topology, const Transport& transport) {
+  std::vector<bool> links(topology.n_links());
+  Routes routes(topology, transport);
+  for (const NodeId from : topology.ranks())
+    for (const NodeId to : topology.ranks())
+      if (from != to)
+        for (const Leg& leg : routes.find(from, to).legs)
+          for (const LinkId link : leg.links) links[link.value] = true;
+  return links;
+}
+
+}  // namespace
+
+TEST_CASE("a link counts if messages of collectives or of point-to-point operations cross it") {
+  int differ = 0;
+  for (const char* preset :
+       {"dgx-1v", "abci-v", "dgx-a100", "hgx-h100", "hgx-h100-4nic", "aws-p4d", "azure-ndv2", "polaris"}) {
+    CAPTURE(preset);
+    const Topology topology = two_of(preset);
+    const std::vector<bool> of_collectives = crossed(topology, {.point_to_point = false}),
+                            of_pairs = crossed(topology, {.point_to_point = true});
+    std::vector<bool> expected = of_collectives;
+    for (std::size_t l = 0; l < expected.size(); ++l) expected[l] = expected[l] || of_pairs[l];
+    differ += of_collectives == of_pairs ? 0 : 1;
+    for (const bool point_to_point : {false, true})
+      CHECK(path_use(topology, topology.ranks(), {.point_to_point = point_to_point}, {}).links == expected);
+  }
+  CHECK(differ > 0);
+}
+
+TEST_CASE("a gate counts the crossings of bytes that rest in host memory") {
+  // Without GPUDirect a byte that leaves a DGX-1V goes from its GPU over PCIe into host memory, and from there to the
+  // NIC: it crosses the links from PCIe switch to CPU once, those back once, and memory once in each direction.
+  const Topology topology = two_of("dgx-1v");
+  const auto gates = path_use(topology, topology.ranks(), {.gdr_level = PathType::loc}, {}).gates;
+  const auto named = [&](const std::string& name) {
+    const auto found = std::find_if(gates.begin(), gates.end(), [&](const Gate& gate) { return gate.name == name; });
+    REQUIRE_MESSAGE(found != gates.end(), name);
+    return *found;
+  };
+  const Gate up = named("node0.pcie* -> node0.cpu*"), down = named("node0.cpu* -> node0.pcie*");
+  CHECK(up.resources.size() == 4);
+  for (const Gate& gate : {up, down}) {
+    CHECK(gate.in == Fraction{1, 1});
+    CHECK(gate.out == Fraction{1, 1});
+  }
+  // With it, bytes go from GPU to NIC through their PCIe switch, and never to the CPU.
+  for (const Gate& gate : path_use(topology, topology.ranks(), {}, {}).gates)
+    CHECK(gate.name.find(".cpu") == std::string::npos);
+}
+
+}  // namespace path_use_test

@@ -1,0 +1,247 @@
+// Bounds of scenarios: which links count, what staging costs, what faults leave, and what the command says.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/bound_graphs.hpp"
+#include "tests/support/command.hpp"
+#include "tests/support/files.hpp"
+#include "validate/bound/bound.hpp"
+#include "validate/results/result.hpp"
+
+namespace bound_of_scenario_test {
+
+using namespace ringsim;
+using namespace ringsim::literals;
+using test::has;
+using test::run_command;
+using test::temporary_file;
+
+namespace {
+
+std::string scenario_text(const std::string& topology, const std::string& op = "all_gather",
+                          const std::string& more = "") {
+  return fmt::format(
+      R"({{"version": 1, "name": "t", "topology": {}, "collective": {{"op": "{}", "algorithm": "direct", "bytes": "1 GB"}}{}}})",
+      topology, op, more);
+}
+
+Scenario point(const std::string& topology, const std::string& op = "all_gather", const std::string& more = "") {
+  return ScenarioFile::parse(scenario_text(topology, op, more), "t.json").point(0);
+}
+
+MachineBounds machine(const Scenario& scenario, bool all_links = false) {
+  const Setup setup = set_up(scenario);
+  return {scenario, setup, setup.collectives.front().ranks, {}, all_links};
+}
+
+std::string inverse(const Scenario& scenario, CollectiveOp op, bool all_links = false) {
+  return to_string(machine(scenario, all_links).of({.op = op}, 1_GiB)->inverse_rate);
+}
+
+std::string cluster(const char* node, int nodes, const char* rate = "100 Gb/s") {
+  return fmt::format(
+      R"({{"kind": "cluster", "node": "{}", "nodes": {}, "fabric": {{"kind": "star", "link": {{"bandwidth": "{}", "latency": "1 us"}}}}}})",
+      node, nodes, rate);
+}
+
+}  // namespace
+
+TEST_CASE("ringsim bound: the rows of the table as graph scenarios, exact, with the bottleneck by name") {
+  struct Row {
+    test::BareGraph graph;
+    const char* inverse_rate;
+    double algbw;
+  };
+  for (const Row& row :
+       {Row{test::bare_boxes(2, 300, 25, 2), "3/65", 346.6667}, Row{test::bare_boxes(1, 300, 25, 2), "7/300", 342.8571},
+        Row{test::bare_ring(8, 1, false), "7/2", 2.285714}, Row{test::bare_dgx1v(), "7/150", 171.4286},
+        Row{test::bare_grid(3, 3, false), "4", 2.25}, Row{test::bare_leaf_spine(4, 8, 100, 200), "31/100", 103.2258}}) {
+    const std::string file = temporary_file("graph.json", scenario_text(row.graph.json()));
+    const auto outcome = run_command({"bound", file, "--format", "json"});
+    REQUIRE(outcome.code == 0);
+    const auto gather = nlohmann::json::parse(outcome.out).at("bounds").at(0);
+    CHECK(gather.at("collective") == "all_gather");
+    CHECK(gather.at("inverse_rate") == row.inverse_rate);
+    CHECK(gather.at("inverse_rate_of") == "block");
+    CHECK(gather.at("bound_algbw_GBps").get<double>() == doctest::Approx(row.algbw).epsilon(1e-6));
+    CHECK(gather.at("optimum") == true);
+    CHECK(gather.at("cut").size() >= 1);
+  }
+  // Two DGX A100: 15 blocks enter a GPU over NVLink and its NIC, 325 GB/s.
+  const std::string file = temporary_file("a100.json", scenario_text(test::bare_boxes(2, 300, 25, 2).json()));
+  const auto outcome = run_command({"bound", file, "--format", "json"});
+  const auto gather = nlohmann::json::parse(outcome.out).at("bounds").at(0);
+  CHECK(gather.at("cut") == nlohmann::json{"nvswitch0 -> gpu0", "rail0 -> gpu0"});
+  CHECK(gather.at("bottleneck") ==
+        "15 of the 16 blocks must enter gpu0 over nvswitch0 -> gpu0 (300 GB/s) and rail0 -> gpu0 (25 GB/s)");
+  CHECK(gather.at("bound_us") == 2884.615384);  // 62.5 MB * 3/65 s/GB, down to the picosecond
+  const std::string table = run_command({"bound", file}).out;
+  CHECK(has(table, "3/65 per block  optimum"));
+  CHECK(has(table, "make an all-reduce of 5769.231 us."));
+  CHECK(has(table, "\nall_gather: 15 of the 16 blocks must enter gpu0 over "));
+}
+
+TEST_CASE("the bottleneck is marked in the picture of the topology, and only if asked for") {
+  const std::string file = temporary_file("marked.json", scenario_text(test::bare_leaf_spine(2, 8, 100, 25).json()));
+  const std::string dot = run_command({"topology", "export", file, "--to", "dot", "--bound"}).out;
+  CHECK(dot.find("\"leaf0\" -> \"spine0\" [penwidth=3, color=\"#424242\", tooltip=\"link 25 GB/s\", dir=none, "
+                 "style=dashed, label=\"bottleneck\"]") != std::string::npos);
+  const std::string graphml = run_command({"topology", "export", file, "--to", "graphml", "--bound"}).out;
+  CHECK(graphml.find("<data key=\"bottleneck\">true</data>") != std::string::npos);
+  CHECK(run_command({"topology", "export", file, "--to", "graphml"}).out.find("bottleneck") == std::string::npos);
+  const auto refused = run_command({"topology", "export", file, "--to", "machine", "--bound"});
+  CHECK(refused.code == 2);
+  CHECK(has(refused.err, "--bound: expected --to dot or --to graphml with it, found a machine's format"));
+  const auto barrier = run_command({"topology", "export", file, "--to", "dot", "--bound", "--set",
+                                    R"(collective={"op": "barrier", "algorithm": "dissemination", "bytes": "0 B"})"});
+  CHECK(barrier.code == 3);
+  CHECK(has(barrier.err, "/collective/op: expected a collective that moves bytes, for --bound, found barrier"));
+}
+
+TEST_CASE(
+    "a link counts if a path between ranks takes it: with NVLink, PCIe does not, nor do the NICs of a single node") {
+  const Scenario one = point(R"({"kind": "cluster", "node": "dgx-1v", "nodes": 1})");
+  // Six NVLinks of 25 GB/s * 0.9696 = 24.24 GB/s at each of eight GPUs.
+  CHECK(inverse(one, CollectiveOp::all_gather) == to_string(fraction(7 * 100, 6 * 2424)));
+  // All links: x16 of PCIe generation 3, 12 GB/s, which two GPUs share on their way to the others.
+  CHECK(as_double(machine(one, true).of({.op = CollectiveOp::all_gather}, 1_GiB)->inverse_rate) <
+        7.0 / (6 * 24.24) * 0.95);
+  const auto outcome = run_command(
+      {"bound", temporary_file("one.json", scenario_text(R"({"kind": "cluster", "node": "dgx-1v", "nodes": 1})")),
+       "--all-links"});
+  CHECK(outcome.code == 0);
+}
+
+TEST_CASE("without GPUDirect what enters and leaves a node crosses the PCIe uplinks once more") {
+  const std::string two = cluster("dgx-1v", 2);
+  const Scenario direct = point(two), staged = point(two, "all_gather", R"(, "transport": {"gpudirect": false})");
+  // Four NICs of 12 GB/s carry 8 of 16 blocks one way; staged, the four uplinks carry 8 in and 8 out in one direction.
+  CHECK(inverse(direct, CollectiveOp::all_gather) == "1/6");
+  CHECK(inverse(staged, CollectiveOp::all_gather) == "1/3");
+  MachineBounds bounds = machine(staged);
+  const Bound bound = *bounds.of({.op = CollectiveOp::all_gather}, 1_GiB);
+  CHECK(bound.why ==
+        "8 of the 16 blocks must enter node0, crossing once; 8 of the 16 blocks must leave node0, crossing once "
+        "node*.pcie* -> node*.cpu* (4 links, 48 GB/s)");
+  CHECK_FALSE(bound.is_optimum);
+  // And the runs, which share those links, come out above.
+  for (const Scenario& scenario : {direct, staged})
+    CHECK(predict(scenario).time >=
+          machine(scenario).of({.op = CollectiveOp::all_gather}, scenario.main().request.bytes)->time);
+}
+
+TEST_CASE("faults that hold from the start to the end are the machine; others leave it at its best") {
+  const std::string star = R"({"kind": "star", "ranks": 4, "link": {"bandwidth": "10 GB/s", "latency": "0 us"}})";
+  const auto with = [&](const std::string& faults) {
+    return inverse(point(star, "all_gather", fmt::format(R"(, "faults": [{}])", faults)), CollectiveOp::all_gather);
+  };
+  CHECK(inverse(point(star), CollectiveOp::all_gather) == "3/10");
+  CHECK(with(R"({"link": "gpu1", "bandwidth": "25%"})") == "6/5");  // three blocks into a port of 2.5 GB/s
+  CHECK(with(R"({"link": "gpu1", "bandwidth": "25%", "at": "1 ms"})") == "3/10");
+  CHECK(with(R"({"link": "gpu1", "bandwidth": "25%", "until": "5 s"})") == "3/10");
+  // A cable that is down takes its capacity along; data goes the other way round.
+  const std::string ring = R"({"kind": "ring", "ranks": 4, "link": {"bandwidth": "10 GB/s", "latency": "0 us"}})";
+  const Scenario cut =
+      point(ring, "all_gather",
+            R"(, "faults": [{"link": "gpu0 -> gpu1", "state": "down"}, {"link": "gpu1 -> gpu0", "state": "down"}])");
+  CHECK(inverse(point(ring), CollectiveOp::all_gather) == "3/20");
+  CHECK(inverse(cut, CollectiveOp::all_gather) == "3/10");
+}
+
+TEST_CASE("ranks that nothing joins are an error, a barrier has no bound, and one rank needs no time") {
+  test::BareGraph g;
+  g.gpus(3).cable("gpu0", "gpu1", 1).cable("gpu1", "gpu2", 1, /*one_way=*/true);
+  const auto outcome = run_command({"bound", temporary_file("apart.json", scenario_text(g.json()))});
+  CHECK(outcome.code == 3);
+  CHECK(has(outcome.err, "apart.json: /topology: no links lead to some of the ranks, or from them"));
+  const Scenario star = point(R"({"kind": "star", "ranks": 1, "link": {"bandwidth": "10 GB/s", "latency": "0 us"}})");
+  CHECK_FALSE(machine(star).of({.op = CollectiveOp::barrier}, 0_B).has_value());
+  CHECK(machine(star).of({.op = CollectiveOp::all_gather}, 1_GiB)->time == Picoseconds{0});
+}
+
+TEST_CASE("blocks are whole bytes: the bound of 7 bytes over 8 ranks is 0, that of 17 counts two per rank") {
+  const Scenario star = point(R"({"kind": "star", "ranks": 8, "link": {"bandwidth": "1 GB/s", "latency": "0 us"}})");
+  CHECK(machine(star).of({.op = CollectiveOp::all_gather}, 7_B)->time == Picoseconds{0});
+  CHECK(machine(star).of({.op = CollectiveOp::all_gather}, 17_B)->time == Picoseconds{14'000});
+}
+
+TEST_CASE("the latency floor is the longest of the shortest ways: from the root, to it, or between any two") {
+  test::BareGraph g;
+  g.gpus(3);
+  g.latency = Picoseconds{1'000'000};
+  g.cable("gpu0", "gpu1", 1).cable("gpu1", "gpu2", 1);
+  const Scenario line = point(g.json());
+  MachineBounds bounds = machine(line);
+  CHECK(bounds.latency_floor({.op = CollectiveOp::all_gather}) == Picoseconds{2'000'000});
+  CHECK(bounds.latency_floor({.op = CollectiveOp::broadcast, .root = 1}) == Picoseconds{1'000'000});
+  CHECK(bounds.latency_floor({.op = CollectiveOp::reduce, .root = 2}) == Picoseconds{2'000'000});
+}
+
+TEST_CASE("--bound: each result has its share, a machine is worked out once, and `ideal` has no bound") {
+  const std::string text = R"({"version": 1, "name": "t",
+      "topology": {"kind": "star", "ranks": [4, 8], "link": {"bandwidth": "10 GB/s", "latency": "1 us"}},
+      "collective": {"op": "all_reduce", "algorithm": ["ring", "direct"], "bytes": ["1 MiB", "1 GiB"]}})";
+  const ScenarioFile file = ScenarioFile::parse(text, "t.json");
+  Bounds bounds;
+  for (std::size_t i = 0; i < file.size(); ++i) {
+    const Scenario scenario = file.point(i);
+    const std::vector<Result> rows = results_of(scenario, {}, &bounds);
+    REQUIRE(rows.size() == 1);
+    REQUIRE(of_bound(rows[0]).has_value());
+    CHECK(*of_bound(rows[0]) <= 1);
+    // But for latency both algorithms are at the bound.
+    if (scenario.main().request.bytes == 1_GiB) CHECK(*of_bound(rows[0]) > 0.99);
+  }
+  CHECK(bounds.n_machines() == 2);
+  const std::string path = temporary_file("shares.json", text);
+  const auto rows = nlohmann::json::parse(run_command({"run", path, "--bound", "--format", "json"}).out).at("results");
+  for (const auto& row : rows) {
+    CHECK(row.at("of_bound").get<double>() > 0);
+    CHECK(row.at("of_bound").get<double>() == row.at("bound_us").get<double>() / row.at("time_us").get<double>());
+  }
+  CHECK(has(run_command({"run", path, "--bound"}).out, "of bound"));
+  CHECK(!has(run_command({"run", path}).out, "of bound"));
+  CHECK(has(run_command({"run", path, "--bound", "--format", "csv"}).out, ",bound_us,of_bound,"));
+  CHECK(!has(run_command({"run", path, "--format", "json"}).out, "of_bound"));
+  CHECK(!has(run_command({"run", path, "--bound", "--format", "csv", "--set", "network.model=ideal"}).out, "of_bound"));
+}
+
+TEST_CASE("sweep --bound has the share in its rows and for --assert; rows with and without it have different keys") {
+  const std::string path = temporary_file("swept.json", R"({"version": 1, "name": "t",
+      "topology": {"kind": "star", "ranks": [4, 8], "link": {"bandwidth": "10 GB/s", "latency": "0 us"}},
+      "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 MiB"}})");
+  const std::string plain = temporary_file("plain.jsonl", ""), bounded = temporary_file("bounded.jsonl", "");
+  for (const std::string& file : {plain, bounded}) std::filesystem::remove(file);
+  CHECK(run_command({"sweep", path, "-o", plain}).code == 0);
+  CHECK(run_command({"sweep", path, "-o", bounded, "--bound", "--assert", "of_bound == 1"}).code == 0);
+  CHECK(run_command({"sweep", path, "--bound", "--assert", "of_bound < 1"}).code == 1);
+  const auto key = [](const std::string& file) {
+    const std::string rows = test::read_file(file);
+    return nlohmann::json::parse(rows.substr(0, rows.find('\n'))).at("key").get<std::string>();
+  };
+  CHECK(key(plain) != key(bounded));
+  const auto refused = run_command({"sweep", path, "-o", plain, "--resume", "--bound"});
+  CHECK(refused.code == 3);
+  CHECK(has(refused.err, "only one of the sweeps has --bound"));
+  CHECK(run_command({"sweep", path, "-o", bounded, "--resume", "--bound"}).code == 0);
+}
+
+TEST_CASE("compare --bound adds the shares of measured and of predicted times") {
+  const std::string measured = temporary_file("m.csv", "bytes,time_us,algbw_GBps,busbw_GBps\n1000000,1000,1.0,1.5\n");
+  const std::string path = temporary_file("c.json", R"({"version": 1, "name": "t",
+      "topology": {"kind": "star", "ranks": 4, "link": {"bandwidth": "10 GB/s", "latency": "0 us"}},
+      "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 MB"}})");
+  const auto outcome = run_command({"compare", path, measured, "--collective", "all_reduce", "--bound"});
+  REQUIRE(outcome.code == 0);
+  // 2 * 3/4 MB at 10 GB/s take 150 us: 15 % of what was measured, all of what the ring takes.
+  CHECK(outcome.out.find("measured of bound") != std::string::npos);
+  CHECK(outcome.out.find("15.0 %") != std::string::npos);
+  CHECK(outcome.out.find("100.0 %") != std::string::npos);
+}
+
+}  // namespace bound_of_scenario_test

@@ -1,0 +1,163 @@
+// ringsim bound: the optimum of a machine for each collective, and the links that set it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scenarios/predict/setup.hpp"
+#include "scenarios/scenario.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
+#include "sim/base/version.hpp"
+#include "sim/text/json.hpp"
+#include "sim/text/table.hpp"
+#include "sim/text/wrap.hpp"
+#include "tools/command_line/input.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/exit.hpp"
+#include "tools/output/output.hpp"
+#include "tools/stop.hpp"
+#include "validate/bound/bound.hpp"
+
+namespace ringsim::tools {
+
+namespace {
+
+struct BoundArguments {
+  std::string scenario;
+  std::vector<std::string> set;
+  bool json = false;
+  bool all_links = false;  ///< counts links that no path between ranks takes, too
+  std::string output;      ///< a file; empty or "-": stdout
+};
+
+void declare(Options& options, BoundArguments& bound) {
+  options.scenario(bound.scenario, bound.set);
+  options.choice<bool>("--format", {{"table", false}, {"json", true}}, bound.json, "print a table or JSON").fallback =
+      "table";
+  options.flag("--all-links", bound.all_links, "count every link, even if no path between ranks takes it");
+  options.output(bound.output, "the bounds");
+}
+
+struct BoundRow {
+  BoundedCollective what;
+  Bound bound;
+  Picoseconds latency_floor{0};
+};
+
+/// The collectives that everybody asks for, and the scenario's own if it is another.
+std::vector<BoundRow> rows_of(const CollectiveRequest& own, MachineBounds& machine) {
+  using enum CollectiveOp;
+  std::vector<BoundedCollective> asked{{.op = all_gather},
+                                       {.op = reduce_scatter},
+                                       {.op = all_reduce},
+                                       {.op = all_reduce, .helpers_add = true},
+                                       {.op = broadcast, .root = own.root},
+                                       {.op = all_to_all}};
+  if (own.op != barrier &&
+      std::none_of(asked.begin(), asked.end(), [&](const auto& each) { return each.op == own.op; }))
+    asked.push_back({.op = own.op, .root = has_root(own.op) ? own.root : 0, .both_ways = own.both_ways});
+  std::vector<BoundRow> rows;
+  for (const BoundedCollective& what : asked) {
+    stop_if_asked();
+    const auto bound = machine.of(what, own.bytes);
+    ensure(bound.has_value(), "all collectives but a barrier have a bound");
+    rows.push_back({.what = what, .bound = *bound, .latency_floor = machine.latency_floor(what)});
+  }
+  return rows;
+}
+
+std::string name_of(const BoundRow& row) {
+  std::string name(to_string(row.what.op));
+  if (row.what.helpers_add) name += ", sums in switches";
+  if (has_root(row.what.op)) name += fmt::format(", root {}", row.what.root);
+  return name;
+}
+
+std::string text_of(const Scenario& scenario, const MachineBounds& machine, const std::vector<BoundRow>& rows) {
+  const int n = scenario.main().request.ranks;
+  const auto counted = std::count(machine.use().links.begin(), machine.use().links.end(), true);
+  std::string text = wrapped(fmt::format("{}: {} ranks, {}, {} of {} links count", scenario.name, n,
+                                         format(scenario.main().request.bytes), counted, machine.topology().n_links()));
+  Table table({"collective", "bound us", "algbw GB/s", "busbw GB/s", "1/rate s/GB", "kind", "latency us"});
+  for (const BoundRow& row : rows)
+    table.add(
+        {name_of(row), fmt::format("{:.3f}", microseconds(row.bound.time)), fmt::format("{:.4f}", row.bound.algbw),
+         fmt::format("{:.4f}", row.bound.algbw * busbw_factor(row.what.op, n)),
+         to_string(row.bound.inverse_rate) + (row.bound.is_block ? " per block" : ""),
+         row.bound.is_optimum ? "optimum" : "lower bound", fmt::format("{:.3f}", microseconds(row.latency_floor))});
+  text += '\n' + table.fitted();
+  const Picoseconds both = rows[0].bound.time + rows[1].bound.time;
+  text +=
+      wrapped(fmt::format("A reduce-scatter and an all-gather, one after the other, make an all-reduce of {:.3f} us.",
+                          microseconds(both))) +
+      "\nBottlenecks:\n";
+  for (const BoundRow& row : rows) text += wrapped(fmt::format("{}: {}", name_of(row), row.bound.why)) + '\n';
+  return text;
+}
+
+std::string json_of(const ScenarioFile& file, const Scenario& scenario, const MachineBounds& machine,
+                    const std::vector<BoundRow>& rows) {
+  Json document{{"ringsim", {{"version", version}, {"model_version", model_version}}},
+                {"scenario", {{"name", file.name()}, {"hash", scenario.hash}}},
+                {"ranks", scenario.main().request.ranks},
+                {"bytes", scenario.main().request.bytes.count},
+                {"bounds", Json::array()}};
+  for (const BoundRow& row : rows) {
+    Json cut = Json::array();
+    for (const LinkId link : row.bound.cut)
+      cut.push_back(machine.topology().resource_name(machine.topology().link(link).resource));
+    Json entry{{"collective", to_string(row.what.op)}};
+    if (has_root(row.what.op)) entry["root"] = row.what.root;
+    entry["sums_in_switches"] = row.what.helpers_add;
+    entry["bound_us"] = microseconds(row.bound.time);
+    entry["bound_algbw_GBps"] = row.bound.algbw;
+    entry["bound_busbw_GBps"] = row.bound.algbw * busbw_factor(row.what.op, scenario.main().request.ranks);
+    entry["inverse_rate"] = to_string(row.bound.inverse_rate);
+    entry["inverse_rate_of"] = row.bound.is_block ? "block" : "message";
+    entry["optimum"] = row.bound.is_optimum;
+    entry["bottleneck"] = row.bound.why;
+    entry["cut"] = std::move(cut);
+    entry["latency_floor_us"] = microseconds(row.latency_floor);
+    document["bounds"].push_back(std::move(entry));
+  }
+  return json_text(document, 2) + "\n";
+}
+
+int execute(const BoundArguments& arguments) {
+  refuse_as_output(arguments.scenario, arguments.output);
+  const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
+  const Scenario scenario = first_point(file);
+  const Setup setup = set_up(scenario);
+  stop_if_asked();
+  MachineBounds machine(scenario, setup, setup.collectives.front().ranks, {}, arguments.all_links);
+  const std::vector<BoundRow> rows = rows_of(scenario.main().request, machine);
+  Output output(arguments.output);
+  output.write(arguments.json ? json_of(file, scenario, machine, rows) : text_of(scenario, machine, rows));
+  output.finish();
+  return good;
+}
+
+}  // namespace
+
+Command bound_command() {
+  return {.name = "bound",
+          .group = Group::predict,
+          .summary = "Show what a machine allows at best, and the links that set it",
+          .example = "ringsim bound scenarios/examples/machines/two-node-server.json",
+          .details =
+              "For each collective the least time that any algorithm needs, as far as bandwidth goes, for the bytes of "
+              "the scenario's first point. \"Optimum\": trees reach it. \"Lower bound\": nothing is faster, but the "
+              "optimum may be slower. The latency is a floor of its own: the longest way that a signal must go.\n\n"
+              "\"Sums in switches\" is for machines whose switches add: an all-reduce then only has to leave and enter "
+              "every rank. The other bounds hold for such machines, too.\n\n"
+              "A link counts if a path between two ranks takes it. Faults count if they hold from start to end; other "
+              "collectives, background messages and protocols do not.",
+          .prepare = with<BoundArguments>(declare, execute)};
+}
+
+}  // namespace ringsim::tools

@@ -1,0 +1,150 @@
+#include "topologies/bound/path_use.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "sim/base/error.hpp"
+
+namespace ringsim {
+
+namespace {
+
+/// "node0.pcie3 -> node0.cpu1" as "node0.pcie* -> node0.cpu*": the numbers of devices, not that of their node.
+std::string like_name(const std::string& name) {
+  std::string result;
+  bool of_device = false;  // past the dot of "node0."
+  for (const char c : name) {
+    if (c == ' ') of_device = false;
+    if (c == '.') of_device = true;
+    const bool digit = c >= '0' && c <= '9';
+    if (!digit || !of_device)
+      result += c;
+    else if (result.back() != '*')
+      result += '*';
+  }
+  return result;
+}
+
+/// How often paths cross the like links of a host, over the pairs seen so far.
+class Crossings {
+ public:
+  explicit Crossings(const Topology& topology) : topology_(topology), gate_of_(topology.n_resources(), none) {
+    std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> known;
+    for (std::uint32_t r = 0; r < topology.n_resources(); ++r) {
+      const Link& link = topology.link(topology.resource({r}).link);
+      const auto host = topology.node(link.from).host;
+      if (!host || topology.node(link.to).host != host) continue;
+      const auto [found, is_new] =
+          known.try_emplace({*host, like_name(topology.resource_name({r}))}, static_cast<std::uint32_t>(gates_.size()));
+      if (is_new) gates_.push_back({.host = *host, .name = found->first.second});
+      gate_of_[r] = found->second;
+    }
+    pairs_.resize(topology.hosts().size());
+  }
+
+  void add(NodeId from, NodeId to, const std::vector<Path>& parts) {
+    const auto here = topology_.node(from).host, there = topology_.node(to).host;
+    if (here == there || !here || !there) return;
+    ++pairs_[*here].out;
+    ++pairs_[*there].in;
+    std::map<std::uint32_t, double> counts;  // [gate]
+    for (const Path& path : parts)
+      for (const Leg& leg : path.legs)
+        for (std::size_t i = 0; i < leg.links.size(); ++i) {
+          const ResourceId resource = topology_.link(leg.links[i]).resource;
+          if (gate_of_[resource.value] == none) continue;
+          counts[gate_of_[resource.value]] += leg.share(i) / static_cast<double>(parts.size());
+          used_.insert(resource);
+        }
+    for (const auto& [gate, count] : counts) {
+      Of& of = gates_[gate].host == *here ? gates_[gate].out : gates_[gate].in;
+      of.least = of.pairs == 0 ? count : std::min(of.least, count);
+      ++of.pairs;
+    }
+  }
+
+  std::vector<Gate> gates() const {
+    std::vector<Gate> result;
+    for (std::uint32_t g = 0; g < gates_.size(); ++g) {
+      const Counted& counted = gates_[g];
+      Gate gate{.host = counted.host, .name = counted.name, .in = {}, .out = {}};
+      // If some pair does not cross it at all, the least is 0.
+      if (counted.in.pairs == pairs_[counted.host].in) gate.in = per_byte(counted.in.least);
+      if (counted.out.pairs == pairs_[counted.host].out) gate.out = per_byte(counted.out.least);
+      if (gate.in.over == 0 && gate.out.over == 0) continue;
+      for (const ResourceId resource : used_)
+        if (gate_of_[resource.value] == g) gate.resources.push_back(resource);
+      result.push_back(std::move(gate));
+    }
+    return result;
+  }
+
+ private:
+  static constexpr std::uint32_t none = UINT32_MAX;
+  struct Of {
+    std::size_t pairs = 0;
+    double least = 0;
+  };
+  struct Counted {
+    std::uint32_t host = 0;
+    std::string name;
+    Of in = {}, out = {};
+  };
+  struct Pairs {
+    std::size_t in = 0, out = 0;
+  };
+
+  /// In thousandths, rounded down but for the noise of sums of shares: what a byte costs at least.
+  static Fraction per_byte(double count) { return fraction(static_cast<std::int64_t>(count * 1000 + 1e-6), 1000); }
+
+  const Topology& topology_;
+  std::vector<std::uint32_t> gate_of_;  // [resource]
+  std::vector<Counted> gates_;
+  std::vector<Pairs> pairs_;  // [host]
+  std::set<ResourceId> used_;
+};
+
+/// All ways that a policy may take, as one path whose links are theirs.
+Routing all_ways(Routing routing) {
+  if (routing.policy != Routing::Policy::fixed) routing.policy = Routing::Policy::packet_spray;
+  return routing;
+}
+
+}  // namespace
+
+PathUse path_use(const Topology& topology, std::span<const NodeId> devices, const Transport& transport,
+                 const Routing& routing, const std::vector<bool>& down) {
+  PathUse use;
+  const std::set<NodeId> distinct(devices.begin(), devices.end());
+  use.all_pairs = distinct.size() * distinct.size() <= most_pairs_of_paths;
+  use.links.assign(topology.n_links(), !use.all_pairs);
+  if (!use.all_pairs) return use;
+  Crossings crossings(topology);
+  for (const bool point_to_point : {false, true}) {
+    Transport either = transport;
+    either.point_to_point = point_to_point;
+    Routes routes(topology, either, all_ways(routing), down);
+    for (const NodeId from : distinct) {
+      for (const NodeId to : distinct) {
+        if (from == to) continue;
+        std::vector<Path> parts;
+        try {
+          parts = routes.find_parts(from, to);
+        } catch (const InputError&) {
+          continue;  // others may relay; if nobody can, the bound says that ranks cannot be reached
+        }
+        for (const Path& path : parts)
+          for (const Leg& leg : path.legs)
+            for (const LinkId link : leg.links) use.links[link.value] = true;
+        crossings.add(from, to, parts);
+      }
+    }
+    if (!transport.pxn) break;  // without PXN both take the same ways
+  }
+  use.gates = crossings.gates();
+  return use;
+}
+
+}  // namespace ringsim

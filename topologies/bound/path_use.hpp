@@ -1,0 +1,41 @@
+// Which links data between ranks can cross, by the rules of a scenario's transport.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/topology/routes.hpp"
+#include "sim/topology/topology.hpp"
+#include "topologies/bound/fraction.hpp"
+
+namespace ringsim {
+
+/// Links of one host that are alike (the same names but for numbers), and how often a byte crosses one of them on its
+/// way into the host or out of it. Without GPUDirect a byte crosses the PCIe uplinks once more, to rest in host memory,
+/// and host memory itself twice: no single cut shows that.
+struct Gate {
+  std::uint32_t host = 0;
+  std::string name;                   ///< "node0.pcie* -> node0.cpu*"
+  std::vector<ResourceId> resources;  ///< that are used at all
+  Fraction in, out;                   ///< crossings per byte, the least over all pairs of ranks
+};
+
+struct PathUse {
+  std::vector<bool> links;  ///< [link] whether data between two of the devices can cross it
+  std::vector<Gate> gates;  ///< of hosts that data must enter or leave; those with no crossings left out
+  bool all_pairs = true;    ///< false: there are too many; then all links count, and there are no gates
+};
+
+/// Pairs that are looked at, at most: a path takes about 2 us.
+inline constexpr std::size_t most_pairs_of_paths = std::size_t{1} << 20;
+
+/// The union of the paths between all pairs of devices (sim/topology/routes.hpp), over all ways that the routing policy
+/// may take, whether the messages are of point-to-point operations or not. Pairs without a path are left out. What
+/// other devices relay is made of such paths only if those devices are named too. `down`: [link] out of use; empty:
+/// none.
+PathUse path_use(const Topology& topology, std::span<const NodeId> devices, const Transport& transport,
+                 const Routing& routing, const std::vector<bool>& down = {});
+
+}  // namespace ringsim

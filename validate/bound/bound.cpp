@@ -1,0 +1,293 @@
+#include "validate/bound/bound.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "sim/base/error.hpp"
+#include "topologies/bound/cut_text.hpp"
+#include "topologies/bound/latency_floor.hpp"
+
+namespace ringsim {
+
+namespace {
+
+using enum CollectiveOp;
+
+/// Runs `part`; its InputErrors name the topology of that scenario.
+template <class Part>
+auto blaming(const std::string& file, Part part) {
+  try {
+    return part();
+  } catch (const InputError& error) {
+    throw InputError(file + ": /topology", error.message(), error.hint());
+  }
+}
+
+/// What the links have at most during the run.
+struct InForce {
+  std::vector<Bandwidth> rates;  // [link] 0: down all the time
+  bool ways_change = false;      // some are down for a part of the run only: messages then take other ways
+};
+
+InForce in_force(const Topology& topology, const std::vector<LinkChange>& changes) {
+  InForce result;
+  std::vector<Bandwidth> at_first;
+  for (const Link& link : topology.links()) at_first.push_back(link.bandwidth);
+  const auto rate_after = [&](const LinkChange& change, LinkId link) {
+    return change.to == LinkChange::To::down ? Bandwidth{0} : change.of(topology.link(link).bandwidth);
+  };
+  for (const LinkChange& change : changes)
+    if (change.at == SimTime{})
+      for (const LinkId link : change.links) at_first[link.value] = rate_after(change, link);
+  result.rates = at_first;
+  for (const LinkChange& change : changes) {
+    if (change.at == SimTime{}) continue;
+    for (const LinkId link : change.links) {
+      const Bandwidth then = rate_after(change, link);
+      Bandwidth& most = result.rates[link.value];
+      result.ways_change = result.ways_change || (then.bytes_per_second == 0) != (most.bytes_per_second == 0);
+      most = std::max(most, then);
+    }
+  }
+  std::vector<Bandwidth> of_resource(topology.n_resources());
+  for (std::size_t l = 0; l < topology.n_links(); ++l) {
+    Bandwidth& most = of_resource[topology.links()[l].resource.value];
+    most = std::max(most, result.rates[l]);
+  }
+  for (std::size_t l = 0; l < topology.n_links(); ++l)
+    if (result.rates[l].bytes_per_second > 0) result.rates[l] = of_resource[topology.links()[l].resource.value];
+  return result;
+}
+
+bool per_block(CollectiveOp op) {
+  return op != all_reduce && op != broadcast && op != reduce && op != send_recv && op != pairs;
+}
+
+/// What must cross from the ranks of a set to the others, in blocks or messages.
+std::int64_t crossing(const BoundedCollective& what, const std::vector<bool>& inside) {
+  const auto n = inside.size();
+  if (what.op == all_to_all) {
+    const auto k = std::count(inside.begin(), inside.end(), true);
+    return k * (static_cast<std::int64_t>(n) - k);
+  }
+  std::int64_t messages = 0;
+  for (std::size_t r = 0; r < n; ++r) {
+    if (what.op == send_recv) messages += inside[r] && !inside[(r + 1) % n] ? 1 : 0;
+    if (what.op != pairs) continue;
+    const std::size_t partner = r < n / 2 ? r + n / 2 : r - n / 2;
+    messages += (r < n / 2 || what.both_ways) && inside[r] && !inside[partner] ? 1 : 0;
+  }
+  return messages;
+}
+
+/// Whether trees reach the limit. Those of reductions are the same trees backwards.
+bool reached(CollectiveOp op, const Wires& wires) {
+  const bool is_cut =
+      op == all_gather || op == reduce_scatter || op == broadcast || op == reduce || op == scatter || op == gather;
+  return is_cut && is_balanced(wires);
+}
+
+std::string amount_in_words(const BoundedCollective& what, std::int64_t amount, std::int64_t ranks) {
+  if (what.op == all_to_all) return fmt::format("{} blocks of 1/{} of a rank's message", amount, ranks);
+  if (per_block(what.op)) return fmt::format("{} of the {} blocks", amount, ranks);
+  if (what.op == send_recv || what.op == pairs) return fmt::format("{} message{}", amount, amount == 1 ? "" : "s");
+  return amount == 1 ? "the message" : fmt::format("{} times the message", amount);
+}
+
+/// "8 of the 16 blocks must enter node0, crossing twice"; empty if nothing has to.
+std::string crossed(const std::string& amount, const char* way, std::uint32_t host, const Fraction& times) {
+  if (times.over == 0 || amount.starts_with("0 ")) return "";
+  const std::string often = times == Fraction{1, 1}   ? "once"
+                            : times == Fraction{2, 1} ? "twice"
+                                                      : fmt::format("{:.4g} times", as_double(times));
+  return fmt::format("{} must {} node{}, crossing {}", amount, way, host, often);
+}
+
+}  // namespace
+
+MachineBounds::MachineBounds(const Scenario& scenario, const Setup& setup, std::vector<NodeId> ranks,
+                             std::vector<NodeId> helpers, bool all_links)
+    : file_(scenario.file), topology_(setup.topology), ranks_(std::move(ranks)) {
+  const std::vector<Actor> first_actors(scenario.jobs.size() + 1);  // only faults matter here, which name no actors
+  const InForce links = in_force(topology_, disturbance_of(topology_, scenario, first_actors).links);
+  rates_ = links.rates;
+  std::vector<bool> down(topology_.n_links());
+  for (std::size_t l = 0; l < down.size(); ++l) down[l] = rates_[l].bytes_per_second == 0;
+  if (all_links || links.ways_change) {
+    use_.links.assign(topology_.n_links(), true);
+    use_.all_pairs = false;
+  } else {
+    helpers.insert(helpers.begin(), ranks_.begin(), ranks_.end());
+    use_ = path_use(topology_, helpers, scenario.transport, setup.routing, down);
+  }
+  for (std::size_t l = 0; l < down.size(); ++l)
+    if (down[l]) use_.links[l] = false;
+  wires_ = wires_of(topology_, ranks_, use_.links, rates_);
+}
+
+Limit MachineBounds::limit(const BoundedCollective& what) const {
+  switch (what.op) {
+    case all_gather:
+      return gather_limit(wires_);
+    case reduce_scatter:
+      return reduce_scatter_limit(wires_);
+    case all_reduce:
+      return what.helpers_add ? all_reduce_in_fabric_limit(wires_)
+                              : all_reduce_limit(wires_, gather_limit(wires_).inverse_rate);
+    case broadcast:
+      return broadcast_limit(wires_, what.root);
+    case reduce:
+      return reduce_limit(wires_, what.root);
+    case scatter:
+      return scatter_limit(wires_, what.root);
+    case gather:
+      return gather_to_root_limit(wires_, what.root);
+    case all_to_all:
+    case send_recv:
+    case pairs:
+      return crossing_limit(wires_, [&](const std::vector<bool>& inside) { return crossing(what, inside); });
+    case barrier:
+      break;
+  }
+  fail_invariant("a barrier moves no bytes and has no bound");
+}
+
+Bound MachineBounds::make(const BoundedCollective& what) const {
+  const Limit found = limit(what);
+  Bound bound{
+      .inverse_rate = found.inverse_rate * fraction(1'000'000'000, wires_.unit),
+      .is_block = per_block(what.op),
+      .is_optimum = reached(what.op, wires_),
+      .why = cut_in_words(topology_, wires_, found, amount_in_words(what, found.amount, wires_.n_ranks()), rates_),
+      .cut = links_leaving(wires_, found.sets)};
+  tighten_by_gates(what, bound);
+  return bound;
+}
+
+/// A host with g of the N ranks: what must enter and leave it crosses its gates so many times.
+void MachineBounds::tighten_by_gates(const BoundedCollective& what, Bound& bound) const {
+  const std::int64_t n = wires_.n_ranks();
+  for (const Gate& gate : use_.gates) {
+    std::vector<bool> inside(ranks_.size());
+    for (std::size_t r = 0; r < ranks_.size(); ++r) inside[r] = topology_.node(ranks_[r]).host == gate.host;
+    const auto g = static_cast<std::int64_t>(std::count(inside.begin(), inside.end(), true));
+    if (g == 0 || g == n) continue;
+    const bool has_root = inside[static_cast<std::size_t>(what.root)];
+    std::int64_t enters = 0, leaves = 0;
+    if (what.op == all_gather) enters = n - g, leaves = g;
+    if (what.op == reduce_scatter) enters = g, leaves = n - g;
+    if (what.op == all_reduce) enters = leaves = 1;
+    if (what.op == broadcast) (has_root ? leaves : enters) = 1;
+    if (what.op == reduce) (has_root ? enters : leaves) = 1;
+    if (what.op == scatter) (has_root ? leaves : enters) = has_root ? n - g : g;
+    if (what.op == gather) (has_root ? enters : leaves) = has_root ? n - g : g;
+    if (what.op == all_to_all || what.op == send_recv || what.op == pairs) {
+      leaves = crossing(what, inside);
+      inside.flip();
+      enters = crossing(what, inside);
+    }
+    std::int64_t rate = 0;
+    std::vector<LinkId> links;
+    for (const ResourceId resource : gate.resources) {
+      const LinkId link = topology_.resource(resource).link;
+      rate += rates_[link.value].bytes_per_second;
+      links.push_back(link);
+    }
+    // in and out are in thousandths (path_use.hpp).
+    const std::int64_t crossings =
+        enters * gate.in.over * (1000 / gate.in.under) + leaves * gate.out.over * (1000 / gate.out.under);
+    if (crossings == 0 || rate == 0) continue;
+    const Fraction inverse = fraction(crossings, 1000) * fraction(1'000'000'000, rate);
+    if (inverse <= bound.inverse_rate) continue;
+    std::sort(links.begin(), links.end());
+    bound.inverse_rate = inverse;
+    bound.is_optimum = false;
+    const std::string over = links_in_words(topology_, links, rates_);
+    const std::string entering = crossed(amount_in_words(what, enters, n), "enter", gate.host, gate.in),
+                      leaving = crossed(amount_in_words(what, leaves, n), "leave", gate.host, gate.out);
+    bound.why = fmt::format("{}{}{} {}", entering, entering.empty() || leaving.empty() ? "" : "; ", leaving, over);
+    bound.cut = std::move(links);
+  }
+}
+
+std::optional<Bound> MachineBounds::of(const BoundedCollective& what, Bytes bytes) {
+  if (what.op == barrier) return std::nullopt;
+  auto known = known_.find(what);
+  if (known == known_.end()) known = known_.emplace(what, blaming(file_, [&] { return make(what); })).first;
+  Bound bound = known->second;
+  const std::int64_t n = wires_.n_ranks();
+  const Bytes amount = bound.is_block ? Bytes{bytes.count / n} : bytes;
+  bound.time = time_at(amount, bound.inverse_rate * fraction(1, 1'000'000'000));
+  if (bound.inverse_rate.over > 0)
+    bound.algbw = static_cast<double>(bound.is_block ? n : 1) / as_double(bound.inverse_rate);
+  return bound;
+}
+
+Picoseconds MachineBounds::latency_floor(const BoundedCollective& what) const {
+  constexpr std::size_t most_sources = 512;
+  const NodeId root = ranks_[static_cast<std::size_t>(what.root)];
+  const auto longest = [&](const std::vector<NodeId>& from, const std::vector<NodeId>& to) {
+    return blaming(file_, [&] { return ringsim::latency_floor(topology_, from, to, use_.links); });
+  };
+  if (what.op == broadcast || what.op == scatter) return longest({root}, ranks_);
+  if (what.op == reduce || what.op == gather) return longest(ranks_, {root});
+  std::vector<NodeId> sources;
+  const std::size_t stride = (ranks_.size() + most_sources - 1) / most_sources;
+  for (std::size_t r = 0; r < ranks_.size(); r += std::max<std::size_t>(1, stride)) sources.push_back(ranks_[r]);
+  return longest(sources, ranks_);
+}
+
+namespace {
+
+/// Everything that path_use() and wires_of() look at.
+std::string key_of(const Scenario& scenario, const Topology& topology, const PlacedCollective& actors) {
+  std::string key;
+  const auto put = [&key](auto... values) {
+    ((key += fmt::format("{},", values)), ...);
+    key += ';';
+  };
+  for (const Node& node : topology.nodes()) put(node.name, static_cast<int>(node.kind));
+  for (const Link& link : topology.links())
+    put(link.from.value, link.to.value, link.bandwidth.bytes_per_second, link.latency.count(),
+        static_cast<int>(link.kind), link.resource.value);
+  for (const Host& host : topology.hosts()) put(static_cast<int>(host.peer_access), host.peer_cost, host.bridges_apart);
+  for (const auto* nodes : {&actors.ranks, &actors.helpers}) {
+    for (const NodeId node : *nodes) put(node.value);
+    key += '|';
+  }
+  const Transport& how = scenario.transport;
+  put(static_cast<int>(topology.ties()), static_cast<int>(how.gdr_level), static_cast<int>(how.p2p_level), how.pxn,
+      static_cast<int>(how.nics), static_cast<int>(scenario.routing.policy));
+  for (const RoutingSpec::Entry& entry : scenario.routing.table) put(entry.at, entry.to, entry.via);
+  for (const FaultSpec& fault : scenario.faults)
+    put(fault.link, static_cast<int>(fault.change.to), fault.change.at.time_since_epoch().count(),
+        fault.change.millionths, fault.change.bandwidth.bytes_per_second,
+        fault.until ? fault.until->time_since_epoch().count() : -1);
+  return key;
+}
+
+}  // namespace
+
+std::vector<std::optional<Bound>> Bounds::of(const Scenario& scenario, const Setup& setup) {
+  std::vector<std::optional<Bound>> result(setup.collectives.size());
+  if (scenario.model == NetworkModel::ideal) return result;
+  const std::lock_guard lock(mutex_);
+  for (std::size_t j = 0; j < result.size(); ++j) {
+    const PlacedCollective& placed = setup.collectives[j];
+    const CollectiveRequest& request = placed.job.request;
+    std::unique_ptr<MachineBounds>& machine = machines_[key_of(scenario, setup.topology, placed)];
+    if (!machine) machine = std::make_unique<MachineBounds>(scenario, setup, placed.ranks, placed.helpers);
+    result[j] = machine->of({.op = request.op,
+                             .root = has_root(request.op) ? request.root : 0,
+                             .both_ways = request.both_ways,
+                             .helpers_add = request.op == all_reduce && !placed.helpers.empty()},
+                            request.bytes);
+  }
+  return result;
+}
+
+}  // namespace ringsim

@@ -1,0 +1,97 @@
+// How fast a scenario's collective can be on its machine, with any algorithm.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/predict/setup.hpp"
+#include "scenarios/scenario.hpp"
+#include "sim/topology/topology.hpp"
+#include "topologies/bound/fraction.hpp"
+#include "topologies/bound/limits.hpp"
+#include "topologies/bound/path_use.hpp"
+#include "topologies/bound/wires.hpp"
+
+namespace ringsim {
+
+/// A collective as bounds see it: what must come out, not how.
+struct BoundedCollective {
+  CollectiveOp op = CollectiveOp::all_reduce;
+  Actor root = 0;
+  bool both_ways = false;  ///< pairs
+  /// Helpers (servers, switches) add up too. Then an all-reduce is bound by what each rank must send and receive; all
+  /// other bounds hold as they are, because they count information.
+  bool helpers_add = false;
+  auto operator<=>(const BoundedCollective&) const = default;
+};
+
+/// No run is faster than this, as far as bandwidth goes; latency has a floor of its own.
+struct Bound {
+  /// Seconds for 1 GB of what `is_block` says. "3/65": blocks of 65 GB take 3 seconds.
+  Fraction inverse_rate;
+  bool is_block = false;    ///< of one rank's block (bytes / ranks, rounded down); else of the whole message
+  Picoseconds time{0};      ///< for the scenario's bytes, rounded down
+  double algbw = 0;         ///< GB/s; 0 if nothing has to move
+  bool is_optimum = false;  ///< trees reach it; false: it is a lower bound, and the optimum may be slower
+  std::string why;          ///< the bottleneck in words
+  std::vector<LinkId> cut;  ///< its links, in the order of the topology
+};
+
+/// A machine, the ranks on it, and the links that their messages can take.
+///
+/// A link counts if a path between two ranks (or helpers) crosses it under the scenario's transport: with NVLink, PCIe
+/// does not count, nor do the NICs of a single node; `all_links` counts all. A half-duplex cable carries both
+/// directions together. Data that rests in host memory crosses host memory and the PCIe uplinks once more (Gate). A
+/// fault counts if it holds for the whole run. Left out: rates of devices and protocols, background messages, other
+/// collectives.
+class MachineBounds {
+ public:
+  /// `setup`: of the scenario. Throws InputError for faults that its topology does not have.
+  MachineBounds(const Scenario& scenario, const Setup& setup, std::vector<NodeId> ranks, std::vector<NodeId> helpers,
+                bool all_links = false);
+
+  const Topology& topology() const { return topology_; }
+  const Wires& wires() const { return wires_; }
+  const std::vector<Bandwidth>& rates() const { return rates_; }  ///< [link] that hold in the run
+  const PathUse& use() const { return use_; }
+
+  /// Nothing for a barrier, which moves no bytes. Kept, so that asking again costs nothing. Throws InputError if some
+  /// ranks cannot be reached.
+  std::optional<Bound> of(const BoundedCollective& what, Bytes bytes);
+  /// The least time for a signal to get where it must: from the root, to the root, or between any two ranks (if there
+  /// are more than 512, from some of them).
+  Picoseconds latency_floor(const BoundedCollective& what) const;
+
+ private:
+  Bound make(const BoundedCollective& what) const;
+  Limit limit(const BoundedCollective& what) const;
+  void tighten_by_gates(const BoundedCollective& what, Bound& bound) const;
+
+  std::string file_;  // what errors call the scenario
+  Topology topology_;
+  std::vector<NodeId> ranks_;
+  std::vector<Bandwidth> rates_;
+  PathUse use_;
+  Wires wires_;
+  std::map<BoundedCollective, Bound> known_;  // of no bytes
+};
+
+/// The bounds of the points of a sweep. Points with equal topology, ranks, transport, routing and faults share the
+/// work. May be used by several threads.
+class Bounds {
+ public:
+  /// One per collective of the scenario, as if it ran alone. Nothing for a barrier, and with the network model `ideal`,
+  /// whose inner links have room for all. Throws what MachineBounds throws.
+  std::vector<std::optional<Bound>> of(const Scenario& scenario, const Setup& setup);
+  std::size_t n_machines() const { return machines_.size(); }  ///< that were worked out
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::unique_ptr<MachineBounds>> machines_;
+};
+
+}  // namespace ringsim
