@@ -24,7 +24,13 @@ Schedule make_pat(const CollectiveRequest& request, const Arguments&) {
 }
 
 Schedule make_swing(const CollectiveRequest& request, const Arguments& arguments) {
-  return swing_all_reduce(grid_of(*find_algorithm("swing"), arguments, request), request.bytes);
+  const Algorithm& self = *find_algorithm("swing");
+  const std::string ports = text(self, arguments, "ports"), variant = text(self, arguments, "variant");
+  Schedule s = swing_all_reduce(grid_of(self, arguments, request), request.bytes,
+                                {.all_ports = ports == "all", .whole = variant == "latency"});
+  if (ports == "all") s.algorithm += " ports=all";
+  if (variant == "latency") s.algorithm += " variant=latency";
+  return s;
 }
 
 }  // namespace
@@ -55,7 +61,15 @@ void add_exchanges(std::vector<Algorithm>& rows) {
                   .summary = "halving and doubling with partners at distances 1, -1, 3, -5, 11...",
                   .source = "De Sensi et al., NSDI 2024",
                   .ops = {CollectiveOp::all_reduce},
-                  .parameters = {dimensions_parameter()},
+                  .parameters = {dimensions_parameter(),
+                                 {.name = "ports",
+                                  .doc = "one: a partner at a time; all: a share of the buffer for each of the 2D "
+                                         "directions of a torus of D dimensions, all at once, as in the paper",
+                                  .choices = {"one", "all"}},
+                                 {.name = "variant",
+                                  .doc = "bandwidth: halves, and the same back; latency: everything in every step, "
+                                         "half the steps, for small messages",
+                                  .choices = {"bandwidth", "latency"}}},
                   .make = make_swing,
                   .helpers = no_helpers});
 }

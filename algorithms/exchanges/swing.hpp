@@ -11,6 +11,14 @@ namespace ringsim {
 /// ones down.
 int swing_distance(int step);
 
+struct SwingOptions {
+  /// Divides the buffer among 2D Swings at once (D: dimensions greater than 1), as the paper does: each starts along
+  /// another dimension, and half of them go the other way round. So all ports of a torus are busy.
+  bool all_ports = false;
+  /// The latency-optimal variant: every step exchanges all that a rank has; there is no all-gather.
+  bool whole = false;
+};
+
 /// All-reduce by Swing, the bandwidth-optimal variant: a reduce-scatter of m = log2(n) steps, and the all-gather the
 /// same way back. As in halving-doubling a step halves what is sent; but partners are at distances of about 2^s/3 where
 /// those of halving-doubling are at 2^s, so that on a ring or torus fewer messages cross a link. With several
@@ -19,9 +27,11 @@ int swing_distance(int step);
 ///
 /// The paper's blocks of a step lie apart; here chunks are numbered such that they are one run.
 ///
-/// Steps: 2m.  Sent per rank: 2(n-1)/n size.  Links used: rank r <-> r +- swing_distance(s) along a dimension.
-/// Closed form: 2m a + 2(n-1)/n size/b where partners have links of their own.
+/// Steps: 2m (an exchange and an addition each, m times, if the whole is exchanged).  Sent per rank: 2(n-1)/n size;
+/// m size if the whole is exchanged.  Links used: rank r <-> r +- swing_distance(s) along a dimension.
+/// Closed form: 2m a + 2(n-1)/n size/b if partners have links of their own; m (a + size/b) if the whole is
+/// exchanged. With all ports size/(2D) replaces size if all dimensions are 4 (all partners are neighbors).
 /// Source: De Sensi, Bonato, Saam & Hoefler, Swing: Short-cutting Rings for Higher Bandwidth Allreduce, NSDI 2024.
-Schedule swing_all_reduce(const std::vector<int>& dimensions, Bytes bytes);
+Schedule swing_all_reduce(const std::vector<int>& dimensions, Bytes bytes, const SwingOptions& options = {});
 
 }  // namespace ringsim

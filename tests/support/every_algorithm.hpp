@@ -82,6 +82,10 @@ inline void add_every_exchange(int ranks, Bytes bytes, std::vector<Schedule>& al
   all.push_back(recursive_doubling_all_gather(ranks, bytes));
   all.push_back(swing_all_reduce({ranks}, bytes));
   if (ranks >= 4) all.push_back(swing_all_reduce({ranks / 4, 2, 2}, bytes));
+  for (const bool all_ports : {false, true}) {
+    all.push_back(swing_all_reduce({ranks}, bytes, {.all_ports = all_ports, .whole = true}));
+    if (ranks >= 4) all.push_back(swing_all_reduce({2, ranks / 2}, bytes, {.all_ports = true, .whole = all_ports}));
+  }
 }
 
 /// What is made of groups: two levels, tori, trees of switches. In all ways to part the ranks in two dimensions.

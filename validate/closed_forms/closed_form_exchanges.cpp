@@ -118,6 +118,9 @@ std::optional<ClosedForm> exchange_form(const Algorithm& algorithm, const Argume
     halves(p, n, 1, sum);
     return form;
   }
+  if (algorithm.name == "swing" && text(algorithm, arguments, "ports") == "all") return std::nullopt;
+  if (algorithm.name == "swing" && text(algorithm, arguments, "variant") == "latency")
+    return doubling_all_reduce(n, p, machine);
   if (algorithm.name == "swing") {
     const std::vector<int> grid = grid_of(algorithm, arguments, request);
     ClosedForm form{.formula = "2 m a + 2(K-1)/K p/b"};

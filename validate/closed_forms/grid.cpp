@@ -134,6 +134,7 @@ std::vector<GridRow> more_rows() {
 const std::vector<GridRow>& exchange_rows() {
   using enum CollectiveOp;
   static const Arguments blocks{.numbers = {}, .texts = {{"fold", "binary_blocks"}}};
+  static const Arguments whole{.numbers = {}, .texts = {{"variant", "latency"}}};
   static const std::vector<GridRow> all{
       {.algorithm = "halving_doubling", .op = reduce_scatter, .other_machines = {"full_mesh"}, .power_of_two = true},
       {.algorithm = "halving_doubling", .op = all_gather, .other_machines = {"full_mesh"}, .power_of_two = true},
@@ -150,6 +151,11 @@ const std::vector<GridRow>& exchange_rows() {
       {.algorithm = "pat", .op = reduce_scatter, .other_machines = {"full_mesh"}, .most_ranks = 256},
       {.algorithm = "pat", .op = all_gather, .other_machines = {"full_mesh"}, .most_ranks = 256},
       {.algorithm = "swing", .op = all_reduce, .other_machines = {"full_mesh"}, .power_of_two = true},
+      {.algorithm = "swing",
+       .op = all_reduce,
+       .arguments = whole,
+       .other_machines = {"full_mesh"},
+       .power_of_two = true},
       {.algorithm = "swing",
        .op = all_reduce,
        .arguments = sizes("4x2x4"),

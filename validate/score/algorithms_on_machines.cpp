@@ -48,6 +48,7 @@ constexpr Case cases[] = {
     Case{all_reduce, "halving_doubling"},
     Case{all_reduce, "recursive_doubling"},
     Case{all_reduce, "swing"},
+    Case{all_reduce, "swing", R"("ports": "all")"},
     Case{all_reduce, "direct"},
     Case{all_reduce, "direct", R"("shots": 1)"},
     Case{all_reduce, "parameter_server"},
