@@ -55,24 +55,25 @@ TEST_CASE("a link counts if messages of collectives or of point-to-point operati
   CHECK(differ > 0);
 }
 
-TEST_CASE("a gate counts the crossings of bytes that rest in host memory") {
+TEST_CASE("links of a host count the crossings of bytes that rest in host memory") {
   // Without GPUDirect a byte that leaves a DGX-1V goes from its GPU over PCIe into host memory, and from there to the
   // NIC: it crosses the links from PCIe switch to CPU once, those back once, and memory once in each direction.
   const Topology topology = two_of("dgx-1v");
-  const auto gates = path_use(topology, topology.ranks(), {.gdr_level = PathType::loc}, {}).gates;
+  const auto gates = path_use(topology, topology.ranks(), {.gdr_level = PathType::loc}, {}).host_links;
   const auto named = [&](const std::string& name) {
-    const auto found = std::find_if(gates.begin(), gates.end(), [&](const Gate& gate) { return gate.name == name; });
+    const auto found =
+        std::find_if(gates.begin(), gates.end(), [&](const HostLinks& gate) { return gate.name == name; });
     REQUIRE_MESSAGE(found != gates.end(), name);
     return *found;
   };
-  const Gate up = named("node0.pcie* -> node0.cpu*"), down = named("node0.cpu* -> node0.pcie*");
+  const HostLinks up = named("node0.pcie* -> node0.cpu*"), down = named("node0.cpu* -> node0.pcie*");
   CHECK(up.resources.size() == 4);
-  for (const Gate& gate : {up, down}) {
+  for (const HostLinks& gate : {up, down}) {
     CHECK(gate.in == Fraction{1, 1});
     CHECK(gate.out == Fraction{1, 1});
   }
   // With it, bytes go from GPU to NIC through their PCIe switch, and never to the CPU.
-  for (const Gate& gate : path_use(topology, topology.ranks(), {}, {}).gates)
+  for (const HostLinks& gate : path_use(topology, topology.ranks(), {}, {}).host_links)
     CHECK(gate.name.find(".cpu") == std::string::npos);
 }
 

@@ -30,16 +30,16 @@ std::string like_name(const std::string& name) {
 /// How often paths cross the like links of a host, over the pairs seen so far.
 class Crossings {
  public:
-  explicit Crossings(const Topology& topology) : topology_(topology), gate_of_(topology.n_resources(), none) {
+  explicit Crossings(const Topology& topology) : topology_(topology), group_of_(topology.n_resources(), none) {
     std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> known;
     for (std::uint32_t r = 0; r < topology.n_resources(); ++r) {
       const Link& link = topology.link(topology.resource({r}).link);
       const auto host = topology.node(link.from).host;
       if (!host || topology.node(link.to).host != host) continue;
       const auto [found, is_new] =
-          known.try_emplace({*host, like_name(topology.resource_name({r}))}, static_cast<std::uint32_t>(gates_.size()));
-      if (is_new) gates_.push_back({.host = *host, .name = found->first.second});
-      gate_of_[r] = found->second;
+          known.try_emplace({*host, like_name(topology.resource_name({r}))}, static_cast<std::uint32_t>(groups_.size()));
+      if (is_new) groups_.push_back({.host = *host, .name = found->first.second});
+      group_of_[r] = found->second;
     }
     pairs_.resize(topology.hosts().size());
   }
@@ -49,34 +49,34 @@ class Crossings {
     if (here == there || !here || !there) return;
     ++pairs_[*here].out;
     ++pairs_[*there].in;
-    std::map<std::uint32_t, double> counts;  // [gate]
+    std::map<std::uint32_t, double> counts;  // [group]
     for (const Path& path : parts)
       for (const Leg& leg : path.legs)
         for (std::size_t i = 0; i < leg.links.size(); ++i) {
           const ResourceId resource = topology_.link(leg.links[i]).resource;
-          if (gate_of_[resource.value] == none) continue;
-          counts[gate_of_[resource.value]] += leg.share(i) / static_cast<double>(parts.size());
+          if (group_of_[resource.value] == none) continue;
+          counts[group_of_[resource.value]] += leg.share(i) / static_cast<double>(parts.size());
           used_.insert(resource);
         }
-    for (const auto& [gate, count] : counts) {
-      Of& of = gates_[gate].host == *here ? gates_[gate].out : gates_[gate].in;
+    for (const auto& [group, count] : counts) {
+      Of& of = groups_[group].host == *here ? groups_[group].out : groups_[group].in;
       of.least = of.pairs == 0 ? count : std::min(of.least, count);
       ++of.pairs;
     }
   }
 
-  std::vector<Gate> gates() const {
-    std::vector<Gate> result;
-    for (std::uint32_t g = 0; g < gates_.size(); ++g) {
-      const Counted& counted = gates_[g];
-      Gate gate{.host = counted.host, .name = counted.name, .in = {}, .out = {}};
+  std::vector<HostLinks> host_links() const {
+    std::vector<HostLinks> result;
+    for (std::uint32_t g = 0; g < groups_.size(); ++g) {
+      const Counted& counted = groups_[g];
+      HostLinks group{.host = counted.host, .name = counted.name, .in = {}, .out = {}};
       // If some pair does not cross it at all, the least is 0.
-      if (counted.in.pairs == pairs_[counted.host].in) gate.in = per_byte(counted.in.least);
-      if (counted.out.pairs == pairs_[counted.host].out) gate.out = per_byte(counted.out.least);
-      if (gate.in.over == 0 && gate.out.over == 0) continue;
+      if (counted.in.pairs == pairs_[counted.host].in) group.in = per_byte(counted.in.least);
+      if (counted.out.pairs == pairs_[counted.host].out) group.out = per_byte(counted.out.least);
+      if (group.in.over == 0 && group.out.over == 0) continue;
       for (const ResourceId resource : used_)
-        if (gate_of_[resource.value] == g) gate.resources.push_back(resource);
-      result.push_back(std::move(gate));
+        if (group_of_[resource.value] == g) group.resources.push_back(resource);
+      result.push_back(std::move(group));
     }
     return result;
   }
@@ -100,8 +100,8 @@ class Crossings {
   static Fraction per_byte(double count) { return fraction(static_cast<std::int64_t>(count * 1000 + 1e-6), 1000); }
 
   const Topology& topology_;
-  std::vector<std::uint32_t> gate_of_;  // [resource]
-  std::vector<Counted> gates_;
+  std::vector<std::uint32_t> group_of_;  // [resource]
+  std::vector<Counted> groups_;
   std::vector<Pairs> pairs_;  // [host]
   std::set<ResourceId> used_;
 };
@@ -143,7 +143,7 @@ PathUse path_use(const Topology& topology, std::span<const NodeId> devices, cons
     }
     if (!transport.pxn) break;  // without PXN both take the same ways
   }
-  use.gates = crossings.gates();
+  use.host_links = crossings.host_links();
   return use;
 }
 

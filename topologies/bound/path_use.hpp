@@ -15,7 +15,7 @@ namespace ringsim {
 /// Links of one host that are alike (the same names but for numbers), and how often a byte crosses one of them on its
 /// way into the host or out of it. Without GPUDirect a byte crosses the PCIe uplinks once more, to rest in host memory,
 /// and host memory itself twice: no single cut shows that.
-struct Gate {
+struct HostLinks {
   std::uint32_t host = 0;
   std::string name;                   ///< "node0.pcie* -> node0.cpu*"
   std::vector<ResourceId> resources;  ///< that are used at all
@@ -23,9 +23,9 @@ struct Gate {
 };
 
 struct PathUse {
-  std::vector<bool> links;  ///< [link] whether data between two of the devices can cross it
-  std::vector<Gate> gates;  ///< of hosts that data must enter or leave; those with no crossings left out
-  bool all_pairs = true;    ///< false: there are too many; then all links count, and there are no gates
+  std::vector<bool> links;            ///< [link] whether data between two of the devices can cross it
+  std::vector<HostLinks> host_links;  ///< of hosts that data must enter or leave; those with no crossings left out
+  bool all_pairs = true;              ///< false: there are too many; then all links count, and there are no host_links
 };
 
 /// Pairs that are looked at, at most: a path takes about 2 us.

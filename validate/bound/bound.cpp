@@ -164,16 +164,16 @@ Bound MachineBounds::make(const BoundedCollective& what) const {
       .is_optimum = reached(what.op, wires_),
       .why = cut_in_words(topology_, wires_, found, amount_in_words(what, found.amount, wires_.n_ranks()), rates_),
       .cut = links_leaving(wires_, found.sets)};
-  tighten_by_gates(what, bound);
+  tighten_by_host_links(what, bound);
   return bound;
 }
 
-/// A host with g of the N ranks: what must enter and leave it crosses its gates so many times.
-void MachineBounds::tighten_by_gates(const BoundedCollective& what, Bound& bound) const {
+/// A host with g of the N ranks: what must enter and leave it crosses its links so many times.
+void MachineBounds::tighten_by_host_links(const BoundedCollective& what, Bound& bound) const {
   const std::int64_t n = wires_.n_ranks();
-  for (const Gate& gate : use_.gates) {
+  for (const HostLinks& of : use_.host_links) {
     std::vector<bool> inside(ranks_.size());
-    for (std::size_t r = 0; r < ranks_.size(); ++r) inside[r] = topology_.node(ranks_[r]).host == gate.host;
+    for (std::size_t r = 0; r < ranks_.size(); ++r) inside[r] = topology_.node(ranks_[r]).host == of.host;
     const auto g = static_cast<std::int64_t>(std::count(inside.begin(), inside.end(), true));
     if (g == 0 || g == n) continue;
     const bool has_root = inside[static_cast<std::size_t>(what.root)];
@@ -192,14 +192,14 @@ void MachineBounds::tighten_by_gates(const BoundedCollective& what, Bound& bound
     }
     std::int64_t rate = 0;
     std::vector<LinkId> links;
-    for (const ResourceId resource : gate.resources) {
+    for (const ResourceId resource : of.resources) {
       const LinkId link = topology_.resource(resource).link;
       rate += rates_[link.value].bytes_per_second;
       links.push_back(link);
     }
     // in and out are in thousandths (path_use.hpp).
     const std::int64_t crossings =
-        enters * gate.in.over * (1000 / gate.in.under) + leaves * gate.out.over * (1000 / gate.out.under);
+        enters * of.in.over * (1000 / of.in.under) + leaves * of.out.over * (1000 / of.out.under);
     if (crossings == 0 || rate == 0) continue;
     const Fraction inverse = fraction(crossings, 1000) * fraction(1'000'000'000, rate);
     if (inverse <= bound.inverse_rate) continue;
@@ -207,8 +207,8 @@ void MachineBounds::tighten_by_gates(const BoundedCollective& what, Bound& bound
     bound.inverse_rate = inverse;
     bound.is_optimum = false;
     const std::string over = links_in_words(topology_, links, rates_);
-    const std::string entering = crossed(amount_in_words(what, enters, n), "enter", gate.host, gate.in),
-                      leaving = crossed(amount_in_words(what, leaves, n), "leave", gate.host, gate.out);
+    const std::string entering = crossed(amount_in_words(what, enters, n), "enter", of.host, of.in),
+                      leaving = crossed(amount_in_words(what, leaves, n), "leave", of.host, of.out);
     bound.why = fmt::format("{}{}{} {}", entering, entering.empty() || leaving.empty() ? "" : "; ", leaving, over);
     bound.cut = std::move(links);
   }

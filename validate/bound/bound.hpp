@@ -45,8 +45,8 @@ struct Bound {
 ///
 /// A link counts if a path between two ranks (or helpers) crosses it under the scenario's transport: with NVLink, PCIe
 /// does not count, nor do the NICs of a single node; `all_links` counts all. A half-duplex cable carries both
-/// directions together. Data that rests in host memory crosses host memory and the PCIe uplinks once more (Gate). A
-/// fault counts if it holds for the whole run. Left out: rates of devices and protocols, background messages, other
+/// directions together. Data that rests in host memory crosses host memory and the PCIe uplinks once more (HostLinks).
+/// A fault counts if it holds for the whole run. Left out: rates of devices and protocols, background messages, other
 /// collectives.
 class MachineBounds {
  public:
@@ -69,7 +69,7 @@ class MachineBounds {
  private:
   Bound make(const BoundedCollective& what) const;
   Limit limit(const BoundedCollective& what) const;
-  void tighten_by_gates(const BoundedCollective& what, Bound& bound) const;
+  void tighten_by_host_links(const BoundedCollective& what, Bound& bound) const;
 
   std::string file_;  // what errors call the scenario
   Topology topology_;
