@@ -70,9 +70,10 @@ first: 4.6 us + 2p/(48 GB/s). If your fabric does not add up, read on with direc
 {explained("hgx-h100", in_switch, "64 KiB")}
 ```
 
-**direct, a narrow band**: two steps, everybody to everybody, so 2 x 4.6 us. 24 of 31 receivers are on other nodes, so in each of the two
-steps 24/32 p leaves through an adapter: 1.5 p in all against in_switch's 2 p in turn. Half a p less at 48 GB/s makes up
-for 4.6 us more at p = 4.6 us x 48 GB/s / 0.5 = 441.6 kB, which is where the table has it.
+**direct, second at small sizes**: two steps, everybody to everybody, of 4.6 us and of 0.6 us more where a message goes over NVLink to the
+GPU of the receiver's rail first (PXN): 10.4 us. 24 of 31 receivers are on other nodes, so in each of the two steps 24/32 p leaves through an
+adapter: 1.5 p in all against in_switch's 2 p in turn. Half a p less at 48 GB/s would make up for the 5.8 us more at 557 kB, but by then
+hierarchical is ahead of both.
 
 ```
 {explained("hgx-h100", direct, "450000 B")}
@@ -93,9 +94,9 @@ once here; bucket tries, and loses by it: half of its buffer begins between the 
 {ring_and_tree("hgx-h100")}
 ```
 
-The tree needs few steps: 30 us against the ring's 62 x 4.6 = 285 us at 4 B (every step of the ring waits for those that cross nodes). At
-4 GiB the ring puts 2 x 31/32 p = 7.75 GiB through the one adapter of each node that it uses; of the tree's adapters the busiest carry
-6 GiB, and it needs segments to overlap them.
+The tree needs few steps: 31 us against the ring's 62 x 5.2 = 322 us at 4 B (every step of the ring waits for those that cross nodes, which
+go over NVLink to the GPU of the next node's rail first). At 4 GiB the ring puts 2 x 31/32 p = 7.75 GiB through the one adapter of each node
+that it uses; of the tree's adapters the busiest carry 8 GiB, and it needs segments to overlap them, so that the ring is ahead by 4 %.
 
 ```
 {explained("hgx-h100", "ring", "4 GiB")}
@@ -116,8 +117,8 @@ GPUs, 4.4 us from node to node.
 {crossover("dgx-1v")}
 ```
 
-**direct, small sizes**: two steps of 4.4 us. Two GPUs share an adapter, which so carries 2 x 1.5 p = 3 p at 12 GB/s: 8.8 us + p/(4 GB/s).
-At 63 kB that is 15.8 us more, as much as the next one's 11.2 us of latency, 2.0 us of adapters and its NVLinks.
+**direct, small sizes**: two steps of 4.4 us, and of 0.6 us more where a message goes over NVLink to the GPU of the receiver's rail first. Two
+GPUs share an adapter, which so carries 2 x 1.5 p = 3 p at 12 GB/s: 8.8 us + p/(4 GB/s) where it is busy throughout. At 63 kB that is 15.8 us more, as much as the next one's 11.2 us of latency, 2.0 us of adapters and its NVLinks.
 
 ```
 {explained("dgx-1v", direct, "63088 B")}
