@@ -292,9 +292,10 @@ TEST_CASE("every list names what the catalogues hold") {
 TEST_CASE("Ctrl-C ends a long run with code 130, and says how far it came") {
   const std::string folder_file = temporary_file("long.json", ring_of_eight);
   // 16384 ranks move 537 million messages: about a minute where none stands for the others. timeout(1) sends the
-  // signal that Ctrl-C sends.
+  // signal that Ctrl-C sends; without --foreground it sends a second one to its group, which ends ringsim at once.
   const std::string line = fmt::format(
-      "timeout --preserve-status -s INT 1.5 {} run {} --no-fold --set topology.ranks=16384 > {}.out 2> {}.err",
+      "timeout --foreground --preserve-status -s INT 1.5 {} run {} --no-fold --set topology.ranks=16384 > {}.out 2> "
+      "{}.err",
       ringsim::test::command_file(), folder_file, folder_file, folder_file);
   const int status = std::system(line.c_str());
   CHECK(WEXITSTATUS(status) == 130);
