@@ -80,7 +80,8 @@ TEST_CASE("question 11: with PXN the NICs are the limit on any rails, without it
       CHECK(busbw(rails, true, nodes) <= limit);
       CHECK(busbw(rails, true, nodes) > 0.99 * limit);
     }
-    // All NICs of a node are on one leaf: PXN saves nothing, but loads other cables where ECMP chooses, and adds a stage.
+    // All NICs of a node are on one leaf: PXN saves nothing, but loads other cables where ECMP chooses, and adds a
+    // stage.
     CHECK(busbw(leaves, true, nodes) == Approx(busbw(leaves, false, nodes)).epsilon(0.005));
     CHECK(busbw(no_spines, false, nodes) < 0.25 * limit);
   }

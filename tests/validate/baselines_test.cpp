@@ -41,8 +41,8 @@ TEST_CASE("the textbook's machine is that of the preset's links, worked by hand"
   CHECK(a100.ranks == 8);
   CHECK(a100.b_GBps == doctest::Approx(12 * 25 * 0.9195));
   CHECK(a100.a_us == doctest::Approx(0.6));
-  // Two EDR adapters at 12 GB/s. The longest hop is from gpu3 to the other node's gpu0, whose rail is nic0's: 0.6 us over
-  // NVLink to gpu0, then 2.7 us.
+  // Two EDR adapters at 12 GB/s. The longest hop is from gpu3 to the other node's gpu0, whose rail is nic0's: 0.6 us
+  // over NVLink to gpu0, then 2.7 us.
   const TextbookMachine v100 = textbook_machine(scenario_on(cluster("abci-v", 2, "100 Gb/s")));
   CHECK(v100.ranks == 8);
   CHECK(v100.b_GBps == doctest::Approx(24));
