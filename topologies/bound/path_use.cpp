@@ -36,8 +36,8 @@ class Crossings {
       const Link& link = topology.link(topology.resource({r}).link);
       const auto host = topology.node(link.from).host;
       if (!host || topology.node(link.to).host != host) continue;
-      const auto [found, is_new] =
-          known.try_emplace({*host, like_name(topology.resource_name({r}))}, static_cast<std::uint32_t>(groups_.size()));
+      const auto [found, is_new] = known.try_emplace({*host, like_name(topology.resource_name({r}))},
+                                                     static_cast<std::uint32_t>(groups_.size()));
       if (is_new) groups_.push_back({.host = *host, .name = found->first.second});
       group_of_[r] = found->second;
     }
