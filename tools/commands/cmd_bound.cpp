@@ -20,6 +20,7 @@
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
 #include "tools/output/output.hpp"
+#include "tools/output/progress_line.hpp"
 #include "tools/stop.hpp"
 #include "validate/bound/bound.hpp"
 
@@ -62,11 +63,14 @@ std::vector<BoundRow> rows_of(const CollectiveRequest& own, MachineBounds& machi
       std::none_of(asked.begin(), asked.end(), [&](const auto& each) { return each.op == own.op; }))
     asked.push_back({.op = own.op, .root = has_root(own.op) ? own.root : 0, .both_ways = own.both_ways});
   std::vector<BoundRow> rows;
+  ProgressLine progress(asked.size());
   for (const BoundedCollective& what : asked) {
     stop_if_asked();
+    progress.now(fmt::format("the bound of {}", to_string(what.op)));
     const auto bound = machine.of(what, own.bytes);
     ensure(bound.has_value(), "all collectives but a barrier have a bound");
     rows.push_back({.what = what, .bound = *bound, .latency_floor = machine.latency_floor(what)});
+    progress.add(1.0);
   }
   return rows;
 }
@@ -81,7 +85,7 @@ std::string name_of(const BoundRow& row) {
 std::string text_of(const Scenario& scenario, const MachineBounds& machine, const std::vector<BoundRow>& rows) {
   const int n = scenario.main().request.ranks;
   const auto counted = std::count(machine.use().links.begin(), machine.use().links.end(), true);
-  std::string text = wrapped(fmt::format("{}: {} ranks, {}, {} of {} links count", scenario.name, n,
+  std::string text = wrapped(fmt::format("{}: {} rank{}, {}, {} of {} links count", scenario.name, n, n == 1 ? "" : "s",
                                          format(scenario.main().request.bytes), counted, machine.topology().n_links()));
   Table table({"collective", "bound us", "algbw GB/s", "busbw GB/s", "1/rate s/GB", "kind", "latency us"});
   for (const BoundRow& row : rows)
@@ -132,9 +136,11 @@ int execute(const BoundArguments& arguments) {
   refuse_as_output(arguments.scenario, arguments.output);
   const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
   const Scenario scenario = first_point(file);
-  const Setup setup = set_up(scenario);
+  const Setup setup = while_saying("building the topology", [&] { return set_up(scenario); });
   stop_if_asked();
-  MachineBounds machine(scenario, setup, setup.collectives.front().ranks, {}, arguments.all_links);
+  MachineBounds machine = while_saying("finding the links that paths take", [&] {
+    return MachineBounds(scenario, setup, setup.collectives.front().ranks, {}, arguments.all_links);
+  });
   const std::vector<BoundRow> rows = rows_of(scenario.main().request, machine);
   Output output(arguments.output);
   output.write(arguments.json ? json_of(file, scenario, machine, rows) : text_of(scenario, machine, rows));

@@ -72,11 +72,11 @@ struct ProgressLine::State {
     const double share = done / parts;
     std::string out;
     if (!on_terminal) out += fmt::format("after {}: ", duration_text(elapsed));
-    if (parts > 1) out += fmt::format("{:.0f} of {:.0f} points, ", std::floor(done), parts);
+    if (parts > 1) out += fmt::format("{:.0f} of {:.0f} done, ", std::floor(done), parts);
     if (share < 0.001)  // too early for a forecast
-      out += fmt::format("{:.1f} % done", 100 * share);
+      out += fmt::format("{:.1f} %", 100 * share);
     else
-      out += fmt::format("{:.{}f} % done, about {} left", 100 * share, share < 0.01 ? 1 : 0,
+      out += fmt::format("{:.{}f} %, about {} left", 100 * share, share < 0.01 ? 1 : 0,
                          duration_text(elapsed * (1 - share) / share));
     if (!stage.empty()) out += "; " + stage;
     return out + memory_text();
