@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/schedule/schedule.hpp"
@@ -57,7 +58,7 @@ class CheckedSchedule {
   friend CheckedSchedule check(Schedule schedule, const struct CheckOptions& options);
   friend CheckedSchedule side_by_side(const std::vector<CheckedSchedule>& jobs);
   CheckedSchedule(Schedule schedule, Proof proof)
-      : schedule_(std::make_shared<const Schedule>(std::move(schedule))), proof_(proof) {}
+      : schedule_(std::make_shared<const Schedule>(std::move(schedule))), proof_(std::move(proof)) {}
 
   std::shared_ptr<const Schedule> schedule_;
   Proof proof_;
