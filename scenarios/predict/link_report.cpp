@@ -4,22 +4,9 @@
 #include <map>
 #include <utility>
 
+#include "topologies/bound/cut_text.hpp"
+
 namespace ringsim {
-
-namespace {
-
-std::string without_numbers(const std::string& name) {
-  std::string result;
-  for (const char c : name) {
-    if (c < '0' || c > '9')
-      result += c;
-    else if (result.empty() || result.back() != '*')
-      result += '*';
-  }
-  return result;
-}
-
-}  // namespace
 
 BottleneckReport bottleneck_report(const Topology& topology, const Bottleneck& found, Picoseconds duration,
                                    Picoseconds start) {

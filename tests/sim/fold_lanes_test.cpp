@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "sim/run/fold.hpp"
 #include "sim/schedule/collective.hpp"
 #include "tests/support/every_algorithm.hpp"
+#include "tests/support/peers.hpp"
 #include "tests/support/tiny.hpp"
 
 namespace fold_lanes_test {
@@ -40,7 +40,8 @@ std::string report_of(const Topology& net, const Timeline& timeline) {
                             timeline.link_bytes[link.value].count);
 }
 
-/// Runs it both ways. Returns why it was not folded; "" if it was.
+/// Runs it both ways. Returns why it was not folded; "" if it was. Unlike the one of fold_test, it lets the two name
+/// another of equally narrow links, on which several lanes may differ (Timeline::folded).
 std::string both_ways(const Topology& net, const CheckedSchedule& checked, RunOptions options = {}) {
   options.fold_from = 0;
   const Timeline some = run(net, checked, options);
@@ -56,27 +57,12 @@ std::string both_ways(const Topology& net, const CheckedSchedule& checked, RunOp
   return some.not_folded;
 }
 
-/// To how many ranks rank 0 sends; 0 if some step has several messages.
-std::size_t peers_of(const Schedule& schedule) {
-  std::set<Actor> to;
-  for (int i = 0; i < schedule.n_steps(0, 0); ++i) {
-    Step step;
-    schedule.step(0, 0, i, step);
-    int sends = 0;
-    for (const Op& op : step.ops) {
-      if (op.what != Do::send) continue;
-      to.insert(op.peer);
-      if (++sends > 1) return 0;
-    }
-  }
-  return to.size();
-}
-
 /// Those that claim a symmetry, of one message per step and one chunk per message: over channels none is taken apart.
 std::vector<Schedule> symmetric_ones(int n, Bytes bytes) {
   std::vector<Schedule> found;
   for (Schedule& schedule : every_algorithm(n, bytes))
-    if (schedule.symmetry.claimed() && peers_of(schedule) > 0) found.push_back(std::move(schedule));
+    if (const Peers peers = peers_of(schedule); schedule.symmetry.claimed() && peers.one_a_step && !peers.to.empty())
+      found.push_back(std::move(schedule));
   return found;
 }
 
@@ -137,7 +123,7 @@ TEST_CASE("on a star what goes round is folded over any number of channels; over
               } else if (has(why_not, " is more than one message")) {
                 CHECK(check(plain).proof().shape.widest > 1);  // taken apart
               } else {
-                const bool is_tie = channels > 1 && peers_of(plain) > 1;
+                const bool is_tie = channels > 1 && peers_of(plain).to.size() > 1;
                 CAPTURE(why_not);
                 CHECK((is_tie ? has(why_not, tie) : why_not.empty()));
                 ++(is_tie ? n_ties : n_folded);
@@ -207,7 +193,7 @@ TEST_CASE("in nodes with NVSwitches a ring folds over 1 to 8 channels as it does
             CAPTURE(to_string(plain.collective.op));
             const std::string why_not = both_ways(net, checked, {.model = model});
             CAPTURE(why_not);
-            const bool is_tie = channels > 1 && peers_of(plain) > 1 && is_equal_cut(checked.schedule());
+            const bool is_tie = channels > 1 && peers_of(plain).to.size() > 1 && is_equal_cut(checked.schedule());
             CHECK((is_tie ? has(why_not, tie) : why_not.empty() == is_equal_cut(checked.schedule())));
             n_folded += why_not.empty() ? 1 : 0;
           }

@@ -18,6 +18,7 @@
 #include "tests/support/command.hpp"
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/paths.hpp"
+#include "tests/support/peers.hpp"
 #include "tests/support/tiny.hpp"
 
 namespace fold_test {
@@ -64,27 +65,6 @@ std::string both_ways(const Topology& net, const CheckedSchedule& checked, RunOp
     CHECK(are_like(net, all, some.bottleneck->resource, all.bottleneck->resource));
   }
   return "";
-}
-
-/// Which ranks rank 0 sends to, and whether in at most one message per step.
-struct Peers {
-  std::set<Actor> to;
-  bool one_a_step = true;
-};
-Peers peers_of(const Schedule& schedule) {
-  Peers peers;
-  for (int i = 0; i < schedule.n_steps(0, 0); ++i) {
-    Step step;
-    schedule.step(0, 0, i, step);
-    int sends = 0;
-    for (const Op& op : step.ops) {
-      if (op.what != Do::send) continue;
-      peers.to.insert(op.peer);
-      ++sends;
-    }
-    peers.one_a_step = peers.one_a_step && sends < 2;
-  }
-  return peers;
 }
 
 /// All whose steps are one message each; PAT's are of several.

@@ -139,20 +139,14 @@ void check_parts(std::uint64_t seed, bool disturbed, Counts& counts) {
 
 }  // namespace
 
-TEST_CASE("the parts of the critical path are not below 0 and sum to the time of the run, whatever the run") {
+TEST_CASE(
+    "the parts of the critical path are not below 0 and sum to the time of the run, in each of 10000 random runs") {
   Counts counts;
-  for (std::uint64_t seed = 1; seed <= 600; ++seed) check_parts(seed, seed % 3 == 0, counts);
-  CHECK(counts.runs > 400);
-  CHECK(counts.with_latency > 300);
-  CHECK(counts.with_others > 50);
-  CHECK(counts.with_delay > 20);
-}
-
-TEST_CASE("the same of 10000 runs" * doctest::skip()) {  // half a minute; ringsim_tests -tc='*10000 runs*' -ns
-  Counts counts;
-  for (std::uint64_t seed = 1001; seed <= 11'000; ++seed) check_parts(seed, seed % 3 == 0, counts);
-  MESSAGE(counts.runs, " runs, ", counts.refused, " refused; parts above 0: latency ", counts.with_latency, ", others ",
-          counts.with_others, ", delay ", counts.with_delay);
+  for (std::uint64_t seed = 1; seed <= 10'000; ++seed) check_parts(seed, seed % 3 == 0, counts);
+  CHECK(counts.runs > 7000);
+  CHECK(counts.with_latency > 5000);
+  CHECK(counts.with_others > 1000);
+  CHECK(counts.with_delay > 400);
 }
 
 }  // namespace random_runs_test

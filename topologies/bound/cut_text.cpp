@@ -14,10 +14,6 @@
 
 namespace ringsim {
 
-namespace {
-
-constexpr std::size_t most_named = 3;
-
 std::string without_numbers(const std::string& name) {
   std::string result;
   for (const char c : name) {
@@ -28,6 +24,10 @@ std::string without_numbers(const std::string& name) {
   }
   return result;
 }
+
+namespace {
+
+constexpr std::size_t most_named = 3;
 
 std::string list_in_words(const std::vector<std::string>& names) {
   if (names.size() == 1) return names.front();

@@ -9,6 +9,9 @@
 
 namespace ringsim {
 
+/// "node0.nic3 -> leaf1" as "node*.nic* -> leaf*": like links have one such name.
+std::string without_numbers(const std::string& name);
+
 /// "56 of the 64 blocks must enter node1 over leaf* -> node1.nic* (8 links, 400 GB/s)". `amount`: what must cross, in
 /// words: "56 of the 64 blocks". For several sets: "node0, node1 and 6 more must send 14 times the message in all,
 /// over ...". `rates`: [link], as for wires_of().
