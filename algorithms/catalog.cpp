@@ -273,7 +273,7 @@ std::span<const Algorithm> algorithms() {
 Schedule make_schedule(const Algorithm& algorithm, const CollectiveRequest& request, const Arguments& arguments) {
   Schedule s = algorithm.make(request, arguments);
   if (request.in_place) s = *request.in_place ? in_place(std::move(s)) : out_of_place(std::move(s));
-  return over_channels(std::move(s), pieces_of(request.bytes, request.channels, request.chunk));
+  return over_channels(std::move(s), pieces_of(request.bytes, request.channels, request.chunk), request.orders);
 }
 
 const Algorithm* find_algorithm(std::string_view name) {

@@ -30,6 +30,8 @@ struct CollectiveRequest {
   /// Over how many channels, and in pieces of how many bytes at most; see over_channels() (channels.hpp).
   int channels = 1;
   std::optional<Bytes> chunk;
+  /// [ring][position] the rank there; channel k takes one after the other. Empty: all channels in the ranks' order.
+  std::vector<std::vector<Actor>> orders;
   /// Whether input and result are one buffer; not said: as the algorithm is written. See buffers.hpp.
   std::optional<bool> in_place;
 };

@@ -33,6 +33,35 @@ Cut cut_of(const Schedule& plain, const Pieces& pieces) {
   return cut;
 }
 
+std::vector<Cast> casts_of(const Schedule& plain, int channels, const std::vector<std::vector<Actor>>& orders) {
+  std::vector<Cast> casts;
+  if (orders.empty()) return casts;
+  using enum CollectiveOp;
+  const CollectiveOp op = plain.collective.op;
+  if (plain.actors != plain.collective.ranks)
+    throw InputError("", fmt::format("expected ranks only, to be put in other orders, found {} with {} helpers",
+                                     plain.algorithm, plain.actors - plain.collective.ranks));
+  if (op != all_reduce && op != reduce_scatter && op != all_gather && op != broadcast && op != reduce)
+    throw InputError(
+        "", fmt::format("expected an op of rings or trees, to be run in other orders, found {}", to_string(op)),
+        "all_reduce, reduce_scatter, all_gather, broadcast, reduce");
+  for (int k = 0; k < channels; ++k) {
+    std::vector<Actor> order = orders[static_cast<std::size_t>(k) % orders.size()];
+    if (order.size() != static_cast<std::size_t>(plain.collective.ranks))
+      throw InputError(
+          "", fmt::format("expected an order of {} ranks, found one of {}", plain.collective.ranks, order.size()));
+    if (has_root(op)) {
+      const Actor root = plain.collective.root;
+      const auto at = std::find(order.begin(), order.end(), root);
+      const auto n = static_cast<std::ptrdiff_t>(order.size());
+      if (at != order.end())
+        std::rotate(order.begin(), order.begin() + (at - order.begin() - root + n) % n, order.end());
+    }
+    casts.push_back(Cast::of(std::move(order)));
+  }
+  return casts;
+}
+
 }  // namespace
 
 Pieces pieces_of(Bytes size, int channels, std::optional<Bytes> chunk) {
@@ -46,20 +75,23 @@ Pieces pieces_of(Bytes size, int channels, std::optional<Bytes> chunk) {
   return {.channels = channels, .rounds = static_cast<int>(rounds)};
 }
 
-Schedule over_channels(Schedule plain, const Pieces& pieces) {
-  if (pieces.count() == 1) return plain;
+Schedule over_channels(Schedule plain, const Pieces& pieces, const std::vector<std::vector<Actor>>& orders) {
+  if (pieces.count() == 1 && orders.empty()) return plain;
   if (plain.collective.op == CollectiveOp::barrier)
     throw InputError("", "expected a collective that moves data, found a barrier", "a barrier has nothing to be cut");
   if (!plain.names_regions) throw InputError("", "expected a schedule that names its regions, found one of sizes only");
   const Cut cut = cut_of(plain, pieces);
+  std::vector<Cast> casts = casts_of(plain, pieces.channels, orders);
 
   const int numbers = plain.lanes;  // schedules number their channels as their lanes
   Schedule s = run_piecewise({.plain = std::move(plain),
                               .channels = pieces.channels,
                               .rounds = pieces.rounds,
                               .numbers = numbers,
-                              .cut = cut});
+                              .cut = cut,
+                              .casts = std::move(casts)});
   s.algorithm += fmt::format(" channels={} rounds={}", pieces.channels, pieces.rounds);
+  if (!orders.empty()) s.algorithm += fmt::format(" orders={}", orders.size());
   for (Layout& layout : s.layout) {
     if (layout.n_chunks() == 0) continue;
     const int n = layout.n_chunks();

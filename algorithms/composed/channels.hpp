@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "sim/schedule/schedule.hpp"
 
@@ -38,6 +39,12 @@ Pieces pieces_of(Bytes size, int channels, std::optional<Bytes> chunk);
 ///
 /// Throws InputError (empty `where`) for a barrier, which has no bytes, for a schedule whose regions are not known, and
 /// for more than 2^27 chunks.
-Schedule over_channels(Schedule plain, const Pieces& pieces);
+///
+/// `orders`: [ring][position] the rank that does there what the plain schedule's rank `position` does; channel k takes
+/// orders[k modulo their number]. Rings of different orders use different links at once, as NCCL's channels do
+/// (src/graph/rings.cc). Each order is turned until a root is at its own place. Only for all_reduce, reduce_scatter,
+/// all_gather, broadcast and reduce without helpers: others promise something to each rank. Empty: ranks in their
+/// order.
+Schedule over_channels(Schedule plain, const Pieces& pieces, const std::vector<std::vector<Actor>>& orders = {});
 
 }  // namespace ringsim

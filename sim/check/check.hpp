@@ -95,6 +95,9 @@ struct CheckOptions {
 ///  c. Both ends of a message agree in size in every piece, either because data keeps its chunk number and the buffers
 ///     have equal chunks, or because all chunks are equal.
 ///  d. No message of several chunks is taken apart, unless the plain schedule needs no slots.
+///  g. Where a channel has a cast, ranks that play other positions than their own: it is a permutation, and what the
+///     promise says of a position it says of the rank that plays it. Then the channel is the plain schedule with its
+///     ranks renamed, and keeps the promise because that does not change by the renaming.
 ///
 /// Then 1 to 4 hold for the whole. A channel shares no lane, connection, chunk or wait with another (a, b), so channels
 /// run as if alone. The rounds of a channel follow one another in each lane, and a round waits for its own steps only;

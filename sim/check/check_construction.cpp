@@ -76,6 +76,67 @@ bool sizes_agree(const Schedule& whole, const Cut& cut, const Proof::Shape& plai
   return true;
 }
 
+/// What a rank has or wants, told by the plain schedule of a position and of the rank that plays it.
+struct Told {
+  const Cast& cast;
+  const Cut& cut;
+  bool agree(const Content& position, const Content& rank) const {
+    if (position.who != rank.who) return false;
+    if (position.who == Content::Who::nothing) return true;
+    if (position.who == Content::Who::one && cast.rank[static_cast<std::size_t>(position.rank)] != rank.rank)
+      return false;
+    return rank.chunk == (cut.parts ? cast.chunk_of(position.chunk, cut.contributed) : position.chunk);
+  }
+};
+
+/// Condition g for one channel: its cast changes nothing in the promise.
+bool promise_is_kept(const Piecewise& made, const Cast& cast, const CheckOptions& options) {
+  const Collective& promise = made.plain.collective;
+  const Told told{cast, made.cut};
+  for (std::size_t b = 0; b < n_buffers; ++b) {
+    const auto buffer = static_cast<Buffer>(b);
+    const std::uint32_t n = made.cut.chunks[b];
+    for (Actor p = 0; p < promise.ranks; ++p) {
+      if ((p & 0xFF) == 0) look_up(options);
+      const Actor rank = cast.rank[static_cast<std::size_t>(p)];
+      for (std::uint32_t c = 0; c < n; ++c) {
+        const std::uint32_t there = made.cut.parts ? cast.chunk_of(c, n) : c;
+        if (!told.agree(promise.before(p, buffer, c), promise.before(rank, buffer, there)) ||
+            !told.agree(promise.after(p, buffer, c), promise.after(rank, buffer, there)))
+          return false;
+      }
+    }
+  }
+  return true;
+}
+
+/// Condition g. Where a cast moves chunks it must move those of all buffers alike, so that sizes still agree.
+bool casts_keep_the_promise(const Piecewise& made, const CheckOptions& options) {
+  if (made.casts.empty()) return true;
+  constexpr std::int64_t most = 300'000'000;  // questions: a few seconds
+  const int ranks = made.plain.collective.ranks;
+  if (made.plain.actors != ranks || made.casts.size() != static_cast<std::size_t>(made.channels)) return false;
+  std::uint32_t chunks = 0;
+  for (const std::uint32_t n : made.cut.chunks) {
+    if (made.cut.parts && n > 0 && chunks > 0 && n != chunks) return false;
+    chunks = std::max(chunks, n);
+  }
+  std::vector<const Cast*> looked_at;
+  for (const Cast& cast : made.casts) {
+    if (cast.rank.size() != static_cast<std::size_t>(ranks) || cast.position.size() != cast.rank.size()) return false;
+    for (Actor p = 0; p < ranks; ++p) {
+      const Actor rank = cast.rank[static_cast<std::size_t>(p)];
+      if (rank < 0 || rank >= ranks || cast.position[static_cast<std::size_t>(rank)] != p) return false;
+    }
+    const auto same = [&](const Cast* other) { return other->rank == cast.rank; };
+    if (std::any_of(looked_at.begin(), looked_at.end(), same)) continue;
+    looked_at.push_back(&cast);
+    if (std::int64_t{ranks} * chunks * static_cast<std::int64_t>(looked_at.size()) > most) return false;
+    if (!promise_is_kept(made, cast, options)) return false;
+  }
+  return true;
+}
+
 /// The proof of a schedule that another one is made of; none if it is refused.
 std::optional<Proof> proof_of(const Schedule& plain, const CheckOptions& options) {
   if (!plain.names_regions) return std::nullopt;
@@ -93,9 +154,11 @@ bool check_pieces(const Schedule& whole, const Piecewise& made, const CheckOptio
   if (!plain || !channels_are_disjoint(whole, made, plain->shape) || !sizes_agree(whole, cut, plain->shape))
     return false;
   if (cut.parts && plain->shape.widest > 1 && plain->slots_needed > 0) return false;  // condition d
+  if (!casts_keep_the_promise(made, options)) return false;
   if (plain->shape.longest > INT_MAX / made.rounds) return false;
 
   proof = *plain;
+  if (!made.casts.empty()) proof.symmetry = {};  // it is one of positions
   proof.operations = (cut.parts ? plain->shape.chunks_touched : plain->operations) * cut.pieces;
   if (proof.from.empty()) proof.from = made.plain.algorithm;
   proof.pieces *= static_cast<int>(cut.pieces);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/base/error.hpp"
 #include "sim/network/network.hpp"
 #include "sim/run/protocol.hpp"
 #include "sim/schedule/lanes.hpp"
@@ -42,8 +43,16 @@ struct LegUse {
 class CompiledRoutes {
  public:
   /// `lanes`: how many ask by from(). The network and the protocol must outlive it.
-  CompiledRoutes(Routing::Policy policy, const Protocol& protocol, Network& network, std::size_t lanes)
-      : policy_(policy), protocol_(protocol), network_(network), last_(lanes) {}
+  CompiledRoutes(Routing::Policy policy, Transport::Nics nics, const Protocol& protocol, Network& network,
+                 std::size_t lanes)
+      : policy_(policy),
+        by_channel_(policy == Routing::Policy::ecmp || nics == Transport::Nics::per_channel),
+        protocol_(protocol),
+        network_(network),
+        last_(lanes) {
+    ensure(policy != Routing::Policy::flow_spray || nics != Transport::Nics::per_channel,
+           "a label is a channel, or the number of a message");
+  }
 
   /// The route of a message. `find(label)` finds the parts (Routes::find_parts) of one that nobody had before.
   template <class Find>
@@ -66,18 +75,12 @@ class CompiledRoutes {
 
   /// What tells the flows of a pair apart, as far as the routes look at it.
   std::uint16_t label(Actor from, Actor to, std::uint16_t channel) {
-    switch (policy_) {
-      case Routing::Policy::ecmp:
-        return channel;
-      case Routing::Policy::flow_spray: {
-        const auto known = known_.find(key_of(from, to, 0));
-        if (known == known_.end()) return 0;
-        const std::uint32_t turns = routes_[known->second].turns;
-        return turns == 1 ? std::uint16_t{0} : static_cast<std::uint16_t>(++messages_of_[key_of(from, to, 0)] % turns);
-      }
-      default:
-        return 0;
-    }
+    if (by_channel_) return channel;
+    if (policy_ != Routing::Policy::flow_spray) return 0;
+    const auto known = known_.find(key_of(from, to, 0));
+    if (known == known_.end()) return 0;
+    const std::uint32_t turns = routes_[known->second].turns;
+    return turns == 1 ? std::uint16_t{0} : static_cast<std::uint16_t>(++messages_of_[key_of(from, to, 0)] % turns);
   }
 
   /// Other links are down than before: routes are looked for again. What the old ones carried stays counted.
@@ -156,6 +159,7 @@ class CompiledRoutes {
   }
 
   Routing::Policy policy_;
+  bool by_channel_;  // channels of a pair may take ways of their own
   const Protocol& protocol_;
   Network& network_;
   tsl::robin_map<std::uint64_t, std::uint32_t, MixedHash> known_;        // by key_of()

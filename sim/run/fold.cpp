@@ -315,6 +315,8 @@ std::optional<Folding> fold(const Topology& topology, const CheckedSchedule& che
     if (options.record_spans) refuse("every message is recorded");
     if (options.model != NetworkModel::ideal && options.model != NetworkModel::fair)
       refuse("in the model {} messages may meet where none shares a link", to_string(options.model));
+    if (options.transport.nics == Transport::Nics::per_channel && schedule.lanes > 1)
+      refuse("the lanes of a rank may leave by NICs of their own");
     expect_symmetry(checked);
     Folding made{.ranks = schedule.actors, .one = schedule};
     made.one.actors = 1;

@@ -81,7 +81,7 @@ class Run {
         routes_(topology, options.transport, options.routing),
         network_(make_network(options.model, options.packet, topology, engine_)),
         lanes_(schedule_, options.protocol->slots, *this),
-        ways_(options.routing.policy, *options.protocol, *network_, lanes_.n_lanes()) {
+        ways_(options.routing.policy, options.transport.nics, *options.protocol, *network_, lanes_.n_lanes()) {
     sort_links();
     begun_.resize(lanes_.n_lanes());
     trails_.resize(lanes_.n_lanes());

@@ -1,7 +1,11 @@
 #include "sim/schedule/piecewise.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
 #include <vector>
+
+#include "sim/base/error.hpp"
 
 namespace ringsim {
 
@@ -9,37 +13,54 @@ namespace {
 
 using MadeOfPieces = std::shared_ptr<const Piecewise>;
 
-Region moved(Region plain, const Cut& cut, std::uint32_t piece) {
-  plain.first = cut.chunk(plain.buffer, {plain.first, piece});
-  return plain;
-}
+/// Where the plain schedule's regions lie in the whole, seen from a channel.
+struct Place {
+  const Cut& cut;
+  std::uint32_t piece;
+  const Cast* cast;  // nullptr: each rank has its own position
+
+  Region moved(Region plain) const {
+    if (cut.parts && cast != nullptr)  // one chunk, by take_apart()
+      plain.first = cast->chunk_of(plain.first, cut.chunks[static_cast<std::size_t>(plain.buffer)]);
+    plain.first = cut.chunk(plain.buffer, {plain.first, piece});
+    return plain;
+  }
+};
 
 // Operation k of those that replace an operation on several chunks that are not adjacent in the whole.
-Op single(const Op& op, std::uint32_t k, const Cut& cut, std::uint32_t piece) {
+Op single(const Op& op, std::uint32_t k, const Place& place) {
   Op one = op;
-  one.region = moved({op.region.buffer, op.region.first + k, 1}, cut, piece);
-  if (op.operand.count > 0) one.operand = moved({op.operand.buffer, op.operand.first + k, 1}, cut, piece);
+  one.region = place.moved({op.region.buffer, op.region.first + k, 1});
+  if (op.operand.count > 0) one.operand = place.moved({op.operand.buffer, op.operand.first + k, 1});
   return one;
 }
 
 // Backwards and in place: this needs no memory except for the operations themselves.
-void take_apart(std::vector<Op>& ops, const Cut& cut, std::uint32_t piece) {
+void take_apart(std::vector<Op>& ops, const Place& place) {
   std::size_t n = 0;
   for (const Op& op : ops) n += op.region.count;
   std::size_t from = ops.size(), to = n;
   ops.resize(n);
   while (from > 0) {
     const Op op = ops[--from];
-    for (std::uint32_t k = op.region.count; k > 0; --k) ops[--to] = single(op, k - 1, cut, piece);
+    for (std::uint32_t k = op.region.count; k > 0; --k) ops[--to] = single(op, k - 1, place);
   }
 }
 
-void move_to_piece(std::vector<Op>& ops, const Cut& cut, std::uint32_t piece) {
-  if (cut.parts) return take_apart(ops, cut, piece);
+void move_to_piece(std::vector<Op>& ops, const Place& place) {
+  if (place.cut.parts) return take_apart(ops, place);
   for (Op& op : ops) {
-    op.region = moved(op.region, cut, piece);
-    if (op.operand.count > 0) op.operand = moved(op.operand, cut, piece);
+    op.region = place.moved(op.region);
+    if (op.operand.count > 0) op.operand = place.moved(op.operand);
   }
+}
+
+const Cast* cast_of(const Piecewise& made, int channel) {
+  return made.casts.empty() ? nullptr : &made.casts[static_cast<std::size_t>(channel)];
+}
+Actor position_of(const Piecewise& made, int channel, Actor actor) {
+  const Cast* cast = cast_of(made, channel);
+  return cast == nullptr ? actor : cast->position[static_cast<std::size_t>(actor)];
 }
 
 // The functions of the schedule are types with a name, so that piecewise() can recognize them.
@@ -47,7 +68,8 @@ void move_to_piece(std::vector<Op>& ops, const Cut& cut, std::uint32_t piece) {
 struct StepsOnPieces {
   MadeOfPieces made;
   int operator()(Actor actor, Lane lane) const {
-    return made->plain.n_steps(actor, lane % made->plain.lanes) * made->rounds;
+    const Schedule& plain = made->plain;
+    return plain.n_steps(position_of(*made, lane / plain.lanes, actor), lane % plain.lanes) * made->rounds;
   }
 };
 
@@ -56,12 +78,18 @@ struct StepOnPieces {
   void operator()(Actor actor, Lane lane, int i, Step& out) const {
     const Schedule& plain = made->plain;
     const int channel = lane / plain.lanes, own = lane % plain.lanes;
-    const int n = plain.n_steps(actor, own), round = i / n;
-    plain.step(actor, own, i % n, out);
-    move_to_piece(out.ops, made->cut, static_cast<std::uint32_t>(channel * made->rounds + round));
-    for (Op& op : out.ops) op.channel = static_cast<std::uint16_t>(op.channel + channel * made->numbers);
+    const Actor position = position_of(*made, channel, actor);
+    const int n = plain.n_steps(position, own), round = i / n;
+    plain.step(position, own, i % n, out);
+    const Cast* cast = cast_of(*made, channel);
+    move_to_piece(out.ops, {made->cut, static_cast<std::uint32_t>(channel * made->rounds + round), cast});
+    for (Op& op : out.ops) {
+      op.channel = static_cast<std::uint16_t>(op.channel + channel * made->numbers);
+      if (cast != nullptr && (op.what == Do::send || op.what == Do::receive || op.what == Do::receive_add))
+        op.peer = cast->rank[static_cast<std::size_t>(op.peer)];
+    }
     for (Wait& wait : out.waits) {
-      wait.steps += round * plain.n_steps(actor, wait.lane);
+      wait.steps += round * plain.n_steps(position, wait.lane);
       wait.lane += channel * plain.lanes;
     }
   }
@@ -83,6 +111,20 @@ struct PromiseOfPieces {
 };
 
 }  // namespace
+
+Cast Cast::of(std::vector<Actor> ranks) {
+  Cast cast{.rank = std::move(ranks), .position = {}};
+  const auto n = static_cast<Actor>(cast.rank.size());
+  cast.position.assign(cast.rank.size(), -1);
+  for (Actor p = 0; p < n; ++p) {
+    const Actor r = cast.rank[static_cast<std::size_t>(p)];
+    if (r < 0 || r >= n || cast.position[static_cast<std::size_t>(r)] >= 0)
+      throw InputError("", fmt::format("expected an order that names each of {} ranks once, found rank {}{}", n, r,
+                                       r < 0 || r >= n ? "" : " twice"));
+    cast.position[static_cast<std::size_t>(r)] = p;
+  }
+  return cast;
+}
 
 Schedule run_piecewise(Piecewise description) {
   const auto made = std::make_shared<const Piecewise>(std::move(description));

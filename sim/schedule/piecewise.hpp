@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "sim/schedule/schedule.hpp"
 
@@ -30,18 +31,46 @@ struct Cut {
   }
 };
 
+/// Who plays which part in a channel: the rank at each position of the plain schedule, and the position of each rank.
+struct Cast {
+  std::vector<Actor> rank;      ///< [position]
+  std::vector<Actor> position;  ///< [rank]: the inverse
+
+  /// Throws InputError (empty `where`) for what does not name each rank once.
+  static Cast of(std::vector<Actor> ranks);
+
+  /// The chunk of the whole's buffer that is chunk c of the plain one, both before they are cut. Chunks that belong to
+  /// ranks, as many to each, go with them; others (`n` is no multiple of the ranks) keep their number.
+  std::uint32_t chunk_of(std::uint32_t c, std::uint32_t n) const { return moved(c, n, rank); }
+  std::uint32_t plain_chunk_of(std::uint32_t c, std::uint32_t n) const { return moved(c, n, position); }
+
+ private:
+  static std::uint32_t moved(std::uint32_t c, std::uint32_t n, const std::vector<Actor>& to) {
+    const auto ranks = static_cast<std::uint32_t>(to.size());
+    if (n % ranks != 0) return c;
+    const std::uint32_t each = n / ranks;
+    return static_cast<std::uint32_t>(to[c / each]) * each + c % each;
+  }
+};
+
 /// Runs the plain schedule once per piece. Channel k runs the pieces [k * rounds, (k + 1) * rounds), one after the
 /// other in each of its lanes. Its lanes are [k * plain.lanes, (k + 1) * plain.lanes); channel number c of the plain
 /// schedule becomes k * numbers + c.
 ///
 /// If `cut.parts`, an operation on several chunks becomes one operation per chunk, because the chunks of a piece are
 /// not adjacent.
+///
+/// With `casts` channel k is played by casts[k]: the rank at position p does what the plain schedule's rank p does,
+/// with the ranks at the other positions. If `cut.parts`, chunks belong to ranks and go with them. The promise stays
+/// that of the plain schedule, so it must be one that does not tell ranks apart, or only those that keep their
+/// position.
 struct Piecewise {
   Schedule plain;
   int channels = 1;
   int rounds = 1;
   int numbers = 1;
   Cut cut;
+  std::vector<Cast> casts;  ///< [channel]; empty: each rank has its own position
 };
 
 /// The plain schedule with `lanes`, steps and promise as above. The caller sets the layout (which must have `pieces`

@@ -33,7 +33,7 @@ struct Routes::Impl {
     const auto& there = topology.node(to).host;
     const auto& here = topology.node(from).host;
     if (here && here == there) return find_inside(from, to);
-    if (here || there) return find_between_hosts(from, to, gates(from, to), label);
+    if (here || there) return find_between_hosts(from, to, gates(from, to, label), label);
     Path path{{}, PathType::dir};
     const FabricWays::Crossing crossing = fabric.across(from, to, from, to, label);
     path.turns = crossing.turns;
@@ -44,7 +44,7 @@ struct Routes::Impl {
   std::vector<Path> find_parts(NodeId from, NodeId to, std::uint32_t label) {
     const auto& there = topology.node(to).host;
     const auto& here = topology.node(from).host;
-    if (transport.nics == Transport::Nics::nearest || !here || !there || here == there) return {find(from, to, label)};
+    if (transport.nics != Transport::Nics::all || !here || !there || here == there) return {find(from, to, label)};
     // The NICs of both hosts by number, so that rails meet; where one host has more, the other's take turns.
     const std::vector<Gate> outs = by_number(choice.gates(from, true)), ins = by_number(choice.gates(to, false));
     if (outs.empty() || ins.empty()) return {find(from, to, label)};  // says what is missing
@@ -167,8 +167,10 @@ struct Routes::Impl {
          "add host memory, or let gdr_level (now " + std::string(to_string(transport.gdr_level)) + ") reach the NIC");
   }
 
-  Gates gates(NodeId from, NodeId to) {
-    const Gates chosen{choice.exit(from, to), choice.entry(to)};
+  Gates gates(NodeId from, NodeId to, std::uint32_t label) {
+    std::optional<int> channel;
+    if (transport.nics == Transport::Nics::per_channel) channel = static_cast<int>(label);
+    const Gates chosen{choice.exit(from, to, channel), choice.entry(to, channel)};
     if (chosen.out.nic != no_node && chosen.in.nic != no_node && fabric.are_joined(chosen.out.nic, chosen.in.nic))
       return chosen;
     // NCCL takes for granted that the fabric joins all NICs. Where it does not (rails that are not joined, cables that

@@ -37,8 +37,9 @@ struct Transport {
   /// scenario with jobs, its own collective decides for all.
   bool point_to_point = false;
   enum class Nics : std::uint8_t {
-    nearest,  ///< a message takes one NIC at each end
-    all,      ///< it is cut into equal parts, one for each NIC of the host
+    nearest,      ///< a message takes one NIC at each end
+    all,          ///< it is cut into equal parts, one for each NIC of the host
+    per_channel,  ///< one NIC, and the channels of a GPU that has several local ones take turns, as NCCL's do
   } nics = Nics::nearest;
   Staging staging;
 };
@@ -108,8 +109,9 @@ class Routes {
   Routes(Routes&&) noexcept;
   Routes& operator=(Routes&&) = delete;
 
-  /// The path from one device to another. `label`: the flow's channel (`ecmp`), its number among the pair's messages
-  /// (`flow_spray`); other policies do not look at it. Throws InputError naming both ends where there is none.
+  /// The path from one device to another. `label`: the flow's channel (`ecmp`, Nics::per_channel), or its number among
+  /// the pair's messages (`flow_spray`); otherwise it is not looked at. Throws InputError naming both ends where there
+  /// is none.
   Path find(NodeId from, NodeId to, std::uint32_t label = 0);
   /// The paths of the equal parts of a message: one, or with Nics::all and between hosts one for each NIC.
   std::vector<Path> find_parts(NodeId from, NodeId to, std::uint32_t label = 0);

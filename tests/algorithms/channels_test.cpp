@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <numeric>
+#include <random>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -195,6 +197,94 @@ TEST_CASE("a piece that is missing, or put in another's place, is refused") {
       if (lane == 1 && op.what != Do::send) op.region.first -= 4;  // into the piece before
   };
   CHECK(verdict(moved) != "accepted");
+}
+
+namespace {
+/// What no longer says how it was made: all ranks are followed.
+Schedule followed(Schedule schedule) {
+  schedule.step = [step = schedule.step](Actor a, Lane lane, int i, Step& out) { step(a, lane, i, out); };
+  return schedule;
+}
+std::vector<Actor> random_order(int n, std::mt19937_64& random) {
+  std::vector<Actor> order(static_cast<std::size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random() % i]);
+  return order;
+}
+bool can_be_ordered(const Schedule& s) {
+  const CollectiveOp op = s.collective.op;
+  return s.actors == s.collective.ranks &&
+         (op == CollectiveOp::all_reduce || op == CollectiveOp::reduce_scatter || op == CollectiveOp::all_gather ||
+          has_root(op)) &&
+         op != CollectiveOp::scatter && op != CollectiveOp::gather;
+}
+}  // namespace
+
+TEST_CASE("with channels in orders of their own every algorithm delivers, proved in full and by construction alike") {
+  int n_checked = 0, inherited = 0;
+  std::mt19937_64 random(17);
+  for (int n = 2; n <= 9; ++n) {
+    for (const std::int64_t bytes : {std::int64_t{7 * n + 3}, std::int64_t{48} * n}) {
+      for (const Schedule& plain : every_algorithm(n, {bytes})) {
+        if (!can_be_ordered(plain)) continue;
+        for (const Pieces& pieces : {Pieces{1, 1}, Pieces{3, 2}, Pieces{8, 1}}) {
+          std::vector<std::vector<Actor>> orders;
+          for (int k = 0; k < pieces.channels; ++k) orders.push_back(random_order(n, random));
+          const Schedule whole = over_channels(plain, pieces, orders);
+          CAPTURE(whole.algorithm);
+          CAPTURE(to_string(plain.collective.op));
+          CAPTURE(n);
+          CAPTURE(bytes);
+          CHECK(placement_of(whole, false) == placement_of(plain, false));  // the promise is the plain one's
+          const Proof proof = check(whole).proof(), in_full = check(followed(whole)).proof();
+          CHECK(in_full.from == "");
+          CHECK(proof.operations == in_full.operations);
+          CHECK(proof.slots_needed == in_full.slots_needed);
+          CHECK(!proof.symmetry.claimed());
+          inherited += proof.from.empty() ? 0 : 1;
+          ++n_checked;
+        }
+      }
+    }
+  }
+  CHECK(n_checked > 1000);
+  CHECK(inherited > n_checked / 2);
+}
+
+TEST_CASE("in the ranks' own order, said or not, channels do the same; in another order who sends to whom changes") {
+  const Schedule ring = ring_all_reduce(4, 1200_B);
+  const auto fingerprint = [&](const std::vector<std::vector<Actor>>& orders) {
+    return run(star(4, cable), check(over_channels(ring, {.channels = 2, .rounds = 3}, orders)), {.fold = false})
+        .fingerprint;
+  };
+  CHECK(fingerprint({{0, 1, 2, 3}}) == fingerprint({}));
+  CHECK(fingerprint({{0, 2, 1, 3}}) != fingerprint({}));
+  const Schedule across = over_channels(ring, {.channels = 2}, {{0, 1, 2, 3}, {0, 2, 1, 3}});
+  CHECK(ops_of(across, 0, 0, 0).front().peer == 1);
+  CHECK(ops_of(across, 0, 1, 0).front().peer == 2);
+}
+
+TEST_CASE("orders that are none, roots, helpers and other ops: turned, or refused by what is wrong") {
+  const Schedule ring = ring_all_reduce(4, 1200_B);
+  const auto refused = [&](const Schedule& plain, const std::vector<std::vector<Actor>>& orders) {
+    try {
+      over_channels(plain, {.channels = 2}, orders);
+    } catch (const InputError& error) {
+      return std::string(error.message());
+    }
+    return std::string("accepted");
+  };
+  CHECK(refused(ring, {{0, 1, 2, 2}}) == "expected an order that names each of 4 ranks once, found rank 2 twice");
+  CHECK(refused(ring, {{0, 1, 2, 4}}) == "expected an order that names each of 4 ranks once, found rank 4");
+  CHECK(refused(ring, {{0, 1, 2}}) == "expected an order of 4 ranks, found one of 3");
+  CHECK(refused(direct_send_recv(4, 100_B), {{0, 1, 2, 3}}) ==
+        "expected an op of rings or trees, to be run in other orders, found send_recv");
+  CHECK(refused(sharded_parameter_server(3, 90_B, 2), {{0, 1, 2}}) ==
+        "expected ranks only, to be put in other orders, found parameter_server with 2 helpers");
+  // The root 2 stands at position 2 of every ring, so that it sends first.
+  const Schedule chain = over_channels(ring_broadcast(4, 1200_B, 2, 4), {.channels = 1}, {{2, 0, 3, 1}});
+  CHECK(ops_of(chain, 2, 0, 0).front().peer == 0);
+  CHECK(ops_of(chain, 0, 0, 1).back().peer == 3);
 }
 
 TEST_CASE("a barrier, and more pieces than can be counted, are refused") {
