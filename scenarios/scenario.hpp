@@ -56,6 +56,7 @@ struct Job {
   std::vector<std::string> ranks;        ///< names of the gpus that take part, in rank order; empty: all
   std::optional<std::uint64_t> shuffle;  ///< the seed by which the ranks are shuffled; none: as they stand
   bool best_ring = false;       ///< the ranks are put in the order of best_ring() (topologies/search/ring_order.hpp)
+  bool channel_rings = false;   ///< each channel has a ring of its own (topologies/search/channel_rings.hpp)
   bool servers_on_cpu = false;  ///< helpers sit on the CPUs of the topology, not on ports of their own
   Picoseconds start{0};
 

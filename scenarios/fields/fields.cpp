@@ -119,10 +119,13 @@ Field collective_field() {
            .unique = true},
           {.name = "order",
            .type = Type::text,
-           .doc = "given: ranks are in the order of `ranks`; shuffled: in a random one, drawn from `seed`; best_ring: "
-                  "in that whose narrowest hop from rank to rank, closed, is widest.",
+           .doc =
+               "given: ranks are in the order of `ranks`; shuffled: in a random one, drawn from `seed`; best_ring: "
+               "in that whose narrowest hop from rank to rank, closed, is widest; channel_rings: each channel of "
+               "`transport.channels` in an order of its own, so that together they use all links and NICs, as NCCL's "
+               "do.",
            .fallback = "given",
-           .choices = {"given", "shuffled", "best_ring"}},
+           .choices = {"given", "shuffled", "best_ring", "channel_rings"}},
           {.name = "seed", .type = Type::whole, .doc = "Of the shuffled order.", .fallback = "0"},
           {.name = "both_ways",
            .type = Type::boolean,
@@ -203,9 +206,10 @@ Field transport_field() {
            .fallback = "true"},
           {.name = "nics",
            .type = Type::text,
-           .doc = "nearest: a message takes one NIC at each end; all: it is cut into equal parts, one for each NIC.",
+           .doc = "nearest: a message takes one NIC at each end; all: it is cut into equal parts, one for each NIC; "
+                  "per_channel: one NIC, and the channels of a GPU that has several near ones take turns.",
            .fallback = "nearest",
-           .choices = {"nearest", "all"}},
+           .choices = {"nearest", "all", "per_channel"}},
           {.name = "protocol",
            .type = Type::text,
            .doc = "none: the textbooks' model, every byte is payload; ll, ll128, simple: NCCL's.",

@@ -151,6 +151,7 @@ Job job_of(const Canonical& collective, const Json& written, const TopologySpec&
                  .tree = {},
                  .channels = transport["channels"].get<int>(),
                  .chunk = {},
+                 .orders = {},
                  .in_place = {}};
   if (transport.contains("chunk")) out.request.chunk = Bytes{transport["chunk"].get<std::int64_t>()};
   if (collective.contains("in_place")) out.request.in_place = collective["in_place"].get<bool>();
@@ -160,6 +161,7 @@ Job job_of(const Canonical& collective, const Json& written, const TopologySpec&
   if (from_file) take_file(algorithm, pointer, blame, files, out, warnings);
   if (out.ranks.empty()) out.request.grid = grid_of(topology);
   out.best_ring = collective["order"] == "best_ring";
+  out.channel_rings = collective["order"] == "channel_rings";
   out.servers_on_cpu = collective.contains("servers_on");
   if (collective["order"] == "shuffled") out.shuffle = collective["seed"].get<std::uint64_t>();
   return out;
@@ -257,8 +259,9 @@ Transport transport_of(const Canonical& transport, CollectiveOp op) {
           .p2p_level = level_of(transport["p2p_level"].get<std::string>()),
           .pxn = transport["pxn"].get<bool>(),
           .point_to_point = is_point_to_point(op),
-          .nics = enum_of<Transport::Nics>(transport["nics"],
-                                           {{"nearest", Transport::Nics::nearest}, {"all", Transport::Nics::all}}),
+          .nics = enum_of<Transport::Nics>(transport["nics"], {{"nearest", Transport::Nics::nearest},
+                                                               {"all", Transport::Nics::all},
+                                                               {"per_channel", Transport::Nics::per_channel}}),
           .staging = {.size = {transport["staging"]["size"].get<std::int64_t>()},
                       .depth = transport["staging"]["depth"].get<int>()}};
 }
@@ -375,7 +378,7 @@ void warn_of_no_delay(const Blame& blame, Scenario& scenario, bool has_jitter) {
 
 void warn_of_idle_settings(const Canonical& canonical, const Json& written, const Blame& blame, Scenario& scenario) {
   warn_of_no_delay(blame, scenario, canonical.contains("disturbance") && canonical["disturbance"].contains("jitter"));
-  const auto warn = [&](const char* part, const char* user, const char* because) {
+  const auto warn = [&](const char* part, const char* user, const std::string& because) {
     if (!written.contains(part) || !written[part].contains("seed")) return;
     // Where the file varies what would draw from it, the seed is for its other points.
     const std::string key = fmt::format("{}.{}", part, user);
@@ -385,7 +388,7 @@ void warn_of_idle_settings(const Canonical& canonical, const Json& written, cons
         fmt::format("{}: it has no effect, because {}", blame.where(fmt::format("/{}/seed", part)), because));
   };
   if (const std::string order = canonical["collective"]["order"].get<std::string>(); order != "shuffled")
-    warn("collective", "order", order == "given" ? "order is given, not shuffled" : "order is best_ring, not shuffled");
+    warn("collective", "order", "order is " + order + ", not shuffled");
   const Canonical& routing = canonical["network"]["routing"];
   if (routing != "ecmp" && routing != "flow_spray")
     warn("network", "routing", "routing is neither ecmp nor flow_spray");
@@ -420,6 +423,9 @@ Scenario scenario_of(const Canonical& canonical, const Json& written, const Blam
       {{"ideal", NetworkModel::ideal}, {"fair", NetworkModel::fair}, {"packet", NetworkModel::packet}});
   if (out.model == NetworkModel::packet) out.packet = packet_of(canonical["network"]["packet"], blame);
   out.routing = routing_of(canonical["network"], blame);
+  if (out.transport.nics == Transport::Nics::per_channel && out.routing.policy == Routing::Policy::flow_spray)
+    blame.fail("/transport/nics", "expected nearest or all with routing flow_spray, found per_channel",
+               "flow_spray tells messages of a pair apart by their number, per_channel by their channel");
   take_disturbance(canonical, blame, out);
   take_calibration(canonical, blame, files, out);
   return out;

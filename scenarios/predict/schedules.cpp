@@ -36,8 +36,9 @@ CheckedSchedule schedule_of(const Scenario& scenario, const PlacedCollective& pl
 }
 
 CheckedSchedule schedule_of(const Scenario& scenario, const std::atomic<bool>* stop) {
-  // Only the tree of switches needs the topology.
-  if (!scenario.main().uses_fabric()) return checked(scenario, scenario.main(), collective_pointer(0), stop, 1);
+  // Only the tree of switches and rings for channels need the topology.
+  if (!scenario.main().uses_fabric() && !scenario.main().channel_rings)
+    return checked(scenario, scenario.main(), collective_pointer(0), stop, 1);
   return schedule_of(scenario, collectives_of(scenario, topology_of(scenario)).front(), stop);
 }
 

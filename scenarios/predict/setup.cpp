@@ -10,6 +10,7 @@
 #include "algorithms/stored_schedule.hpp"
 #include "scenarios/predict/blaming.hpp"
 #include "sim/base/quantity.hpp"
+#include "topologies/search/channel_rings.hpp"
 #include "topologies/search/reduction_tree.hpp"
 #include "topologies/search/ring_order.hpp"
 
@@ -52,6 +53,20 @@ std::string put_in_best_ring(const Topology& topology, const Transport& transpor
                      ring.is_best ? "" : " (the search was broken off before a wider one was ruled out)");
 }
 
+/// Gives each channel a ring of its own, and says which they are.
+std::string take_channel_rings(const Topology& topology, const Transport& transport, const std::vector<NodeId>& ranks,
+                               CollectiveRequest& request) {
+  ChannelRings rings = channel_rings(topology, ranks, transport);
+  std::string text = fmt::format("{} ring{}", rings.orders.size(), rings.orders.size() == 1 ? "" : "s");
+  if (ranks.size() > 1) text += fmt::format(" of {} each", format(rings.each));
+  for (std::size_t k = 0; k < rings.orders.size(); ++k) {
+    text += fmt::format("; {}:", k);
+    for (const Actor rank : rings.orders[k]) text += ' ' + fmt::to_string(rank);
+  }
+  request.orders = std::move(rings.orders);
+  return text;
+}
+
 /// The switches that join the ranks; those of a file's schedule must be joined as the file says.
 ReductionTree tree_for(const Job& job, const Topology& topology, const std::vector<NodeId>& ranks) {
   ReductionTree tree = reduction_tree(topology, ranks);
@@ -78,6 +93,8 @@ PlacedCollective placed_job(const Topology& topology, const Scenario& scenario, 
   return blaming(scenario, pointer, [&] {
     placed.ranks = places(topology, placed.job);
     if (placed.job.best_ring) placed.ring = put_in_best_ring(topology, scenario.transport, placed.ranks);
+    if (placed.job.channel_rings)
+      placed.ring = take_channel_rings(topology, scenario.transport, placed.ranks, placed.job.request);
     if (placed.job.uses_fabric()) {
       ReductionTree tree = by_the_algorithm(placed.job, [&] { return tree_for(placed.job, topology, placed.ranks); });
       placed.job.request.tree = std::move(tree.parents);
@@ -155,7 +172,7 @@ Setup set_up(const Scenario& scenario) {
 }
 
 std::string ring_order_of(const Scenario& scenario) {
-  if (!scenario.main().best_ring) return "";
+  if (!scenario.main().best_ring && !scenario.main().channel_rings) return "";
   return placed_job(topology_of(scenario), scenario, scenario.main(), collective_pointer(0)).ring;
 }
 

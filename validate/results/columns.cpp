@@ -353,7 +353,7 @@ constexpr std::array columns{
            .value = [](const Result& r) { return r.prediction.folded ? Json(*r.prediction.folded) : Json(nullptr); }},
     Column{.name = "ring",
            .unit = "",
-           .meaning = "with order best_ring: the ranks in that order",
+           .meaning = "with order best_ring: the ranks in that order; with channel_rings: the rings found",
            .in = In::details,
            .value = [](const Result& r) { return text_or_null(r.prediction.ring); },
            .in_csv = false},

@@ -1,0 +1,228 @@
+// Rings for channels: that they fit onto the links together, that no more do, and what they are worth.
+#include "topologies/search/channel_rings.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "algorithms/catalog.hpp"
+#include "sim/base/error.hpp"
+#include "sim/run/run.hpp"
+#include "sim/topology/routes.hpp"
+#include "tests/support/names.hpp"
+#include "tests/support/sketch.hpp"
+#include "tests/support/tiny.hpp"
+#include "topologies/catalog.hpp"
+
+namespace channel_rings_test {
+
+using namespace ringsim;
+using namespace ringsim::literals;
+
+namespace {
+
+const Transport by_channel{.nics = Transport::Nics::per_channel};
+/// Cables that are wider than any NIC.
+const StarFabric wide{{.bandwidth = 1600_Gbps, .latency = 1'000'000_ps}};
+
+Topology nodes_of(const std::string& preset, int nodes) { return build(cluster_of(preset, nodes, wide)); }
+
+ChannelRings rings_of(const Topology& topology) { return channel_rings(topology, topology.ranks(), by_channel); }
+
+/// What is wrong with the rings: empty where each visits all ranks once and together they take no more of any resource
+/// than it has. Adds up over paths by itself, link by link.
+std::string complaint(const Topology& topology, const ChannelRings& rings, const Transport& transport = by_channel) {
+  Routes routes(topology, transport);
+  std::map<std::uint32_t, double> used;
+  for (std::size_t k = 0; k < rings.orders.size(); ++k) {
+    const std::vector<Actor>& order = rings.orders[k];
+    std::vector<Actor> sorted = order, all(topology.ranks().size());
+    std::sort(sorted.begin(), sorted.end());
+    std::iota(all.begin(), all.end(), 0);
+    if (sorted != all) return fmt::format("ring {} does not visit every rank once", k);
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const auto node = [&](std::size_t at) {
+        return topology.ranks()[static_cast<std::size_t>(order[at % order.size()])];
+      };
+      const Path path = routes.find(node(i), node(i + 1), static_cast<std::uint32_t>(k));
+      for (const Leg& leg : path.legs)
+        for (std::size_t l = 0; l < leg.links.size(); ++l)
+          used[topology.link(leg.links[l]).resource.value] +=
+              leg.share(l) * static_cast<double>(rings.each.bytes_per_second);
+    }
+  }
+  for (const auto& [resource, bytes] : used)
+    if (bytes > static_cast<double>(topology.resource({resource}).bandwidth.bytes_per_second) * (1 + 1e-6))
+      return "overbooked: " + topology.resource_name({resource});
+  return rings.orders.empty() ? "no ring" : "";
+}
+
+/// GPUs without hosts, and cables of so many GB/s between i and j > i; 0: none.
+Topology meshed(const std::vector<std::vector<int>>& widths) {
+  TopologyBuilder builder;
+  for (std::size_t g = 0; g < widths.size(); ++g) builder.add_gpu(fmt::format("gpu{}", g));
+  for (std::uint32_t i = 0; i < widths.size(); ++i)
+    for (std::uint32_t j = i + 1; j < widths.size(); ++j)
+      if (widths[i][j] > 0) builder.add_cable(NodeId{i}, NodeId{j}, {.bandwidth = {widths[i][j] * 1'000'000'000LL}});
+  return builder.build();
+}
+
+/// The most rings of 1 GB/s that fit onto a mesh of direct cables at once, by trying every set of tours.
+int most_rings(std::vector<std::vector<int>>& left, const std::vector<std::vector<std::size_t>>& tours,
+               std::size_t from) {
+  int best = 0;
+  for (std::size_t t = from; t < tours.size(); ++t) {
+    const std::vector<std::size_t>& tour = tours[t];
+    const auto hop = [&](std::size_t i) -> int& { return left[tour[i]][tour[(i + 1) % tour.size()]]; };
+    bool fits = true;
+    for (std::size_t i = 0; i < tour.size(); ++i) fits = fits && hop(i) > 0;
+    if (!fits) continue;
+    for (std::size_t i = 0; i < tour.size(); ++i) --hop(i);
+    best = std::max(best, 1 + most_rings(left, tours, t));
+    for (std::size_t i = 0; i < tour.size(); ++i) ++hop(i);
+  }
+  return best;
+}
+
+}  // namespace
+
+TEST_CASE("known machines have the rings that NCCL finds on them, and one node's NICs a ring each") {
+  struct Row {
+    std::string preset;
+    int nodes;
+    std::size_t rings;
+    double each;  // GB/s
+  };
+  // dgx-1v: six directions round the mesh of single NVLinks. Between nodes a ring a NIC, at the NIC's rate, but on
+  // hgx-h100, where NVLink limits it: each ring crosses each GPU's NVLink once, in the node or to the GPU at the NIC.
+  const Row rows[] = {{"dgx-1v", 1, 6, 24.24},  {"dgx-a100", 2, 8, 24},      {"dgx-1v", 2, 4, 12},
+                      {"aws-p5", 2, 32, 11.75}, {"hgx-h100", 2, 8, 47.0025}, {"hgx-h100", 16, 8, 47.0025}};
+  for (const Row& row : rows) {
+    CAPTURE(row.preset);
+    CAPTURE(row.nodes);
+    const Topology topology = nodes_of(row.preset, row.nodes);
+    const ChannelRings rings = rings_of(topology);
+    CHECK(rings.orders.size() == row.rings);
+    CHECK(static_cast<double>(rings.each.bytes_per_second) / 1e9 == doctest::Approx(row.each).epsilon(1e-4));
+    CHECK(complaint(topology, rings) == "");
+  }
+}
+
+TEST_CASE("on all presets, one node and three, rings visit every GPU once and overbook nothing") {
+  int n = 0;
+  for (const PresetFile& file : preset_files()) {
+    const std::string preset(file.name);
+    const Machine machine = node_preset(preset);
+    const bool has_nics = std::any_of(machine.devices.begin(), machine.devices.end(),
+                                      [](const Machine::Device& device) { return device.port.has_value(); });
+    for (const int nodes : {1, 3}) {
+      if (nodes > 1 && !has_nics) continue;
+      CAPTURE(preset);
+      CAPTURE(nodes);
+      const Topology topology = nodes_of(preset, nodes);
+      if (topology.ranks().size() < 2) continue;
+      CHECK(complaint(topology, rings_of(topology)) == "");
+      ++n;
+    }
+  }
+  CHECK(n > 45);  // 26 presets with NICs, twice but for those of one GPU, and two without
+}
+
+TEST_CASE("on a DGX A100 a ring leaves by its NIC directly from the GPU behind the same switch, without PXN") {
+  const Topology topology = nodes_of("dgx-a100", 2);
+  Routes routes(topology, by_channel);
+  const ChannelRings rings = rings_of(topology);
+  for (std::size_t k = 0; k < rings.orders.size(); ++k) {
+    const std::vector<Actor>& order = rings.orders[k];
+    const Path path = routes.find(topology.ranks()[static_cast<std::size_t>(order[7])],
+                                  topology.ranks()[static_cast<std::size_t>(order[8])], static_cast<std::uint32_t>(k));
+    CHECK(path.out == PathType::pxb);
+    CHECK(path.legs.size() == 1);
+  }
+}
+
+TEST_CASE("on small random meshes rings fit, and reach at least two thirds of the most that fit by brute force") {
+  // Greedy, as NCCL: an early ring may stand in the way of two later ones. Never more than the brute force, of course.
+  std::vector<std::vector<std::size_t>> tours;
+  std::vector<std::size_t> tour{0, 1, 2, 3, 4};
+  do tours.push_back(tour);
+  while (std::next_permutation(tour.begin() + 1, tour.end()));
+  int found = 0, possible = 0;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    CAPTURE(seed);
+    std::mt19937_64 random(seed);
+    std::vector<std::vector<int>> widths(5, std::vector<int>(5));
+    for (std::size_t i = 0; i < 5; ++i)
+      for (std::size_t j = i + 1; j < 5; ++j) widths[i][j] = widths[j][i] = static_cast<int>(random() % 3);
+    const Topology net = meshed(widths);
+    const int most = most_rings(widths, tours, 0);
+    if (most == 0) continue;  // ways through other GPUs then count
+    const ChannelRings rings = channel_rings(net, net.ranks(), {});
+    CHECK(complaint(net, rings, {}) == "");
+    const double sum =
+        static_cast<double>(rings.each.bytes_per_second) * 1e-9 * static_cast<double>(rings.orders.size());
+    found += static_cast<int>(sum + 0.5);
+    possible += most;
+  }
+  CHECK(possible > 100);
+  CHECK(found * 3 >= possible * 2);
+}
+
+TEST_CASE("k rings over k NICs take 2(N-1)(a + S/(N k b)), to the picosecond") {
+  // 4 hosts of one GPU with 3 NICs of 10 GB/s behind a wide PCIe switch; 1 us from GPU to GPU. Channels share nothing.
+  Sketch s;
+  s.node("fabric");
+  for (std::uint32_t h = 0; h < 4; ++h) {
+    const std::string own = std::to_string(h);
+    s.node("g" + own, h);
+    s.node("p" + own, h);
+    s.cable("g" + own, "p" + own, {.bandwidth = 100_GBps, .latency = 0_ps, .kind = LinkKind::pcie});
+    for (const std::string i : {"a", "b", "c"}) {
+      s.node("n" + own + i, h);
+      s.cable("p" + own, "n" + own + i, {.bandwidth = 100_GBps, .latency = 0_ps, .kind = LinkKind::pcie});
+      s.cable("n" + own + i, "fabric", {.bandwidth = 10_GBps, .latency = 500'000_ps, .kind = LinkKind::infiniband});
+    }
+  }
+  const Topology topology = s.builder.build();
+  const ChannelRings rings = rings_of(topology);
+  CHECK(rings.orders.size() == 3);
+  CollectiveRequest request{.ranks = 4, .bytes = 120'000'000_B, .channels = 3, .orders = rings.orders};
+  const auto time = [&](Transport::Nics nics) {
+    return run(topology, check(make_schedule(*find_algorithm("ring"), request, {})), {.transport = {.nics = nics}})
+        .duration();
+  };
+  // 6 steps of 1 us + 120 MB / 4 / (3 x 10 GB/s) = 1 ms.
+  CHECK(time(Transport::Nics::per_channel) == times(6, 1'001'000'000_ps));
+  // Over one NIC the three share 10 GB/s.
+  CHECK(time(Transport::Nics::nearest) == times(6, 3'001'000'000_ps));
+}
+
+TEST_CASE("channels of a p5 carry equal bytes over its 32 ports, and one NIC a GPU otherwise") {
+  const Topology topology = nodes_of("aws-p5", 2);
+  const ChannelRings rings = rings_of(topology);
+  CollectiveRequest request{.ranks = 16, .bytes = 32_MiB, .channels = 32, .orders = rings.orders};
+  const Timeline timeline =
+      run(topology, check(make_schedule(*find_algorithm("ring"), request, {})), {.transport = by_channel});
+  std::map<std::int64_t, int> ports;
+  for (std::uint32_t l = 0; l < topology.n_links(); ++l)
+    if (topology.node(topology.link({l}).to).kind == NodeKind::network_switch) ++ports[timeline.link_bytes[l].count];
+  // Each ring of 32 sends 1/32 of the buffer 2 (16-1)/16 times over each port of its two.
+  CHECK(ports == std::map<std::int64_t, int>{{(32LL << 20) / 32 * 30 / 16, 64}});
+}
+
+TEST_CASE("ranks that no ring joins are refused; one rank has a ring of itself") {
+  const Topology parted = meshed({{0, 1, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 1}, {0, 0, 0, 0}});
+  CHECK_THROWS_WITH_AS(channel_rings(parted, parted.ranks(), {}),
+                       "expected rings for the channels, found no closed way round all ranks that has room for itself",
+                       InputError);
+  const Topology one = star(1, {.bandwidth = 1_GBps});
+  CHECK(channel_rings(one, one.ranks(), {}).orders == std::vector<std::vector<Actor>>{{0}});
+}
+
+}  // namespace channel_rings_test
