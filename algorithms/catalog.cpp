@@ -140,7 +140,13 @@ const std::vector<Algorithm> catalog{
      .summary = "half the buffer over each of two trees; who passes on in one is a leaf of the other",
      .source = "Sanders, Speck & Traff, Parallel Computing 35 (2009); NCCL 2.4",
      .ops = {CollectiveOp::all_reduce, CollectiveOp::broadcast, CollectiveOp::reduce},
-     .parameters = {segments_of_tree()},
+     .parameters = {segments_of_tree(),
+                    {.name = "group",
+                     .doc = "all_reduce only: so many consecutive ranks form a chain at each place of the trees, as a "
+                            "node's GPUs do in NCCL's Tree; not set: 1",
+                     .min = 1,
+                     .max = 65536,
+                     .fallback = 0}},
      .make = make_double_binary_tree,
      .helpers = no_helpers},
 };

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "algorithms/exchanges/dissemination.hpp"
 #include "algorithms/trees/binomial_tree.hpp"
 #include "algorithms/trees/double_binary_tree.hpp"
@@ -71,11 +73,18 @@ Schedule make_kary_tree(const CollectiveRequest& request, const Arguments& argum
 
 Schedule make_double_binary_tree(const CollectiveRequest& request, const Arguments& arguments) {
   const int segments = setting("double_binary_tree", arguments, "segments");
-  Schedule s = request.op == CollectiveOp::all_reduce ? double_tree_all_reduce(request.ranks, request.bytes, segments)
+  const int group = setting("double_binary_tree", arguments, "group");
+  if (group > 0 && request.op != CollectiveOp::all_reduce)
+    throw InputError(
+        "", fmt::format("double_binary_tree: group is a setting of all_reduce, not of {}", to_string(request.op)),
+        "leave group out");
+  Schedule s = request.op == CollectiveOp::all_reduce
+                   ? double_tree_all_reduce(request.ranks, request.bytes, segments, std::max(1, group))
                : request.op == CollectiveOp::broadcast
                    ? double_tree_broadcast(request.ranks, request.bytes, request.root, segments)
                    : double_tree_reduce(request.ranks, request.bytes, request.root, segments);
   s.algorithm += fmt::format(" segments={}", segments);
+  if (group > 0) s.algorithm += fmt::format(" group={}", group);
   return s;
 }
 

@@ -1,6 +1,9 @@
 #include "algorithms/trees/double_binary_tree.hpp"
 
+#include <fmt/format.h>
+
 #include "algorithms/trees/pipelined.hpp"
+#include "sim/base/error.hpp"
 #include "sim/schedule/collective.hpp"
 
 namespace ringsim {
@@ -18,7 +21,12 @@ Schedule below_root(Collective collective, int segments) {
 
 }  // namespace
 
-Schedule double_tree_all_reduce(int n, Bytes bytes, int segments) {
+Schedule double_tree_all_reduce(int n, Bytes bytes, int segments, int group) {
+  if (n % group != 0)
+    throw InputError("", fmt::format("double_binary_tree: expected a group that divides {} ranks, found {}", n, group));
+  if (group > 1)
+    return pipelined<TreeOfChains>(name, all_reduce(n, bytes), {TreeOfChains(n, group, 0), TreeOfChains(n, group, 1)},
+                                   segments);
   return pipelined<DoubleTree>(name, all_reduce(n, bytes), {DoubleTree::over_all(n, 0), DoubleTree::over_all(n, 1)},
                                segments);
 }

@@ -64,10 +64,38 @@ class DoubleTree {
   int which_;
 };
 
-// Below: s segments a tree, x = size/(2 s b), d = ceil(log2 n) the depth of either tree. Every rank sends about as much
-// as it receives: half the ranks pass on one half of the buffer, the others the other.
-// Source: Sanders, Speck & Traff, Two-tree algorithms for full bandwidth broadcast, reduction and scan, Parallel
-// Computing 35 (2009); the all-reduce as NCCL has it since 2.4.
+/// A tree of DoubleTree over the first ranks of groups of consecutive ones; the others of a group form a chain below
+/// its first. So NCCL's Tree lies over nodes (src/graph/trees.cc, src/graph/connect.cc): only one GPU of a node is in
+/// the tree, and the rest of the node reaches it from GPU to GPU.
+class TreeOfChains {
+ public:
+  /// Requires that `group` divides the ranks.
+  TreeOfChains(int ranks, int group, int which) : firsts_(DoubleTree::over_all(ranks / group, which)), group_(group) {}
+
+  Actor parent(Actor r) const {
+    if (r % group_ != 0) return r - 1;
+    const Actor up = firsts_.parent(r / group_);
+    return up < 0 ? -1 : up * group_;
+  }
+  bool has_child(Actor r) const {
+    return r % group_ < group_ - 1 || (r % group_ == 0 && firsts_.has_child(r / group_));
+  }
+  template <class Visit>
+  void for_each_child(Actor r, Visit visit) const {
+    if (r % group_ == 0) firsts_.for_each_child(r / group_, [&](Actor child) { visit(child * group_); });
+    if (r % group_ < group_ - 1) visit(r + 1);
+  }
+  int depth() const { return firsts_.depth() + group_ - 1; }
+
+ private:
+  DoubleTree firsts_;
+  int group_;
+};
+
+// Below: s segments per tree, x = size/(2 s b), d = ceil(log2 n) the depth of either tree. Every rank sends about as
+// much as it receives: half the ranks pass on one half of the buffer, the others the other. Source: Sanders, Speck &
+// Traff, Two-tree algorithms for full bandwidth broadcast, reduction and scan, Parallel Computing 35 (2009); the
+// all-reduce as NCCL has it since 2.4.
 
 /// Double binary tree all-reduce, over two trees with a root each: one half of the buffer goes up and down tree 0, the
 /// other tree 1; all four ways are lanes of their own.
@@ -75,7 +103,10 @@ class DoubleTree {
 /// Steps: s + 1 a rank and lane.  Sent per rank: up to 2 size (in one tree half up and twice half down, in the other
 /// half up).  Links used: up to 4 a rank.
 /// Closed form, where no cable carries two of the four ways at a time: (2d-1+s)(a + x).
-Schedule double_tree_all_reduce(int ranks, Bytes bytes, int segments);
+///
+/// `group` ranks, consecutive ones, form a chain at each place of the trees (TreeOfChains); 1: none. The chains are in
+/// both trees, which share their cables. Throws InputError (empty `where`) where it does not divide the ranks.
+Schedule double_tree_all_reduce(int ranks, Bytes bytes, int segments, int group = 1);
 
 /// The two-tree broadcast: the root sends one half of its buffer to the top of each tree of the others.
 ///

@@ -251,7 +251,7 @@ TEST_CASE("with channels in orders of their own every algorithm delivers, proved
   CHECK(inherited > n_checked / 2);
 }
 
-TEST_CASE("in the ranks' own order, said or not, channels do the same; in another order who sends to whom changes") {
+TEST_CASE("in the ranks' own order, said or not, channels do the same; another order changes the peers") {
   const Schedule ring = ring_all_reduce(4, 1200_B);
   const auto fingerprint = [&](const std::vector<std::vector<Actor>>& orders) {
     return run(star(4, cable), check(over_channels(ring, {.channels = 2, .rounds = 3}, orders)), {.fold = false})
@@ -264,7 +264,7 @@ TEST_CASE("in the ranks' own order, said or not, channels do the same; in anothe
   CHECK(ops_of(across, 0, 1, 0).front().peer == 2);
 }
 
-TEST_CASE("orders that are none, roots, helpers and other ops: turned, or refused by what is wrong") {
+TEST_CASE("orders that are no permutation, helpers and other ops are refused; a root keeps its place") {
   const Schedule ring = ring_all_reduce(4, 1200_B);
   const auto refused = [&](const Schedule& plain, const std::vector<std::vector<Actor>>& orders) {
     try {
@@ -281,7 +281,7 @@ TEST_CASE("orders that are none, roots, helpers and other ops: turned, or refuse
         "expected an op of rings or trees, to be run in other orders, found send_recv");
   CHECK(refused(sharded_parameter_server(3, 90_B, 2), {{0, 1, 2}}) ==
         "expected ranks only, to be put in other orders, found parameter_server with 2 helpers");
-  // The root 2 stands at position 2 of every ring, so that it sends first.
+  // The root 2 is at position 2 of every ring, so that it sends first.
   const Schedule chain = over_channels(ring_broadcast(4, 1200_B, 2, 4), {.channels = 1}, {{2, 0, 3, 1}});
   CHECK(ops_of(chain, 2, 0, 0).front().peer == 0);
   CHECK(ops_of(chain, 0, 0, 1).back().peer == 3);

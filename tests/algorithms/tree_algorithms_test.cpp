@@ -12,6 +12,7 @@
 #include "sim/run/run.hpp"
 #include "sim/schedule/collective.hpp"
 #include "tests/support/every_algorithm.hpp"
+#include "tests/support/tiny.hpp"
 #include "tests/support/verdict.hpp"
 #include "tests/support/written_schedule.hpp"
 #include "topologies/catalog.hpp"
@@ -224,6 +225,31 @@ TEST_CASE("in a double tree a rank that passes on in one tree is a leaf of the o
         if (r != root) CHECK((!below[0].has_child(r) || !below[1].has_child(r)));
     }
   }
+}
+
+TEST_CASE("with chains below, only the first rank of a group is in the trees, and the depth grows by the chain") {
+  for (const int nodes : {1, 2, 3, 8, 13}) {
+    for (const int group : {1, 2, 4, 8}) {
+      CAPTURE(nodes);
+      CAPTURE(group);
+      const int n = nodes * group;
+      const DoubleTree firsts = DoubleTree::over_all(nodes, 1);
+      const TreeOfChains tree(n, group, 1);
+      Actor root = 0;
+      while (firsts.parent(root) >= 0) ++root;
+      CHECK(depth_of_tree(tree, n, root * group, 3) == firsts.depth() + group - 1);
+      CHECK(tree.depth() == firsts.depth() + group - 1);
+      for (Actor r = 0; r < n; ++r)
+        CHECK(tree.parent(r) == (r % group > 0                  ? r - 1
+                                 : firsts.parent(r / group) < 0 ? -1
+                                                                : firsts.parent(r / group) * group));
+    }
+  }
+  // Nothing but latencies: 4 nodes of 8 go up and down 7 places of a chain and 2 of the tree, 1 us each.
+  const Topology net = star(32, {.bandwidth = 10_GBps, .latency = 500'000_ps});
+  CHECK(run(net, check(double_tree_all_reduce(32, 0_B, 1, 8))).duration() == times(2 * (7 + 2), 1'000'000_ps));
+  CHECK_THROWS_WITH_AS(double_tree_all_reduce(12, 0_B, 1, 8),
+                       "double_binary_tree: expected a group that divides 12 ranks, found 8", InputError);
 }
 
 TEST_CASE("pipelined trees take segments + 1 steps a lane, at the ends segments, and send what their comments say") {

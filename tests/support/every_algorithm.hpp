@@ -48,7 +48,11 @@ inline void add_trees(int n, Bytes bytes, std::vector<Schedule>& all) {
     all.push_back(direct_gather(n, bytes, root));
   }
   all.push_back(dissemination_barrier(n));
-  for (const int segments : {1, 3}) all.push_back(double_tree_all_reduce(n, bytes, segments));
+  for (const int segments : {1, 3}) {
+    all.push_back(double_tree_all_reduce(n, bytes, segments));
+    for (int group = 2; group <= n; ++group)
+      if (n % group == 0) all.push_back(double_tree_all_reduce(n, bytes, segments, group));
+  }
   all.push_back(direct_all_gather(n, bytes));
   all.push_back(direct_reduce_scatter(n, bytes));
   all.push_back(one_shot_all_reduce(n, bytes));

@@ -134,7 +134,7 @@ TEST_CASE("on all presets, one node and three, rings visit every GPU once and ov
   CHECK(n > 45);  // 26 presets with NICs, twice but for those of one GPU, and two without
 }
 
-TEST_CASE("on a DGX A100 a ring leaves by its NIC directly from the GPU behind the same switch, without PXN") {
+TEST_CASE("on a DGX A100 a ring leaves by its NIC directly from the GPU at the same switch, without PXN") {
   const Topology topology = nodes_of("dgx-a100", 2);
   Routes routes(topology, by_channel);
   const ChannelRings rings = rings_of(topology);
@@ -148,7 +148,7 @@ TEST_CASE("on a DGX A100 a ring leaves by its NIC directly from the GPU behind t
 }
 
 TEST_CASE("on small random meshes rings fit, and reach at least two thirds of the most that fit by brute force") {
-  // Greedy, as NCCL: an early ring may stand in the way of two later ones. Never more than the brute force, of course.
+  // Greedy, as NCCL: an early ring may take the room of two later ones. Never more than the brute force, of course.
   std::vector<std::vector<std::size_t>> tours;
   std::vector<std::size_t> tour{0, 1, 2, 3, 4};
   do tours.push_back(tour);
@@ -203,7 +203,7 @@ TEST_CASE("k rings over k NICs take 2(N-1)(a + S/(N k b)), to the picosecond") {
   CHECK(time(Transport::Nics::nearest) == times(6, 3'001'000'000_ps));
 }
 
-TEST_CASE("channels of a p5 carry equal bytes over its 32 ports, and one NIC a GPU otherwise") {
+TEST_CASE("channels of a p5 carry equal bytes over its 32 ports, and the same ring each") {
   const Topology topology = nodes_of("aws-p5", 2);
   const ChannelRings rings = rings_of(topology);
   CollectiveRequest request{.ranks = 16, .bytes = 32_MiB, .channels = 32, .orders = rings.orders};

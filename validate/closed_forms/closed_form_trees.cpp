@@ -145,7 +145,8 @@ void needs_cables_apart(const DoubleTree& one, const DoubleTree& other, const Co
   }
 }
 
-ClosedForm double_tree_form(std::int64_t s, const CollectiveRequest& request, const Uniform& machine) {
+ClosedForm double_tree_form(std::int64_t s, std::int64_t group, const CollectiveRequest& request,
+                            const Uniform& machine) {
   ClosedForm form;
   const int n = request.ranks;
   const bool both = request.op == CollectiveOp::all_reduce;
@@ -156,10 +157,13 @@ ClosedForm double_tree_form(std::int64_t s, const CollectiveRequest& request, co
     form.because.emplace_back(
         "the ranks are not fully meshed, and the two trees share their links: b and a are those of the narrowest and "
         "the longest path between neighbouring ranks");
+  else if (group > 1)
+    form.because.emplace_back("the chains of a group are in both trees, which share their cables");
   else
     needs_cables_apart(tree(0), tree(1), request, s, machine, form);
   form.formula = both ? "(2d-1+s)(a + p/(2 s b))" : "(d-1+s)(a + p/(2 s b))";
-  const std::int64_t d = tree(0).depth();
+  const std::int64_t d =
+      group > 1 ? TreeOfChains(n, static_cast<int>(group), 0).depth() : std::int64_t{tree(0).depth()};
   Sum sum{machine, form};
   add_segments(sum, (both ? 2 * d : d) - 1 + s, 1, request.bytes.count, 2 * s);
   return form;
@@ -220,7 +224,8 @@ std::optional<ClosedForm> tree_form(const Algorithm& algorithm, const Arguments&
     return kary_form({request.ranks, request.root, 1}, setting("segments"), request, machine);
   if (algorithm.name == "kary_tree")
     return kary_form({request.ranks, request.root, setting("arity")}, setting("segments"), request, machine);
-  if (algorithm.name == "double_binary_tree") return double_tree_form(setting("segments"), request, machine);
+  if (algorithm.name == "double_binary_tree")
+    return double_tree_form(setting("segments"), setting("group"), request, machine);
   return std::nullopt;
 }
 
