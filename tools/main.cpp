@@ -33,6 +33,7 @@ const std::vector<Command>& command_table() {
       topology_command(),
       topology_show_command(),
       topology_paths_command(),
+      topology_rings_command(),
       topology_import_command(),
       topology_export_command(),
       schedule_command(),

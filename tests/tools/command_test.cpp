@@ -213,6 +213,20 @@ TEST_CASE("topology show prints the matrix of nvidia-smi, and the paths that dat
   CHECK(wrong.err.ends_with("ringsim: error: --node: expected the number of a node, 0 to 0, found 1\n"));
 }
 
+TEST_CASE("topology rings shows a ring per NIC of two DGX A100, and the six ways round a DGX-1V") {
+  const std::string pair = ringsim::test::source_dir() + "/scenarios/two-dgx-a100.json";
+  const Outcome two = run_command({"topology", "rings", pair});
+  REQUIRE(two.code == 0);
+  CHECK(two.out.find("8 rings of 24 GB/s each, 192 GB/s in all, over 16 GPUs") == 0);
+  CHECK(two.out.find("all 2  nic9 (PXB)  gpu7 gpu0 gpu1 gpu2 gpu3 gpu4 gpu5 gpu6  nic9 (PXB)") != std::string::npos);
+  const Outcome each = run_command({"topology", "rings", pair, "--all"});
+  CHECK(each.out.find("node1  nic9 (PXB)  gpu7 gpu0") != std::string::npos);
+  const Outcome mesh =
+      run_command({"topology", "rings", ringsim::test::source_dir() + "/scenarios/examples/algorithms/best-ring.json"});
+  CHECK(mesh.out.find("6 rings of 24.24 GB/s each, 145.44 GB/s in all, over 8 GPUs") == 0);
+  CHECK(mesh.out.find("node") == std::string::npos);
+}
+
 TEST_CASE("topology paths explains a path leg by leg") {
   const std::string two = ringsim::test::source_dir() + "/scenarios/examples/machines/two-node-server.json";
   const Outcome staged =

@@ -31,6 +31,7 @@ Command list_command();
 Command topology_command();
 Command topology_show_command();
 Command topology_paths_command();
+Command topology_rings_command();
 Command topology_import_command();
 Command topology_export_command();
 Command schedule_command();

@@ -1,0 +1,141 @@
+// ringsim topology rings: the rings that a search like NCCL's finds for the channels of a collective.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "scenarios/predict/setup.hpp"
+#include "scenarios/scenario.hpp"
+#include "sim/base/quantity.hpp"
+#include "sim/text/table.hpp"
+#include "tools/command_line/input.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/exit.hpp"
+#include "tools/output/output.hpp"
+#include "tools/output/progress_line.hpp"
+#include "tools/stop.hpp"
+#include "topologies/search/channel_rings.hpp"
+
+namespace ringsim::tools {
+
+namespace {
+
+struct RingsArguments {
+  std::string scenario;
+  std::vector<std::string> set;
+  bool all = false;
+};
+
+void declare(Options& options, RingsArguments& rings) {
+  options.scenario(rings.scenario, rings.set);
+  options.flag("--all", rings.all, "show every node, also where all are alike");
+}
+
+/// A ring in one node: its GPUs by number, and how it leaves.
+struct InNode {
+  std::string node;  ///< of the first GPU's name: "node0"; empty for what is not in a host
+  std::vector<std::string> gpus;
+  std::string leaves, enters;  ///< "nic0 (PXB)"; empty on one node
+  bool alike(const InNode& other) const {
+    return gpus == other.gpus && leaves == other.leaves && enters == other.enters;
+  }
+};
+
+std::string local_name(const std::string& name) { return name.substr(name.find('.') + 1); }
+
+/// The first NIC on the path, or the last.
+std::string nic_on(const Topology& topology, const Path& path, bool first) {
+  std::string found;
+  for (const Leg& leg : path.legs)
+    for (const LinkId id : leg.links)
+      for (const NodeId end : {topology.link(id).from, topology.link(id).to})
+        if (topology.node(end).kind == NodeKind::nic && (found.empty() || !first))
+          found = local_name(topology.node(end).name);
+  return found;
+}
+
+std::vector<InNode> in_nodes(const Topology& topology, Routes& routes, const std::vector<NodeId>& ranks,
+                             const std::vector<Actor>& order, std::uint32_t channel) {
+  std::vector<InNode> nodes;
+  const auto at = [&](std::size_t i) { return ranks[static_cast<std::size_t>(order[i % order.size()])]; };
+  std::string entered;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const Node& here = topology.node(at(i));
+    if (i == 0 || here.host != topology.node(at(i - 1)).host) {
+      const std::size_t dot = here.name.find('.');
+      nodes.push_back({dot == std::string::npos ? "" : here.name.substr(0, dot), {}, "", entered});
+    }
+    nodes.back().gpus.push_back(local_name(here.name));
+    if (here.host == topology.node(at(i + 1)).host) continue;
+    const Path path = routes.find(at(i), at(i + 1), channel);
+    nodes.back().leaves = fmt::format("{} ({})", nic_on(topology, path, true), to_string(path.out));
+    entered = fmt::format("{} ({})", nic_on(topology, path, false), to_string(path.in));
+  }
+  nodes.front().enters = entered;
+  return nodes;
+}
+
+int execute(const RingsArguments& arguments) {
+  const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
+  const Scenario scenario = first_point(file);
+  const Topology topology = while_saying("building the topology", [&] { return topology_of(scenario); });
+  const std::vector<NodeId> ranks = collectives_of(scenario, topology).front().ranks;
+  Transport transport = scenario.transport;
+  if (transport.nics == Transport::Nics::nearest) transport.nics = Transport::Nics::per_channel;
+  const ChannelRings rings =
+      while_saying("searching for rings", [&] { return channel_rings(topology, ranks, transport); });
+  stop_if_asked();
+  Output output;
+  if (ranks.size() < 2) {
+    output.write("one GPU: no ring\n");
+    output.finish();
+    return good;
+  }
+  const auto n = static_cast<std::int64_t>(rings.orders.size());
+  output.write(n == 1 ? fmt::format("1 ring of {} over {} GPUs\n\n", format(rings.each), ranks.size())
+                      : fmt::format("{} rings of {} each, {} in all, over {} GPUs\n\n", n, format(rings.each),
+                                    format(Bandwidth{rings.each.bytes_per_second * n}), ranks.size()));
+  Routes routes(topology, transport, routing_of(topology, scenario));
+  const bool one_node = in_nodes(topology, routes, ranks, rings.orders.front(), 0).size() == 1;
+  Table table(one_node ? std::vector<std::string>{"ring", "GPUs in order"}
+                       : std::vector<std::string>{"ring", "node", "enters by", "GPUs in order", "leaves by"});
+  bool shortened = false;
+  for (std::size_t k = 0; k < rings.orders.size(); ++k) {
+    const std::vector<InNode> nodes = in_nodes(topology, routes, ranks, rings.orders[k], static_cast<std::uint32_t>(k));
+    const bool alike =
+        std::all_of(nodes.begin(), nodes.end(), [&](const InNode& node) { return node.alike(nodes.front()); });
+    const bool one_line = alike && !arguments.all;
+    shortened = shortened || (one_line && nodes.size() > 1);
+    for (const InNode& node : nodes) {
+      if (one_node) {
+        table.add({fmt::to_string(k), fmt::format("{}", fmt::join(node.gpus, " "))});
+        break;
+      }
+      table.add({fmt::to_string(k), one_line && nodes.size() > 1 ? fmt::format("all {}", nodes.size()) : node.node,
+                 node.enters, fmt::format("{}", fmt::join(node.gpus, " ")), node.leaves});
+      if (one_line) break;
+    }
+  }
+  output.write(table.fitted());
+  if (shortened) output.write("nodes that a ring crosses alike are one line; --all shows each\n");
+  output.finish();
+  return good;
+}
+
+}  // namespace
+
+Command topology_rings_command() {
+  return {.name = "topology rings",
+          .group = Group::look,
+          .summary = "Find the rings that channels take",
+          .example = "ringsim topology rings scenarios/two-dgx-a100.json",
+          .details =
+              "A search after NCCL's: rings that use different links and NICs at once. A scenario takes them by\n"
+              "collective.order \"channel_rings\", with as many transport.channels, and transport.nics\n"
+              "\"per_channel\".",
+          .prepare = with<RingsArguments>(declare, execute)};
+}
+
+}  // namespace ringsim::tools
