@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "algorithms/formats/schedule_file.hpp"
 #include "scenarios/fields/fields.hpp"
@@ -15,6 +16,8 @@
 #include "scenarios/meaning/meaning_topology.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
+#include "sim/topology/routes.hpp"
+#include "topologies/catalog.hpp"
 
 namespace ringsim::scenarios {
 
@@ -391,6 +394,55 @@ void warn_of_idle_settings(const Canonical& canonical, const Json& written, cons
     warn("network", "routing", "routing is neither ecmp nor flow_spray");
 }
 
+namespace {
+/// Equal parts over unequal NICs: the slowest, such as a port for management, decides.
+void warn_of_unequal_nics(const Blame& blame, Scenario& scenario) {
+  const auto* cluster = std::get_if<Cluster>(&scenario.topology);
+  if (cluster == nullptr || scenario.transport.nics != Transport::Nics::all || !cluster->fabric) return;
+  for (const Cluster::Part& part : cluster->parts) {
+    std::optional<Bandwidth> least, most;
+    for (const Machine::Device& device : part.machine->devices) {
+      if (!device.port) continue;
+      least = std::min(least.value_or(device.port->bandwidth), device.port->bandwidth);
+      most = std::max(most.value_or(device.port->bandwidth), device.port->bandwidth);
+    }
+    if (!least || *least == *most) continue;
+    scenario.warnings.push_back(
+        fmt::format("{}: all cuts each message into equal parts, but the NICs of {} have {} to {}: the slowest of them "
+                    "decides; nearest takes the widest, as NCCL does",
+                    blame.where("/transport/nics"), part.machine->name, format(*least), format(*most)));
+  }
+}
+
+/// Static routing takes D-mod-k's tables where a fabric has levels. A graph has none, and its switches take the first
+/// of equal ways for all messages.
+void warn_of_one_way_for_all(const Blame& blame, Scenario& scenario) {
+  constexpr std::size_t most_pairs = 64;  // of ranks that are looked at, twice: near ones and far ones
+  if (!std::holds_alternative<Graph>(scenario.topology) || scenario.routing.policy != Routing::Policy::fixed ||
+      !scenario.routing.table.empty())
+    return;
+  try {
+    const Topology topology = build(scenario.topology);
+    const auto ranks = topology.ranks();
+    Routes routes(topology, scenario.transport, {.policy = Routing::Policy::ecmp, .seed = 0, .table = {}});
+    const std::size_t step = std::max<std::size_t>(1, ranks.size() / most_pairs);
+    for (std::size_t i = step; i < ranks.size(); i += step) {
+      for (const NodeId from : {ranks[i - 1], ranks.front()}) {
+        const std::uint32_t ways = routes.find(from, ranks[i]).turns;
+        if (ways < 2) continue;
+        scenario.warnings.push_back(fmt::format(
+            "{}: static takes the first of equal ways in the order of the links, for all messages of a graph; {} to {} "
+            "has {} and uses one. ecmp and flow_spray spread messages over them",
+            blame.where("/network/routing"), topology.node(from).name, topology.node(ranks[i]).name, ways));
+        return;
+      }
+    }
+  } catch (const InputError&) {
+    return;  // the run says what is wrong with the graph
+  }
+}
+}  // namespace
+
 Scenario scenario_of(const Canonical& canonical, const Json& written, const Blame& blame, const Files& files) {
   Scenario out;
   out.topology = topology_of(canonical["topology"], blame, files);
@@ -420,6 +472,8 @@ Scenario scenario_of(const Canonical& canonical, const Json& written, const Blam
       {{"ideal", NetworkModel::ideal}, {"fair", NetworkModel::fair}, {"packet", NetworkModel::packet}});
   if (out.model == NetworkModel::packet) out.packet = packet_of(canonical["network"]["packet"], blame);
   out.routing = routing_of(canonical["network"], blame);
+  warn_of_unequal_nics(blame, out);
+  warn_of_one_way_for_all(blame, out);
   take_disturbance(canonical, blame, out);
   take_calibration(canonical, blame, files, out);
   return out;
