@@ -45,10 +45,25 @@ CollectiveOp op_of(const std::string& name) {
 }
 
 /// The schedule of a file, held against what is asked for.
+/// The schedule of a file; its faults are the scenario's, too, which names the file.
+std::shared_ptr<const StoredSchedule> schedule_in(const Files::Content& content, const Canonical& algorithm,
+                                                  const std::string& pointer, const Blame& blame) {
+  const bool says = algorithm.contains("sends");
+  if (says && !is_goal(content.text))
+    blame.fail(pointer + "/sends", fmt::format("expected sends only for a file in GOAL, found {}", content.path),
+               "other formats order their sends themselves");
+  try {
+    return std::make_shared<const StoredSchedule>(
+        read_schedule(content.text, content.path, {.sends_in_turn = says && algorithm["sends"] == "in_turn"}));
+  } catch (const InputError& error) {
+    blame.fail(pointer + "/file", fmt::format("{}: {}", error.where(), error.message()), error.hint());
+  }
+}
+
 void take_file(const Canonical& algorithm, const std::string& pointer, const Blame& blame, const Files& files, Job& out,
                std::vector<std::string>& warnings) {
   const Files::Content& content = files.read(algorithm["file"]["path"].get<std::string>());
-  const auto stored = std::make_shared<const StoredSchedule>(read_schedule(content.text, content.path));
+  const auto stored = schedule_in(content, algorithm, pointer + "/algorithm", blame);
   if (const Mismatch wrong = file_serves(*stored, out.request); !wrong.part.empty())
     blame.fail(pointer + (wrong.part == "ranks" ? "/algorithm/file" : "/" + wrong.part), wrong.message);
   out.arguments.file = stored;
