@@ -176,9 +176,9 @@ TEST_CASE("a file that cannot be a machine is refused with its line and the reas
   page.check();
 }
 
-TEST_CASE("NVLinks that name every peer behind the NVSwitches are counted once: tclass decides, as in NCCL") {
+TEST_CASE("NVLinks that name every peer across the NVSwitches are counted once: tclass decides, as in NCCL") {
   const Machine m = import_sample("b200.xml");
-  // sm 100: 40.1 GB/s a link, 18 links a GPU. Two entries of 18 links each would be 36.
+  // sm 100: 40.1 GB/s per link, 18 links per GPU. Two entries of 18 links each would be 36.
   const std::string warning =
       "the entries to NVSwitches name GPUs and are 36 links together, where a GPU of its sm has 18; taken as 18 links, "
       "once for all peers";
@@ -207,10 +207,10 @@ TEST_CASE("more NVLinks than a GPU of the generation has are a warning") {
     return import_nccl_xml(file, "t.xml").warnings.size();
   };
   // One end does not list the link, which is a warning of its own.
-  for (const auto& [sm, most] : {std::pair{"60", 4}, {"70", 6}, {"80", 12}, {"90", 18}, {"100", 18}}) {
-    CAPTURE(sm);
-    CHECK(warnings(sm, most) == 1);
-    CHECK(warnings(sm, most + 1) == 3);  // for either GPU
+  for (const auto& generation : {std::pair{"60", 4}, {"70", 6}, {"80", 12}, {"90", 18}, {"100", 18}}) {
+    CAPTURE(generation.first);
+    CHECK(warnings(generation.first, generation.second) == 1);
+    CHECK(warnings(generation.first, generation.second + 1) == 3);  // for either GPU
   }
 }
 

@@ -152,7 +152,7 @@ class LinkReader {
         "give one of them another bus id");
   }
 
-  /// NCCL adds the entries up. Files that list each peer behind the NVSwitches say the same links once per peer.
+  /// NCCL adds the entries up. Files that list each peer across the NVSwitches list the same links once per peer.
   std::int64_t links_to_switch(const Found& gpu, const SwitchEntries& entries) {
     if (entries.names_gpu == nullptr || entries.sum <= most_links_of(gpu)) return entries.sum;
     import_.warn(
