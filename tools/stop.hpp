@@ -1,14 +1,15 @@
-// Ctrl-C.
+// Ctrl-C, and what batch systems and closed terminals send.
 #pragma once
 
 #include <atomic>
 
 namespace ringsim::tools {
 
-/// Set by Ctrl-C.
+/// Set by Ctrl-C (SIGINT), SIGTERM and SIGHUP.
 extern std::atomic<bool> stop_requested;
 
-/// From now on Ctrl-C sets stop_requested. A second Ctrl-C ends the process at once.
+/// From now on Ctrl-C, SIGTERM and SIGHUP set stop_requested; a second one of its kind ends the process at once. A
+/// SIGHUP that is ignored, as under nohup, stays so.
 void catch_interrupts();
 
 /// Throws Interrupted if stop_requested is set. For commands whose work is a few long stages.

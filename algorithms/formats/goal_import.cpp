@@ -235,12 +235,36 @@ std::vector<int> in_order(const std::vector<Statement>& all, const Words& words)
   return out;
 }
 
+/// Whether nothing orders some of a rank's sends: the longest chain of them has fewer than there are.
+bool has_unordered_sends(const std::vector<Statement>& all, const std::vector<int>& order) {
+  std::vector<int> chain(all.size());                           // sends up to this statement, itself included
+  std::map<std::pair<Actor, std::int64_t>, int> of_connection;  // those of a connection are in order
+  int sends = 0, longest = 0;
+  for (const int i : order) {
+    const Statement& s = all[static_cast<std::size_t>(i)];
+    int& here = chain[static_cast<std::size_t>(i)];
+    for (const int other : s.after) here = std::max(here, chain[static_cast<std::size_t>(other)]);
+    if (s.kind != Statement::Kind::send) continue;
+    int& before = of_connection[{s.peer, s.tag}];
+    here = before = std::max(here, before) + 1;
+    longest = std::max(longest, here);
+    ++sends;
+  }
+  return longest < sends;
+}
+
 /// One rank's lanes.
 class RankLanes {
  public:
   RankLanes(const std::vector<Statement>& all, const std::map<std::int64_t, int>& channels,
-            const std::map<std::int64_t, std::uint32_t>& chunks)
-      : all_(all), channels_(channels), chunks_(chunks), done_(all.size()), started_(all.size()), calc_(all.size()) {}
+            const std::map<std::int64_t, std::uint32_t>& chunks, bool sends_in_turn)
+      : all_(all),
+        channels_(channels),
+        chunks_(chunks),
+        sends_in_turn_(sends_in_turn),
+        done_(all.size()),
+        started_(all.size()),
+        calc_(all.size()) {}
 
   std::vector<std::vector<Step>> lay_out(const std::vector<int>& order) {
     for (const int i : order) place(static_cast<std::size_t>(i));
@@ -269,6 +293,10 @@ class RankLanes {
       if (is_last(calc_[static_cast<std::size_t>(other)])) calc_[i] = calc_[static_cast<std::size_t>(other)];
     }
     for (const int other : s.after_start) merge(started_[static_cast<std::size_t>(other)], waits);
+    if (sends_in_turn_ && s.kind == Statement::Kind::send) {
+      if (last_send_ >= 0) merge(done_[static_cast<std::size_t>(last_send_)], waits);
+      last_send_ = static_cast<int>(i);
+    }
     if (s.kind == Statement::Kind::calc && s.amount == 0) {
       done_[i] = started_[i] = std::move(waits);
       return;
@@ -326,6 +354,8 @@ class RankLanes {
   const std::vector<Statement>& all_;
   const std::map<std::int64_t, int>& channels_;
   const std::map<std::int64_t, std::uint32_t>& chunks_;
+  bool sends_in_turn_;
+  int last_send_ = -1;
   std::vector<Waits> done_, started_;  // [statement]
   std::vector<Tail> calc_;             // [statement]
   std::vector<std::vector<Step>> lanes_;
@@ -348,7 +378,7 @@ std::map<std::int64_t, int> number_tags(const std::vector<std::vector<Statement>
 
 }  // namespace
 
-StoredSchedule import_goal(std::string_view text, const std::string& file) {
+StoredSchedule import_goal(std::string_view text, const std::string& file, const GoalOptions& options) {
   Words words(text, file);
   words.expect("num_ranks");
   StoredSchedule out;
@@ -385,10 +415,18 @@ StoredSchedule import_goal(std::string_view text, const std::string& file) {
   grid.chunks = static_cast<int>(grid.sizes.size());
 
   std::vector<std::vector<std::vector<Step>>> lanes;
+  std::optional<std::size_t> unordered;  // the first rank with such sends
   for (const auto& rank : ranks) {
-    lanes.push_back(RankLanes(rank, channels, chunks).lay_out(in_order(rank, words)));
+    const std::vector<int> order = in_order(rank, words);
+    if (!unordered && has_unordered_sends(rank, order)) unordered = lanes.size();
+    lanes.push_back(RankLanes(rank, channels, chunks, options.sends_in_turn).lay_out(order));
     out.lanes = std::max(out.lanes, static_cast<int>(lanes.back().size()));
   }
+  if (unordered && !options.sends_in_turn)
+    out.warnings.push_back(fmt::format(
+        "{}: nothing orders some sends of a rank, rank {} is the first: they start at once and share its port, "
+        "where in LogGOPSim they leave one after another; sends in_turn orders them",
+        file, *unordered));
   out.steps.resize(static_cast<std::size_t>(out.actors) * static_cast<std::size_t>(out.lanes));
   for (Actor rank = 0; rank < out.ranks; ++rank)
     for (std::size_t lane = 0; lane < lanes[static_cast<std::size_t>(rank)].size(); ++lane)

@@ -50,7 +50,8 @@ class Reader {
   StoredSchedule read() {
     read_head();
     std::vector<GpuXml> gpus(static_cast<std::size_t>(out_.ranks));
-    for (const XmlElement& element : algo_.children) read_gpu(element, gpus);
+    for (const XmlElement& element : algo_.children)
+      if (is_read(element, "gpu", algo_)) read_gpu(element, gpus);
     for (std::size_t id = 0; id < gpus.size(); ++id)
       if (gpus[id].element == nullptr)
         fail(algo_, fmt::format("expected a <gpu> for each of {}, found none with id {}", out_.ranks, id));
@@ -87,10 +88,17 @@ class Reader {
     return static_cast<int>(number(element, name, least, most));
   }
 
-  void expect_name(const XmlElement& element, const char* name) const {
-    if (element.name == name) return;
-    fail(element, fmt::format("expected <{}>, found <{}>", name, element.name),
-         element.name == "op" ? "msccl-tools' <op> is of another format: let it write <step>" : "");
+  /// MSCCL's loader (Azure/msccl-executor-nccl src/misc/msccl/msccl_parser.cc) skips elements that it does not know,
+  /// such as the <copy> of TE-CCL. The proof decides whether what is left is the collective.
+  bool is_read(const XmlElement& element, const char* name, const XmlElement& within) {
+    if (element.name == name) return true;
+    if (element.name == "op")
+      fail(element, fmt::format("expected <{}>, found <op>", name),
+           "msccl-tools' <op> is of another format: let it write <step>");
+    if (unknown_.insert(within.name + "/" + element.name).second)
+      out_.warnings.push_back(fmt::format("{}:{}: <{}> within <{}> is skipped, as MSCCL's loader does", file_,
+                                          element.line, element.name, within.name));
+    return false;
   }
 
   void look_for_unknown(const XmlElement& element, const std::vector<std::string>& known) {
@@ -101,7 +109,7 @@ class Reader {
   }
 
   void read_head() {
-    expect_name(algo_, "algo");
+    if (algo_.name != "algo") fail(algo_, fmt::format("expected <algo>, found <{}>", algo_.name));
     look_for_unknown(algo_, {"name", "proto", "nchannels", "nchunksperloop", "ngpus", "coll", "inplace", "outofplace",
                              "minBytes", "maxBytes", "redop"});
     out_.name = text(algo_, "name");
@@ -144,7 +152,6 @@ class Reader {
   }
 
   void read_gpu(const XmlElement& element, std::vector<GpuXml>& gpus) {
-    expect_name(element, "gpu");
     look_for_unknown(element, {"id", "i_chunks", "o_chunks", "s_chunks"});
     const int id = small(element, "id", 0, out_.ranks - 1);
     GpuXml& gpu = gpus[static_cast<std::size_t>(id)];
@@ -157,14 +164,14 @@ class Reader {
         fail(element, fmt::format("expected {} to be {} (or 0, in place), as coll and nchunksperloop say, found {}",
                                   name, expected, declared));
     }
-    for (const XmlElement& block : element.children) read_block(block, id, gpu);
+    for (const XmlElement& block : element.children)
+      if (is_read(block, "tb", element)) read_block(block, id, gpu);
     check_connections(gpu);
     for (const BlockXml& block : gpu.blocks)
       for (const StepXml& step : block.steps) check_dependency(gpu, step);
   }
 
   void read_block(const XmlElement& element, int id, GpuXml& gpu) {
-    expect_name(element, "tb");
     look_for_unknown(element, {"id", "send", "recv", "chan"});
     if (gpu.blocks.size() == file_limits::lanes)
       fail(element, fmt::format("expected at most {} thread blocks", file_limits::lanes));
@@ -180,12 +187,12 @@ class Reader {
       fail(element, fmt::format("expected another gpu as the peer of gpu {}, found itself", id));
     if (block.channel == -1 && (block.send != -1 || block.receive != -1))
       fail(element, "expected a channel where there is a peer, found -1");
-    for (const XmlElement& step : element.children) read_step(step, id, gpu.scratch, block);
+    for (const XmlElement& step : element.children)
+      if (is_read(step, "step", element)) read_step(step, id, gpu.scratch, block);
     gpu.blocks.push_back(std::move(block));
   }
 
   void read_step(const XmlElement& element, int id, int scratch, BlockXml& block) {
-    expect_name(element, "step");
     look_for_unknown(element, {"s", "type", "srcbuf", "srcoff", "dstbuf", "dstoff", "cnt", "depid", "deps", "hasdep"});
     const int number_of_step = small(element, "s", 0, std::numeric_limits<int>::max());
     if (number_of_step != static_cast<int>(block.steps.size()))

@@ -44,13 +44,15 @@ bool is_schedule(std::string_view text) {
   return first.starts_with("<") || first.starts_with("num_ranks");
 }
 
-StoredSchedule read_schedule(std::string_view text, const std::string& file) {
+bool is_goal(std::string_view text) { return without_comments(text).starts_with("num_ranks"); }
+
+StoredSchedule read_schedule(std::string_view text, const std::string& file, const GoalOptions& goal) {
   const std::string_view first = without_comments(text);
   if (first.empty())
     throw InputError(file, "expected a schedule, found an empty file", "MSCCL XML, JSON and GOAL are read");
   if (first[0] == '<') return import_msccl(text, file);
   if (first[0] == '{') return import_json(text, file);
-  if (first.starts_with("num_ranks")) return import_goal(text, file);
+  if (is_goal(text)) return import_goal(text, file, goal);
   throw InputError(file,
                    "expected MSCCL XML (<algo ...), ringsim's JSON ({...) or GOAL (num_ranks ...), found other text");
 }

@@ -5,13 +5,17 @@
 #include <string_view>
 
 #include "algorithms/catalog.hpp"
+#include "algorithms/formats/goal.hpp"
 #include "algorithms/stored_schedule.hpp"
 
 namespace ringsim {
 
 /// Reads a schedule; its content tells the format: XML (import_msccl), JSON (import_json), else GOAL (import_goal).
-/// Throws InputError as those do.
-StoredSchedule read_schedule(std::string_view text, const std::string& file);
+/// Throws InputError as those do. `goal`: how GOAL is read.
+StoredSchedule read_schedule(std::string_view text, const std::string& file, const GoalOptions& goal = {});
+
+/// Is the text GOAL, if it is a schedule?
+bool is_goal(std::string_view text);
 
 /// Is the text a schedule, and not a scenario? Comments may stand first.
 bool is_schedule(std::string_view text);

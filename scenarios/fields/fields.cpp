@@ -62,7 +62,12 @@ Field algorithm_field() {
                     .doc = "The schedule: MSCCL XML, ringsim's JSON or GOAL, as its content tells.",
                     .required = true,
                     .min = 1,
-                    .examples = {R"("allreduce.xml")"}}},
+                    .examples = {R"("allreduce.xml")"}},
+                   {.name = "sends",
+                    .type = Type::text,
+                    .doc = "Sends of a rank that GOAL leaves unordered: at_once, sharing the rank's port, which is the "
+                           "default; in_turn: one after another, as in LogGOPSim.",
+                    .choices = {"at_once", "in_turn"}}},
        .implied_by = "file"});
   return field;
 }

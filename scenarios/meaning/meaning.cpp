@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "algorithms/formats/schedule_file.hpp"
 #include "scenarios/fields/fields.hpp"
@@ -15,6 +16,8 @@
 #include "scenarios/meaning/meaning_topology.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
+#include "sim/topology/routes.hpp"
+#include "topologies/catalog.hpp"
 
 namespace ringsim::scenarios {
 
@@ -42,10 +45,25 @@ CollectiveOp op_of(const std::string& name) {
 }
 
 /// The schedule of a file, held against what is asked for.
+/// The schedule of a file; its faults are the scenario's, too, which names the file.
+std::shared_ptr<const StoredSchedule> schedule_in(const Files::Content& content, const Canonical& algorithm,
+                                                  const std::string& pointer, const Blame& blame) {
+  const bool says = algorithm.contains("sends");
+  if (says && !is_goal(content.text))
+    blame.fail(pointer + "/sends", fmt::format("expected sends only for a file in GOAL, found {}", content.path),
+               "other formats order their sends themselves");
+  try {
+    return std::make_shared<const StoredSchedule>(
+        read_schedule(content.text, content.path, {.sends_in_turn = says && algorithm["sends"] == "in_turn"}));
+  } catch (const InputError& error) {
+    blame.fail(pointer + "/file", fmt::format("{}: {}", error.where(), error.message()), error.hint());
+  }
+}
+
 void take_file(const Canonical& algorithm, const std::string& pointer, const Blame& blame, const Files& files, Job& out,
                std::vector<std::string>& warnings) {
   const Files::Content& content = files.read(algorithm["file"]["path"].get<std::string>());
-  const auto stored = std::make_shared<const StoredSchedule>(read_schedule(content.text, content.path));
+  const auto stored = schedule_in(content, algorithm, pointer + "/algorithm", blame);
   if (const Mismatch wrong = file_serves(*stored, out.request); !wrong.part.empty())
     blame.fail(pointer + (wrong.part == "ranks" ? "/algorithm/file" : "/" + wrong.part), wrong.message);
   out.arguments.file = stored;
@@ -394,6 +412,55 @@ void warn_of_idle_settings(const Canonical& canonical, const Json& written, cons
     warn("network", "routing", "routing is neither ecmp nor flow_spray");
 }
 
+namespace {
+/// Equal parts over unequal NICs: the slowest, such as a port for management, decides.
+void warn_of_unequal_nics(const Blame& blame, Scenario& scenario) {
+  const auto* cluster = std::get_if<Cluster>(&scenario.topology);
+  if (cluster == nullptr || scenario.transport.nics != Transport::Nics::all || !cluster->fabric) return;
+  for (const Cluster::Part& part : cluster->parts) {
+    std::optional<Bandwidth> least, most;
+    for (const Machine::Device& device : part.machine->devices) {
+      if (!device.port) continue;
+      least = std::min(least.value_or(device.port->bandwidth), device.port->bandwidth);
+      most = std::max(most.value_or(device.port->bandwidth), device.port->bandwidth);
+    }
+    if (!least || *least == *most) continue;
+    scenario.warnings.push_back(
+        fmt::format("{}: all cuts each message into equal parts, but the NICs of {} have {} to {}: the slowest of them "
+                    "decides; nearest takes the widest, as NCCL does",
+                    blame.where("/transport/nics"), part.machine->name, format(*least), format(*most)));
+  }
+}
+
+/// Static routing takes D-mod-k's tables where a fabric has levels. A graph has none, and its switches take the first
+/// of equal ways for all messages.
+void warn_of_one_way_for_all(const Blame& blame, Scenario& scenario) {
+  constexpr std::size_t most_pairs = 64;  // of ranks that are looked at, twice: near ones and far ones
+  if (!std::holds_alternative<Graph>(scenario.topology) || scenario.routing.policy != Routing::Policy::fixed ||
+      !scenario.routing.table.empty())
+    return;
+  try {
+    const Topology topology = build(scenario.topology);
+    const auto ranks = topology.ranks();
+    Routes routes(topology, scenario.transport, {.policy = Routing::Policy::ecmp, .seed = 0, .table = {}});
+    const std::size_t step = std::max<std::size_t>(1, ranks.size() / most_pairs);
+    for (std::size_t i = step; i < ranks.size(); i += step) {
+      for (const NodeId from : {ranks[i - 1], ranks.front()}) {
+        const std::uint32_t ways = routes.find(from, ranks[i]).turns;
+        if (ways < 2) continue;
+        scenario.warnings.push_back(fmt::format(
+            "{}: static takes the first of equal ways in the order of the links, for all messages of a graph; {} to {} "
+            "has {} and uses one. ecmp and flow_spray spread messages over them",
+            blame.where("/network/routing"), topology.node(from).name, topology.node(ranks[i]).name, ways));
+        return;
+      }
+    }
+  } catch (const InputError&) {
+    return;  // the run says what is wrong with the graph
+  }
+}
+}  // namespace
+
 Scenario scenario_of(const Canonical& canonical, const Json& written, const Blame& blame, const Files& files) {
   Scenario out;
   out.topology = topology_of(canonical["topology"], blame, files);
@@ -426,6 +493,8 @@ Scenario scenario_of(const Canonical& canonical, const Json& written, const Blam
   if (out.transport.nics == Transport::Nics::per_channel && out.routing.policy == Routing::Policy::flow_spray)
     blame.fail("/transport/nics", "expected nearest or all with routing flow_spray, found per_channel",
                "flow_spray tells messages of a pair apart by their number, per_channel by their channel");
+  warn_of_unequal_nics(blame, out);
+  warn_of_one_way_for_all(blame, out);
   take_disturbance(canonical, blame, out);
   take_calibration(canonical, blame, files, out);
   return out;

@@ -9,6 +9,7 @@
 #include "algorithms/stored_schedule.hpp"
 #include "scenarios/predict/link_report.hpp"
 #include "sim/base/error.hpp"
+#include "sim/base/setting_error.hpp"
 #include "sim/run/run.hpp"
 #include "sim/text/json.hpp"
 
@@ -68,6 +69,18 @@ Prediction about(const Scenario& scenario, const Setup& setup, std::size_t j) {
   return result;
 }
 
+std::string place_of(SettingError::Setting setting) {
+  switch (setting) {
+    case SettingError::Setting::scale:
+      return "";
+    case SettingError::Setting::protocol:
+      return ": /transport/protocol";
+    case SettingError::Setting::packets:
+      return ": /network/packet";
+  }
+  fail_invariant("a setting has one of three places");
+}
+
 // What the topology lacks, or what its faults take away.
 Timeline run_blaming(const Scenario& scenario, const Topology& topology, const CheckedSchedule& schedule,
                      const RunOptions& options) {
@@ -75,6 +88,8 @@ Timeline run_blaming(const Scenario& scenario, const Topology& topology, const C
     return run(topology, schedule, options);
   } catch (const StrandedError& error) {
     throw InputError(scenario.file + ": /faults", error.message(), error.hint());
+  } catch (const SettingError& error) {
+    throw InputError(scenario.file + place_of(error.setting()), error.message(), error.hint());
   } catch (const InputError& error) {
     throw InputError(scenario.file + ": /topology" + error.where(), error.message(), error.hint());
   }

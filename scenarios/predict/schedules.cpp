@@ -26,7 +26,15 @@ Schedule in_elements(const Job& job, int element) {
 
 CheckedSchedule checked(const Scenario& scenario, const Job& job, const std::string& pointer,
                         const std::atomic<bool>* stop, int element) {
-  return blaming(scenario, pointer, [&] { return check(in_elements(job, element), {.stop = stop}); });
+  return blaming(scenario, pointer, [&] {
+    try {
+      return check(in_elements(job, element), {.stop = stop});
+    } catch (const ScheduleError& error) {
+      if (!job.arguments.file) throw;
+      throw ScheduleError(scenario.file + ": " + pointer + "/algorithm/file", error.where() + ": " + error.message(),
+                          error.hint());
+    }
+  });
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "sim/base/setting_error.hpp"
+
 namespace ringsim {
 
 namespace {
@@ -24,8 +26,8 @@ UnservedError::UnservedError(std::string algorithm, std::string where, std::stri
 void fail_invariant(std::string_view law) { throw InvariantError("invariant broken: " + std::string(law)); }
 
 void fail_too_large(std::string_view what) {
-  throw InputError("", "too large: " + std::string(what),
-                   "smaller sizes, fewer ranks, shorter latencies or faster links");
+  throw SettingError(SettingError::Setting::scale, "too large: " + std::string(what),
+                     "smaller sizes, fewer ranks, shorter latencies or faster links");
 }
 
 }  // namespace ringsim

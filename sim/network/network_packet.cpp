@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "sim/base/error.hpp"
+#include "sim/base/setting_error.hpp"
 
 namespace ringsim {
 
@@ -32,9 +33,11 @@ PacketNetwork::PacketNetwork(const PacketOptions& options, const Topology& topol
       serialisers_(topology.n_resources()),
       channels_of_(topology.n_resources()) {
   if (options_.lanes < 1)
-    throw InputError("", fmt::format("expected one virtual lane or more, found {}", options_.lanes));
+    throw SettingError(SettingError::Setting::packets,
+                       fmt::format("expected one virtual lane or more, found {}", options_.lanes));
   if (options_.mtu.count < 1 || options_.mtu.count > number_mask)
-    throw InputError("", fmt::format("expected packets of 1 B to {} B, found {} B", number_mask, options_.mtu.count));
+    throw SettingError(SettingError::Setting::packets,
+                       fmt::format("expected packets of 1 B to {} B, found {} B", number_mask, options_.mtu.count));
   for (std::uint32_t l = 0; l < channels_.size(); ++l) {
     const Link& link = topology.link({l});
     channels_[l] = {.link = {l}, .resource = link.resource, .bandwidth = link.bandwidth, .latency = link.latency};

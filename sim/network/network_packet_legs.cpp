@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "sim/base/error.hpp"
+#include "sim/base/setting_error.hpp"
 #include "sim/network/network_packet.hpp"
 
 namespace ringsim {
@@ -33,8 +34,8 @@ void PacketNetwork::size_buffers() {
     const std::int64_t least =
         has_credits_ ? mtu : on_the_way + (packets_still_coming + packets_between_stop_and_go) * mtu;
     if (state.buffer < least)
-      throw InputError(
-          "",
+      throw SettingError(
+          SettingError::Setting::packets,
           fmt::format("expected buffers of the network model packet of at least {} B ({}), found {} B", least,
                       has_credits_
                           ? "one packet"

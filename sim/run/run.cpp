@@ -10,6 +10,7 @@
 #include "sim/base/engine.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
+#include "sim/base/setting_error.hpp"
 #include "sim/run/compiled_routes.hpp"
 #include "sim/run/critical_path.hpp"
 #include "sim/run/fold.hpp"
@@ -675,8 +676,8 @@ class Run {
     network_->explain_stall();
     // The proof counts messages.
     if (const Protocol& protocol = *options_.protocol; needs_slots_ && largest_ > protocol.slot)
-      throw InputError(
-          "",
+      throw SettingError(
+          SettingError::Setting::protocol,
           fmt::format(
               "under protocol {} messages of up to {} do not run ahead of their receivers as far as the "
               "schedule {} needs them to: a connection has {} slots of {}, and at {} us all wait for each other",
@@ -756,8 +757,8 @@ std::vector<NodeId> places(const Topology& topology, const Schedule& schedule, c
 Timeline run(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options) {
   const Protocol& protocol = *options.protocol;
   if (checked.proof().slots_needed > protocol.slots)
-    throw InputError(
-        "",
+    throw SettingError(
+        SettingError::Setting::protocol,
         fmt::format(
             "the schedule {} needs messages that run ahead of their receiver; protocol {} has {} slots for them "
             "({})",

@@ -339,7 +339,9 @@ std::vector<Gate> NicChoice::gates(NodeId device, bool outward) {
     const Way& way = *way_of(by == no_index ? device : its->gpus[by], nics[n].id, outward);
     std::int64_t width = std::min(narrowest_of(topology_, way), hosts_.cable_of(gate.nic, outward).bytes_per_second);
     if (by != no_index) width = std::min(width, narrowest_of(topology_, *hosts_.nvlink(device, its->gpus[by])));
-    found.push_back({{its != nullptr ? -width : 0, by == no_index ? gate.type : PathType::pxn, way.size()}, gate});
+    // For what is no GPU NCCL has no rule; a port that is slower does not become the choice by being nearer.
+    if (its == nullptr) width = hosts_.cable_of(gate.nic, outward).bytes_per_second;
+    found.push_back({{-width, by == no_index ? gate.type : PathType::pxn, way.size()}, gate});
   }
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<Gate> sorted;

@@ -69,7 +69,8 @@ class NicChoice {
   int usual_channel(NodeId gpu);
 
   /// All NICs that a device can use, best first: for a GPU widest and nearest by rule 1 (a sender's PXN included), for
-  /// other devices nearest first; of equals the lower number. `outward`: to send.
+  /// other devices those with the fastest cable, of these nearest first; of equals the lower number. `outward`: to
+  /// send.
   std::vector<Gate> gates(NodeId device, bool outward);
 
  private:

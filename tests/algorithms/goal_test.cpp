@@ -2,6 +2,7 @@
 #include "algorithms/formats/goal.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <filesystem>
 #include <memory>
@@ -130,6 +131,35 @@ TEST_CASE("cpu and nic are not taken over, and said so") {
         std::vector<std::string>{
             "x.goal: cpu and nic are not taken over: calculations of one rank may overlap, and a rank's messages "
             "take the NIC that the topology says"});
+}
+
+TEST_CASE("sends that nothing orders share the port with a warning, or leave in turn, as in LogGOPSim") {
+  // A binomial broadcast to 8 ranks, farthest child first: rank r sends to r + 4, r + 2, r + 1 as far as they are its
+  // children, each once it has the data. p = 10 MB, b = 10 GB/s: p/b = 1000 us; a = 1 us.
+  const auto tree = [](int r) {
+    std::string text = fmt::format("rank {} {{\n", r);
+    int low = r == 0 ? 8 : r & -r;
+    if (r > 0) text += fmt::format("in: recv 10000000b from {}\n", r - low);
+    for (low /= 2; low > 0; low /= 2)
+      text += fmt::format("s{0}: send 10000000b to {1}\n{2}", low, r + low,
+                          r > 0 ? fmt::format("s{} requires in\n", low) : "");
+    return text + "}\n";
+  };
+  std::string text = "num_ranks 8\n";
+  for (int r = 0; r < 8; ++r) text += tree(r);
+  const auto stored = [&](bool in_turn) { return import_goal(text, "x.goal", {.sends_in_turn = in_turn}); };
+  const auto time = [&](bool in_turn) {
+    return time_of(schedule_of(std::make_shared<const StoredSchedule>(stored(in_turn)), {}));
+  };
+  CHECK(stored(false).warnings ==
+        std::vector<std::string>{
+            "x.goal: nothing orders some sends of a rank, rank 0 is the first: they start at once and share its port, "
+            "where in LogGOPSim they leave one after another; sends in_turn orders them"});
+  CHECK(stored(true).warnings.empty());
+  // At once: rank 0 has three messages (3 p/b), then rank 4 two, then rank 6 one.
+  CHECK(time(false) == Picoseconds{(3000 + 2000 + 1000 + 3) * std::int64_t{1'000'000}});
+  // In turn: rank 0's last message leaves after 3 p/b and a between them, like that of the others.
+  CHECK(time(true) == Picoseconds{(3 * 1000 + 3) * std::int64_t{1'000'000}});
 }
 
 TEST_CASE("what does not match, or waits for ever, is refused though no region is named") {

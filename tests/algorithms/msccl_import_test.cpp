@@ -206,6 +206,18 @@ TEST_CASE(
   page.check();
 }
 
+TEST_CASE("elements that MSCCL's loader skips are left out with a warning each, and the proof decides") {
+  const std::string with_copy =
+      replaced(chain(), "<tb id=\"0\" send=\"1\"", "<copy id=\"0\"/>\n<copy id=\"1\"/>\n<tb id=\"0\" send=\"1\"");
+  CHECK(complaint(with_copy) == "");
+  const StoredSchedule s = import_msccl(with_copy, "x.xml");
+  CHECK(same_schedule(s, import_msccl(chain(), "x.xml")));
+  CHECK(s.warnings == std::vector<std::string>{"x.xml:4: <copy> within <gpu> is skipped, as MSCCL's loader does"});
+  // A step that is skipped is missing: the proof says so.
+  const std::string renamed = replaced(chain(), "<step s=\"0\"", "<copy s=\"0\"");
+  CHECK(complaint(renamed) != "");
+}
+
 TEST_CASE("an attribute that is not known is not used, and said so once") {
   const StoredSchedule s = import_msccl(replaced(chain(), "<gpu id", "<gpu colour=\"red\" id"), "x.xml");
   CHECK(s.warnings == std::vector<std::string>{"x.xml:3: the attribute colour of <gpu> is not known, and not used"});

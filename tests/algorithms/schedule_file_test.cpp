@@ -148,6 +148,67 @@ TEST_CASE("run refuses what needs slots, though it is proved") {
         "  actor was followed\n");
 }
 
+TEST_CASE("a faulty schedule file is refused with the scenario, the place in it, the file and its line") {
+  const auto where_and_message = [](const std::string& path) {
+    try {
+      predict(ScenarioFile::load(path).point(0));
+      return std::string();
+    } catch (const InputError& error) {
+      const std::string where = error.where();
+      return where.substr(where.rfind('/', where.find(": /")) + 1) + ": " + error.message();
+    }
+  };
+  const std::string path = scenario("chain-3.xml");
+  const std::string text = test::read_file(path), pointer = "from-file.json: /collective/algorithm/file: ";
+  const auto with = [&](const std::string& what, const std::string& by) {
+    const std::string copy = temporary_file("faulty.xml", test::replaced(text_of("chain-3.xml"), what, by));
+    const std::size_t first = text.find("\"file\": \"") + 9;
+    return std::pair{
+        copy, temporary_file("from-file.json", text.substr(0, first) + copy + text.substr(text.find('"', first)))};
+  };
+  // Not MSCCL XML.
+  const auto unread = with("type=\"rrs\"", "type=\"rrr\"");
+  const std::string syntax = where_and_message(unread.second);
+  CHECK(syntax.starts_with(pointer + unread.first + ":"));
+  CHECK(syntax.find("expected a type of") != std::string::npos);
+  // MSCCL XML, but no all-reduce: a message is never received.
+  const auto wrong = with("type=\"rcs\"", "type=\"r\"");
+  CHECK(where_and_message(wrong.second).starts_with(pointer + "schedule chain all_reduce of 3 ranks: rank"));
+}
+
+TEST_CASE("sends of a GOAL file may leave in turn; other formats order theirs themselves") {
+  const std::string path = scenario("ping-pong.goal", "broadcast", 2), text = test::read_file(path);
+  const auto with_sends = [&](const std::string& of, const std::string& sends) {
+    return temporary_file("sends.json",
+                          test::replaced(of, "\"}, \"bytes\"", "\", \"sends\": \"" + sends + "\"}, \"bytes\""));
+  };
+  CHECK(complaint(with_sends(text, "in_turn")) == "");
+  CHECK(complaint(with_sends(text, "in_order")).find("in_turn") != std::string::npos);
+  const std::string chain = test::read_file(scenario("chain-3.xml"));
+  CHECK(complaint(with_sends(chain, "in_turn")).starts_with("expected sends only for a file in GOAL, found "));
+  const std::string goal = (schedules() / "ping-pong.goal").string(), xml = (schedules() / "chain-3.xml").string();
+  CHECK(run_command({"schedule", "import", goal, "--sends-in-turn", "-o", temporary_file("g.json", "")}).code == 0);
+  CHECK(run_command({"schedule", "import", xml, "--sends-in-turn", "-o", temporary_file("x.json", "")})
+            .err.find("--sends-in-turn has no effect") != std::string::npos);
+}
+
+TEST_CASE("a protocol that cannot carry a schedule, and more bytes than can be counted, are not the topology's fault") {
+  const auto where = [](const std::string& path, const std::vector<std::string>& set) {
+    try {
+      predict(ScenarioFile::load(path, set).point(0));
+      return std::string();
+    } catch (const InputError& error) {
+      return error.where().substr(error.where().find("from-file.json"));
+    }
+  };
+  CHECK(where(scenario("pair-2.xml", "all_reduce", 2, "2 B"), {}) == "from-file.json: /transport/protocol");
+  CHECK(where(scenario("chain-3.xml"), {"collective.algorithm=\"ring\"", "collective.bytes=\"9000000 TB\""}) ==
+        "from-file.json");
+  CHECK(where(scenario("chain-3.xml"), {"collective.algorithm=\"ring\"", "network.model=\"packet\"",
+                                        "network.packet.flow_control=\"pause\"", "network.packet.buffer=\"5 KiB\""}) ==
+        "from-file.json: /network/packet");
+}
+
 TEST_CASE("a GOAL file may stand for any collective, and the result says that its proof is of matching only") {
   const Outcome json = run_command({"run", scenario("ping-pong.goal", "broadcast", 2), "--format", "json"});
   CHECK(json.code == 0);

@@ -6,6 +6,7 @@
 #include "scenarios/predict/predict.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
+#include "tests/support/command.hpp"
 
 namespace cpu_servers_test {
 
@@ -71,6 +72,29 @@ TEST_CASE("on DGX-1V the uplinks of the PCIe switches bind four GPUs of a socket
   REQUIRE(eight.bottleneck);
   CHECK(eight.bottleneck->kind == "socket");
   CHECK(predicted(dgx, 2, "", "12 MB").time == times(2, 4'000'900'000_ps));
+}
+
+TEST_CASE("a CPU's data leaves by its fastest NIC, though a slow port, as for management, is nearer") {
+  // Port m, 1 Gb/s, on the CPU itself; NIC f, 10 GB/s, below a switch. One server: rank 1 pushes 1 MB to node 0's CPU
+  // and pulls it back: 2 (p/b + a), 0.1 ms a way over f, and 8 ms over m.
+  const auto type = [](const std::string& name, const std::string& kind, const std::string& rate) {
+    return '"' + name + R"(": {"kind": ")" + kind + R"(", "bandwidth": {"value": ")" + rate +
+           R"(", "source": "t"}, "latency": {"value": "0 us", "source": "t"}})";
+  };
+  const std::string machine = R"({"name": "managed", "summary": "t", "link_types": {)" +
+                              type("wire", "pcie", "10 GB/s") + ", " + type("fast", "infiniband", "10 GB/s") + ", " +
+                              type("slow", "ethernet", "1 Gb/s") +
+                              R"(}, "devices": [{"name": "g", "kind": "gpu"}, {"name": "c", "kind": "cpu"},
+                {"name": "p", "kind": "pcie_switch"}, {"name": "m", "kind": "nic", "port": "slow"},
+                {"name": "f", "kind": "nic", "port": "fast"}],
+    "links": [{"from": "p", "to": "c", "type": "wire"}, {"from": "g", "to": "p", "type": "wire"},
+              {"from": "m", "to": "c", "type": "wire"}, {"from": "f", "to": "p", "type": "wire"}]})";
+  const std::string file = test::temporary_file("managed.json", machine);
+  const Prediction p = predicted(
+      R"({"kind": "cluster", "node_file": ")" + file +
+          R"(", "nodes": 2, "fabric": {"kind": "star", "link": {"bandwidth": "10 GB/s", "latency": "0 us"}}})",
+      1);
+  CHECK(p.time < Picoseconds{1'000'000'000});  // 1 ms
 }
 
 TEST_CASE("servers take the first CPU of each node before the second") {

@@ -271,6 +271,29 @@ TEST_CASE("routing is read, its tables by name") {
   CHECK(table.routing.table[0].via == "b");
 }
 
+TEST_CASE("static routing over equal ways of a graph, and parts for unequal NICs, are warned of at their places") {
+  // Two leaves, two spines: two ways from a to b.
+  const auto graph = [](const std::string& more) {
+    return R"({"version": 1, "topology": {"kind": "graph",
+      "nodes": [{"name": "a", "kind": "gpu"}, {"name": "b", "kind": "gpu"}, {"name": "l", "kind": "switch"},
+                {"name": "r", "kind": "switch"}, {"name": "s", "kind": "switch"}, {"name": "t", "kind": "switch"}],
+      "links": [{"from": "a", "to": "l", "bandwidth": "1 GB/s", "latency": "0 us"},
+                {"from": "b", "to": "r", "bandwidth": "1 GB/s", "latency": "0 us"},
+                {"from": "l", "to": "s", "bandwidth": "1 GB/s", "latency": "0 us"},
+                {"from": "l", "to": "t", "bandwidth": "1 GB/s", "latency": "0 us"},
+                {"from": "r", "to": "s", "bandwidth": "1 GB/s", "latency": "0 us"},
+                {"from": "r", "to": "t", "bandwidth": "1 GB/s", "latency": "0 us"}]},
+      "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 MB"})" +
+           more + "}";
+  };
+  const std::vector<std::string> warnings = parse(graph("")).point(0).warnings;
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0].find("/network/routing: static takes the first of equal ways in the order of the links, for all "
+                         "messages of a graph; a to b has 2 and uses one.") != std::string::npos);
+  CHECK(parse(graph(R"(, "network": {"routing": "ecmp"})")).point(0).warnings.empty());
+  CHECK(parse(graph(R"(, "network": {"table": [{"at": "l", "to": "b", "via": "t"}]})")).point(0).warnings.empty());
+}
+
 TEST_CASE("the model packet takes its settings, and has defaults for them") {
   const Scenario said = only(extended(
       R"("network": {"model": "packet", "packet": {"mtu": "1 KiB", "buffer": "64 KiB", "flow_control": "pause"}})"));

@@ -319,6 +319,67 @@ TEST_CASE("Ctrl-C ends a long run with code 130, and says how far it came") {
   CHECK(text.str().find("ringsim: interrupted: 0 of 1 points done") == 0);
 }
 
+TEST_CASE("SIGTERM and SIGHUP end a run as Ctrl-C does; a SIGHUP that nohup keeps away is no end") {
+  const std::string file = temporary_file("long.json", ring_of_eight);
+  const auto code = [&](const std::string& signal) {
+    const std::string line = fmt::format(
+        "timeout --foreground --preserve-status -s {} 1 {} run {} --no-fold --set topology.ranks=16384 > {}.out 2> "
+        "{}.err",
+        signal, ringsim::test::command_file(), file, file, file);
+    const int status = std::system(line.c_str());
+    return WEXITSTATUS(status);
+  };
+  CHECK(code("TERM") == 130);
+  CHECK(code("HUP") == 130);
+  // 2048 ranks move 8 million messages: some seconds.
+  const std::string kept = fmt::format(
+      "(trap '' HUP; exec {} run {} --no-fold --set topology.ranks=2048) > {}.out 2> {}.err & p=$!; sleep 0.3; kill "
+      "-HUP "
+      "$p; wait $p",
+      ringsim::test::command_file(), file, file, file);
+  CHECK(std::system(kept.c_str()) == 0);
+}
+
+TEST_CASE("control characters of names are printed as JSON writes them, whoever prints them") {
+  const std::string text = R"({"version": 1, "name": "a\u001b[31m",
+    "topology": {"kind": "graph", "nodes": [{"name": "g\u001b[31m0", "kind": "gpu"}, {"name": "g\u009b1", "kind": "gpu"}],
+                 "links": [{"from": "g\u001b[31m0", "to": "g\u009b1", "bandwidth": "10 GB/s", "latency": "0 us"}]},
+    "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "10 MB"}})";
+  const std::string path = temporary_file("steering.json", text);
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"run", path},
+                                             {"run", path, "--explain"},
+                                             {"run", path, "--format", "csv"},
+                                             {"topology", "show", path},
+                                             {"topology", "export", path, "--to", "dot"},
+                                             {"run", path, "--set", "collective.ranks=[\"x\\u001b\"]"}}) {
+    CAPTURE(words.back());
+    const Outcome outcome = run_command(words);
+    CHECK(outcome.out.find('\x1b') == std::string::npos);
+    CHECK(outcome.err.find('\x1b') == std::string::npos);
+    CHECK(outcome.out.find("\u009b") == std::string::npos);
+    // DOT has blanks for them.
+    CHECK((words[1] == "export" || (outcome.out + outcome.err).find("\\u001b") != std::string::npos));
+  }
+}
+
+TEST_CASE("run -o replaces results of an earlier run, but nothing else without --force") {
+  const std::string path = scenario();
+  for (const char* format : {"table", "json", "jsonl", "csv", "nccl-tests"}) {
+    CAPTURE(format);
+    const std::string out = temporary_file("results", "");
+    CHECK(run_command({"run", path, "--format", format, "-o", out}).code == 0);
+    CHECK(run_command({"run", path, "-o", out}).code == 0);
+  }
+  for (const char* precious : {"my notes\n", "{\"version\": 1}", "# size time algbw busbw #wrong\n# GB/s\n"}) {
+    const std::string notes = temporary_file("notes", precious);
+    const Outcome refused = run_command({"run", path, "-o", notes});
+    CHECK(refused.code == 2);
+    CHECK(refused.err.find("--force replaces it") != std::string::npos);
+    CHECK(run_command({"run", path, "-o", notes, "--force"}).code == 0);
+  }
+}
+
 TEST_CASE("what the JSON Schema refuses, the decoder refuses too") {
   int files = 0;
   for (const auto& entry :
@@ -341,7 +402,7 @@ TEST_CASE("a stderr that cannot be written changes no exit code") {
 }
 
 TEST_CASE("a run that fails leaves the file of an earlier one as it was, and a scenario is never written over") {
-  const std::string path = scenario(), kept = temporary_file("kept.csv", "kept");
+  const std::string path = scenario(), kept = temporary_file("kept.csv", "scenario.name,kept");
   CHECK(run_command({"run", path, "-o", kept, "--set", "collective.ranks=[\"gpu0\",\"gpu9\"]"}).code == 3);
   const auto read = [](const std::string& name) {
     std::ifstream file(name);
@@ -349,7 +410,7 @@ TEST_CASE("a run that fails leaves the file of an earlier one as it was, and a s
     text << file.rdbuf();
     return text.str();
   };
-  CHECK(read(kept) == "kept");
+  CHECK(read(kept) == "scenario.name,kept");
   for (const auto& each : std::filesystem::directory_iterator(std::filesystem::path(kept).parent_path()))
     CHECK(!each.path().filename().string().starts_with("kept.csv.part"));  // nothing half done stays
   CHECK(run_command({"run", path, "-o", path}).code == 3);

@@ -155,7 +155,7 @@ TEST_CASE("every trap is a warning that names the line and says what is taken in
 
 TEST_CASE("a file that cannot be a machine is refused with its line and the reason") {
   CHECK(complaint(small()) == "");
-  const std::string nic = "<pci busid=\"0000:01:00.0\" class=\"0x020000\"/>";
+  const std::string gpu_twice = "<pci busid=\"2\"><gpu dev=\"1\"/></pci>\n<pci busid=\"2\"><gpu dev=\"2\"/></pci>";
   const std::vector<std::string> rows{"",
                                       "<!-- x -->",
                                       "<system>\n<cpu>\n</system>",
@@ -166,7 +166,7 @@ TEST_CASE("a file that cannot be a machine is refused with its line and the reas
                                       "<system a=\"\xFF\"/>",
                                       "\n<graphs version=\"1\"/>",
                                       "<system><cpu/></system>",
-                                      small(nic),
+                                      small(gpu_twice, "<nvlink target=\"2\" count=\"1\" tclass=\"0x03\"/>"),
                                       small("<pci class=\"0x03\"/>"),
                                       small("<pci busid=\"1\"><gpu/><gpu/></pci>"),
                                       small("<pci busid=\"1\"><gpu/><pci busid=\"2\"/></pci>"),
@@ -174,6 +174,79 @@ TEST_CASE("a file that cannot be a machine is refused with its line and the reas
   ringsim::test::MessagePage page("nccl_xml");
   for (const std::string& text : rows) page.add(text, complaint(text));
   page.check();
+}
+
+TEST_CASE("NVLinks that name every peer across the NVSwitches are counted once: tclass decides, as in NCCL") {
+  const Machine m = import_sample("b200.xml");
+  // sm 100: 40.1 GB/s per link, 18 links per GPU. Two entries of 18 links each would be 36.
+  const std::string warning =
+      "the entries to NVSwitches name GPUs and are 36 links together, where a GPU of its sm has 18; taken as 18 links, "
+      "once for all peers";
+  CHECK(m.warnings == Lines{"b200.xml:6: " + warning, "b200.xml:12: " + warning, "b200.xml:18: " + warning});
+  Lines nvlinks;
+  for (const std::string& cable : cables_of(m))
+    if (cable.find("nvlink") != std::string::npos) nvlinks.push_back(cable);
+  CHECK(text(nvlinks) == text({"gpu0 - nvswitch0: nvlink 721.8 GB/s x18", "gpu1 - nvswitch0: nvlink 721.8 GB/s x18",
+                               "gpu2 - nvswitch0: nvlink 721.8 GB/s x18"}));
+  // Entries that are together no more than a GPU's links are parts of them: 9 + 9.
+  std::string parts = read_file(sample("b200.xml"));
+  for (std::size_t at = 0; (at = parts.find("count=\"18\"", at)) != std::string::npos;)
+    parts.replace(at, 10, "count=\"9\"");
+  const Machine halves = import_nccl_xml(parts, "t.xml");
+  CHECK(text(halves.warnings) == "");
+  CHECK(cables_of(halves)[3] == "gpu0 - nvswitch0: nvlink 721.8 GB/s x18");
+}
+
+TEST_CASE("more NVLinks than a GPU of the generation has are a warning") {
+  const auto warnings = [](const std::string& sm, int count) {
+    std::string file =
+        small("<pci busid=\"2\" class=\"0x03\" link_speed=\"8 GT/s\" link_width=\"16\"><gpu dev=\"1\" sm=\"" + sm +
+                  "\"/></pci>",
+              fmt::format("<nvlink target=\"2\" count=\"{}\" tclass=\"0x03\"/>", count));
+    file.replace(file.find("sm=\"70\""), 7, "sm=\"" + sm + "\"");
+    return import_nccl_xml(file, "t.xml").warnings.size();
+  };
+  // One end does not list the link, which is a warning of its own.
+  for (const auto& generation : {std::pair{"60", 4}, {"70", 6}, {"80", 12}, {"90", 18}, {"100", 18}}) {
+    CAPTURE(generation.first);
+    CHECK(warnings(generation.first, generation.second) == 1);
+    CHECK(warnings(generation.first, generation.second + 1) == 3);  // for either GPU
+  }
+}
+
+TEST_CASE("an interface without a PCI device is one, however many CPUs list it, and joined to each of them") {
+  const auto nic = [](const std::string& name) {
+    return "<nic><net name=\"" + name + "\" dev=\"0\" speed=\"10000\" port=\"1\" guid=\"0x0\"/></nic>";
+  };
+  const Machine m = import_nccl_xml(small(nic("eth0") + "\n</cpu>\n<cpu numaid=\"1\">\n" + nic("eth0")), "t.xml");
+  CHECK(m.warnings == Lines{"t.xml:8: eth0 has no PCI device and is listed again (first on line 5); counted once, and "
+                            "joined to each CPU that lists it"});
+  // A <nic> below a <cpu> costs nothing: 5 TB/s.
+  const Lines cables = cables_of(m);
+  CHECK(text({cables.begin(), cables.begin() + 3}) ==
+        text({"gpu0 - cpu0: pcie 12 GB/s", "nic0 - cpu0: pcie 5 TB/s", "nic0 - cpu1: pcie 5 TB/s"}));
+  CHECK(cables.size() == 6);  // the CPUs are joined, and have a memory each
+  const Machine two = import_nccl_xml(small(nic("eth0") + "\n</cpu>\n<cpu numaid=\"1\">\n" + nic("eth1")), "t.xml");
+  CHECK(two.warnings == Lines{});
+  CHECK(cables_of(two)[2] == "nic1 - cpu1: pcie 5 TB/s");
+}
+
+TEST_CASE("a bus id twice is a warning, and both devices are kept; a target that both could be is refused") {
+  const std::string nic =
+      "<pci busid=\"0000:01:00.0\" class=\"0x020000\" link_speed=\"8 GT/s\" link_width=\"16\"><nic><net name=\"n\" "
+      "dev=\"0\" speed=\"1000\"/></nic></pci>";
+  const Machine m = import_nccl_xml(small(nic), "t.xml");
+  CHECK(m.warnings ==
+        Lines{"t.xml:5: bus id 0000:01:00.0 stands here again (first on line 3); taken as another device"});
+  CHECK(cables_of(m)[0] == "gpu0 - cpu0: pcie 12 GB/s");
+  CHECK(cables_of(m)[1] == "nic0 - cpu0: pcie 12 GB/s");
+  // Of two devices of a bus id an <nvlink> means the GPU.
+  const std::string peer =
+      "<pci busid=\"2\" class=\"0x03\" link_speed=\"8 GT/s\" link_width=\"16\"><gpu dev=\"1\" sm=\"70\"><nvlink "
+      "target=\"0000:01:00.0\" count=\"1\" tclass=\"0x03\"/></gpu></pci>";
+  const Machine joined =
+      import_nccl_xml(small(nic + peer, "<nvlink target=\"2\" count=\"1\" tclass=\"0x03\"/>"), "t.xml");
+  CHECK(cables_of(joined)[3] == "gpu0 - gpu1: nvlink 20 GB/s");
 }
 
 TEST_CASE("documents that would exhaust memory or the stack are refused") {

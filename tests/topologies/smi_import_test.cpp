@@ -172,6 +172,22 @@ TEST_CASE("a text that is no matrix, or a matrix that contradicts itself, is ref
   page.check();
 }
 
+TEST_CASE("a matrix that its own CPU affinities contradict is taken with a warning") {
+  // GPUs that share nothing have a warning of their own; it comes after this one.
+  const auto first = [](const std::string& rows) {
+    const Machine m = import_nvidia_smi("GPU0 GPU1 CPU Affinity NUMA Affinity\n" + rows, "m.txt", like());
+    return m.warnings.empty() || m.warnings[0].find("affinities") == std::string::npos ? "" : m.warnings[0];
+  };
+  const std::string taken = "; the matrix is taken, though a virtual machine may show either wrong";
+  CHECK(first("GPU0 X PIX 0-7 0\nGPU1 PIX X 0-7 0\n") == "");
+  CHECK(first("GPU0 X SYS 0-7 0\nGPU1 SYS X 8-15 1\n") == "");
+  CHECK(first("GPU0 X SYS N/A N/A\nGPU1 SYS X N/A N/A\n") == "");
+  CHECK(first("GPU0 X PIX 0-7 0\nGPU1 PIX X 8-15 1\n") ==
+        "m.txt: row GPU1, column GPU0 (PIX), and the CPU affinities are different" + taken);
+  CHECK(first("GPU0 X SYS 0-7 0\nGPU1 SYS X 0-7 0\n") ==
+        "m.txt: row GPU1, column GPU0 (SYS), and the CPU affinities are the same" + taken);
+}
+
 TEST_CASE("a damaged matrix is read or refused, never a crash") {
   int read = 0, refused = 0;
   for (const auto& path : test::files_in(test::sample(""), ".txt")) {

@@ -135,6 +135,21 @@ TEST_CASE("what does not belong together is refused, or told") {
                     path));
 }
 
+TEST_CASE("busbw is held against time and the scenario's ranks where the file does not tell its ranks") {
+  // 400 kB in 66 us: algbw 6.06 GB/s; busbw of 4 ranks 2 * 3/4 of it, 9.09, of 8 ranks 10.61.
+  const auto outcome = [](const std::string& busbw) {
+    return run_command(
+        {"compare", scenario(),
+         temporary_file("m.csv", "# collective: all_reduce\nbytes,time_us,busbw_GBps\n400000,66," + busbw + "\n")});
+  };
+  CHECK(outcome("9.09").code == 0);
+  const Outcome other = outcome("10.61");
+  CHECK(other.code == 3);
+  CHECK(
+      other.err.find("m.csv:3: expected busbw to be 9.09 GB/s, as all_reduce of 4 ranks, the scenario's, has it in 66 "
+                     "us, found 10.61") != std::string::npos);
+}
+
 TEST_CASE("run --measured adds what was measured to rows that were, and tells what met no partner") {
   const std::string file = measured();
   const Outcome outcome = run_command({"run", scenario(), "--set", R"(collective.bytes=["4 kB","8 kB"])", "--measured",

@@ -19,11 +19,12 @@ using ringsim::test::temporary_file;
 namespace {
 
 std::string line(int nodes, const std::string& rest) {
+  const std::string key = result_key("1", 2, "s", {"h", {{"topology.nodes", fmt::to_string(nodes)}}}, false);
   return fmt::format(
-      R"({{"ringsim":{{"version":"1","model_version":2}},"scenario":{{"name":"s","hash":"h"}},"key":"k{}",)"
+      R"({{"ringsim":{{"version":"1","model_version":2}},"scenario":{{"name":"s","hash":"h"}},"key":"{}",)"
       R"("point":{{"topology.nodes":{}}},{}}})"
       "\n",
-      nodes, nodes, rest);
+      key, nodes, rest);
 }
 std::string timed(int nodes, double time_us, double busbw = 10, std::int64_t bytes = 1048576) {
   return line(nodes, fmt::format(R"("bytes":{},"time_us":{},"busbw_GBps":{})", bytes, time_us, busbw));

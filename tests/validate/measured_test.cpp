@@ -177,8 +177,8 @@ TEST_CASE("twenty damaged logs: the right numbers, or refused with the line") {
     const char* what;
     std::string text, figures, complaint;  // of the last two, one
   };
-  const std::string torn_hint = "\n  hint: other output went into the line, or it is cut; take it out";
-  const std::string split_hint = "\n  hint: other output went into the line; take it out, or the whole line";
+  // Without the row that other output has torn.
+  const std::string other_rows = "1024 10 9.5 | 67108864 1250 1240";
   const auto prefixed = [](const std::string& prefix) {
     return each_line(log(), [&](const std::string& line) { return prefix + line; });
   };
@@ -217,15 +217,20 @@ TEST_CASE("twenty damaged logs: the right numbers, or refused with the line") {
                               : "#  size count type redop root time algbw busbw #wrong";
                  }),
        "1024 10 | 1048576 100 | 67108864 1250", ""},
-      {"a row in the middle cut", replaced(log(), "    98.00   10.70   10.70       0", ""), "",
-       "x:13: expected 8 columns after the operation and its root, found 4" + torn_hint},
+      {"a row in the middle cut", replaced(log(), "    98.00   10.70   10.70       0", ""), other_rows, ""},
       {"NCCL INFO within a row", replaced(log(), "   100.00   10.49", "node0:1:2 [0] NCCL INFO x\n   100.00   10.49"),
-       "", "x:13: expected 8 columns after the operation and its root, found 0" + torn_hint},
+       other_rows, ""},
       {"NCCL INFO behind a row",
-       replaced(log(), "98.00   10.70   10.70       0", "98.00   10.70   10.70       0 node0:1:2 [0] NCCL"), "",
-       "x:13: expected the end of the row, found \"node0:1:2\"" + split_hint},
-      {"a row that lost its beginning", replaced(log(), "     1048576        262144     float     sum", ""), "",
-       "x:13: expected size, count and type before these figures, found a row that has lost them" + split_hint},
+       replaced(log(), "98.00   10.70   10.70       0", "98.00   10.70   10.70       0 node0:1:2 [0] NCCL"), other_rows,
+       ""},
+      {"a row that lost its beginning", replaced(log(), "     1048576        262144     float     sum", ""), other_rows,
+       ""},
+      {"every row torn", each_line(log(), [](const std::string& line) { return is_row(line) ? line + " x" : line; }),
+       "", "x: expected rows with times (nccl-tests text), found none"},
+      {"NCCL INFO lists the ranks of its channels",
+       replaced(log(), "#\n# Using devices\n",
+                "#\n# Using devices\nnode0:101:150 [0] NCCL INFO Channel 00/24 :    0   1   2   3   4   5   6   7\n"),
+       all_rows, ""},
       {"a column lost",
        replaced(log(), "   100.00   10.49   10.49       0    98.00", "   10.49   10.49       0    98.00   98.00"), "",
        "x:13: expected algbw to be 1 MiB over 10.49 us, 99.96 GB/s, found 10.49\n"
@@ -262,6 +267,60 @@ TEST_CASE("twenty damaged logs: the right numbers, or refused with the line") {
     CHECK(complaint(each.text) == each.complaint);
     if (each.complaint.empty()) CHECK(figures(parse_measured(each.text, "x")) == each.figures);
   }
+}
+
+TEST_CASE("ranks: the highest number that is listed and one, in abridged logs and where a # is lost") {
+  // busbw of an all-reduce is 2(n-1)/n of algbw, 1.875 for 16 ranks: 19.66 of 10.49 GB/s.
+  const std::string row =
+      "     1048576        262144     float     sum      -1   100.00   10.49   19.66       0    98.00   10.70   20.06  "
+      "     0\n";
+  const auto log_of = [&](const std::vector<int>& ranks, const std::function<std::string(int)>& mark,
+                          const std::function<int(int)>& group) {
+    std::string text = "# nThread 1 nGpus 1 minBytes 1048576\n# all_reduce_perf\n";
+    for (const int rank : ranks)
+      text += fmt::format("{}Rank {:2} Group {:2} Pid    101 on      node0 device  0 [0000:07:00] NVIDIA H100\n",
+                          mark(rank), rank, group(rank));
+    return text + row;
+  };
+  const auto marked = [](int) { return std::string("#  "); };
+  const auto one_group = [](int) { return 0; };
+  std::vector<int> all;
+  for (int rank = 0; rank < 16; ++rank) all.push_back(rank);
+
+  const MeasuredTable abridged = parse_measured(log_of({0, 7, 8, 15}, marked, one_group), "x");
+  CHECK(abridged.ranks == 16);
+  REQUIRE(abridged.warnings.size() == 1);
+  CHECK(abridged.warnings[0] == "x:6: the log lists 4 ranks, of which the highest is 15; taken as 16 ranks");
+  const MeasuredTable lost =
+      parse_measured(log_of(
+                         all, [](int rank) { return rank == 15 ? std::string() : std::string("#  "); }, one_group),
+                     "x");
+  CHECK(lost.ranks == 16);
+  CHECK(lost.warnings.empty());
+  // Two groups of 16, numbered through: nccl-tests with NCCL_TESTS_SPLIT.
+  std::vector<int> more = all;
+  for (int rank = 16; rank < 32; ++rank) more.push_back(rank);
+  CHECK(parse_measured(log_of(more, marked, [](int rank) { return rank / 16; }), "x").ranks == 16);
+  const MeasuredTable halves = parse_measured(log_of({0, 15, 16, 31}, marked, [](int rank) { return rank / 16; }), "x");
+  CHECK(halves.ranks == 16);
+  CHECK(halves.warnings.front() ==
+        "x:6: the log lists 4 ranks, of which the highest is 31; taken as 16 ranks in each of 2 groups");
+  // What busbw contradicts is refused: here the highest ranks are not listed.
+  CHECK(complaint(log_of({0, 7}, marked, one_group)) ==
+        "x:5: expected busbw to be 18.35 GB/s, as all_reduce of 8 ranks has it in 100 us, found 19.66\n"
+        "  hint: is it another collective, or another number of ranks?");
+}
+
+TEST_CASE("a row that other output has torn costs that row and a warning with its line") {
+  const auto warnings = [](const std::string& text) { return parse_measured(text, "x").warnings; };
+  CHECK(warnings(replaced(log(), "    98.00   10.70   10.70       0", "")) ==
+        std::vector<std::string>{
+            "x:13: expected 8 columns after the operation and its root, found 4; the row is left out"});
+  CHECK(warnings(replaced(log(), "98.00   10.70   10.70       0", "98.00   10.70   10.70       0 node0:1:2 [0]")) ==
+        std::vector<std::string>{"x:13: expected the end of the row, found \"node0:1:2\"; the row is left out"});
+  CHECK(warnings(replaced(log(), "     1048576        262144     float     sum", "")) ==
+        std::vector<std::string>{"x:13: expected size, count and type before these figures, found a row that has lost "
+                                 "them; the row is left out"});
 }
 
 TEST_CASE("warnings name what is left out: cut rows, rows without a time, wrong results") {

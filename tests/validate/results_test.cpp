@@ -5,11 +5,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
+#include "sim/text/json.hpp"
 #include "tests/support/command.hpp"
 #include "tests/support/complaint.hpp"
 #include "tests/support/files.hpp"
@@ -21,13 +24,22 @@ using ringsim::test::temporary_file;
 
 namespace {
 
+/// The key of a point: its hash, and JSON.
+std::string key_of(const std::string& hash, const std::string& point, int model = 2) {
+  PointId id{.hash = hash, .varied = {}};
+  const Json varied = parse_json(point, "point");
+  for (const auto& [path, value] : varied.items()) id.varied.emplace_back(path, value.dump());
+  return result_key("1", model, "s", id, false);
+}
+
 /// A row of one scenario; `point` is JSON.
-std::string row(const std::string& key, const std::string& point, double time_us, const std::string& more = "") {
+std::string row(const std::string& hash, const std::string& point, double time_us, const std::string& more = "",
+                int model = 2) {
   return fmt::format(
-      R"({{"ringsim":{{"version":"1","model_version":2}},"scenario":{{"name":"s","hash":"h"}},"key":"{}",)"
+      R"({{"ringsim":{{"version":"1","model_version":{}}},"scenario":{{"name":"s","hash":"{}"}},"key":"{}",)"
       R"("point":{},"time_us":{}{}}})"
       "\n",
-      key, point, time_us, more);
+      model, hash, key_of(hash, point, model), point, time_us, more);
 }
 
 std::string complaint(const std::vector<std::string>& files) {
@@ -37,17 +49,18 @@ std::string complaint(const std::vector<std::string>& files) {
 }  // namespace
 
 TEST_CASE("a row's objects lie flat, what varied keeps its path, null is nothing and a list is text") {
-  const ResultRow parsed =
-      ResultRow::parse(row("k", R"({"topology.nodes":4,"collective.algorithm":{"name":"ring"}})", 1.5,
-                           R"(,"closed_form":{"ratio":1.0,"holds":true,"because":["a","b"]},"bottleneck":null)"),
-                       "f:1");
+  const std::string point = R"({"topology.nodes":4,"collective.algorithm":{"name":"ring"}})", key = key_of("h", point);
+  const ResultRow parsed = ResultRow::parse(
+      row("h", point, 1.5, R"(,"closed_form":{"ratio":1.0,"holds":true,"because":["a","b"]},"bottleneck":null)"),
+      "f:1");
   std::string text;
   for (const Cell& cell : parsed.cells) text += cell.column + "=" + plain_text(cell) + " ";
   CHECK(text ==
-        "ringsim.version=1 ringsim.model_version=2 scenario.name=s scenario.hash=h key=k point.topology.nodes=4 "
-        "point.collective.algorithm={\"name\":\"ring\"} time_us=1.5 closed_form.ratio=1 closed_form.holds=true "
-        "closed_form.because=[\"a\",\"b\"] ");
-  CHECK(parsed.key == "k");
+        "ringsim.version=1 ringsim.model_version=2 scenario.name=s scenario.hash=h key=" + key +
+            " point.topology.nodes=4 "
+            "point.collective.algorithm={\"name\":\"ring\"} time_us=1.5 closed_form.ratio=1 closed_form.holds=true "
+            "closed_form.because=[\"a\",\"b\"] ");
+  CHECK(parsed.key == key);
   CHECK(parsed.label() == "topology.nodes 4, collective.algorithm {\"name\":\"ring\"}");
   CHECK(std::get<Quantity>(*parsed.value("time_us")) == Quantity{1.5e6, Dimension::time, 1e6});
   CHECK(std::get<Quantity>(*parsed.value("topology.nodes")) == Quantity{4, Dimension::none, 0});
@@ -96,12 +109,12 @@ TEST_CASE("two different rows of one key, rows of two models, and rows without k
   CHECK(complaint({one, two}) == two + ":1: expected the same row as " + one +
                                      ":1, which has the same key, found another\n"
                                      "  hint: one of them was changed, or is damaged");
-  const std::string model = temporary_file(
-      "model", test::replaced(row("b", R"({"n":2})", 1), R"("model_version":2)", R"("model_version":3)"));
+  const std::string model = temporary_file("model", row("b", R"({"n":2})", 1, "", 3));
   CHECK(complaint({one, model})
             .starts_with(model + ":1: expected a row of ringsim 1, model 2, as " + one +
                          ":1 is, found one of ringsim 1, model 3\n"));
-  const std::string keyless = temporary_file("keyless", test::replaced(good, R"("key":"a",)", ""));
+  const std::string keyless =
+      temporary_file("keyless", test::replaced(good, "\"key\":\"" + key_of("a", R"({"n":1})") + "\",", ""));
   CHECK(complaint({keyless}).starts_with(keyless + ":1: expected a row of a sweep, found one without \"key\"\n"));
 }
 
@@ -117,14 +130,43 @@ TEST_CASE("a file that is damaged is named with its line; a last line that was c
   CHECK(found("\n").starts_with(":2:1: expected a value"));
   CHECK(found("[1]\n") == "JSON of type array");
   CHECK(found("{}\n") == "one without \"ringsim.version\"");
-  CHECK(found(test::replaced(good, R"("time_us":1)", R"("time_us":"1")")) ==
-        "one with neither \"time_us\" nor \"error\"");
+  CHECK(found(test::replaced(good, R"("time_us":1)", R"("time":1)")) == "one with neither \"time_us\" nor \"error\"");
   const std::string torn = temporary_file("torn", good + "{\"ringsim\":");
   const MergedResults merged({torn});
   CHECK(merged.size() == 1);
   CHECK(merged.torn_files() == std::vector<std::string>{torn});
   CHECK(complaint({"/no/such/file"}) == "/no/such/file: expected a file of results, found no file of that name");
   CHECK(complaint({"/tmp"}) == "/tmp: expected a file of results, found a directory");
+}
+
+TEST_CASE("values of another type or out of their range are refused, and a key that is not that of its point") {
+  const std::string good = row("a", R"({"n":1})", 1, R"(,"ranks":8,"bytes":1024)");
+  const auto found = [&](const std::string& what, const std::string& with) {
+    return ringsim::test::complaint([&] { ResultRow::parse(test::replaced(good, what, with), "f", 3); });
+  };
+  const std::string hint = "\n  hint: the row was changed, or is damaged";
+  CHECK(found("\"n\":1", "\"n\":1") == "");
+  CHECK(found(R"("time_us":1)", R"("time_us":"1")") ==
+        "f:3: expected time_us to be a number of at least 0, found \"1\"" + hint);
+  CHECK(found(R"("time_us":1)", R"("time_us":-1)") ==
+        "f:3: expected time_us to be a number of at least 0, found -1" + hint);
+  CHECK(found(R"("ranks":8)", R"("ranks":0)") ==
+        "f:3: expected ranks to be a whole number of at least 1, found 0" + hint);
+  CHECK(found(R"("bytes":1024)", R"("bytes":1.5)") ==
+        "f:3: expected bytes to be a whole number of at least 0, found 1.5" + hint);
+  CHECK(found(R"("model_version":2)", R"("model_version":"2")") ==
+        "f:3: expected ringsim.model_version to be a whole number of at least 1, found \"2\"" + hint);
+  const std::string key = key_of("a", R"({"n":1})");
+  CHECK(found(R"("point":{"n":1})", R"("point":{"n":2})") ==
+        "f:3: expected key to be that of the row's version, scenario and point, " + key_of("a", R"({"n":2})") +
+            ", found " + key + hint);
+  CHECK(found(R"("model_version":2)", R"("model_version":3)").find(key_of("a", R"({"n":1})", 3)) != std::string::npos);
+}
+
+TEST_CASE("a line of more than 32 MiB is no result, and is not read further") {
+  const std::string file = temporary_file("endless", row("a", R"({"n":1})", 1) + std::string((33U << 20), 'x'));
+  CHECK(complaint({file}).starts_with(file + ":2: expected a result of ringsim, found a line of more than 32 MiB\n"));
+  CHECK(complaint({"/dev/zero"}).starts_with("/dev/zero:1: expected a result of ringsim, found a line of more than"));
 }
 
 TEST_CASE("random damage is an InputError, or leaves results; never anything else") {
@@ -162,7 +204,7 @@ TEST_CASE("columns come in the order of the table, with those of every row; a fi
   const std::vector<std::string> columns{"key", "point.n", "time_us", "delayed", "z"};
   std::string csv;
   merged.each([&](const ResultRow& each) { csv += csv_line(fields_of(each, columns)); });
-  CHECK(csv == "a,1,1,,\"x,\"\"y\"\"\"\nb,2,2,0.5,1\n");
+  CHECK(csv == key_of("a", R"({"n":1})") + ",1,1,,\"x,\"\"y\"\"\"\n" + key_of("b", R"({"n":2})") + ",2,2,0.5,1\n");
 }
 
 TEST_CASE("a key changes with the point, with what varied and with the scenario's name, and with nothing else") {

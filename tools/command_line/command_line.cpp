@@ -169,7 +169,7 @@ std::function<int()> prepared(const std::vector<Command>& table, const Command& 
   if (parsed.asks_for_help()) {
     return [&table, &command] {
       Output output;
-      output.write(help_of(table, command, has_color(STDOUT_FILENO)));
+      output.write_styled(help_of(table, command, has_color(STDOUT_FILENO)));
       output.finish();
       return static_cast<int>(good);
     };
@@ -206,7 +206,7 @@ int run_command_line(const std::vector<Command>& table, const Words& typed) {
     catch_interrupts();
     return run();
   });
-  if (!ending.said.empty()) say(ending.said);
+  if (!ending.said.empty()) say_styled(ending.said);
   if (ending.code == bad_command_line) say(usage_of(table, command));
   return ending.code;
 }

@@ -9,6 +9,7 @@
 #include "sim/base/error.hpp"
 #include "tools/exit.hpp"
 #include "tools/output/color.hpp"
+#include "tools/output/output.hpp"
 
 namespace ringsim::tools {
 
@@ -16,7 +17,7 @@ namespace {
 
 Ending failed(Exit code, const char* kind, const std::string& what) {
   const std::string head = styled(Style::red, fmt::format("ringsim: {}:", kind), has_color(STDERR_FILENO));
-  return {code, fmt::format("{} {}\n", head, what)};
+  return {code, fmt::format("{} {}\n", head, safe_to_print(what))};
 }
 
 }  // namespace

@@ -40,9 +40,9 @@ int execute(const HelpArguments& arguments) {
   const bool color = has_color(STDOUT_FILENO);
   Output output;
   if (arguments.words.empty())
-    output.write(help_of_all(command_table(), color));
+    output.write_styled(help_of_all(command_table(), color));
   else
-    output.write(help_of(command_table(), named(command_table(), arguments.words), color));
+    output.write_styled(help_of(command_table(), named(command_table(), arguments.words), color));
   output.finish();
   return good;
 }

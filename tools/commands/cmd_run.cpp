@@ -30,6 +30,7 @@ struct RunArguments {
   bool explain = false;  ///< what the links carried
   bool timing = false;   ///< events, wall time and why a large run was not folded, on stderr
   bool fold = true;
+  bool force = false;      ///< replace a file that holds no results
   bool bound = false;      ///< each result as a share of what the machine allows
   std::string measured;    ///< a file of measured times; empty: none
   std::string collective;  ///< what was measured; empty: the file says it
@@ -39,6 +40,7 @@ void declare(Options& options, RunArguments& run) {
   options.scenario(run.scenario, run.set);
   options.format(run.format);
   options.output(run.output);
+  options.flag("--force", run.force, "let -o replace a file that holds something other than results");
   options.jobs(run.jobs);
   options.flag("--explain", run.explain, "add what the links carried");
   options.bound(run.bound);
@@ -60,6 +62,7 @@ int execute(const RunArguments& arguments) {
     require_measured_ranks(file, *measured);
     matcher.emplace(*measured);
   }
+  refuse_to_replace(arguments.output, arguments.force);
   Output output(arguments.output);
   std::vector<Result> results;  // for the formats that are one document
   std::size_t done = 0;

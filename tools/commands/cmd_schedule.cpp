@@ -51,10 +51,13 @@ void declare(Options& options, ShowArguments& show) {
 
 struct ImportScheduleArguments {
   std::string file, output;
+  bool sends_in_turn = false;  ///< GOAL: as in LogGOPSim
 };
 
 void declare(Options& options, ImportScheduleArguments& import) {
   options.argument("FILE", import.file, "schedule file").file = true;
+  options.flag("--sends-in-turn", import.sends_in_turn,
+               "GOAL: let a rank's sends leave one after another, as in LogGOPSim, even if nothing orders them");
   options.output(import.output, "the schedule");
 }
 
@@ -100,8 +103,8 @@ struct FromFile {
   }
 };
 
-FromFile read_file(const std::string& path, const std::string& text, Warnings& warnings) {
-  auto stored = std::make_shared<const StoredSchedule>(read_schedule(text, path));
+FromFile read_file(const std::string& path, const std::string& text, Warnings& warnings, const GoalOptions& goal = {}) {
+  auto stored = std::make_shared<const StoredSchedule>(read_schedule(text, path, goal));
   warnings.say(stored->warnings);
   try {
     CheckedSchedule checked = check(schedule_of(stored, even_size(*stored)), {.stop = &stop_requested});
@@ -226,7 +229,10 @@ int prove(const ShowArguments& arguments) {
 int execute(const ImportScheduleArguments& arguments) {
   Warnings warnings;
   const std::string text = scenarios::read_text(arguments.file, "a schedule's file");
-  const FromFile file = read_file(arguments.file, text, warnings);
+  if (arguments.sends_in_turn && !is_goal(text))
+    warnings.say(
+        {arguments.file + ": --sends-in-turn has no effect: the file is not GOAL, and orders its sends itself"});
+  const FromFile file = read_file(arguments.file, text, warnings, {.sends_in_turn = arguments.sends_in_turn});
   say(fmt::format("ringsim: {}: proved; {}\n", file.title(), to_string(file.checked.proof())));
   write_file(arguments.file, arguments.output, export_json(*file.stored));
   return good;

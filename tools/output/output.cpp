@@ -12,9 +12,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <mutex>
+#include <string_view>
 
 #include "sim/base/error.hpp"
+#include "tools/exit.hpp"
 #include "tools/output/color.hpp"
 
 namespace ringsim::tools {
@@ -65,7 +68,9 @@ void Output::fail() const {
       fmt::format("{}: cannot be written: {}", path_.empty() ? "standard output" : path_, std::strerror(errno)));
 }
 
-void Output::write(const std::string& text) {
+void Output::write(const std::string& text) { write_styled(safe_to_print(text)); }
+
+void Output::write_styled(const std::string& text) {
   if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) fail();
 }
 
@@ -98,12 +103,57 @@ void refuse_as_output(const std::string& input, const std::string& output) {
     throw InputError(output, "expected another file for the results than one that is read");
 }
 
-void say(const std::string& text) {
+namespace {
+
+/// Whether a file may have been written by `ringsim run`, in any of its formats. Measured logs of nccl-tests have the
+/// same words in their headings, and "#wrong".
+bool holds_results(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::string text(4096, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  const auto has = [&](std::string_view word) { return text.find(word) != std::string::npos; };
+  if (text.empty() || text.starts_with("# ringsim ") || text.starts_with("scenario.name,")) return true;
+  if (text.starts_with('{')) return has("\"ringsim\"");
+  return has("algbw") && has("busbw") && has("GB/s") && !has("#wrong") && !text.starts_with('#');
+}
+
+}  // namespace
+
+void refuse_to_replace(const std::string& output, bool force) {
+  std::error_code ignored;
+  if (force || !is_plain_file(output) || !std::filesystem::exists(output, ignored) || holds_results(output)) return;
+  throw UsageError("--output (-o)",
+                   "expected a new file, or one with results of ringsim, found other text in " + output,
+                   "--force replaces it");
+}
+
+std::string safe_to_print(const std::string& text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const bool ends_line = byte == '\r' && i + 1 < text.size() && text[i + 1] == '\n';
+    const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0U;
+    if (byte == '\n' || byte == '\t' || ends_line || (byte >= 0x20 && byte != 0x7f && byte != 0xC2)) {
+      out += text[i];
+    } else if (byte == 0xC2 && (next < 0x80 || next > 0x9f)) {  // no control character of Unicode's second block
+      out += text[i];
+    } else {
+      out += fmt::format("\\u{:04x}", byte == 0xC2 ? next : byte);
+      if (byte == 0xC2) ++i;
+    }
+  }
+  return out;
+}
+
+void say(const std::string& text) { say_styled(safe_to_print(text)); }
+
+void say_styled(const std::string& text) {
   if (std::fputs(text.c_str(), stderr) >= 0) std::fflush(stderr);
 }
 
 void warn(const std::string& text) {
-  say(styled(Style::yellow, "ringsim: warning:", has_color(STDERR_FILENO)) + ' ' + text + '\n');
+  say_styled(styled(Style::yellow, "ringsim: warning:", has_color(STDERR_FILENO)) + ' ' + safe_to_print(text) + '\n');
 }
 
 }  // namespace ringsim::tools

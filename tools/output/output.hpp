@@ -7,8 +7,14 @@
 
 namespace ringsim::tools {
 
-/// Says something on stderr. Never throws: if stderr cannot be written, nothing can be said.
+/// The text with control characters, except newlines and tabs, as JSON writes them ("\u001b"): names out of files must
+/// not steer a terminal. What has been escaped once stays as it is.
+std::string safe_to_print(const std::string& text);
+
+/// Says something on stderr, printable. Never throws: if stderr cannot be written, nothing can be said.
 void say(const std::string& text);
+/// The same for text with escape sequences of ringsim's own.
+void say_styled(const std::string& text);
 /// Says "ringsim: warning: TEXT" in a line, in color on a terminal.
 void warn(const std::string& text);
 
@@ -24,7 +30,8 @@ class Output {
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
-  void write(const std::string& text);
+  void write(const std::string& text);  ///< printable
+  void write_styled(const std::string& text);
   /// Everything is out. Call it at the end: a destructor cannot complain.
   void finish();
 
@@ -48,5 +55,9 @@ int open_part(const std::string& path, std::string& part);
 
 /// Throws InputError where `output` is the file `input`: it would be lost. Both may not be there yet.
 void refuse_as_output(const std::string& input, const std::string& output);
+
+/// Throws UsageError where `output` is a file that is there and holds something other than results of ringsim, unless
+/// `force`.
+void refuse_to_replace(const std::string& output, bool force);
 
 }  // namespace ringsim::tools

@@ -63,7 +63,7 @@ struct ProgressLine::State {
       if (stop.stop_requested() || Clock::now() < started + next) continue;
       next = on_terminal ? next + 250ms : 2 * next;
       any = on_terminal;
-      say(on_terminal ? "\r\x1b[K" + text() : fmt::format("ringsim: {}\n", text()));
+      say_styled(on_terminal ? "\r\x1b[K" + text() : fmt::format("ringsim: {}\n", text()));
     }
   }
 
@@ -87,7 +87,7 @@ ProgressLine::ProgressLine(std::size_t parts) : state_(std::make_unique<State>(p
 
 ProgressLine::~ProgressLine() {
   state_->ticker = {};  // stops and joins
-  if (state_->any) say("\r\x1b[K");
+  if (state_->any) say_styled("\r\x1b[K");
 }
 
 void ProgressLine::add(double share) {

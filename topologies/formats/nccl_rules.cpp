@@ -105,6 +105,12 @@ Bandwidth nvlink_bandwidth(int sm) {
   return megabytes(18'000);
 }
 
+int most_nvlinks_of(int sm) {
+  if (sm >= 90) return 18;
+  if (sm >= 80) return 12;
+  return sm >= 70 ? 6 : 4;
+}
+
 Bandwidth xgmi_bandwidth(std::string_view gcn) {
   if (gcn.starts_with("gfx94") || gcn.starts_with("gfx95") || gcn.starts_with("94") || gcn.starts_with("95")) {
     return megabytes(48'000);

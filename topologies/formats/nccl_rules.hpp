@@ -38,6 +38,9 @@ PcieLink nearest_pcie(Bandwidth bandwidth);
 
 /// One NVLink, one direction, by compute capability ("sm": 70, 80, 86, 90, 100).
 Bandwidth nvlink_bandwidth(int sm);
+/// How many NVLinks a GPU of that capability has at most: P100 4, V100 6, A100 12, H100 and B200 18 (NVIDIA's data
+/// sheets and architecture white papers).
+int most_nvlinks_of(int sm);
 /// One xGMI link by RCCL's constants: gcn "910" or "gfx90a..." 36 GB/s, gfx94, gfx95 and "940" 48, others 24.
 /// ROCm/rccl src/graph/topo.h: VEGA_XGMI_WIDTH, MI200_XGMI_WIDTH, GFX94X_XGMI_WIDTH.
 Bandwidth xgmi_bandwidth(std::string_view gcn);

@@ -147,8 +147,8 @@ class TreeReader {
     if (busid.empty()) import_.fail(pci, "expected a bus id such as \"0000:07:00.0\" in <pci>, found none");
     const auto [first, is_new] = lines_.emplace(busid, pci.line);
     if (!is_new) {
-      import_.fail(pci,
-                   fmt::format("expected each bus id once, found {} again (first on line {})", busid, first->second));
+      import_.warn(pci, fmt::format("bus id {} stands here again (first on line {}); taken as another device", busid,
+                                    first->second));
     }
     return busid;
   }
@@ -383,9 +383,9 @@ Machine import_nccl_xml(std::string_view text, const std::string& file, const Nc
   read_nets(import);
   name_devices(import);
   for (const Found& each : import.found) {
-    if (each.parent < 0 || each.merged) continue;
-    import.machine.cables.push_back(
-        {each.device, import.found[static_cast<std::size_t>(each.parent)].device, each.uplink});
+    if (each.parent < 0 || (each.merged && each.same == nullptr)) continue;
+    import.machine.cables.push_back({each.same != nullptr ? each.same->device : each.device,
+                                     import.found[static_cast<std::size_t>(each.parent)].device, each.uplink});
   }
   read_links(import, root);
   join_cpus(import);

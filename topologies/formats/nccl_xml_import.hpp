@@ -19,16 +19,21 @@ struct NcclXmlOptions {
 /// Reads both dialects: full dumps, and the skeletons of clouds (only cpu and pci; devices are counted by class).
 ///
 /// Devices: gpu0.. in the order of `dev`, in a skeleton in that of bus ids (as NVML counts); nic0.. likewise, one per
-/// physical NIC: nets of one guid below one switch are one, with the sum of its ports' speeds; pcie0.. and cpu0.. in
-/// the order of the file, each CPU with a memory mem0..; one nvswitch0 for all NVSwitches. Device::attributes keep
+/// physical NIC: nets of one guid below one switch are one, with the sum of its ports' speeds; an interface without a
+/// PCI device is one, however many CPUs list it, and is joined to each of them; pcie0.. and cpu0.. in the order of the
+/// file, each CPU with a memory mem0..; one nvswitch0 for all NVSwitches. Device::attributes keep
 /// what the file says of each, a NIC's nets as "net0.name"... Sockets are fully joined. Bandwidths are NCCL's
 /// (nccl_rules.hpp): what NCCL takes links to carry, not their line rates. Latencies and memories are assumed. On Intel
 /// GPU peers do not reach across sockets, and what they send through a CPU costs 6/5.
 ///
+/// An <nvlink> leads where its `tclass` says, as NCCL takes it: to the GPU that `target` names, to the GPU's CPU, or to
+/// the NVSwitches. Entries to NVSwitches that name GPUs and are together more links than a GPU of the generation has
+/// are the same links as each peer sees them: they count once.
+///
 /// What is odd, unreadable or not understood is a warning that says what is taken instead. Throws InputError at
-/// FILE:LINE: not XML; another kind of file; no GPU; a bus id twice; devices below a device; several hosts in one file
-/// (a machine is one host: what a CPU or a switch of one host reaches is not reachable from another but through NICs);
-/// options that contradict the file.
+/// FILE:LINE: not XML; another kind of file; no GPU; a link to a bus id that two devices have; devices below a device;
+/// several hosts in one file (a machine is one host: what a CPU or a switch of one host reaches is not reachable from
+/// another but through NICs); options that contradict the file.
 Machine import_nccl_xml(std::string_view text, const std::string& file, const NcclXmlOptions& options = {});
 
 }  // namespace ringsim

@@ -20,7 +20,7 @@ class LinkReader {
  public:
   explicit LinkReader(XmlImport& import) : import_(import), gpus_(import.all(NodeKind::gpu)) {
     for (const Found& each : import.found) {
-      if (!each.busid.empty() && !each.merged) by_busid_[each.busid] = &each;
+      if (!each.busid.empty() && !each.merged) by_busid_[each.busid].push_back(&each);
     }
     std::sort(gpus_.begin(), gpus_.end(), [](const Found* a, const Found* b) { return a->device < b->device; });
   }
@@ -31,9 +31,12 @@ class LinkReader {
       if (gpu->gpu != nullptr) read_gpu(*gpu);
     }
     for (const Found* gpu : gpus_) {
-      if (const auto total = to_switch_.find(gpu); total != to_switch_.end()) add_to_switch(*gpu, total->second);
+      if (const auto entries = to_switch_.find(gpu); entries != to_switch_.end()) {
+        add_to_switch(*gpu, links_to_switch(*gpu, entries->second));
+      }
     }
     for (const auto& [pair, entry] : pairs_) add_pair(pair, entry);
+    for (const auto& [gpu, count] : n_nvlinks_) warn_of_many(*gpu, count);
     read_pcilinks(root);
     if (import_.options.nvlink_from) {
       take_nvlinks(*import_.options.nvlink_from);
@@ -52,6 +55,10 @@ class LinkReader {
     const Found* gpu = nullptr;  ///< whose element it is
   };
   using Pair = std::pair<std::uint32_t, std::uint32_t>;
+  struct SwitchEntries {
+    std::int64_t sum = 0, most = 0;         ///< links over all entries; of one entry
+    const XmlElement* names_gpu = nullptr;  ///< the first whose target is a GPU
+  };
 
   std::optional<int> sm_of_gpu(const Found& gpu) const {
     const auto sm = gpu.attributes.find("sm");
@@ -104,22 +111,65 @@ class LinkReader {
       return import_.warn(entry, fmt::format("count \"{}\" is no number of links; left out", text_of(entry, "count")));
     }
     const std::string target = lower(text_of(entry, "target")), type = lower(text_of(entry, "tclass"));
-    const auto found = by_busid_.find(target);
-    if (found != by_busid_.end() && found->second == &gpu) {
+    const Found* found = target_of(entry, target);
+    if (found == &gpu) {
       return import_.warn(entry,
                           fmt::format("a link from {} to itself, as some virtual machines write; left out", target));
     }
-    if (found != by_busid_.end() && found->second->kind == NodeKind::gpu) {
-      return note_pair(gpu, *found->second, entry, *count);
-    }
+    const bool names_gpu = found != nullptr && found->kind == NodeKind::gpu;
     if (type.starts_with("0x068000") || target == "fffffff:ff:ff.0") {
-      to_switch_[&gpu] += *count;
+      SwitchEntries& entries = to_switch_[&gpu];
+      entries.sum += *count;
+      entries.most = std::max(entries.most, *count);
+      if (names_gpu && entries.names_gpu == nullptr) entries.names_gpu = &entry;
     } else if (type.starts_with("0x068001")) {
       add(gpu.device, cpu_of(gpu), LinkKind::nvlink, gpu, entry, static_cast<int>(*count));
+    } else if (names_gpu) {
+      note_pair(gpu, *found, entry, *count);
     } else {
       import_.warn(
           entry, fmt::format("target {} is no GPU of this file, and class \"{}\" no NVSwitch; left out", target, type));
     }
+  }
+
+  /// The device of that bus id: a GPU, if other devices have it, too. nullptr: there is none.
+  const Found* target_of(const XmlElement& entry, const std::string& busid) const {
+    const auto known = by_busid_.find(busid);
+    if (known == by_busid_.end()) return nullptr;
+    const std::vector<const Found*>& all = known->second;
+    const auto is_gpu = [](const Found* each) { return each->kind == NodeKind::gpu; };
+    const auto gpus = std::count_if(all.begin(), all.end(), is_gpu);
+    if (all.size() == 1 || gpus == 1) return gpus == 0 ? all.front() : *std::find_if(all.begin(), all.end(), is_gpu);
+    fail_ambiguous(entry, busid, all);
+  }
+
+  [[noreturn]] void fail_ambiguous(const XmlElement& entry, const std::string& busid,
+                                   const std::vector<const Found*>& all) const {
+    import_.fail(
+        entry,
+        fmt::format("expected a target that is one device, found {}, which the devices on lines {} and {} have", busid,
+                    all[0]->element->line, all[1]->element->line),
+        "give one of them another bus id");
+  }
+
+  /// NCCL adds the entries up. Files that list each peer across the NVSwitches list the same links once per peer.
+  std::int64_t links_to_switch(const Found& gpu, const SwitchEntries& entries) {
+    if (entries.names_gpu == nullptr || entries.sum <= most_links_of(gpu)) return entries.sum;
+    import_.warn(
+        *entries.names_gpu,
+        fmt::format("the entries to NVSwitches name GPUs and are {} links together, where a GPU of its sm has {}; "
+                    "taken as {} links, once for all peers",
+                    entries.sum, most_links_of(gpu), entries.most));
+    return entries.most;
+  }
+
+  int most_links_of(const Found& gpu) const { return most_nvlinks_of(sm_of_gpu(gpu).value_or(1'000)); }
+
+  void warn_of_many(const Found& gpu, std::int64_t count) {
+    if (count <= most_links_of(gpu)) return;
+    import_.warn(*gpu.gpu,
+                 fmt::format("{} NVLinks of this GPU, where one of its sm has {} at most; taken as they stand", count,
+                             most_links_of(gpu)));
   }
 
   void note_pair(const Found& gpu, const Found& peer, const XmlElement& entry, std::int64_t count) {
@@ -155,6 +205,11 @@ class LinkReader {
   /// `count` links of the GPU's generation.
   void add(std::uint32_t from, std::uint32_t to, LinkKind kind, const Found& gpu, const XmlElement& at, int count) {
     LinkSpec each = kind == LinkKind::xgmi ? xgmi(gpu, at) : nvlink(gpu, at);
+    if (kind == LinkKind::nvlink) {
+      for (const Found* end : gpus_) {
+        if (end->device == from || end->device == to) n_nvlinks_[end] += count;
+      }
+    }
     if (nvswitch_ == to) each = switched(std::move(each));
     import_.machine.cables.push_back({from, to, joined(std::move(each), count)});
     has_links_ = true;
@@ -201,14 +256,16 @@ class LinkReader {
         read_pcilinks(child);
         continue;
       }
-      const auto from = by_busid_.find(lower(text_of(element, "busid"))),
-                 to = by_busid_.find(lower(text_of(child, "target")));
-      if (from == by_busid_.end() || to == by_busid_.end() || from == to) {
+      const auto from = std::find_if(import_.found.begin(), import_.found.end(),
+                                     [&](const Found& each) { return each.element == &element && !each.merged; });
+      const auto to = by_busid_.find(lower(text_of(child, "target")));
+      if (to != by_busid_.end() && to->second.size() > 1) fail_ambiguous(child, to->first, to->second);
+      if (from == import_.found.end() || to == by_busid_.end() || to->second.front() == &*from) {
         import_.warn(child, fmt::format("<pcilink> to {}, which is no other device of this file; left out",
                                         text_of(child, "target")));
         continue;
       }
-      const Pair ends = std::minmax(from->second->device, to->second->device);
+      const Pair ends = std::minmax(from->device, to->second.front()->device);
       if (!pcilinks_.insert(ends).second) continue;  // its other end
       import_.machine.cables.push_back(
           {ends.first, ends.second,
@@ -254,8 +311,9 @@ class LinkReader {
 
   XmlImport& import_;
   std::vector<Found*> gpus_;
-  std::map<std::string, const Found*> by_busid_;
-  std::map<const Found*, std::int64_t> to_switch_;
+  std::map<std::string, std::vector<const Found*>> by_busid_;  // several: the file has the bus id twice
+  std::map<const Found*, SwitchEntries> to_switch_;
+  std::map<const Found*, std::int64_t> n_nvlinks_;
   std::map<Pair, Entry> pairs_;
   std::set<Pair> pcilinks_;
   std::optional<std::uint32_t> nvswitch_;

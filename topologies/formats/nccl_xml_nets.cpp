@@ -111,15 +111,29 @@ LinkSpec port_of(XmlImport& import, const Found& nic, const std::vector<const Xm
   return port;
 }
 
+/// What tells interfaces of a host apart.
+std::string interface_of(const XmlElement& net) { return text_of(net, "name", "net " + text_of(net, "dev")); }
+
 }  // namespace
 
 void read_nets(XmlImport& import) {
+  std::map<std::string, Found*> by_interface;  // those without a PCI device, which NCCL takes for one
   std::map<std::pair<int, std::string>, Found*> by_guid;
   std::map<const Found*, std::vector<const XmlElement*>> nets;
   for (Found* nic : import.all(NodeKind::nic)) {
     if (nic->nic == nullptr) continue;
     for (const XmlElement& net : nic->nic->children) {
       if (!is_used(import, net)) continue;
+      if (nic->element == nic->nic) {
+        Found* first = by_interface.emplace(interface_of(net), nic).first->second;
+        if (first != nic) {
+          import.warn(net, fmt::format("{} has no PCI device and is listed again (first on line {}); counted once, and "
+                                       "joined to each CPU that lists it",
+                                       interface_of(net), first->nic->line));
+          nic->same = first;
+          continue;
+        }
+      }
       Found* owner = nic;
       if (const std::string guid = guid_of(net); !guid.empty()) {
         const auto [first, is_new] = by_guid.emplace(std::pair{nic->parent, guid}, nic);
@@ -128,6 +142,8 @@ void read_nets(XmlImport& import) {
       }
       nets[owner].push_back(&net);
     }
+    if (nets.contains(nic)) nic->same = nullptr;  // it has others, too
+    nic->merged = nic->merged || nic->same != nullptr;
   }
   for (Found* nic : import.all(NodeKind::nic)) {
     const std::vector<const XmlElement*>& own = nets[nic];

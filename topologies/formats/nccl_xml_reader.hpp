@@ -25,10 +25,11 @@ struct Found {
   LinkSpec uplink;  ///< to the parent
   std::optional<LinkSpec> port;
   std::map<std::string, std::string> attributes;
-  std::string busid;         ///< lower case; empty: none
-  std::optional<int> dev;    ///< NVML's number of a GPU, NCCL's of a NIC's first net
-  bool merged = false;       ///< a further function of a NIC that stands for it
-  std::uint32_t device = 0;  ///< index into Machine::devices, once named
+  std::string busid;            ///< lower case; empty: none
+  std::optional<int> dev;       ///< NVML's number of a GPU, NCCL's of a NIC's first net
+  bool merged = false;          ///< another NIC stands for it: it is a function of that one, or the same once more
+  const Found* same = nullptr;  ///< of a NIC without a PCI device that another CPU lists, too: which it is
+  std::uint32_t device = 0;     ///< index into Machine::devices, once named
 };
 
 struct XmlImport {

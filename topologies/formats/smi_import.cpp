@@ -176,6 +176,7 @@ class Builder {
 
   Machine build() {
     check_symmetry();
+    check_affinity();
     for (const Near level : {pix, pxb, phb, node}) groups_[level] = groups_within(level);
     place_by_affinity();
     machine_.name = std::filesystem::path(file_).stem().string();
@@ -206,6 +207,31 @@ class Builder {
         }
       }
     }
+  }
+
+  /// A GPU's CPUs are those of its NUMA node: what shares a host bridge or a CPU has the same, what is SYS has not.
+  void check_affinity() {
+    std::size_t near = 0, far = 0;
+    std::string first_near, first_far;
+    for (std::size_t a = 0; a < n_; ++a) {
+      for (std::size_t b = 0; b < a; ++b) {
+        const Row &x = matrix_.rows[a], &y = matrix_.rows[b];
+        const auto tells = [](const Row& row) { return !row.affinity.empty() && row.affinity != "N/A"; };
+        if (!tells(x) || !tells(y) || x.near[b] == unknown) continue;
+        const bool same = x.affinity == y.affinity;
+        if (x.near[b] == sys && same && far++ == 0) first_far = cell(a, b);
+        if (x.near[b] != sys && !same && near++ == 0) first_near = cell(a, b);
+      }
+    }
+    const auto tell = [&](std::size_t pairs, const std::string& first, std::string_view what) {
+      if (pairs == 0) return;
+      machine_.warnings.push_back(
+          fmt::format("{}: {}, and the CPU affinities are {}{}; the matrix is taken, though a virtual machine may show "
+                      "either wrong",
+                      file_, first, what, pairs > 1 ? fmt::format(", as of {} pairs", pairs) : ""));
+    };
+    tell(near, first_near, "different");
+    tell(far, first_far, "the same");
   }
 
   /// Nearness is a tree's: what is near to one of a group is as near to all of it.

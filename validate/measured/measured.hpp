@@ -48,9 +48,12 @@ std::optional<CollectiveOp> collective_named(std::string_view name);
 /// repetitions if each size has as many, or if a header separates them: their median (of an even number the mean of
 /// the middle two) of times, least and most of minima and maxima. A single size that appears twice is an error.
 ///
-/// Throws InputError at FILE:LINE where a number is no number, negative or not finite, where a row has lost columns,
-/// where algbw or busbw is not bytes/time within rounding (old all_gather and reduce_scatter print (n-1)/n of it, which
-/// is let pass), and where there are no rows.
+/// In the log of a benchmark a row that other output has torn is left out with a warning, and the number of ranks is
+/// that of the highest rank that is listed, since logs are abridged; rows with busbw have to agree with it.
+///
+/// Throws InputError at FILE:LINE where a number is no number, negative or not finite, where a row of a table has lost
+/// columns, where algbw or busbw is not bytes/time within rounding (old all_gather and reduce_scatter print (n-1)/n of
+/// it, which is let pass), and where there are no rows.
 MeasuredTable read_measured(const std::string& path, std::optional<CollectiveOp> collective = std::nullopt);
 /// The same from text; `name` stands for the file in errors.
 MeasuredTable parse_measured(std::string_view text, const std::string& name,

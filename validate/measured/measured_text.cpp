@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -55,11 +56,13 @@ std::size_t row_start(const Words& words) {
   return std::string_view::npos;
 }
 
-/// A row that has lost its first columns: nothing else has so many figures behind each other.
+/// A row that has lost its first columns: so many figures behind each other, the two bandwidths with a point. (NCCL
+/// lists the ranks of a channel: `NCCL INFO Channel 00/24 : 0 1 2 3 4 5 6 7`.)
 bool is_torn(const Words& words) {
-  std::size_t figures = 0;
-  while (figures < words.size() && is_figure(words[words.size() - 1 - figures])) ++figures;
-  return figures >= 6;
+  std::size_t figures = 0, points = 0;
+  for (; figures < words.size() && is_figure(words[words.size() - 1 - figures]); ++figures)
+    if (words[words.size() - 1 - figures].find('.') != std::string_view::npos) ++points;
+  return figures >= 6 && points >= 2;
 }
 
 bool is_date(std::string_view word) {
@@ -86,20 +89,20 @@ class Log {
     take_comment(line.text, found_.about);
     take_heading(line);
     take_program(words);
-    take_rank(words);
+    take_rank(line, words);
     if (line.text.find("# nThread ") != std::string_view::npos) close_run();
     if (line.text.find("# Out of bounds values") != std::string_view::npos &&
         line.text.find("FAILED") != std::string_view::npos)
       found_.warnings.push_back(line.where + ": the benchmark found wrong results: what was timed did not work");
     const bool comment = line.text.find('#') != std::string_view::npos;
-    if (comment || !is_torn(words)) return;
-    if (line.cut) return say_cut(line);
-    throw InputError(line.where, "expected size, count and type before these figures, found a row that has lost them",
-                     "other output went into the line; take it out, or the whole line");
+    if (!comment && is_torn(words))
+      leave_out(line, "expected size, count and type before these figures, found a row that has lost them");
   }
 
-  void say_cut(const Line& line) {
-    found_.warnings.push_back(line.where + ": the file's last line is cut; it is left out");
+  /// Other output went into the row, or it is cut: that costs the row, not the file.
+  void leave_out(const Line& line, const std::string& why) {
+    found_.warnings.push_back(line.cut ? line.where + ": the file's last line is cut; it is left out"
+                                       : fmt::format("{}: {}; the row is left out", line.where, why));
   }
 
   /// "#  size  count  type  redop  root  time  algbw ...", which tells what follows.
@@ -125,25 +128,51 @@ class Log {
     }
   }
 
-  /// "#  Rank  0 Group  0 Pid ...": what follows "Group" may be another communicator.
-  void take_rank(const Words& words) {
+  /// "#  Rank  0 Group  0 Pid ...": what follows "Group" may be another communicator. Other output may have cut off the
+  /// "#".
+  void take_rank(const Line& line, const Words& words) {
     const auto rank = std::find(words.begin(), words.end(), "Rank");
-    if (words.end() - rank < 4 || rank == words.begin() || !(rank - 1)->ends_with('#') || !is_whole(rank[1])) return;
+    if (words.end() - rank < 4 || !is_whole(rank[1])) return;
     const bool grouped = rank[2] == "Group" && is_whole(rank[3]);
-    members_.insert({grouped ? std::string(rank[3]) : "0", std::string(rank[1])});
+    const bool marked = rank != words.begin() && (rank - 1)->ends_with('#');
+    const auto next = rank + (grouped ? 4 : 2);
+    if (!marked && (next == words.end() || *next != "Pid")) return;
+    const std::int64_t number = measured_count(rank[1], "Rank", line.where);
+    check_ranks(number + 1, line.where);
+    members_[grouped ? std::string(rank[3]) : "0"].insert(static_cast<int>(number));
+    last_rank_ = line.where;
+  }
+
+  /// How many ranks a group has, by what was listed of them. A log may leave lines out, so the highest number counts.
+  int ranks_listed() {
+    const auto n_listed = [](const std::set<int>& listed) { return static_cast<int>(listed.size()); };
+    int highest = 0, listed = 0;
+    bool alike = true, own_numbers = true;  // each group counts its ranks from 0
+    const int first = n_listed(members_.begin()->second);
+    for (const auto& [group, numbers] : members_) {
+      highest = std::max(highest, *numbers.rbegin() + 1);
+      listed += n_listed(numbers);
+      alike = alike && n_listed(numbers) == first;
+      own_numbers = own_numbers && *numbers.rbegin() + 1 == n_listed(numbers);
+    }
+    const int groups = static_cast<int>(members_.size());
+    if (own_numbers || listed == highest) return alike ? first : 0;
+    if (highest % groups != 0) return 0;
+    found_.warnings.push_back(fmt::format("{}: the log lists {} ranks, of which the highest is {}; taken as {} ranks{}",
+                                          last_rank_, listed, highest - 1, highest / groups,
+                                          groups > 1 ? fmt::format(" in each of {} groups", groups) : ""));
+    return highest / groups;
   }
 
   /// All that was said of ranks since the last row is one run's.
   void close_run() {
     if (members_.empty()) return;
-    std::map<std::string, int> sizes;
-    for (const auto& [group, rank] : members_) ++sizes[group];
-    const int ranks = sizes.begin()->second;
-    const bool alike = std::all_of(sizes.begin(), sizes.end(), [&](const auto& g) { return g.second == ranks; });
-    const std::string_view hint = "put each run into a file of its own";
-    if (!alike || (found_.ranks && *found_.ranks != ranks))
-      throw InputError(last_row_, fmt::format("expected runs of one number of ranks, found {} and others", ranks),
-                       std::string(hint));
+    const int ranks = ranks_listed();
+    if (ranks == 0 || (found_.ranks && *found_.ranks != ranks))
+      throw InputError(last_row_,
+                       fmt::format("expected runs of one number of ranks, found {} and others",
+                                   ranks == 0 ? members_.begin()->second.size() : static_cast<std::size_t>(ranks)),
+                       "put each run into a file of its own");
     found_.ranks = ranks;
     members_.clear();
   }
@@ -169,19 +198,15 @@ class Log {
     const std::size_t one = static_cast<std::size_t>(each_), all = one * static_cast<std::size_t>(tables_);
     if (figures.size() != all &&
         !(figures.size() == one && only_in_place(line, words[at - one - 1], words[at - one]))) {
-      if (line.cut) return say_cut(line);
-      throw InputError(
-          line.where,
-          fmt::format("expected {} columns after the operation and its root, found {}", all, figures.size()),
-          "other output went into the line, or it is cut; take it out");
+      return leave_out(
+          line, fmt::format("expected {} columns after the operation and its root, found {}", all, figures.size()));
     }
     if (at < words.size() && is_date(words[at])) ++at;
     if (at < words.size() && is_clock(words[at])) ++at;
     if (tables_ == 2 && at + 3 == words.size() && is_whole(words[at + 2]))
       at += 3;  // rccl-tests -M: algorithm, protocol, channels
     if (at < words.size())
-      throw InputError(line.where, fmt::format("expected the end of the row, found {}", in_quotes(words[at])),
-                       "other output went into the line; take it out, or the whole line");
+      return leave_out(line, fmt::format("expected the end of the row, found {}", in_quotes(words[at])));
     const bool in_place = figures.size() != all;
     take_figures(row, figures, in_place, line.where);
     if (tables_ == 2 && !in_place) take_figures(row, {figures.begin() + each_, figures.end()}, true, line.where);
@@ -213,10 +238,10 @@ class Log {
 
   Found found_;
   std::optional<CollectiveOp> op_;
-  std::string program_, last_row_;
+  std::string program_, last_row_, last_rank_;
   int tables_ = 2, each_ = 4;  // what all versions print but those whose header says otherwise
   bool counts_wrong_ = false;
-  std::set<std::pair<std::string, std::string>> members_;  // group, rank
+  std::map<std::string, std::set<int>> members_;  // [group] the ranks that are listed
 };
 
 /// Columns of OSU's header are two blanks apart, their names have single ones.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -10,6 +11,7 @@
 #include <optional>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "scenarios/decoder/decode.hpp"
 #include "sim/base/error.hpp"
@@ -57,7 +59,12 @@ Quantity in_named_unit(double number, std::string_view column) {
 }  // namespace
 
 std::string result_key(const std::string& scenario_name, const PointId& id, bool bounded) {
-  Json identity{version, model_version, scenario_name, id.hash};
+  return result_key(std::string(version), model_version, scenario_name, id, bounded);
+}
+
+std::string result_key(const std::string& program, std::int64_t model, const std::string& scenario_name,
+                       const PointId& id, bool bounded) {
+  Json identity{program, model, scenario_name, id.hash};
   for (const auto& [path, value] : id.varied) identity.push_back({path, value});
   if (bounded) identity.push_back("bound");
   return scenarios::digest_of(identity.dump());
@@ -97,6 +104,71 @@ ResultRow ResultRow::of(const Json& json) {
   return row;
 }
 
+/// What a row may hold in columns that are computed with; others are only shown.
+struct Expected {
+  std::string_view column;
+  std::string_view what;
+  bool (*holds)(const Json& value);
+};
+
+static bool is_count(const Json& value, std::int64_t least) {
+  return value.is_number_integer() && !(value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX) &&
+         value.get<std::int64_t>() >= least;
+}
+static bool is_measure(const Json& value) { return value.is_number() && value.get<double>() >= 0; }
+
+static constexpr Expected expected_values[] = {
+    {"key", "text", [](const Json& v) { return v.is_string(); }},
+    {"job", "text", [](const Json& v) { return v.is_string(); }},
+    {"ranks", "a whole number of at least 1", [](const Json& v) { return is_count(v, 1); }},
+    {"bytes", "a whole number of at least 0", [](const Json& v) { return is_count(v, 0); }},
+    {"transfers", "a whole number of at least 0", [](const Json& v) { return is_count(v, 0); }},
+    {"time_us", "a number of at least 0", is_measure},
+    {"algbw_GBps", "a number of at least 0", is_measure},
+    {"busbw_GBps", "a number of at least 0", is_measure},
+    {"measured_us", "a number of at least 0", is_measure},
+    {"bound_us", "a number of at least 0", is_measure},
+    {"point", "an object", [](const Json& v) { return v.is_object(); }},
+};
+
+static const Json* member(const Json& json, std::string_view key) {
+  if (!json.is_object()) return nullptr;
+  const auto found = json.find(std::string(key));
+  return found == json.end() || found->is_null() ? nullptr : &*found;
+}
+
+/// Types, ranges, and whether the key is that of what the row says of its point.
+static void check_row(const Json& json, const std::string& where) {
+  const auto fail = [&](std::string_view column, std::string_view what, const std::string& found) {
+    throw InputError(where, fmt::format("expected {} to be {}, found {}", column, what, found),
+                     "the row was changed, or is damaged");
+  };
+  for (const auto& [column, what, holds] : expected_values)
+    if (const Json* value = member(json, column); value != nullptr && !holds(*value))
+      fail(column, what, describe(*value));
+  const Json *ringsim = member(json, "ringsim"), *scenario = member(json, "scenario"), *key = member(json, "key");
+  const auto in = [](const Json* object, std::string_view name) {
+    const Json* found = object == nullptr ? nullptr : member(*object, name);
+    return found == nullptr ? Json() : *found;
+  };
+  const Json program = in(ringsim, "version"), model = in(ringsim, "model_version"), name = in(scenario, "name");
+  if (!program.is_string()) fail("ringsim.version", "text", describe(program));
+  if (!is_count(model, 1)) fail("ringsim.model_version", "a whole number of at least 1", describe(model));
+  if (!name.is_string()) fail("scenario.name", "text", describe(name));
+  if (key == nullptr) return;
+  const Json hash = in(scenario, "hash");
+  if (!hash.is_string()) fail("scenario.hash", "text", describe(hash));
+  PointId id{.hash = hash.get<std::string>(), .varied = {}};
+  if (const Json* point = member(json, "point"))
+    for (const auto& [path, value] : point->items()) id.varied.emplace_back(path, value.dump());
+  const auto key_of = [&](bool bounded) {
+    return result_key(program.get<std::string>(), model.get<std::int64_t>(), name.get<std::string>(), id, bounded);
+  };
+  const std::string found = key->get<std::string>();
+  if (found != key_of(false) && found != key_of(true))
+    fail("key", "that of the row's version, scenario and point, " + key_of(member(json, "bound_us") != nullptr), found);
+}
+
 ResultRow ResultRow::parse(std::string_view line, const std::string& file, std::size_t number) {
   const auto fail = [&](const std::string& found) {
     throw InputError(fmt::format("{}:{}", file, number), "expected a result of ringsim, found " + found, one_per_line);
@@ -111,10 +183,9 @@ ResultRow ResultRow::parse(std::string_view line, const std::string& file, std::
   ResultRow row = of(json);
   for (const char* column : {"ringsim.version", "ringsim.model_version", "scenario.name"})
     if (row.find(column) == nullptr) fail(fmt::format("one without \"{}\"", column));
-  const Cell* time = row.find("time_us");
-  const bool timed = time != nullptr &&
-                     (std::holds_alternative<double>(time->value) || std::holds_alternative<std::int64_t>(time->value));
-  if (!timed && row.find("error.message") == nullptr) fail("one with neither \"time_us\" nor \"error\"");
+  check_row(json, fmt::format("{}:{}", file, number));
+  if (row.find("time_us") == nullptr && row.find("error.message") == nullptr)
+    fail("one with neither \"time_us\" nor \"error\"");
   return row;
 }
 
@@ -170,6 +241,52 @@ std::optional<ExpressionValue> ResultRow::value(const std::string& path) const {
   return text;
 }
 
+namespace {
+
+/// Lines of a stream, of bounded length: a device or a damaged file must not fill the memory.
+class BoundedLines {
+ public:
+  static constexpr std::size_t most_bytes = std::size_t{32} << 20;
+
+  BoundedLines(std::istream& in, const std::string& file) : in_(in), file_(file), block_(1 << 16) {}
+
+  /// The next line, without its end; false at the end of the file. `whole`: whether it has an end.
+  bool next(std::string& line, bool& whole) {
+    line.clear();
+    for (;;) {
+      if (at_ == filled_) {
+        in_.read(block_.data(), static_cast<std::streamsize>(block_.size()));
+        at_ = 0, filled_ = static_cast<std::size_t>(in_.gcount());
+        if (filled_ == 0) {
+          whole = false;
+          return !line.empty();
+        }
+      }
+      const std::string_view rest(block_.data() + at_, filled_ - at_);
+      const std::size_t end = std::min(rest.find('\n'), rest.size());
+      line.append(rest.substr(0, end));
+      if (line.size() > most_bytes)
+        throw InputError(
+            fmt::format("{}:{}", file_, number_ + 1),
+            fmt::format("expected a result of ringsim, found a line of more than {} MiB", most_bytes >> 20),
+            one_per_line);
+      at_ += end;
+      if (end == rest.size()) continue;
+      ++at_, ++number_;
+      whole = true;
+      return true;
+    }
+  }
+
+ private:
+  std::istream& in_;
+  const std::string& file_;
+  std::vector<char> block_;
+  std::size_t at_ = 0, filled_ = 0, number_ = 0;
+};
+
+}  // namespace
+
 /// Whether it may have been cut off a row.
 static bool begins_as_row(std::string_view text) {
   constexpr std::string_view every_row = R"({"ringsim":{"version":")";
@@ -188,8 +305,10 @@ FileEnd read_results(const std::string& file,
   if (!in) throw InputError(file, fmt::format("expected a readable file, found: {}", std::strerror(errno)));
   FileEnd end;
   RowPlace place;
-  for (std::string line; std::getline(in, line); end.whole_bytes += line.size() + 1) {
-    if (in.eof()) {  // no newline: a write that was cut off, if it is a row's
+  BoundedLines lines(in, file);
+  bool whole = true;
+  for (std::string line; lines.next(line, whole); end.whole_bytes += line.size() + 1) {
+    if (!whole) {  // no newline: a write that was cut off, if it is a row's
       if (!begins_as_row(line))
         throw InputError(fmt::format("{}:{}", file, place.line + 1),
                          "expected a result of ringsim, or the begin of one that was cut off, found other text");

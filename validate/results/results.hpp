@@ -21,6 +21,9 @@ namespace ringsim {
 /// and what the row repeats of them (the program's version, the scenario's name, what varied). Rows of equal keys are
 /// equal bytes, job by job. `bounded`: the row was asked for its bound.
 std::string result_key(const std::string& scenario_name, const PointId& id, bool bounded = false);
+/// The same of rows that another version of ringsim, or of its model, wrote.
+std::string result_key(const std::string& program, std::int64_t model, const std::string& scenario_name,
+                       const PointId& id, bool bounded);
 
 /// One value of a row. Objects lie flat, "closed_form.ratio"; what varied is "point." and its path; lists are JSON
 /// text; nothing stands for null.
@@ -34,7 +37,8 @@ struct ResultRow {
   std::string key;  ///< empty: of `run`, not of a sweep
   std::vector<Cell> cells;
 
-  /// Throws InputError at `file`:`number` if the line is not a result.
+  /// Throws InputError at `file`:`number` if the line is not a result: a value of another type or out of its range, or
+  /// a key that is not that of the row's point.
   static ResultRow parse(std::string_view line, const std::string& file, std::size_t number = 1);
   /// Of a row's JSON; nothing is checked.
   static ResultRow of(const Json& json);
@@ -66,7 +70,8 @@ struct FileEnd {
   bool torn = false;              ///< a last line without its end followed, and was not taken
 };
 
-/// Reads a file line by line. Throws InputError (FILE, or FILE:LINE) where it cannot be read or a line is no result.
+/// Reads a file line by line; a line has at most 32 MiB. Throws InputError (FILE, or FILE:LINE) where it cannot be read
+/// or a line is no result.
 FileEnd read_results(const std::string& file,
                      const std::function<void(ResultRow&& row, std::string_view line, const RowPlace& place)>& take);
 

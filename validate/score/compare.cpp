@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "sim/base/error.hpp"
@@ -56,6 +57,32 @@ std::string name_of(const Prediction& p) {
 
 }  // namespace
 
+namespace {
+
+/// A table that does not tell its ranks still has them in busbw over bytes / time, as nccl-tests defines it.
+void require_bus_bandwidth(const ScenarioFile& file, const MeasuredTable& table, CollectiveOp op) {
+  std::set<int> ranks;
+  for (std::size_t i = 0; i < file.size(); ++i) ranks.insert(file.point(i).main().request.ranks);
+  for (const MeasuredRow& row : table.rows) {
+    if (row.op != op || !row.busbw_GBps) continue;
+    const double algbw = static_cast<double>(row.bytes.count) / row.time_us / 1e3;
+    // Printed with two digits after the point; medians of repetitions need not agree to the last digit.
+    const auto agrees = [&](int n) {
+      const double bus = algbw * busbw_factor(op, n);
+      return std::abs(*row.busbw_GBps - bus) <= 0.02 * bus + 0.01;
+    };
+    if (std::any_of(ranks.begin(), ranks.end(), agrees)) continue;
+    throw InputError(
+        row.line > 0 ? fmt::format("{}:{}", table.file, row.line) : table.file,
+        fmt::format("expected busbw to be {:.2f} GB/s, as {} of {} ranks, the scenario's, has it in {} us, found {}",
+                    algbw * busbw_factor(op, *ranks.begin()), to_string(op), *ranks.begin(), row.time_us,
+                    *row.busbw_GBps),
+        "is it another collective, or another number of ranks?");
+  }
+}
+
+}  // namespace
+
 ScenarioFile load_at_measured_sizes(std::string_view text, const std::string& name, std::vector<std::string> overrides,
                                     const MeasuredTable& table, std::vector<std::string>& warnings) {
   // Once at any size that was measured, for its collective.
@@ -84,6 +111,7 @@ ScenarioFile load_at_measured_sizes(std::string_view text, const std::string& na
   overrides.back() = "collective.bytes=[" + sizes + "]";
   ScenarioFile file = ScenarioFile::parse(text, name, overrides);
   require_measured_ranks(file, table);
+  if (!table.ranks) require_bus_bandwidth(file, table, op);
   return file;
 }
 

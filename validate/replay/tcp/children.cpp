@@ -38,6 +38,7 @@ Control::Socket::native_handle_type Children::start(const std::function<void(int
   if (child == 0) {
     std::signal(SIGINT, SIG_IGN);  // the terminal sends it to all; the parent decides
     std::signal(SIGTERM, SIG_DFL);
+    std::signal(SIGHUP, SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
     for (const int other : ends_) close(other);
