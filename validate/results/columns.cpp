@@ -35,10 +35,12 @@ std::string proof_text(Proof::By by) {
       return "symmetry";
     case Proof::By::symmetry_samples:
       return "symmetry, checked at samples";
+    case Proof::By::parts:
+      return "calls by themselves, then the program";
     case Proof::By::matching:
       return "matching only";
   }
-  fail_invariant("a proof was found in one of four ways");
+  fail_invariant("a proof was found in one of five ways");
 }
 
 std::string proof_text(const Proof& proof) {
