@@ -90,7 +90,6 @@ Field collective_field() {
       .name = "collective",
       .type = Type::object,
       .doc = "What the GPUs do.",
-      .required = true,
       .members = {
           {.name = "op",
            .type = Type::text,
@@ -332,6 +331,7 @@ Field make_scenario_field() {
                        .varies = false},
                       topology_field(),
                       collective_field(),
+                      training_field(algorithm_field()),
                       transport_field(),
                       network_field(),
                       faults_field(),

@@ -24,28 +24,35 @@ Schedule in_elements(const Job& job, int element) {
                    element);
 }
 
-CheckedSchedule checked(const Scenario& scenario, const Job& job, const std::string& pointer,
-                        const std::atomic<bool>* stop, int element) {
-  return blaming(scenario, pointer, [&] { return check(in_elements(job, element), {.stop = stop}); });
+CheckedSchedule checked(const Scenario& scenario, const Job& job, const std::atomic<bool>* stop, int element) {
+  return blaming(scenario, job.pointer, [&] { return check(in_elements(job, element), {.stop = stop}); });
 }
 
 }  // namespace
 
 CheckedSchedule schedule_of(const Scenario& scenario, const PlacedCollective& placed, const std::atomic<bool>* stop) {
-  return checked(scenario, placed.job, placed.pointer, stop, 1);
+  return checked(scenario, placed.job, stop, 1);
+}
+
+void expect_collective(const Scenario& scenario) {
+  if (!scenario.training) return;
+  throw InputError(scenario.file + ": /training", "expected a collective, found a training step",
+                   "`ringsim run` and `ringsim sweep` predict training steps; this needs one schedule");
 }
 
 CheckedSchedule schedule_of(const Scenario& scenario, const std::atomic<bool>* stop) {
+  expect_collective(scenario);
   // Only the tree of switches needs the topology.
-  if (!scenario.main().uses_fabric()) return checked(scenario, scenario.main(), collective_pointer(0), stop, 1);
+  if (!scenario.main().uses_fabric()) return checked(scenario, scenario.main(), stop, 1);
   return schedule_of(scenario, collectives_of(scenario, topology_of(scenario)).front(), stop);
 }
 
 std::vector<PlacedSchedule> schedules_of_elements(const Scenario& scenario, int element,
                                                   const std::atomic<bool>* stop) {
+  expect_collective(scenario);
   std::vector<PlacedSchedule> result;
   for (PlacedCollective& placed : collectives_of(scenario, topology_of(scenario))) {
-    CheckedSchedule schedule = checked(scenario, placed.job, placed.pointer, stop, element);
+    CheckedSchedule schedule = checked(scenario, placed.job, stop, element);
     placed.ranks.insert(placed.ranks.end(), placed.helpers.begin(), placed.helpers.end());
     result.push_back(
         {scenario.jobs.size() == 1 ? "" : std::move(placed.job.name), std::move(schedule), std::move(placed.ranks)});

@@ -145,8 +145,8 @@ int best_number(Bytes gradients, Picoseconds backward, const LinkSpec& link) {
 }  // namespace
 
 // T = alpha + beta p/n with alpha = 6 * 2a, beta p = 6 p/(4 b). Where communication binds (beta p > B), the step is
-// f + B/n + n alpha + beta p, least at n = sqrt(B/alpha). Where compute does, it falls as long as a bucket still hides
-// behind the next layers: n = (B - beta p)/alpha.
+// f + B/n + n alpha + beta p, least at n = sqrt(B/alpha). Where compute does, it falls as long as the next layers hide
+// a bucket: n = (B - beta p)/alpha.
 TEST_CASE("the best number of buckets is the closed form's") {
   // B = 20 ms, alpha = 600 us (a = 100 us a path): sqrt(B/alpha) = 5.8; 1 GB/s: beta p = 144 ms. Candidates: 5, 6, 8.
   CHECK(best_number(96'000'000_B, 20ms, {.bandwidth = 1_GBps, .latency = 50us}) == 6);
@@ -167,7 +167,7 @@ TEST_CASE("a host that launches every kernel holds up short ones: form of Lindle
   CHECK(result.rank.last == 100us);
   CHECK(result.rank.split.compute == 85us);
   CHECK(result.rank.split.waiting_for_host == 15us);
-  // Without waiting for the step before, the launches of a step hide behind it: the step takes its 85 us of work.
+  // If the host does not wait, it launches a step during the one before: the step takes its 85 us of work.
   step.host_waits = false;
   step.steps = 9;
   CHECK(run_step(step, "ring", 1).rank.last == 85us);
