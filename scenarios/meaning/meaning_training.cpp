@@ -114,7 +114,7 @@ void take_compute(const Canonical& workload, Workload& made, TrainingSpec& out, 
   out.compute = compute.contains("step") ? "measured" : "flops";
   const std::int64_t backward = compute["backward"].get<std::int64_t>();
   const Picoseconds forward{
-      scaled(static_cast<WideCount>(work.count()), 1'000'000, static_cast<WideCount>(1'000'000 + backward))};
+      scaled(static_cast<WideCount>(work.count()), 1'000'000, WideCount{1'000'000} + static_cast<WideCount>(backward))};
   divide(forward, made.macs, made.layers, &LayerCost::forward);
   divide(work - forward, made.macs, made.layers, &LayerCost::backward);
 }

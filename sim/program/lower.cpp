@@ -219,7 +219,9 @@ Schedule LoweredProgram::make(std::shared_ptr<const Parts> parts) {
   whole.n_steps = [parts](Actor actor, Lane lane) {
     return parts->program.iterations * parts->table(actor, lane).first.back();
   };
-  whole.step = [parts](Actor actor, Lane lane, int i, Step& out) { parts->step(actor, lane, i, out); };
+  whole.step = [parts = std::move(parts)](Actor actor, Lane lane, int i, Step& out) {
+    parts->step(actor, lane, i, out);
+  };
   return whole;
 }
 

@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr LinkSpec port{.bandwidth = 100_Gbps, .latency = 1us};
+const LinkSpec port{.bandwidth = 100_Gbps, .latency = 1us};
 
 struct Result {
   RankAccount rank;

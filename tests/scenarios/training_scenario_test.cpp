@@ -147,7 +147,7 @@ TEST_CASE("compute by a peak and a share of it counts two operations a multiply-
   const Result result = result_of(star_scenario(
       1, R"({"workload": {"model": "resnet50", "batch": 10, "compute": {"flops": "100 TFLOP/s", "efficiency": "40%"}},
              "regime": "single"})"));
-  CHECK(result.prediction.time == 3 * 2'044'592'128ps);
+  CHECK(result.prediction.time == 3 * 2'044'592'128_ps);
   CHECK(scenarios::parse_flops("15.7TFLOP/s") == 15'700'000'000'000);
   CHECK(scenarios::parse_flops("1 PFLOP/s") == 1'000'000'000'000'000);
   for (const char* wrong : {"", "125", "TFLOP/s", "1.TFLOP/s", "1..5 TFLOP/s", "125 TFLOPS", "-1 TFLOP/s", "0 TFLOP/s"})

@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr LinkSpec port{.bandwidth = 100_Gbps, .latency = 1us};
+const LinkSpec port{.bandwidth = 100_Gbps, .latency = 1us};
 
 std::string verdict_of(Program program) {
   try {
@@ -329,6 +329,63 @@ TEST_CASE("calls on two streams use different channels, and a call may have memb
   CHECK(ran.ranks[0].first_end.time_since_epoch() > alone(topology, two) + alone(topology, four));
   program.iterations = 1;
   CHECK(run_program(topology, program).timeline.duration() == alone(topology, two) + alone(topology, four));
+}
+
+TEST_CASE("a call ends when all of its lanes have ended, and its lanes begin when its stream reaches it") {
+  const Topology topology = star(7, port);
+  CollectiveRequest request{.op = CollectiveOp::all_reduce, .ranks = 7};
+  request.bytes = 1_MiB;
+  const CheckedSchedule trees = check(make_schedule(*find_algorithm("double_binary_tree"), request, {}));
+  REQUIRE(trees.schedule().lanes > 1);
+  Program program{.name = "trees", .ranks = 7, .actors = 7};
+  program.streams = {Program::StreamKind::compute, Program::StreamKind::communication};
+  program.calls = {{.name = "first", .schedule = trees, .members = {}, .variables = {}},
+                   {.name = "second", .schedule = trees, .members = {}, .variables = {}}};
+  Program::Role role;
+  role.streams = {{{.name = "before", .time = 3ms, .after = {}, .touches = {}},
+                   {.name = "after", .time = 2ms, .after = {{1, 2, 0}}, .touches = {}}},
+                  {{.name = "first", .time = 5us, .call = 0, .after = {{0, 1, 0}}, .touches = {}},
+                   {.name = "second", .time = {}, .call = 1, .after = {}, .touches = {}}}};
+  program.roles = {role};
+  // Ranks end a tree at different times and go on to the second one, which so begins before the first has ended
+  // everywhere: a little shorter than one after the other, but no rank computes before both have ended at it.
+  const Ran ran = run_program(topology, program);
+  CHECK(ran.timeline.duration() <= 3ms + 5us + 2 * alone(topology, trees) + 2ms);
+  CHECK(ran.timeline.duration() > 3ms + 5us + alone(topology, trees) + 2ms);
+  program.calls.pop_back();
+  program.roles[0].streams[1].pop_back();
+  program.roles[0].streams[0][1].after = {{1, 1, 0}};
+  CHECK(run_program(topology, program).timeline.duration() == 3ms + 5us + alone(topology, trees) + 2ms);
+  // A rank whose last message comes in on the second lane computes after it.
+  for (const TaskSpan& span : ran.spans)
+    if (span.place.stream == 1 && span.place.task == 0)
+      CHECK(span.end == SimTime{3ms + 5us} +
+                            run(topology, trees).actor_finish[static_cast<std::size_t>(span.actor)].time_since_epoch());
+}
+
+// C = 3 ms of both passes; one of four ranks takes twice as long: the step grows from C + T to 2C + T.
+TEST_CASE("ranks wait for a straggler, for as long as it is late") {
+  TrainingStep step{.name = "straggler"};
+  step.layers = {{.name = "l", .tensors = {250'000}, .forward = 1ms, .backward = 2ms}};
+  step.buckets = pytorch_buckets(step.layers, 4, 1_B, 1_B);
+  step.schedules = {check(ring_all_reduce(4, step.buckets[0].bytes))};
+  step.steps = 3;
+  Program program = training_program(step);
+  const Topology topology = star(4, port);
+  const Picoseconds call = alone(topology, step.schedules[0]);
+  for (const RankAccount& rank : run_program(topology, program, 2).ranks) {
+    CHECK(rank.last == 3ms + call);
+    CHECK(rank.split.waiting_for_others.count() == 0);
+  }
+  for (Program::Task& task : role_for(program, 2).streams[0]) task.time *= 2;
+  const std::vector<RankAccount> ranks = run_program(topology, program, 2).ranks;
+  for (std::size_t r = 0; r < 4; ++r) {
+    CAPTURE(r);
+    CHECK(ranks[r].last == 6ms + call);
+    CHECK(ranks[r].split.waiting_for_others == (r == 2 ? Picoseconds{0} : Picoseconds{3ms}));
+    CHECK(ranks[r].split.exposed_communication == call);
+    CHECK(ranks[r].split.compute == (r == 2 ? 6ms : 3ms));
+  }
 }
 
 TEST_CASE("iterations take no memory, but have a limit") {
