@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "algorithms/catalog.hpp"
+#include "algorithms/training/ddp.hpp"
 #include "scenarios/meaning/calibration.hpp"
 #include "sim/network/network.hpp"
 #include "sim/run/disturbance.hpp"
@@ -59,9 +60,23 @@ struct Job {
   bool channel_rings = false;   ///< each channel has a ring of its own (topologies/search/channel_rings.hpp)
   bool servers_on_cpu = false;  ///< helpers sit on the CPUs of the topology, not on ports of their own
   Picoseconds start{0};
+  std::string pointer = "/collective";  ///< where the scenario says it; "/training/regime", "/jobs/0/collective"
 
   /// Whether its helpers are switches of the fabric.
   bool uses_fabric() const { return algorithm->uses_fabric(arguments); }
+};
+
+/// A training step: scenario key `training`.
+struct TrainingSpec {
+  std::string regime;    ///< "single", "ddp"
+  std::string workload;  ///< the model's name; "layers" if the scenario has its own
+  std::string compute;   ///< where times come from: "measured" (a step), "flops" (a peak and an efficiency), "stated"
+  std::string optimizer;
+  std::int64_t batch = 0;  ///< samples per GPU
+  std::int64_t parameters = 0;
+  int bytes_per_parameter = 4;
+  int warmup = 0;     ///< how many of the steps do not count
+  TrainingStep step;  ///< without schedules and the launch of a collective
 };
 
 /// One point: everything that one simulation needs, validated, in base units.
@@ -70,6 +85,7 @@ struct Scenario {
   std::string file;  ///< what errors call the file
   std::string hash;  ///< XXH3-128 of this point's canonical form, 32 hex digits
   TopologySpec topology;
+  std::optional<TrainingSpec> training;  ///< then jobs[0] is the all-reduce of all its gradients
   std::vector<Job> jobs;  ///< [0] the scenario's own collective, "main"; then others that run at the same time
   Transport transport;
   const Protocol* protocol = &no_protocol();

@@ -222,6 +222,7 @@ class Decoder {
 Json default_of(const Field& field) {
   if (field.type == Type::boolean) return field.fallback == "true";
   if (field.type == Type::whole) return std::stoll(field.fallback);
+  if (field.type == Type::factor) return std::stod(field.fallback);
   return field.fallback;
 }
 

@@ -78,8 +78,9 @@ nlohmann::json read_portion(const Field& field, const Json& value, const std::st
   if (decimals > 4 || digits.size() > 9) fail("a share has at most 4 decimals");
   std::int64_t millionths = std::stoll(digits);
   for (std::size_t i = decimals; i < 4; ++i) millionths *= 10;
-  if (millionths == 0) fail(R"(a link without bandwidth is down: "state": "down")");
-  if (millionths > 1'000'000) fail("a fault takes bandwidth away; more belongs into the topology");
+  const bool of_link = field.name == "bandwidth";
+  if (millionths == 0) fail(of_link ? R"(a link without bandwidth is down: "state": "down")" : "");
+  if (millionths > 1'000'000) fail(of_link ? "a fault takes bandwidth away; more belongs into the topology" : "");
   return {{"millionths", millionths}};
 }
 

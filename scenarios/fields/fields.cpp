@@ -95,7 +95,6 @@ Field collective_field() {
       .name = "collective",
       .type = Type::object,
       .doc = "What the GPUs do.",
-      .required = true,
       .members = {
           {.name = "op",
            .type = Type::text,
@@ -341,6 +340,7 @@ Field make_scenario_field() {
                        .varies = false},
                       topology_field(),
                       collective_field(),
+                      training_field(algorithm_field()),
                       transport_field(),
                       network_field(),
                       faults_field(),

@@ -62,6 +62,8 @@ Field fabric_field();
 Field faults_field();
 Field disturbance_field();
 Field jobs_field(Field collective);
+/// A training step; `algorithm` as a collective has it.
+Field training_field(Field algorithm);
 /// Factors that were fitted to measurements.
 Field calibration_field();
 

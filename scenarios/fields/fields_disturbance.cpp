@@ -125,6 +125,7 @@ Field disturbance_field() {
 
 Field jobs_field(Field collective) {
   collective.doc = "What its GPUs do.";
+  collective.required = true;
   const Field job{.name = "job",
                   .type = Type::object,
                   .doc = "Another collective at the same time.",

@@ -14,6 +14,7 @@
 #include "scenarios/meaning/meaning_calibration.hpp"
 #include "scenarios/meaning/meaning_disturbance.hpp"
 #include "scenarios/meaning/meaning_topology.hpp"
+#include "scenarios/meaning/meaning_training.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "sim/topology/routes.hpp"
@@ -210,10 +211,9 @@ int helpers_of(const Job& job, const Scenario& scenario, const std::string& kind
   return helpers;
 }
 
-std::vector<Job> jobs_of(const Canonical& canonical, const Json& written, const TopologySpec& topology,
+std::vector<Job> jobs_of(const Job& main, const Canonical& canonical, const Json& written, const TopologySpec& topology,
                          std::size_t gpus, const Blame& blame, const Files& files, std::vector<std::string>& warnings) {
-  std::vector<Job> jobs{job_of(canonical["collective"], written["collective"], topology, gpus, canonical["transport"],
-                               "/collective", blame, files, warnings)};
+  std::vector<Job> jobs{main};
   jobs.front().name = "main";
   if (!canonical.contains("jobs")) return jobs;
   for (std::size_t i = 0; i < canonical["jobs"].size(); ++i) {
@@ -223,6 +223,7 @@ std::vector<Job> jobs_of(const Canonical& canonical, const Json& written, const 
                      pointer + "/collective", blame, files, warnings);
     job.name = given["name"].get<std::string>();
     job.start = Picoseconds{given["start"].get<std::int64_t>()};
+    job.pointer = pointer + "/collective";
     const auto is_it = [&](const Job& other) { return other.name == job.name; };
     if (std::any_of(jobs.begin(), jobs.end(), is_it)) {
       blame.fail(pointer + "/name", fmt::format("expected a name of its own, found \"{}\" again", job.name),
@@ -231,6 +232,34 @@ std::vector<Job> jobs_of(const Canonical& canonical, const Json& written, const 
     jobs.push_back(std::move(job));
   }
   return jobs;
+}
+
+/// The scenario's own collective: the one that it states, or that of its training step.
+Job main_of(const Canonical& canonical, const Json& written, std::size_t gpus, const Blame& blame, const Files& files,
+            Scenario& out) {
+  const auto make = [&](const Canonical& collective, const Json& said, const std::string& pointer) {
+    Job job = job_of(collective, said, out.topology, gpus, canonical["transport"], pointer, blame, files, out.warnings);
+    job.pointer = pointer;
+    return job;
+  };
+  if (!out.training) return make(canonical["collective"], written["collective"], "/collective");
+  const Canonical& training = canonical["training"];
+  Job job = make(gradients_of(training, *out.training), Json::object(), "/training/regime");
+  if (out.training->regime == "single") job.request.ranks = 1;
+  return job;
+}
+
+/// What a scenario with a training step cannot have.
+void check_beside_training(const Canonical& canonical, const Blame& blame) {
+  if (canonical.contains("jobs") && !canonical["jobs"].empty())
+    blame.fail("/jobs", "expected no other collectives next to a training step, found some",
+               "leave \"jobs\" out; background messages may share the links");
+  if (!canonical.contains("disturbance")) return;
+  for (const char* key : {"slow", "jitter"})
+    if (canonical["disturbance"].contains(key))
+      blame.fail(fmt::format("/disturbance/{}", key),
+                 fmt::format("expected no {} next to a training step, found it", key),
+                 "it would delay each step of each message, not the computation");
 }
 
 /// A level by name, or by the numbers of older NCCLs: 0 never, 1 one switch, 2 several, 3 the host bridge, 4 and 5
@@ -354,7 +383,7 @@ void use_one_level(Canonical& transport) {
 }  // namespace
 
 void use_one_spelling(Canonical& canonical) {
-  in_each(canonical["collective"], use_one_op);
+  if (canonical.contains("collective")) in_each(canonical["collective"], use_one_op);
   drop_empty_disturbance(canonical);
   if (canonical.contains("jobs") && canonical["jobs"].is_array())
     for (Canonical& job : canonical["jobs"])
@@ -405,7 +434,9 @@ void warn_of_idle_settings(const Canonical& canonical, const Json& written, cons
     scenario.warnings.push_back(
         fmt::format("{}: it has no effect, because {}", blame.where(fmt::format("/{}/seed", part)), because));
   };
-  if (const std::string order = canonical["collective"]["order"].get<std::string>(); order != "shuffled")
+  if (const std::string order =
+          canonical.contains("collective") ? canonical["collective"]["order"].get<std::string>() : "given";
+      order != "shuffled")
     warn("collective", "order", "order is " + order + ", not shuffled");
   const Canonical& routing = canonical["network"]["routing"];
   if (routing != "ecmp" && routing != "flow_spray")
@@ -472,12 +503,21 @@ Scenario scenario_of(const Canonical& canonical, const Json& written, const Blam
   }
   const std::size_t gpus = gpus_of(out.topology, blame);
 
-  out.jobs = jobs_of(canonical, written, out.topology, gpus, blame, files, out.warnings);
+  if (canonical.contains("collective") == canonical.contains("training"))
+    blame.fail("",
+               fmt::format("expected the key \"collective\" or \"training\", found {}",
+                           canonical.contains("training") ? "both" : "none"),
+               "collective: What the GPUs do. training: What the GPUs train.");
+  if (canonical.contains("training")) {
+    out.training = training_of(canonical["training"], blame);
+    check_beside_training(canonical, blame);
+  }
+  out.jobs = jobs_of(main_of(canonical, written, gpus, blame, files, out), canonical, written, out.topology, gpus,
+                     blame, files, out.warnings);
   const auto kind = canonical["topology"]["kind"].get<std::string>();
   int helpers = 0;
   for (std::size_t j = 0; j < out.jobs.size(); ++j)
-    helpers +=
-        helpers_of(out.jobs[j], out, kind, j == 0 ? "/collective" : fmt::format("/jobs/{}/collective", j - 1), blame);
+    helpers += helpers_of(out.jobs[j], out, kind, out.jobs[j].pointer, blame);
   if (auto* star = std::get_if<Star>(&out.topology)) star->extra_ports = helpers;
 
   check_spellings(written, blame);

@@ -122,12 +122,20 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
   ensure(!options.schedules || options.schedules->size() == n, "given schedules are those of all jobs");
   std::vector<CheckedSchedule> schedules;
   std::vector<Actor> first_actors;
+  std::optional<TrainingRun> training;
   for (std::size_t j = 0; j < n; ++j) {
     const PlacedCollective& placed = setup.collectives[j];
     first_actors.push_back(static_cast<Actor>(run_options.placement.size()));
     for (const auto* nodes : {&placed.ranks, &placed.helpers})
       run_options.placement.insert(run_options.placement.end(), nodes->begin(), nodes->end());
     if (options.stage) options.stage(fmt::format("proving the schedule of {} ranks", placed.job.request.ranks));
+    if (scenario.training) {
+      training.emplace(scenario, placed, options.stop);
+      run_options.placement.resize(static_cast<std::size_t>(training->schedule().schedule().actors));
+      run_options.on_compute = [&](const ComputeEvent& event) { training->listen(event); };
+      schedules.push_back(training->schedule());
+      continue;
+    }
     schedules.push_back(options.schedules ? (*options.schedules)[j].schedule
                                           : schedule_of(scenario, placed, options.stop));
   }
@@ -144,7 +152,13 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
   result.folded = timeline.folded;
   result.not_folded = timeline.not_folded;
   result.proof = schedules.front().proof();
-  if (n == 1) {
+  if (training) {
+    result.training = training->report(timeline);
+    result.time = result.training->step;
+    result.transfers = timeline.transfers;
+    if (timeline.bottleneck)
+      result.bottleneck = bottleneck_report(topology, *timeline.bottleneck, timeline.duration(), {});
+  } else if (n == 1) {
     // All ranks launch at once, so a launch shifts everything; a single rank has nothing to launch.
     set_time(result, timeline.duration() + (result.request.ranks > 1 ? launch_of(scenario) : Picoseconds{0}));
     result.transfers = timeline.transfers;

@@ -10,6 +10,7 @@
 
 #include "scenarios/predict/no_effect.hpp"
 #include "scenarios/predict/setup.hpp"
+#include "scenarios/predict/training.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/check/check.hpp"
 #include "sim/run/timeline.hpp"
@@ -49,6 +50,7 @@ struct Prediction {
   NetworkModel model = NetworkModel::fair;
   const Protocol* protocol = &no_protocol();
   std::string calibration;  ///< what was fitted, as to_string(Calibration); empty where the scenario has none
+  std::optional<TrainingReport> training;  ///< of a training step; `time` is its step, `request` all its gradients
   Picoseconds time{0};
   double algbw = 0, busbw = 0;  ///< GB/s, as nccl-tests defines them
   std::int64_t transfers = 0;

@@ -24,15 +24,14 @@ Schedule in_elements(const Job& job, int element) {
                    element);
 }
 
-CheckedSchedule checked(const Scenario& scenario, const Job& job, const std::string& pointer,
-                        const std::atomic<bool>* stop, int element) {
-  return blaming(scenario, pointer, [&] {
+CheckedSchedule checked(const Scenario& scenario, const Job& job, const std::atomic<bool>* stop, int element) {
+  return blaming(scenario, job.pointer, [&] {
     try {
       return check(in_elements(job, element), {.stop = stop});
     } catch (const ScheduleError& error) {
       if (!job.arguments.file) throw;
-      throw ScheduleError(scenario.file + ": " + pointer + "/algorithm/file", error.where() + ": " + error.message(),
-                          error.hint());
+      throw ScheduleError(scenario.file + ": " + job.pointer + "/algorithm/file",
+                          error.where() + ": " + error.message(), error.hint());
     }
   });
 }
@@ -40,21 +39,29 @@ CheckedSchedule checked(const Scenario& scenario, const Job& job, const std::str
 }  // namespace
 
 CheckedSchedule schedule_of(const Scenario& scenario, const PlacedCollective& placed, const std::atomic<bool>* stop) {
-  return checked(scenario, placed.job, placed.pointer, stop, 1);
+  return checked(scenario, placed.job, stop, 1);
+}
+
+void expect_collective(const Scenario& scenario) {
+  if (!scenario.training) return;
+  throw InputError(scenario.file + ": /training", "expected a collective, found a training step",
+                   "`ringsim run` and `ringsim sweep` predict training steps; this needs one schedule");
 }
 
 CheckedSchedule schedule_of(const Scenario& scenario, const std::atomic<bool>* stop) {
+  expect_collective(scenario);
   // Only the tree of switches and rings for channels need the topology.
   if (!scenario.main().uses_fabric() && !scenario.main().channel_rings)
-    return checked(scenario, scenario.main(), collective_pointer(0), stop, 1);
+    return checked(scenario, scenario.main(), stop, 1);
   return schedule_of(scenario, collectives_of(scenario, topology_of(scenario)).front(), stop);
 }
 
 std::vector<PlacedSchedule> schedules_of_elements(const Scenario& scenario, int element,
                                                   const std::atomic<bool>* stop) {
+  expect_collective(scenario);
   std::vector<PlacedSchedule> result;
   for (PlacedCollective& placed : collectives_of(scenario, topology_of(scenario))) {
-    CheckedSchedule schedule = checked(scenario, placed.job, placed.pointer, stop, element);
+    CheckedSchedule schedule = checked(scenario, placed.job, stop, element);
     placed.ranks.insert(placed.ranks.end(), placed.helpers.begin(), placed.helpers.end());
     result.push_back(
         {scenario.jobs.size() == 1 ? "" : std::move(placed.job.name), std::move(schedule), std::move(placed.ranks)});

@@ -88,10 +88,11 @@ ReductionTree tree_for(const Job& job, const Topology& topology, const std::vect
   throw differs(below(wanted[actor]), below(is[actor]));
 }
 
-PlacedCollective placed_job(const Topology& topology, const Scenario& scenario, Job job, const std::string& pointer) {
-  PlacedCollective placed{std::move(job), pointer};
-  return blaming(scenario, pointer, [&] {
+PlacedCollective placed_job(const Topology& topology, const Scenario& scenario, Job job) {
+  PlacedCollective placed{.job = std::move(job), .ranks = {}, .helpers = {}, .ring = {}};
+  return blaming(scenario, placed.job.pointer, [&] {
     placed.ranks = places(topology, placed.job);
+    if (scenario.training && scenario.training->regime == "single") placed.ranks.resize(1);
     if (placed.job.best_ring) placed.ring = put_in_best_ring(topology, scenario.transport, placed.ranks);
     if (placed.job.channel_rings)
       placed.ring = take_channel_rings(topology, scenario.transport, placed.ranks, placed.job.request);
@@ -127,17 +128,13 @@ void place_on_cpus(const Topology& topology, const Scenario& scenario, PlacedCol
   placed.helpers = cpu_places(topology);
   const auto n = static_cast<std::size_t>(placed.job.algorithm->helpers(placed.job.arguments));
   if (n > placed.helpers.size())
-    throw UnservedError(placed.job.algorithm->name, scenario.file + ": " + placed.pointer + "/servers_on",
+    throw UnservedError(placed.job.algorithm->name, scenario.file + ": " + placed.job.pointer + "/servers_on",
                         fmt::format("expected at most as many servers as CPUs, {}, found {}", placed.helpers.size(), n),
                         "`ringsim topology show` lists the nodes");
   placed.helpers.resize(n);
 }
 
 }  // namespace
-
-std::string collective_pointer(std::size_t job) {
-  return job == 0 ? "/collective" : fmt::format("/jobs/{}/collective", job - 1);
-}
 
 Topology topology_of(const Scenario& scenario) {
   return blaming(scenario, "/topology", [&] { return build(scenario.topology); });
@@ -146,7 +143,7 @@ Topology topology_of(const Scenario& scenario) {
 std::vector<PlacedCollective> collectives_of(const Scenario& scenario, const Topology& topology) {
   std::vector<PlacedCollective> placed;
   for (std::size_t j = 0; j < scenario.jobs.size(); ++j)
-    placed.push_back(placed_job(topology, scenario, scenario.jobs[j], collective_pointer(j)));
+    placed.push_back(placed_job(topology, scenario, scenario.jobs[j]));
   // Helpers that are neither switches nor on CPUs take the extra ports in order.
   std::size_t helpers = 0;
   for (PlacedCollective& each : placed) {
@@ -173,7 +170,7 @@ Setup set_up(const Scenario& scenario) {
 
 std::string ring_order_of(const Scenario& scenario) {
   if (!scenario.main().best_ring && !scenario.main().channel_rings) return "";
-  return placed_job(topology_of(scenario), scenario, scenario.main(), collective_pointer(0)).ring;
+  return placed_job(topology_of(scenario), scenario, scenario.main()).ring;
 }
 
 }  // namespace ringsim

@@ -14,7 +14,6 @@ namespace ringsim {
 /// A collective, and the nodes that it runs on.
 struct PlacedCollective {
   Job job;                             ///< of an algorithm in the fabric: its request has the tree of switches
-  std::string pointer;                 ///< where its scenario says it: "/collective", "/jobs/0/collective"
   std::vector<NodeId> ranks, helpers;  ///< [rank], [actor - ranks]
   std::string ring;                    ///< as ring_order_of()
 
@@ -43,15 +42,14 @@ std::string ring_order_of(const Scenario& scenario);
 /// followed by the number of all actors.
 Disturbance disturbance_of(const Topology& topology, const Scenario& scenario, const std::vector<Actor>& first_actors);
 
-/// The JSON pointer of a job's collective.
-std::string collective_pointer(std::size_t job);
-
 /// The schedule of one of a scenario's collectives, and the nodes that it runs on.
 struct PlacedSchedule {
   std::string job;  ///< as Prediction::job
   CheckedSchedule schedule;
   std::vector<NodeId> nodes;  ///< [actor]
 };
+/// Throws InputError if the scenario is a training step: of a collective, not of a program.
+void expect_collective(const Scenario& scenario);
 /// The proved schedule of the scenario's own collective, not those of its jobs.
 CheckedSchedule schedule_of(const Scenario& scenario, const std::atomic<bool>* stop = nullptr);
 /// The same of any placed collective.

@@ -29,6 +29,9 @@ std::string to_string(const Proof& proof) {
     case Proof::By::symmetry_samples:
       how = "one chunk stands for all; the symmetry was checked at sampled ranks";
       break;
+    case Proof::By::parts:
+      how = "each call was proved by itself, then their order, their data and what lies between them";
+      break;
     case Proof::By::matching:
       how = "matching only: every message is received and nothing waits for ever, but no regions are named";
       break;

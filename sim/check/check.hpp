@@ -23,6 +23,8 @@ struct Proof {
     all_ranks,         ///< every operation of every actor was followed
     symmetry,          ///< one chunk was followed; that all ranks do the same was checked at every one of their steps
     symmetry_samples,  ///< the same, but the equation was checked at some ranks only, because there are very many
+    parts,             ///< a program's: each called schedule was proved by itself, and what lies between them
+                       ///< (sim/program/program.hpp)
     matching           ///< sends meet receives of their size and all lanes come through; no region is named, so what
                        ///< data ends where is not known
   };
@@ -56,6 +58,7 @@ class CheckedSchedule {
 
  private:
   friend CheckedSchedule check(Schedule schedule, const struct CheckOptions& options);
+  friend class LoweredProgram;  // sim/program/lower.hpp
   friend CheckedSchedule side_by_side(const std::vector<CheckedSchedule>& jobs);
   CheckedSchedule(Schedule schedule, Proof proof)
       : schedule_(std::make_shared<const Schedule>(std::move(schedule))), proof_(std::move(proof)) {}

@@ -203,11 +203,13 @@ class Run {
   }
 
   void local(OpPlace place, const Op& op) {
-    if (op.what == Do::compute && op.time.count() > 0) {
+    if (op.what != Do::compute) return local_done(place.lane);  // copies and adds are free
+    tell(place.lane, true);
+    if (op.time.count() > 0) {
       engine_.after(op.time, {Event::Kind::local, place.lane, 0});
       return;
     }
-    local_done(place.lane);  // copies and adds are free
+    compute_done(place.lane);
   }
   // A send whose receiver has not begun: what has room() goes to slots.
   void left(std::uint32_t slot, OpPlace place, Bytes size, LaneNumber by) {
@@ -399,7 +401,7 @@ class Run {
         if (!disturber_ || !disturber_->swallows(event)) piece_arrived(event.id, event.stamp);
         break;
       case Event::Kind::local:
-        local_done(event.id);
+        compute_done(event.id);
         break;
       case Event::Kind::disturbance:
         disturber_->due(event);
@@ -593,6 +595,16 @@ class Run {
   }
 
   std::uint32_t class_of(ResourceId resource) const { return resource == no_resource ? 0 : class_of_[resource.value]; }
+
+  void tell(LaneNumber lane, bool begins) const {
+    if (options_.on_compute)
+      options_.on_compute({lanes_.actor(lane), lanes_.lane_of(lane), lanes_.step(lane), begins, engine_.now()});
+  }
+
+  void compute_done(LaneNumber lane) {
+    tell(lane, false);
+    local_done(lane);
+  }
 
   void local_done(LaneNumber lane) {
     if (lanes_.is_last(lane)) {

@@ -16,6 +16,15 @@
 
 namespace ringsim {
 
+/// A `compute` begins or ends.
+struct ComputeEvent {
+  Actor actor = 0;
+  Lane lane = 0;
+  int step = 0;
+  bool begins = false;
+  SimTime when{};
+};
+
 struct RunOptions {
   NetworkModel model = NetworkModel::fair;
   PacketOptions packet;  ///< for the model of that name
@@ -34,6 +43,8 @@ struct RunOptions {
   const std::atomic<bool>* stop = nullptr;
   /// Told now and then which share of the steps is done, 0 to 1.
   std::function<void(double)> progress;
+  /// Told of every compute, in order of time; messages are never told of, so it costs them nothing.
+  std::function<void(const ComputeEvent&)> on_compute;
 };
 
 /// Simulates the schedule. Under the textbooks' protocol (`none`) a message starts when both of its ends have begun

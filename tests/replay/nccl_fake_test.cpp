@@ -25,7 +25,7 @@ struct Pair {
   FakeNccl nccl{device};
   MeetingPoint where{};
   std::vector<End> ends;
-  std::array<Stream, 2> stream{};
+  std::array<replay::gpu::Stream, 2> stream{};
   std::array<Memory, 2> memory;
 
   Pair() {
@@ -89,7 +89,7 @@ TEST_CASE("the fake NCCL refuses ranks, GPUs, streams and memory that are others
   CHECK(Pair::refused(pair.nccl.join(2, std::array{Member{2, 0}}, where, ends)) ==
         "a rank that joins twice, or is none");
   Pair::good(pair.nccl.begin_group());
-  const auto send = [&](Stream stream, Memory memory, int to) {
+  const auto send = [&](replay::gpu::Stream stream, Memory memory, int to) {
     return Pair::refused(pair.nccl.send(pair.ends[0], stream, memory, to));
   };
   CHECK(send(pair.stream[1], pair.memory[0], 1) == "a stream of another GPU");
@@ -98,7 +98,7 @@ TEST_CASE("the fake NCCL refuses ranks, GPUs, streams and memory that are others
   CHECK(send(pair.stream[0], pair.memory[0], 2) == "no such rank");
   CHECK(send(pair.stream[0], pair.memory[0], 0) == "a message to oneself");
   Pair::good(pair.send());
-  Stream other{};
+  replay::gpu::Stream other{};
   Pair::good(pair.device.make_stream(0, other));
   CHECK(send(other, pair.memory[0], 1) == "one end on two streams of a group");
 }

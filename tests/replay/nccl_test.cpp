@@ -77,7 +77,7 @@ class NativeFake : public test::FakeDevice, public NativeGpus {
  public:
   explicit NativeFake(int gpus = 2) : FakeDevice({.gpus = gpus}) {}
   void use(int) const noexcept override {}
-  void* native(Stream stream) const override {
+  void* native(replay::gpu::Stream stream) const override {
     static std::array<char, 16> handles;
     return &handles.at(static_cast<std::size_t>(stream));
   }
@@ -156,7 +156,7 @@ TEST_CASE("sends, receives and collectives are asked of NCCL with their sizes, p
   const std::vector<End> ends = on.join();
   REQUIRE(on.questions_until_done() == 1);
   const std::size_t before = calls().size();
-  Stream stream{};
+  replay::gpu::Stream stream{};
   Memory from, to;
   require(on.device.make_stream(0, stream), "making a stream");
   require(on.device.allocate(0, 12, from), "allocating");
@@ -334,7 +334,7 @@ TEST_CASE("this machine's NCCL loads; without a GPU it fails in its own words, w
     return;
   }
   join();
-  Stream stream{};
+  replay::gpu::Stream stream{};
   Event event{};
   Memory from, to;
   require(device.make_stream(0, stream), "making a stream");

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "scenarios/predict/predict.hpp"
+#include "validate/closed_forms/closed_form_training.hpp"
 
 namespace ringsim {
 
@@ -23,6 +24,12 @@ std::vector<std::string> disturbances(const Scenario& scenario) {
 }  // namespace
 
 std::optional<ClosedForm> form_of(const Scenario& scenario, const Setup& setup, std::size_t j) {
+  if (scenario.training) {
+    std::optional<ClosedForm> form = training_form(scenario, setup);
+    if (form)
+      for (std::string& because : disturbances(scenario)) form->because.push_back(std::move(because));
+    return form;
+  }
   const PlacedCollective& placed = setup.collectives[j];
   const Job& job = placed.job;
   const Uniform machine = uniform_of(setup.topology, placed.ranks, placed.endpoints(), scenario.transport,

@@ -35,10 +35,12 @@ std::string proof_text(Proof::By by) {
       return "symmetry";
     case Proof::By::symmetry_samples:
       return "symmetry, checked at samples";
+    case Proof::By::parts:
+      return "calls by themselves, then the program";
     case Proof::By::matching:
       return "matching only";
   }
-  fail_invariant("a proof was found in one of four ways");
+  fail_invariant("a proof was found in one of five ways");
 }
 
 std::string proof_text(const Proof& proof) {
@@ -59,6 +61,29 @@ Json links_of(const Prediction& p) {
 std::string share_text(double share) { return fmt::format("{:.1f} %", 100 * share); }
 std::string share_or_nothing(const std::optional<double>& share) { return share ? share_text(*share) : ""; }
 Json number_or_null(const std::optional<double>& number) { return number ? Json(*number) : Json(nullptr); }
+
+bool is_training(const Result& r) { return r.prediction.training.has_value(); }
+
+/// A figure of a training step; null of a collective.
+template <class Of>
+Json of_training(const Result& r, Of of) {
+  return is_training(r) ? Json(of(*r.prediction.training)) : Json(nullptr);
+}
+
+/// A column of a part of the step's time.
+constexpr Column time_of_step(std::string_view name, std::string_view meaning, Json (*value)(const Result&),
+                              std::string_view heading = "", bool (*relevant)(const Result&) = nullptr) {
+  return {.name = name,
+          .unit = "us",
+          .meaning = meaning,
+          .in = In::some_rows,
+          .value = value,
+          .heading = heading,
+          .relevant = relevant};
+}
+constexpr Column memory_of_step(std::string_view name, std::string_view meaning, Json (*value)(const Result&)) {
+  return {.name = name, .unit = "B", .meaning = meaning, .in = In::some_rows, .value = value};
+}
 
 constexpr std::array columns{
     Column{.name = "ringsim.version", .unit = "", .meaning = "the program that predicted it", .in_csv = false},
@@ -146,19 +171,117 @@ constexpr std::array columns{
                }},
     Column{.name = "time_us",
            .unit = "us",
-           .meaning = "predicted time",
+           .meaning = "predicted time; of training a step's: the mean of those after the warm-up",
            .value = [](const Result& r) { return Json(microseconds(r.prediction.time)); },
            .heading = "time us"},
+    Column{.name = "training",
+           .unit = "",
+           .meaning = "of a training step: single or ddp; its collective is all its gradients",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_training(r, [](const auto& t) { return t.regime; }); },
+           .heading = "training",
+           .above = "{}"},
+    Column{.name = "workload",
+           .unit = "",
+           .meaning = "the model that is trained; layers, if the scenario has its own",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_training(r, [](const auto& t) { return t.workload; }); },
+           .heading = "workload",
+           .above = "{}"},
+    Column{.name = "compute_from",
+           .unit = "",
+           .meaning = "where compute times come from: measured (a step), flops (a peak and a share of it), stated",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_training(r, [](const auto& t) { return t.compute; }); }},
+    Column{.name = "batch",
+           .unit = "",
+           .meaning = "samples of all GPUs in a step",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_training(r, [](const auto& t) { return t.batch; }); }},
+    Column{.name = "buckets",
+           .unit = "",
+           .meaning = "into how many buckets the gradients are put",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_training(r, [](const auto& t) { return t.buckets; }); },
+           .heading = "buckets"},
+    Column{.name = "samples_per_s",
+           .unit = "1/s",
+           .meaning = "batch over time_us",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_training(r, [](const auto& t) { return t.samples_per_s; }); },
+           .heading = "samples/s"},
+    Column{
+        .name = "efficiency",
+        .unit = "share",
+        .meaning = "the step of one GPU alone, with the same batch per GPU, over this step",
+        .in = In::some_rows,
+        .value = [](const Result& r) { return of_training(r, [](const auto& t) { return t.efficiency; }); },
+        .heading = "efficiency",
+        .shown = [](const Result& r) { return is_training(r) ? share_text(r.prediction.training->efficiency) : ""; }},
+    time_of_step(
+        "step_min_us", "the shortest step after the warm-up",
+        [](const Result& r) { return of_training(r, [](const auto& t) { return microseconds(t.shortest); }); }),
+    time_of_step("step_max_us", "the longest",
+                 [](const Result& r) { return of_training(r, [](const auto& t) { return microseconds(t.longest); }); }),
+    Column{.name = "steady",
+           .unit = "",
+           .meaning = "whether the last two steps took equally long, to the picosecond; false if only one counts",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_training(r, [](const auto& t) { return t.steady; }); }},
+    time_of_step(
+        "split_us.compute", "of the step, by the rank that ends last: kernels run. The five parts add up to time_us",
+        [](const Result& r) { return of_training(r, [](const auto& t) { return microseconds(t.split.compute); }); },
+        "compute us"),
+    time_of_step(
+        "split_us.exposed_communication", "nothing computes, and an all-reduce runs that all ranks have launched",
+        [](const Result& r) {
+          return of_training(r, [](const auto& t) { return microseconds(t.split.exposed_communication); });
+        },
+        "exposed us"),
+    time_of_step(
+        "split_us.waiting_for_others", "nothing computes, and an all-reduce is open that a rank has not launched",
+        [](const Result& r) {
+          return of_training(r, [](const auto& t) { return microseconds(t.split.waiting_for_others); });
+        },
+        "waiting us",
+        [](const Result& r) { return is_training(r) && r.prediction.training->split.waiting_for_others.count() > 0; }),
+    time_of_step("split_us.waiting_for_host", "nothing else happens than the host's launches, or its cycle",
+                 [](const Result& r) {
+                   return of_training(r, [](const auto& t) { return microseconds(t.split.waiting_for_host); });
+                 }),
+    time_of_step(
+        "split_us.idle", "nothing happens",
+        [](const Result& r) { return of_training(r, [](const auto& t) { return microseconds(t.split.idle); }); }),
+    time_of_step(
+        "overlapped_us", "of compute: an all-reduce is open meanwhile",
+        [](const Result& r) { return of_training(r, [](const auto& t) { return microseconds(t.split.overlapped); }); },
+        "overlapped us"),
+    time_of_step("communication_us", "an all-reduce is open: exposed, waiting for others, and overlapped",
+                 [](const Result& r) {
+                   return of_training(r, [](const auto& t) { return microseconds(t.split.communication()); });
+                 }),
+    memory_of_step("sent_bytes", "what all ranks send in a step",
+                   [](const Result& r) { return of_training(r, [](const auto& t) { return t.sent.count; }); }),
+    memory_of_step("memory.parameters", "of a GPU: the weights, in the size of a gradient",
+                   [](const Result& r) { return of_training(r, [](const auto& t) { return t.weights.count; }); }),
+    memory_of_step("memory.gradients", "its gradients",
+                   [](const Result& r) { return of_training(r, [](const auto& t) { return t.gradients.count; }); }),
+    memory_of_step("memory.optimizer", "the optimizer's state: 0, 4 or 8 B per parameter (sgd, momentum, adam)",
+                   [](const Result& r) { return of_training(r, [](const auto& t) { return t.state.count; }); }),
+    memory_of_step("memory.buckets", "the buckets, a copy of the gradients; activations are not counted",
+                   [](const Result& r) { return of_training(r, [](const auto& t) { return t.bucket_copies.count; }); }),
     Column{.name = "algbw_GBps",
            .unit = "GB/s",
            .meaning = "bytes over time",
-           .value = [](const Result& r) { return Json(r.prediction.algbw); },
-           .heading = "algbw GB/s"},
+           .value = [](const Result& r) { return is_training(r) ? Json(nullptr) : Json(r.prediction.algbw); },
+           .heading = "algbw GB/s",
+           .relevant = [](const Result& r) { return !is_training(r); }},
     Column{.name = "busbw_GBps",
            .unit = "GB/s",
            .meaning = "algbw scaled as nccl-tests does, so that it compares with the speed of a link",
-           .value = [](const Result& r) { return Json(r.prediction.busbw); },
-           .heading = "busbw GB/s"},
+           .value = [](const Result& r) { return is_training(r) ? Json(nullptr) : Json(r.prediction.busbw); },
+           .heading = "busbw GB/s",
+           .relevant = [](const Result& r) { return !is_training(r); }},
     Column{.name = "bound_us",
            .unit = "us",
            .meaning = "with --bound: no algorithm needs less on this machine, as far as bandwidth goes",

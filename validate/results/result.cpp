@@ -9,6 +9,7 @@
 namespace ringsim {
 
 std::vector<Result> results_of(const Scenario& scenario, const PredictOptions& options, Bounds* bounds) {
+  if (bounds != nullptr) expect_collective(scenario);
   if (options.stage) options.stage("building the topology");
   const Setup setup = set_up(scenario);
   std::vector<Result> rows(1);

@@ -1,0 +1,195 @@
+// Training steps, as fields: what is trained, on which GPUs, and how gradients are exchanged.
+#include <utility>
+
+#include "scenarios/fields/fields.hpp"
+#include "scenarios/fields/workload_files.hpp"
+
+namespace ringsim::scenarios {
+
+namespace {
+
+Field duration(std::string name, std::string doc, std::string example, std::string fallback = {}) {
+  return {.name = std::move(name),
+          .type = Type::time,
+          .doc = std::move(doc),
+          .fallback = std::move(fallback),
+          .examples = {std::move(example)}};
+}
+
+Field layers_field() {
+  const Field layer{
+      .name = "layer",
+      .type = Type::object,
+      .doc = "One layer, or several equal ones.",
+      .members = {
+          {.name = "name", .type = Type::text, .doc = "What messages call it.", .required = true, .min = 1},
+          {.name = "times",
+           .type = Type::whole,
+           .doc = "How many such layers follow each other.",
+           .fallback = "1",
+           .min = 1,
+           .max = 100'000},
+          {.name = "parameters",
+           .type = Type::whole,
+           .doc = "How many parameters it has, in one tensor.",
+           .required = true,
+           .max = 1'000'000'000'000,
+           .examples = {"2500000"}},
+          {.name = "macs",
+           .type = Type::whole,
+           .doc = "Multiply-adds of the forward pass for one sample; by them `compute` is divided among the layers.",
+           .max = 1'000'000'000'000'000},
+          duration("forward", "Of the forward pass, for the whole batch; instead of `compute`.", R"("7 ms")"),
+          duration("backward", "The same of the backward pass.", R"("13 ms")")}};
+  return {.name = "layers",
+          .type = Type::list,
+          .doc = "The layers in the order of the forward pass; instead of `model`.",
+          .min = 1,
+          .examples = {R"([{"name": "all", "parameters": 2500000, "forward": "7 ms", "backward": "13 ms"}])"},
+          .members = {layer}};
+}
+
+Field workload_field() {
+  std::vector<std::string> models;
+  for (const auto& [name, text] : workload_files()) models.push_back(name);
+  const Field compute{
+      .name = "compute",
+      .type = Type::object,
+      .doc = "How long a GPU computes: a measured step, or its speed.",
+      .members = {
+          duration("step", "A step of one GPU with this batch, as measured, the update included.", R"("351.5 ms")"),
+          {.name = "flops",
+           .type = Type::text,
+           .doc = "The GPU's peak; a multiply-add is two operations. Needs `efficiency`.",
+           .min = 1,
+           .examples = {R"("125 TFLOP/s")"}},
+          {.name = "efficiency",
+           .type = Type::portion,
+           .doc = "The share of the peak that is reached. There is no default: it is the user's statement.",
+           .examples = {R"("40%")"}},
+          {.name = "backward",
+           .type = Type::factor,
+           .doc = "The time of the backward pass over that of the forward pass: two products per layer instead of one.",
+           .fallback = "2",
+           .max = 100'000'000},
+          {.name = "source", .type = Type::text, .doc = "Where the figures come from.", .min = 1, .varies = false}}};
+  return {
+      .name = "workload",
+      .type = Type::object,
+      .doc = "What one GPU computes in a step.",
+      .required = true,
+      .members = {
+          {.name = "model", .type = Type::text, .doc = "A model of scenarios/workloads.", .choices = std::move(models)},
+          layers_field(),
+          {.name = "batch",
+           .type = Type::whole,
+           .doc = "Samples per GPU and step.",
+           .required = true,
+           .min = 1,
+           .max = 1'000'000'000,
+           .examples = {"32"}},
+          {.name = "bytes_per_parameter",
+           .type = Type::whole,
+           .doc = "Of a gradient: 4 for fp32, 2 for fp16 and bf16.",
+           .fallback = "4",
+           .min = 1,
+           .max = 8},
+          compute}};
+}
+
+Field regime_field(Field algorithm) {
+  algorithm.doc += " It reduces the buckets.";
+  const Field buckets{
+      .name = "buckets",
+      .type = Type::object,
+      .doc = "Which gradients are reduced together.",
+      .members = {
+          {.name = "rule",
+           .type = Type::text,
+           .doc = "pytorch: tensors in reverse order, a bucket closes when it reaches its size; horovod: what is ready "
+                  "at the end of a cycle, up to the size.",
+           .fallback = "pytorch",
+           .choices = {"pytorch", "horovod"}},
+          {.name = "size",
+           .type = Type::size,
+           .doc = "Limit of a bucket; default: 25 MiB (pytorch), 64 MiB (horovod).",
+           .min = 1,
+           .examples = {R"("25 MiB")"}},
+          {.name = "first",
+           .type = Type::size,
+           .doc = "pytorch: limit of the first bucket; default: 1 MiB.",
+           .min = 1,
+           .examples = {R"("1 MiB")"}},
+          duration("cycle", "horovod: length of a cycle; default: 1 ms.", R"("5 ms")")}};
+  return {
+      .name = "regime",
+      .type = Type::variant,
+      .doc = "How GPUs train together.",
+      .required = true,
+      .examples = {R"("single")", R"({"name": "ddp", "algorithm": "ring"})"},
+      .discriminator = "name",
+      .shorthand = true,
+      .variants = {
+          {.name = "single", .type = Type::object, .doc = "One GPU."},
+          {.name = "ddp",
+           .type = Type::object,
+           .doc = "DistributedDataParallel: every GPU has the whole model and a batch of its own; buckets "
+                  "of gradients are reduced while the backward pass goes on.",
+           .members = {std::move(algorithm),
+                       buckets,
+                       {.name = "overlap",
+                        .type = Type::boolean,
+                        .doc = "false: all buckets wait for the end of the backward pass.",
+                        .fallback = "true"},
+                       duration("hooks", "On the GPU, before each bucket: the copy into it.", R"("50 us")", "0 us")}}}};
+}
+
+}  // namespace
+
+Field training_field(Field algorithm) {
+  const Field gpu{.name = "gpu", .type = Type::text, .doc = "Name of a gpu.", .min = 1, .varies = false};
+  const Field optimizer{.name = "optimizer",
+                        .type = Type::object,
+                        .doc = "The update of the weights.",
+                        .members = {{.name = "name",
+                                     .type = Type::text,
+                                     .doc = "It says what state the optimizer keeps per parameter: none, 4 B, 8 B.",
+                                     .fallback = "sgd",
+                                     .choices = {"sgd", "momentum", "adam"}},
+                                    duration("time", "How long the update takes.", R"("1.2 ms")", "0 us")}};
+  const Field host{.name = "host",
+                   .type = Type::object,
+                   .doc = "The thread that launches the kernels of a GPU.",
+                   .members = {duration("launch", "Per layer and pass, and for the update.", R"("5 us")", "0 us"),
+                               {.name = "waits",
+                                .type = Type::boolean,
+                                .doc = "It launches a step when the one before is done, as a loop that reads the loss.",
+                                .fallback = "true"}}};
+  return {.name = "training",
+          .type = Type::object,
+          .doc = "What the GPUs train; instead of `collective`.",
+          .members = {workload_field(),
+                      regime_field(std::move(algorithm)),
+                      optimizer,
+                      host,
+                      {.name = "ranks",
+                       .type = Type::list,
+                       .doc = "Names of the gpus that take part, in rank order; default: all, of single the first.",
+                       .min = 1,
+                       .examples = {R"(["gpu0", "gpu2"])"},
+                       .members = {gpu},
+                       .unique = true},
+                      {.name = "steps",
+                       .type = Type::whole,
+                       .doc = "How many steps count.",
+                       .fallback = "2",
+                       .min = 1,
+                       .max = 1'000'000},
+                      {.name = "warmup",
+                       .type = Type::whole,
+                       .doc = "Steps before them, which do not count.",
+                       .fallback = "1",
+                       .max = 1'000'000}}};
+}
+
+}  // namespace ringsim::scenarios

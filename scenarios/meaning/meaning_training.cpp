@@ -1,0 +1,242 @@
+#include "scenarios/meaning/meaning_training.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <utility>
+
+#include "scenarios/fields/workload_files.hpp"
+#include "sim/base/error.hpp"
+
+namespace ringsim::scenarios {
+
+namespace {
+
+using Canonical = nlohmann::json;
+__extension__ using WideCount = unsigned __int128;
+
+/// floor(a b / c). Throws InputError beyond 64 bits. Requires a, b >= 0, c > 0.
+std::int64_t scaled(WideCount a, WideCount b, WideCount c) {
+  const WideCount result = a * b / c;
+  if (result > static_cast<WideCount>(INT64_MAX)) fail_too_long();
+  return static_cast<std::int64_t>(result);
+}
+
+/// Divides `total` among the layers by their multiply-adds; each boundary between layers is rounded once.
+void divide(Picoseconds total, const std::vector<std::int64_t>& macs, std::vector<LayerCost>& layers,
+            Picoseconds LayerCost::*part) {
+  const auto all = static_cast<WideCount>(std::accumulate(macs.begin(), macs.end(), std::int64_t{0}));
+  WideCount before = 0;
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    const std::int64_t begin = scaled(static_cast<WideCount>(total.count()), before, all);
+    before += static_cast<WideCount>(macs[l]);
+    layers[l].*part = Picoseconds{scaled(static_cast<WideCount>(total.count()), before, all) - begin};
+  }
+}
+
+Workload workload_written(const Canonical& layers) {
+  Workload workload;
+  for (const Canonical& each : layers)
+    for (std::int64_t i = 0, n = each["times"].get<std::int64_t>(); i < n; ++i) {
+      const auto name = each["name"].get<std::string>();
+      workload.layers.push_back({.name = n == 1 ? name : fmt::format("{}.{}", name, i),
+                                 .tensors = {each["parameters"].get<std::int64_t>()},
+                                 .forward = Picoseconds{each.value("forward", std::int64_t{0})},
+                                 .backward = Picoseconds{each.value("backward", std::int64_t{0})}});
+      workload.macs.push_back(each.value("macs", std::int64_t{0}));
+    }
+  return workload;
+}
+
+/// The sum of both passes, from the figures of `compute`.
+Picoseconds work_of(const Canonical& compute, const Workload& workload, std::int64_t batch, Picoseconds update,
+                    const Blame& blame) {
+  const std::string at = "/training/workload/compute";
+  const std::int64_t backward = compute["backward"].get<std::int64_t>();
+  if (compute.contains("step") == compute.contains("flops"))
+    blame.fail(at,
+               fmt::format("expected either step or flops, found {}", compute.contains("step") ? "both" : "neither"),
+               R"(for example {"step": "351.5 ms"} or {"flops": "125 TFLOP/s", "efficiency": "40%"})");
+  if (compute.contains("step")) {
+    if (compute.contains("efficiency"))
+      blame.fail(at + "/efficiency", "expected an efficiency only with flops, found a measured step");
+    const Picoseconds step{compute["step"].get<std::int64_t>()};
+    if (step < update)
+      blame.fail(at + "/step", fmt::format("expected at least the time of the optimizer, {} us, found {} us",
+                                           microseconds(update), microseconds(step)));
+    return step - update;
+  }
+  if (!compute.contains("efficiency"))
+    blame.fail(at, "expected the key \"efficiency\" with flops, a share such as \"40%\", found none",
+               "no GPU reaches its peak, and no number fits all models: it is yours to state");
+  if (!compute["efficiency"].is_object())
+    blame.fail(at + "/efficiency", "expected a share such as \"40%\", found a rate");
+  std::int64_t flops = 0;
+  try {
+    flops = parse_flops(compute["flops"].get<std::string>());
+  } catch (const InputError& error) {
+    blame.fail(at + "/flops", error.message(), error.hint());
+  }
+  const auto macs =
+      static_cast<WideCount>(std::accumulate(workload.macs.begin(), workload.macs.end(), std::int64_t{0}));
+  const auto efficiency = static_cast<WideCount>(compute["efficiency"]["millionths"].get<std::int64_t>());
+  // 2 operations a multiply-add; picoseconds; efficiency and `backward` are in millionths.
+  const std::int64_t forward =
+      scaled(2 * macs * static_cast<WideCount>(batch), WideCount{picoseconds_per_second} * 1'000'000,
+             static_cast<WideCount>(flops) * efficiency);
+  return add(Picoseconds{forward},
+             Picoseconds{scaled(static_cast<WideCount>(forward), static_cast<WideCount>(backward), 1'000'000)});
+}
+
+void take_compute(const Canonical& workload, Workload& made, TrainingSpec& out, const Blame& blame) {
+  const std::string at = "/training/workload";
+  const Canonical& compute = workload["compute"];
+  const bool asked = compute.contains("step") || compute.contains("flops");
+  std::size_t n_times = 0, n_layers = 0;
+  if (workload.contains("layers"))
+    for (const Canonical& layer : workload["layers"]) {
+      n_times += (layer.contains("forward") ? 1U : 0U) + (layer.contains("backward") ? 1U : 0U);
+      ++n_layers;
+    }
+  if (n_times > 0) {
+    if (asked) blame.fail(at + "/compute", "expected either compute or times of the layers, found both");
+    if (n_times != 2 * n_layers)
+      blame.fail(at + "/layers", "expected forward and backward of every layer, found one that lacks them");
+    out.compute = "stated";
+    return;
+  }
+  if (std::accumulate(made.macs.begin(), made.macs.end(), std::int64_t{0}) == 0)
+    blame.fail(at + "/layers", "expected macs, by which compute is divided among the layers, found none",
+               "give macs, or forward and backward of every layer");
+  const Picoseconds work = work_of(compute, made, out.batch, out.step.update, blame);
+  out.compute = compute.contains("step") ? "measured" : "flops";
+  const std::int64_t backward = compute["backward"].get<std::int64_t>();
+  const Picoseconds forward{
+      scaled(static_cast<WideCount>(work.count()), 1'000'000, WideCount{1'000'000} + static_cast<WideCount>(backward))};
+  divide(forward, made.macs, made.layers, &LayerCost::forward);
+  divide(work - forward, made.macs, made.layers, &LayerCost::backward);
+}
+
+void take_buckets(const Canonical& regime, TrainingSpec& out, const Blame& blame) {
+  const std::string at = "/training/regime/buckets";
+  const Canonical& buckets = regime["buckets"];
+  const bool horovod = buckets["rule"] == "horovod";
+  for (const char* key : {"first", "cycle"})
+    if (buckets.contains(key) && (key == std::string("cycle")) != horovod)
+      blame.fail(at + "/" + key, fmt::format("expected {} only with the rule {}, found {}", key,
+                                             horovod ? "pytorch" : "horovod", horovod ? "horovod" : "pytorch"));
+  const Bytes size{buckets.value("size", (horovod ? std::int64_t{64} : std::int64_t{25}) << 20)};
+  if (horovod) {
+    out.step.cycle = Picoseconds{buckets.value("cycle", std::int64_t{1'000'000'000})};
+    if (out.step.cycle.count() == 0) blame.fail(at + "/cycle", "expected a cycle longer than 0, found 0");
+    out.step.buckets = horovod_buckets(out.step.layers, out.bytes_per_parameter, size, out.step.cycle);
+  } else {
+    out.step.buckets = pytorch_buckets(out.step.layers, out.bytes_per_parameter,
+                                       Bytes{buckets.value("first", std::int64_t{1} << 20)}, size);
+  }
+  out.step.overlap = regime["overlap"].get<bool>();
+  out.step.hook = Picoseconds{regime["hooks"].get<std::int64_t>()};
+}
+
+}  // namespace
+
+Workload workload_named(const std::string& name) {
+  const auto& files = workload_files();
+  const auto found = std::find_if(files.begin(), files.end(), [&](const auto& file) { return file.first == name; });
+  ensure(found != files.end(), "the table of fields names the workloads");
+  const Json file = parse_json(found->second, "scenarios/workloads/" + name + ".json");
+  Workload workload;
+  workload.sample = file["sample"].get<std::string>();
+  workload.source = file["source"].get<std::string>();
+  for (const Json& each : file["layers"])
+    for (std::int64_t i = 0, n = each.value("times", std::int64_t{1}); i < n; ++i) {
+      const auto layer = each["name"].get<std::string>();
+      workload.layers.push_back({.name = n == 1 ? layer : fmt::format("{}.{}", layer, i),
+                                 .tensors = each["tensors"].get<std::vector<std::int64_t>>()});
+      workload.macs.push_back(each["macs"].get<std::int64_t>());
+    }
+  return workload;
+}
+
+std::int64_t parse_flops(const std::string& text) {
+  const auto fail = [&] {
+    throw InputError("", fmt::format("expected a speed such as \"125 TFLOP/s\", found {}", in_quotes(text)),
+                     "GFLOP/s is 10^9, TFLOP/s 10^12, PFLOP/s 10^15 operations per second");
+  };
+  std::size_t end = 0;
+  std::int64_t digits = 0, decimals = -1;
+  for (; end < text.size() && end < 12 && (text[end] == '.' || (text[end] >= '0' && text[end] <= '9')); ++end) {
+    if (text[end] == '.') {
+      if (decimals >= 0 || end == 0) fail();
+      decimals = 0;
+    } else {
+      digits = digits * 10 + (text[end] - '0');
+      if (decimals >= 0) ++decimals;
+    }
+  }
+  if (end == 0 || decimals == 0) fail();
+  std::string unit = text.substr(end);
+  if (unit.starts_with(' ')) unit.erase(0, 1);
+  constexpr std::pair<const char*, int> units[] = {{"GFLOP/s", 9}, {"TFLOP/s", 12}, {"PFLOP/s", 15}};
+  for (const auto& [name, exponent] : units) {
+    if (unit != name) continue;
+    std::int64_t value = digits;
+    for (std::int64_t i = std::max<std::int64_t>(decimals, 0); i < exponent; ++i)
+      if (__builtin_mul_overflow(value, 10, &value)) fail();
+    if (decimals > exponent || value == 0) fail();
+    return value;
+  }
+  fail();
+  return 0;
+}
+
+TrainingSpec training_of(const Canonical& canonical, const Blame& blame) {
+  TrainingSpec out;
+  const Canonical& workload = canonical["workload"];
+  if (workload.contains("model") == workload.contains("layers"))
+    blame.fail("/training/workload", fmt::format("expected either model or layers, found {}",
+                                                 workload.contains("model") ? "both" : "neither"));
+  Workload made = workload.contains("model") ? workload_named(workload["model"].get<std::string>())
+                                             : workload_written(workload["layers"]);
+  out.regime = canonical["regime"]["name"].get<std::string>();
+  out.workload = workload.contains("model") ? workload["model"].get<std::string>() : "layers";
+  out.batch = workload["batch"].get<std::int64_t>();
+  out.bytes_per_parameter = workload["bytes_per_parameter"].get<int>();
+  out.optimizer = canonical["optimizer"]["name"].get<std::string>();
+  out.step.name = fmt::format("{} of {}", out.regime, out.workload);
+  out.step.update = Picoseconds{canonical["optimizer"]["time"].get<std::int64_t>()};
+  out.step.host_launch = Picoseconds{canonical["host"]["launch"].get<std::int64_t>()};
+  out.step.host_waits = canonical["host"]["waits"].get<bool>();
+  take_compute(workload, made, out, blame);
+  out.step.layers = std::move(made.layers);
+  for (const LayerCost& layer : out.step.layers)
+    for (const std::int64_t tensor : layer.tensors) out.parameters += tensor;
+  out.warmup = canonical["warmup"].get<int>();
+  out.step.steps = out.warmup + canonical["steps"].get<int>();
+  if (out.regime == "ddp") take_buckets(canonical["regime"], out, blame);
+  if (out.regime == "single" && canonical.contains("ranks") && canonical["ranks"].size() > 1)
+    blame.fail("/training/ranks",
+               fmt::format("expected one gpu for the regime single, found {}", canonical["ranks"].size()));
+  return out;
+}
+
+Canonical gradients_of(const Canonical& canonical, const TrainingSpec& training) {
+  Canonical collective{
+      {"op", "all_reduce"},
+      {"bytes",
+       training.regime == "ddp" ? (Bytes{training.parameters} * training.bytes_per_parameter).count : std::int64_t{0}},
+      {"root", 0},
+      {"order", "given"},
+      {"seed", 0},
+      {"both_ways", false}};
+  if (training.regime == "ddp")
+    collective["algorithm"] = canonical["regime"]["algorithm"];
+  else
+    collective["algorithm"] = {{"name", "ring"}};  // of one GPU: it has no steps
+  if (canonical.contains("ranks")) collective["ranks"] = canonical["ranks"];
+  return collective;
+}
+
+}  // namespace ringsim::scenarios

@@ -1,0 +1,29 @@
+// What `training` means: layers with their times, buckets, and the collective that reduces them.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "scenarios/decoder/blame.hpp"
+#include "scenarios/scenario.hpp"
+#include "sim/text/json.hpp"
+
+namespace ringsim::scenarios {
+
+/// Reads the canonical `training`.
+TrainingSpec training_of(const nlohmann::json& canonical, const Blame& blame);
+
+/// The all-reduce of all gradients, as the canonical form of a `collective`.
+nlohmann::json gradients_of(const nlohmann::json& canonical, const TrainingSpec& training);
+
+/// The layers of a model of scenarios/workloads, without times, and their multiply-adds.
+struct Workload {
+  std::vector<LayerCost> layers;
+  std::vector<std::int64_t> macs;  ///< [layer] of the forward pass, one sample
+  std::string sample, source;
+};
+Workload workload_named(const std::string& name);
+
+/// "125 TFLOP/s" in operations per second. Throws InputError (empty `where`).
+std::int64_t parse_flops(const std::string& text);
+
+}  // namespace ringsim::scenarios

@@ -1,0 +1,145 @@
+#include "sim/program/account.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/base/error.hpp"
+
+namespace ringsim {
+
+using StreamKind = Program::StreamKind;
+
+Accounts::Accounts(const LoweredProgram& lowered, int warmup)
+    : lowered_(lowered),
+      warmup_(warmup),
+      actors_(static_cast<std::size_t>(lowered.program().actors)),
+      launches_(lowered.program().calls.size()),
+      first_(lowered.program().calls.size()) {
+  ensure(warmup >= 0 && warmup < lowered.program().iterations, "some iterations come after the warm-up");
+  for (Of& it : actors_) it.begun.resize(lowered.program().streams.size());
+}
+
+int Accounts::tasks_of(Actor actor) const {
+  std::size_t n = 0;
+  for (const auto& stream : lowered_.program().role(actor).streams) n += stream.size();
+  return static_cast<int>(n);
+}
+
+Accounts::Launches& Accounts::launches_of(int call, int iteration) {
+  auto& known = launches_[static_cast<std::size_t>(call)];
+  const auto at = static_cast<std::size_t>(iteration - first_[static_cast<std::size_t>(call)]);
+  if (known.size() <= at) known.resize(at + 1);
+  return known[at];
+}
+
+// What the actor has been doing since its last event.
+void Accounts::pass(Of& it, SimTime now) {
+  const SimTime since = std::exchange(it.since, now);
+  const Picoseconds time = now - since;
+  if (time.count() == 0) return;
+  if (it.computing > 0) {
+    it.split.compute += time;
+    if (!it.open.empty()) it.split.overlapped += time;
+    return;
+  }
+  if (it.open.empty()) {
+    (it.hosting > 0 ? it.split.waiting_for_host : it.split.idle) += time;
+    return;
+  }
+  // The first of the open calls that all have launched ends the wait for others.
+  SimTime all = now;
+  for (const Open& open : it.open) {
+    const Launches& launches = launches_of(open.call, open.iteration);
+    const Program::Call& call = lowered_.program().calls[static_cast<std::size_t>(open.call)];
+    if (launches.launched == call.schedule.schedule().actors) all = std::min(all, launches.all);
+  }
+  const SimTime split = std::max(since, all);
+  it.split.waiting_for_others += split - since;
+  it.split.exposed_communication += now - split;
+}
+
+void Accounts::begin_task(Of& it, const StepPlace& place, const Program::Task& task, SimTime now) {
+  it.begun[static_cast<std::size_t>(place.stream)] = now;
+  if (task.call >= 0) {
+    it.open.push_back({task.call, place.iteration});
+    return;
+  }
+  const StreamKind kind = lowered_.program().streams[static_cast<std::size_t>(place.stream)];
+  if (kind == StreamKind::compute) ++it.computing;
+  if (kind == StreamKind::host) ++it.hosting;
+}
+
+void Accounts::end_task(Of& it, const StepPlace& place, const Program::Task& task, Actor actor, SimTime now) {
+  if (task.call >= 0) {
+    const auto call = static_cast<std::size_t>(task.call);
+    std::erase_if(it.open,
+                  [&](const Open& open) { return open.call == task.call && open.iteration == place.iteration; });
+    ++launches_of(task.call, place.iteration).ended;
+    const int members = lowered_.program().calls[call].schedule.schedule().actors;
+    while (!launches_[call].empty() && launches_[call].front().ended == members) {
+      launches_[call].pop_front();
+      ++first_[call];
+    }
+  } else {
+    const StreamKind kind = lowered_.program().streams[static_cast<std::size_t>(place.stream)];
+    if (kind == StreamKind::compute) --it.computing;
+    if (kind == StreamKind::host) --it.hosting;
+  }
+  if (on_task) on_task({actor, place, it.begun[static_cast<std::size_t>(place.stream)], now});
+  const auto at = static_cast<std::size_t>(place.iteration - it.iteration);
+  while (it.left.size() <= at) it.left.push_back(tasks_of(actor));
+  --it.left[at];
+  while (!it.left.empty() && it.left.front() == 0) {
+    it.left.pop_front();
+    const Picoseconds time = now - it.ended;
+    RankAccount& account = it.account;
+    if (it.iteration == 0) account.first_end = now;
+    if (it.iteration >= warmup_) {
+      account.shortest = it.iteration == warmup_ ? time : std::min(account.shortest, time);
+      account.longest = std::max(account.longest, time);
+      account.before_last = std::exchange(account.last, time);
+      ensure(it.split.total() == time, "the parts of an iteration add up to its time");
+      account.split.compute += it.split.compute;
+      account.split.waiting_for_others += it.split.waiting_for_others;
+      account.split.exposed_communication += it.split.exposed_communication;
+      account.split.waiting_for_host += it.split.waiting_for_host;
+      account.split.idle += it.split.idle;
+      account.split.overlapped += it.split.overlapped;
+    }
+    it.split = {};
+    it.ended = account.end = now;
+    ++it.iteration;
+  }
+}
+
+void Accounts::on_compute(const ComputeEvent& event) {
+  Of& it = actors_[static_cast<std::size_t>(event.actor)];
+  const StepPlace place = lowered_.place_of(event.actor, event.lane, event.step);
+  const Program::Task& task =
+      lowered_.program()
+          .role(event.actor)
+          .streams[static_cast<std::size_t>(place.stream)][static_cast<std::size_t>(place.task)];
+  pass(it, event.when);
+  if (event.begins) {
+    if (place.first) begin_task(it, place, task, event.when);
+    return;
+  }
+  if (task.call >= 0 && place.first) {
+    Launches& launches = launches_of(task.call, place.iteration);
+    ++launches.launched;
+    launches.all = event.when;
+  }
+  if (place.last) end_task(it, place, task, event.actor, event.when);
+}
+
+std::vector<RankAccount> Accounts::ranks() const {
+  std::vector<RankAccount> ranks;
+  for (Actor rank = 0; rank < lowered_.program().ranks; ++rank) {
+    const Of& it = actors_[static_cast<std::size_t>(rank)];
+    ensure(it.iteration == lowered_.program().iterations, "every iteration has ended");
+    ranks.push_back(it.account);
+  }
+  return ranks;
+}
+
+}  // namespace ringsim

@@ -1,0 +1,95 @@
+// Where the time of a program's iterations goes, rank by rank, from what its tasks do.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/program/lower.hpp"
+#include "sim/run/run.hpp"
+
+namespace ringsim {
+
+/// The time of one rank, taken apart. The first five add up to the time exactly: at each moment the first that is true
+/// counts.
+struct TimeSplit {
+  Picoseconds compute{0};                ///< a task of a compute stream runs
+  Picoseconds waiting_for_others{0};     ///< a call is open that some member has not launched yet
+  Picoseconds exposed_communication{0};  ///< a call is open that all members have launched
+  Picoseconds waiting_for_host{0};       ///< a task of a host stream runs
+  Picoseconds idle{0};                   ///< nothing runs
+  Picoseconds overlapped{0};             ///< of `compute`: a call is open meanwhile
+
+  Picoseconds total() const { return compute + waiting_for_others + exposed_communication + waiting_for_host + idle; }
+  /// While any call is open: from the start of its launch to its end at this rank.
+  Picoseconds communication() const { return waiting_for_others + exposed_communication + overlapped; }
+};
+
+/// The iterations after the warm-up, of one rank. An iteration lasts from the end of the one before it (of all its
+/// tasks at that rank) to its own end.
+struct RankAccount {
+  TimeSplit split;  ///< of all of them together
+  Picoseconds shortest{0}, longest{0};
+  Picoseconds before_last{0}, last{0};  ///< of the last two; before_last 0 if there is but one
+  SimTime end{};                        ///< of the last
+  SimTime first_end{};                  ///< of the very first, warm-up or not
+};
+
+/// A task that ran, for pictures.
+struct TaskSpan {
+  Actor actor = 0;
+  StepPlace place;
+  SimTime begin{}, end{};
+};
+
+/// Listens to a run of a lowered program. Memory: O(actors * (streams + open iterations)), not the iterations.
+class Accounts {
+ public:
+  /// The program must outlive it. `warmup`: how many iterations are left out; less than the program has.
+  Accounts(const LoweredProgram& lowered, int warmup);
+
+  /// Give it to RunOptions::on_compute.
+  void on_compute(const ComputeEvent& event);
+  /// Told of each task that has ended, if set.
+  std::function<void(const TaskSpan&)> on_task;
+
+  /// [rank], when the run is over.
+  std::vector<RankAccount> ranks() const;
+
+ private:
+  struct Open {  // a call that a rank has begun
+    int call = 0, iteration = 0;
+  };
+  struct Of {  // one actor
+    SimTime since{};
+    int computing = 0, hosting = 0;
+    std::vector<Open> open;
+    std::vector<SimTime> begun;  // [stream] its current task
+    std::deque<int> left;        // [iteration from `iteration` on] tasks that have not ended
+    int iteration = 0;           // the first that has not ended
+    TimeSplit split;             // of the current iteration, so far
+    SimTime ended{};             // when the one before it did
+    RankAccount account;
+  };
+  struct Launches {  // one call in one iteration
+    int launched = 0, ended = 0;
+    SimTime all{};  // when the last member had launched
+  };
+
+  void pass(Of& it, SimTime now);
+  void begin_task(Of& it, const StepPlace& place, const Program::Task& task, SimTime now);
+  void end_task(Of& it, const StepPlace& place, const Program::Task& task, Actor actor, SimTime now);
+  Launches& launches_of(int call, int iteration);
+  int tasks_of(Actor actor) const;
+
+  const LoweredProgram& lowered_;
+  int warmup_;
+  std::vector<Of> actors_;
+  std::vector<std::deque<Launches>> launches_;  // [call][iteration from first_[call] on]
+  std::vector<int> first_;                      // [call]
+};
+
+}  // namespace ringsim

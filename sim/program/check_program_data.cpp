@@ -1,0 +1,271 @@
+// The proof of a program: its data. No races, and every gradient arrives once, from everybody.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "sim/base/error.hpp"
+#include "sim/base/splitmix.hpp"
+#include "sim/program/program_detail.hpp"
+
+namespace ringsim::program_detail {
+
+namespace {
+
+using Touch = Program::Touch;
+
+struct Access {
+  int variable = 0;
+  bool writes = false;
+};
+
+std::vector<Access> accesses_of(const Program& program, const Program::Task& task) {
+  std::vector<Access> accesses;
+  for (const Touch& touch : task.touches) {
+    accesses.push_back({touch.variable, touch.as == Touch::As::make});
+    if (touch.as == Touch::As::apply) accesses.push_back({touch.to, true});
+  }
+  if (task.call >= 0)
+    for (const int variable : program.calls[static_cast<std::size_t>(task.call)].variables)
+      accesses.push_back({variable, true});
+  return accesses;
+}
+
+/// A task in one of the two iterations that are looked at.
+struct Instance {
+  TaskPlace place;
+  int iteration = 0;
+  std::vector<int> clock;  // [stream] how many of its tasks, over both iterations, are done when this one begins
+  bool writes = false;
+};
+
+/// What one role does to each variable, with clocks.
+class RoleClocks {
+ public:
+  RoleClocks(const Program& program, int role)
+      : program_(program), streams_(program.roles[static_cast<std::size_t>(role)].streams) {
+    done_.resize(streams_.size());
+    for (std::size_t s = 0; s < streams_.size(); ++s)
+      done_[s].resize(2 * streams_[s].size(), std::vector<int>(streams_.size()));
+    accesses_.resize(program.variables.size());
+  }
+
+  void take(const TaskPlace& place, int iteration) {
+    const Program::Task& task = at(program_, place);
+    const auto s = static_cast<std::size_t>(place.stream);
+    const int number = number_of(place.stream, place.task, iteration);
+    std::vector<int> clock(streams_.size());
+    if (number > 0) join(clock, place.stream, number - 1);
+    for (const Program::After& after : task.after) {
+      const int before = number_of(after.stream, after.tasks, iteration - after.back) - 1;
+      if (after.tasks > 0 && before >= 0) join(clock, after.stream, before);
+    }
+    for (const Access& access : accesses_of(program_, task))
+      accesses_[static_cast<std::size_t>(access.variable)].push_back({place, iteration, clock, access.writes});
+    clock[s] = number + 1;
+    done_[s][static_cast<std::size_t>(number)] = std::move(clock);
+  }
+
+  void refuse_races() const {
+    for (std::size_t v = 0; v < accesses_.size(); ++v)
+      for (std::size_t b = 0; b < accesses_[v].size(); ++b)
+        for (std::size_t a = 0; a < b; ++a) {
+          const Instance &one = accesses_[v][a], &other = accesses_[v][b];
+          if ((one.writes || other.writes) && !is_before(one, other) && !is_before(other, one))
+            refuse_program(
+                program_,
+                fmt::format("{} and {}{}: both touch {}, one of them writes it, and nothing orders them",
+                            describe(program_, one.place), describe(program_, other.place),
+                            one.iteration == other.iteration ? "" : " of the next iteration", program_.variables[v]),
+                "one of them needs an `after`");
+        }
+  }
+
+ private:
+  int number_of(Stream stream, int task, int iteration) const {
+    return iteration * static_cast<int>(streams_[static_cast<std::size_t>(stream)].size()) + task;
+  }
+  void join(std::vector<int>& clock, Stream stream, int number) const {
+    const std::vector<int>& other = done_[static_cast<std::size_t>(stream)][static_cast<std::size_t>(number)];
+    for (std::size_t s = 0; s < clock.size(); ++s) clock[s] = std::max(clock[s], other[s]);
+  }
+  bool is_before(const Instance& one, const Instance& other) const {
+    const int number = number_of(one.place.stream, one.place.task, one.iteration);
+    const bool is_same = one.place.stream == other.place.stream &&
+                         number == number_of(other.place.stream, other.place.task, other.iteration);
+    return is_same || other.clock[static_cast<std::size_t>(one.place.stream)] > number;
+  }
+
+  const Program& program_;
+  const std::vector<std::vector<Program::Task>>& streams_;
+  std::vector<std::vector<std::vector<int>>> done_;  // [stream][task over both iterations] clock when it is done
+  std::vector<std::vector<Instance>> accesses_;      // [variable]
+};
+
+}  // namespace
+
+void check_races(const Program& program, const Order& order) {
+  for (int role = 0; role < static_cast<int>(program.roles.size()); ++role) {
+    RoleClocks clocks(program, role);
+    for (int iteration = 0; iteration < 2; ++iteration)
+      for (const std::vector<TaskPlace>& places : order)
+        for (const TaskPlace& place : places)
+          if (place.role == role) clocks.take(place, iteration);
+    clocks.refuse_races();
+  }
+}
+
+namespace {
+
+/// The field of 2^61 - 1 elements.
+struct Field61 {
+  static constexpr std::uint64_t prime = (std::uint64_t{1} << 61) - 1;
+  static std::uint64_t add(std::uint64_t a, std::uint64_t b) { return (a + b) % prime; }
+  static std::uint64_t subtract(std::uint64_t a, std::uint64_t b) { return (a + prime - b) % prime; }
+  static std::uint64_t multiply(std::uint64_t a, std::uint64_t b) {
+    __extension__ using Wide = unsigned __int128;
+    return static_cast<std::uint64_t>(static_cast<Wide>(a) * b % prime);
+  }
+  static std::uint64_t inverse(std::uint64_t a) {  // a^(p - 2), by Fermat
+    std::uint64_t result = 1;
+    for (std::uint64_t exponent = prime - 2; exponent > 0; exponent >>= 1, a = multiply(a, a))
+      if ((exponent & 1U) != 0) result = multiply(result, a);
+    return result;
+  }
+};
+
+/// Follows the variables of all actors through two iterations.
+class Contributions {
+ public:
+  explicit Contributions(const Program& program) : program_(program) {
+    values_.assign(program.variables.size(), std::vector<std::uint64_t>(n_actors()));
+    states_.assign(program.variables.size(), std::vector<State>(n_actors(), State::old));
+    sums_.resize(program.variables.size());
+    actors_of_.resize(program.roles.size());
+    for (Actor actor = 0; actor < program.actors; ++actor)
+      actors_of_[static_cast<std::size_t>(program.role_of.empty() ? 0 : program.role_of[index(actor)])].push_back(
+          actor);
+    for (const Program::Learns& learns : program.learns) find_calls(learns);
+  }
+
+  void go(const Order& order) {
+    for (int iteration = 0; iteration < 2; ++iteration) {
+      std::fill(sums_.begin(), sums_.end(), 0);
+      std::vector<std::vector<std::uint64_t>> before;
+      for (const Program::Learns& learns : program_.learns)
+        before.push_back(values_[static_cast<std::size_t>(learns.weights)]);
+      for (const std::vector<TaskPlace>& places : order) {
+        for (const TaskPlace& place : places) compute(place, iteration);
+        if (!places.empty() && at(program_, places.front()).call >= 0) call(places.front());
+      }
+      for (std::size_t i = 0; i < program_.learns.size(); ++i) compare(program_.learns[i], before[i]);
+    }
+  }
+
+ private:
+  enum class State : std::uint8_t { old, made, summed };
+  static std::size_t index(Actor actor) { return static_cast<std::size_t>(actor); }
+  std::size_t n_actors() const { return static_cast<std::size_t>(program_.actors); }
+  const std::string& name(int variable) const { return program_.variables[static_cast<std::size_t>(variable)]; }
+
+  // Where there are several ranks, a gradient is in one call of each.
+  void find_calls(const Program::Learns& learns) const {
+    if (program_.ranks == 1) return;
+    std::vector<std::string> found;
+    for (const Program::Call& call : program_.calls)
+      for (const int variable : call.variables)
+        if (variable == learns.gradient) found.push_back(call.name);
+    if (found.empty())
+      refuse_program(program_, fmt::format("{} is in no call: the ranks never sum it", name(learns.gradient)),
+                     "every gradient belongs in one bucket");
+    if (found.size() > 1)
+      refuse_program(
+          program_,
+          fmt::format("{} is summed {} times, in {} and {}", name(learns.gradient), found.size(), found[0], found[1]),
+          "every gradient belongs in one bucket");
+  }
+
+  void compute(const TaskPlace& place, int iteration) {
+    for (const Touch& touch : at(program_, place).touches) {
+      if (touch.as == Touch::As::read) continue;
+      auto& values = values_[static_cast<std::size_t>(touch.variable)];
+      auto& states = states_[static_cast<std::size_t>(touch.variable)];
+      for (const Actor actor : actors_of_[static_cast<std::size_t>(place.role)]) {
+        if (touch.as == Touch::As::make) {
+          values[index(actor)] = token(actor, touch.variable, iteration);
+          states[index(actor)] = State::made;
+          std::uint64_t& sum = sums_[static_cast<std::size_t>(touch.variable)];
+          if (actor < program_.ranks) sum = Field61::add(sum, values[index(actor)]);
+          continue;
+        }
+        if (states[index(actor)] == State::old)
+          refuse_program(program_, fmt::format("{} applies {} before it is made", describe(program_, place),
+                                               name(touch.variable)));
+        if (program_.ranks > 1 && states[index(actor)] == State::made)
+          refuse_program(program_, fmt::format("{} applies {} before the ranks have summed it",
+                                               describe(program_, place), name(touch.variable)));
+        std::uint64_t& weights = values_[static_cast<std::size_t>(touch.to)][index(actor)];
+        weights = Field61::add(weights, values[index(actor)]);
+      }
+    }
+  }
+
+  void call(const TaskPlace& place) {
+    const Program::Call& it = program_.calls[static_cast<std::size_t>(at(program_, place).call)];
+    const int n = it.schedule.schedule().collective.ranks;
+    const auto member = [&](int i) { return it.members.empty() ? i : it.members[static_cast<std::size_t>(i)]; };
+    const std::uint64_t factor = Field61::inverse(static_cast<std::uint64_t>(it.divisor));
+    for (const int variable : it.variables) {
+      auto& values = values_[static_cast<std::size_t>(variable)];
+      auto& states = states_[static_cast<std::size_t>(variable)];
+      std::uint64_t sum = 0;
+      for (int i = 0; i < n; ++i) {
+        if (states[index(member(i))] != State::made)
+          refuse_program(program_, fmt::format("rank {}: {} sums {} before it is made in this iteration", member(i),
+                                               it.name, name(variable)));
+        sum = Field61::add(sum, values[index(member(i))]);
+      }
+      for (int i = 0; i < n; ++i) {
+        values[index(member(i))] = Field61::multiply(sum, factor);
+        states[index(member(i))] = State::summed;
+      }
+    }
+  }
+
+  void compare(const Program::Learns& learns, const std::vector<std::uint64_t>& before) {
+    const auto ranks = static_cast<std::uint64_t>(program_.ranks);
+    const std::uint64_t sum = sums_[static_cast<std::size_t>(learns.gradient)];
+    for (Actor rank = 0; rank < program_.ranks; ++rank) {
+      const std::uint64_t added =
+          Field61::subtract(values_[static_cast<std::size_t>(learns.weights)][index(rank)], before[index(rank)]);
+      if (Field61::multiply(added, ranks) == sum) continue;
+      std::string found = "something else";
+      for (std::uint64_t by = 0; by <= 2 * ranks + 1; ++by)
+        if (Field61::multiply(added, ranks) == Field61::multiply(sum, by)) found = fmt::format("{} times it", by);
+      for (std::uint64_t by = 1; by <= 2 * ranks + 1; ++by)
+        if (Field61::multiply(added, by) == sum) found = fmt::format("the sum divided by {}", by);
+      refuse_program(program_,
+                     fmt::format("rank {}: an iteration must add to {} the mean of {} over {} ranks, found {}", rank,
+                                 name(learns.weights), name(learns.gradient), ranks, found));
+    }
+    auto& states = states_[static_cast<std::size_t>(learns.gradient)];
+    std::fill(states.begin(), states.end(), State::old);
+  }
+
+  static std::uint64_t token(Actor actor, int variable, int iteration) {
+    const auto which = static_cast<std::uint64_t>(variable) << 32 | static_cast<std::uint64_t>(actor);
+    return splitmix(splitmix(which) + static_cast<std::uint64_t>(iteration)) % Field61::prime;
+  }
+
+  const Program& program_;
+  std::vector<std::vector<Actor>> actors_of_;       // [role]
+  std::vector<std::vector<std::uint64_t>> values_;  // [variable][actor]
+  std::vector<std::vector<State>> states_;          // [variable][actor]
+  std::vector<std::uint64_t> sums_;                 // [variable] of what the ranks made in this iteration
+};
+
+}  // namespace
+
+void check_contributions(const Program& program, const Order& order) { Contributions(program).go(order); }
+
+}  // namespace ringsim::program_detail

@@ -1,0 +1,258 @@
+#include "sim/program/lower.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "sim/base/error.hpp"
+
+namespace ringsim {
+
+/// What the steps of a program are worked out from.
+struct LoweredProgram::Parts {
+  /// Before which step of an iteration each task of a lane begins: [task], and one more for all.
+  struct Table {
+    std::vector<int> first;
+    int width = 0;  // of every task, where all have the same; else 0
+  };
+
+  explicit Parts(const Program& given) : program(given) {
+    lay_out_lanes();
+    lay_out_chunks();
+    for (const Program::Call& call : program.calls) {
+      std::vector<Actor> inverse;
+      if (!call.members.empty()) {
+        inverse.assign(static_cast<std::size_t>(program.actors), -1);
+        for (std::size_t i = 0; i < call.members.size(); ++i)
+          inverse[static_cast<std::size_t>(call.members[i])] = static_cast<Actor>(i);
+      }
+      member_of.push_back(std::move(inverse));
+    }
+    std::map<std::vector<int>, std::uint32_t> known;
+    for (Actor actor = 0; actor < program.actors; ++actor)
+      for (Lane lane = 0; lane < lanes; ++lane) {
+        std::vector<int> first = steps_of(actor, lane);
+        const auto next = static_cast<std::uint32_t>(tables.size());
+        const auto [entry, is_new] = known.try_emplace(first, next);
+        if (is_new) tables.push_back({std::move(first), 0});
+        table_of.push_back(entry->second);
+      }
+    for (Table& table : tables) {
+      const auto n = table.first.size() - 1;
+      bool is_even = n > 0;
+      for (std::size_t i = 1; i <= n; ++i) is_even = is_even && table.first[i] == static_cast<int>(i) * table.first[1];
+      if (is_even) table.width = table.first[1];
+    }
+  }
+
+  void lay_out_lanes() {
+    std::vector<int> widths(program.streams.size(), 1);
+    std::vector<bool> calls(program.streams.size());
+    for (const Program::Role& role : program.roles)
+      for (std::size_t s = 0; s < widths.size(); ++s)
+        for (const Program::Task& task : role.streams[s]) {
+          if (task.call < 0) continue;
+          widths[s] = std::max(widths[s], call_of(task).schedule.schedule().lanes);
+          calls[s] = true;
+        }
+    const auto n_calling = std::max<std::ptrdiff_t>(1, std::count(calls.begin(), calls.end(), true));
+    channels = (1 << 16) / static_cast<int>(n_calling);
+    int n = 0;
+    for (std::size_t s = 0; s < widths.size(); ++s) {
+      base.push_back(lanes);
+      first_channel.push_back(n * channels);
+      if (calls[s]) ++n;
+      for (int i = 0; i < widths[s]; ++i) stream_of.push_back(static_cast<Stream>(s));
+      lanes += widths[s];
+    }
+  }
+
+  void lay_out_chunks() {
+    std::array<std::vector<Bytes>, n_buffers> chunks;
+    for (const Program::Call& call : program.calls) {
+      first_chunk.emplace_back();
+      for (std::size_t b = 0; b < n_buffers; ++b) {
+        const Layout& one = call.schedule.schedule().layout[b];
+        first_chunk.back()[b] = static_cast<std::uint32_t>(chunks[b].size());
+        for (int c = 0; c < one.n_chunks(); ++c) chunks[b].push_back(one.size(static_cast<std::uint32_t>(c), 1));
+      }
+    }
+    for (std::size_t b = 0; b < n_buffers; ++b) layout[b] = Layout::of_sizes(chunks[b]);
+  }
+
+  const Program::Call& call_of(const Program::Task& task) const {
+    return program.calls[static_cast<std::size_t>(task.call)];
+  }
+  Actor member(int call, Actor actor) const {
+    const std::vector<Actor>& inverse = member_of[static_cast<std::size_t>(call)];
+    return inverse.empty() ? actor : inverse[static_cast<std::size_t>(actor)];
+  }
+  const std::vector<Program::Task>& tasks(Actor actor, Stream stream) const {
+    return program.role(actor).streams[static_cast<std::size_t>(stream)];
+  }
+  const Table& table(Actor actor, Lane lane) const {
+    return tables[table_of[static_cast<std::size_t>(actor) * static_cast<std::size_t>(lanes) +
+                           static_cast<std::size_t>(lane)]];
+  }
+
+  std::vector<int> steps_of(Actor actor, Lane lane) const {
+    const Stream stream = stream_of[static_cast<std::size_t>(lane)];
+    const Lane own = lane - base[static_cast<std::size_t>(stream)];
+    std::vector<int> first{0};
+    for (const Program::Task& task : tasks(actor, stream)) {
+      std::int64_t steps = own == 0 ? 1 : 0;
+      if (task.call >= 0) {
+        const Schedule& called = call_of(task).schedule.schedule();
+        steps = own == 0 ? 2 : 0;  // it launches, and joins
+        if (own < called.lanes) steps += called.n_steps(member(task.call, actor), own);
+      }
+      if ((first.back() + steps) * program.iterations > INT_MAX)
+        throw InputError(
+            "",
+            fmt::format("program {}: {} iterations have more than 2^31 - 1 steps", program.name, program.iterations),
+            "take fewer iterations");
+      first.push_back(first.back() + static_cast<int>(steps));
+    }
+    return first;
+  }
+
+  /// The iteration and task of a step, and the step within the task.
+  struct Found {
+    int iteration = 0, task = 0, step = 0;
+  };
+  static Found find(const Table& table, int step) {
+    const auto n = static_cast<unsigned>(table.first.back());  // unsigned divisions are faster
+    const unsigned iteration = static_cast<unsigned>(step) / n, rest = static_cast<unsigned>(step) % n;
+    if (table.width > 0) {
+      const auto width = static_cast<unsigned>(table.width);
+      return {static_cast<int>(iteration), static_cast<int>(rest / width), static_cast<int>(rest % width)};
+    }
+    const auto next = std::upper_bound(table.first.begin(), table.first.end(), static_cast<int>(rest));
+    const auto task = static_cast<int>(next - table.first.begin()) - 1;
+    return {static_cast<int>(iteration), task, static_cast<int>(rest) - *(next - 1)};
+  }
+  /// How many steps a lane has done when the first `n_tasks` tasks of the iteration are.
+  int steps_after(Actor actor, Lane lane, int iteration, int n_tasks) const {
+    const Table& its = table(actor, lane);
+    return iteration * its.first.back() + its.first[static_cast<std::size_t>(n_tasks)];
+  }
+
+  void wait_for_others(Actor actor, const Program::Task& task, int iteration, Step& out) const {
+    for (const Program::After& after : task.after) {
+      if (after.tasks == 0 || iteration < after.back) continue;
+      const Lane lane = base[static_cast<std::size_t>(after.stream)];
+      out.wait(lane, steps_after(actor, lane, iteration - after.back, after.tasks));
+    }
+  }
+
+  void step(Actor actor, Lane lane, int i, Step& out) const {
+    const Found found = find(table(actor, lane), i);
+    const Stream stream = stream_of[static_cast<std::size_t>(lane)];
+    const Lane first = base[static_cast<std::size_t>(stream)];
+    const Program::Task& task = tasks(actor, stream)[static_cast<std::size_t>(found.task)];
+    if (lane != first) {
+      if (found.step == 0) out.wait(first, steps_after(actor, first, found.iteration, found.task) + 1);
+      return called_step(actor, lane, found, task, found.step, out);
+    }
+    if (found.step == 0) {
+      wait_for_others(actor, task, found.iteration, out);
+      out.compute(task.time);
+      return;
+    }
+    const std::vector<int>& firsts = table(actor, lane).first;
+    const auto t = static_cast<std::size_t>(found.task);
+    if (firsts[t] + found.step + 1 < firsts[t + 1]) return called_step(actor, lane, found, task, found.step - 1, out);
+    for (Lane other = first + 1; other < first + call_of(task).schedule.schedule().lanes; ++other)
+      out.wait(other, steps_after(actor, other, found.iteration, found.task + 1));
+    out.compute(Picoseconds{0});
+  }
+
+  void called_step(Actor actor, Lane lane, const Found& found, const Program::Task& task, int i, Step& out) const {
+    const auto stream = static_cast<std::size_t>(stream_of[static_cast<std::size_t>(lane)]);
+    const Program::Call& call = call_of(task);
+    const std::size_t n_waits = out.waits.size();
+    call.schedule.schedule().step(member(task.call, actor), lane - base[stream], i, out);
+    for (std::size_t w = n_waits; w < out.waits.size(); ++w) {
+      Wait& wait = out.waits[w];
+      if (wait.lane == 0) ++wait.steps;  // the launch
+      wait.lane += base[stream];
+      wait.steps += steps_after(actor, wait.lane, found.iteration, found.task);
+    }
+    const auto& chunk_of = first_chunk[static_cast<std::size_t>(task.call)];
+    for (Op& op : out.ops) {
+      op.region.first += chunk_of[static_cast<std::size_t>(op.region.buffer)];
+      if (op.operand.count > 0) op.operand.first += chunk_of[static_cast<std::size_t>(op.operand.buffer)];
+      if (op.peer < 0) continue;
+      if (!call.members.empty()) op.peer = call.members[static_cast<std::size_t>(op.peer)];
+      ensure(op.channel < channels, "a call's channels are those of its stream");
+      op.channel = static_cast<std::uint16_t>(op.channel + first_channel[stream]);
+    }
+  }
+
+  Program program;
+  Lane lanes = 0;
+  int channels = 1 << 16;                                         // of each stream that calls
+  std::vector<Lane> base;                                         // [stream] its first lane
+  std::vector<Stream> stream_of;                                  // [lane]
+  std::vector<int> first_channel;                                 // [stream]
+  std::vector<std::array<std::uint32_t, n_buffers>> first_chunk;  // [call][buffer]
+  std::array<Layout, n_buffers> layout;
+  std::vector<std::vector<Actor>> member_of;  // [call][actor] of the schedule; empty: the same numbers
+  std::vector<Table> tables;
+  std::vector<std::uint32_t> table_of;  // [actor * lanes + lane]
+};
+
+Schedule LoweredProgram::make(std::shared_ptr<const Parts> parts) {
+  const Program& program = parts->program;
+  Schedule whole{.algorithm = program.name, .collective = {.ranks = program.ranks}, .actors = program.actors};
+  whole.lanes = parts->lanes;
+  whole.layout = parts->layout;
+  for (const Program::Call& call : program.calls) {
+    whole.collective.bytes += call.schedule.schedule().collective.bytes;
+    whole.names_regions = whole.names_regions && call.schedule.schedule().names_regions;
+  }
+  whole.n_steps = [parts](Actor actor, Lane lane) {
+    return parts->program.iterations * parts->table(actor, lane).first.back();
+  };
+  whole.step = [parts = std::move(parts)](Actor actor, Lane lane, int i, Step& out) {
+    parts->step(actor, lane, i, out);
+  };
+  return whole;
+}
+
+Schedule lowered(const Program& program) {
+  return LoweredProgram::make(std::make_shared<const LoweredProgram::Parts>(program));
+}
+
+namespace {
+
+Proof proof_of(const CheckedProgram& checked) {
+  Proof proof{.by = Proof::By::parts};
+  proof.operations = checked.operations() * checked.program().iterations;
+  for (const Program::Call& call : checked.program().calls)
+    proof.slots_needed = std::max(proof.slots_needed, call.schedule.proof().slots_needed);
+  return proof;
+}
+
+}  // namespace
+
+LoweredProgram::LoweredProgram(const CheckedProgram& program)
+    : program_(program),
+      parts_(std::make_shared<const Parts>(program.program())),
+      schedule_(make(parts_), proof_of(program)) {}
+
+StepPlace LoweredProgram::place_of(Actor actor, Lane lane, int step) const {
+  const Stream stream = parts_->stream_of[static_cast<std::size_t>(lane)];
+  ensure(lane == parts_->base[static_cast<std::size_t>(stream)], "the first lane of a stream has its tasks");
+  const Parts::Table& table = parts_->table(actor, lane);
+  const Parts::Found found = Parts::find(table, step);
+  const auto t = static_cast<std::size_t>(found.task);
+  return {found.iteration, stream, found.task, found.step == 0, table.first[t] + found.step + 1 == table.first[t + 1]};
+}
+
+}  // namespace ringsim

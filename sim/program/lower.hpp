@@ -1,0 +1,50 @@
+// From a proved program to a schedule that run() takes. Lazy: a step is worked out when it is asked for.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "sim/program/program.hpp"
+
+namespace ringsim {
+
+/// The schedule of a program without its proof: what lower() makes, for those who prove it otherwise.
+///
+/// Stream s has as many lanes as the widest call on it; its tasks follow one another on the first. A task that computes
+/// is one step. A call is a step that launches it (and waits for what it comes after), the steps of its schedule, and a
+/// step that joins its lanes; its other lanes wait for the launch. So streams and their `after` need only the first
+/// lanes. Regions are moved behind those of the calls before, channels by 2^16 over the number of streams that call.
+///
+/// Memory: 4 bytes a lane, 8 bytes a chunk of all calls, and the steps of the tasks of one iteration for each kind of
+/// actor (by role and by place in the calls); not the iterations, nor the messages.
+/// Throws InputError where a lane would have more than 2^31 - 1 steps.
+Schedule lowered(const Program& program);
+
+/// Where a step of the lowered schedule belongs.
+struct StepPlace {
+  int iteration = 0;
+  Stream stream = 0;
+  int task = 0;
+  bool first = false, last = false;  ///< of the task's steps on the stream's first lane
+};
+
+class LoweredProgram {
+ public:
+  explicit LoweredProgram(const CheckedProgram& program);
+
+  const Program& program() const { return program_.program(); }
+  const CheckedSchedule& schedule() const { return schedule_; }
+  /// Of a step on the first lane of a stream; requires one. O(log tasks).
+  StepPlace place_of(Actor actor, Lane lane, int step) const;
+
+ private:
+  struct Parts;
+  friend Schedule lowered(const Program& program);
+  static Schedule make(std::shared_ptr<const Parts> parts);
+
+  CheckedProgram program_;
+  std::shared_ptr<const Parts> parts_;
+  CheckedSchedule schedule_;
+};
+
+}  // namespace ringsim

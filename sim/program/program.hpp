@@ -1,0 +1,132 @@
+// Programs: compute and many collectives in one run. Every actor has a few streams of tasks; a task computes, or calls
+// a schedule that was proved by itself. All of it is repeated for a number of iterations.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/base/units.hpp"
+#include "sim/check/check.hpp"
+
+namespace ringsim {
+
+/// A queue of tasks of one actor, such as a CUDA stream or a host thread: a task begins when the one before it is done.
+using Stream = int;
+
+struct Program {
+  enum class StreamKind : std::uint8_t {
+    compute,        ///< kernels
+    communication,  ///< calls of collectives, and their launches
+    host            ///< what a CPU thread does before the GPU can go on
+  };
+
+  /// Before a task begins, the first `tasks` tasks of `stream` (of the same actor) are done: of this iteration, or with
+  /// back = 1 of the one before. What lies before the first iteration is done.
+  struct After {
+    Stream stream = 0;
+    int tasks = 0;
+    int back = 0;
+  };
+
+  /// What a task does to a variable of its actor. Only the proof looks at it.
+  struct Touch {
+    enum class As : std::uint8_t {
+      read,   ///< reads the variable
+      make,   ///< writes the actor's own new contribution into it: a gradient
+      apply,  ///< reads it, and adds it to the variable `to`: an update of weights
+    };
+    As as = As::read;
+    int variable = 0;
+    int to = -1;
+  };
+
+  struct Task {
+    std::string name;     ///< for messages and pictures: "backward conv1"
+    Picoseconds time{0};  ///< how long it computes; of a call: the launch before its first step
+    int call = -1;        ///< which of `calls`; -1: it computes
+    std::vector<After> after;
+    std::vector<Touch> touches;
+  };
+
+  /// One use of a proved schedule, once an iteration.
+  struct Call {
+    std::string name;
+    CheckedSchedule schedule;
+    std::vector<Actor> members;  ///< [actor of the schedule] which actor of the program; empty: the same numbers
+    /// All-reduce only: what its data is. Each becomes the sum over the schedule's ranks, divided by `divisor`.
+    std::vector<int> variables;
+    int divisor = 1;
+  };
+
+  /// What an actor does in one iteration.
+  struct Role {
+    std::vector<std::vector<Task>> streams;  ///< [stream][task]; as many streams as the program has
+  };
+
+  /// Promises that each iteration adds to `weights` of every rank the mean of all ranks' new `gradient`, once.
+  struct Learns {
+    int weights = 0, gradient = 0;
+  };
+
+  std::string name;
+  int ranks = 0;  ///< actors 0 to ranks - 1; the others are helpers of calls
+  int actors = 0;
+  std::vector<StreamKind> streams;     ///< [stream]
+  std::vector<std::string> variables;  ///< names; every actor has each of them
+  std::vector<Role> roles;
+  std::vector<int> role_of;  ///< [actor]; empty: all have role 0
+  std::vector<Call> calls;
+  std::vector<Learns> learns;
+  int iterations = 1;
+
+  const Role& role(Actor actor) const {
+    return roles[static_cast<std::size_t>(role_of.empty() ? 0 : role_of[static_cast<std::size_t>(actor)])];
+  }
+};
+
+/// A program that check() has proved.
+class CheckedProgram {
+ public:
+  const Program& program() const { return *program_; }
+  /// Two operations a message, in one iteration.
+  std::int64_t operations() const { return operations_; }
+
+ private:
+  friend CheckedProgram check(Program program);
+  explicit CheckedProgram(Program program, std::int64_t operations)
+      : program_(std::make_shared<const Program>(std::move(program))), operations_(operations) {}
+
+  std::shared_ptr<const Program> program_;
+  std::int64_t operations_ = 0;
+};
+
+/// Proves that the program finishes and that its data is right. The called schedules were proved one by one; what
+/// remains is what lies between them. It costs time and memory in the tasks of one iteration, whatever the messages
+/// are.
+///
+///  1. Streams, tasks, variables and calls that are named exist. Every member of a call calls it once an iteration, on
+///     the stream of the same number; nobody else does. So calls of one stream meet in order, and calls of different
+///     streams use different channels.
+///  2. Order. The tasks of one iteration can be numbered such that the numbers grow along every stream and every
+///  `after`
+///     with back = 0, a call having one number at all of its members. Then the program finishes: take the unfinished
+///     (iteration, number) that is least. All that its actors do before it has lower numbers or lies in earlier
+///     iterations, so it is done; each member has begun it; and by its own proof the call comes through. If there is no
+///     such numbering, the circle is named: "rank 0 calls bucket 1 before bucket 2, rank 3 the other way round".
+///  3. No races. Two tasks of an actor that touch one variable, one of them writing, are ordered by streams and
+///  `after`:
+///     vector clocks over the streams, for two iterations. Iterations further apart follow, because task k of a stream
+///     in iteration t comes before task k in t + 1.
+///  4. Counting. With 3 every legal order gives the same data, so one order is followed for two iterations. Each rank's
+///     contribution to a variable is a random number modulo the prime 2^61 - 1 (so that a mean can be divided); a wrong
+///     sum passes with probability 2^-60 or so. Every promise of `learns` must hold after each of the two. Named are: a
+///     variable in no call or in several, one that is summed before it is made or applied before it is summed, a
+///     divisor that is not the number of ranks.
+///
+/// Throws ScheduleError that names rank, stream and task.
+CheckedProgram check(Program program);
+
+}  // namespace ringsim
