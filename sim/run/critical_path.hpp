@@ -27,6 +27,7 @@ struct Trail {
   };
   SimTime at{};  // the moment that it leads to
   Picoseconds latency{0}, compute{0}, delay{0};
+  std::uint32_t path_end = 0;  // in PathRecord, where a run has one
   std::array<Entry, n_entries> entries;
 
   /// A message, or a part of one, that started at the moment so far: `resource` set its speed for `busy`, the rest of

@@ -14,6 +14,7 @@
 #include "sim/run/compiled_routes.hpp"
 #include "sim/run/critical_path.hpp"
 #include "sim/run/fold.hpp"
+#include "sim/run/path_record.hpp"
 #include "sim/run/run_disturbed.hpp"
 #include "sim/schedule/lanes.hpp"
 
@@ -87,8 +88,14 @@ class Run {
     begun_.resize(lanes_.n_lanes());
     trails_.resize(lanes_.n_lanes());
     own_.resize(lanes_.n_lanes());
+    if (options.record_path) {
+      path_ = std::make_unique<PathRecord>();
+      own_nodes_.resize(lanes_.n_lanes());
+      job_path_ends_.resize(schedule_.jobs.size());
+    }
     jobs_.resize(schedule_.jobs.size());
     runs_ahead_ = options.protocol->done_when_left;
+    is_followed_ = runs_ahead_ || options.record_path;
     needs_slots_ = checked.proof().slots_needed > 0;
     if (runs_ahead_) network_->expect_changes();  // it must say when a message has left, not only when it arrives
     if (!options.disturbance.empty()) disturber_ = std::make_unique<Disturber<Run>>(*this);
@@ -308,13 +315,16 @@ class Run {
   [[gnu::noinline]] void has_left(std::uint32_t index, ResourceId limiter, Picoseconds busy) {
     if (std::exchange(transfers_[index].has_left, true)) return;
     const std::uint32_t whole = transfers_[index].whole;
-    if (whole == none) return end_watched_op(transfers_[index].sender, index, limiter, busy);
+    if (whole == none) return end_watched_op(transfers_[index].sender, index, limiter, busy, Picoseconds{0});
     if (whole >= first_background) return;
     Transfer& message = transfers_[whole];
     if (message.parts_to_leave == 0 || --message.parts_to_leave > 0) return;
     if (message.whole != none || ahead_[whole].rest.count == 0) return has_left(whole, limiter, busy);
     if (ahead_[whole].room.count == 0) return;
     Ahead& ahead = ahead_[whole];
+    if (path_)
+      ahead.trail.path_end = node_after(ahead.trail, message.sender, message_of(message, Picoseconds{0}), limiter, busy,
+                                        engine_.now() - ahead.since - busy);
     ahead.trail.go_on(class_of(limiter), limiter, busy, engine_.now() - ahead.since - busy);
     start_part(whole);
   }
@@ -336,17 +346,22 @@ class Run {
     if (ahead_[index].rest.count > 0) give_room(index, ahead_[index].rest, message.receiver.lane);
     if (!ahead_[index].has_arrived) return;
     give_back(index);
-    end_own_op(message.receiver.lane, no_resource, Picoseconds{0}, Picoseconds{0});
+    path_node_ = trails_[message.receiver.lane].path_end;
+    end_own_op<true>(message.receiver.lane, no_resource, Picoseconds{0}, Picoseconds{0});
   }
 
   // A lane's operation ends with a message, by whose last part its trail goes on; see end_other_op().
-  void end_watched_op(LaneNumber lane, std::uint32_t index, ResourceId limiter, Picoseconds busy) {
+  // `wire`: as PassingMessage's.
+  void end_watched_op(LaneNumber lane, std::uint32_t index, ResourceId limiter, Picoseconds busy, Picoseconds wire) {
     if (lanes_.is_last(lane)) {
       if (const OwnEnd& own = own_[lane]; own.any && own.when == engine_.now()) {
-        extend_trail(lane, lane, own.limiter, own.busy, own.latency);
+        extend_by_own<true>(lane);
       } else {
+        const Picoseconds latency = engine_.now() - ahead_[index].since - busy;
         trails_[lane] = ahead_[index].trail;
-        extend_trail(lane, lane, limiter, busy, engine_.now() - ahead_[index].since - busy);
+        if (path_)
+          path_node_ = node_after(trails_[lane], lane, message_of(transfers_[index], wire), limiter, busy, latency);
+        extend_trail<true>(lane, lane, limiter, busy, latency);
       }
       end_of_step(lane);
     }
@@ -357,7 +372,7 @@ class Run {
     has_left(index, limiter, busy);  // within one device nothing has told of it
     ahead_[index].has_arrived = true;
     if (!ahead_[index].is_met) return;
-    end_watched_op(transfers_[index].receiver, index, limiter, busy);
+    end_watched_op(transfers_[index].receiver, index, limiter, busy, std::exchange(wire_, Picoseconds::max()));
     give_back(index);
   }
 
@@ -504,15 +519,30 @@ class Run {
                           transfer.start, engine_.now());
     if (options_.record_spans)
       timeline_.spans.push_back({from, to, transfer.channel, transfer.size, transfer.start, engine_.now()});
-    if (runs_ahead_) return arrived_apart(index, limiter, busy);
+    if (is_followed_) return delivered_and_followed(index, limiter, busy, latency);
     give_back(index);
 
     // The end that was waited for carries the trail. It ends last: until then its trail is still the one from the start
     // of its step.
     const LaneNumber cause = transfer.sender_was_last ? transfer.sender : transfer.receiver;
     const LaneNumber other = transfer.sender_was_last ? transfer.receiver : transfer.sender;
-    end_other_op(other, cause, limiter, busy, latency);
-    end_own_op(cause, limiter, busy, latency);
+    end_other_op<false>(other, cause, limiter, busy, latency);
+    end_own_op<false>(cause, limiter, busy, latency);
+  }
+
+  // The end of delivered(), where messages run ahead or the critical path is recorded. Apart, so that other runs do not
+  // ask; what has <true> below asks for path_, what has <false> does not.
+  [[gnu::noinline]] void delivered_and_followed(std::uint32_t index, ResourceId limiter, Picoseconds busy,
+                                                Picoseconds latency) {
+    if (runs_ahead_) return arrived_apart(index, limiter, busy);
+    const Transfer& transfer = transfers_[index];
+    const LaneNumber cause = transfer.sender_was_last ? transfer.sender : transfer.receiver;
+    const LaneNumber other = transfer.sender_was_last ? transfer.receiver : transfer.sender;
+    path_node_ = node_after(trails_[cause], cause, message_of(transfer, std::exchange(wire_, Picoseconds::max())),
+                            limiter, busy, latency);
+    give_back(index);
+    end_other_op<true>(other, cause, limiter, busy, latency);
+    end_own_op<true>(cause, limiter, busy, latency);
   }
 
   // How much of a message's time is due to the speed of a link, and which link. Staged: gives back its rooms.
@@ -521,6 +551,7 @@ class Run {
     const std::vector<LegProgress>& legs = staged_[transfer.staged].legs;
     free_staged_.push_back(transfer.staged);
     transfer.staged = none;
+    if (path_) wire_ = latency_of(ways_[transfer.route]);
     const LegProgress* slowest = &legs.front();
     for (const LegProgress& leg : legs)
       if (leg.busy > slowest->busy) slowest = &leg;
@@ -538,7 +569,10 @@ class Run {
       started = transfers_[started].whole;
     if (!disturber_ || disturber_->may_free(index)) give_back(index);
     Transfer& message = transfers_[whole];
-    if (--message.parts_under_way > 0) return;
+    if (--message.parts_under_way > 0) {
+      wire_ = Picoseconds::max();
+      return;
+    }
     message.limiter = limiter;
     message.left = message.start + busy;
     if (started != whole && transfers_[started].starts_apart && transfers_[whole].starts_apart) {
@@ -562,9 +596,10 @@ class Run {
   // An operation of a lane ends now. The lane's trail goes on through the last operation of its step; among several at
   // one instant, through one that it caused itself (so that a lane's trail stays its own, and short). First one whose
   // message began when the lane itself began its step, then one whose message began when `cause` began its.
+  template <bool may_record>
   void end_own_op(LaneNumber lane, ResourceId limiter, Picoseconds busy, Picoseconds latency) {
     if (lanes_.is_last(lane)) {
-      extend_trail(lane, lane, limiter, busy, latency);
+      extend_trail<may_record>(lane, lane, limiter, busy, latency);
       end_of_step(lane);
     } else {
       OwnEnd& own = own_[lane];  // field by field: see LaneRunner::post
@@ -573,25 +608,68 @@ class Run {
       own.latency = latency;
       own.limiter = limiter;
       own.any = true;
+      if (may_record && path_) own_nodes_[lane] = path_node_;
     }
     lanes_.op_done(lane);
   }
+  template <bool may_record>
   void end_other_op(LaneNumber lane, LaneNumber cause, ResourceId limiter, Picoseconds busy, Picoseconds latency) {
     if (lanes_.is_last(lane)) {
       if (const OwnEnd& own = own_[lane]; own.any && own.when == engine_.now())
-        extend_trail(lane, lane, own.limiter, own.busy, own.latency);
+        extend_by_own<may_record>(lane);
       else
-        extend_trail(lane, cause, limiter, busy, latency);
+        extend_trail<may_record>(lane, cause, limiter, busy, latency);
       end_of_step(lane);
     }
     lanes_.op_done(lane);
   }
 
+  template <bool may_record>
   [[gnu::always_inline]] void extend_trail(LaneNumber lane, LaneNumber from, ResourceId limiter, Picoseconds busy,
                                            Picoseconds latency) {
     Trail& trail = trails_[lane];
     if (from != lane) trail = trails_[from];
+    if (may_record && path_) trail.path_end = path_node_;
     trail.go_on(class_of(limiter), limiter, busy, latency);
+  }
+  template <bool may_record>
+  void extend_by_own(LaneNumber lane) {
+    const OwnEnd& own = own_[lane];
+    if (may_record && path_) trails_[lane].path_end = own_nodes_[lane];
+    trails_[lane].go_on(class_of(own.limiter), own.limiter, own.busy, own.latency);
+  }
+
+  // The critical path as elements, where it is recorded: `trail` and a message after it.
+  std::uint32_t node_after(const Trail& trail, LaneNumber lane, const PassingMessage& message, ResourceId limiter,
+                           Picoseconds busy, Picoseconds latency) {
+    return path_->add_message(trail.path_end, trail.at, lanes_.lane_of(lane), lanes_.step(lane), message, limiter, busy,
+                              latency);
+  }
+  [[gnu::noinline]] void record_until(LaneNumber lane, SimTime until, PathCause cause) {
+    Trail& trail = trails_[lane];
+    trail.path_end =
+        path_->add(trail.path_end, trail.at, until, cause, lanes_.actor(lane), lanes_.lane_of(lane), lanes_.step(lane));
+  }
+  [[gnu::noinline]] PassingMessage message_of(const Transfer& transfer, Picoseconds wire) const {
+    return {.from = lanes_.actor(transfer.sender),
+            .to = folding_ == nullptr ? lanes_.actor(transfer.receiver)
+                                      : folding_->peer[static_cast<std::size_t>(lanes_.step(transfer.sender))],
+            .bytes = transfer.size,
+            .wire = wire};
+  }
+  Picoseconds latency_of(const Route& way) const {
+    Picoseconds sum{0};
+    for (std::uint32_t leg = 0; leg < way.n_legs; ++leg)
+      sum += ways_.leg(way.first_leg + leg).latency + ways_.leg(way.first_leg + leg).after;
+    return sum;
+  }
+  void collect_path() {
+    std::vector<std::uint32_t*> ends{&last_trail_.path_end};
+    for (Trail& trail : trails_) ends.push_back(&trail.path_end);
+    for (Ahead& ahead : ahead_) ends.push_back(&ahead.trail.path_end);
+    for (std::uint32_t& end : own_nodes_) ends.push_back(&end);
+    for (std::uint32_t& end : job_path_ends_) ends.push_back(&end);
+    path_->collect(ends);
   }
 
   std::uint32_t class_of(ResourceId resource) const { return resource == no_resource ? 0 : class_of_[resource.value]; }
@@ -608,6 +686,7 @@ class Run {
 
   void local_done(LaneNumber lane) {
     if (lanes_.is_last(lane)) {
+      if (path_) record_until(lane, engine_.now(), PathCause::compute);
       trails_[lane].compute_until(engine_.now());
       end_of_step(lane);
     }
@@ -616,7 +695,10 @@ class Run {
 
   [[gnu::noinline]] void end_of_job_step(LaneNumber lane) {
     JobTimeline& job = job_of(lanes_.actor(lane));
-    if (job.finish < engine_.now() || !job.bottleneck) job.bottleneck = trails_[lane].bottleneck(engine_.now());
+    if (job.finish < engine_.now() || !job.bottleneck) {
+      job.bottleneck = trails_[lane].bottleneck(engine_.now());
+      if (path_) job_path_ends_[static_cast<std::size_t>(&job - jobs_.data())] = trails_[lane].path_end;
+    }
     job.finish = engine_.now();
   }
 
@@ -650,6 +732,7 @@ class Run {
 
   void look_up() {
     stop_if_asked();
+    if (path_ && path_->is_full()) collect_path();
     if (options_.progress)
       options_.progress(static_cast<double>(lanes_.steps_done()) / static_cast<double>(lanes_.n_steps()));
   }
@@ -671,7 +754,19 @@ class Run {
         timeline_.bottleneck = found;
     }
     timeline_.jobs = jobs_;
+    if (path_) take_paths();
     return std::move(timeline_);
+  }
+
+  void take_paths() {
+    if (last_lane_ != none) {
+      timeline_.path = path_->chain((disturber_ ? last_trail_ : trails_[last_lane_]).path_end);
+      expect_whole_path(timeline_.path, timeline_.finish);
+    }
+    for (std::size_t j = 0; j < jobs_.size(); ++j) {
+      timeline_.jobs[j].path = path_->chain(job_path_ends_[j]);
+      expect_whole_path(timeline_.jobs[j].path, jobs_[j].finish);
+    }
   }
 
   // What crossed a link fits into the time in which it was busy.
@@ -730,6 +825,7 @@ class Run {
   std::size_t n_free_ = 0;
   std::vector<Staged> staged_;
   std::vector<std::uint32_t> free_staged_;
+  bool is_followed_ = false;                             // runs_ahead_, or path_
   bool runs_ahead_ = false;                              // the two ends of a message need not wait for each other
   std::vector<Ahead> ahead_;                             // [transfer], where they do not
   std::vector<std::uint32_t> in_slot_;                   // [slot] the transfer
@@ -738,6 +834,11 @@ class Run {
   Bytes largest_;                                        // of the messages that ran ahead
   Bytes bytes_sent_, bytes_expected_, bytes_delivered_;  // by the sends, by the receives, by what arrived
   LaneNumber last_lane_ = none;                          // the first of those that ended last
+  std::unique_ptr<PathRecord> path_;                     // only where the critical path is recorded
+  std::uint32_t path_node_ = 0;                          // then: of the message whose ends are being handled
+  std::vector<std::uint32_t> own_nodes_;                 // [lane] of own_
+  std::vector<std::uint32_t> job_path_ends_;             // [job]
+  Picoseconds wire_ = Picoseconds::max();                // of the message that is being delivered, if it is staged
   Trail last_trail_;                                     // its own at that moment, where something disturbs the run
   std::uint64_t fingerprint_ = 0;
   std::vector<JobTimeline> jobs_;              // as Timeline::jobs

@@ -35,6 +35,7 @@ struct RunOptions {
   /// Where each actor sits, [actor]. Empty: ranks on topology.ranks(), helpers on topology.helpers(), in order.
   std::vector<NodeId> placement;
   bool record_spans = false;
+  bool record_path = false;  ///< Timeline::path; for its memory see sim/run/path_record.hpp
   /// Whether one rank may stand for all where that is exact (sim/run/fold.hpp), in runs of at least `fold_from`
   /// messages: smaller ones take no time, and simulated in full they have a fingerprint.
   bool fold = true;

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
 #include <set>
@@ -96,6 +97,7 @@ class Disturber {
     SimTime& since = held_[lane];
     const SimTime now = run_.engine_.now();
     if (since != no_hold) {
+      if (run_.path_) record_hold(lane, since);
       run_.trails_[lane].delay_until(now);
       since = no_hold;
       return false;
@@ -110,6 +112,19 @@ class Disturber {
     since = now;
     schedule(begins, What::resume, lane);
     return true;
+  }
+
+  /// The critical path waited until now because the lane's actor is late, then because it is slow, then for the jitter.
+  void record_hold(LaneNumber lane, SimTime since) {
+    const auto actor = static_cast<std::size_t>(run_.lanes_.actor(lane));
+    const SimTime now = run_.engine_.now();
+    const SimTime free = std::max(since, late_[actor]);
+    const std::array<std::pair<PathCause, SimTime>, 3> causes{
+        {{PathCause::late, free}, {PathCause::slow, free + slow_[actor]}, {PathCause::jitter, now}}};
+    for (const auto& [cause, until] : causes) {
+      run_.record_until(lane, until, cause);
+      run_.trails_[lane].delay_until(std::max(run_.trails_[lane].at, until));
+    }
   }
 
   // --- links -------------------------------------------------------------------------------------------------------

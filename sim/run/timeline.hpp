@@ -19,6 +19,31 @@ struct Span {
   SimTime start{}, finish{};
 };
 
+/// Why a stretch of the critical path took time.
+enum class PathCause : std::uint8_t {
+  link,     ///< a link set the speed of a message
+  staging,  ///< a staged message filled the rooms on its way, or waited for one
+  latency,  ///< of links, and what a protocol adds per message
+  compute,  ///< `compute` of the schedule
+  late,     ///< a rank had not begun
+  slow,     ///< a slow rank's delay of a step
+  jitter,   ///< the same, drawn
+};
+
+/// A stretch of the critical path. Of a message (link, staging, latency): where data is staged, which part comes first
+/// is an attribution; the lengths are not.
+struct PathElement {
+  SimTime begin{}, end{};
+  PathCause cause = PathCause::link;
+  ResourceId resource = no_resource;  ///< that set the speed; of `link` only
+  Actor from = 0, to = 0;             ///< of the message; else both the actor that computed or waited
+  Lane lane = 0;                      ///< of the actor whose step let the message start; else of the one that waited
+  int step = 0;                       ///< of that lane
+  Bytes bytes;                        ///< of the message
+
+  Picoseconds time() const { return end - begin; }
+};
+
 /// What held the run back: on the critical path (the chain of messages, each of which could not start before the one
 /// before it was done, that ends with the run) the links that set the speed for the longest time. Like links count
 /// together: of one kind, between devices of the same kinds, of equal bandwidth. Else a ring in which one chunk is a
@@ -45,6 +70,7 @@ struct JobTimeline {
   std::int64_t transfers = 0;
   Bytes bytes_sent;
   std::optional<Bottleneck> bottleneck;
+  std::vector<PathElement> path;  ///< as Timeline::path, up to its own end
 };
 
 struct Timeline {
@@ -61,6 +87,9 @@ struct Timeline {
   std::vector<JobTimeline>
       jobs;                 ///< where the schedule is several side by side, [job]; then `bottleneck` is the last's
   std::vector<Span> spans;  ///< in order of arrival; only where RunOptions::record_spans asks for them
+  /// The critical path, first element first, without a gap from 0 to `finish`; only where RunOptions::record_path asks
+  /// for it. Of a folded run: rank 0's, whose messages stand for those of all.
+  std::vector<PathElement> path;
 
   /// Why one rank could represent all (sim/run/fold.hpp), if it did. The timeline is then that of the whole run, except
   /// for the fingerprint; if several links held the run back equally, `bottleneck` names rank 0's.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -137,6 +138,53 @@ void check_parts(std::uint64_t seed, bool disturbed, Counts& counts) {
   counts.with_delay += found.delay > 0_ps ? 1 : 0;
 }
 
+/// A message's element lies within a message of the timeline between the same two ranks.
+bool is_in_timeline(const PathElement& element, const Timeline& line) {
+  return std::any_of(line.spans.begin(), line.spans.end(), [&](const Span& span) {
+    return span.from == element.from && span.to == element.to && span.start <= element.begin &&
+           element.end <= span.finish;
+  });
+}
+
+/// How often each cause was on a path: what never was is not tested.
+using Causes = std::map<PathCause, int>;
+
+void check_path(std::uint64_t seed, bool disturbed, Causes& causes) {
+  CAPTURE(seed);
+  Drawn drawn = draw_run(seed, disturbed);
+  Timeline plain, line;
+  try {
+    plain = run(drawn.net, check(drawn.schedule), drawn.options);
+    drawn.options.record_path = drawn.options.record_spans = true;
+    line = run(drawn.net, check(drawn.schedule), drawn.options);
+  } catch (const InputError&) {
+    return;
+  }
+  REQUIRE(plain.path.empty());
+  REQUIRE(line.fingerprint == plain.fingerprint);  // to look does not change the run
+  REQUIRE(line.finish == plain.finish);
+  SimTime now{};
+  std::map<PathCause, Picoseconds> sums;
+  for (const PathElement& element : line.path) {
+    REQUIRE(element.begin == now);
+    REQUIRE(element.end > element.begin);
+    now = element.end;
+    sums[element.cause] += element.time();
+    const bool is_message =
+        element.cause == PathCause::link || element.cause == PathCause::staging || element.cause == PathCause::latency;
+    if (is_message) REQUIRE(is_in_timeline(element, line));
+    if (element.cause == PathCause::link) REQUIRE(element.resource != no_resource);
+    ++causes[element.cause];
+  }
+  REQUIRE(now == line.finish);
+  if (!line.bottleneck) return;
+  // The sums that every run keeps are those of the elements.
+  REQUIRE(sums[PathCause::link] == line.bottleneck->busy + line.bottleneck->others);
+  REQUIRE(sums[PathCause::latency] + sums[PathCause::staging] == line.bottleneck->latency);
+  REQUIRE(sums[PathCause::compute] == line.bottleneck->compute);
+  REQUIRE(sums[PathCause::late] + sums[PathCause::slow] + sums[PathCause::jitter] == line.bottleneck->delay);
+}
+
 }  // namespace
 
 TEST_CASE(
@@ -152,6 +200,14 @@ TEST_CASE(
   CHECK(counts.with_latency > 500 * thousands);
   CHECK(counts.with_others > 100 * thousands);
   CHECK(counts.with_delay > 30 * thousands);
+}
+
+TEST_CASE("the recorded critical path has no gap, lies within the timeline's messages and has the sums of the run") {
+  Causes causes;
+  for (std::uint64_t seed = 1; seed <= 2000; ++seed) check_path(seed, seed % 2 == 0, causes);
+  for (const PathCause cause :
+       {PathCause::link, PathCause::staging, PathCause::latency, PathCause::late, PathCause::slow, PathCause::jitter})
+    CHECK(causes[cause] > 25);
 }
 
 }  // namespace random_runs_test

@@ -1,0 +1,103 @@
+// The record of the critical path: what it keeps, what it drops, and the paths of runs that can be worked out.
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "algorithms/catalog.hpp"
+#include "sim/run/path_record.hpp"
+#include "tests/support/tiny.hpp"
+#include "topologies/catalog.hpp"
+
+namespace path_record_test {
+
+using namespace ringsim;
+using namespace ringsim::literals;
+using namespace std::chrono_literals;
+
+namespace {
+
+Timeline recorded(const Topology& net, const char* algorithm, int ranks, Bytes bytes, RunOptions options = {}) {
+  options.record_path = true;
+  const CollectiveRequest request{.op = CollectiveOp::all_reduce, .ranks = ranks, .bytes = bytes};
+  return run(net, check(make_schedule(*find_algorithm(algorithm), request, {})), options);
+}
+
+}  // namespace
+
+TEST_CASE("chains share what they have in common, and what leads to no end is dropped") {
+  PathRecord record;
+  const PassingMessage message{.from = 0, .to = 1, .bytes = 1_MiB};
+  const std::uint32_t first = record.add_message(0, SimTime{}, 0, 0, message, ResourceId{3}, 10_ps, 2_ps);
+  std::uint32_t left = record.add(first, SimTime{12_ps}, SimTime{20_ps}, PathCause::late, 4, 0, 1);
+  record.add(first, SimTime{12_ps}, SimTime{99_ps}, PathCause::slow, 5, 0, 1);  // leads nowhere
+  std::uint32_t right = record.add_message(first, SimTime{12_ps}, 1, 1, message, ResourceId{4}, 5_ps, 0_ps);
+  record.collect({&left, &right});
+  CHECK(left == 2);  // the node that was dropped has left its number
+  CHECK(right == 3);
+  const std::vector<PathElement> path = record.chain(left);
+  REQUIRE(path.size() == 3);
+  CHECK(path[0].cause == PathCause::link);
+  CHECK(path[0].resource == ResourceId{3});
+  CHECK(path[0].end == SimTime{10_ps});
+  CHECK(path[1].cause == PathCause::latency);
+  CHECK(path[1].end == SimTime{12_ps});
+  CHECK(path[2].cause == PathCause::late);
+  CHECK(path[2].to == 4);
+  CHECK_NOTHROW(expect_whole_path(path, SimTime{20_ps}));
+  CHECK(record.chain(right).back().end == SimTime{17_ps});
+}
+
+TEST_CASE("what took no time is no element") {
+  PathRecord record;
+  CHECK(record.add_message(7, SimTime{}, 0, 0, {}, ResourceId{0}, 0_ps, 0_ps) == 7);
+  CHECK(record.add(7, SimTime{5_ps}, SimTime{5_ps}, PathCause::late, 0, 0, 0) == 7);
+}
+
+TEST_CASE("a path with a gap, or that ends early, is a broken law") {
+  std::vector<PathElement> path{{.begin = SimTime{}, .end = SimTime{4_ps}},
+                                {.begin = SimTime{5_ps}, .end = SimTime{6_ps}}};
+  CHECK_THROWS_WITH_AS(expect_whole_path(path, SimTime{6_ps}),
+                       "invariant broken: the elements of the critical path follow each other", InvariantError);
+  path.pop_back();
+  CHECK_NOTHROW(expect_whole_path(path, SimTime{4_ps}));
+  CHECK_THROWS_WITH_AS(expect_whole_path(path, SimTime{6_ps}),
+                       "invariant broken: the elements of the critical path sum to the time of the run",
+                       InvariantError);
+}
+
+TEST_CASE("a ring's path is one message per step, its link's time and its latency") {
+  // 4 ranks, 4 MiB: 2(K-1) = 6 steps, each 1 MiB at 1 GB/s = 1048.576 us and twice a port's 1 us.
+  const Topology net = star(4, {.bandwidth = 1_GBps, .latency = 1us});
+  const Timeline line = recorded(net, "ring", 4, 4_MiB);
+  REQUIRE(line.path.size() == 12);
+  for (std::size_t i = 0; i < line.path.size(); ++i) {
+    CAPTURE(i);
+    CHECK(line.path[i].cause == (i % 2 == 0 ? PathCause::link : PathCause::latency));
+    CHECK(line.path[i].time() == (i % 2 == 0 ? 1048'576'000_ps : 2'000'000_ps));
+    CHECK(line.path[i].step == static_cast<int>(i / 2));
+    CHECK(line.path[i].bytes == 1_MiB);
+  }
+}
+
+TEST_CASE("a folded run's path is rank 0's, as long as the whole run") {
+  const Topology net = star(8, {.bandwidth = 1_GBps, .latency = 1us});
+  const Timeline folded = recorded(net, "ring", 8, 8_MiB, {.fold_from = 0});
+  REQUIRE(folded.folded.has_value());
+  const Timeline whole = recorded(net, "ring", 8, 8_MiB);
+  REQUIRE(!whole.folded.has_value());
+  REQUIRE(folded.path.size() == whole.path.size());
+  for (std::size_t i = 0; i < whole.path.size(); ++i) CHECK(folded.path[i].end == whole.path[i].end);
+  CHECK(folded.path.front().from == 0);
+  CHECK(folded.path.front().to == 1);
+}
+
+TEST_CASE("a run whose record is collected still has its whole path") {
+  // 512 ranks, 1022 steps, an element per message: 523264, twice as many as the record begins with.
+  const Topology net = star(512, {.bandwidth = 1_GBps, .latency = 1us});
+  const Timeline line = recorded(net, "ring", 512, 512_KiB, {.disturbance = {.jitter = {5us, 7}}});
+  CHECK_NOTHROW(expect_whole_path(line.path, line.finish));
+  // Each of the 1022 steps' messages has two elements at least.
+  CHECK(line.path.size() >= 2044);
+}
+
+}  // namespace path_record_test
