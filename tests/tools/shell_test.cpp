@@ -58,7 +58,7 @@ TEST_CASE("bash completes commands, commands below them, options, values and fil
   CHECK(offered({"ringsim", ""}).contains("topology"));
   CHECK(offered({"ringsim", "--v"}) == Set{"--version"});
   CHECK(offered({"ringsim", "topology", ""}) == Set{"export", "import", "paths", "show"});
-  CHECK(offered({"ringsim", "run", "--fo"}) == Set{"--format"});
+  CHECK(offered({"ringsim", "run", "--fo"}) == Set{"--force", "--format"});
   CHECK(offered({"ringsim", "run", "--format", "j"}) == Set{"json", "jsonl"});
   CHECK(offered({"ringsim", "run", "--format", "=", "j"}) == Set{"json", "jsonl"});  // bash's words of --format=j
   CHECK(offered({"ringsim", "run", "--format", "="}) == Set{"csv", "json", "jsonl", "nccl-tests", "table"});
