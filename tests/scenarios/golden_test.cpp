@@ -39,7 +39,8 @@ std::string read(const fs::path& path) {
 std::vector<fs::path> examples() {
   std::vector<fs::path> found;
   for (const auto& entry : fs::recursive_directory_iterator(scenarios))
-    if (entry.path().extension() == ".json" && entry.path().parent_path() != scenarios / "questions/machines")
+    if (entry.path().extension() == ".json" && entry.path().parent_path() != scenarios / "questions/machines" &&
+        entry.path().parent_path() != scenarios / "workloads")
       found.push_back(entry.path());
   std::sort(found.begin(), found.end());
   return found;

@@ -193,7 +193,7 @@ TEST_CASE("what training cannot be is refused at its place") {
       complaint_of(star_scenario(4, ddp + "}", R"(, "disturbance": {"slow": [{"rank": 1, "step_delay": "1 us"}]})")) ==
       "t.json: /disturbance/slow: expected no slow next to a training step, found it");
   CHECK(complaint_of(star_scenario(
-            4, std::string("{") + resnet + R"(, "regime": {"name": "ddp", "algorithm": "binomial_tree"}})")) !=
+            4, std::string("{") + resnet + R"(, "regime": {"name": "ddp", "algorithm": "dissemination"}})")) !=
         "accepted");
 }
 

@@ -101,9 +101,10 @@ TEST_CASE("every column that sweeps write is known, and some sweep writes each t
       temporary_file("folded.json", ringsim::test::replaced(ringsim::test::replaced(eight, "[4, 8]", "1024"),
                                                             R"(["ring", "halving_doubling"])", R"("ring")"));
   std::set<std::string> seen;
-  for (const std::string& file : {source + "star.json", source + "examples/machines/two-node-server.json",
-                                  source + "examples/faults/link-fails.json",
-                                  source + "questions/16-several-at-once.json", delayed, calibrated, folded}) {
+  for (const std::string& file :
+       {source + "star.json", source + "examples/training/buckets.json",
+        source + "examples/machines/two-node-server.json", source + "examples/faults/link-fails.json",
+        source + "questions/16-several-at-once.json", delayed, calibrated, folded}) {
     CAPTURE(file);
     for (const std::string& column : columns_of(file)) {
       CAPTURE(column);

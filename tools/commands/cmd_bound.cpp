@@ -136,6 +136,7 @@ int execute(const BoundArguments& arguments) {
   refuse_as_output(arguments.scenario, arguments.output);
   const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
   const Scenario scenario = first_point(file);
+  expect_collective(scenario);
   const Setup setup = while_saying("building the topology", [&] { return set_up(scenario); });
   stop_if_asked();
   MachineBounds machine = while_saying("finding the links that paths take", [&] {

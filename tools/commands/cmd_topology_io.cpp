@@ -137,6 +137,7 @@ void say_what_is_lost(const Machine& machine) {
 
 /// The links that set the bound of the scenario's collective, [link].
 std::vector<bool> bottleneck_of(const Scenario& scenario) {
+  expect_collective(scenario);
   const Setup setup = set_up(scenario);
   const CollectiveRequest& request = scenario.main().request;
   MachineBounds machine(scenario, setup, setup.collectives.front().ranks, {});

@@ -32,6 +32,7 @@ CollectiveOp only_op(const ScenarioFile& file, const std::string& path) {
   const Scenario first = file.point(0);
   for (std::size_t i = 0; i < file.size(); ++i) {
     const Scenario point = file.point(i);
+    expect_collective(point);
     if (point.jobs.size() > 1)
       throw InputError(path + ": /jobs",
                        "expected one collective by itself, as it was measured, found other jobs next to it");
