@@ -123,7 +123,9 @@ std::string collective_pointer(std::size_t job) {
 }
 
 Topology topology_of(const Scenario& scenario) {
-  return blaming(scenario, "/topology", [&] { return build(scenario.topology); });
+  Topology topology = blaming(scenario, "/topology", [&] { return build(scenario.topology); });
+  if (!scenario.calibration || scenario.calibration->classes == ClassScales{}) return topology;
+  return blaming(scenario, "/calibration", [&] { return scaled(topology, scenario.calibration->classes); });
 }
 
 std::vector<PlacedCollective> collectives_of(const Scenario& scenario, const Topology& topology) {
