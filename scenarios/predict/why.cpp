@@ -239,7 +239,7 @@ std::vector<LineDraft> drafts_of(const Topology& topology, const std::vector<Pat
   return lines;
 }
 
-/// Where the same few lines come again and again, they stand once.
+/// The same few lines that come again and again become one group.
 std::vector<WhyLine> folded_lines(std::vector<LineDraft> drafts, int ranks) {
   constexpr std::size_t longest_period = 16;
   std::vector<WhyLine> lines;

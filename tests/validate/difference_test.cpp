@@ -47,7 +47,7 @@ TEST_CASE("inputs differ by path, also where one side lacks it") {
   CHECK(changes[1].b == "\"t\"");
 }
 
-TEST_CASE("a result is told from a scenario by its first key") {
+TEST_CASE("a result differs from a scenario by its first key") {
   CHECK(is_result_text(" \n{\"ringsim\": {}}"));
   CHECK(!is_result_text("{\"version\": 1}"));
   CHECK(!is_result_text("{ // ringsim\n \"version\": 1}"));
