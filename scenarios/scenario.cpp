@@ -256,6 +256,14 @@ std::optional<Scenario> ScenarioFile::point(std::size_t i, Bytes size) const {
   return impl_->point(written, std::move(varied));
 }
 
+std::string ScenarioFile::canonical(std::size_t i) const {
+  ensure(i < size(), "a point's number is below the number of points");
+  Varied unused;
+  nlohmann::json canonical = canonical_point(impl_->points->at(impl_->number(i), unused), impl_->blame, *impl_->files);
+  use_one_spelling(canonical);
+  return physics_of(std::move(canonical)).dump();
+}
+
 PointId ScenarioFile::id(std::size_t i) const {
   ensure(i < size(), "a point's number is below the number of points");
   PointId id;

@@ -134,6 +134,9 @@ class ScenarioFile {
   Scenario point(std::size_t i) const;
   /// The same with another message size; nothing where `where` does not let that through.
   std::optional<Scenario> point(std::size_t i, Bytes size) const;
+  /// What the hash of point i counts, as JSON text: defaults filled in, base units (bytes, bytes per second, ps),
+  /// sorted keys.
+  std::string canonical(std::size_t i) const;
   /// Throws nothing for a point that is wrong: point() does.
   PointId id(std::size_t i) const;
 

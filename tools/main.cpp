@@ -16,6 +16,8 @@ const std::vector<Command>& command_table() {
       sweep_command(),
       crossover_command(),
       bound_command(),
+      explain_command(),
+      diff_command(),
 
       check_command(),
       compare_command(),

@@ -44,7 +44,9 @@ nlohmann::json canonical_point(const Json& scenario, const Blame& blame, const F
 /// value that the file spells out is checked. A list of one value is that value.
 nlohmann::json canonical_file(const Json& scenario, const Json& sweeps, const Blame& blame, const Files& files);
 
-/// XXH3-128 of the canonical form without what is not physics (name, $schema, paths of files), as 32 hex digits.
+/// The canonical form without what is not physics (name, paths of files).
+nlohmann::json physics_of(nlohmann::json canonical);
+/// XXH3-128 of the canonical form without what is not physics, as 32 hex digits.
 std::string hash_of(const nlohmann::json& canonical);
 /// XXH3-128 of a text, as 32 hex digits.
 std::string digest_of(std::string_view text);

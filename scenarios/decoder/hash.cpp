@@ -26,11 +26,14 @@ std::string digest_of(std::string_view text) {
   return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
 }
 
+nlohmann::json physics_of(nlohmann::json canonical) {
+  canonical.erase("name");
+  drop_paths(canonical);
+  return canonical;
+}
+
 std::string hash_of(const nlohmann::json& canonical) {
-  nlohmann::json physics = canonical;
-  physics.erase("name");
-  drop_paths(physics);
-  return digest_of(physics.dump());  // keys in alphabetical order, no spaces
+  return digest_of(physics_of(canonical).dump());  // keys in alphabetical order, no spaces
 }
 
 }  // namespace ringsim::scenarios

@@ -40,7 +40,7 @@ void check_keys(const Json& object, const std::vector<std::string>& known, const
 
 std::string to_string(const Calibration& calibration) {
   std::string text;
-  const auto add = [&](const char* name, const std::string& value) {
+  const auto add = [&](const std::string& name, const std::string& value) {
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, value);
   };
   if (calibration.launch.count() != 0) add("launch", format(calibration.launch));
@@ -48,6 +48,10 @@ std::string to_string(const Calibration& calibration) {
   if (links.latency != 1) add("latency_scale", fmt::to_string(links.latency));
   if (links.inside != 1) add("efficiency_inside", fmt::to_string(links.inside));
   if (links.between != 1) add("efficiency_between", fmt::to_string(links.between));
+  for (const LinkClass each : link_classes)
+    if (const double factor = calibration.classes.bandwidth[static_cast<std::size_t>(each)]; factor != 1)
+      add(fmt::format("scale_{}", to_string(each)), fmt::to_string(factor));
+  if (calibration.classes.latency != 1) add("scale_latency", fmt::to_string(calibration.classes.latency));
   return text.empty() ? "nothing" : text;
 }
 
@@ -60,7 +64,8 @@ Calibration read_calibration(std::string_view text, const std::string& path, std
   if (!json.contains("factors"))
     blame.fail("", "expected the key \"factors\", found none", "`ringsim calibrate` writes such files");
   std::vector<Field> fields = calibration_field().members;
-  std::erase_if(fields, [](const Field& field) { return field.type == Type::file; });
+  std::erase_if(fields,
+                [](const Field& field) { return field.type == Type::file || field.name.starts_with("scale_"); });
   check_keys(json["factors"], names(fields), "/factors", blame);
   nlohmann::json factors = nlohmann::json::object();
   for (const Field& field : fields) {

@@ -14,6 +14,7 @@ namespace ringsim {
 struct Calibration {
   Picoseconds launch{0};  ///< added to each collective's time, on top of what protocol or `transport.launch` say
   LinkScales links;
+  ClassScales classes;  ///< `scale_*`: what is asked, not what was fitted; on top of the rest
 };
 
 /// "launch 5 us, latency_scale 1.2, efficiency_inside 0.9": what changes something; "nothing" if nothing does.

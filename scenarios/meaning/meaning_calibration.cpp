@@ -20,18 +20,35 @@ Calibration calibration_of(const nlohmann::json& factors) {
   return out;
 }
 
+namespace {
+
+ClassScales class_scales_of(const nlohmann::json& factors) {
+  ClassScales out;
+  const auto take = [&](const std::string& name, double& factor) {
+    if (const std::string key = "scale_" + name; factors.contains(key))
+      factor = static_cast<double>(factors[key].get<std::int64_t>()) / 1e6;
+  };
+  for (const LinkClass each : link_classes)
+    take(std::string(to_string(each)), out.bandwidth[static_cast<std::size_t>(each)]);
+  take("latency", out.latency);
+  return out;
+}
+
+}  // namespace
+
 void take_calibration(const nlohmann::json& canonical, const Blame& blame, const Files& files, Scenario& scenario) {
   if (!canonical.contains("calibration")) return;
   const nlohmann::json& given = canonical["calibration"];
   if (given.contains("file")) {
     for (const auto& [key, value] : given.items())
-      if (key != "file")
+      if (key != "file" && !key.starts_with("scale_"))
         blame.fail("/calibration/" + key, fmt::format("expected either a file or factors, found file and {}", key));
     const Files::Content& content = files.read(given["file"]["path"].get<std::string>());
     scenario.calibration = read_calibration(content.text, content.path, scenario.warnings);
   } else {
     scenario.calibration = calibration_of(given);
   }
+  scenario.calibration->classes = class_scales_of(given);
   try {
     scale_links(scenario.topology, scenario.calibration->links);
   } catch (const InputError& error) {

@@ -142,8 +142,10 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
   first_actors.push_back(static_cast<Actor>(run_options.placement.size()));
   run_options.disturbance = disturbance_of(topology, scenario, first_actors);
   const CheckedSchedule whole = n == 1 ? schedules.front() : side_by_side(schedules);
-  // A message is two operations.
-  if (options.stage) options.stage(fmt::format("simulating {} messages", whole.proof().operations / 2));
+  const std::int64_t n_messages = whole.proof().operations / 2;  // a message is two operations
+  if (options.stage) options.stage(fmt::format("simulating {} messages", n_messages));
+  run_options.record_path = options.explain;
+  run_options.record_spans = options.explain && n_messages < run_options.fold_from;  // they would prevent folding
   const Timeline timeline = run_blaming(scenario, topology, whole, run_options);
 
   Prediction result = about(scenario, setup, 0);
@@ -181,6 +183,11 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
     one.proof = schedules[j].proof();
     if (job.bottleneck && one.time.count() > 0)
       one.bottleneck = bottleneck_report(topology, *job.bottleneck, one.time, start);
+  }
+  if (options.explain) {
+    const Picoseconds launch = result.request.ranks > 1 ? launch_of(scenario) : Picoseconds{0};
+    result.why = why_of(topology, n == 1 ? timeline.path : timeline.jobs.front().path, timeline, run_options,
+                        result.request.ranks, result.start, launch, result.time);
   }
   return result;
 }

@@ -11,6 +11,7 @@
 #include "scenarios/predict/no_effect.hpp"
 #include "scenarios/predict/setup.hpp"
 #include "scenarios/predict/training.hpp"
+#include "scenarios/predict/why.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/check/check.hpp"
 #include "sim/run/timeline.hpp"
@@ -66,6 +67,7 @@ struct Prediction {
   std::string ring;              ///< as ring_order_of(); empty where the order is another
   Proof proof;
   std::vector<std::pair<std::string, std::string>> varied;  ///< see Scenario::varied
+  std::optional<Why> why;               ///< only where PredictOptions::explain asks for it; of jobs, the first one's
   std::vector<SettingEffect> settings;  ///< those that may have changed nothing, of the whole run; the first job's only
 };
 
@@ -74,7 +76,8 @@ struct PredictOptions {
   std::function<void(double)> progress;
   /// Told what is done from now on, in words: "simulating 4190208 messages".
   std::function<void(const std::string&)> stage;
-  bool fold = true;  ///< as RunOptions::fold
+  bool fold = true;      ///< as RunOptions::fold
+  bool explain = false;  ///< sets Prediction::why; keeps the critical path and, of a smaller run, all messages
   /// What is run in place of the schedules that would be made: schedules_of_elements() of the same scenario.
   const std::vector<PlacedSchedule>* schedules = nullptr;
 };

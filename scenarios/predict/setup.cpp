@@ -137,7 +137,9 @@ void place_on_cpus(const Topology& topology, const Scenario& scenario, PlacedCol
 }  // namespace
 
 Topology topology_of(const Scenario& scenario) {
-  return blaming(scenario, "/topology", [&] { return build(scenario.topology); });
+  Topology topology = blaming(scenario, "/topology", [&] { return build(scenario.topology); });
+  if (!scenario.calibration || scenario.calibration->classes == ClassScales{}) return topology;
+  return blaming(scenario, "/calibration", [&] { return scaled(topology, scenario.calibration->classes); });
 }
 
 std::vector<PlacedCollective> collectives_of(const Scenario& scenario, const Topology& topology) {

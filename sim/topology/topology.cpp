@@ -64,6 +64,18 @@ std::span<const LinkId> Topology::links_to(NodeId id) const {
   return std::span(in_).subspan(first_in_[id.value], first_in_[id.value + 1] - first_in_[id.value]);
 }
 
+Topology Topology::with_links(const std::function<void(Link&)>& change) const {
+  Topology changed = *this;
+  for (Link& link : changed.links_) {
+    change(link);
+    ensure(link.bandwidth.bytes_per_second > 0 && link.bandwidth.bytes_per_second <= max_bandwidth &&
+               link.latency.count() >= 0,
+           "a changed link has a bandwidth and a latency that links may have");
+    changed.resources_[link.resource.value].bandwidth = link.bandwidth;
+  }
+  return changed;
+}
+
 std::optional<NodeId> Topology::find(std::string_view name) const {
   const auto found = by_name_.find(std::string(name));
   if (found == by_name_.end()) return std::nullopt;

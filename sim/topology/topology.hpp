@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -114,6 +115,10 @@ class Topology {
 
   std::span<const LinkId> links_from(NodeId id) const;  ///< in the order in which they were added
   std::span<const LinkId> links_to(NodeId id) const;
+
+  /// The same with other bandwidths and latencies: `change` sees each link once, and leaves its ends as they are. The
+  /// two directions of a half-duplex cable must agree; bandwidths must stay within what build() takes.
+  Topology with_links(const std::function<void(Link&)>& change) const;
 
   std::optional<NodeId> find(std::string_view name) const;
   /// "FROM -> TO", as users write and read links.

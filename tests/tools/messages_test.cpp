@@ -50,6 +50,11 @@ TEST_CASE("mistakes on the command line are named, with what to do, and change n
       {"schedule", "export", star},
       {"topology", "export", star, "--to", "machine", "--bound"},
       {"bound", star, "--format", "csv"},
+      {"explain", star},
+      {"explain", "scenarios/examples/why/server-incast.json", "--whatif", "topology.rank=4"},
+      {"explain", "scenarios/examples/why/server-incast.json", "--whatif", "topology.ranks=[4, 8]"},
+      {"diff", star, star},
+      {"diff", "-", "-"},
       {"completion", "tcsh"},
   };
   ringsim::test::MessagePage page("command_line");

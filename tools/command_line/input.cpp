@@ -1,6 +1,7 @@
 #include "tools/command_line/input.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <iostream>
 
@@ -26,6 +27,16 @@ void refuse_standard_input(const std::string& path) {
   if (path == "-")
     throw UsageError("SCENARIO", "expected a file, found -",
                      "MPI gives standard input to one process, and each of them reads the scenario");
+}
+
+void require_one_point(const ScenarioFile& file) {
+  if (file.size() == 1) return;
+  std::vector<std::string> varying;
+  for (const auto& [path, value] : file.id(0).varied) varying.push_back(path);
+  throw UsageError("SCENARIO",
+                   fmt::format("expected one point, found {}: {} var{}", file.size(), fmt::join(varying, ", "),
+                               varying.size() == 1 ? "ies" : "y"),
+                   "choose one with --set PATH=VALUE");
 }
 
 Scenario first_point(const ScenarioFile& file) {

@@ -23,6 +23,9 @@ ScenarioFile load_scenario(const std::string& path, const std::vector<std::strin
 /// For processes that MPI started: it gives standard input to one of them alone. Throws UsageError for "-".
 void refuse_standard_input(const std::string& path);
 
+/// For commands that look at one point. Throws UsageError that names the keys that vary.
+void require_one_point(const ScenarioFile& file);
+
 /// The first point of a scenario, its warnings said; says that there are others.
 Scenario first_point(const ScenarioFile& file);
 

@@ -14,6 +14,8 @@ Command run_command();
 Command sweep_command();
 Command crossover_command();
 Command bound_command();
+Command explain_command();
+Command diff_command();
 
 Command check_command();
 Command compare_command();

@@ -12,6 +12,17 @@ namespace ringsim {
 
 namespace {
 
+Bandwidth scaled_rate(Bandwidth bandwidth, double factor) {
+  const double scaled = std::round(static_cast<double>(bandwidth.bytes_per_second) * factor);
+  if (scaled < 1 || scaled > 1e18)
+    throw InputError(
+        "", fmt::format("expected links of 1 B/s to 1000000 TB/s, found {} times {}", format(bandwidth), factor));
+  return {static_cast<std::int64_t>(scaled)};
+}
+Picoseconds scaled_time(Picoseconds latency, double factor) {
+  return Picoseconds{std::llround(static_cast<double>(latency.count()) * factor)};
+}
+
 class Scaling {
  public:
   explicit Scaling(const LinkScales& scales) : scales_(scales) {}
@@ -60,16 +71,8 @@ class Scaling {
     scale(link.bandwidth, scales_.between);
     scale(link.latency);
   }
-  static void scale(Bandwidth& bandwidth, double factor) {
-    const double scaled = std::round(static_cast<double>(bandwidth.bytes_per_second) * factor);
-    if (scaled < 1 || scaled > 1e18)
-      throw InputError(
-          "", fmt::format("expected links of 1 B/s to 1000000 TB/s, found {} times {}", format(bandwidth), factor));
-    bandwidth = {static_cast<std::int64_t>(scaled)};
-  }
-  void scale(Picoseconds& latency) const {
-    latency = Picoseconds{std::llround(static_cast<double>(latency.count()) * scales_.latency)};
-  }
+  static void scale(Bandwidth& bandwidth, double factor) { bandwidth = scaled_rate(bandwidth, factor); }
+  void scale(Picoseconds& latency) const { latency = scaled_time(latency, scales_.latency); }
 
   LinkScales scales_;
 };
@@ -77,5 +80,61 @@ class Scaling {
 }  // namespace
 
 void scale_links(TopologySpec& topology, const LinkScales& scales) { std::visit(Scaling(scales), topology); }
+
+std::string_view to_string(LinkClass link_class) {
+  switch (link_class) {
+    case LinkClass::nvlink:
+      return "nvlink";
+    case LinkClass::xgmi:
+      return "xgmi";
+    case LinkClass::c2c:
+      return "c2c";
+    case LinkClass::pcie:
+      return "pcie";
+    case LinkClass::socket:
+      return "socket";
+    case LinkClass::memory:
+      return "memory";
+    case LinkClass::nic:
+      return "nic";
+    case LinkClass::fabric:
+      return "fabric";
+    case LinkClass::other:
+      return "link";
+  }
+  fail_invariant("a link has one of the known classes");
+}
+
+LinkClass class_of(const Topology& topology, const Link& link) {
+  const Node &from = topology.node(link.from), &to = topology.node(link.to);
+  if (from.kind == NodeKind::network_switch && to.kind == NodeKind::network_switch) return LinkClass::fabric;
+  if ((from.kind == NodeKind::nic || to.kind == NodeKind::nic) && from.host != to.host) return LinkClass::nic;
+  switch (link.kind) {
+    case LinkKind::nvlink:
+      return LinkClass::nvlink;
+    case LinkKind::xgmi:
+      return LinkClass::xgmi;
+    case LinkKind::c2c:
+      return LinkClass::c2c;
+    case LinkKind::pcie:
+      return LinkClass::pcie;
+    case LinkKind::socket:
+      return LinkClass::socket;
+    case LinkKind::memory:
+      return LinkClass::memory;
+    case LinkKind::generic:
+    case LinkKind::infiniband:
+    case LinkKind::ethernet:
+      return LinkClass::other;
+  }
+  fail_invariant("a link has one of the known kinds");
+}
+
+Topology scaled(const Topology& topology, const ClassScales& scales) {
+  return topology.with_links([&](Link& link) {
+    link.bandwidth = scaled_rate(link.bandwidth, scales.bandwidth[static_cast<std::size_t>(class_of(topology, link))]);
+    link.latency = scaled_time(link.latency, scales.latency);
+  });
+}
 
 }  // namespace ringsim

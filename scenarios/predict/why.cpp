@@ -1,0 +1,294 @@
+#include "scenarios/predict/why.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
+#include "topologies/bound/cut_text.hpp"
+#include "topologies/machines/scale_links.hpp"
+
+namespace ringsim {
+
+std::string_view to_string(PathCause cause) {
+  switch (cause) {
+    case PathCause::link:
+      return "link";
+    case PathCause::staging:
+      return "staging";
+    case PathCause::latency:
+      return "latency";
+    case PathCause::compute:
+      return "compute";
+    case PathCause::late:
+      return "late";
+    case PathCause::slow:
+      return "slow";
+    case PathCause::jitter:
+      return "jitter";
+  }
+  fail_invariant("a stretch of the critical path has one of the known causes");
+}
+
+namespace {
+
+bool is_of_message(PathCause cause) {
+  return cause == PathCause::link || cause == PathCause::staging || cause == PathCause::latency;
+}
+
+std::string link_class_name(const Topology& topology, ResourceId resource) {
+  return std::string(to_string(class_of(topology, topology.link(topology.resource(resource).link))));
+}
+
+// ------------------------------------------------------------------------------------------------------- the parts
+
+/// What the last fault of a link does to it; empty: nothing.
+std::string fault_of(const Topology& topology, ResourceId resource, const Disturbance& disturbance) {
+  std::string text;
+  SimTime latest{};
+  for (const LinkChange& change : disturbance.links) {
+    const bool hits = std::any_of(change.links.begin(), change.links.end(),
+                                  [&](LinkId link) { return topology.link(link).resource == resource; });
+    if (!hits || change.at < latest || change.to == LinkChange::To::restored) continue;
+    latest = change.at;
+    const std::string since =
+        change.at == SimTime{} ? "" : fmt::format(" from {} us on", microseconds(change.at.time_since_epoch()));
+    const Bandwidth nominal = topology.resource(resource).bandwidth;
+    text = change.to == LinkChange::To::down
+               ? fmt::format("a fault takes it down{}", since)
+               : fmt::format("a fault leaves it {} of {}{}", format(change.of(nominal)), format(nominal), since);
+  }
+  return text;
+}
+
+/// Whether routes depend on nothing but the ends and the channel of a message.
+bool has_fixed_routes(const RunOptions& options) {
+  if (options.routing.policy == Routing::Policy::flow_spray) return false;
+  return std::none_of(options.disturbance.links.begin(), options.disturbance.links.end(),
+                      [](const LinkChange& change) { return change.to == LinkChange::To::down; });
+}
+
+std::optional<LinkSharing> sharing_of(const Topology& topology, const PathElement& element, const Timeline& timeline,
+                                      const RunOptions& options) {
+  if (timeline.spans.empty() || !has_fixed_routes(options)) return std::nullopt;
+  Routes routes(topology, options.transport, options.routing);
+  std::map<std::tuple<Actor, Actor, std::uint16_t>, bool> known;
+  const auto uses = [&](const Span& span) {
+    const std::uint16_t label = options.routing.policy == Routing::Policy::ecmp ? span.channel : std::uint16_t{0};
+    const auto [entry, is_new] = known.try_emplace({span.from, span.to, label}, false);
+    if (!is_new) return entry->second;
+    const auto place = [&](Actor actor) { return options.placement[static_cast<std::size_t>(actor)]; };
+    for (const Path& path : routes.find_parts(place(span.from), place(span.to), label))
+      for (const Leg& leg : path.legs)
+        for (const LinkId link : leg.links)
+          if (topology.link(link).resource == element.resource) entry->second = true;
+    return entry->second;
+  };
+  LinkSharing sharing{.messages = -1, .ranks = {}};  // the path's own message is one of them
+  std::set<Actor> ranks;
+  for (const Span& span : timeline.spans) {
+    if (span.start >= element.end || span.finish <= element.begin || span.bytes.count == 0 || !uses(span)) continue;
+    ++sharing.messages;
+    ranks.insert(span.from);
+  }
+  sharing.messages = std::max(0, sharing.messages);
+  sharing.ranks.assign(ranks.begin(), ranks.end());
+  return sharing;
+}
+
+/// Adds up the elements of one cause and group of links.
+struct PartSum {
+  WhyPart part;
+  std::map<ResourceId, Picoseconds> by_link;
+  std::map<Actor, Picoseconds> by_actor;
+  PathElement longest;
+};
+
+std::vector<WhyPart> parts_of(const Topology& topology, const std::vector<PathElement>& path, const Timeline& timeline,
+                              const RunOptions& options, Picoseconds launch) {
+  std::vector<std::pair<std::string, std::string>> names(topology.n_resources());  // [resource] of its group, its class
+  std::map<std::pair<PathCause, std::string>, PartSum> sums;
+  for (const PathElement& element : path) {
+    std::string links;
+    if (element.resource != no_resource) {
+      auto& [group, kind] = names[element.resource.value];
+      if (group.empty()) {
+        group = without_numbers(topology.resource_name(element.resource));
+        kind = link_class_name(topology, element.resource);
+      }
+      links = group;
+    }
+    PartSum& sum = sums[{element.cause, links}];
+    sum.part.cause = to_string(element.cause);
+    sum.part.links = links;
+    if (element.resource != no_resource) sum.part.kind = names[element.resource.value].second;
+    sum.part.time += element.time();
+    sum.by_link[element.resource] += element.time();
+    sum.by_actor[element.to] += element.time();
+    if (element.time() > sum.longest.time()) sum.longest = element;
+  }
+  std::vector<WhyPart> parts;
+  const auto by_time = [](const auto& a, const auto& b) { return a.second < b.second; };  // of equals the first
+  for (auto& [key, sum] : sums) {
+    WhyPart& part = sum.part;
+    if (key.first == PathCause::link && !part.links.empty()) {
+      const auto longest = std::max_element(sum.by_link.begin(), sum.by_link.end(), by_time);
+      part.link = topology.resource_name(longest->first);
+      part.link_time = longest->second;
+      part.n_links = static_cast<int>(sum.by_link.size());
+      part.fault = fault_of(topology, longest->first, options.disturbance);
+    } else if (!is_of_message(key.first) && key.first != PathCause::compute) {
+      part.rank = std::max_element(sum.by_actor.begin(), sum.by_actor.end(), by_time)->first;
+    }
+    parts.push_back(part);
+  }
+  if (launch.count() > 0) parts.push_back({.cause = "launch", .time = launch});
+  std::stable_sort(parts.begin(), parts.end(), [](const WhyPart& a, const WhyPart& b) { return a.time > b.time; });
+  // Looking for those that share takes a pass over all messages: for the part that counts most.
+  const auto first = std::find_if(parts.begin(), parts.end(), [](const WhyPart& part) { return !part.link.empty(); });
+  if (first != parts.end())
+    first->sharing = sharing_of(topology, sums[{PathCause::link, first->links}].longest, timeline, options);
+  return parts;
+}
+
+// ------------------------------------------------------------------------------------------------------- the lines
+
+/// A line, and what its words for the ranks are made of.
+struct LineDraft {
+  WhyLine line;
+  std::set<std::pair<Actor, Actor>> pairs;
+
+  auto kind() const { return std::tie(line.cause, line.kind, line.links); }
+  void add(const LineDraft& other) {
+    line.end = other.line.end;
+    line.first_step = std::min(line.first_step, other.line.first_step);
+    line.last_step = std::max(line.last_step, other.line.last_step);
+    line.messages += other.line.messages;
+    line.busy += other.line.busy;
+    line.staging += other.line.staging;
+    line.latency += other.line.latency;
+    pairs.insert(other.pairs.begin(), other.pairs.end());
+  }
+};
+
+std::string actor_name(Actor actor, int ranks) {
+  return actor < ranks ? fmt::format("rank {}", actor) : fmt::format("helper {}", actor - ranks);
+}
+
+std::string ranks_of(const LineDraft& draft, int ranks) {
+  const auto [from, to] = *draft.pairs.begin();
+  const auto all = [&](auto holds) { return std::all_of(draft.pairs.begin(), draft.pairs.end(), holds); };
+  if (draft.line.cause != to_string(PathCause::link) && draft.line.cause != to_string(PathCause::latency))
+    return draft.pairs.size() == 1 ? actor_name(from, ranks) : fmt::format("{} ranks", draft.pairs.size());
+  if (draft.pairs.size() == 1) return actor_name(from, ranks) + " -> " + actor_name(to, ranks);
+  if (all([&](const auto& pair) { return pair.second == (pair.first + 1) % ranks; })) return "rank k -> rank k+1";
+  if (all([&](const auto& pair) { return pair.first == (pair.second + 1) % ranks; })) return "rank k+1 -> rank k";
+  const Actor one_from = from, one_to = to;  // no lambda of clang 14 captures a structured binding
+  if (all([&](const auto& pair) { return pair.second == one_to; }))
+    return fmt::format("{} ranks -> {}", draft.pairs.size(), actor_name(to, ranks));
+  if (all([&](const auto& pair) { return pair.first == one_from; }))
+    return fmt::format("{} -> {} ranks", actor_name(from, ranks), draft.pairs.size());
+  return fmt::format("{} pairs of ranks", draft.pairs.size());
+}
+
+/// One line per message or wait; then one per run of equal ones.
+std::vector<LineDraft> drafts_of(const Topology& topology, const std::vector<PathElement>& path) {
+  std::vector<LineDraft> lines;
+  std::vector<std::string> names(topology.n_resources());
+  for (std::size_t i = 0; i < path.size();) {
+    const PathElement& first = path[i];
+    LineDraft draft;
+    draft.line = {.begin = first.begin,
+                  .end = first.end,
+                  .cause = std::string(to_string(is_of_message(first.cause) ? PathCause::latency : first.cause)),
+                  .first_step = first.step,
+                  .last_step = first.step,
+                  .messages = 1};
+    draft.pairs.insert({first.from, first.to});
+    PathCause before = first.cause;
+    std::size_t next = i;
+    do {
+      const PathElement& each = path[next];
+      if (each.cause == PathCause::link && each.resource != no_resource) {
+        std::string& name = names[each.resource.value];
+        if (name.empty()) name = without_numbers(topology.resource_name(each.resource));
+        draft.line.cause = to_string(PathCause::link);
+        draft.line.links = name;
+        draft.line.kind = link_class_name(topology, each.resource);
+      }
+      (each.cause == PathCause::staging   ? draft.line.staging
+       : each.cause == PathCause::latency ? draft.line.latency
+                                          : draft.line.busy) += each.time();
+      draft.line.end = each.end;
+      before = each.cause;
+      ++next;
+    } while (next < path.size() && is_of_message(before) && is_of_message(path[next].cause) &&
+             path[next].cause > before && path[next].from == first.from && path[next].to == first.to &&
+             path[next].step == first.step && path[next].lane == first.lane);
+    i = next;
+    if (!lines.empty() && lines.back().kind() == draft.kind())
+      lines.back().add(draft);
+    else
+      lines.push_back(std::move(draft));
+  }
+  return lines;
+}
+
+/// The same few lines that come again and again become one group.
+std::vector<WhyLine> folded_lines(std::vector<LineDraft> drafts, int ranks) {
+  constexpr std::size_t longest_period = 16;
+  std::vector<WhyLine> lines;
+  std::size_t group = 0;
+  for (std::size_t i = 0; i < drafts.size(); ++group) {
+    std::size_t period = 1, repeats = 1;
+    for (std::size_t p = 2; p <= longest_period; ++p) {
+      std::size_t same = i;
+      while (same + p < drafts.size() && drafts[same].kind() == drafts[same + p].kind()) ++same;
+      const std::size_t n = (same - i) / p + 1;
+      if (n > 1 && n * p > period * repeats) {
+        period = p;
+        repeats = n;
+      }
+    }
+    for (std::size_t k = 0; k < period; ++k) {
+      LineDraft& draft = drafts[i + k];
+      for (std::size_t n = 1; n < repeats; ++n) draft.add(drafts[i + n * period + k]);
+      draft.line.ranks = ranks_of(draft, ranks);
+      draft.line.times = repeats;
+      draft.line.group = group;
+      lines.push_back(draft.line);
+    }
+    i += period * repeats;
+  }
+  return lines;
+}
+
+}  // namespace
+
+Why why_of(const Topology& topology, const std::vector<PathElement>& path, const Timeline& timeline,
+           const RunOptions& options, int ranks, Picoseconds start, Picoseconds launch, Picoseconds time) {
+  std::vector<PathElement> own;
+  for (PathElement element : path) {
+    element.begin = std::max(element.begin, SimTime{start});
+    if (element.begin < element.end) own.push_back(element);
+  }
+  Why why;
+  why.n_elements = own.size();
+  why.parts = parts_of(topology, own, timeline, options, launch);
+  why.lines = folded_lines(drafts_of(topology, own), ranks);
+  std::set<LinkClass> used;
+  for (std::uint32_t l = 0; l < timeline.link_bytes.size(); ++l)
+    if (timeline.link_bytes[l].count > 0) used.insert(class_of(topology, topology.link({l})));
+  for (const LinkClass each : used) why.kinds.emplace_back(to_string(each));
+  Picoseconds sum{0};
+  for (const WhyPart& part : why.parts) sum += part.time;
+  ensure(sum == time, "the parts of an explanation sum to the time");
+  return why;
+}
+
+}  // namespace ringsim

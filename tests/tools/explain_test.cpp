@@ -1,0 +1,284 @@
+// ringsim explain and ringsim diff as a user meets them.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/command.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/paths.hpp"
+
+namespace explain_test {
+
+using nlohmann::json;
+using ringsim::test::has;
+using ringsim::test::Outcome;
+using ringsim::test::run_command;
+using ringsim::test::temporary_file;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+std::string example(const std::string& name) {
+  return ringsim::test::source_dir() + "/scenarios/examples/why/" + name + ".json";
+}
+
+Outcome command(const std::string& name, const std::string& file, Words more) {
+  Words arguments{name, file};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return run_command(arguments);
+}
+
+json explained(const std::string& file, Words more = {}) {
+  more.insert(more.end(), {"--format", "json"});
+  const Outcome outcome = command("explain", file, more);
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+  return json::parse(outcome.out);
+}
+
+double time_of_run(const std::string& file, Words more) {
+  more.insert(more.end(), {"--format", "json"});
+  const Outcome outcome = command("run", file, more);
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+  return json::parse(outcome.out)["results"][0]["time_us"].get<double>();
+}
+
+std::int64_t picoseconds(const json& us) { return std::llround(us.get<double>() * 1e6); }
+
+/// All parts, and all lines of the path with a launch, sum to the time, to the picosecond.
+void check_sums(const json& document) {
+  std::int64_t parts = 0, lines = 0, launch = 0;
+  for (const json& part : document["why"]) {
+    CHECK(picoseconds(part["us"]) > 0);
+    parts += picoseconds(part["us"]);
+    if (part["cause"] == "launch") launch += picoseconds(part["us"]);
+  }
+  for (const json& line : document["path"]) lines += picoseconds(line["us"]);
+  CHECK(parts == picoseconds(document["time_us"]));
+  CHECK(lines + launch == picoseconds(document["time_us"]));
+}
+
+/// Every what-if has the time that `ringsim run` gives with the same --set.
+void check_what_ifs(const json& document, const std::string& file) {
+  CHECK(document["what_if"].size() >= 4);
+  for (const json& what_if : document["what_if"]) {
+    CAPTURE(what_if.dump());
+    REQUIRE(what_if.contains("time_us"));
+    Words set;
+    for (const json& each : what_if["set"]) set.insert(set.end(), {"--set", each.get<std::string>()});
+    CHECK(what_if["time_us"].get<double>() == time_of_run(file, set));
+  }
+}
+
+const json* what_if(const json& document, const std::string& label) {
+  for (const json& each : document["what_if"])
+    if (each["label"] == label) return &each;
+  return nullptr;
+}
+
+double change(const json& document, const std::string& label) {
+  const json* found = what_if(document, label);
+  REQUIRE_MESSAGE(found != nullptr, label);
+  return (*found)["change"].get<double>();
+}
+
+// a = 2 us a path, b = 10 GB/s: a ring of 4 takes 6 steps of 2 us and 10 MB / 10 GB/s = 1000 us: 6012 us.
+const std::string star = R"({"version": 1, "name": "four",
+  "topology": {"kind": "star", "ranks": 4, "link": {"bandwidth": "10 GB/s", "latency": "1 us"}},
+  "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "40 MB"}})";
+
+}  // namespace
+
+TEST_CASE("one slow NIC of 64 is named first, with its fault") {
+  const std::string file = example("degraded-nic");
+  const json document = explained(file);
+  check_sums(document);
+  check_what_ifs(document, file);
+  const json& first = document["why"][0];
+  CHECK(first["cause"] == "link");
+  CHECK(first["kind"] == "nic");
+  CHECK((first["link"] == "node5.nic3 -> leaf0" || first["link"] == "leaf0 -> node5.nic3"));
+  CHECK(first["fault"] == "a fault leaves it 12 GB/s of 48 GB/s");  // an adapter of 400 Gb/s carries 48 GB/s
+  CHECK(has(document["summary"].get<std::string>(), "node5.nic3"));
+  // Without the fault it is faster than with any class of links twice as fast, except the NIC's.
+  CHECK(change(document, "without faults") < -0.2);
+  CHECK(change(document, "nvlink 2x") > change(document, "nic 2x"));
+}
+
+TEST_CASE("an oversubscribed leaf: the cables between switches come first, and no other class helps more") {
+  const std::string file = example("oversubscribed-leaf");
+  const json document = explained(file);
+  check_sums(document);
+  check_what_ifs(document, file);
+  CHECK(document["why"][0]["kind"] == "fabric");
+  for (const char* other : {"nic 2x", "pcie 2x", "latencies halved"})
+    CHECK(change(document, "fabric 2x") < change(document, other));
+}
+
+TEST_CASE("a two-socket box: the link between the sockets comes first") {
+  const std::string file = example("two-sockets");
+  const json document = explained(file);
+  check_sums(document);
+  check_what_ifs(document, file);
+  CHECK(document["why"][0]["kind"] == "socket");
+  CHECK(document["why"][0]["shared_with"]["messages"].get<int>() > 0);
+  CHECK(change(document, "socket 2x") < change(document, "pcie 2x"));
+}
+
+TEST_CASE("a straggler: the path waits for the late rank, and faster links change little") {
+  const std::string file = example("late-rank");
+  const json document = explained(file);
+  check_sums(document);
+  check_what_ifs(document, file);
+  CHECK(document["why"][0]["cause"] == "late");
+  CHECK(document["why"][0]["rank"] == 3);
+  CHECK(document["why"][0]["us"].get<double>() == 5000.0);  // late by 5 ms, and all wait for it
+  CHECK(change(document, "no rank late") < change(document, "link 2x"));
+}
+
+TEST_CASE("a parameter server's incast: the server's port, shared with all other senders") {
+  const std::string file = example("server-incast");
+  const json document = explained(file);
+  check_sums(document);
+  check_what_ifs(document, file);
+  // Seven buffers go into the server's port and seven out of it, each direction half of the time.
+  const json& first = document["why"][0];
+  CHECK(has(first["link"].get<std::string>(), "gpu0"));
+  CHECK(first["shared_with"]["messages"] == 6);
+  CHECK(change(document, "link 2x") == doctest::Approx(-0.5).epsilon(0.001));
+}
+
+TEST_CASE("without GPUDirect: run again with it, the time drops more than by any faster class of links") {
+  const std::string file = example("gpudirect-off");
+  const json document = explained(file);
+  check_sums(document);
+  check_what_ifs(document, file);
+  CHECK(has(document["why"][0]["kind"].get<std::string>(), "pcie"));
+  CHECK(change(document, "with GPUDirect") < -0.1);
+  CHECK(change(document, "nic 2x") > change(document, "with GPUDirect"));
+}
+
+TEST_CASE("on an idle star the ring's parts are its steps' times and its latencies") {
+  const json document = explained(temporary_file("star.json", star));
+  check_sums(document);
+  REQUIRE(document["why"].size() == 2);
+  CHECK(document["why"][0]["cause"] == "link");
+  CHECK(document["why"][0]["us"].get<double>() == 6000.0);
+  CHECK(document["why"][0]["kind"] == "link");
+  CHECK(document["why"][1]["cause"] == "latency");
+  CHECK(document["why"][1]["us"].get<double>() == 12.0);
+  // Six steps alike are one line.
+  REQUIRE(document["path"].size() == 1);
+  CHECK(document["path"][0]["ranks"] == "rank 0 -> rank 1");  // all do the same: the path stays with one
+  CHECK(document["path"][0]["first_step"] == 0);
+  CHECK(document["path"][0]["last_step"] == 5);
+  CHECK(document["path"][0]["messages"] == 6);
+  // 3000 + 12 us, and 6000 + 6.
+  CHECK((*what_if(document, "link 2x"))["time_us"].get<double>() == 3012.0);
+  CHECK((*what_if(document, "latencies halved"))["time_us"].get<double>() == 6006.0);
+}
+
+TEST_CASE("explain says all in text, with one number in its first line") {
+  const Outcome outcome = command("explain", temporary_file("star.json", star), {});
+  CHECK(outcome.code == 0);
+  CHECK(outcome.err == "");
+  CHECK(outcome.out.starts_with(
+      "all_reduce of 40 MB, ring, 4 ranks (four): 6.01 ms, 9.98 GB/s bus; gpu0 -> switch0 holds it: 100 %\n"
+      "  of the critical path\n"));
+  CHECK(has(outcome.out, "steps 1-6: rank 0 -> rank 1 over gpu* -> switch*, 6 messages: 6012.000 us"));
+  CHECK(has(outcome.out, "The closed form 2(K-1)(a + p/(K b)): 6012.000 us, and its assumptions hold."));
+  CHECK(has(outcome.out, "calibration.scale_link=2"));
+}
+
+TEST_CASE("a change of one's own is run, and if it does nothing the reason is said") {
+  const std::string file = temporary_file("star.json", star);
+  const Words own{"--whatif", "collective.bytes=20 MB",
+                  "--whatif", R"(faults=[{"link": "gpu1", "bandwidth": "50%", "at": "1 s"}])",
+                  "--whatif", "topology.ranks=4"};
+  const json document = explained(file, own);
+  CHECK((*what_if(document, "collective.bytes=20 MB"))["time_us"].get<double>() == 3012.0);
+  CHECK(has((*what_if(document, own[3]))["idle"].get<std::string>(), "the run is over"));
+  CHECK((*what_if(document, "topology.ranks=4"))["idle"] == "the scenario says the same already");
+  CHECK(has(command("explain", file, own).out, "this change does nothing, because: the scenario says the same"));
+}
+
+TEST_CASE("a wrong change of one's own is an error of the input, several points one of the command line") {
+  const std::string file = temporary_file("star.json", star);
+  const Outcome wrong = command("explain", file, {"--whatif", "topology.rank=8"});
+  CHECK(wrong.code == 3);
+  CHECK(wrong.out == "");
+  CHECK(has(wrong.err, "--whatif topology.rank=8"));
+  const Outcome several = command("explain", file, {"--set", "collective.bytes=[\"1 MB\", \"2 MB\"]"});
+  CHECK(several.code == 2);
+  CHECK(has(several.err, "expected one point, found 2: collective.bytes varies"));
+  const Outcome many = command("explain", file, {"--whatif", "collective.bytes=[\"1 MB\", \"2 MB\"]"});
+  CHECK(many.code == 3);
+  CHECK(has(many.err, "expected one value, found 2 points"));
+}
+
+TEST_CASE("the explanation does not depend on the number of threads") {
+  const std::string file = example("server-incast");
+  CHECK(command("explain", file, {"-j", "1"}).out == command("explain", file, {"-j", "3"}).out);
+}
+
+TEST_CASE("diff of two scenarios: what was set, what came out, and causes that sum to the difference") {
+  const std::string file = example("gpudirect-off");
+  const Outcome outcome = run_command({"diff", file, file, "--set-b", "transport.gpudirect=true", "--format", "json"});
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+  const json document = json::parse(outcome.out);
+  REQUIRE(document["input"].size() == 1);
+  CHECK(document["input"][0]["path"] == "transport.gdr_level");
+  CHECK(document["input"][0]["a"] == "LOC");
+  CHECK(document["a"]["time_us"].get<double>() == time_of_run(file, {}));
+  CHECK(document["b"]["time_us"].get<double>() == time_of_run(file, {"--set", "transport.gpudirect=true"}));
+  std::int64_t sum = 0;
+  for (const json& part : document["why"]) sum += picoseconds(part["us"]);
+  CHECK(sum == picoseconds(document["b"]["time_us"]) - picoseconds(document["a"]["time_us"]));
+  CHECK(sum == picoseconds(document["difference_us"]));
+  CHECK(sum < 0);
+}
+
+TEST_CASE("diff reads what explain and run wrote, and says what run does not tell") {
+  const std::string file = temporary_file("star.json", star);
+  const std::string before = temporary_file("before.json", command("explain", file, {"--format", "json"}).out);
+  const Outcome with_why = run_command({"diff", before, file, "--format", "json"});
+  // --set is for scenarios: here none is given, and both sides say the same.
+  REQUIRE_MESSAGE(with_why.code == 0, with_why.err);
+  CHECK(json::parse(with_why.out)["input"].empty());
+  CHECK(json::parse(with_why.out)["why"].empty());
+  const std::string row = temporary_file("row.json", command("run", file, {"--format", "json"}).out);
+  const Outcome without = run_command({"diff", row, before});
+  CHECK(without.code == 0);
+  CHECK(has(without.out, "row.json does not say what its time consists of"));
+  const std::string line = temporary_file("line.jsonl", command("run", file, {"--format", "jsonl"}).out);
+  CHECK(run_command({"diff", line, line}).code == 0);
+}
+
+TEST_CASE("diff refuses what it cannot compare") {
+  const std::string file = temporary_file("star.json", star);
+  const std::string row = temporary_file("row.json", command("run", file, {"--format", "json"}).out);
+  const Outcome set = run_command({"diff", row, file, "--set", "topology.ranks=8"});
+  CHECK(set.code == 2);
+  CHECK(has(set.err, "expected a scenario to change, found a result"));
+  const Words two{"--set", "collective.bytes=[\"1 MB\", \"2 MB\"]"};
+  const std::string rows = temporary_file("rows.json", command("run", file, {"--format", "json", "--set", two[1]}).out);
+  const Outcome several = run_command({"diff", rows, file});
+  CHECK(several.code == 3);
+  CHECK(has(several.err, "expected one result, found 2"));
+  const std::string lines =
+      temporary_file("lines.jsonl", command("run", file, {"--format", "jsonl", "--set", two[1]}).out);
+  CHECK(has(run_command({"diff", lines, file}).err, "expected one result, found 2"));
+  CHECK(run_command({"diff", file, file, two[0], two[1]}).code == 2);
+  CHECK(run_command({"diff", "-", "-"}).code == 2);
+  json broken = json::parse(command("explain", file, {"--format", "json"}).out);
+  broken["why"][0]["us"] = 1.0;
+  const Outcome wrong_sum = run_command({"diff", temporary_file("broken.json", broken.dump()), file});
+  CHECK(wrong_sum.code == 3);
+}
+
+}  // namespace explain_test

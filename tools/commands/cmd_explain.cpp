@@ -1,0 +1,101 @@
+// ringsim explain: why one point takes the time it takes, and what would change it.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/base/error.hpp"
+#include "tools/command_line/input.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/exit.hpp"
+#include "tools/output/output.hpp"
+#include "tools/output/progress_line.hpp"
+#include "tools/output/warnings.hpp"
+#include "tools/output/why_text.hpp"
+#include "tools/stop.hpp"
+#include "tools/sweep/workers.hpp"
+
+namespace ringsim::tools {
+
+namespace {
+
+struct ExplainArguments {
+  std::string scenario;
+  std::vector<std::string> set;
+  std::vector<std::string> what_ifs;
+  bool json = false;
+  std::string output;  ///< a file; empty or "-": stdout
+  int jobs = 0;        ///< what-ifs at a time; 0: one per core
+};
+
+void declare(Options& options, ExplainArguments& explain) {
+  options.scenario(explain.scenario, explain.set);
+  options.texts("--whatif", "PATH=VALUE", explain.what_ifs, "run again with this change, written as for --set");
+  options.choice<bool>("--format", {{"text", false}, {"json", true}}, explain.json, "print text or JSON").fallback =
+      "text";
+  options.output(explain.output, "the explanation");
+  options.jobs(explain.jobs, "what-ifs");
+}
+
+int execute(const ExplainArguments& arguments) {
+  refuse_as_output(arguments.scenario, arguments.output);
+  const ScenarioText input = read_input(arguments.scenario);
+  const ScenarioFile file = ScenarioFile::parse(input.text, input.name, arguments.set);
+  require_one_point(file);
+  const Scenario scenario = file.point(0);
+  Warnings().say(scenario.warnings);
+  Output output(arguments.output);
+
+  Result result;
+  {
+    ProgressLine progress(1);
+    result = std::move(results_of(scenario, {.stop = &stop_requested,
+                                             .progress = {},
+                                             .stage = [&](const std::string& text) { progress.now(text); },
+                                             .explain = true})
+                           .front());
+  }
+  IdleSettings idle;
+  idle.add(result.prediction.settings);
+  idle.say();
+
+  std::vector<WhatIf> what_ifs = what_ifs_of(scenario, result);
+  for (const std::string& own : arguments.what_ifs)
+    what_ifs.push_back({.of = WhatIf::Of::own, .label = own, .set = {own}});
+  {
+    ProgressLine progress(what_ifs.size());
+    progress.now("running again with changes");
+    for_each_index(what_ifs.size(), arguments.jobs, [&](std::size_t i) {
+      stop_if_asked();
+      run_what_if(what_ifs[i], input.text, input.name, arguments.set, scenario, result, {.stop = &stop_requested});
+      progress.add(1.0);
+      return true;
+    });
+  }
+  output.write(arguments.json ? why_json(file, scenario, result, what_ifs, file.canonical(0))
+                              : why_text(scenario, result, what_ifs));
+  output.finish();
+  return good;
+}
+
+}  // namespace
+
+Command explain_command() {
+  return {
+      .name = "explain",
+      .group = Group::predict,
+      .summary = "Show why one point takes its time, and what would change it",
+      .example = "ringsim explain scenarios/examples/why/degraded-nic.json --whatif faults=null",
+      .details =
+          "The critical path is the chain of messages, each of which could not start before the one before it was "
+          "done, that ends with the run. Its parts by cause and links sum to the time, to the picosecond.\n\n"
+          "Everything else is run again: the scenario without each thing that its closed form does not account for, "
+          "with each class of links a tenth and twice as fast, and with your own changes. The last column is what "
+          "to give `ringsim run` for the same figure.\n\n"
+          "A scenario of several points is refused; choose one with --set.",
+      .prepare = with<ExplainArguments>(declare, execute)};
+}
+
+}  // namespace ringsim::tools

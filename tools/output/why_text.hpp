@@ -1,0 +1,26 @@
+// An explanation as text to read and as JSON.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenarios/scenario.hpp"
+#include "sim/text/json.hpp"
+#include "validate/results/result.hpp"
+#include "validate/score/what_if.hpp"
+
+namespace ringsim::tools {
+
+/// "2.9 ms": a time in three digits, for sentences.
+std::string short_time(Picoseconds time);
+
+/// "node0.nic3 -> leaf0 holds it: 61 % of the critical path": the longest part, in words. `time`: of the whole.
+std::string blame_text(const WhyPart& part, Picoseconds time);
+
+/// All of an explanation: a sentence, the parts, the path, the assumptions of the closed form, the what-ifs.
+std::string why_text(const Scenario& scenario, const Result& result, const std::vector<WhatIf>& what_ifs);
+/// The same as one JSON document. `input`: the canonical scenario.
+std::string why_json(const ScenarioFile& file, const Scenario& scenario, const Result& result,
+                     const std::vector<WhatIf>& what_ifs, const std::string& input);
+
+}  // namespace ringsim::tools
