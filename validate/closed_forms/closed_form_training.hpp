@@ -1,4 +1,4 @@
-// The closed form of a training step: its all-reduces by theirs, one behind the other, next to the backward pass.
+// The closed form of a training step: all-reduces in sequence, while the backward pass goes on.
 #pragma once
 
 #include <optional>
