@@ -36,9 +36,6 @@ target_compile_options(ringsim_flags INTERFACE -ffp-contract=off
 # the schedules and the topologies are compiled with -O3.
 add_library(ringsim_cold INTERFACE)
 target_compile_options(ringsim_cold INTERFACE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
-if(RINGSIM_SANITIZE)  # less than half the time to compile
-  target_compile_options(ringsim_cold INTERFACE -O0)
-endif()
 
 if(RINGSIM_SANITIZE)
   target_compile_options(ringsim_flags INTERFACE -fsanitize=${RINGSIM_SANITIZE} -fno-omit-frame-pointer
