@@ -20,7 +20,8 @@ namespace {
 
 void flatten(const std::string& path, const Json& value, std::map<std::string, std::string>& into) {
   if (value.is_object()) {
-    for (const auto& [key, member] : value.items()) flatten(path.empty() ? key : path + "." + key, member, into);
+    for (const auto& [key, member] : value.items())
+      flatten(path.empty() ? key : fmt::format("{}.{}", path, key), member, into);
   } else if (value.is_array() &&
              std::any_of(value.begin(), value.end(), [](const Json& e) { return e.is_structured(); })) {
     for (std::size_t i = 0; i < value.size(); ++i) flatten(fmt::format("{}.{}", path, i), value[i], into);
