@@ -129,7 +129,7 @@ TEST_CASE("a training scenario gives the step, its parts, and the closed form") 
   CHECK(result.prediction.proof.by == Proof::By::parts);
 }
 
-TEST_CASE("one GPU takes its measured step, with efficiency 1, wherever it stands") {
+TEST_CASE("one GPU takes its measured step, with efficiency 1, on every machine") {
   for (const char* regime : {R"("single")", R"({"name": "ddp", "algorithm": "ring"})"}) {
     CAPTURE(regime);
     const std::string more = regime[1] == 's' ? "" : R"(, "ranks": ["gpu2"])";

@@ -340,7 +340,7 @@ TEST_CASE("SIGTERM and SIGHUP end a run as Ctrl-C does; a SIGHUP that nohup keep
   CHECK(std::system(kept.c_str()) == 0);
 }
 
-TEST_CASE("control characters of names are printed as JSON writes them, whoever prints them") {
+TEST_CASE("every command prints control characters of names as JSON writes them") {
   const std::string text = R"({"version": 1, "name": "a\u001b[31m",
     "topology": {"kind": "graph", "nodes": [{"name": "g\u001b[31m0", "kind": "gpu"}, {"name": "g\u009b1", "kind": "gpu"}],
                  "links": [{"from": "g\u001b[31m0", "to": "g\u009b1", "bandwidth": "10 GB/s", "latency": "0 us"}]},

@@ -189,6 +189,13 @@ class Search {
     }
     return n_exits > 0;
   }
+  /// Whether a GPU other than `next` that is not in the ring yet can leave the node: without one, no order that goes on
+  /// to `next` now ends.
+  bool leaves_an_exit(const std::vector<Actor>& node, std::size_t next) {
+    for (std::size_t g = 0; g < node.size(); ++g)
+      if (g != next && !visited_[g] && is_exit(hops_.find(node[g], exit_to_, channel_))) return true;
+    return false;
+  }
   bool is_exit(const Hop& hop) const { return has_room(hop) && (!direct_exit_ || hop.legs == 1); }
 
   /// Takes the GPU with that number as the `count`-th of its node, and goes on from there.
@@ -198,6 +205,7 @@ class Search {
     if (count == node.size())
       if (const Hop& out = hops_.find(order_.back(), exit_to_, channel_); is_exit(out)) return take(out);
     for (const std::size_t next : choices(node, here)) {
+      if (count + 1 < node.size() && !leaves_an_exit(node, next)) continue;
       if (++tries_ > most_hops_tried) break;
       const Hop& hop = hops_.find(node[here], node[next], channel_);
       if (!take(hop)) continue;
