@@ -132,16 +132,16 @@ std::string safe_to_print(const std::string& text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
-    const bool ends_line = byte == '\r' && i + 1 < text.size() && text[i + 1] == '\n';
     const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0U;
-    if (byte == '\n' || byte == '\t' || ends_line || (byte >= 0x20 && byte != 0x7f && byte != 0xC2)) {
+    const bool ends_line = byte == '\n' || (byte == '\r' && next == '\n');
+    const bool first_block = (byte < 0x20 && byte != '\t' && !ends_line) || byte == 0x7f;
+    const bool second_block = byte == 0xC2 && next >= 0x80 && next <= 0x9f;  // U+0080 to U+009F in UTF-8
+    if (!first_block && !second_block) {
       out += text[i];
-    } else if (byte == 0xC2 && (next < 0x80 || next > 0x9f)) {  // no control character of Unicode's second block
-      out += text[i];
-    } else {
-      out += fmt::format("\\u{:04x}", byte == 0xC2 ? next : byte);
-      if (byte == 0xC2) ++i;
+      continue;
     }
+    out += fmt::format("\\u{:04x}", second_block ? next : byte);
+    if (second_block) ++i;
   }
   return out;
 }
