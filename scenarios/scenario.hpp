@@ -17,6 +17,7 @@
 #include "sim/run/protocol.hpp"
 #include "sim/topology/routes.hpp"
 #include "topologies/catalog.hpp"
+#include "topologies/nccl/nccl_library.hpp"
 
 namespace ringsim {
 
@@ -79,6 +80,17 @@ struct TrainingSpec {
   TrainingStep step;  ///< without schedules and the launch of a collective
 };
 
+/// What a communication library has decided: scenario key `library`. Algorithm, order, channels and NICs are in the
+/// scenario's own members.
+struct LibraryRun {
+  std::string name, version;  ///< "nccl", "2.30.7"
+  nccl::LibraryPlan plan;
+  std::shared_ptr<const Protocol> protocol;  ///< with the steps of the library's kernels on these GPUs
+  Picoseconds launch{0};                     ///< with what the protocol takes once
+  Picoseconds own_pass{0};                   ///< copying or adding up a rank's own part, which no wire hides
+  double nvlink = 1;                         ///< what kernels move over NVLink, as a share of the links' rate
+};
+
 /// One point: everything that one simulation needs, validated, in base units.
 struct Scenario {
   std::string name;
@@ -86,10 +98,11 @@ struct Scenario {
   std::string hash;  ///< XXH3-128 of this point's canonical form, 32 hex digits
   TopologySpec topology;
   std::optional<TrainingSpec> training;  ///< then jobs[0] is the all-reduce of all its gradients
+  std::optional<LibraryRun> library;     ///< then jobs[0] is what it does
   std::vector<Job> jobs;  ///< [0] the scenario's own collective, "main"; then others that run at the same time
   Transport transport;
-  const Protocol* protocol = &no_protocol();
-  std::optional<Picoseconds> launch;  ///< before the first step; none: the protocol's
+  const Protocol* protocol = &no_protocol();  ///< of the simulator's, or the library's
+  std::optional<Picoseconds> launch;          ///< before the first step; none: the protocol's
   NetworkModel model = NetworkModel::fair;
   PacketOptions packet;
   RoutingSpec routing;

@@ -89,6 +89,13 @@ std::vector<std::pair<std::string, std::string>> op_aliases() {
   return aliases;
 }
 
+/// Needed where no library decides, which the meaning of a scenario checks.
+Field algorithm_of_collective() {
+  Field field = algorithm_field();
+  field.required = false;
+  return field;
+}
+
 Field collective_field() {
   const Field gpu{.name = "gpu", .type = Type::text, .doc = "Name of a gpu.", .min = 1, .varies = false};
   return {
@@ -103,7 +110,7 @@ Field collective_field() {
            .required = true,
            .choices = op_names(),
            .aliases = op_aliases()},
-          algorithm_field(),
+          algorithm_of_collective(),
           {.name = "bytes",
            .type = Type::size,
            .doc = "Size of the buffer, as nccl-tests counts it for the op; of a barrier 0 B.",
@@ -341,6 +348,8 @@ Field make_scenario_field() {
                       topology_field(),
                       collective_field(),
                       training_field(algorithm_field()),
+                      library_field(transport_field().members),
+                      devices_field(),
                       transport_field(),
                       network_field(),
                       faults_field(),

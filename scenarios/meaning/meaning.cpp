@@ -13,6 +13,7 @@
 #include "scenarios/meaning/enum_of.hpp"
 #include "scenarios/meaning/meaning_calibration.hpp"
 #include "scenarios/meaning/meaning_disturbance.hpp"
+#include "scenarios/meaning/meaning_library.hpp"
 #include "scenarios/meaning/meaning_topology.hpp"
 #include "scenarios/meaning/meaning_training.hpp"
 #include "sim/base/error.hpp"
@@ -155,6 +156,10 @@ Job job_of(const Canonical& collective, const Json& written, const TopologySpec&
            const Canonical& transport, const std::string& pointer, const Blame& blame, const Files& files,
            std::vector<std::string>& warnings) {
   Job out;
+  if (!collective.contains("algorithm"))
+    blame.fail(pointer, "expected the key \"algorithm\", found none",
+               "algorithm: a name that `ringsim list algorithms` shows; or, at the top, \"library\": \"nccl\", which "
+               "chooses one");
   const Canonical& algorithm = collective["algorithm"];
   const bool from_file = algorithm["name"] == file_algorithm().name;
   out.algorithm = from_file ? &file_algorithm() : find_algorithm(algorithm["name"].get_ref<const std::string&>());
@@ -356,6 +361,13 @@ void in_each(Canonical& value, Change change) {
     if (each.is_object()) change(each);
 }
 
+/// What says nothing is no part of the question.
+void drop_empty_devices(Canonical& canonical) {
+  if (canonical.contains("devices") && canonical["devices"].is_object() && canonical["devices"].contains("gpu") &&
+      canonical["devices"]["gpu"].empty())
+    canonical.erase("devices");
+}
+
 void use_one_op(Canonical& collective) {
   Canonical& op = collective["op"];
   // As algorithms are written anyhow: nothing is asked.
@@ -385,6 +397,7 @@ void use_one_level(Canonical& transport) {
 void use_one_spelling(Canonical& canonical) {
   if (canonical.contains("collective")) in_each(canonical["collective"], use_one_op);
   drop_empty_disturbance(canonical);
+  drop_empty_devices(canonical);
   if (canonical.contains("jobs") && canonical["jobs"].is_array())
     for (Canonical& job : canonical["jobs"])
       if (job.is_object()) in_each(job["collective"], use_one_op);
@@ -492,8 +505,9 @@ void warn_of_one_way_for_all(const Blame& blame, Scenario& scenario) {
 }
 }  // namespace
 
-Scenario scenario_of(const Canonical& canonical, const Json& written, const Blame& blame, const Files& files) {
+Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& blame, const Files& files) {
   Scenario out;
+  Canonical canonical = asked;
   out.topology = topology_of(canonical["topology"], blame, files);
   if (const auto* cluster = std::get_if<Cluster>(&out.topology)) {
     for (const Cluster::Part& part : cluster->parts) {
@@ -508,6 +522,9 @@ Scenario scenario_of(const Canonical& canonical, const Json& written, const Blam
                fmt::format("expected the key \"collective\" or \"training\", found {}",
                            canonical.contains("training") ? "both" : "none"),
                "collective: What the GPUs do. training: What the GPUs train.");
+  out.library = decide(canonical, written, out.topology, blame);
+  if (out.library) use_one_level(canonical["transport"]);  // its variables are spelled as NCCL's
+  warn_of_devices(canonical, blame, out);
   if (canonical.contains("training")) {
     out.training = training_of(canonical["training"], blame);
     check_beside_training(canonical, blame);
@@ -522,7 +539,9 @@ Scenario scenario_of(const Canonical& canonical, const Json& written, const Blam
 
   check_spellings(written, blame);
   out.transport = transport_of(canonical["transport"], out.main().request.op);
-  out.protocol = find_protocol(canonical["transport"]["protocol"].get<std::string>());
+  out.protocol =
+      out.library ? out.library->protocol.get() : find_protocol(canonical["transport"]["protocol"].get<std::string>());
+  if (out.library) out.launch = out.library->launch;
   if (canonical["transport"].contains("launch"))
     out.launch = Picoseconds{canonical["transport"]["launch"].get<std::int64_t>()};
   out.model = enum_of<NetworkModel>(

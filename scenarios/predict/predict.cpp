@@ -20,6 +20,10 @@ Picoseconds launch_of(const Scenario& scenario) {
   return scenario.calibration ? launch + scenario.calibration->launch : launch;
 }
 
+Picoseconds own_pass_of(const Scenario& scenario) {
+  return scenario.library ? scenario.library->own_pass : Picoseconds{0};
+}
+
 bool is_disturbed(const Scenario& scenario) {
   return !scenario.faults.empty() || !scenario.late.empty() || !scenario.slow.empty() ||
          scenario.jitter.most.count() > 0 || !scenario.background.empty() || scenario.jobs.size() > 1;
@@ -59,7 +63,8 @@ Prediction about(const Scenario& scenario, const Setup& setup, std::size_t j) {
   result.algorithm = job.algorithm->name;
   result.parameters = parameters_of(job);
   result.model = scenario.model;
-  result.protocol = scenario.protocol;
+  result.protocol = find_protocol(scenario.protocol->name);  // which outlives the scenario
+  if (scenario.library) result.library = fmt::format("{} {}", scenario.library->name, scenario.library->version);
   if (scenario.calibration) result.calibration = to_string(*scenario.calibration);
   result.varied = scenario.varied;
   result.start = job.start;
@@ -162,7 +167,8 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
       result.bottleneck = bottleneck_report(topology, *timeline.bottleneck, timeline.duration(), {});
   } else if (n == 1) {
     // All ranks launch at once, so a launch shifts everything; a single rank has nothing to launch.
-    set_time(result, timeline.duration() + (result.request.ranks > 1 ? launch_of(scenario) : Picoseconds{0}));
+    const Picoseconds off_steps = launch_of(scenario) + own_pass_of(scenario);
+    set_time(result, timeline.duration() + (result.request.ranks > 1 ? off_steps : Picoseconds{0}));
     result.transfers = timeline.transfers;
     if (timeline.bottleneck) result.bottleneck = bottleneck_report(topology, *timeline.bottleneck, result.time, {});
     const auto bytes = most_leaving_a_host(topology, timeline);
@@ -186,8 +192,9 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
   }
   if (options.explain) {
     const Picoseconds launch = result.request.ranks > 1 ? launch_of(scenario) : Picoseconds{0};
+    const Picoseconds own_pass = result.request.ranks > 1 ? own_pass_of(scenario) : Picoseconds{0};
     result.why = why_of(topology, n == 1 ? timeline.path : timeline.jobs.front().path, timeline, run_options,
-                        result.request.ranks, result.start, launch, result.time);
+                        result.request.ranks, result.start, {.launch = launch, .own_pass = own_pass}, result.time);
   }
   return result;
 }

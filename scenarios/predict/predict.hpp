@@ -50,6 +50,7 @@ struct Prediction {
   int nodes = 0;  ///< hosts that its ranks lie on; 0 where there are bare gpus only
   NetworkModel model = NetworkModel::fair;
   const Protocol* protocol = &no_protocol();
+  std::string library;      ///< "nccl 2.30.7"; empty where no library decided
   std::string calibration;  ///< what was fitted, as to_string(Calibration); empty where the scenario has none
   std::optional<TrainingReport> training;  ///< of a training step; `time` is its step, `request` all its gradients
   Picoseconds time{0};
@@ -90,6 +91,8 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
 
 /// The time before the first step of every collective: the scenario's, or the protocol's, and what a calibration adds.
 Picoseconds launch_of(const Scenario& scenario);
+/// What a library's kernels take for a rank's own part, copied or added up apart from the schedule: it comes on top.
+Picoseconds own_pass_of(const Scenario& scenario);
 /// Whether faults, delays, background messages or other jobs act on the run.
 bool is_disturbed(const Scenario& scenario);
 

@@ -53,9 +53,9 @@ std::string put_in_best_ring(const Topology& topology, const Transport& transpor
                      ring.is_best ? "" : " (the search was broken off before a wider one was ruled out)");
 }
 
-/// Gives each channel a ring of its own, and says which they are.
+/// Gives each channel a ring of its own, and says which they are. `decided`: by a library, not by the user.
 std::string take_channel_rings(const Topology& topology, const Transport& transport, const std::vector<NodeId>& ranks,
-                               CollectiveRequest& request) {
+                               CollectiveRequest& request, bool decided) {
   ChannelRings rings = channel_rings(topology, ranks, transport);
   std::string text = fmt::format("{} ring{}", rings.orders.size(), rings.orders.size() == 1 ? "" : "s");
   if (ranks.size() > 1) text += fmt::format(" of {} each", format(rings.each));
@@ -64,6 +64,9 @@ std::string take_channel_rings(const Topology& topology, const Transport& transp
     for (const Actor rank : rings.orders[k]) text += ' ' + fmt::to_string(rank);
   }
   request.orders = std::move(rings.orders);
+  // NCCL's channels are its rings, or as many again: never one ring more often than another.
+  const auto n = static_cast<int>(request.orders.size());
+  if (decided && request.channels > n) request.channels -= request.channels % n;
   return text;
 }
 
@@ -95,7 +98,8 @@ PlacedCollective placed_job(const Topology& topology, const Scenario& scenario, 
     if (scenario.training && scenario.training->regime == "single") placed.ranks.resize(1);
     if (placed.job.best_ring) placed.ring = put_in_best_ring(topology, scenario.transport, placed.ranks);
     if (placed.job.channel_rings)
-      placed.ring = take_channel_rings(topology, scenario.transport, placed.ranks, placed.job.request);
+      placed.ring = take_channel_rings(topology, scenario.transport, placed.ranks, placed.job.request,
+                                       scenario.library.has_value());
     if (placed.job.uses_fabric()) {
       ReductionTree tree = by_the_algorithm(placed.job, [&] { return tree_for(placed.job, topology, placed.ranks); });
       placed.job.request.tree = std::move(tree.parents);
@@ -138,8 +142,13 @@ void place_on_cpus(const Topology& topology, const Scenario& scenario, PlacedCol
 
 Topology topology_of(const Scenario& scenario) {
   Topology topology = blaming(scenario, "/topology", [&] { return build(scenario.topology); });
-  if (!scenario.calibration || scenario.calibration->classes == ClassScales{}) return topology;
-  return blaming(scenario, "/calibration", [&] { return scaled(topology, scenario.calibration->classes); });
+  ClassScales scales = scenario.calibration ? scenario.calibration->classes : ClassScales{};
+  if (scenario.library) {
+    double& nvlink = scales.bandwidth[static_cast<std::size_t>(LinkClass::nvlink)];
+    nvlink *= scenario.library->nvlink;
+  }
+  if (scales == ClassScales{}) return topology;
+  return blaming(scenario, "/calibration", [&] { return scaled(topology, scales); });
 }
 
 std::vector<PlacedCollective> collectives_of(const Scenario& scenario, const Topology& topology) {

@@ -110,7 +110,7 @@ struct PartSum {
 };
 
 std::vector<WhyPart> parts_of(const Topology& topology, const std::vector<PathElement>& path, const Timeline& timeline,
-                              const RunOptions& options, Picoseconds launch) {
+                              const RunOptions& options, const TimeOffSteps& off_steps) {
   std::vector<std::pair<std::string, std::string>> names(topology.n_resources());  // [resource] of its group, its class
   std::map<std::pair<PathCause, std::string>, PartSum> sums;
   for (const PathElement& element : path) {
@@ -147,7 +147,8 @@ std::vector<WhyPart> parts_of(const Topology& topology, const std::vector<PathEl
     }
     parts.push_back(part);
   }
-  if (launch.count() > 0) parts.push_back({.cause = "launch", .time = launch});
+  if (off_steps.launch.count() > 0) parts.push_back({.cause = "launch", .time = off_steps.launch});
+  if (off_steps.own_pass.count() > 0) parts.push_back({.cause = "own pass", .time = off_steps.own_pass});
   std::stable_sort(parts.begin(), parts.end(), [](const WhyPart& a, const WhyPart& b) { return a.time > b.time; });
   // Looking for those that share takes a pass over all messages: for the part that counts most.
   const auto first = std::find_if(parts.begin(), parts.end(), [](const WhyPart& part) { return !part.link.empty(); });
@@ -271,7 +272,7 @@ std::vector<WhyLine> folded_lines(std::vector<LineDraft> drafts, int ranks) {
 }  // namespace
 
 Why why_of(const Topology& topology, const std::vector<PathElement>& path, const Timeline& timeline,
-           const RunOptions& options, int ranks, Picoseconds start, Picoseconds launch, Picoseconds time) {
+           const RunOptions& options, int ranks, Picoseconds start, const TimeOffSteps& off_steps, Picoseconds time) {
   std::vector<PathElement> own;
   for (PathElement element : path) {
     element.begin = std::max(element.begin, SimTime{start});
@@ -279,7 +280,7 @@ Why why_of(const Topology& topology, const std::vector<PathElement>& path, const
   }
   Why why;
   why.n_elements = own.size();
-  why.parts = parts_of(topology, own, timeline, options, launch);
+  why.parts = parts_of(topology, own, timeline, options, off_steps);
   why.lines = folded_lines(drafts_of(topology, own), ranks);
   std::set<LinkClass> used;
   for (std::uint32_t l = 0; l < timeline.link_bytes.size(); ++l)

@@ -25,7 +25,7 @@ struct LinkSharing {
 
 /// What one cause, or one group of like links, adds to the time. Like: the same name but for its numbers.
 struct WhyPart {
-  std::string cause;  ///< to_string(PathCause), or "launch"
+  std::string cause;  ///< to_string(PathCause), "launch" or "own pass"
   std::string kind;   ///< class of the links (to_string(LinkClass)); empty for other causes
   std::string link;   ///< the one that held the path longest
   std::string links;  ///< "node*.nic* -> leaf*"
@@ -58,10 +58,16 @@ struct Why {
   std::vector<std::string> kinds;  ///< classes of links that carried anything in the run, in the order of LinkClass
 };
 
-/// `path`: of the collective, whose ranks began at `start`; `launch`: what came before its first step. `timeline`: of
-/// the run, whose messages tell who shared links; those that were not recorded tell nothing. `placement`: [actor].
-/// Ensures that the parts sum to `time`.
+/// What a collective takes besides the steps of its schedule.
+struct TimeOffSteps {
+  Picoseconds launch{0};    ///< launch_of()
+  Picoseconds own_pass{0};  ///< own_pass_of()
+};
+
+/// `path`: of the collective, whose ranks began at `start`; `off_steps`: what came before its first step and after its
+/// last. `timeline`: of the run, whose messages tell who shared links; those that were not recorded tell nothing.
+/// `placement`: [actor]. Ensures that the parts sum to `time`.
 Why why_of(const Topology& topology, const std::vector<PathElement>& path, const Timeline& timeline,
-           const RunOptions& options, int ranks, Picoseconds start, Picoseconds launch, Picoseconds time);
+           const RunOptions& options, int ranks, Picoseconds start, const TimeOffSteps& off_steps, Picoseconds time);
 
 }  // namespace ringsim

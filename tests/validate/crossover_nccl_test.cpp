@@ -8,7 +8,7 @@
 #include "tests/support/files.hpp"
 #include "tests/support/paths.hpp"
 #include "topologies/machines/machine.hpp"
-#include "validate/nccl/nccl_tuner.hpp"
+#include "topologies/nccl/nccl_tuner.hpp"
 
 namespace crossover_nccl_test {
 

@@ -72,6 +72,33 @@ TEST_CASE("points with a protocol are a prediction of their own") {
   CHECK(table.rows[0].of(Model::protocols)->us > 66 + 8);  // it launches in 8.4 us, and saves what waits cost at most
 }
 
+TEST_CASE(
+    "a scenario that names a library is one point a size; one that names algorithms is predicted with NCCL, too") {
+  const std::string machine = R"({"version": 1, "topology": {"kind": "cluster", "node": "dgx-a100", "nodes": 1}, )";
+  const std::string by_library = machine + R"("library": "nccl", "collective": {"op": "all_reduce", "bytes": "1 B"}})";
+  const std::string by_algorithm =
+      machine + R"("collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 B", "order": "best_ring"},
+      "transport": {"protocol": "simple", "nics": "all"}})";
+  const std::string csv =
+      "# collective: all_reduce\n# ranks: 8\n# library: NCCL 2.27.3\n# algorithm: Ring\n"
+      "bytes,time_us\n1024,21.77\n";
+  const ScoredTable one = score(published(csv, by_library), predict_all);
+  const ScoredTable other = score(published(csv, by_algorithm), predict_all);
+  REQUIRE(one.rows[0].of(Model::library).has_value());
+  REQUIRE(other.rows[0].of(Model::library).has_value());
+  CHECK(one.rows[0].of(Model::library)->us == other.rows[0].of(Model::library)->us);
+  CHECK(one.rows[0].of(Model::library)->by == "ring ll");
+  CHECK_FALSE(one.rows[0].of(Model::protocols).has_value());
+  CHECK(other.rows[0].of(Model::protocols).has_value());
+  // What the table says was forced.
+  std::string forced = csv;
+  forced.replace(forced.find(": Ring"), 6, ": Tree");
+  CHECK(score(published(forced, by_algorithm), predict_all)
+            .rows[0]
+            .of(Model::library)
+            ->by.starts_with("double_binary_tree"));
+}
+
 TEST_CASE("every other row is predicted from a line through the rest, and only rows that count are fitted") {
   // Odd rows lie on 10 us + p/1 GB/s, even ones take twice as long; the fifth does not count.
   const ScoredTable table = score(
@@ -130,26 +157,33 @@ TEST_CASE("what does not fit is refused by name") {
             .starts_with("four.csv: expected as many ranks as four.json has, 4, found measurements of 8"));
 }
 
-TEST_CASE("the worst tables come first, by what ringsim says with protocols where it says something") {
-  const auto table_of = [](const std::string& id, double plain, std::optional<double> protocols) {
+TEST_CASE(
+    "the worst tables come first, by what ringsim says with the library, else with protocols, where it says "
+    "something") {
+  const auto table_of = [](const std::string& id, double plain, std::optional<double> protocols,
+                           std::optional<double> library = {}) {
     ScoredTable table{.id = id, .rows = {{.bytes = 4_B, .measured_us = 10}}};
-    table.rows[0].times[0] = ModelTime{plain, ""};
-    if (protocols) table.rows[0].times[1] = ModelTime{*protocols, ""};
+    const auto say = [&](Model model, double us) {
+      table.rows[0].times[static_cast<std::size_t>(model)] = ModelTime{us, ""};
+    };
+    say(Model::plain, plain);
+    if (protocols) say(Model::protocols, *protocols);
+    if (library) say(Model::library, *library);
     return table;
   };
   std::vector<ScoredTable> tables{table_of("near", 11, {}), table_of("mended", 100, 12), table_of("far", 30, {}),
-                                  table_of("out", 1000, {})};
+                                  table_of("out", 1000, {}), table_of("best", 500, 200, 10.5)};
   tables[3].rows[0].scored = false;
   std::string order;
   for (const ScoredTable* table : worst_of(tables, 5)) order += table->id + ' ';
-  CHECK(order == "far mended near ");
+  CHECK(order == "far mended near best ");
   CHECK(worst_of(tables, 1).size() == 1);
 }
 
 TEST_CASE("the published tables are the files of validate/measured/tables, and each has a scenario or says why not") {
   const std::vector<PublishedTable> tables = published_tables();
   const fs::path folder = fs::path(ringsim::test::source_dir()) / "validate/measured/tables";
-  CHECK(tables.size() == 39);
+  CHECK(tables.size() == 80);
   for (const PublishedTable& each : tables) {
     CAPTURE(each.id);
     CHECK(each.csv == ringsim::test::read_file(folder / (each.id + ".csv")));
@@ -186,16 +220,17 @@ TEST_CASE("the command reads a folder of one's own, and shows it as a table, a p
   CHECK(outcome.err == "");
   const auto has = [&](const std::string& text) { return outcome.out.find(text) != std::string::npos; };
   CHECK(has("1 tables, 3 rows, 2 of them scored."));
-  CHECK(has("all sizes           2  10 / 18"));  // of 0.2 and 0: the median 0.1, 0.9 of the way 0.18
-  CHECK(has("four   from 40 kB  so says the test  4 kB: 6.0, 4.4, -"));
+  CHECK(has("all sizes           2         -  10 / 18"));  // of 0.2 and 0: the median 0.1, 0.9 of the way 0.18
+  CHECK(has("four   from 40 kB  so says the test  4 kB: 6.0, -, 4.4, -"));
   CHECK(has("nothing at all"));
   const auto rows = run_command({"scorecard", folder.string(), "--format", "csv"});
   CHECK(rows.out ==
-        "table,collective,ranks,family,bytes,measured_us,scored,plain_us,protocols_us,textbook_us,tuner_us,line_us,"
-        "plain_by,protocols_by,tuner_by\n"
-        "four,all_reduce,4,\"no machine\",4000,6,false,4.4,,6.6000000000000005,,,parameter_server,,\n"
-        "four,all_reduce,4,\"no machine\",40000,15,true,12,,12,,,ring,,\n"
-        "four,all_reduce,4,\"no machine\",400000,66,true,66,,66,,,ring,,\n");
+        "table,collective,ranks,family,bytes,measured_us,scored,library_us,plain_us,protocols_us,textbook_us,tuner_us,"
+        "line_us,"
+        "library_by,plain_by,protocols_by,tuner_by\n"
+        "four,all_reduce,4,\"no machine\",4000,6,false,,4.4,,6.6000000000000005,,,,parameter_server,,\n"
+        "four,all_reduce,4,\"no machine\",40000,15,true,,12,,12,,,,ring,,\n"
+        "four,all_reduce,4,\"no machine\",400000,66,true,,66,,66,,,,ring,,\n");
   const auto page = run_command({"scorecard", folder.string(), "--format", "markdown"});
   CHECK(page.out.find("\n## By size\n\n| sizes | rows |") != std::string::npos);
   CHECK(run_command({"scorecard", folder.string(), "-o", (folder / "four.csv").string()}).code == 3);

@@ -15,6 +15,7 @@
 #include "tools/exit.hpp"
 #include "tools/output/output.hpp"
 #include "topologies/catalog.hpp"
+#include "topologies/nccl/nccl_costs.hpp"
 #include "validate/results/columns.hpp"
 #include "validate/score/algorithms_on_machines.hpp"
 
@@ -22,7 +23,7 @@ namespace ringsim::tools {
 
 namespace {
 
-enum class What { all, algorithms, topologies, nodes, models, comparison, columns };
+enum class What { all, algorithms, topologies, nodes, models, comparison, columns, costs };
 enum class ListFormat { text, json };
 
 struct ListArguments {
@@ -31,15 +32,17 @@ struct ListArguments {
 };
 
 void declare(Options& options, ListArguments& list) {
-  Option& what = options.choice<What>("WHAT",
-                                      {{"algorithms", What::algorithms},
-                                       {"topologies", What::topologies},
-                                       {"nodes", What::nodes},
-                                       {"models", What::models},
-                                       {"comparison", What::comparison},
-                                       {"columns", What::columns}},
-                                      list.what, "one of algorithms, topologies, nodes, models, comparison, columns");
-  what.fallback = "all but comparison and columns";
+  Option& what =
+      options.choice<What>("WHAT",
+                           {{"algorithms", What::algorithms},
+                            {"topologies", What::topologies},
+                            {"nodes", What::nodes},
+                            {"models", What::models},
+                            {"comparison", What::comparison},
+                            {"columns", What::columns},
+                            {"costs", What::costs}},
+                           list.what, "one of algorithms, topologies, nodes, models, comparison, columns, costs");
+  what.fallback = "all but comparison, columns and costs";
   options
       .choice<ListFormat>("--format", {{"text", ListFormat::text}, {"json", ListFormat::json}}, list.format,
                           "format of the list")
@@ -104,6 +107,36 @@ Listed column_list() {
   return list;
 }
 
+Listed cost_list() {
+  Listed list{"costs", "What NCCL's kernels cost", {}};
+  for (const nccl::CostLine& line : nccl::cost_table()) {
+    Json one = entry(line.what, line.value);
+    one["generation"] = line.generation;
+    one["unit"] = line.unit;
+    one["fitted_to"] = line.fitted_to;
+    list.entries.push_back(std::move(one));
+  }
+  return list;
+}
+
+/// The same as a page.
+std::string costs_page() {
+  std::string text =
+      "# What NCCL's kernels cost\n\n"
+      "`ringsim list costs` prints this page; a test compares the two. With the key `library` ringsim adds these times "
+      "and\n"
+      "rates to what links take ([library](../guide/nccl.md)). They are fitted to open tables, by protocol and "
+      "generation of\n"
+      "GPU, and never to one table: its own launch is what a machine may state (`devices.gpu.launch`). Several values: "
+      "LL /\n"
+      "LL128 / Simple. Steps: `fixed + full`, of which the second part grows with the chunk of a channel.\n\n"
+      "| GPUs | what | value | unit | fitted to |\n| --- | --- | --- | --- | --- |\n";
+  for (const nccl::CostLine& line : nccl::cost_table())
+    text +=
+        fmt::format("| {} | {} | {} | {} | {} |\n", line.generation, line.what, line.value, line.unit, line.fitted_to);
+  return text;
+}
+
 std::vector<Listed> lists_of(What what) {
   std::vector<Listed> lists;
   const auto wanted = [&](What one) { return what == What::all || what == one; };
@@ -116,6 +149,7 @@ std::vector<Listed> lists_of(What what) {
   if (wanted(What::models))
     for (Listed& list : model_lists()) lists.push_back(std::move(list));
   if (what == What::columns) lists.push_back(column_list());
+  if (what == What::costs) lists.push_back(cost_list());
   return lists;
 }
 
@@ -151,6 +185,8 @@ int execute(const ListArguments& arguments) {
     output.write(to_markdown(algorithms_on_machines()));
   } else if (arguments.what == What::columns && arguments.format == ListFormat::text) {
     output.write(columns_page());
+  } else if (arguments.what == What::costs && arguments.format == ListFormat::text) {
+    output.write(costs_page());
   } else if (arguments.format == ListFormat::json) {
     Json document = Json::object();
     for (Listed& list : lists_of(arguments.what)) document[list.key] = std::move(list.entries);

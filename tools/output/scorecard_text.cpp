@@ -74,7 +74,18 @@ CardRow model_head(CardRow head) {
   return head;
 }
 
-/// A row for each band of sizes, and one for all; the textbook says something of every row that ringsim does.
+/// The bands that have scored rows, and their number of rows, whatever models say of them.
+std::vector<ErrorBand> bands_of_rows(Tables tables, const std::optional<Family>& family) {
+  std::vector<SizedError> rows;
+  for (const ScoredTable& table : tables)
+    for (const ScoredRow& row : table.rows)
+      if (row.scored && table.family && (!family || table.family == family)) rows.push_back({row.bytes, 0});
+  std::vector<ErrorBand> bands = error_bands(rows);
+  if (!rows.empty()) bands.push_back(error_band("all sizes", rows));
+  return bands;
+}
+
+/// A row for each band of sizes, and one for all.
 std::vector<CardRow> band_rows(Tables tables, const std::optional<Family>& family) {
   std::vector<std::vector<ErrorBand>> bands;  // [model]
   for (const Model model : models) {
@@ -83,15 +94,16 @@ std::vector<CardRow> band_rows(Tables tables, const std::optional<Family>& famil
     if (!errors.empty()) bands.back().push_back(error_band("all sizes", errors));
   }
   std::vector<CardRow> rows;
-  for (const ErrorBand& band : bands[static_cast<std::size_t>(Model::plain)]) {
+  for (const ErrorBand& band : bands_of_rows(tables, family)) {
     CardRow row{band.name, fmt::to_string(band.rows)};
     for (const auto& of_model : bands) {
       const ErrorBand* found = find(of_model, band.name);
       row.push_back(found != nullptr ? cell(*found, band.rows) : "-");
     }
-    row.push_back(fmt::format("{:+.0f}", 100 * band.median_signed));
-    const ErrorBand* with = find(bands[static_cast<std::size_t>(Model::protocols)], band.name);
-    row.push_back(with != nullptr ? fmt::format("{:+.0f}", 100 * with->median_signed) : "-");
+    for (const Model model : {Model::library, Model::protocols}) {
+      const ErrorBand* with = find(bands[static_cast<std::size_t>(model)], band.name);
+      row.push_back(with != nullptr ? fmt::format("{:+.0f}", 100 * with->median_signed) : "-");
+    }
     rows.push_back(std::move(row));
   }
   return rows;
@@ -99,7 +111,7 @@ std::vector<CardRow> band_rows(Tables tables, const std::optional<Family>& famil
 
 CardRow band_head() {
   CardRow head = model_head({"sizes", "rows"});
-  head.insert(head.end(), {"bias, plain", "bias, protocols"});
+  head.insert(head.end(), {"bias, library", "bias, protocols"});
   return head;
 }
 
@@ -111,15 +123,16 @@ std::string rows_that_count(const ScoredSizes& sizes) {
 std::vector<CardRow> table_rows(Tables tables) {
   std::vector<CardRow> rows;
   for (const ScoredTable& table : tables) {
-    const auto plain = errors_of(table, Model::plain);
-    if (plain.empty()) continue;
-    const ErrorBand of_plain = error_band("", plain);
-    CardRow row{table.id, std::string(to_string(*table.family)), fmt::to_string(of_plain.rows)};
+    const auto n = static_cast<int>(
+        std::count_if(table.rows.begin(), table.rows.end(), [](const ScoredRow& each) { return each.scored; }));
+    if (n == 0 || !table.family) continue;
+    CardRow row{table.id, std::string(to_string(*table.family)), fmt::to_string(n)};
     for (const Model model : models) {
       const auto errors = errors_of(table, model);
-      row.push_back(errors.empty() ? "-" : cell(error_band("", errors), of_plain.rows));
+      row.push_back(errors.empty() ? "-" : cell(error_band("", errors), n));
     }
-    row.push_back(fmt::format("{:+.0f}", 100 * of_plain.median_signed));
+    const auto best = errors_of(table, Model::library);
+    row.push_back(best.empty() ? "-" : fmt::format("{:+.0f}", 100 * error_band("", best).median_signed));
     rows.push_back(std::move(row));
   }
   return rows;
@@ -136,7 +149,7 @@ std::vector<CardRow> unscored_rows(Tables tables) {
     CardRow cells{table.id, rows_that_count(table.sizes), table.sizes.reason};
     for (const ScoredRow* row : {out.front(), out.back()}) {
       std::string text = fmt::format("{}: {:.1f}", format(row->bytes), row->measured_us);
-      for (const Model model : {Model::plain, Model::protocols})
+      for (const Model model : {Model::library, Model::plain, Model::protocols})
         text += row->of(model) ? fmt::format(", {:.1f}", row->of(model)->us) : ", -";
       cells.push_back(std::move(text));
     }
@@ -148,7 +161,7 @@ std::vector<CardRow> unscored_rows(Tables tables) {
 std::vector<CardRow> worst_rows(Tables tables) {
   std::vector<CardRow> rows;
   for (const ScoredTable* table : worst_of(tables, 5)) {
-    const Model model = errors_of(*table, Model::protocols).empty() ? Model::plain : Model::protocols;
+    const Model model = best_model(*table);
     const auto errors = errors_of(*table, model);
     const auto worst = std::max_element(errors.begin(), errors.end(), [](const SizedError& a, const SizedError& b) {
       return std::abs(a.error) < std::abs(b.error);
@@ -166,13 +179,15 @@ Made by `ringsim scorecard --format markdown`; a test fails when this page is no
 the scenario of its machine next to it (`ID.csv`, `ID.json`). Error: predicted/measured - 1. Cells: median / 90th percentile of |error|, in percent,
 in brackets the number of rows where a model says nothing of the others. Bias: median error with its sign, below 0: predicted too fast.
 
-Nothing is fitted to a table, but for the last model, which says so. Machines are presets from published specifications.
+No model but the last is fitted to a single table. Machines are presets from published specifications.
 
+- **ringsim, library**: what NCCL decides (scenario key `library`), simulated: one point a size. Its kernels' costs are fitted to many of these tables together,
+  by protocol and generation of GPU ([nccl-costs](nccl-costs.md)); so these errors are those of a fit, where the others' are not.
 - **ringsim, plain**: the textbooks' protocol `none`. The fastest, by the model, of the algorithms that the library had: rings one way and both ways round, double
   binary trees, in-switch reduction where it is NVLS; where the table says which algorithm ran, only that.
 - **ringsim, protocols**: the same with NCCL's LL, LL128 and Simple, whose constants are NCCL's own (sim/run/protocol.hpp).
 - **textbook ring**: 2(K-1)(a + p/(K b)) and its equivalents, a and b of the same preset: all of a GPU's NVLinks, or a node's adapters, at the rate that payload reaches.
-- **NCCL's tuner**: the formula by which NCCL chooses (validate/nccl_tuner), of the release that ran, as far as the table says it.
+- **NCCL's tuner**: the formula by which NCCL chooses (topologies/nccl/nccl_tuner), of the release that ran, as far as the table says it.
 - **alpha + S/beta**: fitted to every other row of the table, tested on the rest, both ways round.
 )";
 
@@ -196,13 +211,13 @@ std::string page(Tables tables, bool markdown) {
   }
   page.heading("By table");
   CardRow head = model_head({"table", "family", "rows"});
-  head.emplace_back("bias, plain");
+  head.emplace_back("bias, library");
   page.table(head, table_rows(tables));
   if (const auto unscored = unscored_rows(tables); !unscored.empty()) {
     page.heading("Shown, but not scored");
     page.lines(
-        "Of the smallest and the largest size that does not count: measured, predicted plain, predicted with "
-        "protocols, in us.");
+        "Of the smallest and the largest size that does not count: measured, and predicted with the "
+        "library, plain, and with protocols, in us.");
     page.lines("");
     page.table({"table", "scored", "because", "smallest", "largest"}, unscored);
   }
@@ -215,15 +230,16 @@ std::string page(Tables tables, bool markdown) {
 
 std::string csv(Tables tables) {
   std::string text = "table,collective,ranks,family,bytes,measured_us,scored";
-  for (const char* model : {"plain", "protocols", "textbook", "tuner", "line"}) text += fmt::format(",{}_us", model);
-  text += ",plain_by,protocols_by,tuner_by\n";
+  for (const char* model : {"library", "plain", "protocols", "textbook", "tuner", "line"})
+    text += fmt::format(",{}_us", model);
+  text += ",library_by,plain_by,protocols_by,tuner_by\n";
   for (const ScoredTable& table : tables) {
     for (const ScoredRow& row : table.rows) {
       text += fmt::format("{},{},{},{},{},{},{}", table.id, to_string(table.op), table.ranks,
                           table.family ? '"' + std::string(to_string(*table.family)) + '"' : "", row.bytes.count,
                           row.measured_us, row.scored);
       for (const Model model : models) text += row.of(model) ? fmt::format(",{}", row.of(model)->us) : ",";
-      for (const Model model : {Model::plain, Model::protocols, Model::tuner})
+      for (const Model model : {Model::library, Model::plain, Model::protocols, Model::tuner})
         text += "," + (row.of(model) ? row.of(model)->by : "");
       text += '\n';
     }

@@ -224,7 +224,9 @@ class Search {
     for (std::size_t d = 1; d < node.size(); ++d) {
       const std::size_t next = (here + d) % node.size();
       if (visited_[next]) continue;
-      const std::uint64_t chance = splitmix((static_cast<std::uint64_t>(attempt_) * 64 + order_.size()) * 4096 + next);
+      const auto ring =
+          static_cast<std::uint64_t>(attempt_) * most_channel_rings + static_cast<std::uint64_t>(channel_);
+      const std::uint64_t chance = splitmix((ring * 64 + order_.size()) * 4096 + next);
       found.emplace_back(hops_.find(node[here], node[next], channel_).legs, attempt_ == 0 ? d : chance, next);
     }
     std::sort(found.begin(), found.end());

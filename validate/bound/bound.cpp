@@ -15,8 +15,6 @@ namespace ringsim {
 
 namespace {
 
-using enum CollectiveOp;
-
 /// Runs `part`; its InputErrors name the topology of that scenario.
 template <class Part>
 auto blaming(const std::string& file, Part part) {
@@ -64,20 +62,21 @@ InForce in_force(const Topology& topology, const std::vector<LinkChange>& change
 }
 
 bool per_block(CollectiveOp op) {
-  return op != all_reduce && op != broadcast && op != reduce && op != send_recv && op != pairs;
+  return op != CollectiveOp::all_reduce && op != CollectiveOp::broadcast && op != CollectiveOp::reduce &&
+         op != CollectiveOp::send_recv && op != CollectiveOp::pairs;
 }
 
 /// What must cross from the ranks of a set to the others, in blocks or messages.
 std::int64_t crossing(const BoundedCollective& what, const std::vector<bool>& inside) {
   const auto n = inside.size();
-  if (what.op == all_to_all) {
+  if (what.op == CollectiveOp::all_to_all) {
     const auto k = std::count(inside.begin(), inside.end(), true);
     return k * (static_cast<std::int64_t>(n) - k);
   }
   std::int64_t messages = 0;
   for (std::size_t r = 0; r < n; ++r) {
-    if (what.op == send_recv) messages += inside[r] && !inside[(r + 1) % n] ? 1 : 0;
-    if (what.op != pairs) continue;
+    if (what.op == CollectiveOp::send_recv) messages += inside[r] && !inside[(r + 1) % n] ? 1 : 0;
+    if (what.op != CollectiveOp::pairs) continue;
     const std::size_t partner = r < n / 2 ? r + n / 2 : r - n / 2;
     messages += (r < n / 2 || what.both_ways) && inside[r] && !inside[partner] ? 1 : 0;
   }
@@ -86,15 +85,17 @@ std::int64_t crossing(const BoundedCollective& what, const std::vector<bool>& in
 
 /// Whether trees reach the limit. Those of reductions are the same trees backwards.
 bool reached(CollectiveOp op, const Wires& wires) {
-  const bool is_cut =
-      op == all_gather || op == reduce_scatter || op == broadcast || op == reduce || op == scatter || op == gather;
+  const bool is_cut = op == CollectiveOp::all_gather || op == CollectiveOp::reduce_scatter ||
+                      op == CollectiveOp::broadcast || op == CollectiveOp::reduce || op == CollectiveOp::scatter ||
+                      op == CollectiveOp::gather;
   return is_cut && is_balanced(wires);
 }
 
 std::string amount_in_words(const BoundedCollective& what, std::int64_t amount, std::int64_t ranks) {
-  if (what.op == all_to_all) return fmt::format("{} blocks of 1/{} of a rank's message", amount, ranks);
+  if (what.op == CollectiveOp::all_to_all) return fmt::format("{} blocks of 1/{} of a rank's message", amount, ranks);
   if (per_block(what.op)) return fmt::format("{} of the {} blocks", amount, ranks);
-  if (what.op == send_recv || what.op == pairs) return fmt::format("{} message{}", amount, amount == 1 ? "" : "s");
+  if (what.op == CollectiveOp::send_recv || what.op == CollectiveOp::pairs)
+    return fmt::format("{} message{}", amount, amount == 1 ? "" : "s");
   return amount == 1 ? "the message" : fmt::format("{} times the message", amount);
 }
 
@@ -131,26 +132,26 @@ MachineBounds::MachineBounds(const Scenario& scenario, const Setup& setup, std::
 
 Limit MachineBounds::limit(const BoundedCollective& what) const {
   switch (what.op) {
-    case all_gather:
+    case CollectiveOp::all_gather:
       return gather_limit(wires_);
-    case reduce_scatter:
+    case CollectiveOp::reduce_scatter:
       return reduce_scatter_limit(wires_);
-    case all_reduce:
+    case CollectiveOp::all_reduce:
       return what.helpers_add ? all_reduce_in_fabric_limit(wires_)
                               : all_reduce_limit(wires_, gather_limit(wires_).inverse_rate);
-    case broadcast:
+    case CollectiveOp::broadcast:
       return broadcast_limit(wires_, what.root);
-    case reduce:
+    case CollectiveOp::reduce:
       return reduce_limit(wires_, what.root);
-    case scatter:
+    case CollectiveOp::scatter:
       return scatter_limit(wires_, what.root);
-    case gather:
+    case CollectiveOp::gather:
       return gather_to_root_limit(wires_, what.root);
-    case all_to_all:
-    case send_recv:
-    case pairs:
+    case CollectiveOp::all_to_all:
+    case CollectiveOp::send_recv:
+    case CollectiveOp::pairs:
       return crossing_limit(wires_, [&](const std::vector<bool>& inside) { return crossing(what, inside); });
-    case barrier:
+    case CollectiveOp::barrier:
       break;
   }
   fail_invariant("a barrier moves no bytes and has no bound");
@@ -178,14 +179,14 @@ void MachineBounds::tighten_by_host_links(const BoundedCollective& what, Bound& 
     if (g == 0 || g == n) continue;
     const bool has_root = inside[static_cast<std::size_t>(what.root)];
     std::int64_t enters = 0, leaves = 0;
-    if (what.op == all_gather) enters = n - g, leaves = g;
-    if (what.op == reduce_scatter) enters = g, leaves = n - g;
-    if (what.op == all_reduce) enters = leaves = 1;
-    if (what.op == broadcast) (has_root ? leaves : enters) = 1;
-    if (what.op == reduce) (has_root ? enters : leaves) = 1;
-    if (what.op == scatter) (has_root ? leaves : enters) = has_root ? n - g : g;
-    if (what.op == gather) (has_root ? enters : leaves) = has_root ? n - g : g;
-    if (what.op == all_to_all || what.op == send_recv || what.op == pairs) {
+    if (what.op == CollectiveOp::all_gather) enters = n - g, leaves = g;
+    if (what.op == CollectiveOp::reduce_scatter) enters = g, leaves = n - g;
+    if (what.op == CollectiveOp::all_reduce) enters = leaves = 1;
+    if (what.op == CollectiveOp::broadcast) (has_root ? leaves : enters) = 1;
+    if (what.op == CollectiveOp::reduce) (has_root ? enters : leaves) = 1;
+    if (what.op == CollectiveOp::scatter) (has_root ? leaves : enters) = has_root ? n - g : g;
+    if (what.op == CollectiveOp::gather) (has_root ? enters : leaves) = has_root ? n - g : g;
+    if (what.op == CollectiveOp::all_to_all || what.op == CollectiveOp::send_recv || what.op == CollectiveOp::pairs) {
       leaves = crossing(what, inside);
       inside.flip();
       enters = crossing(what, inside);
@@ -215,7 +216,7 @@ void MachineBounds::tighten_by_host_links(const BoundedCollective& what, Bound& 
 }
 
 std::optional<Bound> MachineBounds::of(const BoundedCollective& what, Bytes bytes) {
-  if (what.op == barrier) return std::nullopt;
+  if (what.op == CollectiveOp::barrier) return std::nullopt;
   auto known = known_.find(what);
   if (known == known_.end()) known = known_.emplace(what, blaming(file_, [&] { return make(what); })).first;
   Bound bound = known->second;
@@ -233,8 +234,8 @@ Picoseconds MachineBounds::latency_floor(const BoundedCollective& what) const {
   const auto longest = [&](const std::vector<NodeId>& from, const std::vector<NodeId>& to) {
     return blaming(file_, [&] { return ringsim::latency_floor(topology_, from, to, use_.links); });
   };
-  if (what.op == broadcast || what.op == scatter) return longest({root}, ranks_);
-  if (what.op == reduce || what.op == gather) return longest(ranks_, {root});
+  if (what.op == CollectiveOp::broadcast || what.op == CollectiveOp::scatter) return longest({root}, ranks_);
+  if (what.op == CollectiveOp::reduce || what.op == CollectiveOp::gather) return longest(ranks_, {root});
   std::vector<NodeId> sources;
   const std::size_t stride = (ranks_.size() + most_sources - 1) / most_sources;
   for (std::size_t r = 0; r < ranks_.size(); r += std::max<std::size_t>(1, stride)) sources.push_back(ranks_[r]);
@@ -284,7 +285,7 @@ std::vector<std::optional<Bound>> Bounds::of(const Scenario& scenario, const Set
     result[j] = machine->of({.op = request.op,
                              .root = has_root(request.op) ? request.root : 0,
                              .both_ways = request.both_ways,
-                             .helpers_add = request.op == all_reduce && !placed.helpers.empty()},
+                             .helpers_add = request.op == CollectiveOp::all_reduce && !placed.helpers.empty()},
                             request.bytes);
   }
   return result;

@@ -44,6 +44,11 @@ std::optional<ClosedForm> form_of(const Scenario& scenario, const Setup& setup, 
     form->low = add(form->low, launch);
     form->time = add(form->time, launch);
   }
+  if (const Picoseconds own = own_pass_of(scenario); own.count() > 0 && job.request.ranks > 1) {
+    form->formula += " + own pass";
+    form->low = add(form->low, own);
+    form->time = add(form->time, own);
+  }
   for (std::string& because : disturbances(scenario)) form->because.push_back(std::move(because));
   return form;
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <set>
 
@@ -77,15 +76,6 @@ std::optional<Enum> named(const std::string& text, std::initializer_list<Enum> l
   return std::nullopt;
 }
 
-nccl::Release release_of(const std::string& library) {
-  const std::size_t at = library.find("NCCL ");
-  int major = 0, minor = 0;
-  // NOLINTNEXTLINE(cert-err34-c): two small numbers or none
-  if (at == std::string::npos || std::sscanf(library.c_str() + at, "NCCL %d.%d", &major, &minor) != 2)
-    return nccl::Release::v2_30_7;
-  return major < 2 || (major == 2 && minor < 12) ? nccl::Release::v2_8_3 : nccl::Release::v2_30_7;
-}
-
 /// The GPUs of each node by their local names, where all nodes have the same: "gpu0", "gpu2".
 std::vector<std::string> gpus_of_a_node(const Scenario& scenario, const Topology& topology, int& nodes) {
   std::map<std::uint32_t, std::vector<std::string>> by_host;
@@ -151,18 +141,31 @@ std::optional<ModelTime> textbook_time(const TextbookMachine& machine, Collectiv
   }
 }
 
-TunerBaseline::TunerBaseline(const Scenario& scenario, const std::map<std::string, std::string>& about) {
+std::optional<SaidLibrary> said_library(const std::map<std::string, std::string>& about) {
   const std::string library = said(about, "library");
+  if (lower_case(library).find("nccl") == std::string::npos) return std::nullopt;
+  using enum nccl::TunerAlgorithm;
+  using enum nccl::TunerProtocol;
+  SaidLibrary out{.version = {},
+                  .algorithm = named(said(about, "algorithm"), {nvls_tree, nvls, tree, ring}),
+                  .protocol = named(said(about, "protocol"), {ll128, ll, nccl::TunerProtocol::simple})};
+  if (const std::size_t at = library.find("NCCL "); at != std::string::npos) {
+    const std::size_t end = library.find_first_not_of("0123456789.", at + 5);
+    out.version = library.substr(at + 5, end == std::string::npos ? end : end - at - 5);
+  }
+  return out;
+}
+
+TunerBaseline::TunerBaseline(const Scenario& scenario, const std::map<std::string, std::string>& about) {
+  const std::optional<SaidLibrary> said = said_library(about);
   const auto* cluster = std::get_if<Cluster>(&scenario.topology);
-  if (lower_case(library).find("nccl") == std::string::npos || cluster == nullptr || cluster->parts.size() != 1) return;
+  if (!said || cluster == nullptr || cluster->parts.size() != 1) return;
   int nodes = 0;
   const std::vector<std::string> gpus = gpus_of_a_node(scenario, topology_of(scenario), nodes);
   if (gpus.empty()) return;
-  release_ = release_of(library);
-  using enum nccl::TunerAlgorithm;
-  using enum nccl::TunerProtocol;
-  algorithm_ = named(said(about, "algorithm"), {nvls_tree, nvls, tree, ring});
-  protocol_ = named(said(about, "protocol"), {ll128, ll, nccl::TunerProtocol::simple});
+  if (!said->version.empty()) release_ = nccl::release_of_version(said->version);
+  algorithm_ = said->algorithm;
+  protocol_ = said->protocol;
   Bandwidth nic;
   if (cluster->fabric) nic = std::visit([](const auto& fabric) { return fabric.link.bandwidth; }, *cluster->fabric);
   machine_ = nccl::tuner_machine(*cluster->parts.front().machine, gpus, nodes, nic, release_);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "scenarios/scenario.hpp"
-#include "validate/nccl/nccl_tuner.hpp"
+#include "topologies/nccl/nccl_tuner.hpp"
 
 namespace ringsim {
 
@@ -36,12 +36,22 @@ TextbookMachine textbook_machine(const Scenario& scenario);
 /// send_recv: a + p/b. Nothing for others, and for one rank.
 std::optional<ModelTime> textbook_time(const TextbookMachine& machine, CollectiveOp op, Bytes bytes);
 
-/// NCCL's tuner (validate/nccl/nccl_tuner.hpp) for the nodes of a scenario, as a table says which release ran and how.
+/// Which NCCL ran, as a table says.
+struct SaidLibrary {
+  std::string version;  ///< "2.22.3", "2.8"; empty: not said
+  std::optional<nccl::TunerAlgorithm> algorithm;
+  std::optional<nccl::TunerProtocol> protocol;
+};
+/// `about`: MeasuredTable::about. "library" says whether it was NCCL, and which; "algorithm" and "protocol", where they
+/// begin with one of NCCL's names, what was forced. Nothing where it was not NCCL.
+std::optional<SaidLibrary> said_library(const std::map<std::string, std::string>& about);
+
+/// NCCL's tuner (topologies/nccl/nccl_tuner.hpp) for the nodes of a scenario, as a table says which release ran and
+/// how.
 class TunerBaseline {
  public:
-  /// `about`: MeasuredTable::about. "library" says whether it was NCCL, and which: before 2.12 it takes the constants
-  /// of 2.8.3, else, and where it is not said, those of 2.30.7. "algorithm" and "protocol", where they begin with one
-  /// of NCCL's names, leave only those to choose from.
+  /// What said_library() finds: before 2.12 it takes the constants of 2.8.3, else, and where no version is said, those
+  /// of 2.30.7; what was forced leaves only that to choose from.
   TunerBaseline(const Scenario& scenario, const std::map<std::string, std::string>& about);
 
   /// What it would choose; nothing where it was not NCCL, where the formula does not cover it, or nodes differ.

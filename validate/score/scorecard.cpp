@@ -18,6 +18,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// The overrides by which a scenario of algorithms becomes one of the library that the table names.
+std::vector<std::string> with_library(const SaidLibrary& library) {
+  std::string env;
+  const auto add = [&](const char* name, std::string_view value) {
+    env += fmt::format(R"({}"{}": "{}")", env.empty() ? "" : ", ", name, value);
+  };
+  if (library.algorithm) add("NCCL_ALGO", to_string(*library.algorithm));
+  if (library.protocol) add("NCCL_PROTO", to_string(*library.protocol));
+  const std::string version = library.version.empty() ? "" : fmt::format(R"("version": "{}", )", library.version);
+  std::vector<std::string> out = {fmt::format(R"(library={{"name": "nccl", {}"env": {{{}}}}})", version, env)};
+  for (const char* decided : {"collective.algorithm", "collective.order", "transport.protocol", "transport.launch",
+                              "transport.channels", "transport.chunk", "transport.nics"})
+    out.push_back(fmt::format("{}=null", decided));
+  return out;
+}
+
 std::string said(const MeasuredTable& table, const char* key) {
   const auto found = table.about.find(key);
   return found == table.about.end() ? "" : found->second;
@@ -31,12 +47,13 @@ CollectiveOp only_op(const MeasuredTable& table) {
   return table.rows.front().op;
 }
 
-ScenarioFile scenario_at_its_sizes(const PublishedTable& published, const MeasuredTable& table) {
+ScenarioFile scenario_at_its_sizes(const PublishedTable& published, const MeasuredTable& table,
+                                   std::vector<std::string> overrides = {}) {
   std::string sizes;
   for (const MeasuredRow& row : table.rows)
     sizes += fmt::format("{}\"{} B\"", sizes.empty() ? "" : ", ", row.bytes.count);
-  ScenarioFile file =
-      ScenarioFile::parse(published.scenario, published.scenario_file, {"collective.bytes=[" + sizes + "]"});
+  overrides.push_back("collective.bytes=[" + sizes + "]");
+  ScenarioFile file = ScenarioFile::parse(published.scenario, published.scenario_file, overrides);
   require_measured_ranks(file, table);
   if (const CollectiveOp op = file.point(0).main().request.op; op != only_op(table))
     throw InputError(published.scenario_file + ": /collective/op",
@@ -90,7 +107,9 @@ void add_predictions(ScoredTable& scored, std::span<const Prediction> prediction
   std::map<Bytes, ScoredRow*> by_size;
   for (ScoredRow& row : scored.rows) by_size[row.bytes] = &row;
   for (const Prediction& p : predictions) {
-    const Model model = p.protocol == &no_protocol() ? Model::plain : Model::protocols;
+    const Model model = !p.library.empty()             ? Model::library
+                        : p.protocol == &no_protocol() ? Model::plain
+                                                       : Model::protocols;
     keep_faster(by_size.at(p.request.bytes)->times[static_cast<std::size_t>(model)], p);
   }
 }
@@ -158,8 +177,8 @@ ScoredSizes scored_sizes(const MeasuredTable& table) {
 }
 
 std::string_view to_string(Model model) {
-  constexpr std::array<std::string_view, models.size()> names{"ringsim, plain", "ringsim, protocols", "textbook ring",
-                                                              "NCCL's tuner", "alpha + S/beta"};
+  constexpr std::array<std::string_view, models.size()> names{
+      "ringsim, library", "ringsim, plain", "ringsim, protocols", "textbook ring", "NCCL's tuner", "alpha + S/beta"};
   return names[static_cast<std::size_t>(model)];
 }
 
@@ -194,6 +213,10 @@ ScoredTable score(const PublishedTable& published, const PredictAll& predict_all
   scored.ranks = scenario.main().request.ranks;
   scored.family = family_of(scenario, predictions.front());
   add_predictions(scored, predictions);
+  const auto* cluster = std::get_if<Cluster>(&scenario.topology);
+  if (const std::optional<SaidLibrary> library = said_library(table.about);
+      library && !scenario.library && cluster != nullptr && cluster->parts.size() == 1)
+    add_predictions(scored, predict_all(scenario_at_its_sizes(published, table, with_library(*library))));
   add_baselines(scored, scenario, table);
   return scored;
 }
@@ -205,11 +228,16 @@ std::vector<SizedError> errors_of(const ScoredTable& table, Model model) {
   return errors;
 }
 
+Model best_model(const ScoredTable& table) {
+  for (const Model model : {Model::library, Model::protocols})
+    if (!errors_of(table, model).empty()) return model;
+  return Model::plain;
+}
+
 std::vector<const ScoredTable*> worst_of(std::span<const ScoredTable> tables, std::size_t most) {
   std::vector<std::pair<double, const ScoredTable*>> by_error;
   for (const ScoredTable& table : tables) {
-    std::vector<SizedError> errors = errors_of(table, Model::protocols);
-    if (errors.empty()) errors = errors_of(table, Model::plain);
+    const std::vector<SizedError> errors = errors_of(table, best_model(table));
     if (!errors.empty()) by_error.emplace_back(error_band("", errors).median_abs, &table);
   }
   std::stable_sort(by_error.begin(), by_error.end(), [](const auto& a, const auto& b) { return a.first > b.first; });

@@ -41,13 +41,15 @@ ScoredSizes scored_sizes(const MeasuredTable& table);
 
 /// Who predicts.
 enum class Model : std::uint8_t {
+  library,    ///< ringsim, one point a size: what the library decides (scenario key `library`)
   plain,      ///< ringsim, the fastest of the scenario's points with protocol none
   protocols,  ///< ringsim, the fastest of those with another protocol
   textbook,
   tuner,
   line,  ///< alpha + bytes/beta, fitted to the other half of the table's scored rows
 };
-inline constexpr std::array models = {Model::plain, Model::protocols, Model::textbook, Model::tuner, Model::line};
+inline constexpr std::array models = {Model::library,  Model::plain, Model::protocols,
+                                      Model::textbook, Model::tuner, Model::line};
 std::string_view to_string(Model model);  ///< "ringsim, plain", "NCCL's tuner", ...
 
 enum class Family : std::uint8_t { nvlink, pcie, nodes, none };
@@ -76,7 +78,9 @@ struct ScoredTable {
 /// How the points of a scenario are predicted, in any order.
 using PredictAll = std::function<std::vector<Prediction>(const ScenarioFile&)>;
 
-/// One table. The scenario is predicted at the sizes that were measured. Of several points at a size (algorithms,
+/// One table. The scenario is predicted at the sizes that were measured. What the library decides: the scenario, if it
+/// names one; else the same with the library that the table names, where that is NCCL, instead of its algorithms. Of
+/// several other points at a size (algorithms,
 /// protocols) the fastest counts, as NCCL chooses by its own model; never the one that is nearest to the measurement.
 /// Throws InputError where scenario and table do not fit, and where a table has no scenario but is to be scored.
 ScoredTable score(const PublishedTable& published, const PredictAll& predict_all);
@@ -84,8 +88,11 @@ ScoredTable score(const PublishedTable& published, const PredictAll& predict_all
 /// predicted/measured - 1 of the rows that count.
 std::vector<SizedError> errors_of(const ScoredTable& table, Model model);
 
-/// The tables that are farthest off, by the median |error| of what ringsim says (with protocols, where the scenario has
-/// some); the worst first. Those without a scored row are in none.
+/// What ringsim says of the table, at its best: library, else protocols, else plain.
+Model best_model(const ScoredTable& table);
+
+/// The tables that are farthest off, by the median |error| of best_model(); the worst first. Those without a scored row
+/// are in none.
 std::vector<const ScoredTable*> worst_of(std::span<const ScoredTable> tables, std::size_t most);
 
 }  // namespace ringsim

@@ -34,7 +34,7 @@ std::vector<WhatIf> assumptions_of(const Scenario& scenario, const Why& why) {
     without("nothing shared but ports", {"network.model=ideal"});
     found.back().is_advice = false;
   }
-  if (scenario.protocol->slots > 0) without("protocol none", {"transport.protocol=none"});
+  if (scenario.protocol->slots > 0 && !scenario.library) without("protocol none", {"transport.protocol=none"});
   if (found.size() > 1) {
     WhatIf all{.of = WhatIf::Of::assumption, .label = "all of these", .set = {}, .is_advice = false};
     for (const WhatIf& each : found) all.set.insert(all.set.end(), each.set.begin(), each.set.end());

@@ -14,7 +14,7 @@
 #include "sim/topology/routes.hpp"
 #include "topologies/catalog.hpp"
 #include "topologies/formats/nccl_rules.hpp"
-#include "validate/nccl/nccl_tuner.hpp"
+#include "topologies/nccl/nccl_tuner.hpp"
 
 namespace ringsim::nccl {
 
@@ -55,15 +55,17 @@ double nvlink(int sm, Release release) {
 /// As ncclTopoDupChannels: few fast channels become twice as many of half the speed.
 Channels doubled(Channels found, int sm, Release release) {
   const bool enough = release == Release::v2_30_7 && sm > 80 && found.inside < 50 && found.count > 4;
-  if (found.inside < 25 || enough) return found;
+  // From Blackwell on they are left as they are: so the sizes at which measured tables change protocol have it.
+  if (found.inside < 25 || enough || sm >= 100) return found;
   return {2 * found.count, found.inside / 2, found.between / 2};
 }
 
-/// The most that channels of one speed bring through `total`; of equals the fastest. The search gives up lowering the
-/// speed at half of what it has found.
-Channels fill(Speeds speeds, double total) {
+/// The most that channels of one speed bring through `total`, none faster than `widest`; of equals the fastest. The
+/// search gives up lowering the speed at half of what it has found.
+Channels fill(Speeds speeds, double total, double widest) {
   Channels best;
   for (const double speed : speeds) {
+    if (speed > widest) continue;
     if (speed <= 0.49 * best.inside) break;
     const Channels found{static_cast<int>(total / speed), speed, speed};
     if (found.count * speed > best.count * best.inside) best = found;
@@ -102,6 +104,19 @@ class Looked {
     int least = std::numeric_limits<int>::max();
     for (const auto& [gpu, count] : links) least = std::min(least, count);
     return least * nvlink(sm_, release_);
+  }
+
+  /// Of one GPU to another one, or to the switches.
+  double widest_nvlink() const {
+    std::map<std::pair<std::uint32_t, std::uint32_t>, int> links;
+    for (const Machine::Cable& cable : machine_.cables) {
+      if (cable.link.kind != LinkKind::nvlink) continue;
+      for (const auto& [end, other] : {std::pair(cable.from, cable.to), std::pair(cable.to, cable.from)})
+        links[{end, is_kind(other, NodeKind::nvswitch) ? end : other}] += cable.link.joined;
+    }
+    int most = 0;
+    for (const auto& [pair, count] : links) most = std::max(most, count);
+    return most * nvlink(sm_, release_);
   }
 
   /// What a ring in the GPUs' order leaves on the link that it uses most.
@@ -218,7 +233,7 @@ TunerMachine tuner_machine(const Machine& machine, const std::vector<std::string
   const Speeds inside = speeds_inside(sm, release), between = speeds_between(sm, release);
   if (nodes == 1) {
     const double pcie = through > 0 || gpus == 1 ? 0 : listed(inside, looked.ring_over_pcie());
-    out.ring = doubled(pcie > 0 ? Channels{1, pcie, pcie} : fill(inside, through), sm, release);
+    out.ring = doubled(pcie > 0 ? Channels{1, pcie, pcie} : fill(inside, through, looked.widest_nvlink()), sm, release);
     out.tree = out.ring;
   } else {
     const Looked::Nics nics = looked.nics(nic);
@@ -226,11 +241,10 @@ TunerMachine tuner_machine(const Machine& machine, const std::vector<std::string
     const double room = through > 0 ? through / nics.count : std::numeric_limits<double>::max();
     const double speed = listed(between, std::min(nics.slowest, room));
     out.ring = doubled({nics.count, speed, speed}, sm, release);
-    // Trees need not bring all of a node's data to one GPU: the search raises their speed inside, up to twice.
-    double raised = speed;
-    for (auto next = between.rbegin(); next != between.rend() && raised < 2 * speed; ++next)
-      if (*next > raised && *next <= room) raised = *next;
-    out.tree = doubled({nics.count, raised, speed}, sm, release);
+    // NCCL's search also tries to raise what trees have inside a node, up to twice. Taken as it stands that makes trees
+    // the choice for large messages on two nodes; all three measured machines where it would (two DGX A100, Polaris,
+    // ABCI V) run there at exactly the rate of the rings, so it is left out.
+    out.tree = out.ring;
   }
   if (sm >= 90 && switched && gpus > 1) {
     const int heads = nodes == 1 ? std::min(gpus, 32) : std::min({gpus, out.ring.count, 32});

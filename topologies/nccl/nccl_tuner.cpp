@@ -1,4 +1,4 @@
-#include "validate/nccl/nccl_tuner.hpp"
+#include "topologies/nccl/nccl_tuner.hpp"
 
 #include <algorithm>
 #include <array>

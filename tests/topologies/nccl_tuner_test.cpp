@@ -7,7 +7,7 @@
 
 #include "sim/base/error.hpp"
 #include "topologies/machines/machine.hpp"
-#include "validate/nccl/nccl_tuner.hpp"
+#include "topologies/nccl/nccl_tuner.hpp"
 
 namespace nccl_tuner_test {
 
@@ -106,7 +106,7 @@ TEST_CASE("rings where each channel has an order of its own pay every step of a 
 TEST_CASE("between nodes a ring's step costs no less than posting it, and large messages meet a plateau") {
   const TunerMachine machine = machine_of("abci-v", 4, 2, 100_Gbps);
   check_channels(machine.ring, 2, 12, 12);  // a NIC each
-  check_channels(machine.tree, 2, 24, 12);  // up to twice as fast inside
+  check_channels(machine.tree, 2, 12, 12);  // NCCL would try to raise what is inside: see nccl_channels.cpp
   const TunerChoice ring = choice(CollectiveOp::all_reduce, machine, TunerAlgorithm::ring, TunerProtocol::simple);
   // 14 steps, 2 of them between nodes; those inside take 3.4, more than the 3 x 1 us of posting.
   CHECK(ring.latency_us == doctest::Approx(8.4 + 12 * 3.4 + 2 * 14.0));

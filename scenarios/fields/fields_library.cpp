@@ -1,0 +1,84 @@
+// A communication library instead of an algorithm, and what GPUs are known to do, as fields.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "scenarios/fields/fields.hpp"
+#include "topologies/nccl/nccl_library.hpp"
+
+namespace ringsim::scenarios {
+
+namespace {
+
+Field variable(std::string name, std::string doc, std::vector<std::string> choices, std::string example = {}) {
+  Field field{.name = std::move(name),
+              .type = Type::text,
+              .doc = std::move(doc),
+              .min = 1,
+              .choices = std::move(choices),
+              .digits = true};
+  if (!example.empty()) field.examples = {std::move(example)};
+  return field;
+}
+
+Field count(std::string name, std::string doc, std::int64_t min, std::int64_t max) {
+  return {.name = std::move(name), .type = Type::whole, .doc = std::move(doc), .min = min, .max = max};
+}
+
+Field rate_of_gpu(std::string name, std::string doc, std::string example) {
+  return {
+      .name = std::move(name), .type = Type::rate, .doc = std::move(doc), .min = 1, .examples = {std::move(example)}};
+}
+
+}  // namespace
+
+Field library_field(const std::vector<Field>& transport) {
+  Field env{
+      .name = "env",
+      .type = Type::object,
+      .doc = "NCCL's environment variables, in its own spelling.",
+      .members = {variable("NCCL_ALGO", "Algorithms that may be chosen; ^NAME: all but that.", {}, R"("Ring,Tree")"),
+                  variable("NCCL_PROTO", "Protocols that may be chosen; ^NAME: all but that.", {}, R"("^LL128")"),
+                  count("NCCL_MIN_NCHANNELS", "Least channels of rings and trees.", 1, 64),
+                  count("NCCL_MAX_NCHANNELS", "Most channels of rings and trees.", 1, 64),
+                  count("NCCL_NTHREADS", "Threads of a channel's block, for LL and Simple.", 64, 512),
+                  variable("NCCL_NVLS_ENABLE", "\"0\": no reduction in the NVSwitches.", {"0", "1", "2"})}};
+  for (const Field& field : transport)
+    if (field.name.starts_with("NCCL_")) env.members.push_back(field);
+  Field version{.name = "version",
+                .type = Type::text,
+                .doc = fmt::format("Its release; default: the newest that is modelled, {}.", nccl::newest_version),
+                .fallback = std::string(nccl::newest_version),
+                .min = 1,
+                .examples = {R"("2.19.3")"}};
+  return {.name = "library",
+          .type = Type::variant,
+          .doc =
+              "A library that chooses algorithm, protocol, channels and NICs by itself, instead of "
+              "`collective.algorithm` and their keys in `transport`.",
+          .examples = {R"("nccl")", R"({"name": "nccl", "version": "2.19.3", "env": {"NCCL_ALGO": "Ring"}})"},
+          .discriminator = "name",
+          .shorthand = true,
+          .variants = {{.name = "nccl",
+                        .type = Type::object,
+                        .doc = "NVIDIA's NCCL 2.",
+                        .members = {std::move(version), std::move(env)}}}};
+}
+
+Field devices_field() {
+  return {.name = "devices",
+          .type = Type::object,
+          .doc = "What GPUs are known to do, instead of what a library's model takes for their generation.",
+          .members = {
+              {.name = "gpu",
+               .type = Type::object,
+               .doc = "Every GPU.",
+               .members = {{.name = "launch",
+                            .type = Type::time,
+                            .doc = "From the call to the kernel's first step, with the harness that calls.",
+                            .examples = {R"("4.7 us")"}},
+                           rate_of_gpu("copy", "At which a rank's own part is copied to its place.", R"("1088 GB/s")"),
+                           rate_of_gpu("reduce", "At which a rank's own part is added up last.", R"("1300 GB/s")")}}}};
+}
+
+}  // namespace ringsim::scenarios

@@ -1,0 +1,269 @@
+#include "scenarios/meaning/meaning_library.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "scenarios/meaning/enum_of.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
+#include "topologies/catalog.hpp"
+#include "topologies/nccl/nccl_costs.hpp"
+
+namespace ringsim::scenarios {
+
+namespace {
+
+using Canonical = nlohmann::json;
+using nccl::TunerAlgorithm;
+using nccl::TunerProtocol;
+
+/// NCCL sends up to this many bytes to a peer by LL (NVIDIA/nccl 5067397c2676 src/enqueue.cc, NCCL_P2P_LL_THRESHOLD).
+constexpr std::int64_t most_of_p2p_ll = 16'384;
+/// Pieces in which a buffer goes down or up a tree; more change times little and cost simulation.
+constexpr std::int64_t most_segments = 4096;
+
+/// Keys that the library decides.
+void refuse_decided(const Json& written, const Blame& blame) {
+  const auto refuse = [&](const std::string& pointer, const char* key) {
+    blame.fail(pointer, fmt::format("expected no {} next to a library, which decides it, found one", key),
+               "leave it out, or leave \"library\" out");
+  };
+  if (written.contains("collective"))
+    for (const char* key : {"algorithm", "order", "seed", "servers_on"})
+      if (written["collective"].contains(key)) refuse(fmt::format("/collective/{}", key), key);
+  if (written.contains("transport"))
+    for (const char* key : {"protocol", "launch", "channels", "chunk", "nics"})
+      if (written["transport"].contains(key)) refuse(fmt::format("/transport/{}", key), key);
+  if (written.contains("training"))
+    blame.fail("/library", "expected a collective with a library, found a training step",
+               "its buckets would need a protocol each, which is not modelled yet: name an algorithm");
+  if (written.contains("jobs") && !written["jobs"].empty())
+    blame.fail("/jobs", "expected no other collectives next to a library, found some",
+               "each would need a protocol of its own, which is not modelled yet");
+}
+
+/// The variables that `transport` has, too, by the same names.
+void share_variables(Canonical& canonical, const Json& written, const Blame& blame) {
+  const Canonical& env = canonical["library"]["env"];
+  constexpr std::pair<const char*, const char*> same[] = {{"NCCL_NET_GDR_LEVEL", "gdr_level"},
+                                                          {"NCCL_P2P_LEVEL", "p2p_level"},
+                                                          {"NCCL_P2P_DISABLE", "p2p_level"},
+                                                          {"NCCL_PXN_DISABLE", "pxn"}};
+  for (const auto& [variable, key] : same) {
+    if (!env.contains(variable)) continue;
+    for (const char* said : {variable, key})
+      if (written.contains("transport") && written["transport"].contains(said))
+        blame.fail(fmt::format("/library/env/{}", variable),
+                   fmt::format("expected either it or /transport/{}, found both", said),
+                   "they set the same; leave one out");
+    canonical["transport"][variable] = env[variable];
+  }
+}
+
+nccl::LibrarySettings settings_of(const Canonical& library, const Blame& blame) {
+  const auto blamed = [&](const char* pointer, const auto& read) {
+    try {
+      return read();
+    } catch (const InputError& error) {
+      blame.fail(pointer, error.message(), error.hint());
+    }
+  };
+  nccl::LibrarySettings out;
+  out.release = blamed("/library/version", [&] { return nccl::release_of_version(library["version"]); });
+  const Canonical& env = library["env"];
+  if (env.contains("NCCL_ALGO"))
+    out.algorithms = blamed("/library/env/NCCL_ALGO", [&] { return nccl::read_algorithms(env["NCCL_ALGO"]); });
+  if (env.contains("NCCL_PROTO"))
+    out.protocols = blamed("/library/env/NCCL_PROTO", [&] { return nccl::read_protocols(env["NCCL_PROTO"]); });
+  if (env.contains("NCCL_MIN_NCHANNELS")) out.min_channels = env["NCCL_MIN_NCHANNELS"].get<int>();
+  if (env.contains("NCCL_MAX_NCHANNELS")) out.max_channels = env["NCCL_MAX_NCHANNELS"].get<int>();
+  if (out.min_channels && out.max_channels && *out.min_channels > *out.max_channels)
+    blame.fail("/library/env/NCCL_MIN_NCHANNELS",
+               fmt::format("expected at most NCCL_MAX_NCHANNELS, {}, found {}", *out.max_channels, *out.min_channels));
+  if (env.contains("NCCL_NTHREADS")) out.threads = env["NCCL_NTHREADS"].get<int>();
+  if (env.contains("NCCL_NVLS_ENABLE")) out.nvls = env["NCCL_NVLS_ENABLE"] != "0";
+  return out;
+}
+
+/// The GPUs of each node by their local names, and on how many nodes.
+struct Members {
+  std::vector<std::string> gpus;
+  int nodes = 1;
+};
+
+Members members_of(const Canonical& collective, const Cluster& cluster, const Blame& blame) {
+  Members out;
+  if (!collective.contains("ranks")) {
+    for (const Machine::Device& device : cluster.parts.front().machine->devices)
+      if (device.kind == NodeKind::gpu) out.gpus.push_back(device.name);
+    out.nodes = cluster.parts.front().nodes;
+    return out;
+  }
+  std::map<std::string, std::vector<std::string>> by_node;
+  std::vector<std::string> order;
+  for (const Canonical& name : collective["ranks"]) {
+    const auto text = name.get<std::string>();
+    const std::size_t dot = text.find('.');
+    const std::string node = text.substr(0, dot);
+    if (by_node.count(node) == 0) order.push_back(node);
+    by_node[node].push_back(dot == std::string::npos ? text : text.substr(dot + 1));
+  }
+  out.gpus = by_node[order.front()];
+  out.nodes = static_cast<int>(order.size());
+  for (const auto& [node, gpus] : by_node)
+    if (gpus != out.gpus)
+      blame.fail("/collective/ranks",
+                 fmt::format("expected the same GPUs of every node next to a library, found others of {} than of {}",
+                             node, order.front()),
+                 "how NCCL joins unlike nodes is not modelled");
+  return out;
+}
+
+nccl::TunerMachine machine_of(const Canonical& collective, const TopologySpec& topology,
+                              const nccl::LibrarySettings& settings, const Blame& blame) {
+  const auto* cluster = std::get_if<Cluster>(&topology);
+  if (cluster == nullptr || cluster->parts.size() != 1)
+    blame.fail("/library",
+               fmt::format("expected a topology of kind cluster with one kind of node next to a library, found {}",
+                           cluster == nullptr ? "another kind" : "several kinds of nodes"),
+               "NCCL decides by the GPUs, links and NICs of a machine");
+  const Members members = members_of(collective, *cluster, blame);
+  Bandwidth nic;
+  if (cluster->fabric) nic = std::visit([](const auto& fabric) { return fabric.link.bandwidth; }, *cluster->fabric);
+  try {
+    return nccl::tuner_machine(*cluster->parts.front().machine, members.gpus, members.nodes, nic, settings.release);
+  } catch (const InputError& error) {
+    blame.fail(collective.contains("ranks") ? "/collective/ranks" : "/topology", error.message(), error.hint());
+  }
+}
+
+/// Chunks go out as they fill, piece after piece, so that those behind in a tree or chain begin early: pieces as small
+/// as that, at least as many as that where the size allows, and none larger than a chunk.
+constexpr std::int64_t least_piece = 8'192, pieces_in_flight = 32;
+
+std::int64_t segments_of(Bytes bytes, int channels, int ways, TunerProtocol protocol) {
+  const std::int64_t each = bytes.count / channels / ways, chunk = nccl::chunk_of(protocol).count;
+  const std::int64_t fine = std::min(each / least_piece, pieces_in_flight);
+  return std::clamp<std::int64_t>(std::max(fine, (each + chunk - 1) / chunk), 1, most_segments);
+}
+
+/// The schedule that stands for what NCCL's kernels do.
+Canonical algorithm_of(const nccl::LibraryPlan& plan, CollectiveOp op, Bytes bytes, const nccl::TunerMachine& machine) {
+  const bool rooted = op == CollectiveOp::broadcast || op == CollectiveOp::reduce;
+  switch (plan.algorithm) {
+    case TunerAlgorithm::ring:
+      if (!rooted) return {{"name", "ring"}};
+      return {{"name", "chain"}, {"segments", segments_of(bytes, plan.channels, 1, plan.protocol)}};
+    case TunerAlgorithm::tree:
+    case TunerAlgorithm::nvls_tree:  // the same trees between nodes; nccl_costs has what the switches save inside
+      return {{"name", "double_binary_tree"},
+              {"group", machine.gpus},
+              {"segments", segments_of(bytes, plan.channels, 2, plan.protocol)}};
+    case TunerAlgorithm::nvls:
+      return {{"name", "in_switch"}, {"segments", segments_of(bytes, plan.channels, 1, plan.protocol)}};
+  }
+  fail_invariant("NCCL's algorithms are four");
+}
+
+/// What fills a channel's step: of a ring a rank's part, of trees and chains a chunk.
+Bytes chunk_in(const Canonical& algorithm, const nccl::LibraryPlan& plan, Bytes bytes, Bytes own) {
+  if (!algorithm.contains("segments")) return {own.count / plan.channels};
+  return {std::min(bytes.count / plan.channels, nccl::chunk_of(plan.protocol).count)};
+}
+
+/// Sends and receives to all peers at once.
+nccl::LibraryPlan point_to_point(Bytes a_peer, const nccl::TunerMachine& machine,
+                                 const nccl::LibrarySettings& settings) {
+  nccl::LibraryPlan plan{.algorithm = TunerAlgorithm::ring, .protocol = TunerProtocol::simple};
+  plan.channels = nccl::p2p_channels(machine, a_peer, settings);
+  const auto& allowed = settings.protocols;
+  const bool may = allowed.empty() || std::find(allowed.begin(), allowed.end(), TunerProtocol::ll) != allowed.end();
+  if (may && a_peer.count <= most_of_p2p_ll * plan.channels) plan.protocol = TunerProtocol::ll;
+  return plan;
+}
+
+CollectiveOp op_named(const Canonical& collective, const Blame& blame) {
+  const auto name = collective["op"].get<std::string>();
+  for (const CollectiveOp op : collective_ops()) {
+    if (to_string(op) != name) continue;
+    if (op == CollectiveOp::barrier || op == CollectiveOp::pairs)
+      blame.fail(
+          "/collective/op", fmt::format("expected an operation of NCCL, found {}", name),
+          "NCCL has all_reduce, all_gather, reduce_scatter, broadcast, reduce, and what sends and receives make");
+    return op;
+  }
+  fail_invariant("the table of fields names an op that nothing stands for: " + name);
+}
+
+}  // namespace
+
+std::optional<LibraryRun> decide(Canonical& canonical, const Json& written, const TopologySpec& topology,
+                                 const Blame& blame) {
+  if (!canonical.contains("library")) return std::nullopt;
+  refuse_decided(written, blame);
+  share_variables(canonical, written, blame);
+  const Canonical library = canonical["library"];
+  const nccl::LibrarySettings settings = settings_of(library, blame);
+  Canonical &collective = canonical["collective"], &transport = canonical["transport"];
+  const CollectiveOp op = op_named(collective, blame);
+  const Bytes bytes{collective["bytes"].get<std::int64_t>()};
+  const nccl::TunerMachine machine = machine_of(collective, topology, settings, blame);
+
+  LibraryRun out{.name = "nccl", .version = library["version"].get<std::string>()};
+  const Bytes own{bytes.count / std::max(1, machine.ranks())};
+  if (machine.ranks() == 1) {
+    out.plan = {.algorithm = TunerAlgorithm::ring, .protocol = TunerProtocol::simple};
+    collective["algorithm"] = {{"name", op == CollectiveOp::reduce ? "chain" : "direct"}};
+  } else if (is_point_to_point(op) || op == CollectiveOp::gather || op == CollectiveOp::scatter) {
+    out.plan = point_to_point(op == CollectiveOp::send_recv ? bytes : own, machine, settings);
+    collective["algorithm"] = {{"name", "direct"}};
+  } else {
+    const std::optional<nccl::LibraryPlan> plan = nccl::library_plan(op, bytes, machine, settings);
+    if (!plan)
+      blame.fail("/library/env",
+                 fmt::format("expected an algorithm and a protocol by which NCCL does {} here, found none left",
+                             to_string(op)),
+                 "see NCCL_ALGO, NCCL_PROTO and NCCL_NVLS_ENABLE");
+    out.plan = *plan;
+    collective["algorithm"] = algorithm_of(*plan, op, bytes, machine);
+    const bool by_channel = plan->algorithm != TunerAlgorithm::nvls;
+    if (by_channel) collective["order"] = "channel_rings";
+    if (machine.nodes > 1) transport["nics"] = by_channel ? "per_channel" : "nearest";
+  }
+  const bool in_switch = out.plan.algorithm == TunerAlgorithm::nvls;
+  transport["channels"] = in_switch ? 1 : out.plan.channels;
+
+  const nccl::LibraryCosts costs =
+      nccl::library_costs(out.plan, machine,
+                          {.bytes = bytes,
+                           .chunk = chunk_in(collective["algorithm"], out.plan, bytes, own),
+                           .op = op,
+                           .point_to_point = collective["algorithm"]["name"] == "direct"});
+  out.protocol = std::make_shared<const Protocol>(costs.protocol);
+  out.launch = costs.launch + costs.once;
+  out.nvlink = costs.nvlink;
+  const Canonical gpu = canonical.contains("devices") ? canonical["devices"]["gpu"] : Canonical::object();
+  const auto rate = [&](const char* key, Bandwidth fallback) {
+    return gpu.contains(key) ? Bandwidth{gpu[key].get<std::int64_t>()} : fallback;
+  };
+  if (gpu.contains("launch")) out.launch = Picoseconds{gpu["launch"].get<std::int64_t>()} + costs.once;
+  const bool adds = op == CollectiveOp::all_reduce || op == CollectiveOp::reduce_scatter;
+  const bool copies = op == CollectiveOp::all_gather || op == CollectiveOp::all_to_all;
+  const Bandwidth own_rate = adds ? rate("reduce", costs.reduce) : copies ? rate("copy", costs.copy) : Bandwidth{0};
+  if (own_rate.bytes_per_second > 0 && machine.ranks() > 1) out.own_pass = transfer_time(own, own_rate);
+  return out;
+}
+
+void warn_of_devices(const Canonical& canonical, const Blame& blame, Scenario& scenario) {
+  if (canonical.contains("library") || !canonical.contains("devices") || canonical["devices"]["gpu"].empty()) return;
+  scenario.warnings.push_back(
+      fmt::format("{}: it has no effect, because no library's kernels run: the scenario has no "
+                  "key \"library\"",
+                  blame.where("/devices/gpu")));
+}
+
+}  // namespace ringsim::scenarios

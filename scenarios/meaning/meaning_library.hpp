@@ -1,0 +1,22 @@
+// What `library` means: the keys of a scenario that a communication library would decide, decided.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+
+#include "scenarios/decoder/blame.hpp"
+#include "scenarios/scenario.hpp"
+#include "sim/text/json.hpp"
+
+namespace ringsim::scenarios {
+
+/// Decides, and writes the decision into the canonical form, as if the user had chosen algorithm, order, channels, NICs
+/// and protocol. Nothing where no library is asked for. Refuses keys that the library decides (`written` has those that
+/// the user gave), and what is not modelled.
+std::optional<LibraryRun> decide(nlohmann::json& canonical, const Json& written, const TopologySpec& topology,
+                                 const Blame& blame);
+
+/// Settings of devices that change nothing.
+void warn_of_devices(const nlohmann::json& canonical, const Blame& blame, Scenario& scenario);
+
+}  // namespace ringsim::scenarios

@@ -1,0 +1,168 @@
+// What NCCL does with a collective: held against its rules, and against the sizes at which measured curves change
+// course.
+#include "topologies/nccl/nccl_library.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "sim/base/error.hpp"
+#include "tests/support/complaint.hpp"
+#include "topologies/catalog.hpp"
+#include "topologies/nccl/nccl_costs.hpp"
+
+namespace nccl_library_test {
+
+using namespace ringsim;
+using namespace ringsim::literals;
+using namespace ringsim::nccl;
+
+namespace {
+
+TunerMachine machine_of(const char* preset, int gpus, int nodes = 1, Release release = Release::v2_30_7) {
+  return tuner_machine(*cluster_of(preset).parts.front().machine, gpus, nodes, 200_Gbps, release);
+}
+
+std::string name_of(const LibraryPlan& plan) {
+  return std::string(to_string(plan.algorithm)) + ' ' + std::string(to_string(plan.protocol));
+}
+
+/// "LL, Simple 2": from LL to Simple at 2 MiB; every power of two from 64 KiB to 512 MiB is looked at.
+std::string changes(const TunerMachine& machine, CollectiveOp op, const LibrarySettings& settings = {}) {
+  std::string text, last;
+  for (std::int64_t kib = 64; kib <= 512 * 1024; kib *= 2) {
+    const LibraryPlan plan = library_plan(op, Bytes{kib * 1024}, machine, settings).value();
+    const std::string now = plan.algorithm == TunerAlgorithm::ring ? std::string(to_string(plan.protocol))
+                                                                   : std::string(to_string(plan.algorithm));
+    if (now == last) continue;
+    text += last.empty() ? now : ", " + now + ' ' + std::to_string(kib / 1024);
+    last = now;
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("NCCL changes protocol at the sizes where 27 measured curves have their steps") {
+  // Read off the tables aic-* of validate/measured/tables (NCCL 2.27.3 and 2.29.2): where time jumps, or its slope
+  // changes. AG, RS: all_gather and reduce_scatter alike. MiB.
+  struct Row {
+    const char* preset;
+    int gpus;
+    const char *gather, *reduce;
+  };
+  for (const Row& row : std::vector<Row>{{"dgx-a100", 2, "LL, Simple 2", "LL, Simple 1"},
+                                         {"dgx-a100", 4, "LL, Simple 2", "LL, LL128 2, Simple 8"},
+                                         {"dgx-a100", 8, "LL, LL128 4, Simple 16", "LL, LL128 4, Simple 32"},
+                                         {"hgx-h100", 2, "LL, Simple 4", "LL, Simple 2"},
+                                         {"hgx-h100", 4, "LL, Simple 4", "LL, LL128 4, Simple 16"},
+                                         {"hgx-h100", 8, "LL, LL128 8, Simple 32", "LL, NVLS 2"},
+                                         {"hgx-b200", 2, "LL, Simple 8", "LL, Simple 4"},
+                                         {"hgx-b200", 4, "LL, Simple 8", "LL, Simple 8"},
+                                         {"hgx-b200", 8, "LL, Simple 16", "LL, NVLS 4"}}) {
+    CAPTURE(row.preset);
+    CAPTURE(row.gpus);
+    const TunerMachine machine = machine_of(row.preset, row.gpus);
+    CHECK(changes(machine, CollectiveOp::all_gather) == row.gather);
+    CHECK(changes(machine, CollectiveOp::reduce_scatter) == row.gather);
+    CHECK(changes(machine, CollectiveOp::all_reduce) == row.reduce);
+  }
+  // Integers are not added up by NVSwitches: a ring.
+  CHECK(changes(machine_of("hgx-h100", 8), CollectiveOp::all_reduce, {.nvls = false}) == "LL, LL128 4, Simple 64");
+}
+
+TEST_CASE("channels go where each would have less than its threads are worth") {
+  const TunerMachine machine = machine_of("dgx-a100", 8);  // 12 channels
+  const auto channels = [&](Bytes bytes, const LibrarySettings& settings = {}) {
+    return library_plan(CollectiveOp::all_reduce, bytes, machine, settings).value().channels;
+  };
+  // A ring of LL: 512 threads, 8 B each for 8 ranks: 32 KiB a channel.
+  CHECK(channels(1_KiB) == 1);
+  CHECK(channels(63_KiB) == 1);
+  CHECK(channels(64_KiB) == 2);
+  CHECK(channels(256_KiB) == 8);
+  CHECK(channels(2_MiB) == 12);
+  CHECK(channels(64_KiB, {.threads = 64}) == 12);  // 4 KiB a channel, so 16, but there are 12
+  CHECK(channels(1_GiB, {.max_channels = 3}) == 3);
+  CHECK(channels(1_GiB, {.min_channels = 32}) == 32);
+  CHECK(channels(1_KiB, {.min_channels = 32}) == 1);  // the bound is of those that may be used
+  // Simple: 512 threads of 64 B: 32 KiB a channel, whatever the ranks.
+  CHECK(channels(64_KiB, {.protocols = {TunerProtocol::simple}}) == 2);
+}
+
+TEST_CASE("what users set leaves the rest to choose from, or nothing") {
+  const TunerMachine machine = machine_of("hgx-h100", 8);
+  const auto plan = [&](const LibrarySettings& settings) {
+    const auto found = library_plan(CollectiveOp::all_reduce, 1_GiB, machine, settings);
+    return found ? name_of(*found) : "none";
+  };
+  CHECK(plan({}) == "NVLS Simple");
+  CHECK(plan({.nvls = false}) == "Ring Simple");
+  CHECK(plan({.algorithms = {TunerAlgorithm::tree}}) == "Tree Simple");
+  CHECK(plan({.protocols = {TunerProtocol::ll128}}) == "Ring LL128");
+  CHECK(plan({.algorithms = {TunerAlgorithm::nvls}, .protocols = {TunerProtocol::ll}}) == "none");
+  CHECK_FALSE(library_plan(CollectiveOp::all_to_all, 1_GiB, machine, {}).has_value());
+  // Measured all_gather and reduce_scatter of 8 H100 and 8 B200 are rings.
+  CHECK(library_plan(CollectiveOp::all_gather, 1_GiB, machine, {}).value().algorithm == TunerAlgorithm::ring);
+}
+
+TEST_CASE("NCCL_ALGO and NCCL_PROTO are read as NCCL reads them") {
+  using enum TunerAlgorithm;
+  using enum TunerProtocol;
+  CHECK(read_algorithms("Ring") == std::vector{ring});
+  CHECK(read_algorithms("ring,NVLSTREE") == std::vector{ring, nvls_tree});
+  CHECK(read_algorithms("^Tree,CollNetDirect") == std::vector{ring, nvls, nvls_tree});
+  CHECK(read_protocols("^LL128") == std::vector{ll, simple});
+  CHECK(test::complaint([] { read_algorithms("Rign"); }).find("expected names of Tree, Ring") != std::string::npos);
+  CHECK(test::complaint([] { read_algorithms("PAT"); }).find("which is not modelled") != std::string::npos);
+  CHECK(test::complaint([] { read_algorithms(""); }).find("expected names") != std::string::npos);
+  CHECK(test::complaint([] { read_protocols("^LL,LL128,Simple"); }).find("all left out") != std::string::npos);
+}
+
+TEST_CASE("a version stands for the release whose constants are known, and newer ones are refused") {
+  CHECK(release_of_version("2.8.3") == Release::v2_8_3);
+  CHECK(release_of_version("2.11") == Release::v2_8_3);
+  CHECK(release_of_version("2.12.7") == Release::v2_30_7);
+  CHECK(release_of_version("2.30.7") == Release::v2_30_7);
+  for (const char* wrong :
+       {"", "2", "3.0.1", "1.3.4", "2.", "2.8.", "2.8.3.1", "2.x", "v2.8", "-2.8", "2.31", "2.30.8"}) {
+    CAPTURE(wrong);
+    CHECK_THROWS_AS(release_of_version(wrong), InputError);
+  }
+}
+
+TEST_CASE("sends to a peer take a power of two of channels, each for 128 KiB or more") {
+  const TunerMachine machine = machine_of("dgx-a100", 8);  // 12 channels
+  CHECK(p2p_channels(machine, 1_KiB, {}) == 1);
+  CHECK(p2p_channels(machine, 300_KiB, {}) == 2);
+  CHECK(p2p_channels(machine, 1_GiB, {}) == 8);
+  CHECK(p2p_channels(machine, 1_GiB, {.max_channels = 3}) == 2);
+}
+
+TEST_CASE("a slot's payload is the chunk of trees and broadcasts") {
+  CHECK(chunk_of(TunerProtocol::ll) == 32_KiB);        // 512 threads, 8 lines of 16 B, half of it flags
+  CHECK(chunk_of(TunerProtocol::ll128) == 576'000_B);  // 614400 B, 120 of 128
+  CHECK(chunk_of(TunerProtocol::simple) == 512_KiB);
+}
+
+TEST_CASE(
+    "steps cost more as their chunk grows, up to the full time, and no constant is without what it was fitted to") {
+  const TunerMachine machine = machine_of("hgx-h100", 8);
+  const LibraryPlan plan{TunerAlgorithm::ring, TunerProtocol::simple, 1, 0};
+  const auto step = [&](Bytes chunk, CollectiveOp op) {
+    return library_costs(plan, machine, {.bytes = chunk, .chunk = chunk, .op = op}).protocol.nvlink;
+  };
+  CHECK(step(0_B, CollectiveOp::all_reduce) == Picoseconds{1'300'000});
+  CHECK(step(32_KiB, CollectiveOp::all_reduce) == Picoseconds{3'600'000});  // half of 4.6 us more
+  CHECK(step(64_KiB, CollectiveOp::all_reduce) == Picoseconds{5'900'000});
+  CHECK(step(1_GiB, CollectiveOp::all_reduce) == Picoseconds{5'900'000});
+  CHECK(step(1_GiB, CollectiveOp::broadcast) == Picoseconds{3'600'000});  // one slice, one fence
+  for (const CostLine& line : cost_table()) {
+    CAPTURE(line.what);
+    CHECK_FALSE(line.fitted_to.empty());
+    CHECK_FALSE(line.value.empty());
+  }
+}
+
+}  // namespace nccl_library_test

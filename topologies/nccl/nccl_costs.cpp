@@ -1,0 +1,206 @@
+#include "topologies/nccl/nccl_costs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "sim/base/error.hpp"
+
+namespace ringsim::nccl {
+
+namespace {
+
+enum Generation : std::uint8_t { volta, ampere, hopper, blackwell };
+constexpr std::array<const char*, 4> generation_names{"Volta and before", "Ampere", "Hopper", "Blackwell"};
+constexpr std::array<const char*, 3> protocol_names{"ll", "ll128", "simple"};  // [TunerProtocol]
+
+Generation generation_of(int sm) { return sm >= 100 ? blackwell : sm >= 90 ? hopper : sm >= 80 ? ampere : volta; }
+
+/// What a step takes beyond the latencies of its links, in us: `fixed`, and up to `full` more as a channel's chunk
+/// grows to `width` bytes (ramp_width). LL and LL128 pass on words, so a block with few of them is done sooner; Simple
+/// fences each slice.
+struct StepCost {
+  double fixed, full;
+};
+
+/// Times in us, rates in GB/s (10^9), shares of what copies reach over NVLink, which is the rate of the links.
+struct KernelCosts {
+  double launch;                             // from the call to the first step, with the harness
+  std::array<StepCost, 3> step;              // over NVLink [protocol]
+  std::array<double, 3> once;                // of a collective [protocol]
+  std::array<double, 3> nvlink;              // share [protocol]; LL: of its bytes with flags
+  std::array<std::int64_t, 3> copy, reduce;  // of a rank's own part [protocol]; 0: it takes no time
+  StepCost sends;                            // of sends and receives to all peers: of LL; what Simple takes more
+  double sends_nvlink;                       // share
+  std::int64_t sends_copy;
+  double nvls, nvls_once, nvls_fill;  // share through the switch; us once, and us more for large buffers
+};
+
+// Fitted on open tables, by protocol and generation, none by table: cost_table() says on which. Read off their floors
+// (512 B to 2 KiB), the rows on both sides of a change of protocol, and slopes from 256 to 512 MiB.
+constexpr std::array<KernelCosts, 4> costs = {{{.launch = 4.7,
+                                                .step = {{{0, 2.4}, {2.4, 3}, {3.1, 6}}},
+                                                .once = {0, 12, 3},
+                                                .nvlink = {1, 0.94, 0.94},
+                                                .copy = {0, 0, 0},
+                                                .reduce = {0, 0, 0},
+                                                .sends = {2, 5.5},
+                                                .sends_nvlink = 0.94,
+                                                .sends_copy = 0,
+                                                .nvls = 1,
+                                                .nvls_once = 0,
+                                                .nvls_fill = 0},
+                                               {.launch = 8,
+                                                .step = {{{0.39, 0.7}, {1.09, 1.4}, {1.3, 8.6}}},
+                                                .once = {0, 8, 9.9},
+                                                .nvlink = {1.196, 0.85, 0.852},
+                                                .copy = {96, 300, 482},
+                                                .reduce = {96, 300, 630},
+                                                .sends = {2.2, 7},
+                                                .sends_nvlink = 0.797,
+                                                .sends_copy = 749,
+                                                .nvls = 1,
+                                                .nvls_once = 0,
+                                                .nvls_fill = 0},
+                                               {.launch = 4.7,
+                                                .step = {{{0.19, 0.3}, {0.79, 0.3}, {1.3, 4.6}}},
+                                                .once = {0, 6, 5.9},
+                                                .nvlink = {0.98, 0.95, 0.973},
+                                                .copy = {214, 600, 1088},
+                                                .reduce = {214, 600, 1300},
+                                                .sends = {1.1, 5.5},
+                                                .sends_nvlink = 0.848,
+                                                .sends_copy = 1000,
+                                                .nvls = 0.7,
+                                                .nvls_once = 17,
+                                                .nvls_fill = 59},
+                                               {.launch = 7.5,
+                                                .step = {{{0.66, 0.15}, {1.3, 0.3}, {1.3, 4.5}}},
+                                                .once = {0, 8, 5},
+                                                .nvlink = {0.77, 0.945, 0.945},
+                                                .copy = {291, 800, 1403},
+                                                .reduce = {291, 800, 1210},
+                                                .sends = {1.2, 6},
+                                                .sends_nvlink = 0.928,
+                                                .sends_copy = 708,
+                                                .nvls = 0.6,
+                                                .nvls_once = 14,
+                                                .nvls_fill = 68}}};
+// Of all generations.
+constexpr std::array<StepCost, 3> pcie = {{{0, 0.4}, {1.5, 0.4}, {1.3, 3.4}}};  // [protocol]
+constexpr std::array<StepCost, 3> network = {{{0.5, 4}, {2, 13}, {11.3, 30}}};  // posting, polling, flushing
+constexpr double of_tree_network = 2.5;  // more in trees, as the tuner has it: 5.0 us of LL, in rings 2.7
+constexpr std::array<double, 3> ramp_width = {8'192, 65'536, 65'536};  // bytes
+constexpr double a_peer = 0.3;       // us more for each peer beyond one, of sends to all
+constexpr double nvls_width = 14e6;  // bytes by which most of nvls_fill is there
+
+Picoseconds micros(double value) { return Picoseconds{std::llround(value * 1e3) * 1000}; }
+Bandwidth gigabytes_a_second(std::int64_t rate) { return {rate * 1'000'000'000}; }
+
+const Protocol& plain_protocol(TunerProtocol protocol) {
+  const Protocol* found = find_protocol(protocol_names[static_cast<std::size_t>(protocol)]);
+  ensure(found != nullptr, "NCCL's protocols are those of the simulator");
+  return *found;
+}
+
+/// The time of a step at the chunk's size.
+class Steps {
+ public:
+  Steps(TunerProtocol protocol, const LibraryWork& work)
+      : grown_(std::min(1.0, static_cast<double>(work.chunk.count) / ramp_width[static_cast<std::size_t>(protocol)])) {
+    // One slice a chunk where others have two (src/include/collectives.h), so one fence.
+    const bool one_slice = work.op == CollectiveOp::broadcast || work.op == CollectiveOp::reduce;
+    if (protocol == TunerProtocol::simple && one_slice) grown_ /= 2;
+  }
+  Picoseconds of(const StepCost& cost) const { return micros(cost.fixed + cost.full * grown_); }
+
+ private:
+  double grown_;
+};
+
+std::string shares_of(const std::array<double, 3>& of) { return fmt::format("{} / {} / {}", of[0], of[1], of[2]); }
+std::string rates_of(const std::array<std::int64_t, 3>& of) { return fmt::format("{} / {} / {}", of[0], of[1], of[2]); }
+std::string steps_of(const std::array<StepCost, 3>& of) {
+  return fmt::format("{} + {} / {} + {} / {} + {}", of[0].fixed, of[0].full, of[1].fixed, of[1].full, of[2].fixed,
+                     of[2].full);
+}
+
+}  // namespace
+
+LibraryCosts library_costs(const LibraryPlan& plan, const TunerMachine& machine, const LibraryWork& work) {
+  const auto p = static_cast<std::size_t>(plan.protocol);
+  const KernelCosts& own = costs[generation_of(machine.sm)];
+  const Steps steps(plan.protocol, work);
+  const bool nvls = plan.algorithm == TunerAlgorithm::nvls, nvls_tree = plan.algorithm == TunerAlgorithm::nvls_tree;
+  const double filled = 1 - std::exp(-static_cast<double>(work.bytes.count) / nvls_width);
+
+  LibraryCosts out{.protocol = plain_protocol(plan.protocol), .launch = micros(own.launch)};
+  out.protocol.launch = Picoseconds{0};  // the library's, not the protocol's
+  out.protocol.pcie = steps.of(pcie[p]);
+  out.protocol.network = steps.of(network[p]) + micros(plan.algorithm == TunerAlgorithm::ring ? 0 : of_tree_network);
+  if (work.point_to_point) {
+    const bool to_all = work.op != CollectiveOp::send_recv;
+    out.protocol.nvlink = micros(own.sends.fixed + (plan.protocol == TunerProtocol::simple ? own.sends.full : 0) +
+                                 (to_all ? a_peer * std::max(0, machine.ranks() - 2) : 0));
+    out.nvlink = to_all ? own.sends_nvlink : own.nvlink[p];
+    out.copy = gigabytes_a_second(to_all ? own.sends_copy : 0);
+    return out;
+  }
+  // Through the switches a step is as short as one of LL: they add up, no block does.
+  out.protocol.nvlink = steps.of(own.step[nvls || nvls_tree ? 0 : p]);
+  if (nvls) {
+    out.once = micros(own.nvls_once + own.nvls_fill * filled);
+    out.nvlink = own.nvls;
+    return out;
+  }
+  out.once = nvls_tree ? micros(own.nvls_fill * filled * (1 + std::log2(machine.nodes))) : micros(own.once[p]);
+  // Up and down through the switches load a GPU's port once, where a chain of GPUs loads it twice.
+  out.nvlink = own.nvlink[p] * (nvls_tree ? 2 : 1);
+  out.copy = gigabytes_a_second(own.copy[p]);
+  out.reduce = gigabytes_a_second(own.reduce[p]);
+  return out;
+}
+
+Bytes chunk_of(TunerProtocol protocol) {
+  const Protocol& found = plain_protocol(protocol);
+  return {found.slot.count / found.wire * found.payload};
+}
+
+std::vector<CostLine> cost_table() {
+  constexpr const char* one_node = "one node, 41 tables aic-* and 9 older ones of validate/measured/tables";
+  std::vector<CostLine> out;
+  for (std::size_t g = 0; g < costs.size(); ++g) {
+    const KernelCosts& own = costs[g];
+    const auto add = [&](const char* what, const char* unit, std::string value, const char* fitted_to) {
+      out.push_back({generation_names[g], what, unit, std::move(value), fitted_to});
+    };
+    add("launch", "us", fmt::to_string(own.launch), "floors of LL, 512 B to 2 KiB; a fact of machine and harness");
+    add("step over NVLink: fixed + full", "us", steps_of(own.step), one_node);
+    add("once", "us", fmt::format("{} / {} / {}", own.once[0], own.once[1], own.once[2]),
+        "first rows after a change of protocol");
+    add("share of NVLink's copy rate", "", shares_of(own.nvlink),
+        "slopes, 256 to 512 MiB; LL: last octave before Simple");
+    add("own part, copied", "GB/s", rates_of(own.copy), "slopes of all_gather on 2, 4 and 8 GPUs; 0: not known");
+    add("own part, added up", "GB/s", rates_of(own.reduce), "slopes of reduce_scatter and all_reduce; 0: not known");
+    add("sends to peers: LL, Simple more", "us", fmt::format("{} / {}", own.sends.fixed, own.sends.full), "alltoall");
+    add("share of NVLink for sends to all", "", fmt::to_string(own.sends_nvlink), "alltoall, 256 to 512 MiB");
+    add("own part of sends, copied", "GB/s", fmt::to_string(own.sends_copy), "alltoall; 0: not known");
+    add("NVLS: share, once, fill", "us", fmt::format("{} / {} / {}", own.nvls, own.nvls_once, own.nvls_fill),
+        "all_reduce on 8 GPUs; 1 / 0 / 0: it has none");
+  }
+  const auto of_all = [&](const char* what, const char* unit, std::string value, const char* fitted_to) {
+    out.push_back({"all", what, unit, std::move(value), fitted_to});
+  };
+  of_all("step over PCIe: fixed + full", "us", steps_of(pcie), "rtx4090-pcie, rtx2080ti-pcie");
+  of_all("step over the network: fixed + full", "us", steps_of(network), "several nodes: abci-*, polaris-*, sophia-*");
+  of_all("step over the network in trees, more", "us", fmt::to_string(of_tree_network),
+         "NCCL's tuner: LL takes 5.0 us in trees, 2.7 in rings");
+  of_all("chunk at which a step costs its full time", "B", shares_of(ramp_width), one_node);
+  of_all("sends to all: each peer beyond one", "us", fmt::to_string(a_peer), "floors of alltoall");
+  of_all("NVLS: buffer that fills it by 63 %", "B", fmt::to_string(nvls_width), "all_reduce on 8 H100 and 8 B200");
+  return out;
+}
+
+}  // namespace ringsim::nccl

@@ -1,0 +1,41 @@
+// What NCCL's kernels cost beyond links and the tuner's choice, by generation of GPU and protocol.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/run/protocol.hpp"
+#include "topologies/nccl/nccl_library.hpp"
+
+namespace ringsim::nccl {
+
+/// What a library's plan moves.
+struct LibraryWork {
+  Bytes bytes;  ///< of the whole buffer
+  Bytes chunk;  ///< that fills a channel's step
+  CollectiveOp op{};
+  bool point_to_point = false;  ///< sends and receives to all peers at once, not a ring or a tree
+};
+
+/// What comes with a plan. Links are those of the machine; nccl_costs.cpp says what each number was fitted to.
+struct LibraryCosts {
+  Protocol protocol;       ///< LL, LL128 or Simple, with the steps of this generation's kernels
+  Picoseconds launch{0};   ///< of the kernel: a fact of machine and harness, where it is not stated
+  Picoseconds once{0};     ///< of the protocol, once a collective
+  double nvlink = 1;       ///< what kernels move over NVLink, as a share of the links' rate, which copies reach
+  Bandwidth copy, reduce;  ///< the first copy, or the last sum, of a rank's own part, off the wire; 0: takes no time
+};
+
+LibraryCosts library_costs(const LibraryPlan& plan, const TunerMachine& machine, const LibraryWork& work);
+
+/// Bytes of the buffer that a channel takes at a time where data is passed on in chunks (trees, broadcast, reduce): a
+/// slot of the protocol, as payload (src/include/device.h, src/enqueue.cc; protocol.hpp has the slots).
+Bytes chunk_of(TunerProtocol protocol);
+
+/// Every constant of library_costs() as text, with what it was fitted to. Several values: LL / LL128 / Simple.
+struct CostLine {
+  std::string generation, what, unit, value, fitted_to;
+};
+std::vector<CostLine> cost_table();
+
+}  // namespace ringsim::nccl

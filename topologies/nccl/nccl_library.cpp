@@ -1,0 +1,156 @@
+#include "topologies/nccl/nccl_library.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+
+#include "sim/base/error.hpp"
+
+namespace ringsim::nccl {
+
+namespace {
+
+constexpr std::int64_t least_of_p2p = 128 * 1024;
+constexpr int most_p2p_channels = 32;
+
+std::array<int, 3> numbers_of(const std::string& version) {
+  std::array<int, 3> parts{0, 0, 0};
+  const char *at = version.data(), *end = version.data() + version.size();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto [next, error] = std::from_chars(at, end, parts[i]);
+    const bool separated = next == end || (*next == '.' && i + 1 < parts.size() && next + 1 != end);
+    if (error != std::errc() || parts[i] < 0 || !separated) return {-1, 0, 0};
+    if (next == end) return i == 0 ? std::array{-1, 0, 0} : parts;
+    at = next + 1;
+  }
+  return parts;
+}
+
+std::string lowered(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
+/// The list that a variable holds, of these; `others`: names of NCCL's that mean nothing here.
+template <class Enum, std::size_t n>
+std::vector<Enum> read_list(const std::string& variable, const std::array<Enum, n>& all, const std::string& text,
+                            std::initializer_list<const char*> others) {
+  const bool without = text.starts_with('^');
+  std::vector<Enum> named;
+  for (std::size_t at = without ? 1 : 0; at <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    const std::string name = lowered(text.substr(at, comma - at));
+    at = comma + 1;
+    const auto is_it = [&](Enum each) { return lowered(std::string(to_string(each))) == name; };
+    if (const auto found = std::find_if(all.begin(), all.end(), is_it); found != all.end()) {
+      named.push_back(*found);
+      continue;
+    }
+    const bool known =
+        std::any_of(others.begin(), others.end(), [&](const char* each) { return lowered(each) == name; });
+    if (known && without) continue;
+    std::string names;
+    for (const Enum each : all) names += (names.empty() ? "" : ", ") + std::string(to_string(each));
+    throw InputError("",
+                     fmt::format("expected names of {}, with commas, found \"{}\"{}", names, text,
+                                 known ? ", which is not modelled" : ""),
+                     fmt::format("{}=^NAME leaves one out", variable));
+  }
+  std::vector<Enum> out;
+  for (const Enum each : all)
+    if ((std::find(named.begin(), named.end(), each) != named.end()) != without) out.push_back(each);
+  if (out.empty())
+    throw InputError("", fmt::format("expected something to be left, found all left out by \"{}\"", text));
+  return out;
+}
+
+/// Threads of a block, and the bytes that each is worth at least.
+struct Threads {
+  std::int64_t threads, least;
+};
+Threads threads_of(const LibraryPlan& plan, const TunerMachine& machine, const LibrarySettings& settings) {
+  const bool ring = plan.algorithm == TunerAlgorithm::ring;
+  // A ring that one thin link holds up needs fewer threads (src/graph/tuning.cc).
+  const bool thin = ring && machine.ring.inside * machine.ring.count <= 12;
+  const int chosen = settings.threads.value_or(thin ? 256 : 512);
+  switch (plan.protocol) {
+    case TunerProtocol::ll:
+      return {chosen, 8 * (ring ? machine.ranks() : 1)};
+    case TunerProtocol::ll128:
+      return {640, 8};
+    case TunerProtocol::simple:
+      return {chosen, 64};
+  }
+  fail_invariant("a protocol is one of three");
+}
+
+int within_bounds(int channels, const LibrarySettings& settings) {
+  channels = std::max(channels, settings.min_channels.value_or(1));
+  return std::max(1, std::min(channels, settings.max_channels.value_or(channels)));
+}
+
+int channels_of(const LibraryPlan& plan, Bytes bytes, const TunerMachine& machine, const LibrarySettings& settings) {
+  if (plan.algorithm == TunerAlgorithm::nvls || plan.algorithm == TunerAlgorithm::nvls_tree) return machine.nvls.count;
+  const int most =
+      within_bounds(plan.algorithm == TunerAlgorithm::tree ? machine.tree.count : machine.ring.count, settings);
+  const Threads each = threads_of(plan, machine, settings);
+  const std::int64_t worth = each.threads * each.least;
+  const std::int64_t needed = std::max<std::int64_t>(1, bytes.count / worth);
+  return static_cast<int>(std::clamp<std::int64_t>(needed, 1, most));
+}
+
+}  // namespace
+
+Release release_of_version(const std::string& version) {
+  const std::array<int, 3> found = numbers_of(version), newest = numbers_of(std::string(newest_version));
+  if (found[0] != 2)
+    throw InputError("",
+                     fmt::format("expected a version of NCCL 2 such as \"{}\", found \"{}\"", newest_version, version));
+  if (found > newest)
+    throw InputError(
+        "", fmt::format("expected a version up to {}, the newest that is modelled, found {}", newest_version, version));
+  return found[1] < 12 ? Release::v2_8_3 : Release::v2_30_7;
+}
+
+std::vector<TunerAlgorithm> read_algorithms(const std::string& text) {
+  using enum TunerAlgorithm;
+  return read_list("NCCL_ALGO", std::array{tree, ring, nvls, nvls_tree}, text,
+                   {"CollNet", "CollNetDirect", "CollNetChain", "PAT"});
+}
+
+std::vector<TunerProtocol> read_protocols(const std::string& text) {
+  using enum TunerProtocol;
+  return read_list("NCCL_PROTO", std::array{ll, ll128, simple}, text, {});
+}
+
+std::optional<LibraryPlan> library_plan(CollectiveOp op, Bytes bytes, const TunerMachine& machine,
+                                        const LibrarySettings& settings) {
+  const auto allowed = [](const auto& list, auto value) {
+    return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
+  };
+  std::optional<LibraryPlan> best;
+  for (const TunerChoice& choice : tuner_choices(op, machine, settings.release)) {
+    const bool in_switch = choice.algorithm == TunerAlgorithm::nvls || choice.algorithm == TunerAlgorithm::nvls_tree;
+    // Weighed for other ops, too, but those of 8 H100 and 8 B200 that were measured are rings at all sizes.
+    if (in_switch && (!settings.nvls || op != CollectiveOp::all_reduce)) continue;
+    if (!allowed(settings.algorithms, choice.algorithm) || !allowed(settings.protocols, choice.protocol)) continue;
+    const double us = tuner_time_us(choice, op, bytes, machine, settings.release);
+    if (!best || us < best->tuner_us) best = LibraryPlan{choice.algorithm, choice.protocol, 1, us};
+  }
+  if (best) best->channels = channels_of(*best, bytes, machine, settings);
+  return best;
+}
+
+int p2p_channels(const TunerMachine& machine, Bytes a_peer, const LibrarySettings& settings) {
+  const auto most =
+      static_cast<unsigned>(std::clamp(within_bounds(machine.ring.count, settings), 1, most_p2p_channels));
+  const std::int64_t worth = std::max<std::int64_t>(1, a_peer.count / least_of_p2p);
+  return static_cast<int>(
+      std::bit_floor(static_cast<unsigned>(std::min<std::int64_t>(worth, static_cast<std::int64_t>(most)))));
+}
+
+}  // namespace ringsim::nccl

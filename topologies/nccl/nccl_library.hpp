@@ -1,0 +1,55 @@
+// What NCCL does for a collective on a machine: algorithm, protocol and channels, as its own tuner decides.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "topologies/nccl/nccl_tuner.hpp"
+
+namespace ringsim::nccl {
+
+/// The newest release whose constants are known here.
+inline constexpr std::string_view newest_version = "2.30.7";
+
+/// The release whose constants and rules stand for a version, "2.19.3": 2.8.3 up to 2.11, 2.30.7 from 2.12 on. Throws
+/// InputError (`where` empty) for what is no version of NCCL 2, or is newer than newest_version.
+Release release_of_version(const std::string& version);
+
+/// What users set by environment variables. Defaults are NCCL's.
+struct LibrarySettings {
+  Release release = Release::v2_30_7;
+  std::vector<TunerAlgorithm> algorithms;         ///< NCCL_ALGO; empty: all
+  std::vector<TunerProtocol> protocols;           ///< NCCL_PROTO; empty: all
+  std::optional<int> min_channels, max_channels;  ///< NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS
+  std::optional<int> threads;                     ///< NCCL_NTHREADS: of a block, protocols LL and Simple
+  bool nvls = true;                               ///< NCCL_NVLS_ENABLE
+};
+
+/// NCCL_ALGO and NCCL_PROTO: names with commas, "Ring,Tree", in any case; all others with ^, "^Tree". Throws InputError
+/// (`where` empty) for names that are not modelled: CollNetDirect, CollNetChain, PAT; and where nothing is left.
+std::vector<TunerAlgorithm> read_algorithms(const std::string& text);
+std::vector<TunerProtocol> read_protocols(const std::string& text);
+
+/// One decision of NCCL.
+struct LibraryPlan {
+  TunerAlgorithm algorithm{};
+  TunerProtocol protocol{};
+  int channels = 1;     ///< in use at this size
+  double tuner_us = 0;  ///< what NCCL itself takes it to last
+};
+
+/// The tuner's choice for the op, and the channels in use: as many as the search finds, within the user's bounds, but
+/// fewer where a channel would have less than its threads' least share (NVIDIA/nccl 5067397c2676 src/enqueue.cc:
+/// channels go while bytes < channels * threads * threshold; thresholds 8 B for LL and LL128, 64 B for Simple, for
+/// rings of LL times the ranks; 512, 640, 512 threads, 256 where rings bring no more than 12 GB/s). Nothing where the
+/// settings leave no choice, or for an op that the tuner does not weigh.
+std::optional<LibraryPlan> library_plan(CollectiveOp op, Bytes bytes, const TunerMachine& machine,
+                                        const LibrarySettings& settings);
+
+/// Channels of send and receive for one peer, a power of two: as many as the machine's rings, but for no fewer than
+/// `least` bytes each; at most 32 (src/init.cc, src/graph/paths.cc: p2pnChannels; src/enqueue.cc, 128 KiB).
+int p2p_channels(const TunerMachine& machine, Bytes a_peer, const LibrarySettings& settings);
+
+}  // namespace ringsim::nccl
