@@ -13,7 +13,7 @@ namespace ringsim::nccl {
 
 namespace {
 
-constexpr std::int64_t least_of_p2p = 128 * 1024;
+constexpr std::int64_t least_of_p2p = 131'072;
 constexpr int most_p2p_channels = 32;
 
 std::array<int, 3> numbers_of(const std::string& version) {
@@ -79,7 +79,7 @@ Threads threads_of(const LibraryPlan& plan, const TunerMachine& machine, const L
   const int chosen = settings.threads.value_or(thin ? 256 : 512);
   switch (plan.protocol) {
     case TunerProtocol::ll:
-      return {chosen, 8 * (ring ? machine.ranks() : 1)};
+      return {chosen, std::int64_t{8} * (ring ? machine.ranks() : 1)};
     case TunerProtocol::ll128:
       return {640, 8};
     case TunerProtocol::simple:
