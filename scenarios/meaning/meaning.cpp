@@ -509,7 +509,7 @@ Scenario scenario_of(const Canonical& canonical, const Json& written, const Blam
                            canonical.contains("training") ? "both" : "none"),
                "collective: What the GPUs do. training: What the GPUs train.");
   if (canonical.contains("training")) {
-    out.training = training_of(canonical["training"], blame);
+    out.training = training_of(canonical["training"], compute_scale_of(canonical), blame);
     check_beside_training(canonical, blame);
   }
   out.jobs = jobs_of(main_of(canonical, written, gpus, blame, files, out), canonical, written, out.topology, gpus,

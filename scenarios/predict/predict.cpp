@@ -185,9 +185,11 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
       one.bottleneck = bottleneck_report(topology, *job.bottleneck, one.time, start);
   }
   if (options.explain) {
-    const Picoseconds launch = result.request.ranks > 1 ? launch_of(scenario) : Picoseconds{0};
+    // A program has its launches within.
+    const Picoseconds launch = result.request.ranks > 1 && !training ? launch_of(scenario) : Picoseconds{0};
+    const std::optional<ProgramPath> program = training ? std::optional(training->path()) : std::nullopt;
     result.why = why_of(topology, n == 1 ? timeline.path : timeline.jobs.front().path, timeline, run_options,
-                        result.request.ranks, result.start, launch, result.time);
+                        result.request.ranks, result.start, launch, result.time, program ? &*program : nullptr);
   }
   return result;
 }
