@@ -98,7 +98,8 @@ std::string task_parts_text(const Prediction& p) {
                                                 : us(part.task_time)});
   }
   return fmt::format("\nThe critical path by task and cause{}; the parts sum to {} us:\n{}",
-                     p.training->steady ? "" : ", the mean of the steps", us(p.time), table.fitted());
+                     p.training->shortest == p.training->longest ? "" : ", the mean of the steps", us(p.time),
+                     table.fitted());
 }
 
 std::string parts_text(const Prediction& p) {
