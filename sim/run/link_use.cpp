@@ -92,10 +92,10 @@ std::vector<LinkUse::Series> LinkUse::finish(const Timeline& timeline, bool spre
     Series series{.link = link, .bytes = {}};
     double before = 0;
     std::int64_t rounded = 0;
-    for (const double sum : sums) {
-      before += sum;
-      const std::int64_t now =
-          &sum == &sums.back() ? carried : std::min(carried, static_cast<std::int64_t>(std::llround(before)));
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      before += sums[i];
+      const bool is_last = i + 1 == sums.size();
+      const std::int64_t now = is_last ? carried : std::min(carried, static_cast<std::int64_t>(std::llround(before)));
       series.bytes.push_back(now - rounded);
       rounded = now;
     }
