@@ -81,7 +81,7 @@ TEST_CASE("a shared link is full, and the links that wait for it are not") {
     RunOptions options{.model = model};
     options.placement = {NodeId{0}, NodeId{2}, NodeId{1}, NodeId{3}};
     options.on_traffic = [&](const Traffic& traffic) { use.add(traffic); };
-    const CollectiveRequest request{.op = CollectiveOp::all_reduce, .ranks = 4, .bytes = 40_MB};
+    const CollectiveRequest request{.op = CollectiveOp::all_reduce, .ranks = 4, .bytes = {40'000'000}};
     const Timeline line = run(net, check(make_schedule(*find_algorithm("ring"), request, {})), options);
     // Six steps: rank 0 -> 1 and 2 -> 3 cross to the right, 1 -> 2 and 3 -> 0 to the left: 2 ms each.
     CHECK(line.duration() >= 12ms);
