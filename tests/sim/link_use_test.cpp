@@ -68,8 +68,7 @@ TEST_CASE("what does not sum to the bytes of the link is a broken law") {
 TEST_CASE("steps too short for the memory are refused, whatever follows") {
   LinkUse use(1_ps);
   for (int i = 0; i < 3; ++i) use.add({.link = {0}, .begin = zero, .end = zero + 1s, .bytes = 100});
-  CHECK_THROWS_WITH_AS(use.finish(timeline_of(zero + 1s, {{300}}), false),
-                       "expected steps so long that all links together have at most 16777216, found 1 ps", InputError);
+  CHECK_THROWS_AS(use.finish(timeline_of(zero + 1s, {{300}}), false), InputError);
 }
 
 // Two messages of 10 MB cross the trunk of 10 GB/s at once, each at 5 GB/s for 2 ms; their ports are half used.
