@@ -86,7 +86,7 @@ std::vector<LinkUse::Series> LinkUse::finish(const Timeline& timeline, bool spre
     for (const double sum : sums) total += sum;
     const std::int64_t carried = spread ? std::llround(total) : timeline.link_bytes.at(link.value).count;
     ensure(std::abs(total - static_cast<double>(carried)) <= 1 + 1e-9 * total,
-           "over time a link carries what it carries in all");
+           "traffic over time sums to the bytes of its link");
     if (carried == 0) continue;
     // Rounded so that the sum stays: up to each step, the share of the total that has crossed by then.
     Series series{.link = link, .bytes = {}};

@@ -35,7 +35,7 @@ class LinkUse {
     std::vector<std::int64_t> bytes;  ///< [step]; of each link as many as the run has
   };
   /// When the run is over: the links in ascending order. The bytes of each sum to Timeline::link_bytes exactly; throws
-  /// InvariantError where what it was told of does not. `spread`: packets were (Routing::Policy::packet_spray), so that
+  /// InvariantError if the traffic does not. `spread`: packets were (Routing::Policy::packet_spray), so that
   /// link_bytes are expected values; then they sum to what really crossed. Throws InputError (empty `where`) if a given
   /// step makes more than `most_cells`.
   std::vector<Series> finish(const Timeline& timeline, bool spread);

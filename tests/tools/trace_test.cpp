@@ -81,7 +81,7 @@ TEST_CASE("a trace has what each rank sends and receives, the critical path, and
   CHECK(path[0]->end == SimTime{1000us});
   CHECK(path[1]->name == "latency");
   CHECK(path.back()->end == SimTime{6012us});
-  // A port carries 10 GB/s but for 2 us a step: nearly full; then nothing.
+  // A port carries 10 GB/s except for 2 us per step: nearly full; then nothing.
   REQUIRE(!trace.samples.empty());
   for (const Trace::Sample& sample : trace.samples) {
     CHECK(sample.value >= (sample.when == SimTime{6012us} ? 0 : 80));
