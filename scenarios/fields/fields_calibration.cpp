@@ -52,7 +52,11 @@ Field calibration_field() {
                        "2"),
           factor_field("scale_link",
                        "On the bandwidth of links of a topology without nodes. To ask what others would change.", "2"),
-          factor_field("scale_latency", "On the latency of every link. To ask what others would change.", "0.5")}};
+          factor_field("scale_latency", "On the latency of every link. To ask what others would change.", "0.5"),
+          factor_field("scale_compute",
+                       "On the speed of the GPUs in a training step: layers, hooks, update. To ask what others would "
+                       "change.",
+                       "2")}};
 }
 
 }  // namespace ringsim::scenarios

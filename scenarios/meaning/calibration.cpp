@@ -52,6 +52,7 @@ std::string to_string(const Calibration& calibration) {
     if (const double factor = calibration.classes.bandwidth[static_cast<std::size_t>(each)]; factor != 1)
       add(fmt::format("scale_{}", to_string(each)), fmt::to_string(factor));
   if (calibration.classes.latency != 1) add("scale_latency", fmt::to_string(calibration.classes.latency));
+  if (calibration.compute != 1) add("scale_compute", fmt::to_string(calibration.compute));
   return text.empty() ? "nothing" : text;
 }
 

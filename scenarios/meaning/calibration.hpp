@@ -15,6 +15,7 @@ struct Calibration {
   Picoseconds launch{0};  ///< added to each collective's time, on top of what protocol or `transport.launch` say
   LinkScales links;
   ClassScales classes;  ///< `scale_*`: what is asked, not what was fitted; on top of the rest
+  double compute = 1;   ///< `scale_compute`, the same: how many times as fast GPUs compute; training has it already
 };
 
 /// "launch 5 us, latency_scale 1.2, efficiency_inside 0.9": what changes something; "nothing" if nothing does.

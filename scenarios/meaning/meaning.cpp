@@ -526,7 +526,7 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
   if (out.library) use_one_level(canonical["transport"]);  // its variables are spelled as NCCL's
   warn_of_devices(canonical, blame, out);
   if (canonical.contains("training")) {
-    out.training = training_of(canonical["training"], blame);
+    out.training = training_of(canonical["training"], compute_scale_of(canonical), blame);
     check_beside_training(canonical, blame);
   }
   out.jobs = jobs_of(main_of(canonical, written, gpus, blame, files, out), canonical, written, out.topology, gpus,

@@ -20,6 +20,11 @@ Calibration calibration_of(const nlohmann::json& factors) {
   return out;
 }
 
+double compute_scale_of(const nlohmann::json& canonical) {
+  if (!canonical.contains("calibration") || !canonical["calibration"].contains("scale_compute")) return 1;
+  return static_cast<double>(canonical["calibration"]["scale_compute"].get<std::int64_t>()) / 1e6;
+}
+
 namespace {
 
 ClassScales class_scales_of(const nlohmann::json& factors) {
@@ -49,6 +54,10 @@ void take_calibration(const nlohmann::json& canonical, const Blame& blame, const
     scenario.calibration = calibration_of(given);
   }
   scenario.calibration->classes = class_scales_of(given);
+  scenario.calibration->compute = compute_scale_of(canonical);
+  if (!scenario.training && scenario.calibration->compute != 1)
+    scenario.warnings.push_back(blame.where("/calibration/scale_compute") +
+                                ": it has no effect, because nothing is trained");
   try {
     scale_links(scenario.topology, scenario.calibration->links);
   } catch (const InputError& error) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
@@ -192,7 +193,16 @@ std::int64_t parse_flops(const std::string& text) {
   return 0;
 }
 
-TrainingSpec training_of(const Canonical& canonical, const Blame& blame) {
+namespace {
+
+/// Each kernel is rounded to a picosecond.
+void speed_up(Picoseconds& kernel, double speed) {
+  if (speed != 1) kernel = Picoseconds{std::llround(static_cast<double>(kernel.count()) / speed)};
+}
+
+}  // namespace
+
+TrainingSpec training_of(const Canonical& canonical, double speed, const Blame& blame) {
   TrainingSpec out;
   const Canonical& workload = canonical["workload"];
   if (workload.contains("model") == workload.contains("layers"))
@@ -211,11 +221,17 @@ TrainingSpec training_of(const Canonical& canonical, const Blame& blame) {
   out.step.host_waits = canonical["host"]["waits"].get<bool>();
   take_compute(workload, made, out, blame);
   out.step.layers = std::move(made.layers);
+  speed_up(out.step.update, speed);
+  for (LayerCost& layer : out.step.layers) {  // before buckets, which may go by these times
+    speed_up(layer.forward, speed);
+    speed_up(layer.backward, speed);
+  }
   for (const LayerCost& layer : out.step.layers)
     for (const std::int64_t tensor : layer.tensors) out.parameters += tensor;
   out.warmup = canonical["warmup"].get<int>();
   out.step.steps = out.warmup + canonical["steps"].get<int>();
   if (out.regime == "ddp") take_buckets(canonical["regime"], out, blame);
+  speed_up(out.step.hook, speed);
   if (out.regime == "single" && canonical.contains("ranks") && canonical["ranks"].size() > 1)
     blame.fail("/training/ranks",
                fmt::format("expected one gpu for the regime single, found {}", canonical["ranks"].size()));

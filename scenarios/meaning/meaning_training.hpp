@@ -9,8 +9,8 @@
 
 namespace ringsim::scenarios {
 
-/// Reads the canonical `training`.
-TrainingSpec training_of(const nlohmann::json& canonical, const Blame& blame);
+/// Reads the canonical `training`. `speed`: GPUs compute so many times as fast as it says; above 0.
+TrainingSpec training_of(const nlohmann::json& canonical, double speed, const Blame& blame);
 
 /// The all-reduce of all gradients, as the canonical form of a `collective`.
 nlohmann::json gradients_of(const nlohmann::json& canonical, const TrainingSpec& training);

@@ -9,8 +9,6 @@
 
 namespace ringsim {
 
-namespace {
-
 std::vector<LinkId> links_named(const Topology& topology, const std::string& name, const std::string& pointer) {
   std::vector<LinkId> links;
   const auto node = topology.find(name);
@@ -23,6 +21,8 @@ std::vector<LinkId> links_named(const Topology& topology, const std::string& nam
       pointer, fmt::format("expected a link, FROM -> TO, or the name of a node that has links, found \"{}\"", name),
       fmt::format("for example \"{}\"; `ringsim topology show` lists nodes and links", topology.link_name({0})));
 }
+
+namespace {
 
 std::vector<LinkChange> changes_in(const Topology& topology, const std::vector<FaultSpec>& faults) {
   std::vector<LinkChange> changes;

@@ -10,8 +10,10 @@
 #include "scenarios/predict/link_report.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/setting_error.hpp"
+#include "sim/run/link_use.hpp"
 #include "sim/run/run.hpp"
 #include "sim/text/json.hpp"
+#include "topologies/machines/scale_links.hpp"
 
 namespace ringsim {
 
@@ -100,6 +102,69 @@ Timeline run_blaming(const Scenario& scenario, const Topology& topology, const C
   }
 }
 
+/// "rank 3 (gpu3)"; where several collectives run, "other: rank 3 (gpu3)".
+std::vector<std::string> actor_names(const Scenario& scenario, const Setup& setup,
+                                     const std::vector<Actor>& first_actors) {
+  std::vector<std::string> names;
+  for (std::size_t j = 0; j < setup.collectives.size(); ++j) {
+    const PlacedCollective& placed = setup.collectives[j];
+    const std::string job = setup.collectives.size() > 1 ? scenario.jobs[j].name + ": " : "";
+    const auto end = static_cast<std::size_t>(first_actors[j + 1]);
+    for (std::size_t i = 0; i < placed.ranks.size() && names.size() < end; ++i)
+      names.push_back(fmt::format("{}rank {} ({})", job, i, setup.topology.node(placed.ranks[i]).name));
+    for (std::size_t i = 0; i < placed.helpers.size() && names.size() < end; ++i)
+      names.push_back(fmt::format("{}helper {} ({})", job, i, setup.topology.node(placed.helpers[i]).name));
+  }
+  return names;
+}
+
+/// Fills a Recording while the run goes.
+class Recorder {
+ public:
+  /// Sets what the options must tell it. All references must outlive it.
+  Recorder(Recording& recording, const Topology& topology, RunOptions& options, std::vector<std::string> actors,
+           int ranks, TrainingRun* training)
+      : recording_(recording),
+        topology_(topology),
+        use_(recording.use_step.value_or(Picoseconds{0})),
+        is_spread_(options.model == NetworkModel::packet && options.routing.policy == Routing::Policy::packet_spray) {
+    options.on_traffic = [this](const Traffic& traffic) { use_.add(traffic); };
+    if (!recording.filter) return;
+    options.record_path = true;
+    tracer_.emplace(*recording.filter, topology, options, std::move(actors), ranks, training);
+    options.on_message = [this](const Span& message) { tracer_->on_message(message); };
+    if (training != nullptr)
+      training->tell_tasks([this](const TaskSpan& task) { tracer_->on_task(task); });
+    else
+      options.on_compute = [this](const ComputeEvent& event) { tracer_->on_compute(event); };
+  }
+
+  void finish(const Timeline& timeline) {
+    std::vector<LinkUse::Series> all;
+    try {
+      all = use_.finish(timeline, is_spread_);
+    } catch (const InputError& error) {
+      throw InputError("--utilisation-step", error.message(), error.hint());
+    }
+    for (LinkUse::Series& series : all)
+      recording_.use.push_back({.id = series.link,
+                                .link = topology_.link_name(series.link),
+                                .kind = std::string(to_string(class_of(topology_, topology_.link(series.link)))),
+                                .bandwidth = topology_.link(series.link).bandwidth,
+                                .bytes = std::move(series.bytes)});
+    recording_.step = use_.step();
+    recording_.finish = timeline.finish;
+    if (tracer_) recording_.trace = tracer_->finish(timeline, recording_);
+  }
+
+ private:
+  Recording& recording_;
+  const Topology& topology_;
+  LinkUse use_;
+  bool is_spread_;
+  std::optional<Tracer> tracer_;
+};
+
 void set_time(Prediction& result, Picoseconds time) {
   result.time = time;
   result.algbw = gigabytes_per_second(result.request.bytes, time);
@@ -150,8 +215,13 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
   const std::int64_t n_messages = whole.proof().operations / 2;  // a message is two operations
   if (options.stage) options.stage(fmt::format("simulating {} messages", n_messages));
   run_options.record_path = options.explain;
+  std::optional<Recorder> recorder;
+  if (options.recording != nullptr)
+    recorder.emplace(*options.recording, topology, run_options, actor_names(scenario, setup, first_actors),
+                     setup.collectives.front().job.request.ranks, training ? &*training : nullptr);
   run_options.record_spans = options.explain && n_messages < run_options.fold_from;  // they would prevent folding
   const Timeline timeline = run_blaming(scenario, topology, whole, run_options);
+  if (recorder) recorder->finish(timeline);
 
   Prediction result = about(scenario, setup, 0);
   result.events = timeline.events;
@@ -191,10 +261,13 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
       one.bottleneck = bottleneck_report(topology, *job.bottleneck, one.time, start);
   }
   if (options.explain) {
-    const Picoseconds launch = result.request.ranks > 1 ? launch_of(scenario) : Picoseconds{0};
+    // A program has its launches within.
+    const Picoseconds launch = result.request.ranks > 1 && !training ? launch_of(scenario) : Picoseconds{0};
     const Picoseconds own_pass = result.request.ranks > 1 ? own_pass_of(scenario) : Picoseconds{0};
+    const std::optional<ProgramPath> program = training ? std::optional(training->path()) : std::nullopt;
     result.why = why_of(topology, n == 1 ? timeline.path : timeline.jobs.front().path, timeline, run_options,
-                        result.request.ranks, result.start, {.launch = launch, .own_pass = own_pass}, result.time);
+                        result.request.ranks, result.start, {.launch = launch, .own_pass = own_pass}, result.time,
+                        program ? &*program : nullptr);
   }
   return result;
 }

@@ -10,6 +10,7 @@
 
 #include "scenarios/predict/no_effect.hpp"
 #include "scenarios/predict/setup.hpp"
+#include "scenarios/predict/trace.hpp"
 #include "scenarios/predict/training.hpp"
 #include "scenarios/predict/why.hpp"
 #include "scenarios/scenario.hpp"
@@ -79,6 +80,7 @@ struct PredictOptions {
   std::function<void(const std::string&)> stage;
   bool fold = true;      ///< as RunOptions::fold
   bool explain = false;  ///< sets Prediction::why; keeps the critical path and, of a smaller run, all messages
+  Recording* recording = nullptr;  ///< filled in, if one is given: then no run is folded
   /// What is run in place of the schedules that would be made: schedules_of_elements() of the same scenario.
   const std::vector<PlacedSchedule>* schedules = nullptr;
 };

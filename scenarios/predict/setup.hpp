@@ -42,6 +42,9 @@ std::string ring_order_of(const Scenario& scenario);
 /// followed by the number of all actors.
 Disturbance disturbance_of(const Topology& topology, const Scenario& scenario, const std::vector<Actor>& first_actors);
 
+/// The links of that name, "FROM -> TO", or all of the node of that name. Throws InputError at `pointer`.
+std::vector<LinkId> links_named(const Topology& topology, const std::string& name, const std::string& pointer);
+
 /// The schedule of one of a scenario's collectives, and the nodes that it runs on.
 struct PlacedSchedule {
   std::string job;  ///< as Prediction::job

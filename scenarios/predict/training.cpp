@@ -53,24 +53,55 @@ TrainingRun::TrainingRun(const Scenario& scenario, const PlacedCollective& place
   accounts_ = std::make_unique<Accounts>(*lowered_, spec_.warmup);
 }
 
-TrainingReport TrainingRun::report(const Timeline& timeline) const {
+RankAccount TrainingRun::last_to_end() const {
   const std::vector<RankAccount> ranks = accounts_->ranks();
-  const auto last = std::max_element(ranks.begin(), ranks.end(),
-                                     [](const RankAccount& a, const RankAccount& b) { return a.end < b.end; });
+  return *std::max_element(ranks.begin(), ranks.end(),
+                           [](const RankAccount& a, const RankAccount& b) { return a.end < b.end; });
+}
+
+ProgramPath TrainingRun::path() const {
+  const RankAccount last = last_to_end();
+  return {.begin = last.end - last.split.total(),
+          .end = last.end,
+          .last_begin = last.end - last.last,
+          .task_of = [this](const PathElement& element) {
+            return task_of(element.by, element.lane, element.step, element.cause);
+          }};
+}
+
+PathTask TrainingRun::task_of(Actor actor, Lane lane, int step, PathCause cause) const {
+  const StepPlace place = lowered_->place_of(actor, lane, step);
+  const auto stream = static_cast<std::size_t>(place.stream);
+  const Program::Task& task = program().role(actor).streams[stream][static_cast<std::size_t>(place.task)];
+  PathTask found{.kind = task.name.substr(0, task.name.find(' ')),
+                 .name = task.name,
+                 .cause = std::string(to_string(cause)),
+                 .step = place.step};
+  if (task.call >= 0) {
+    found.kind = found.name = program().calls[static_cast<std::size_t>(task.call)].name;
+    if (cause == PathCause::compute && place.step < 0) found.cause = "launch";
+  } else if (program().streams[stream] == Program::StreamKind::host) {
+    found.cause = "host";
+  }
+  return found;
+}
+
+TrainingReport TrainingRun::report(const Timeline& timeline) const {
+  const RankAccount last = last_to_end();
   const int steps = step_.steps - spec_.warmup;
   TrainingReport report;
   report.regime = spec_.regime;
   report.workload = spec_.workload;
   report.compute = spec_.compute;
   report.optimizer = spec_.optimizer;
-  report.batch = spec_.batch * static_cast<std::int64_t>(ranks.size());
+  report.batch = spec_.batch * program().ranks;
   report.parameters = spec_.parameters;
   report.buckets = step_.buckets.size();
-  report.split = over(last->split, steps);
+  report.split = over(last.split, steps);
   report.step = report.split.total();
-  report.shortest = last->shortest;
-  report.longest = last->longest;
-  report.steady = steps > 1 && last->last == last->before_last;
+  report.shortest = last.shortest;
+  report.longest = last.longest;
+  report.steady = steps > 1 && last.last == last.before_last;
   const double seconds = static_cast<double>(report.step.count()) / static_cast<double>(picoseconds_per_second);
   if (seconds > 0) {
     report.samples_per_s = static_cast<double>(report.batch) / seconds;

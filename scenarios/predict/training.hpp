@@ -3,10 +3,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "scenarios/predict/setup.hpp"
+#include "scenarios/predict/why.hpp"
 #include "sim/program/account.hpp"
 
 namespace ringsim {
@@ -40,8 +43,19 @@ class TrainingRun {
   const CheckedSchedule& schedule() const { return lowered_->schedule(); }
   void listen(const ComputeEvent& event) { accounts_->on_compute(event); }
   TrainingReport report(const Timeline& timeline) const;
+  /// When the run is over: the steps after the warm-up, of the rank that ended last (of several, the first). Refers to
+  /// this object.
+  ProgramPath path() const;
+
+  const Program& program() const { return lowered_->program(); }
+  /// Told of each task when it has ended, if set. Comes before the run.
+  void tell_tasks(std::function<void(const TaskSpan&)> on_task) { accounts_->on_task = std::move(on_task); }
+  /// Of a step of the lowered schedule.
+  PathTask task_of(Actor actor, Lane lane, int step, PathCause cause) const;
 
  private:
+  RankAccount last_to_end() const;
+
   const TrainingSpec& spec_;
   TrainingStep step_;
   std::unique_ptr<LoweredProgram> lowered_;

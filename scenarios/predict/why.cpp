@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "scenarios/predict/route_use.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "topologies/bound/cut_text.hpp"
@@ -66,33 +67,15 @@ std::string fault_of(const Topology& topology, ResourceId resource, const Distur
   return text;
 }
 
-/// Whether routes depend on nothing but the ends and the channel of a message.
-bool has_fixed_routes(const RunOptions& options) {
-  if (options.routing.policy == Routing::Policy::flow_spray) return false;
-  return std::none_of(options.disturbance.links.begin(), options.disturbance.links.end(),
-                      [](const LinkChange& change) { return change.to == LinkChange::To::down; });
-}
-
 std::optional<LinkSharing> sharing_of(const Topology& topology, const PathElement& element, const Timeline& timeline,
                                       const RunOptions& options) {
-  if (timeline.spans.empty() || !has_fixed_routes(options)) return std::nullopt;
-  Routes routes(topology, options.transport, options.routing);
-  std::map<std::tuple<Actor, Actor, std::uint16_t>, bool> known;
-  const auto uses = [&](const Span& span) {
-    const std::uint16_t label = options.routing.policy == Routing::Policy::ecmp ? span.channel : std::uint16_t{0};
-    const auto [entry, is_new] = known.try_emplace({span.from, span.to, label}, false);
-    if (!is_new) return entry->second;
-    const auto place = [&](Actor actor) { return options.placement[static_cast<std::size_t>(actor)]; };
-    for (const Path& path : routes.find_parts(place(span.from), place(span.to), label))
-      for (const Leg& leg : path.legs)
-        for (const LinkId link : leg.links)
-          if (topology.link(link).resource == element.resource) entry->second = true;
-    return entry->second;
-  };
+  if (timeline.spans.empty() || !RouteUse::is_known(options)) return std::nullopt;
+  RouteUse routes(topology, options, [&](LinkId link) { return topology.link(link).resource == element.resource; });
   LinkSharing sharing{.messages = -1, .ranks = {}};  // the path's own message is one of them
   std::set<Actor> ranks;
   for (const Span& span : timeline.spans) {
-    if (span.start >= element.end || span.finish <= element.begin || span.bytes.count == 0 || !uses(span)) continue;
+    if (span.start >= element.end || span.finish <= element.begin || span.bytes.count == 0 || !routes.crosses(span))
+      continue;
     ++sharing.messages;
     ranks.insert(span.from);
   }
@@ -101,19 +84,43 @@ std::optional<LinkSharing> sharing_of(const Topology& topology, const PathElemen
   return sharing;
 }
 
-/// Adds up the elements of one cause and group of links.
+/// An element, and what it is in its program; of a collective all but the cause is empty.
+struct KnownElement : PathElement {
+  PathTask task;
+};
+
+/// Those between two moments.
+std::vector<KnownElement> elements_between(const std::vector<PathElement>& path, SimTime begin, SimTime end,
+                                           const ProgramPath* program) {
+  std::vector<KnownElement> known;
+  for (const PathElement& element : path) {
+    KnownElement own{element, {}};
+    own.begin = std::max(element.begin, begin);
+    own.end = std::min(element.end, end);
+    if (own.begin >= own.end) continue;
+    if (program != nullptr)
+      own.task = program->task_of(element);
+    else
+      own.task = {.kind = "", .name = "", .cause = std::string(to_string(element.cause)), .step = element.step};
+    known.push_back(std::move(own));
+  }
+  return known;
+}
+
+/// Adds up the elements of one cause, task and group of links.
 struct PartSum {
   WhyPart part;
+  std::map<std::string, Picoseconds> by_task;
   std::map<ResourceId, Picoseconds> by_link;
   std::map<Actor, Picoseconds> by_actor;
   PathElement longest;
 };
 
-std::vector<WhyPart> parts_of(const Topology& topology, const std::vector<PathElement>& path, const Timeline& timeline,
+std::vector<WhyPart> parts_of(const Topology& topology, const std::vector<KnownElement>& path, const Timeline& timeline,
                               const RunOptions& options, const TimeOffSteps& off_steps) {
   std::vector<std::pair<std::string, std::string>> names(topology.n_resources());  // [resource] of its group, its class
-  std::map<std::pair<PathCause, std::string>, PartSum> sums;
-  for (const PathElement& element : path) {
+  std::map<std::tuple<PathCause, std::string, std::string, std::string>, PartSum> sums;  // by cause, the task's, links
+  for (const KnownElement& element : path) {
     std::string links;
     if (element.resource != no_resource) {
       auto& [group, kind] = names[element.resource.value];
@@ -123,9 +130,11 @@ std::vector<WhyPart> parts_of(const Topology& topology, const std::vector<PathEl
       }
       links = group;
     }
-    PartSum& sum = sums[{element.cause, links}];
-    sum.part.cause = to_string(element.cause);
+    PartSum& sum = sums[{element.cause, element.task.cause, element.task.kind, links}];
+    sum.part.cause = element.task.cause;
+    sum.part.task = element.task.kind;
     sum.part.links = links;
+    if (!element.task.name.empty()) sum.by_task[element.task.name] += element.time();
     if (element.resource != no_resource) sum.part.kind = names[element.resource.value].second;
     sum.part.time += element.time();
     sum.by_link[element.resource] += element.time();
@@ -136,13 +145,19 @@ std::vector<WhyPart> parts_of(const Topology& topology, const std::vector<PathEl
   const auto by_time = [](const auto& a, const auto& b) { return a.second < b.second; };  // of equals the first
   for (auto& [key, sum] : sums) {
     WhyPart& part = sum.part;
-    if (key.first == PathCause::link && !part.links.empty()) {
+    const PathCause cause = std::get<0>(key);
+    if (!sum.by_task.empty()) {
+      const auto longest_task = std::max_element(sum.by_task.begin(), sum.by_task.end(), by_time);
+      part.longest_task = longest_task->first;
+      part.task_time = longest_task->second;
+    }
+    if (cause == PathCause::link && !part.links.empty()) {
       const auto longest = std::max_element(sum.by_link.begin(), sum.by_link.end(), by_time);
       part.link = topology.resource_name(longest->first);
       part.link_time = longest->second;
       part.n_links = static_cast<int>(sum.by_link.size());
       part.fault = fault_of(topology, longest->first, options.disturbance);
-    } else if (!is_of_message(key.first) && key.first != PathCause::compute) {
+    } else if (!is_of_message(cause) && cause != PathCause::compute) {
       part.rank = std::max_element(sum.by_actor.begin(), sum.by_actor.end(), by_time)->first;
     }
     parts.push_back(part);
@@ -153,8 +168,38 @@ std::vector<WhyPart> parts_of(const Topology& topology, const std::vector<PathEl
   // Looking for those that share takes a pass over all messages: for the part that counts most.
   const auto first = std::find_if(parts.begin(), parts.end(), [](const WhyPart& part) { return !part.link.empty(); });
   if (first != parts.end())
-    first->sharing = sharing_of(topology, sums[{PathCause::link, first->links}].longest, timeline, options);
+    first->sharing = sharing_of(topology, sums[{PathCause::link, first->cause, first->task, first->links}].longest,
+                                timeline, options);
   return parts;
+}
+
+__extension__ using WideTime = __int128;
+
+/// The mean of iterations that sum to `total`; `time` is that of `total`.
+Picoseconds mean_of(Picoseconds part, Picoseconds total, Picoseconds time) {
+  return Picoseconds{static_cast<std::int64_t>(WideTime{part.count()} * time.count() / total.count())};
+}
+
+/// The same of parts of which all together are `total`, each rounded so that the sum stays.
+template <class Part>
+void take_means(std::vector<Part>& parts, Picoseconds total, Picoseconds time) {
+  Picoseconds before{0}, mean_before{0};
+  for (Part& part : parts) {
+    before += part.time;
+    const Picoseconds mean = mean_of(before, total, time);
+    part.time = mean - std::exchange(mean_before, mean);
+  }
+}
+
+std::vector<WhyTask> tasks_of(const std::vector<KnownElement>& path) {
+  std::vector<WhyTask> tasks;
+  std::map<std::string, std::size_t> place;
+  for (const KnownElement& element : path) {
+    const auto [entry, is_new] = place.try_emplace(element.task.name, tasks.size());
+    if (is_new) tasks.push_back({.name = element.task.name});
+    tasks[entry->second].time += element.time();
+  }
+  return tasks;
 }
 
 // ------------------------------------------------------------------------------------------------------- the lines
@@ -164,9 +209,10 @@ struct LineDraft {
   WhyLine line;
   std::set<std::pair<Actor, Actor>> pairs;
 
-  auto kind() const { return std::tie(line.cause, line.kind, line.links); }
+  auto kind() const { return std::tie(line.cause, line.task, line.kind, line.links); }
   void add(const LineDraft& other) {
     line.end = other.line.end;
+    line.last_task = other.line.last_task;
     line.first_step = std::min(line.first_step, other.line.first_step);
     line.last_step = std::max(line.last_step, other.line.last_step);
     line.messages += other.line.messages;
@@ -198,17 +244,20 @@ std::string ranks_of(const LineDraft& draft, int ranks) {
 }
 
 /// One line per message or wait; then one per run of equal ones.
-std::vector<LineDraft> drafts_of(const Topology& topology, const std::vector<PathElement>& path) {
+std::vector<LineDraft> drafts_of(const Topology& topology, const std::vector<KnownElement>& path) {
   std::vector<LineDraft> lines;
   std::vector<std::string> names(topology.n_resources());
   for (std::size_t i = 0; i < path.size();) {
-    const PathElement& first = path[i];
+    const KnownElement& first = path[i];
     LineDraft draft;
     draft.line = {.begin = first.begin,
                   .end = first.end,
-                  .cause = std::string(to_string(is_of_message(first.cause) ? PathCause::latency : first.cause)),
-                  .first_step = first.step,
-                  .last_step = first.step,
+                  .cause = is_of_message(first.cause) ? std::string(to_string(PathCause::latency)) : first.task.cause,
+                  .task = first.task.kind,
+                  .first_task = first.task.name,
+                  .last_task = first.task.name,
+                  .first_step = first.task.step,
+                  .last_step = first.task.step,
                   .messages = 1};
     draft.pairs.insert({first.from, first.to});
     PathCause before = first.cause;
@@ -272,23 +321,40 @@ std::vector<WhyLine> folded_lines(std::vector<LineDraft> drafts, int ranks) {
 }  // namespace
 
 Why why_of(const Topology& topology, const std::vector<PathElement>& path, const Timeline& timeline,
-           const RunOptions& options, int ranks, Picoseconds start, const TimeOffSteps& off_steps, Picoseconds time) {
-  std::vector<PathElement> own;
-  for (PathElement element : path) {
-    element.begin = std::max(element.begin, SimTime{start});
-    if (element.begin < element.end) own.push_back(element);
-  }
+           const RunOptions& options, int ranks, Picoseconds start, const TimeOffSteps& off_steps, Picoseconds time,
+           const ProgramPath* program) {
+  const SimTime begin = program != nullptr ? program->begin : SimTime{start};
+  const SimTime end = program != nullptr ? program->end : SimTime::max();
+  const std::vector<KnownElement> own = elements_between(path, begin, end, program);
   Why why;
-  why.n_elements = own.size();
   why.parts = parts_of(topology, own, timeline, options, off_steps);
-  why.lines = folded_lines(drafts_of(topology, own), ranks);
+  if (program == nullptr) {
+    why.n_elements = own.size();
+    why.lines = folded_lines(drafts_of(topology, own), ranks);
+  } else {
+    const std::vector<KnownElement> last = elements_between(path, program->last_begin, end, program);
+    why.n_elements = last.size();
+    why.lines = folded_lines(drafts_of(topology, last), ranks);
+    why.tasks = tasks_of(own);
+    const Picoseconds total = end - begin;
+    if (total.count() > 0) {
+      for (WhyPart& part : why.parts) {
+        part.link_time = mean_of(part.link_time, total, time);
+        part.task_time = mean_of(part.task_time, total, time);
+      }
+      take_means(why.parts, total, time);
+      take_means(why.tasks, total, time);
+    }
+  }
   std::set<LinkClass> used;
   for (std::uint32_t l = 0; l < timeline.link_bytes.size(); ++l)
     if (timeline.link_bytes[l].count > 0) used.insert(class_of(topology, topology.link({l})));
   for (const LinkClass each : used) why.kinds.emplace_back(to_string(each));
-  Picoseconds sum{0};
+  Picoseconds sum{0}, sum_of_tasks{0};
   for (const WhyPart& part : why.parts) sum += part.time;
+  for (const WhyTask& task : why.tasks) sum_of_tasks += task.time;
   ensure(sum == time, "the parts of an explanation sum to the time");
+  ensure(program == nullptr || sum_of_tasks == time, "the tasks of an explanation sum to the time");
   return why;
 }
 

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sim/base/engine.hpp"
@@ -67,6 +69,15 @@ struct Carried {
   Picoseconds busy{0};      ///< time during which at least one piece used it
 };
 
+/// A part of a piece that has moved, evenly over its time. The flow models say it once for all links of a leg, as the
+/// data leaves the leg's source; `packet` says it of each packet on each link.
+struct Moved {
+  std::uint64_t piece = 0;
+  LinkId link = no_link;  ///< no_link: all links of the piece's leg
+  SimTime begin{}, end{};
+  double bytes = 0;  ///< those of one piece sum to its size, but for rounding
+};
+
 /// Moves pieces of data over legs and says when each has left. In the flow models the caller adds the latency: a leg's
 /// links are held from a piece's start until its last byte has left.
 class Network {
@@ -104,6 +115,12 @@ class Network {
 
   /// What each resource carried so far, [resource]; of those that the model can saturate.
   virtual std::vector<Carried> carried() const = 0;
+
+  /// Told of all that moves, no later than due() tells that it has left. Comes before the first piece.
+  void watch(std::function<void(const Moved&)> watcher) { watcher_ = std::move(watcher); }
+
+ protected:
+  std::function<void(const Moved&)> watcher_;
 };
 
 /// Both references must outlive the network. `options` are for `packet`.

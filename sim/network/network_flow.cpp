@@ -115,6 +115,11 @@ void FlowNetwork::open_up(std::uint32_t number) {
     resource.carried.busy += own.carried.busy;
   }
   if (!own.is_taken()) return;
+  if (watcher_ && !is_moving)
+    watcher_({.piece = own.piece,
+              .begin = own.until - own.time,
+              .end = own.until,
+              .bytes = static_cast<double>(own.size.count)});
   ++own.stamp;
   const FlowIndex index = new_flow(number, own.size, own.piece);
   Flow& flow = flows_[index];
@@ -432,12 +437,19 @@ void FlowNetwork::set_limiter(Flow& flow, ResourceId limiter) {
 void FlowNetwork::set_rate(FlowIndex index, double rate, ResourceId limiter) {
   ensure(rate > 0, "a flow that has bytes left has a rate");
   Flow& flow = flows_[index];
+  const double before = flow.left;
   flow.left = bytes_left(flow);
+  if (watcher_) tell_moved(flow, before - flow.left);
   flow.since = engine_.now();
   flow.rate = rate;
   set_limiter(flow, limiter);
   ++flow.stamp;
   engine_.after(time_left(flow), {Event::Kind::flow, index, flow.stamp});
+}
+
+// Since the flow's last change of rate.
+void FlowNetwork::tell_moved(const Flow& flow, double bytes) const {
+  if (bytes > 0) watcher_({.piece = flow.piece, .begin = flow.since, .end = engine_.now(), .bytes = bytes});
 }
 
 // A flow that has its leg for itself from its first byte: exact, and equal in `ideal` and `fair`.
@@ -463,6 +475,11 @@ std::optional<Left> FlowNetwork::due(const Event& event) {
   if ((event.id & own_event) != 0) {
     OwnLeg& own = own_legs_[event.id & ~own_event];
     if (own.stamp != event.stamp) return std::nullopt;  // a flow has taken its place
+    if (watcher_)
+      watcher_({.piece = own.piece,
+                .begin = own.until - own.time,
+                .end = own.until,
+                .bytes = static_cast<double>(own.size.count)});
     ++own.stamp;
     const LegInfo& leg = legs_[own.leg];
     return Left{.piece = own.piece,
@@ -480,6 +497,7 @@ std::optional<Left> FlowNetwork::due(const Event& event) {
   }
   if (flow.is_member) {
     check_all_left(flow.left, flow.rate, engine_.now() - flow.since, flow.size);
+    if (watcher_) tell_moved(flow, flow.left);
     leave(event.id);
   }
   ++flow.stamp;
@@ -548,6 +566,7 @@ std::vector<Network::Withdrawn> FlowNetwork::withdraw(const std::vector<std::uin
     const double little = 1e-6 + static_cast<double>(flow.size.count) * 1e-14 + std::max(0.0, flow.rate) * 2e-15;
     const auto rest = std::max<std::int64_t>(0, static_cast<std::int64_t>(std::ceil(bytes_left(flow) - little)));
     taken.push_back({flow.piece, {rest}, flow.limiter});
+    if (watcher_) tell_moved(flow, flow.left - static_cast<double>(rest));
     const LegInfo& leg = legs_[flow.leg];
     for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u)
       resources_[uses_[u].resource].carried.bytes -= static_cast<double>(rest) * uses_[u].weight;

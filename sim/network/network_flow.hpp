@@ -124,6 +124,7 @@ class FlowNetwork final : public Network {
   void widen_to_all_connected();
   void apply();
   void set_rate(FlowIndex index, double rate, ResourceId limiter);
+  void tell_moved(const Flow& flow, double bytes) const;
   FlowIndex new_flow(std::uint32_t leg, Bytes size, std::uint64_t piece);
   void go_alone(OwnLeg& own, Bytes size, std::uint64_t piece);
   void add_own_leg(std::uint32_t resource, Carried& sum) const;

@@ -326,6 +326,12 @@ SimTime PacketNetwork::occupy(const Hop& hop, const Packet& packet) {
   ++serialiser.carried.pieces;
   serialiser.carried.bytes += bytes;
   serialiser.carried.busy += finish - engine_.now();
+  if (watcher_)
+    watcher_({.piece = flows_[packet.flow].piece,
+              .link = channel.link,
+              .begin = engine_.now(),
+              .end = finish,
+              .bytes = bytes});
   return finish;
 }
 

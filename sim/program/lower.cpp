@@ -248,11 +248,18 @@ LoweredProgram::LoweredProgram(const CheckedProgram& program)
 
 StepPlace LoweredProgram::place_of(Actor actor, Lane lane, int step) const {
   const Stream stream = parts_->stream_of[static_cast<std::size_t>(lane)];
-  ensure(lane == parts_->base[static_cast<std::size_t>(stream)], "the first lane of a stream has its tasks");
   const Parts::Table& table = parts_->table(actor, lane);
   const Parts::Found found = Parts::find(table, step);
   const auto t = static_cast<std::size_t>(found.task);
-  return {found.iteration, stream, found.task, found.step == 0, table.first[t] + found.step + 1 == table.first[t + 1]};
+  if (lane != parts_->base[static_cast<std::size_t>(stream)])
+    return {.iteration = found.iteration, .stream = stream, .task = found.task, .step = found.step};
+  const bool calls = parts_->tasks(actor, stream)[t].call >= 0;
+  return {.iteration = found.iteration,
+          .stream = stream,
+          .task = found.task,
+          .step = calls ? found.step - 1 : found.step,
+          .first = found.step == 0,
+          .last = table.first[t] + found.step + 1 == table.first[t + 1]};
 }
 
 }  // namespace ringsim

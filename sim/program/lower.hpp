@@ -25,7 +25,8 @@ struct StepPlace {
   int iteration = 0;
   Stream stream = 0;
   int task = 0;
-  bool first = false, last = false;  ///< of the task's steps on the stream's first lane
+  int step = 0;                      ///< of the called schedule's lane; -1: the launch; after the last: the join
+  bool first = false, last = false;  ///< of the task's steps on the stream's first lane; on others neither
 };
 
 class LoweredProgram {
@@ -34,7 +35,8 @@ class LoweredProgram {
 
   const Program& program() const { return program_.program(); }
   const CheckedSchedule& schedule() const { return schedule_; }
-  /// Of a step on the first lane of a stream; requires one. O(log tasks).
+  /// Of a step on any lane. The first lane of a stream has a step of every task; the others those of calls alone.
+  /// O(log tasks).
   StepPlace place_of(Actor actor, Lane lane, int step) const;
 
  private:

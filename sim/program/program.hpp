@@ -44,7 +44,7 @@ struct Program {
   };
 
   struct Task {
-    std::string name;     ///< for messages and pictures: "backward conv1"
+    std::string name;     ///< for messages and pictures, its first word the kind of task: "backward conv1"
     Picoseconds time{0};  ///< how long it computes; of a call: the launch before its first step
     int call = -1;        ///< which of `calls`; -1: it computes
     std::vector<After> after;

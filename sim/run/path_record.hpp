@@ -22,6 +22,7 @@ struct PassingMessage {
   Actor from = 0, to = 0;
   Bytes bytes;
   Picoseconds wire = Picoseconds::max();  ///< at most so much of its latency is its links'; the rest is staging
+  bool by_receiver = false;               ///< the receiver's step let it start, not the sender's
 };
 
 /// The chains that lead to the lanes' present moments, as nodes that name their forerunner; a Trail has the number of
@@ -52,7 +53,8 @@ class PathRecord {
                       .to = message.to,
                       .step = step,
                       .lane = static_cast<std::uint16_t>(lane),
-                      .cause = PathCause::link});
+                      .cause = PathCause::link,
+                      .by_receiver = message.by_receiver});
     return last();
   }
 
@@ -114,6 +116,7 @@ class PathRecord {
                         .resource = cause == PathCause::link ? each.resource : no_resource,
                         .from = each.from,
                         .to = each.to,
+                        .by = each.by_receiver ? each.to : each.from,
                         .lane = each.lane,
                         .step = each.step,
                         .bytes = each.bytes});
@@ -137,6 +140,7 @@ class PathRecord {
     std::int32_t step = 0;
     std::uint16_t lane = 0;
     PathCause cause = PathCause::link;
+    bool by_receiver = false;
   };
   static_assert(sizeof(Node) == 64);
 

@@ -55,6 +55,7 @@ struct alignas(64) Transfer {
   std::uint32_t whole = none;         // of a part: the message that it belongs to
   std::uint32_t parts_under_way = 0;  // of a message that is cut into parts
   std::uint32_t parts_to_leave = 0;   // the same; 0: it is not followed
+  std::int32_t step = 0;              // of the sender; of whole messages
 };
 
 // A message whose ends need not wait for each other: what the one that comes later, or hears of it later, must know.
@@ -98,6 +99,7 @@ class Run {
     is_followed_ = runs_ahead_ || options.record_path;
     needs_slots_ = checked.proof().slots_needed > 0;
     if (runs_ahead_) network_->expect_changes();  // it must say when a message has left, not only when it arrives
+    if (options.on_traffic) network_->watch([this](const Moved& moved) { tell_traffic(moved); });
     if (!options.disturbance.empty()) disturber_ = std::make_unique<Disturber<Run>>(*this);
     timeline_.actor_finish.assign(static_cast<std::size_t>(schedule_.actors), SimTime{});
   }
@@ -136,6 +138,7 @@ class Run {
     transfer.sender = message.sender.lane;
     transfer.receiver = message.receiver.lane;
     transfer.channel = message.channel;
+    transfer.step = message.sender.step;
     transfer.size = message.source;
     transfer.start = engine_.now();
     transfer.starts_apart = false;
@@ -230,6 +233,7 @@ class Run {
     // Which lane will receive it is not known yet; it is the actor's first until then.
     transfer.receiver = static_cast<LaneNumber>(op.peer) * static_cast<LaneNumber>(schedule_.lanes);
     transfer.channel = op.channel;
+    transfer.step = place.step;
     transfer.size = size;
     transfer.start = engine_.now();
     transfer.whole = none;
@@ -517,8 +521,8 @@ class Run {
     const Actor from = lanes_.actor(transfer.sender), to = lanes_.actor(transfer.receiver);
     fingerprint_ = digest(fingerprint_, CompiledRoutes::key_of(from, to, transfer.channel), transfer.size,
                           transfer.start, engine_.now());
-    if (options_.record_spans)
-      timeline_.spans.push_back({from, to, transfer.channel, transfer.size, transfer.start, engine_.now()});
+    if (options_.record_spans) timeline_.spans.push_back(span_of(transfer));
+    if (options_.on_message) options_.on_message(span_of(transfer));
     if (is_followed_) return delivered_and_followed(index, limiter, busy, latency);
     give_back(index);
 
@@ -528,6 +532,27 @@ class Run {
     const LaneNumber other = transfer.sender_was_last ? transfer.receiver : transfer.sender;
     end_other_op<false>(other, cause, limiter, busy, latency);
     end_own_op<false>(cause, limiter, busy, latency);
+  }
+
+  [[gnu::noinline]] Span span_of(const Transfer& transfer) const {
+    return {.from = lanes_.actor(transfer.sender),
+            .to = lanes_.actor(transfer.receiver),
+            .channel = transfer.channel,
+            .lane = static_cast<std::uint16_t>(lanes_.lane_of(transfer.sender)),
+            .step = transfer.step,
+            .bytes = transfer.size,
+            .start = transfer.start,
+            .finish = engine_.now()};
+  }
+
+  [[gnu::noinline]] void tell_traffic(const Moved& moved) const {
+    const Route& way = ways_[transfers_[moved.piece >> 32].route];
+    if (disturber_ && disturber_->is_background(transfers_[moved.piece >> 32].route)) return;
+    if (moved.link != no_link) return options_.on_traffic({moved.link, moved.begin, moved.end, moved.bytes});
+    const LegUse& use = ways_.leg(way.first_leg + static_cast<std::uint32_t>(moved.piece & UINT32_MAX));
+    for (std::size_t l = 0; l < use.links.size(); ++l)
+      options_.on_traffic(
+          {use.links[l], moved.begin, moved.end, moved.bytes * (use.shares.empty() ? 1 : use.shares[l])});
   }
 
   // The end of delivered(), where messages run ahead or the critical path is recorded. Apart, so that other runs do not
@@ -642,7 +667,9 @@ class Run {
   // The critical path as elements, where it is recorded: `trail` and a message after it.
   std::uint32_t node_after(const Trail& trail, LaneNumber lane, const PassingMessage& message, ResourceId limiter,
                            Picoseconds busy, Picoseconds latency) {
-    return path_->add_message(trail.path_end, trail.at, lanes_.lane_of(lane), lanes_.step(lane), message, limiter, busy,
+    PassingMessage passing = message;
+    passing.by_receiver = lanes_.actor(lane) != message.from;
+    return path_->add_message(trail.path_end, trail.at, lanes_.lane_of(lane), lanes_.step(lane), passing, limiter, busy,
                               latency);
   }
   [[gnu::noinline]] void record_until(LaneNumber lane, SimTime until, PathCause cause) {

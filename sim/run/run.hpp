@@ -25,6 +25,13 @@ struct ComputeEvent {
   SimTime when{};
 };
 
+/// Bytes that crossed a link, evenly between two moments.
+struct Traffic {
+  LinkId link;
+  SimTime begin{}, end{};
+  double bytes = 0;
+};
+
 struct RunOptions {
   NetworkModel model = NetworkModel::fair;
   PacketOptions packet;  ///< for the model of that name
@@ -46,6 +53,12 @@ struct RunOptions {
   std::function<void(double)> progress;
   /// Told of every compute, in order of time; messages are never told of, so it costs them nothing.
   std::function<void(const ComputeEvent&)> on_compute;
+  /// Told of every message when it arrives, as Timeline::spans would have it, without keeping it. No run is folded
+  /// then, nor with the next one.
+  std::function<void(const Span&)> on_message;
+  /// Told of all that crosses links, but for background messages; of each link they sum to Timeline::link_bytes, to a
+  /// rounded byte. With packets that are spread, which take whole turns, they are what really crossed.
+  std::function<void(const Traffic&)> on_traffic;
 };
 
 /// Simulates the schedule. Under the textbooks' protocol (`none`) a message starts when both of its ends have begun

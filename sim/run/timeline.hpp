@@ -15,6 +15,8 @@ namespace ringsim {
 struct Span {
   Actor from = 0, to = 0;
   std::uint16_t channel = 0;
+  std::uint16_t lane = 0;  ///< of the sender
+  std::int32_t step = 0;   ///< of that lane
   Bytes bytes;
   SimTime start{}, finish{};
 };
@@ -37,7 +39,8 @@ struct PathElement {
   PathCause cause = PathCause::link;
   ResourceId resource = no_resource;  ///< that set the speed; of `link` only
   Actor from = 0, to = 0;             ///< of the message; else both the actor that computed or waited
-  Lane lane = 0;                      ///< of the actor whose step let the message start; else of the one that waited
+  Actor by = 0;                       ///< of the message: the one whose step let it start; else the same as the others
+  Lane lane = 0;                      ///< of `by`
   int step = 0;                       ///< of that lane
   Bytes bytes;                        ///< of the message
 

@@ -185,6 +185,40 @@ void check_path(std::uint64_t seed, bool disturbed, Causes& causes) {
   REQUIRE(sums[PathCause::late] + sums[PathCause::slow] + sums[PathCause::jitter] == line.bottleneck->delay);
 }
 
+/// Over time each link carries what it carries in all, and never more than its bandwidth; with `ideal`, which has room
+/// for all between the ports, it may.
+void check_use(std::uint64_t seed, bool disturbed, int& uses) {
+  CAPTURE(seed);
+  Drawn drawn = draw_run(seed, disturbed);
+  Timeline plain, line;
+  LinkUse use;
+  try {
+    plain = run(drawn.net, check(drawn.schedule), drawn.options);
+    drawn.options.on_traffic = [&](const Traffic& traffic) { use.add(traffic); };
+    line = run(drawn.net, check(drawn.schedule), drawn.options);
+  } catch (const InputError&) {
+    return;
+  }
+  REQUIRE(line.fingerprint == plain.fingerprint);  // to listen does not change the run
+  const bool spread =
+      drawn.options.model == NetworkModel::packet && drawn.options.routing.policy == Routing::Policy::packet_spray;
+  std::vector<std::int64_t> carried(drawn.net.n_links());
+  for (const LinkUse::Series& series : use.finish(line, spread)) {
+    const bool has_room = drawn.options.model == NetworkModel::ideal;
+    const double most = static_cast<double>(drawn.net.link(series.link).bandwidth.bytes_per_second) *
+                        static_cast<double>(use.step().count()) / 1e12;
+    for (const std::int64_t bytes : series.bytes) {
+      REQUIRE(bytes >= 0);
+      REQUIRE((has_room ||
+               static_cast<double>(bytes) <= most * (1 + 1e-9) + 2));  // rounded to bytes, and times to picoseconds
+      carried[series.link.value] += bytes;
+    }
+    ++uses;
+  }
+  if (spread) return;  // whole packets, where link_bytes has shares
+  for (std::size_t l = 0; l < carried.size(); ++l) REQUIRE(carried[l] == line.link_bytes[l].count);
+}
+
 }  // namespace
 
 TEST_CASE(
@@ -208,6 +242,12 @@ TEST_CASE("the recorded critical path has no gap, lies within the timeline's mes
   for (const PathCause cause :
        {PathCause::link, PathCause::staging, PathCause::latency, PathCause::late, PathCause::slow, PathCause::jitter})
     CHECK(causes[cause] > 25);
+}
+
+TEST_CASE("what links carry over time sums to what they carry, below their bandwidth, in each of many random runs") {
+  int uses = 0;
+  for (std::uint64_t seed = 1; seed <= 2000; ++seed) check_use(seed, seed % 2 == 0, uses);
+  CHECK(uses > 10000);
 }
 
 }  // namespace random_runs_test

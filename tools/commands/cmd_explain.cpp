@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "sim/base/error.hpp"
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
+#include "tools/commands/recording.hpp"
 #include "tools/exit.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/progress_line.hpp"
@@ -28,6 +30,7 @@ struct ExplainArguments {
   bool json = false;
   std::string output;  ///< a file; empty or "-": stdout
   int jobs = 0;        ///< what-ifs at a time; 0: one per core
+  RecordingArguments recording;
 };
 
 void declare(Options& options, ExplainArguments& explain) {
@@ -37,6 +40,7 @@ void declare(Options& options, ExplainArguments& explain) {
       "text";
   options.output(explain.output, "the explanation");
   options.jobs(explain.jobs, "what-ifs");
+  declare_recording(options, explain.recording);
 }
 
 int execute(const ExplainArguments& arguments) {
@@ -46,6 +50,7 @@ int execute(const ExplainArguments& arguments) {
   require_one_point(file);
   const Scenario scenario = file.point(0);
   Warnings().say(scenario.warnings);
+  std::optional<Recording> recording = recording_of(arguments.recording, {arguments.scenario, arguments.output});
   Output output(arguments.output);
 
   Result result;
@@ -54,9 +59,11 @@ int execute(const ExplainArguments& arguments) {
     result = std::move(results_of(scenario, {.stop = &stop_requested,
                                              .progress = {},
                                              .stage = [&](const std::string& text) { progress.now(text); },
-                                             .explain = true})
+                                             .explain = true,
+                                             .recording = recording ? &*recording : nullptr})
                            .front());
   }
+  if (recording) write_recording(arguments.recording, *recording);
   IdleSettings idle;
   idle.add(result.prediction.settings);
   idle.say();
@@ -90,9 +97,11 @@ Command explain_command() {
       .example = "ringsim explain scenarios/examples/why/degraded-nic.json --whatif faults=null",
       .details =
           "The critical path is the chain of messages, each of which could not start before the one before it was "
-          "done, that ends with the run. Its parts by cause and links sum to the time, to the picosecond.\n\n"
+          "done, that ends with the run. Its parts by cause and links sum to the time, to the picosecond. Of training "
+          "steps they are given per task: forward, backward, each bucket of gradients, update.\n\n"
           "Everything else is run again: the scenario without each thing that its closed form does not account for, "
-          "with each class of links a tenth and twice as fast, and with your own changes. The last column is what "
+          "with each class of links (and the GPUs of a training step) a tenth and twice as fast, and with your own "
+          "changes. The last column is what "
           "to give `ringsim run` for the same figure.\n\n"
           "A scenario of several points is refused; choose one with --set.",
       .prepare = with<ExplainArguments>(declare, execute)};

@@ -10,6 +10,7 @@
 #include "sim/base/error.hpp"
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
+#include "tools/commands/recording.hpp"
 #include "tools/exit.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/report.hpp"
@@ -34,6 +35,7 @@ struct RunArguments {
   bool bound = false;      ///< each result as a share of what the machine allows
   std::string measured;    ///< a file of measured times; empty: none
   std::string collective;  ///< what was measured; empty: the file says it
+  RecordingArguments recording;
 };
 
 void declare(Options& options, RunArguments& run) {
@@ -48,6 +50,7 @@ void declare(Options& options, RunArguments& run) {
   options.flag("--timing", run.timing, "print events, wall time and why a large run was not folded to stderr");
   options.file("--measured", "FILE", run.measured, "add the measured times of FILE to the rows");
   options.collective(run.collective);
+  declare_recording(options, run.recording);
 }
 
 int execute(const RunArguments& arguments) {
@@ -62,6 +65,9 @@ int execute(const RunArguments& arguments) {
     require_measured_ranks(file, *measured);
     matcher.emplace(*measured);
   }
+  if (arguments.recording.is_asked()) require_one_point(file);
+  std::optional<Recording> recording =
+      recording_of(arguments.recording, {arguments.scenario, arguments.output, arguments.measured});
   refuse_to_replace(arguments.output, arguments.force);
   Output output(arguments.output);
   std::vector<Result> results;  // for the formats that are one document
@@ -88,7 +94,8 @@ int execute(const RunArguments& arguments) {
       results.push_back(std::move(result));
   };
   try {
-    predict_points(file, arguments.jobs, arguments.fold, take, {}, arguments.bound ? &bounds : nullptr);
+    predict_points(file, arguments.jobs, arguments.fold, take, {}, arguments.bound ? &bounds : nullptr,
+                   recording ? &*recording : nullptr);
   } catch (const Interrupted& how_far) {
     if (done > 0) finish();  // what is done is not lost
     throw Interrupted(fmt::format("{} of {} points done; the next one {}", done, file.size(), how_far.what()));
@@ -97,6 +104,7 @@ int execute(const RunArguments& arguments) {
     throw;
   }
   finish();
+  if (recording) write_recording(arguments.recording, *recording);
   if (matcher) Warnings().say(matcher->unmatched());
   if (arguments.timing) {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
@@ -113,7 +121,10 @@ Command run_command() {
           .group = Group::predict,
           .summary = "Simulate every point of a scenario",
           .example = "ringsim run scenarios/star.json --set topology.ranks=16 --format csv -o star.csv",
-          .details = "",
+          .details =
+              "--trace shows the streams of ranks, messages with arrows from sender to receiver, the critical path and "
+              "the utilisation of links over time. --trace and --utilisation need a scenario of one point; choose one "
+              "with --set. Of files that would be too large for viewers a part is written, with a warning.",
           .prepare = with<RunArguments>(declare, execute)};
 }
 

@@ -56,8 +56,9 @@ std::string diff_text(const ExplainedRun& a, const ExplainedRun& b) {
            '\n';
   Table parts({"cause", "links", "A us", "B us", "difference us"});
   for (const PartChange& each : part_changes(a, b))
-    parts.add({each.cause == "link" && !each.kind.empty() ? each.kind : each.cause, each.links, us_of(each.a),
-               us_of(each.b), signed_us(each.b - each.a)});
+    parts.add({(each.task.empty() ? "" : each.task + ": ") +
+                   (each.cause == "link" && !each.kind.empty() ? each.kind : each.cause),
+               each.links, us_of(each.a), us_of(each.b), signed_us(each.b - each.a)});
   parts.add({"sum", "", us_of(a.time), us_of(b.time), signed_us(b.time - a.time)});
   return text + "\nWhere the difference comes from, on the critical paths (the sum is of all causes):\n" +
          parts.fitted();
@@ -80,7 +81,8 @@ std::string diff_json(const ExplainedRun& a, const ExplainedRun& b) {
   if (!a.parts || !b.parts) return json_text(document, 2) + "\n";
   document["why"] = Json::array();
   for (const PartChange& each : part_changes(a, b))
-    document["why"].push_back({{"cause", each.cause},
+    document["why"].push_back({{"task", each.task.empty() ? Json(nullptr) : Json(each.task)},
+                               {"cause", each.cause},
                                {"kind", each.kind},
                                {"links", each.links},
                                {"a_us", microseconds(each.a)},

@@ -37,8 +37,40 @@ std::string few_ranks(const std::vector<Actor>& ranks) {
   return text;
 }
 
+/// "bucket 3 over node0.nic0 -> leaf0", "the backward pass": a part of a training step.
+std::string task_text(const WhyPart& part) {
+  if (part.cause == "link") return fmt::format("{} over {}", part.task, part.links.empty() ? part.link : part.links);
+  if (part.cause == "compute")
+    return part.task == "forward" || part.task == "backward" ? fmt::format("the {} pass", part.task)
+                                                             : "the " + part.task;
+  return fmt::format("{} of {}", part.cause, part.task);
+}
+
+/// What holds a training step; and, if that is computation, what holds it most besides.
+std::string training_blame(const Prediction& p) {
+  std::string text = blame_text(p.why->parts.front(), p.time);
+  if (p.why->parts.front().cause != "compute") return text;
+  for (const WhyPart& part : p.why->parts)
+    if (part.cause != "compute")
+      return text + fmt::format("; of what is no computation, {} most: {:.0f} %", task_text(part),
+                                100 * share_of(part.time, p.time));
+  return text + "; all of it is computation";
+}
+
+std::string training_sentence(const Scenario& scenario, const Prediction& p) {
+  const TrainingReport& training = *p.training;
+  std::string text = fmt::format("training step of {} ({}), {}", training.workload, scenario.name, training.regime);
+  if (p.request.ranks > 1)
+    text += fmt::format(", {}, {} ranks, {} bucket{}", algorithm_text(p), p.request.ranks, training.buckets,
+                        training.buckets == 1 ? "" : "s");
+  text += fmt::format(": {}, {:.4g} samples/s", short_time(p.time), training.samples_per_s);
+  if (!p.why->parts.empty()) text += "; " + training_blame(p);
+  return text;
+}
+
 std::string sentence(const Scenario& scenario, const Result& result) {
   const Prediction& p = result.prediction;
+  if (p.training) return training_sentence(scenario, p);
   std::string text = fmt::format("{} of {}, {}, {} rank{} ({}): {}", to_string(p.request.op), format(p.request.bytes),
                                  algorithm_text(p), p.request.ranks, p.request.ranks == 1 ? "" : "s", scenario.name,
                                  short_time(p.time));
@@ -53,7 +85,25 @@ std::string cause_text(const WhyPart& part) {
   return part.cause;
 }
 
+std::string task_parts_text(const Prediction& p) {
+  Table table({"task", "cause", "us", "share", "links", "longest", "us there"});
+  for (const WhyPart& part : p.why->parts) {
+    const bool over_link = !part.link.empty();
+    table.add({part.task, cause_text(part), us(part.time), percent(share_of(part.time, p.time)), part.links,
+               over_link                        ? part.link
+               : part.longest_task == part.task ? ""
+                                                : part.longest_task,
+               over_link                        ? us(part.link_time)
+               : part.longest_task == part.task ? ""
+                                                : us(part.task_time)});
+  }
+  return fmt::format("\nThe critical path by task and cause{}; the parts sum to {} us:\n{}",
+                     p.training->shortest == p.training->longest ? "" : ", the mean of the steps", us(p.time),
+                     table.fitted());
+}
+
 std::string parts_text(const Prediction& p) {
+  if (p.training) return task_parts_text(p);
   Table table({"cause", "us", "share", "links", "longest", "us there"});
   for (const WhyPart& part : p.why->parts)
     table.add({cause_text(part), us(part.time), percent(share_of(part.time, p.time)), part.links, part.link,
@@ -66,12 +116,26 @@ std::string steps_text(const WhyLine& line) {
                                            : fmt::format("steps {}-{}", line.first_step + 1, line.last_step + 1);
 }
 
+/// "bucket 3, steps 1-14: rank k -> rank k+1", "forward conv1 to forward fc, 54 tasks: rank 0"
+std::string begin_of_line(const WhyLine& line) {
+  if (line.task.empty()) return fmt::format("{}: {}", steps_text(line), line.ranks);
+  if (line.cause == "link" || line.cause == "latency")
+    return fmt::format("{}, {}: {}", line.task, steps_text(line), line.ranks);
+  if (line.cause == "launch") return fmt::format("launch of {}: {}", line.task, line.ranks);
+  if (line.messages == 1) return fmt::format("{}: {}", line.first_task, line.ranks);
+  if (line.first_task == line.last_task) return fmt::format("{} times {}: {}", line.messages, line.task, line.ranks);
+  return fmt::format("{} to {}, {} tasks: {}", line.first_task, line.last_task, line.messages, line.ranks);
+}
+
 std::string line_text(const WhyLine& line) {
-  std::string text = fmt::format("{}: {}", steps_text(line), line.ranks);
+  std::string text = begin_of_line(line);
   if (line.cause == "link" && !line.links.empty()) text += " over " + line.links;
-  if (line.cause != "link" && line.cause != "latency")
-    text += line.cause == "compute" ? " computes" : fmt::format(" is waited for ({})", line.cause);
-  if (line.messages > 1) text += fmt::format(", {} messages", line.messages);
+  if (line.cause != "link" && line.cause != "latency" && line.cause != "launch")
+    text += line.cause == "compute" ? " computes"
+            : line.cause == "host"  ? "'s host"
+                                    : fmt::format(" is waited for ({})", line.cause);
+  if (line.messages > 1 && (line.task.empty() || line.cause == "link" || line.cause == "latency"))
+    text += fmt::format(", {} messages", line.messages);
   text += fmt::format(": {} us", us(line.time()));
   if (line.cause == "link" || line.cause == "latency") {
     std::vector<std::string> of;
@@ -102,7 +166,8 @@ std::string path_text(const Prediction& p) {
   for (const auto& group : groups) times.push_back(time_of(group));
   std::sort(times.rbegin(), times.rend());
   const Picoseconds least = times.size() > most_groups ? times[most_groups - 1] : Picoseconds{0};
-  std::string text = fmt::format("\nThe critical path, from its end to its start ({} elements):\n", p.why->n_elements);
+  std::string text = fmt::format("\nThe critical path{}, from its end to its start ({} elements):\n",
+                                 p.training ? " of the last step" : "", p.why->n_elements);
   std::size_t shown = 0, left_out = 0;
   Picoseconds time_left_out{0};
   for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
@@ -210,6 +275,11 @@ std::string what_if_text(const Result& result, const std::vector<WhatIf>& what_i
 
 Json part_json(const WhyPart& part) {
   Json json{{"cause", part.cause}, {"kind", part.kind}, {"link", part.link}, {"us", microseconds(part.time)}};
+  if (!part.task.empty()) {
+    json["task"] = part.task;
+    json["longest_task"] = part.longest_task;
+    json["task_us"] = microseconds(part.task_time);
+  }
   if (!part.link.empty()) {
     json["links"] = part.links;
     json["n_links"] = part.n_links;
@@ -222,21 +292,26 @@ Json part_json(const WhyPart& part) {
 }
 
 Json line_json(const WhyLine& line) {
-  return {{"group", line.group},
-          {"times", line.times},
-          {"cause", line.cause},
-          {"kind", line.kind},
-          {"links", line.links},
-          {"ranks", line.ranks},
-          {"first_step", line.first_step},
-          {"last_step", line.last_step},
-          {"messages", line.messages},
-          {"begin_us", microseconds(line.begin.time_since_epoch())},
-          {"end_us", microseconds(line.end.time_since_epoch())},
-          {"us", microseconds(line.time())},
-          {"busy_us", microseconds(line.busy)},
-          {"staging_us", microseconds(line.staging)},
-          {"latency_us", microseconds(line.latency)}};
+  Json json{{"group", line.group},
+            {"times", line.times},
+            {"cause", line.cause},
+            {"kind", line.kind},
+            {"links", line.links},
+            {"ranks", line.ranks},
+            {"first_step", line.first_step},
+            {"last_step", line.last_step},
+            {"messages", line.messages},
+            {"begin_us", microseconds(line.begin.time_since_epoch())},
+            {"end_us", microseconds(line.end.time_since_epoch())},
+            {"us", microseconds(line.time())},
+            {"busy_us", microseconds(line.busy)},
+            {"staging_us", microseconds(line.staging)},
+            {"latency_us", microseconds(line.latency)}};
+  if (line.task.empty()) return json;
+  json["task"] = line.task;
+  json["first_task"] = line.first_task;
+  json["last_task"] = line.last_task;
+  return json;
 }
 
 Json what_if_json(const WhatIf& what_if, const Result& base) {
@@ -267,12 +342,16 @@ std::string short_time(Picoseconds time) {
 std::string blame_text(const WhyPart& part, Picoseconds time) {
   const auto share = [&](Picoseconds of) { return fmt::format("{:.0f} %", 100 * share_of(of, time)); };
   if (part.cause == "link" && !part.link.empty()) {
+    const std::string of = part.task.empty() ? "" : part.task + " over ";
     // A link of the group stands for it if it held the path for more than half of the group's time.
     if (part.link_time > part.time - part.link_time)
-      return fmt::format("{} holds it: {} of the critical path{}", part.link, share(part.link_time),
+      return fmt::format("{}{} holds it: {} of the critical path{}", of, part.link, share(part.link_time),
                          part.fault.empty() ? "" : "; " + part.fault);
-    return fmt::format("the {} links {} hold it: {} of the critical path", part.n_links, part.links, share(part.time));
+    return fmt::format("{}the {} links {} hold it: {} of the critical path", of, part.n_links, part.links,
+                       share(part.time));
   }
+  if (!part.task.empty() && !part.rank)
+    return fmt::format("{} holds it: {} of the critical path", task_text(part), share(part.time));
   if (part.rank)
     return fmt::format("rank {} is {}: {} of the critical path waits for {}", *part.rank,
                        part.cause == "jitter" ? "unsteady" : part.cause, share(part.time),
@@ -300,6 +379,11 @@ std::string why_json(const ScenarioFile& file, const Scenario& scenario, const R
   document["summary"] = sentence(scenario, result);
   document["why"] = Json::array();
   for (const WhyPart& part : why.parts) document["why"].push_back(part_json(part));
+  if (result.prediction.training) {
+    document["tasks"] = Json::array();
+    for (const WhyTask& task : why.tasks)
+      document["tasks"].push_back({{"task", task.name}, {"us", microseconds(task.time)}});
+  }
   document["path"] = Json::array();
   for (const WhyLine& line : why.lines) document["path"].push_back(line_json(line));
   document["what_if"] = Json::array();

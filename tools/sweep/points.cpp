@@ -25,8 +25,14 @@ struct Outcome {
 class Queue {
  public:
   Queue(const ScenarioFile& file, bool fold, const std::function<void(Result&&)>& take,
-        const std::function<void(const UnservedError&)>& unserved, Bounds* bounds)
-      : file_(file), fold_(fold), take_(take), unserved_(unserved), bounds_(bounds), progress_(file.size()) {}
+        const std::function<void(const UnservedError&)>& unserved, Bounds* bounds, Recording* recording)
+      : file_(file),
+        fold_(fold),
+        take_(take),
+        unserved_(unserved),
+        bounds_(bounds),
+        recording_(recording),
+        progress_(file.size()) {}
 
   /// Simulates the point. Returns whether the others are wanted.
   bool work(std::size_t point) {
@@ -41,7 +47,8 @@ class Queue {
                                    {.stop = &stop_requested,
                                     .progress = progress,
                                     .stage = [&](const std::string& text) { progress_.now(text); },
-                                    .fold = fold_},
+                                    .fold = fold_,
+                                    .recording = recording_},
                                    bounds_);
     } catch (...) {
       outcome.error = std::current_exception();
@@ -92,6 +99,7 @@ class Queue {
   const std::function<void(Result&&)>& take_;
   const std::function<void(const UnservedError&)>& unserved_;
   Bounds* bounds_;
+  Recording* recording_;
   ProgressLine progress_;
   IdleSettings idle_;
   std::mutex mutex_;
@@ -103,7 +111,7 @@ class Queue {
 }  // namespace
 
 void predict_points(const ScenarioFile& file, int jobs, bool fold, const std::function<void(Result&&)>& take,
-                    const std::function<void(const UnservedError&)>& unserved, Bounds* bounds) {
+                    const std::function<void(const UnservedError&)>& unserved, Bounds* bounds, Recording* recording) {
   {
     Warnings warnings;
     ProgressLine reading(file.size());
@@ -118,7 +126,8 @@ void predict_points(const ScenarioFile& file, int jobs, bool fold, const std::fu
       reading.add(1.0);
     }
   }
-  Queue queue(file, fold, take, unserved, bounds);
+  ensure(recording == nullptr || file.size() == 1, "one point is recorded");
+  Queue queue(file, fold, take, unserved, bounds, recording);
   for_each_index(file.size(), jobs, [&](std::size_t point) { return queue.work(point); });
   queue.finish();
 }

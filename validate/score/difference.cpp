@@ -79,7 +79,8 @@ std::vector<ExplainedRun::Part> read_parts(const Json& why, const std::string& n
     parts.push_back({.cause = part["cause"].get<std::string>(),
                      .kind = part["kind"].get<std::string>(),
                      .links = is_text("links") ? part["links"].get<std::string>() : "",
-                     .time = picoseconds_of(part["us"].get<double>())});
+                     .time = picoseconds_of(part["us"].get<double>()),
+                     .task = is_text("task") ? part["task"].get<std::string>() : ""});
   }
   return parts;
 }
@@ -93,7 +94,8 @@ ExplainedRun explained_run(const std::string& name, const Result& result, const 
   flatten("", Json::parse(canonical), run.input);
   if (p.bottleneck) run.bottleneck = p.bottleneck->link;
   run.parts.emplace();
-  for (const WhyPart& part : p.why->parts) run.parts->push_back({part.cause, part.kind, part.links, part.time});
+  for (const WhyPart& part : p.why->parts)
+    run.parts->push_back({part.cause, part.kind, part.links, part.time, part.task});
   return run;
 }
 
@@ -158,10 +160,11 @@ std::vector<InputChange> input_changes(const ExplainedRun& a, const ExplainedRun
 
 std::vector<PartChange> part_changes(const ExplainedRun& a, const ExplainedRun& b) {
   ensure(a.parts && b.parts, "parts are compared where both sides have some");
-  std::map<std::tuple<std::string, std::string, std::string>, PartChange> found;
+  std::map<std::tuple<std::string, std::string, std::string, std::string>, PartChange> found;
   const auto add = [&](const ExplainedRun& run, Picoseconds PartChange::*side) {
     for (const ExplainedRun::Part& part : *run.parts) {
-      PartChange& change = found[{part.cause, part.kind, part.links}];
+      PartChange& change = found[{part.task, part.cause, part.kind, part.links}];
+      change.task = part.task;
       change.cause = part.cause;
       change.kind = part.kind;
       change.links = part.links;

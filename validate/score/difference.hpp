@@ -18,6 +18,7 @@ struct ExplainedRun {
   struct Part {
     std::string cause, kind, links;
     Picoseconds time{0};
+    std::string task;  ///< of a training step
   };
   std::string name;                          ///< the file
   std::map<std::string, std::string> input;  ///< dotted path to JSON text: the canonical scenario, or what rows tell
@@ -45,6 +46,7 @@ std::vector<InputChange> input_changes(const ExplainedRun& a, const ExplainedRun
 struct PartChange {
   std::string cause, kind, links;
   Picoseconds a{0}, b{0};
+  std::string task;
 };
 /// The largest change first; without those of both sides that are equal. The changes sum to b.time - a.time, exactly.
 /// Requires the parts of both.

@@ -6,11 +6,13 @@
 #include <utility>
 
 #include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
 
 namespace ringsim {
 
 namespace {
 
+/// `name`: of the factor `calibration.scale_NAME`.
 WhatIf faster(const std::string& label, const std::string& key, const char* factor) {
   return {.of = WhatIf::Of::link_class, .label = label, .set = {fmt::format("calibration.scale_{}={}", key, factor)}};
 }
@@ -79,6 +81,14 @@ std::vector<WhatIf> what_ifs_of(const Scenario& scenario, const Result& base) {
   if (!why.kinds.empty()) {
     all.push_back(faster("latencies 10 % less", "latency", "0.9"));
     all.push_back(faster("latencies halved", "latency", "0.5"));
+  }
+  if (base.prediction.training) {
+    all.push_back(faster("compute 10 % faster", "compute", "1.1"));
+    all.push_back(faster("compute 2x", "compute", "2"));
+    if (const Picoseconds launch = scenario.training->step.host_launch; launch.count() > 0)
+      all.push_back({.of = WhatIf::Of::link_class,
+                     .label = "host launches halved",
+                     .set = {fmt::format("training.host.launch={}", format(launch / 2))}});
   }
   if (base.form)
     for (WhatIf& each : assumptions_of(scenario, why)) all.push_back(std::move(each));

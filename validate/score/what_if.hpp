@@ -12,7 +12,7 @@ namespace ringsim {
 /// One change of a scenario, as options of --set, and what came of it.
 struct WhatIf {
   enum class Of {
-    link_class,  ///< links of one class, or all latencies, are faster
+    link_class,  ///< links of one class, all latencies, or what a training step computes and launches are faster
     assumption,  ///< something that no closed form accounts for is taken away
     own,         ///< the user's
   } of = Of::own;
@@ -26,8 +26,8 @@ struct WhatIf {
 };
 
 /// What to run besides `base`, whose prediction has a Why: each class of links that carries data, and all latencies, a
-/// tenth and twice as fast; and the scenario without each thing that its closed form does not account for, then without
-/// all of them.
+/// tenth and twice as fast, of training also the computation; and the scenario without each thing that its closed form
+/// does not account for, then without all of them.
 std::vector<WhatIf> what_ifs_of(const Scenario& scenario, const Result& base);
 
 /// The time of a what-if over that of the base, less 1. Requires a result; 0 where both are 0.

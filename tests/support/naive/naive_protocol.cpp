@@ -71,7 +71,8 @@ class ProtocolSimulation {
         mail.latency = ringsim::latency(path) + protocol.latency(path.type);
         // Of `wire` bytes on the links `payload` are data, rounded up.
         const std::int64_t data = ops.sends[k].second.count * protocol.wire;
-        mail.span = {from, to, channel, {(data + protocol.payload - 1) / protocol.payload}, {}, {}};
+        mail.span = {
+            .from = from, .to = to, .channel = channel, .bytes = {(data + protocol.payload - 1) / protocol.payload}};
       }
     }
   }

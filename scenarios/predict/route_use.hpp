@@ -1,0 +1,49 @@
+// Which messages of a run cross certain links, from their ends and their channel alone.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "sim/run/run.hpp"
+#include "sim/topology/routes.hpp"
+
+namespace ringsim {
+
+class RouteUse {
+ public:
+  /// Whether routes depend on nothing but the ends and the channel of a message.
+  static bool is_known(const RunOptions& options) {
+    if (options.routing.policy == Routing::Policy::flow_spray) return false;
+    return std::none_of(options.disturbance.links.begin(), options.disturbance.links.end(),
+                        [](const LinkChange& change) { return change.to == LinkChange::To::down; });
+  }
+
+  /// Both must outlive it. Requires is_known(). `wanted`: the links.
+  RouteUse(const Topology& topology, const RunOptions& options, std::function<bool(LinkId)> wanted)
+      : options_(options), routes_(topology, options.transport, options.routing), wanted_(std::move(wanted)) {}
+
+  bool crosses(const Span& message) {
+    const bool by_channel =
+        options_.routing.policy == Routing::Policy::ecmp || options_.transport.nics == Transport::Nics::per_channel;
+    const std::uint16_t label = by_channel ? message.channel : std::uint16_t{0};
+    const auto [entry, is_new] = known_.try_emplace({message.from, message.to, label}, false);
+    if (!is_new) return entry->second;
+    const auto place = [&](Actor actor) { return options_.placement[static_cast<std::size_t>(actor)]; };
+    for (const Path& path : routes_.find_parts(place(message.from), place(message.to), label))
+      for (const Leg& leg : path.legs)
+        entry->second = entry->second || std::any_of(leg.links.begin(), leg.links.end(), wanted_);
+    return entry->second;
+  }
+
+ private:
+  const RunOptions& options_;
+  Routes routes_;
+  std::function<bool(LinkId)> wanted_;
+  std::map<std::tuple<Actor, Actor, std::uint16_t>, bool> known_;
+};
+
+}  // namespace ringsim
