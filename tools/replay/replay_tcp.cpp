@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/error.hpp"
+#include "tools/exit.hpp"
 #include "tools/output/warnings.hpp"
 #include "tools/stop.hpp"
 

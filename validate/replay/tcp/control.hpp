@@ -28,8 +28,8 @@ class Control {
   /// Waits until it is handed to the system. Where nobody listens any more nothing is said: on_end tells that. One that
   /// takes nothing for 5 s has ended.
   void send(const Json& line);
-  /// Calls `on_line` with each line, then `on_end` once, with what ended it: the connection, or a line that is none or
-  /// for which `on_line` throws BadLine. Call it once.
+  /// Calls `on_line` with each line, then `on_end` once, with what ended it: the connection, or a line that is not
+  /// JSON, or for which `on_line` throws BadLine. Call it once.
   void listen(std::function<void(const Json&)> on_line, std::function<void(const std::string&)> on_end);
   /// The other side has proved that it belongs to the replay.
   void trust();
