@@ -446,8 +446,8 @@ def data_of_another_size(case):
     case.end(one.last, 5, "rank 1 sent a message of ")
 
 
-def takes_nothing(case):
-    """The run ends at its time limit."""
+def silent_at_ctrl_c(case):
+    """A member that says nothing does not keep a replay from ending."""
     one = Member(case)
     one.connect()
     one.say({"connected": True, "notes": []})
@@ -580,7 +580,7 @@ def cases():
     for what, change in CHANGED.items():
         yield f"joiner: {what}", lambda case, change=change: changed_join(case, change)
     for what in (another_secret, a_proof_again, rank_twice, another_scenario, own_address_only, strangers_at_the_data,
-                 data_of_another_size, takes_nothing):
+                 data_of_another_size, silent_at_ctrl_c):
         yield f"joiner: {what.__name__.replace('_', ' ')}", what
     yield "stranger: 100 greedy connections", lambda case: greedy(case, 100, b"a" * 1_000_000)
     yield "stranger: 100 connections with half a line", lambda case: greedy(case, 100, b"a" * 1000)

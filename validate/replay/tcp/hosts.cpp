@@ -77,7 +77,7 @@ std::string address_of(const std::string& host) {
 
 std::string own_address(const TcpHosts& hosts, int process) {
   const std::string& host = hosts.hosts.at(static_cast<std::size_t>(process));
-  const std::string own = address_of(host);
+  std::string own = address_of(host);
   const auto is_loopback = [](const std::string& address) {
     return boost::asio::ip::make_address(address).is_loopback();
   };

@@ -27,8 +27,8 @@ LineJson parse_line(std::string_view text);
 void expect_members(const LineJson& line, std::initializer_list<std::string_view> names);
 /// A whole number within bounds.
 std::int64_t line_whole(const LineJson& line, const char* name, std::int64_t least, std::int64_t most);
-/// A text of at most `most` bytes, for people: ends of lines before which no indented line begins become spaces.
-/// Control characters are left to whatever prints it.
+/// A text of at most `most` bytes, to be read by users: ends of lines before which no indented line begins become
+/// spaces. Control characters are left to whatever prints it.
 std::string line_text(const LineJson& line, const char* name, std::size_t most);
 /// 64 hexadecimal digits.
 std::string line_digits(const LineJson& line, const char* name);
@@ -38,7 +38,7 @@ std::vector<std::int64_t> line_wholes(const LineJson& line, const char* name, st
 /// At most `most_items` texts of at most `most` bytes.
 std::vector<std::string> line_texts(const LineJson& line, const char* name, std::size_t most, std::size_t most_items);
 
-/// The most bytes of a text for people: the reason of an end, or a note.
+/// The most bytes of a text for users: the reason of an end, or a note.
 constexpr std::size_t longest_text = 4096;
 /// Its beginning: at most `longest_text` bytes, even if a byte that is no UTF-8 becomes three.
 std::string cut_text(const std::string& text);
