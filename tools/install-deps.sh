@@ -26,6 +26,7 @@ need zlib1g-dev "/usr/*/zlib.h"
 need libsqlite3-dev "/usr/*/sqlite3.h"
 need libnlopt-dev "/usr/*/nlopt.h"
 need libpugixml-dev "/usr/*/pugixml.hpp"
+need libssl-dev "/usr/include/openssl/hmac.h"
 need doctest-dev "/usr/*/doctest/doctest.h"
 if [[ ${1:-} == ci ]]; then
   need clang clang++

@@ -184,7 +184,8 @@ TEST_CASE("a hosts file names a host a process, and the port of the first") {
     return ringsim::test::complaint([&] { read_hosts(temporary_file("hosts", text)); });
   };
   const auto ends_with = [](const std::string& text, const std::string& end) { return text.ends_with(end); };
-  const std::string hint = "\n  hint: the first process listens there for the others, say 10.0.0.1:7117";
+  const std::string hint =
+      "\n  hint: the first process listens there for the others, say 10.0.0.1:7117 or [fd00::1]:7117";
   CHECK(ends_with(refusal("alpha\nbeta\n"), "hosts:1: expected HOST:PORT, found \"alpha\"" + hint));
   CHECK(ends_with(refusal("alpha:0\n"), "hosts:1: expected HOST:PORT, found \"alpha:0\"" + hint));
   CHECK(ends_with(refusal("alpha:70000\n"), "hosts:1: expected HOST:PORT, found \"alpha:70000\"" + hint));

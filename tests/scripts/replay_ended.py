@@ -30,6 +30,8 @@ def scenario():
 
 
 def start(*arguments):
+    if "--hosts" in arguments:
+        arguments += ("--secret-file", SECRET)
     return subprocess.Popen([ringsim, "replay", *arguments, "--backend", "tcp"], stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, text=True)
 
@@ -80,6 +82,12 @@ def expect(what, process, code, *texts, within, pids=()):
         failures.append(what)
 
 
+def secret():
+    path = pathlib.Path(file("secret", "of all processes of this test\n"))
+    path.chmod(0o600)
+    return str(path)
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("", 0))
@@ -94,6 +102,7 @@ def endless():
     return process, pids
 
 
+SECRET = secret()
 LONG = scenario()
 OTHER = file("other.json", pathlib.Path(LONG).read_text().replace("32 MiB", "16 MiB"))
 TWO_POINTS = file("two.json", pathlib.Path(LONG).read_text().replace('"ring"', '["ring", "direct"]').replace("32 MiB", "64 KiB"))
@@ -130,7 +139,7 @@ with socket.socket() as taken:
 
 hosts = file("hosts", f"127.0.0.1:{free_port()}\n127.0.0.1\n127.0.0.1\n")
 process = start(LONG, "--hosts", hosts, "--rank", "1", "--timeout", "2s")
-expect("the first process never comes", process, 5, "process 0 does not answer at 127.0.0.1:", "within 2 s", within=5)
+expect("the first process never comes", process, 5, "process 0 does not answer at 127.0.0.1 port ", "within 2 s", within=5)
 
 first = start(LONG, "--hosts", hosts, "--rank", "0", "--timeout", "3s")
 second = start(LONG, "--hosts", hosts, "--rank", "1", "--timeout", "3s")

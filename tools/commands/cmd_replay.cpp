@@ -176,6 +176,10 @@ void declare(Options& options, ReplayArguments& replay) {
           "--rank", "N", 0, 65535, [&replay](int rank) { replay.rank = rank; },
           "number of this process in the file of --hosts, from 0")
       .needs = "--hosts";
+  options
+      .file("--secret-file", "FILE", replay.secret_file,
+            "with --hosts: a secret of at least 16 bytes, the same on all hosts; without it nobody joins")
+      .needs = "--hosts";
   options.flag("--streams", replay.streams, "on GPUs: launch call by call, not as one graph");
   options.flag("--library", replay.library, "with nccl: run NCCL's own collective instead of the schedule");
   options.whole("--copy-blocks", "N", 1, 65535, replay.copy_blocks,

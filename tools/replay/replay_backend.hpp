@@ -24,6 +24,7 @@ struct ReplayArguments {
   replay::Repeats repeats;
   std::chrono::nanoseconds timeout = std::chrono::seconds(30);
   std::string hosts;        ///< a file; empty: all on this machine
+  std::string secret_file;  ///< with `hosts`: what all of its processes know, and nobody else
   std::optional<int> rank;  ///< with `hosts`: which of its lines this process is
   bool streams = false;     ///< on GPUs: call by call instead of as a graph
   bool library = false;     ///< NCCL's own collective in place of the schedule

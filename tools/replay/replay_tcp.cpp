@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/error.hpp"
+#include "tools/exit.hpp"
 #include "tools/output/warnings.hpp"
 #include "tools/stop.hpp"
 
@@ -38,7 +39,10 @@ class OnThisMachine : public ReplayBackend {
 class OnHosts : public ReplayBackend {
  public:
   explicit OnHosts(const ReplayArguments& arguments)
-      : options_(options_of(arguments)), hosts_(replay::read_hosts(arguments.hosts)), process_(*arguments.rank) {
+      : options_(options_of(arguments)),
+        hosts_(replay::read_hosts(arguments.hosts)),
+        secret_(replay::Secret::from_file(arguments.secret_file)),
+        process_(*arguments.rank) {
     options_.receive_buffer = 0;  // real networks are longer than any fixed window
     file_ = arguments.hosts;
     if (process_ >= static_cast<int>(hosts_.hosts.size()))
@@ -52,10 +56,10 @@ class OnHosts : public ReplayBackend {
       throw InputError(file_, fmt::format("expected a line for each of {} processes, found {}", n, hosts_.hosts.size()),
                        "one for each rank, then one for each helper, such as a parameter server");
     if (process_ != 0) {
-      follow_replay(replay, hosts_, process_);
+      follow_replay(replay, hosts_, process_, secret_);
       return {};
     }
-    const TcpOutcome outcome = lead_replay(replay, hosts_);
+    const TcpOutcome outcome = lead_replay(replay, hosts_, secret_);
     warnings_.say(outcome.notes);
     return outcome.jobs;
   }
@@ -63,6 +67,7 @@ class OnHosts : public ReplayBackend {
  private:
   replay::TcpOptions options_;
   TcpHosts hosts_;
+  replay::Secret secret_;
   int process_;
   std::string file_;
   Warnings warnings_;
@@ -78,6 +83,9 @@ replay::TcpReplay tcp_replay_of(const ReplayPoint& point, const replay::TcpOptio
 
 std::unique_ptr<ReplayBackend> make_tcp_backend(const ReplayArguments& arguments) {
   if (arguments.hosts.empty()) return std::make_unique<OnThisMachine>(arguments);
+  if (arguments.secret_file.empty())
+    throw UsageError("--hosts", "expected --secret-file with it",
+                     "(umask 077; openssl rand -hex 32 > secret) makes one; copy it to all hosts");
   return std::make_unique<OnHosts>(arguments);
 }
 

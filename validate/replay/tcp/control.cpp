@@ -1,5 +1,11 @@
 #include "validate/replay/tcp/control.hpp"
 
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <chrono>
 #include <utility>
 
 namespace ringsim::replay {
@@ -7,31 +13,86 @@ namespace ringsim::replay {
 namespace asio = boost::asio;
 
 namespace {
-// Of a schedule of thousands of ranks the addresses of all are one line.
-constexpr std::size_t longest_line = 64U << 20U;
+constexpr std::chrono::milliseconds longest_send{5000};
 }  // namespace
 
-void Control::send(const Json& line) {
+struct Control::State {
+  explicit State(Socket of) : socket(std::move(of)) {}
+  void end(const std::string& why) {
+    boost::system::error_code ignored;
+    socket.close(ignored);
+    buffer = {};
+    if (on_end) std::exchange(on_end, nullptr)(why);
+  }
+
+  Socket socket;
+  std::string buffer;
+  std::size_t longest = longest_of_stranger;
+  bool deaf = false;  // it took nothing
+  std::function<void(const Json&)> on_line;
+  std::function<void(const std::string&)> on_end;
+};
+
+Control::Control(Socket socket) : state_(std::make_shared<State>(std::move(socket))) {}
+
+Control::~Control() {
+  state_->on_line = nullptr;
+  state_->on_end = nullptr;
   boost::system::error_code ignored;
-  asio::write(socket_, asio::buffer(line.dump() + '\n'), ignored);
+  state_->socket.close(ignored);
+}
+
+void Control::trust() { state_->longest = longest_of_member; }
+
+void Control::send(const Json& line) {
+  if (!state_->socket.is_open() || state_->deaf) return;
+  const std::string text = line.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
+  const int socket = state_->socket.native_handle();
+  const auto deadline = std::chrono::steady_clock::now() + longest_send;
+  for (std::size_t sent = 0; sent < text.size();) {
+    const ssize_t n = ::send(socket, text.data() + sent, text.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n >= 0) {
+      sent += static_cast<std::size_t>(n);
+      continue;
+    }
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN && errno != EWOULDBLOCK) return;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    if (left.count() <= 0) {
+      state_->deaf = true;
+      shutdown(socket, SHUT_RDWR);  // what listens hears of it
+      return;
+    }
+    pollfd room{.fd = socket, .events = POLLOUT, .revents = 0};
+    poll(&room, 1, static_cast<int>(left.count()));
+  }
 }
 
 void Control::listen(std::function<void(const Json&)> on_line, std::function<void(const std::string&)> on_end) {
-  on_line_ = std::move(on_line);
-  on_end_ = std::move(on_end);
-  read_next();
+  state_->on_line = std::move(on_line);
+  state_->on_end = std::move(on_end);
+  read_next(state_);
 }
 
-void Control::read_next() {
-  asio::async_read_until(socket_, asio::dynamic_buffer(buffer_, longest_line), '\n',
-                         [this](const boost::system::error_code& error, std::size_t n) {
-                           if (error) return on_end_(error.message());
-                           const Json line = Json::parse(buffer_.substr(0, n), nullptr, false);
-                           buffer_.erase(0, n);
-                           if (!line.is_object()) return on_end_("what came is no line of JSON");
-                           on_line_(line);
-                           read_next();
-                         });
+void Control::read_next(const std::shared_ptr<State>& state) {
+  asio::async_read_until(
+      state->socket, asio::dynamic_buffer(state->buffer, state->longest), '\n',
+      [state](const boost::system::error_code& error, std::size_t n) {
+        if (!state->on_line) return;
+        if (error == asio::error::not_found && state->buffer.size() < state->longest)
+          return read_next(state);  // trusted since it began to read
+        if (error == asio::error::not_found)
+          return state->end(fmt::format("it sent a line of more than {} bytes", state->longest));
+        if (error) return state->end(state->deaf ? "it took nothing that was sent to it" : error.message());
+        try {
+          const Json line = parse_line(std::string_view(state->buffer).substr(0, n));
+          state->buffer.erase(0, n);
+          state->on_line(line);
+        } catch (const BadLine& bad) {
+          return state->end(fmt::format("it sent what no process of a replay sends: {}", bad.what()));
+        }
+        if (state->on_line) read_next(state);
+      });
 }
 
 }  // namespace ringsim::replay

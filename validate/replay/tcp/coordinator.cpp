@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <random>
 #include <utility>
 
 #include "sim/base/error.hpp"
@@ -20,13 +19,10 @@ double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<dou
 /// Others may have lost a process before this one hears of its end: how long to wait to find out which failed first.
 constexpr auto grace = 300ms;
 
-ActorRecord record_of(const Json& line) {
-  ActorRecord record;
-  for (const auto& ns : line.at("times_ns")) record.times.emplace_back(ns.get<std::int64_t>());
-  record.wrong = line.at("wrong").get<std::int64_t>();
-  record.first_wrong = line.at("first_wrong").get<std::string>();
-  return record;
-}
+// What a run, and a number of wrong elements, may be at most: their sums stay within 64 bits.
+constexpr std::int64_t longest_run_ns = 9'000'000'000'000'000, most_wrong = 1'000'000'000'000;
+// Ports of a line: each is 6 bytes at most.
+constexpr std::size_t ports_of_line = 8000;
 
 }  // namespace
 
@@ -49,48 +45,129 @@ std::string process_name(const TcpReplay& replay, int process) {
                      of.name.empty() ? "" : " of " + of.name);
 }
 
-Coordinator::Coordinator(boost::asio::io_context& io, const TcpReplay& replay, Children& children)
-    : io_(io), replay_(replay), children_(children) {
+Coordinator::Coordinator(boost::asio::io_context& io, const TcpReplay& replay, const Secret& secret, Children& children)
+    : io_(io), replay_(replay), secret_(secret), children_(children), entrance_(io) {
   by_process_.resize(static_cast<std::size_t>(n_processes(replay)));
 }
 
-void Coordinator::add(Control::Socket socket, std::optional<int> child) {
+Coordinator::Member& Coordinator::add(Control::Socket socket) {
   members_.push_back(std::make_unique<Member>(std::move(socket)));
   Member& member = *members_.back();
-  member.process = child.value_or(-1);
   member.control.listen([this, &member](const Json& line) { take(member, line); },
                         [this, &member](const std::string& why) {
                           member.ended = why;
                           trouble_ = trouble_ || member.process >= 0;
                         });
+  member.control.send({{"challenge", member.challenge}});
+  return member;
+}
+
+void Coordinator::add_child(Control::Socket socket, int process) { add(std::move(socket)).process = process; }
+
+void Coordinator::open(const Entrance::Tcp::endpoint& here) {
+  entrance_.open(here);
+  entrance_.accept([this] { return n_waiting() < most_waiting; },
+                   [this](Entrance::Tcp::socket socket) { add(Control::Socket(std::move(socket))); });
+}
+
+void Coordinator::close() {
+  entrance_.close();
+  for (const auto& member : members_)
+    if (member->process < 0 && !member->ended) member->ended = "came too late";
+  drop_strangers();
+}
+
+std::size_t Coordinator::n_waiting() const {
+  return static_cast<std::size_t>(
+      std::count_if(members_.begin(), members_.end(), [](const auto& member) { return member->process < 0; }));
+}
+
+void Coordinator::drop_strangers() {
+  const Moment now = std::chrono::steady_clock::now();
+  const auto is_over = [&](const std::unique_ptr<Member>& member) {
+    return member->process < 0 && (member->ended || now >= member->came + longest_waiting);
+  };
+  strangers_ += static_cast<int>(std::erase_if(members_, is_over));
+}
+
+std::string Coordinator::turned_away() const {
+  if (strangers_ == 0) return "";
+  std::string text =
+      strangers_ == 1 ? "1 connection was turned away" : fmt::format("{} connections were turned away", strangers_);
+  const char* before = ": ";
+  const auto why = [&](int n, const char* what) {
+    if (n > 0) text += fmt::format("{}{} {}", std::exchange(before, ", "), n, what);
+  };
+  why(strangers_ - other_secrets_ - other_scenarios_ - second_ranks_, "proved no secret");
+  why(other_secrets_, "with another secret");
+  why(other_scenarios_, "with another scenario or message size");
+  why(second_ranks_, "with a --rank that is there already");
+  return text;
+}
+
+void Coordinator::refuse(Member& member, const char* why, int& count) {
+  ++count;
+  member.control.send({{"refused", why}});
+  throw BadLine("something else");  // ends the connection
+}
+
+void Coordinator::take_join(Member& member, const Json& line) {
+  expect_members(line, {"process", "port", "key", "nonce", "proof"});
+  const int process = static_cast<int>(line_whole(line, "process", 0, static_cast<int>(by_process_.size()) - 1));
+  const auto port = static_cast<std::uint16_t>(line_whole(line, "port", 1, 65535));
+  const std::string key = line_text(line, "key", 256), nonce = line_digits(line, "nonce");
+  const std::string number = fmt::format("{}", process);
+  if (!same_proof(line_digits(line, "proof"),
+                  secret_.proof({"join", member.challenge, nonce, number, fmt::format("{}", port), key})))
+    refuse(member, "secret", other_secrets_);
+  if (key != replay_.key) refuse(member, "scenario", other_scenarios_);
+  if ((member.process >= 0 && member.process != process) || !joined_.insert(process).second)
+    refuse(member, "rank", second_ranks_);
+  member.process = process;
+  member.port = port;
+  member.said = 1;
+  by_process_[static_cast<std::size_t>(process)] = &member;
+  member.control.trust();
+  member.control.send({{"welcome", secret_.proof({"lead", nonce, member.challenge, number})}});
+}
+
+/// Whether that was all of it.
+bool Coordinator::take_record(Member& member, const Json& line) {
+  const auto n_timed = static_cast<std::size_t>(replay_.repeats.timed);
+  auto& times = member.record.times;
+  for (const std::int64_t ns : line_wholes(line, "times_ns", 0, longest_run_ns, n_timed - times.size()))
+    times.emplace_back(ns);
+  if (times.size() < n_timed) {
+    expect_members(line, {"times_ns"});
+    return false;
+  }
+  expect_members(line, {"times_ns", "wrong", "first_wrong"});
+  member.record.wrong = line_whole(line, "wrong", 0, most_wrong);
+  member.record.first_wrong = line_text(line, "first_wrong", longest_text);
+  return true;
 }
 
 void Coordinator::take(Member& member, const Json& line) {
-  if (line.contains("failed")) {
-    if (member.process < 0) return;  // it was turned away
-    member.failed = line;
+  const int n_runs = replay_.repeats.warmups + replay_.repeats.timed;
+  if (member.process >= 0 && line.contains("failed")) {  // a child may fail before it joins
+    expect_members(line, {"failed", "kind"});
+    member.failed = {line_text(line, "failed", longest_text), line_text(line, "kind", 16)};
     trouble_ = true;
-    return;
+  } else if (member.said == 0) {
+    take_join(member, line);
+  } else if (member.said == 1) {
+    expect_members(line, {"connected", "notes"});
+    member.notes = line_texts(line, "notes", 512, 16);
+    member.said = 2;
+  } else if (const int run = member.said - 2; run < n_runs) {
+    expect_members(line, {"ready"});
+    line_whole(line, "ready", run, run);
+    ++member.said;
+  } else if (run == n_runs) {
+    if (take_record(member, line)) ++member.said;
+  } else {
+    throw BadLine("expected nothing after the measured times");
   }
-  if (!member.joined) {
-    const int process = line.value("process", -1);
-    if (process < 0 || process >= static_cast<int>(by_process_.size())) return;  // a stranger: it is not counted
-    if (line.value("key", "") != replay_.key) {
-      member.control.send({{"abort",
-                            "this process replays another scenario, or another message size, than process 0\n  hint: "
-                            "are file and options the same on all machines?"}});
-      return;
-    }
-    if (!joined_.insert(process).second) {
-      member.control.send({{"abort", fmt::format("{} is there already\n  hint: each process has another --rank",
-                                                 process_name(replay_, process))}});
-      return;
-    }
-    member.joined = true;
-    member.process = process;
-    by_process_[static_cast<std::size_t>(process)] = &member;
-  }
-  member.lines.push_back(line);
 }
 
 void Coordinator::meanwhile_now() {
@@ -107,6 +184,8 @@ void Coordinator::run_until(const std::function<bool()>& until, Moment deadline,
                             const std::function<std::string()>& late_text) {
   while (!until()) {
     meanwhile_now();
+    drop_strangers();
+    entrance_.look();
     if (trouble_) fail();
     if (replay_.options.stop != nullptr && replay_.options.stop->load(std::memory_order_relaxed))
       throw Interrupted("the replay was stopped");
@@ -125,7 +204,7 @@ std::string Coordinator::silent() const {
   int n = 0;
   for (std::size_t p = 0; p < by_process_.size(); ++p) {
     const Member* member = by_process_[p];
-    if (member != nullptr && (!member->lines.empty() || member->failed || member->ended)) continue;
+    if (member != nullptr && (member->said > gathered_ || member->failed || member->ended)) continue;
     if (++n <= 4) names += (n > 1 ? ", " : "") + process_name(replay_, static_cast<int>(p));
   }
   if (n > 4) names += fmt::format(" and {} more", n - 4);
@@ -137,18 +216,13 @@ std::string Coordinator::late(std::string_view doing) const {
                      doing, seconds(replay_.options.timeout), silent());
 }
 
-std::vector<Json> Coordinator::gather(std::string_view doing, std::chrono::nanoseconds longest) {
+void Coordinator::gather(std::string_view doing, std::chrono::nanoseconds longest) {
   const auto all_spoke = [this] {
     return std::all_of(by_process_.begin(), by_process_.end(),
-                       [](const Member* member) { return member != nullptr && !member->lines.empty(); });
+                       [this](const Member* member) { return member != nullptr && member->said > gathered_; });
   };
   run_until(all_spoke, std::chrono::steady_clock::now() + longest, [&] { return late(doing); });
-  std::vector<Json> lines;
-  for (Member* member : by_process_) {
-    lines.push_back(std::move(member->lines.front()));
-    member->lines.pop_front();
-  }
-  return lines;
+  ++gathered_;
 }
 
 void Coordinator::to_all(const Json& line) {
@@ -156,7 +230,8 @@ void Coordinator::to_all(const Json& line) {
 }
 
 void Coordinator::abort(const std::string& why) {
-  for (const auto& member : members_) member->control.send({{"abort", why}});
+  for (const auto& member : members_)
+    if (member->said > 0) member->control.send({{"abort", cut_text(why)}});
 }
 
 // A process that is gone without a word failed first; then one that gives a reason of its own; a connection that broke
@@ -172,8 +247,10 @@ void Coordinator::fail() {
     if (member->process < 0) continue;
     const std::string name = process_name(replay_, member->process);
     if (member->failed) {
-      const std::string kind = member->failed->value("kind", ""), text = member->failed->value("failed", "");
-      if (kind == "invariant") fail_invariant(fmt::format("{}: {}", name, text));
+      const auto& [text, kind] = *member->failed;
+      // Of a child it is a mistake of this very program; what another host says is no proof of that.
+      if (kind == "invariant" && static_cast<std::size_t>(member->process) < children_.size())
+        fail_invariant(fmt::format("{}: {}", name, text));
       auto& slot = kind == "lost" ? followed : own;
       if (slot) continue;
       slot = fmt::format("{}: {}", name, text);
@@ -194,20 +271,33 @@ void Coordinator::fail() {
   throw EnvironmentError(gone ? *gone : own ? *own : followed ? *followed : "a process of the replay is gone");
 }
 
-TcpOutcome Coordinator::lead(const std::vector<std::string>& hosts, bool same_clock, const TcpMeanwhile& meanwhile) {
+// Each process knows the hosts; the ports are new.
+void Coordinator::tell_ports() {
+  std::vector<std::vector<int>> ports(replay_.jobs.size());  // [job][actor]
+  for (std::size_t p = 0; p < by_process_.size(); ++p)
+    ports[actor_of(replay_, static_cast<int>(p)).first].push_back(by_process_[p]->port);
+  const std::string session = random_digits();
+  for (std::size_t p = 0; p < by_process_.size(); ++p) {
+    const auto& of_job = ports[actor_of(replay_, static_cast<int>(p)).first];
+    for (auto next = of_job.begin(); next != of_job.end();) {
+      const auto end = next + std::min<std::ptrdiff_t>(of_job.end() - next, ports_of_line);
+      by_process_[p]->control.send({{"session", session}, {"ports", std::vector<int>(next, end)}});
+      next = end;
+    }
+  }
+}
+
+TcpOutcome Coordinator::lead(bool same_clock, const TcpMeanwhile& meanwhile) {
   const auto timeout = replay_.options.timeout;
-  const std::vector<Json> here = gather("joining", timeout);
-  std::vector<Json> peers(replay_.jobs.size(), Json::array());  // [job][actor]
-  for (std::size_t p = 0; p < here.size(); ++p)
-    peers[actor_of(replay_, static_cast<int>(p)).first].push_back(Json::array({hosts[p], here[p].at("port")}));
-  const std::uint64_t token = std::random_device{}() + (std::uint64_t{std::random_device{}()} << 32U);
-  for (std::size_t p = 0; p < here.size(); ++p)
-    by_process_[p]->control.send({{"token", token}, {"peers", peers[actor_of(replay_, static_cast<int>(p)).first]}});
+  gather("joining", timeout);
+  tell_ports();
   TcpOutcome outcome;
-  for (const Json& line : gather("connecting", timeout + 1s))
-    for (const auto& note : line.at("notes"))
+  if (const std::string text = turned_away(); !text.empty()) outcome.notes.push_back(text);
+  gather("connecting", timeout + 1s);
+  for (const Member* member : by_process_)
+    for (const std::string& note : member->notes)
       if (std::find(outcome.notes.begin(), outcome.notes.end(), note) == outcome.notes.end())
-        outcome.notes.push_back(note.get<std::string>());
+        outcome.notes.push_back(note);
 
   const int n_runs = replay_.repeats.warmups + replay_.repeats.timed;
   for (int run = 0; run < n_runs; ++run) {
@@ -223,10 +313,10 @@ TcpOutcome Coordinator::lead(const std::vector<std::string>& hosts, bool same_cl
     next_act_ = 0;
   }
   std::vector<std::vector<ActorRecord>> records(replay_.jobs.size());
-  const std::vector<Json> ends = gather(fmt::format("run {} of {}, with its check,", n_runs, n_runs), timeout + 1s);
+  gather(fmt::format("run {} of {}, with its check,", n_runs, n_runs), timeout + 1s);
   meanwhile_ = nullptr;
-  for (std::size_t p = 0; p < ends.size(); ++p)
-    records[actor_of(replay_, static_cast<int>(p)).first].push_back(record_of(ends[p]));
+  for (std::size_t p = 0; p < by_process_.size(); ++p)
+    records[actor_of(replay_, static_cast<int>(p)).first].push_back(by_process_[p]->record);
   for (const auto& of_job : records) outcome.jobs.push_back(combine(of_job));
   if (latest_ > 20ms)
     outcome.notes.push_back(fmt::format("a link changed {:.0f} ms later in a run than it should: this machine is busy",

@@ -10,6 +10,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -35,10 +36,27 @@ struct Receiving {
 
 /// The first that a connection carries.
 struct Hello {
-  std::uint64_t token = 0;
   std::uint32_t from = 0, channel = 0;
+  std::array<char, 64> proof{};
 };
-static_assert(sizeof(Hello) == 16);
+static_assert(sizeof(Hello) == 72);
+
+// A line has more than this only if it is not one of a replay.
+constexpr std::size_t most_lines = 16, most_ports = 10000, times_of_line = 2000;
+// Beyond this a begin is no moment of this machine's clock.
+constexpr auto longest_lead = 60s;
+
+const char* refusal_of(const std::string& word) {
+  if (word == "secret")
+    return "this process has another secret than process 0\n  hint: is the file of --secret-file the same on all "
+           "machines?";
+  if (word == "scenario")
+    return "this process replays another scenario, or another message size, than process 0\n  hint: are file and "
+           "options "
+           "the same on all machines?";
+  if (word == "rank") return "a process with this --rank is there already\n  hint: each process has another --rank";
+  throw BadLine("expected \"secret\", \"scenario\" or \"rank\" as \"refused\"");
+}
 
 }  // namespace
 
@@ -51,6 +69,13 @@ struct TcpExchange::Outgoing {
   std::deque<Sending> queue;  // the first is under way
 };
 
+/// A connection that has yet to prove that it belongs to the replay.
+struct TcpExchange::Knock {
+  Tcp::socket socket;
+  Hello hello;
+  Moment came;
+};
+
 struct TcpExchange::Incoming {
   explicit Incoming(asio::io_context& io) : socket(io) {}
   Tcp::socket socket;
@@ -60,32 +85,37 @@ struct TcpExchange::Incoming {
   std::deque<Receiving> queue;
 };
 
-TcpExchange::TcpExchange(asio::io_context& io, Control::Socket control, const Schedule& schedule, Actor actor,
-                         const std::string& own_address, const TcpOptions& options)
+TcpExchange::TcpExchange(asio::io_context& io, Control::Socket control, const Schedule& schedule, TcpPart part,
+                         const Secret& secret, const TcpOptions& options)
     : io_(io),
       control_(std::move(control)),
       schedule_(schedule),
-      actor_(actor),
-      own_address_(own_address),
+      part_(std::move(part)),
+      actor_(part_.actor),
+      secret_(secret),
       options_(options),
-      acceptor_(io) {
+      entrance_(io) {
   control_.listen(
       [this](const Control::Json& line) {
-        if (line.contains("abort"))
-          aborted_ = line["abort"].get<std::string>();
-        else
+        if (line.contains("abort") && welcome_) {
+          expect_members(line, {"abort"});
+          aborted_ = line_text(line, "abort", longest_text);
+        } else if (lines_.size() < most_lines) {
           lines_.push_back(line);
+        } else {
+          throw BadLine("expected fewer lines");
+        }
       },
       [this](const std::string& why) {
-        if (!aborted_) aborted_ = "the process that leads the replay is gone: " + why;
+        if (!ended_) ended_ = "the process that leads the replay is gone: " + why;
       });
-  each_op(schedule, actor, [&](const Op& op) {
+  each_op(schedule, actor_, [&](const Op& op) {
     if (op.what == Do::send) {
-      auto& wire = outgoing_[{actor, op.peer, op.channel}];
+      auto& wire = outgoing_[{actor_, op.peer, op.channel}];
       if (!wire) wire = std::make_unique<Outgoing>(io);
       wire->to = op.peer;
     } else if (op.what == Do::receive || op.what == Do::receive_add) {
-      auto& wire = incoming_[{op.peer, actor, op.channel}];
+      auto& wire = incoming_[{op.peer, actor_, op.channel}];
       if (!wire) wire = std::make_unique<Incoming>(io);
       wire->from = op.peer;
     }
@@ -106,6 +136,7 @@ void TcpExchange::lost(std::string why) {
 
 void TcpExchange::step(Moment deadline, const char* waiting_for) {
   if (aborted_) throw PeerLost(*aborted_);
+  if (ended_) throw PeerLost(*ended_);
   if (lost_) throw PeerLost(*lost_);
   if (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed))
     throw Interrupted("the replay was stopped");
@@ -114,6 +145,7 @@ void TcpExchange::step(Moment deadline, const char* waiting_for) {
     throw Late(fmt::format("{} took longer than {:g} s", waiting_for,
                            std::chrono::duration<double>(options_.timeout).count()));
   io_.run_one_for(std::min<std::chrono::nanoseconds>(deadline - at, 100ms));
+  if (io_.stopped()) io_.restart();
 }
 
 Control::Json TcpExchange::next_line(const char* waiting_for) {
@@ -123,6 +155,17 @@ Control::Json TcpExchange::next_line(const char* waiting_for) {
   Control::Json line = std::move(lines_.front());
   lines_.pop_front();
   return line;
+}
+
+template <class Read>
+auto TcpExchange::hear(const char* waiting_for, Read read) {
+  const Control::Json line = next_line(waiting_for);
+  try {
+    return read(line);
+  } catch (const BadLine& bad) {
+    throw EnvironmentError(
+        fmt::format("the process that leads sent what no process of a replay sends: {}", bad.what()));
+  }
 }
 
 // What both ends of a connection need before it is made.
@@ -147,53 +190,101 @@ void TcpExchange::prepare(Tcp::socket::native_handle_type socket) {
                      size));
 }
 
-void TcpExchange::join(int process, const std::string& key) {
-  try {
-    const Tcp::endpoint here(
-        own_address_.empty() ? asio::ip::address_v4::any() : asio::ip::make_address_v4(own_address_), 0);
-    acceptor_.open(here.protocol());
-    prepare(acceptor_.native_handle());
-    acceptor_.bind(here);
-    acceptor_.listen();
-  } catch (const boost::system::system_error& error) {
-    throw EnvironmentError(fmt::format("no socket can listen at {}: {}",
-                                       own_address_.empty() ? "any address" : own_address_, error.code().message()));
+// Both sides prove that they know the secret, for this connection alone.
+void TcpExchange::introduce() {
+  const std::string challenge = hear("joining", [](const Control::Json& line) {
+    expect_members(line, {"challenge"});
+    return line_digits(line, "challenge");
+  });
+  const std::string nonce = random_digits(), process = fmt::format("{}", part_.process);
+  const auto port = entrance_.port();
+  say({{"process", part_.process},
+       {"port", port},
+       {"key", part_.key},
+       {"nonce", nonce},
+       {"proof", secret_.proof({"join", challenge, nonce, process, fmt::format("{}", port), part_.key})}});
+  hear("joining", [&](const Control::Json& line) {
+    if (line.contains("refused")) {
+      expect_members(line, {"refused"});
+      throw EnvironmentError(refusal_of(line_text(line, "refused", 16)));
+    }
+    expect_members(line, {"welcome"});
+    if (!same_proof(line_digits(line, "welcome"), secret_.proof({"lead", nonce, challenge, process})))
+      throw BadLine("expected a proof that it has the same secret");
+  });
+  welcome_ = true;
+  control_.trust();
+}
+
+std::vector<std::uint16_t> TcpExchange::hear_ports() {
+  std::vector<std::uint16_t> ports;
+  while (ports.size() < part_.hosts.size()) {
+    hear("joining", [&](const Control::Json& line) {
+      expect_members(line, {"session", "ports"});
+      session_ = line_digits(line, "session");
+      const auto more = line_wholes(line, "ports", 1, 65535, std::min(most_ports, part_.hosts.size() - ports.size()));
+      if (more.empty()) throw BadLine("expected ports");
+      ports.insert(ports.end(), more.begin(), more.end());
+    });
   }
-  say({{"process", process}, {"key", key}, {"port", acceptor_.local_endpoint().port()}});
-  const Control::Json line = next_line("joining");
-  std::vector<Endpoint> peers;
-  for (const auto& peer : line.at("peers"))
-    peers.push_back({peer.at(0).get<std::string>(), peer.at(1).get<std::uint16_t>()});
-  connect(peers, line.at("token").get<std::uint64_t>());
+  return ports;
+}
+
+void TcpExchange::join() {
+  try {
+    entrance_.open({asio::ip::make_address(part_.address), 0}, [this](int socket) { prepare(socket); });
+  } catch (const boost::system::system_error& error) {
+    throw EnvironmentError(fmt::format(
+        "no socket can listen at {}: {}{}", part_.address, error.code().message(),
+        error.code() == boost::system::errc::address_not_available
+            ? "\n  hint: it has to be an address of this machine: is it the right line of the hosts file, or --rank?"
+            : ""));
+  }
+  introduce();
+  connect(hear_ports());
   say({{"connected", true}, {"notes", notes_}});
 }
 
-void TcpExchange::connect(const std::vector<Endpoint>& peers, std::uint64_t token) {
-  unconnected_ = static_cast<int>(outgoing_.size() + incoming_.size());
-  for (auto& [connection, wire] : outgoing_) {
-    wire->hello = {token, static_cast<std::uint32_t>(connection.from), connection.channel};
-    connect_to(*wire, peers.at(static_cast<std::size_t>(wire->to)), token);
-  }
-  if (!incoming_.empty()) accept_next(token);
-  const Moment deadline = now() + options_.timeout;
-  while (unconnected_ > 0) step(deadline, "connecting to the others");
-  error_code ignored;
-  acceptor_.close(ignored);
+std::string TcpExchange::proof_of(const Connection& connection) const {
+  return secret_.proof({"data", session_, fmt::format("{}", part_.job), fmt::format("{}", connection.from),
+                        fmt::format("{}", connection.to), fmt::format("{}", connection.channel)});
 }
 
-void TcpExchange::connect_to(Outgoing& wire, const Endpoint& peer, std::uint64_t token) {
-  const auto failed = [this, &wire, peer](const error_code& error) {
-    lost(fmt::format("cannot connect to {} at {} port {}: {}", who(wire.to), peer.host, peer.port, error.message()));
+void TcpExchange::connect(const std::vector<std::uint16_t>& ports) {
+  unconnected_ = static_cast<int>(outgoing_.size() + incoming_.size());
+  for (auto& [connection, wire] : outgoing_) {
+    const std::string proof = proof_of(connection);
+    wire->hello = {static_cast<std::uint32_t>(connection.from), connection.channel, {}};
+    std::copy(proof.begin(), proof.end(), wire->hello.proof.begin());
+    connect_to(*wire, ports.at(static_cast<std::size_t>(wire->to)));
+  }
+  if (!incoming_.empty())
+    entrance_.accept([this] { return knocks_.size() < most_waiting; },
+                     [this](Tcp::socket socket) { take_in(std::move(socket)); });
+  const Moment deadline = now() + options_.timeout;
+  while (unconnected_ > 0) {
+    step(deadline, "connecting to the others");
+    drop_slow();
+    entrance_.look();
+  }
+  entrance_.close();
+  for (const auto& knock : knocks_) knock->socket.close();
+}
+
+void TcpExchange::connect_to(Outgoing& wire, std::uint16_t port) {
+  const std::string& host = part_.hosts.at(static_cast<std::size_t>(wire.to));
+  const auto failed = [this, &wire, &host, port](const error_code& error) {
+    lost(fmt::format("cannot connect to {} at {} port {}: {}", who(wire.to), host, port, error.message()));
   };
-  wire.hello.token = token;
+  const Tcp::endpoint here(asio::ip::make_address(part_.address), 0);
   error_code error;
   Tcp::resolver resolver(io_);
-  const auto found = resolver.resolve(Tcp::v4(), peer.host, std::to_string(peer.port), error);
+  const auto found = resolver.resolve(here.protocol(), host, fmt::format("{}", port), error);
   if (error) return failed(error);
-  wire.socket.open(Tcp::v4(), error);
+  wire.socket.open(here.protocol(), error);
   if (error) return failed(error);
   prepare(wire.socket.native_handle());
-  if (!own_address_.empty()) wire.socket.bind({asio::ip::make_address_v4(own_address_), 0}, error);
+  wire.socket.bind(here, error);
   if (error) return failed(error);
   wire.socket.async_connect(found.begin()->endpoint(), [this, &wire, failed](const error_code& refused) {
     if (refused) return failed(refused);
@@ -205,25 +296,31 @@ void TcpExchange::connect_to(Outgoing& wire, const Endpoint& peer, std::uint64_t
   });
 }
 
-void TcpExchange::accept_next(std::uint64_t token) {
-  acceptor_.async_accept([this, token](const error_code& error, Tcp::socket socket) {
-    if (error == asio::error::operation_aborted) return;
-    if (error) return lost("no connection can be accepted: " + error.message());
-    auto came = std::make_shared<std::pair<Tcp::socket, Hello>>(std::move(socket), Hello{});
-    asio::async_read(came->first, asio::buffer(&came->second, sizeof(Hello)),
-                     [this, token, came](const error_code& broken, std::size_t) {
-                       const Hello& hello = came->second;
-                       const auto found = incoming_.find(
-                           {static_cast<Actor>(hello.from), actor_, static_cast<std::uint16_t>(hello.channel)});
-                       // Strangers may knock: what is not of this replay is closed.
-                       if (broken || hello.token != token || found == incoming_.end() || found->second->connected)
-                         return;
-                       found->second->socket = std::move(came->first);
-                       found->second->connected = true;
-                       --unconnected_;
-                     });
-    accept_next(token);
-  });
+// Strangers may knock: what proves no secret is closed.
+void TcpExchange::take_in(Tcp::socket socket) {
+  const auto knock = std::make_shared<Knock>(Knock{std::move(socket), {}, now()});
+  knocks_.push_back(knock);
+  asio::async_read(
+      knock->socket, asio::buffer(&knock->hello, sizeof(Hello)), [this, knock](const error_code& broken, std::size_t) {
+        knocks_.remove(knock);
+        const Hello& hello = knock->hello;
+        if (broken || hello.channel > std::numeric_limits<std::uint16_t>::max()) return;
+        const Connection connection{static_cast<Actor>(hello.from), actor_, static_cast<std::uint16_t>(hello.channel)};
+        const auto found = incoming_.find(connection);
+        if (found == incoming_.end() || found->second->connected ||
+            !same_proof({hello.proof.data(), hello.proof.size()}, proof_of(connection)))
+          return;
+        found->second->socket = std::move(knock->socket);
+        found->second->connected = true;
+        --unconnected_;
+      });
+}
+
+// Only while there is no room: on a busy machine even a process of the replay may be slow.
+void TcpExchange::drop_slow() {
+  if (knocks_.size() < most_waiting) return;
+  for (const auto& knock : knocks_)
+    if (now() > knock->came + longest_waiting) knock->socket.close();
 }
 
 void TcpExchange::start_send(const Connection& connection, std::span<const float> data, Ticket ticket) {
@@ -259,7 +356,9 @@ void TcpExchange::receive_next(Incoming& wire) {
                    [this, &wire, broke](const error_code& error, std::size_t) {
                      if (error) return broke(error);
                      const std::span<float> data = wire.queue.front().data;
-                     ensure(wire.length == data.size_bytes(), "both ends of a message agree in its size");
+                     if (wire.length != data.size_bytes())
+                       throw EnvironmentError(fmt::format("{} sent a message of {} bytes, expected {}", who(wire.from),
+                                                          wire.length, data.size_bytes()));
                      asio::async_read(wire.socket, asio::buffer(data.data(), data.size_bytes()),
                                       [this, &wire, broke](const error_code& cut, std::size_t) {
                                         if (cut) return broke(cut);
@@ -283,7 +382,11 @@ void TcpExchange::wait_some(std::vector<Ticket>& done) {
 
 Moment TcpExchange::barrier() {
   say({{"ready", run_++}});
-  const auto ns = next_line("waiting for the others").at("begin_ns").get<std::int64_t>();
+  const std::int64_t latest = (now() + longest_lead).time_since_epoch().count();
+  const std::int64_t ns = hear("waiting for the others", [&](const Control::Json& line) {
+    expect_members(line, {"begin_ns"});
+    return line_whole(line, "begin_ns", 0, latest);
+  });
   Moment begin = now();
   if (ns != 0) {
     const Moment agreed{std::chrono::nanoseconds(ns)};
@@ -292,6 +395,22 @@ Moment TcpExchange::barrier() {
   }
   deadline_ = begin + options_.timeout;
   return begin;
+}
+
+void TcpExchange::say_record(const ActorRecord& record) {
+  Control::Json times = Control::Json::array();
+  for (const auto& time : record.times) {
+    if (times.size() == times_of_line) {
+      say({{"times_ns", times}});
+      times.clear();
+    }
+    times.push_back(time.count());
+  }
+  say({{"times_ns", times}, {"wrong", record.wrong}, {"first_wrong", cut_text(record.first_wrong)}});
+}
+
+void TcpExchange::wait_for_end() {
+  hear("waiting for the end", [](const Control::Json& line) { expect_members(line, {"done"}); });
 }
 
 }  // namespace ringsim::replay

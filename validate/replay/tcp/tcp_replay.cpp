@@ -8,9 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
-#include <fstream>
 #include <thread>
 #include <utility>
 
@@ -27,25 +25,34 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// One process's part, from joining to its record. What fails is said to the process that leads, and thrown.
-void take_part(asio::io_context& io, Control::Socket control, const TcpReplay& replay, int process,
-               const std::string& own_address) {
+/// Numbers a process through all jobs. `hosts`: [process].
+TcpPart part_of(const TcpReplay& replay, int process, const std::string& address,
+                const std::vector<std::string>& hosts) {
   const auto [job, actor] = actor_of(replay, process);
-  const Schedule& schedule = *replay.jobs[job].schedule;
-  TcpExchange exchange(io, std::move(control), schedule, actor, own_address, replay.options);
+  const auto first = hosts.begin() + (process - actor);
+  return {.process = process,
+          .job = job,
+          .actor = actor,
+          .address = address,
+          .hosts = {first, first + replay.jobs[job].schedule->actors},
+          .key = replay.key};
+}
+
+/// One process's part, from joining to its record. What fails is said to the process that leads, and thrown.
+void take_part(asio::io_context& io, Control::Socket control, const TcpReplay& replay, const TcpPart& part,
+               const Secret& secret) {
+  const Schedule& schedule = *replay.jobs[part.job].schedule;
+  TcpExchange exchange(io, std::move(control), schedule, part, secret, replay.options);
   const auto tell = [&](const std::exception& error, const char* kind) {
-    exchange.say({{"failed", error.what()}, {"kind", kind}});
+    exchange.say({{"failed", cut_text(error.what())}, {"kind", kind}});
   };
   try {
     prctl(PR_SET_TIMERSLACK, 1UL);  // sleeps end when they should: 50 us by default
     const int priority = replay.options.priority;
     if (priority != 0 && setpriority(PRIO_PROCESS, 0, priority) != 0)
       throw EnvironmentError(fmt::format("a priority of {} is not to be had: {}", priority, std::strerror(errno)));
-    exchange.join(process, replay.key);
-    const ActorRecord record = replay_actor(schedule, actor, exchange, replay.repeats);
-    Json times = Json::array();
-    for (const auto& time : record.times) times.push_back(time.count());
-    exchange.say({{"times_ns", times}, {"wrong", record.wrong}, {"first_wrong", record.first_wrong}});
+    exchange.join();
+    exchange.say_record(replay_actor(schedule, part.actor, exchange, replay.repeats));
     exchange.wait_for_end();
   } catch (const PeerLost& error) {
     tell(error, "lost");
@@ -71,18 +78,19 @@ void enter(const std::string& net_namespace) {
 }
 
 /// What a child does. Never returns an error: it has been said, or the child says it by its exit code.
-void child(int control, const TcpReplay& replay, int process, const TcpPlace& place) {
-  prctl(PR_SET_NAME, fmt::format("ringsim-{}", process).c_str());
+void child(int control, const TcpReplay& replay, const TcpPart& part, const std::string& net_namespace,
+           const Secret& secret) {
+  prctl(PR_SET_NAME, fmt::format("ringsim-{}", part.process).c_str());
   try {
     asio::io_context io(1);
     Control::Socket socket(io, asio::generic::stream_protocol(AF_UNIX, 0), control);
     try {
-      if (!place.net_namespace.empty()) enter(place.net_namespace);
+      if (!net_namespace.empty()) enter(net_namespace);
     } catch (const EnvironmentError& error) {
       Control(std::move(socket)).send({{"failed", error.what()}, {"kind", "environment"}});
       _exit(1);
     }
-    take_part(io, std::move(socket), replay, process, place.address);
+    take_part(io, std::move(socket), replay, part, secret);
   } catch (...) {
     _exit(1);
   }
@@ -93,81 +101,46 @@ void child(int control, const TcpReplay& replay, int process, const TcpPlace& pl
 TcpOutcome replay_here(const TcpReplay& replay, const std::vector<TcpPlace>& places, const TcpMeanwhile& meanwhile) {
   const int n = n_processes(replay);
   ensure(places.empty() || places.size() == static_cast<std::size_t>(n), "each process of a replay has a place");
+  const Secret secret = Secret::random();
+  std::vector<TcpPlace> place(places);
+  place.resize(static_cast<std::size_t>(n));
+  std::vector<std::string> hosts;
+  for (const TcpPlace& of : place) hosts.push_back(of.address);
   Children children;
   std::vector<int> controls;
-  std::vector<std::string> hosts;
   for (int process = 0; process < n; ++process) {
-    const TcpPlace place = places.empty() ? TcpPlace{} : places[static_cast<std::size_t>(process)];
-    hosts.push_back(place.address);
-    controls.push_back(children.start([&](int control) { child(control, replay, process, place); }));
+    const TcpPlace& here = place[static_cast<std::size_t>(process)];
+    const TcpPart part = part_of(replay, process, here.address, hosts);
+    controls.push_back(children.start([&](int control) { child(control, replay, part, here.net_namespace, secret); }));
   }
   asio::io_context io(1);
-  Coordinator coordinator(io, replay, children);
+  Coordinator coordinator(io, replay, secret, children);
   for (int process = 0; process < n; ++process)
-    coordinator.add(
+    coordinator.add_child(
         Control::Socket(io, asio::generic::stream_protocol(AF_UNIX, 0), controls[static_cast<std::size_t>(process)]),
         process);
-  return coordinator.lead(hosts, true, meanwhile);
+  return coordinator.lead(true, meanwhile);
 }
 
-TcpHosts read_hosts(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw InputError(path, fmt::format("cannot be read: {}", std::strerror(errno)));
-  TcpHosts hosts;
-  int number = 0;
-  for (std::string line; std::getline(file, line);) {
-    ++number;
-    line.erase(std::min(line.find('#'), line.size()));
-    const auto begin = line.find_first_not_of(" \t\r");
-    if (begin == std::string::npos) continue;
-    std::string host = line.substr(begin, line.find_last_not_of(" \t\r") - begin + 1);
-    const std::string where = fmt::format("{}:{}", path, number);
-    const auto colon = host.find(':');
-    if (hosts.hosts.empty()) {
-      const char* end = host.data() + host.size();
-      const auto [after, error] = std::from_chars(host.data() + std::min(colon + 1, host.size()), end, hosts.port);
-      if (colon == std::string::npos || colon == 0 || error != std::errc() || after != end || hosts.port == 0)
-        throw InputError(where, fmt::format("expected HOST:PORT, found \"{}\"", host),
-                         "the first process listens there for the others, say 10.0.0.1:7117");
-      host.resize(colon);
-    } else if (host.find_first_of(" \t:") != std::string::npos) {
-      throw InputError(where, fmt::format("expected one host, found \"{}\"", host),
-                       "one line per process; only the first has a port");
-    }
-    hosts.hosts.push_back(host);
-  }
-  if (hosts.hosts.empty()) throw InputError(path, "expected one host per line, found none");
-  return hosts;
-}
-
-TcpOutcome lead_replay(const TcpReplay& replay, const TcpHosts& hosts) {
+TcpOutcome lead_replay(const TcpReplay& replay, const TcpHosts& hosts, const Secret& secret) {
   const int n = n_processes(replay);
   ensure(hosts.hosts.size() == static_cast<std::size_t>(n), "each process of a replay has a host");
+  const std::string address = own_address(hosts, 0);
   Children children;
-  const int own = children.start([&](int control) { child(control, replay, 0, {.address = "", .net_namespace = ""}); });
+  const TcpPart part = part_of(replay, 0, address, hosts.hosts);
+  const int own = children.start([&](int control) { child(control, replay, part, "", secret); });
   asio::io_context io(1);
-  Coordinator coordinator(io, replay, children);
-  coordinator.add(Control::Socket(io, asio::generic::stream_protocol(AF_UNIX, 0), own), 0);
+  Coordinator coordinator(io, replay, secret, children);
+  coordinator.add_child(Control::Socket(io, asio::generic::stream_protocol(AF_UNIX, 0), own), 0);
   try {
-    Tcp::acceptor acceptor(io);
     try {
-      const Tcp::endpoint here(asio::ip::address_v4::any(), hosts.port);
-      acceptor.open(here.protocol());
-      acceptor.set_option(Tcp::acceptor::reuse_address(true));
-      acceptor.bind(here);
-      acceptor.listen();
+      coordinator.open({asio::ip::make_address(address), hosts.port});
     } catch (const boost::system::system_error& error) {
-      throw EnvironmentError(fmt::format("port {} cannot be listened at: {}\n  hint: choose another in the hosts file",
-                                         hosts.port, error.code().message()));
+      throw EnvironmentError(fmt::format(
+          "port {} cannot be listened at: {}\n  hint: the first line of the hosts file has to be an address "
+          "of this machine, and a port that is free",
+          hosts.port, error.code().message()));
     }
-    const std::function<void()> accept_next = [&] {
-      acceptor.async_accept([&](const boost::system::error_code& error, Tcp::socket socket) {
-        if (error) return;
-        coordinator.add(Control::Socket(std::move(socket)));
-        accept_next();
-      });
-    };
-    accept_next();
     const auto all = [&] { return coordinator.joined().size() == static_cast<std::size_t>(n); };
     coordinator.run_until(all, std::chrono::steady_clock::now() + replay.options.timeout, [&] {
       std::string missing;
@@ -175,39 +148,59 @@ TcpOutcome lead_replay(const TcpReplay& replay, const TcpHosts& hosts) {
         if (coordinator.joined().count(process) == 0)
           missing += fmt::format("{}{} ({})", missing.empty() ? "" : ", ", process_name(replay, process),
                                  hosts.hosts[static_cast<std::size_t>(process)]);
+      const std::string others = coordinator.turned_away();
       return fmt::format(
-          "{} did not come within {:g} s\n  hint: start it there with its --rank; --timeout sets how long "
+          "{} did not come within {:g} s{}\n  hint: start it there with its --rank; --timeout sets how long "
           "it is waited for",
-          missing, std::chrono::duration<double>(replay.options.timeout).count());
+          missing, std::chrono::duration<double>(replay.options.timeout).count(), others.empty() ? "" : "; " + others);
     });
-    acceptor.close();  // a process that comes for the next point finds nobody yet, and tries again
-    return coordinator.lead(hosts.hosts, false, {});
+    coordinator.close();  // a process that comes for the next point finds nobody yet, and tries again
+    return coordinator.lead(false, {});
   } catch (const std::exception& error) {
     coordinator.abort(fmt::format("process 0 says: {}", error.what()));
     throw;
   }
 }
 
-void follow_replay(const TcpReplay& replay, const TcpHosts& hosts, int process) {
+void follow_replay(const TcpReplay& replay, const TcpHosts& hosts, int process, const Secret& secret) {
+  const std::string address = own_address(hosts, process);
+  const Tcp::endpoint here(asio::ip::make_address(address), 0);
   asio::io_context io(1);
   const auto deadline = std::chrono::steady_clock::now() + replay.options.timeout;
-  const auto wait_or_end = [&](const boost::system::error_code& error) {
+  const auto check_time = [&](const boost::system::error_code& error) {
     if (replay.options.stop != nullptr && *replay.options.stop) throw Interrupted("the replay was stopped");
     if (std::chrono::steady_clock::now() >= deadline)
-      throw EnvironmentError(fmt::format("process 0 does not answer at {}:{} within {:g} s: {}", hosts.hosts.front(),
-                                         hosts.port, std::chrono::duration<double>(replay.options.timeout).count(),
-                                         error.message()));
-    std::this_thread::sleep_for(100ms);
+      throw EnvironmentError(
+          fmt::format("process 0 does not answer at {} port {} within {:g} s: {}", hosts.hosts.front(), hosts.port,
+                      std::chrono::duration<double>(replay.options.timeout).count(), error.message()));
   };
-  Tcp::socket socket(io);
-  for (boost::system::error_code error;; wait_or_end(error)) {
-    const auto found = Tcp::resolver(io).resolve(Tcp::v4(), hosts.hosts.front(), std::to_string(hosts.port), error);
-    if (error) continue;
-    socket = Tcp::socket(io);
-    socket.connect(found.begin()->endpoint(), error);
-    if (!error) break;
+  for (;;) {
+    boost::system::error_code error;
+    const auto found =
+        Tcp::resolver(io).resolve(here.protocol(), hosts.hosts.front(), fmt::format("{}", hosts.port), error);
+    Tcp::socket socket(io);
+    if (!error) socket.open(here.protocol(), error);
+    if (!error) socket.bind(here, error);
+    if (error == boost::system::errc::address_not_available)
+      throw EnvironmentError(
+          fmt::format("{} is no address of this machine\n  hint: is it the right line of the hosts "
+                      "file, or --rank?",
+                      address));
+    if (!error) {
+      error = asio::error::would_block;
+      socket.async_connect(found.begin()->endpoint(), [&](const boost::system::error_code& how) { error = how; });
+      while (error == asio::error::would_block) {
+        io.restart();
+        io.run_for(100ms);
+        if (error == asio::error::would_block) check_time(asio::error::timed_out);
+      }
+    }
+    if (!error)
+      return take_part(io, Control::Socket(std::move(socket)), replay, part_of(replay, process, address, hosts.hosts),
+                       secret);
+    check_time(error);
+    std::this_thread::sleep_for(100ms);
   }
-  take_part(io, Control::Socket(std::move(socket)), replay, process, "");
 }
 
 }  // namespace ringsim::replay

@@ -9,6 +9,8 @@
 
 #include "sim/schedule/schedule.hpp"
 #include "validate/replay/replay.hpp"
+#include "validate/replay/tcp/hosts.hpp"
+#include "validate/replay/tcp/secret.hpp"
 #include "validate/replay/tcp/tcp_options.hpp"
 
 namespace ringsim::replay {
@@ -24,14 +26,14 @@ struct TcpReplay {
   std::vector<TcpJob> jobs;
   Repeats repeats;
   TcpOptions options;
-  /// What tells this replay from others: all processes must say the same.
+  /// What tells this replay from others: all processes must say the same. No secret.
   std::string key;
 };
 int n_processes(const TcpReplay& replay);
 
 /// Where a process runs, on this machine.
 struct TcpPlace {
-  std::string address = "127.0.0.1";  ///< IPv4; of its sockets
+  std::string address = "127.0.0.1";  ///< of its sockets
   std::string net_namespace;          ///< a path such as /run/netns/a; empty: this one
 };
 
@@ -51,26 +53,20 @@ struct TcpOutcome {
 };
 
 /// All processes are children of this one, and are gone when it returns or throws; they ignore Ctrl-C and die with
-/// their parent. All runs begin at one moment of the machine's clock. `places`: [process]; empty: loopback.
+/// their parent. All runs begin at one moment of the machine's clock. `places`: [process]; empty: loopback. They share
+/// a secret that is drawn for this replay.
 ///
 /// Throws EnvironmentError where a process is lost, the time-out passes, or a socket is not to be had; Interrupted.
 /// The calling process must have no other threads.
 TcpOutcome replay_here(const TcpReplay& replay, const std::vector<TcpPlace>& places = {},
                        const TcpMeanwhile& meanwhile = {});
 
-/// Several machines. `hosts`: [process] a name or an IPv4 address, by which the others reach it. Process 0 leads: it
-/// listens at `port`, where the others find it.
-struct TcpHosts {
-  std::vector<std::string> hosts;
-  std::uint16_t port = 0;
-};
-/// One line per process: a host; the first HOST:PORT; "#" begins a comment. Throws InputError, EnvironmentError.
-TcpHosts read_hosts(const std::string& path);
-
 /// Process 0 of several machines. A run begins when a process hears of it, so times are right to within half a round
-/// trip.
-TcpOutcome lead_replay(const TcpReplay& replay, const TcpHosts& hosts);
-/// One of the others; it waits for process 0, if need be, and returns when all is done.
-void follow_replay(const TcpReplay& replay, const TcpHosts& hosts, int process);
+/// trip. Strangers that come to its port are turned away, and counted in the notes. Throws as replay_here(), and as
+/// own_address().
+TcpOutcome lead_replay(const TcpReplay& replay, const TcpHosts& hosts, const Secret& secret);
+/// One of the others; it waits for process 0, if need be, and returns when all is done. It believes nobody who does not
+/// prove to have the secret. Throws the same.
+void follow_replay(const TcpReplay& replay, const TcpHosts& hosts, int process, const Secret& secret);
 
 }  // namespace ringsim::replay

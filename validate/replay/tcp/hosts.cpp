@@ -1,0 +1,95 @@
+#include "validate/replay/tcp/hosts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+
+#include "sim/base/error.hpp"
+#include "validate/replay/tcp/asio.hpp"
+
+namespace ringsim::replay {
+
+using Tcp = boost::asio::ip::tcp;
+
+namespace {
+
+/// "[fd00::1]" and "fd00::1" are one host.
+std::string without_brackets(const std::string& host) {
+  return host.size() > 2 && host.front() == '[' && host.back() == ']' ? host.substr(1, host.size() - 2) : host;
+}
+
+bool is_host(const std::string& host) {
+  if (host.empty() || host.size() > 253 || host.find_first_of(" \t[]") != std::string::npos) return false;
+  boost::system::error_code error;
+  if (host.find(':') != std::string::npos) boost::asio::ip::make_address_v6(host, error);
+  return !error;
+}
+
+}  // namespace
+
+TcpHosts read_hosts(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw InputError(path, fmt::format("cannot be read: {}", std::strerror(errno)));
+  TcpHosts hosts{.hosts = {}, .port = 0, .file = path};
+  int number = 0;
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    line.erase(std::min(line.find('#'), line.size()));
+    const auto begin = line.find_first_not_of(" \t\r");
+    if (begin == std::string::npos) continue;
+    const std::string text = line.substr(begin, line.find_last_not_of(" \t\r") - begin + 1);
+    const std::string where = fmt::format("{}:{}", path, number);
+    std::string host = without_brackets(text);
+    if (hosts.hosts.empty()) {
+      const auto colon = text.rfind(':');
+      host = colon == std::string::npos ? "" : text.substr(0, colon);
+      const bool bare_v6 = host.find(':') != std::string::npos && host.back() != ']';
+      const char* end = text.data() + text.size();
+      const auto [after, error] = std::from_chars(text.data() + std::min(colon + 1, text.size()), end, hosts.port);
+      host = without_brackets(host);
+      if (!is_host(host) || bare_v6 || error != std::errc() || after != end || hosts.port == 0)
+        throw InputError(where, fmt::format("expected HOST:PORT, found \"{}\"", text),
+                         "the first process listens there for the others, say 10.0.0.1:7117 or [fd00::1]:7117");
+    } else if (!is_host(host)) {
+      throw InputError(where, fmt::format("expected one host, found \"{}\"", text),
+                       "one line per process; only the first has a port");
+    }
+    hosts.hosts.push_back(host);
+  }
+  if (hosts.hosts.empty()) throw InputError(path, "expected one host per line, found none");
+  return hosts;
+}
+
+std::string address_of(const std::string& host) {
+  boost::asio::io_context io;
+  boost::system::error_code error;
+  const auto found = Tcp::resolver(io).resolve(host, "", error);
+  if (error || found.empty())
+    throw EnvironmentError(fmt::format("no address is known of host \"{}\": {}", host, error.message()));
+  const auto is_v4 = [](const auto& entry) { return entry.endpoint().address().is_v4(); };
+  const auto v4 = std::find_if(found.begin(), found.end(), is_v4);
+  return (v4 != found.end() ? v4 : found.begin())->endpoint().address().to_string();
+}
+
+std::string own_address(const TcpHosts& hosts, int process) {
+  const std::string& host = hosts.hosts.at(static_cast<std::size_t>(process));
+  std::string own = address_of(host);
+  const auto is_loopback = [](const std::string& address) {
+    return boost::asio::ip::make_address(address).is_loopback();
+  };
+  if (!is_loopback(own)) return own;
+  const std::size_t other = process == 0 ? std::min<std::size_t>(1, hosts.hosts.size() - 1) : 0;
+  if (!is_loopback(address_of(hosts.hosts[other])))
+    throw InputError(hosts.file,
+                     fmt::format("expected addresses by which others reach each process, found {} for process {} "
+                                 "(\"{}\"), which is this machine alone",
+                                 own, process, host),
+                     "write its address in place of its name");
+  return own;
+}
+
+}  // namespace ringsim::replay
