@@ -63,7 +63,7 @@ Field faults_field();
 Field disturbance_field();
 Field jobs_field(Field collective);
 /// A training step; `algorithm` as a collective has it.
-Field training_field(Field algorithm);
+Field training_field(const Field& algorithm);
 /// Factors that were fitted to measurements.
 Field calibration_field();
 

@@ -9,10 +9,12 @@
 
 namespace ringsim::scenarios {
 
-/// Reads the canonical `training`.
-TrainingSpec training_of(const nlohmann::json& canonical, const Blame& blame);
+/// Reads the canonical `training`. `gpus`: of the topology. Settings without effect become warnings.
+TrainingSpec training_of(const nlohmann::json& canonical, std::size_t gpus, const Blame& blame,
+                         std::vector<std::string>& warnings);
 
-/// The all-reduce of all gradients, as the canonical form of a `collective`.
+/// The exchange of all gradients (of local_sgd: weights), as the canonical form of a `collective`: an all-reduce; of
+/// data_parallel the reduce to the master.
 nlohmann::json gradients_of(const nlohmann::json& canonical, const TrainingSpec& training);
 
 /// The layers of a model of scenarios/workloads, without times, and their multiply-adds.
