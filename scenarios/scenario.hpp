@@ -11,6 +11,8 @@
 
 #include "algorithms/catalog.hpp"
 #include "algorithms/training/ddp.hpp"
+#include "algorithms/training/regimes.hpp"
+#include "algorithms/training/stragglers.hpp"
 #include "scenarios/meaning/calibration.hpp"
 #include "sim/network/network.hpp"
 #include "sim/run/disturbance.hpp"
@@ -69,15 +71,23 @@ struct Job {
 
 /// A training step: scenario key `training`.
 struct TrainingSpec {
-  std::string regime;    ///< "single", "ddp"
+  const Regime* regime = nullptr;
   std::string workload;  ///< the model's name; "layers" if the scenario has its own
   std::string compute;   ///< where times come from: "measured" (a step), "flops" (a peak and an efficiency), "stated"
   std::string optimizer;
   std::int64_t batch = 0;  ///< samples per GPU
   std::int64_t parameters = 0;
   int bytes_per_parameter = 4;
-  int warmup = 0;     ///< how many of the steps do not count
-  TrainingStep step;  ///< without schedules and the launch of a collective
+  int warmup = 0;        ///< how many of the steps (of local_sgd: rounds) do not count
+  TrainingStep step;     ///< without schedules and the launch of a collective
+  int servers = 0;       ///< parameter_server: separate ones; 0: the master, a rank
+  Actor master = 0;      ///< parameter_server, data_parallel
+  Picoseconds loss{0};   ///< data_parallel: on the master
+  Bytes sample, output;  ///< data_parallel: what a sample has, and its output
+  int every = 1;         ///< local_sgd: steps in a round
+  Stragglers stragglers;
+
+  Bytes gradients() const { return Bytes{parameters} * bytes_per_parameter; }
 };
 
 /// What a communication library has decided: scenario key `library`. Algorithm, order, channels and NICs are in the
@@ -97,7 +107,7 @@ struct Scenario {
   std::string file;  ///< what errors call the file
   std::string hash;  ///< XXH3-128 of this point's canonical form, 32 hex digits
   TopologySpec topology;
-  std::optional<TrainingSpec> training;  ///< then jobs[0] is the all-reduce of all its gradients
+  std::optional<TrainingSpec> training;  ///< then jobs[0] is the collective of all its gradients
   std::optional<LibraryRun> library;     ///< then jobs[0] is what it does
   std::vector<Job> jobs;  ///< [0] the scenario's own collective, "main"; then others that run at the same time
   Transport transport;

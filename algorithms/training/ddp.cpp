@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "algorithms/training/step_writer.hpp"
 #include "sim/base/error.hpp"
 
 namespace ringsim {
@@ -69,153 +70,86 @@ std::vector<Bucket> horovod_buckets(const std::vector<LayerCost>& layers, int by
 
 namespace {
 
-using Task = Program::Task;
-using As = Program::Touch::As;
-
 /// Writes a training step down as a program.
-class StepWriter {
+class DdpWriter : StepWriter {
  public:
-  explicit StepWriter(const TrainingStep& step) : step_(step) {
-    out_.name = step.name;
-    out_.streams = {Program::StreamKind::compute};
+  explicit DdpWriter(const TrainingStep& step) : StepWriter(step) {
     if (!step.buckets.empty()) {
       communication_ = add_stream(Program::StreamKind::communication);
       if (step.cycle.count() > 0) cycles_ = add_stream(Program::StreamKind::host);
     }
-    if (step.host_launch.count() > 0) host_ = add_stream(Program::StreamKind::host);
-    rank_.streams.resize(out_.streams.size());
+    add_host();
   }
 
   Program write() {
-    name_variables();
-    for (std::size_t l = 0; l < step_.layers.size(); ++l) write_forward(l);
-    for (std::size_t l = step_.layers.size(); l-- > 0;) write_backward(l);
-    for (std::size_t b = 0; b < step_.buckets.size(); ++b) write_call(b);
-    write_update();
-    out_.iterations = step_.steps;
+    write_forward_pass();
+    for (std::size_t l = n_layers(); l-- > 0;) {
+      write_backward(l);
+      note_ready(l);
+    }
+    for (std::size_t b = 0; b < step_.buckets.size(); ++b) write_bucket(b);
+    Task& update = write_update();
+    if (communication_ >= 0) update.after.push_back({communication_, static_cast<int>(step_.buckets.size()), 0});
     out_.ranks = out_.actors = 1;
     if (!step_.schedules.empty()) {
       const Schedule& one = step_.schedules.front().schedule();
       out_.ranks = one.collective.ranks;
       for (const CheckedSchedule& each : step_.schedules) out_.actors = std::max(out_.actors, each.schedule().actors);
     }
+    out_.roles.push_back(take_role());
     add_helpers();
-    out_.roles.insert(out_.roles.begin(), std::move(rank_));
     return std::move(out_);
   }
 
  private:
-  Stream add_stream(Program::StreamKind kind) {
-    out_.streams.push_back(kind);
-    return static_cast<Stream>(out_.streams.size()) - 1;
-  }
-  std::vector<Task>& stream(Stream number) { return rank_.streams[static_cast<std::size_t>(number)]; }
-  const LayerCost& layer(std::size_t l) const { return step_.layers[l]; }
-  int gradient(std::size_t layer, std::size_t tensor) const { return first_[layer] + 2 * static_cast<int>(tensor); }
-  int weights(std::size_t layer, std::size_t tensor) const { return gradient(layer, tensor) + 1; }
-
-  void name_variables() {
-    for (const LayerCost& each : step_.layers) {
-      first_.push_back(static_cast<int>(out_.variables.size()));
-      for (std::size_t t = 0; t < each.tensors.size(); ++t) {
-        const std::string which = each.tensors.size() == 1 ? each.name : fmt::format("{}[{}]", each.name, t);
-        out_.learns.push_back({static_cast<int>(out_.variables.size()) + 1, static_cast<int>(out_.variables.size())});
-        out_.variables.push_back("the gradient of " + which);
-        out_.variables.push_back("the weights of " + which);
-      }
-    }
-  }
-
-  // A kernel: the host launches it first.
-  Task& kernel(std::string name, Picoseconds time) {
-    Task task{.name = std::move(name), .time = time, .call = -1, .after = {}, .touches = {}};
-    if (host_ >= 0) {
-      Task launch{.name = "launch " + task.name, .time = step_.host_launch, .call = -1, .after = {}, .touches = {}};
-      if (stream(host_).empty() && step_.host_waits) launch.after.push_back({0, -1, 1});  // see write_update()
-      stream(host_).push_back(std::move(launch));
-      task.after.push_back({host_, static_cast<int>(stream(host_).size()), 0});
-    }
-    stream(0).push_back(std::move(task));
-    return stream(0).back();
-  }
-
-  void write_forward(std::size_t l) {
-    Task& task = kernel("forward " + layer(l).name, layer(l).forward);
-    for (std::size_t t = 0; t < layer(l).tensors.size(); ++t) task.touches.push_back({As::read, weights(l, t), -1});
-  }
-
-  void write_backward(std::size_t l) {
-    Task& task = kernel("backward " + layer(l).name, layer(l).backward);
-    for (std::size_t t = 0; t < layer(l).tensors.size(); ++t) {
-      task.touches.push_back({As::read, weights(l, t), -1});
-      task.touches.push_back({As::make, gradient(l, t), -1});
-    }
+  // After how many tasks of the compute stream the buckets go that this layer completes.
+  void note_ready(std::size_t l) {
     for (const Bucket& bucket : step_.buckets) {
       if (bucket.ready != static_cast<int>(l)) continue;
       if (step_.hook.count() > 0)
         stream(0).push_back({.name = "hook", .time = step_.hook, .call = -1, .after = {}, .touches = {}});
-      ready_.push_back(static_cast<int>(stream(0).size()));
+      ready_.push_back(n_tasks(0));
     }
   }
 
-  void write_call(std::size_t b) {
+  void write_bucket(std::size_t b) {
     const Bucket& bucket = step_.buckets[b];
-    Task task{.name = fmt::format("bucket {}", b),
-              .time = step_.launch,
-              .call = static_cast<int>(b),
-              .after = {},
-              .touches = {}};
-    task.after.push_back({0, step_.overlap ? ready_[b] : static_cast<int>(stream(0).size()), 0});
+    Task& task = write_call(communication_, fmt::format("bucket {}", b), static_cast<int>(b));
+    task.after.push_back({0, step_.overlap ? ready_[b] : n_tasks(0), 0});
     if (cycles_ >= 0) {
       const std::int64_t before = b == 0 ? 0 : step_.buckets[b - 1].cycle;
       stream(cycles_).push_back(
           {.name = "cycle", .time = times(bucket.cycle - before, step_.cycle), .call = -1, .after = {}, .touches = {}});
-      if (b == 0) stream(cycles_).back().after.push_back({0, -1, 1});
+      if (b == 0) stream(cycles_).back().after.push_back(step_before(0));
       task.after.push_back({cycles_, static_cast<int>(b) + 1, 0});
     }
-    stream(communication_).push_back(std::move(task));
-    Program::Call call{.name = fmt::format("bucket {}", b),
+    Program::Call call{.name = task.name,
                        .schedule = step_.schedules[b],
                        .members = {},
                        .variables = {},
                        .divisor = step_.schedules[b].schedule().collective.ranks};
     for (const Bucket::Tensor& tensor : bucket.tensors)
       call.variables.push_back(
-          gradient(static_cast<std::size_t>(tensor.layer), static_cast<std::size_t>(tensor.tensor)));
+          pieces(static_cast<std::size_t>(tensor.layer))[static_cast<std::size_t>(tensor.tensor)].gradient);
     out_.calls.push_back(std::move(call));
-  }
-
-  void write_update() {
-    Task& task = kernel("update", step_.update);
-    if (communication_ >= 0) task.after.push_back({communication_, static_cast<int>(step_.buckets.size()), 0});
-    for (std::size_t l = 0; l < step_.layers.size(); ++l)
-      for (std::size_t t = 0; t < layer(l).tensors.size(); ++t)
-        task.touches.push_back({As::apply, gradient(l, t), weights(l, t)});
-    // The end of the step before: how many tasks that is, is known now.
-    for (std::vector<Task>& tasks : rank_.streams)
-      for (Task& each : tasks)
-        for (Program::After& after : each.after)
-          if (after.tasks < 0) after.tasks = static_cast<int>(stream(0).size());
   }
 
   // Helpers of the all-reduces (servers, switches) take part in the calls alone.
   void add_helpers() {
     if (out_.actors == out_.ranks) return;
-    Program::Role helper;
-    helper.streams.resize(out_.streams.size());
     for (std::size_t b = 0; b < step_.buckets.size(); ++b)
-      helper.streams[static_cast<std::size_t>(communication_)].push_back(
-          {.name = fmt::format("bucket {}", b), .time = {}, .call = static_cast<int>(b), .after = {}, .touches = {}});
-    out_.roles.push_back(std::move(helper));
+      stream(communication_)
+          .push_back({.name = fmt::format("bucket {}", b),
+                      .time = {},
+                      .call = static_cast<int>(b),
+                      .after = {},
+                      .touches = {}});
+    out_.roles.push_back(take_role());
     out_.role_of.assign(static_cast<std::size_t>(out_.actors), 0);
     std::fill(out_.role_of.begin() + out_.ranks, out_.role_of.end(), 1);
   }
 
-  const TrainingStep& step_;
-  Program out_;
-  Program::Role rank_;
-  Stream communication_ = -1, cycles_ = -1, host_ = -1;
-  std::vector<int> first_;  // [layer] its first variable
+  Stream communication_ = -1, cycles_ = -1;
   std::vector<int> ready_;  // [bucket] after how many tasks of the compute stream it may go
 };
 
@@ -223,31 +157,40 @@ class StepWriter {
 
 Program training_program(const TrainingStep& step) {
   ensure(step.buckets.size() == step.schedules.size(), "every bucket has a schedule");
-  return StepWriter(step).write();
+  return DdpWriter(step).write();
+}
+
+void GpuClock::run(Picoseconds time) {
+  host = add(host, step.host_launch);
+  gpu = add(std::max(gpu, host), time);
+}
+
+void GpuClock::forward() {
+  for (const LayerCost& layer : step.layers) run(layer.forward);
+}
+
+void GpuClock::backward() {
+  for (std::size_t l = step.layers.size(); l-- > 0;) run(step.layers[l].backward);
 }
 
 Picoseconds training_step_time(const TrainingStep& step, const std::vector<Picoseconds>& times) {
-  Picoseconds host{0}, gpu{0};
-  const auto run = [&](Picoseconds time) {
-    host = add(host, step.host_launch);
-    gpu = add(std::max(gpu, host), time);
-  };
-  for (const LayerCost& layer : step.layers) run(layer.forward);
+  GpuClock clock{step};
+  clock.forward();
   std::vector<Picoseconds> ready;
   for (std::size_t l = step.layers.size(); l-- > 0;) {
-    run(step.layers[l].backward);
+    clock.run(step.layers[l].backward);
     for (const Bucket& bucket : step.buckets)
-      if (bucket.ready == static_cast<int>(l)) ready.push_back(gpu = add(gpu, step.hook));
+      if (bucket.ready == static_cast<int>(l)) ready.push_back(clock.gpu = add(clock.gpu, step.hook));
   }
   Picoseconds calls{0};
   for (std::size_t b = 0; b < times.size(); ++b) {
-    Picoseconds begin = step.overlap ? ready[b] : gpu;
+    Picoseconds begin = step.overlap ? ready[b] : clock.gpu;
     if (step.cycle.count() > 0) begin = std::max(begin, ringsim::times(step.buckets[b].cycle, step.cycle));
     calls = add(std::max(calls, begin), times[b]);
   }
-  gpu = std::max(gpu, calls);
-  run(step.update);
-  return gpu;
+  clock.gpu = std::max(clock.gpu, calls);
+  clock.run(step.update);
+  return clock.gpu;
 }
 
 }  // namespace ringsim

@@ -55,6 +55,7 @@ struct TrainingStep {
   Picoseconds cycle{0};                    ///< Horovod's; 0: buckets go when they are ready
   bool overlap = true;                     ///< false: all buckets wait for the end of the backward pass
   int steps = 1;
+  int bytes_per_element = 4;  ///< of a gradient; only where a model is cut into shards
 };
 
 /// One GPU: forward through the layers, backward in reverse order, update; again. With buckets: DDP. Each GPU has the
@@ -68,6 +69,17 @@ struct TrainingStep {
 /// step = max(f + B, max_j (ready_j + sum_{i >= j} T_i)) + u.
 /// Source: Li et al., "PyTorch Distributed", VLDB 13 (2020).
 Program training_program(const TrainingStep& step);
+
+/// When a GPU alone is done with what it has computed so far, for closed forms. A host that launches kernels goes on as
+/// far ahead as it can (Lindley's form).
+struct GpuClock {
+  const TrainingStep& step;
+  Picoseconds host{0}, gpu{0};
+
+  void run(Picoseconds time);  ///< one kernel
+  void forward();
+  void backward();
+};
 
 /// That form, with the host's launches and Horovod's cycles; `times`: [bucket] T_j with its launch.
 Picoseconds training_step_time(const TrainingStep& step, const std::vector<Picoseconds>& times);

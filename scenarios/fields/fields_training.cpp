@@ -1,8 +1,10 @@
 // Training steps, as fields: what is trained, on which GPUs, and how gradients are exchanged.
 #include <utility>
 
+#include "algorithms/training/regimes.hpp"
 #include "scenarios/fields/fields.hpp"
 #include "scenarios/fields/workload_files.hpp"
+#include "sim/base/error.hpp"
 
 namespace ringsim::scenarios {
 
@@ -84,10 +86,23 @@ Field workload_field() {
           {.name = "batch",
            .type = Type::whole,
            .doc = "Samples per GPU and step.",
-           .required = true,
            .min = 1,
            .max = 1'000'000'000,
            .examples = {"32"}},
+          {.name = "global_batch",
+           .type = Type::whole,
+           .doc = "Instead of batch: samples of all GPUs in a step. Each computes its part, in its part of the times.",
+           .min = 1,
+           .max = 1'000'000'000,
+           .examples = {"256"}},
+          {.name = "sample_bytes",
+           .type = Type::size,
+           .doc = "data_parallel: of a sample that the master sends to a GPU.",
+           .examples = {R"("588 KiB")"}},
+          {.name = "output_bytes",
+           .type = Type::size,
+           .doc = "data_parallel: of the model's outputs for a sample; their gradients are as large.",
+           .examples = {R"("4000 B")"}},
           {.name = "bytes_per_parameter",
            .type = Type::whole,
            .doc = "Of a gradient: 4 for fp32, 2 for fp16 and bf16.",
@@ -97,9 +112,8 @@ Field workload_field() {
           compute}};
 }
 
-Field regime_field(Field algorithm) {
-  algorithm.doc += " It reduces the buckets.";
-  const Field buckets{
+Field buckets_field() {
+  return {
       .name = "buckets",
       .type = Type::object,
       .doc = "Which gradients are reduced together.",
@@ -121,32 +135,109 @@ Field regime_field(Field algorithm) {
            .min = 1,
            .examples = {R"("1 MiB")"}},
           duration("cycle", "horovod: length of a cycle; default: 1 ms.", R"("5 ms")")}};
-  return {
-      .name = "regime",
-      .type = Type::variant,
-      .doc = "How GPUs train together.",
-      .required = true,
-      .examples = {R"("single")", R"({"name": "ddp", "algorithm": "ring"})"},
-      .discriminator = "name",
-      .shorthand = true,
-      .variants = {
-          {.name = "single", .type = Type::object, .doc = "One GPU."},
-          {.name = "ddp",
-           .type = Type::object,
-           .doc = "DistributedDataParallel: every GPU has the whole model and a batch of its own; buckets "
-                  "of gradients are reduced while the backward pass goes on.",
-           .members = {std::move(algorithm),
-                       buckets,
-                       {.name = "overlap",
-                        .type = Type::boolean,
-                        .doc = "false: all buckets wait for the end of the backward pass.",
-                        .fallback = "true"},
-                       duration("hooks", "On the GPU, before each bucket: the copy into it.", R"("50 us")", "0 us")}}}};
+}
+
+/// The settings of a regime.
+std::vector<Field> settings_of(Regime::Kind kind, Field algorithm) {
+  const auto rank = [](std::string doc) {
+    return Field{.name = "master", .type = Type::whole, .doc = std::move(doc), .max = most_ranks - 1};
+  };
+  switch (kind) {
+    case Regime::Kind::single:
+      return {};
+    case Regime::Kind::data_parallel:
+      return {rank("The rank of the master GPU; default: 0."),
+              duration("loss", "How long the master computes the loss of the whole batch.", R"("1 ms")", "0 us")};
+    case Regime::Kind::parameter_server:
+      return {{.name = "servers",
+               .type = Type::whole,
+               .doc = "Separate servers, each with a shard of the model; default: the master, which is a rank.",
+               .min = 1,
+               .max = 256},
+              {.name = "servers_on",
+               .type = Type::text,
+               .doc = "Where separate servers sit; default: on extra ports of a star. cpu: the first CPU of each node, "
+                      "then the second.",
+               .choices = {"cpu"}},
+              rank("The rank that is the server, if there are no separate ones; default: 0.")};
+    case Regime::Kind::ddp:
+      algorithm.doc += " It reduces the buckets.";
+      return {std::move(algorithm),
+              buckets_field(),
+              {.name = "overlap",
+               .type = Type::boolean,
+               .doc = "false: all buckets wait for the end of the backward pass.",
+               .fallback = "true"},
+              duration("hooks", "On the GPU, before each bucket: the copy into it.", R"("50 us")", "0 us")};
+    case Regime::Kind::local_sgd:
+      algorithm.doc += " It averages the weights.";
+      return {std::move(algorithm),
+              {.name = "every",
+               .type = Type::whole,
+               .doc = "Steps from one average to the next, a round; steps and warmup of training then count rounds.",
+               .required = true,
+               .min = 1,
+               .max = 100'000,
+               .examples = {"16"}}};
+  }
+  fail_invariant("a regime has one of five kinds");
+}
+
+Field regime_field(const Field& algorithm) {
+  Field field{.name = "regime",
+              .type = Type::variant,
+              .doc = "How GPUs train together.",
+              .required = true,
+              .list = "regimes",
+              .examples = {R"("single")", R"({"name": "ddp", "algorithm": "ring"})"},
+              .discriminator = "name",
+              .shorthand = true};
+  for (const Regime& regime : regimes())
+    field.variants.push_back({.name = regime.name,
+                              .type = Type::object,
+                              .doc = regime.summary,
+                              .members = settings_of(regime.kind, algorithm)});
+  return field;
 }
 
 }  // namespace
 
-Field training_field(Field algorithm) {
+Field training_field(const Field& algorithm) {
+  const auto step_number = [](std::string name, std::string doc) {
+    return Field{.name = std::move(name), .type = Type::whole, .doc = std::move(doc), .max = 1'000'000'000};
+  };
+  const Field slow{
+      .name = "slow",
+      .type = Type::list,
+      .doc = "Ranks that compute slower than the others.",
+      .examples = {R"([{"rank": 3, "factor": 2}])"},
+      .members = {
+          {.name = "slow rank",
+           .type = Type::object,
+           .doc = "A rank, and for which steps.",
+           .members = {
+               {.name = "rank", .type = Type::whole, .doc = "Its number.", .required = true, .max = most_ranks - 1},
+               {.name = "factor",
+                .type = Type::factor,
+                .doc = "Everything that it computes takes so many times as long.",
+                .required = true,
+                .min = 1,
+                .max = 1'000'000'000,
+                .examples = {"2"}},
+               step_number("from", "The first slow step; default: 0. The warm-up counts."),
+               step_number("until", "The first step at full speed again; default: none.")}}}};
+  const Field jitter{
+      .name = "jitter",
+      .type = Type::object,
+      .doc = "A random time that each rank computes longer in each step.",
+      .members = {
+          {.name = "distribution",
+           .type = Type::text,
+           .doc = "uniform: from 0 to spread; exponential: of mean spread.",
+           .required = true,
+           .choices = {"uniform", "exponential"}},
+          {.name = "spread", .type = Type::time, .doc = "How long it is.", .required = true, .examples = {R"("4 ms")"}},
+          {.name = "seed", .type = Type::whole, .doc = "Other seeds give other times; default: 0."}}};
   const Field gpu{.name = "gpu", .type = Type::text, .doc = "Name of a gpu.", .min = 1, .varies = false};
   const Field optimizer{.name = "optimizer",
                         .type = Type::object,
@@ -169,9 +260,11 @@ Field training_field(Field algorithm) {
           .type = Type::object,
           .doc = "What the GPUs train; instead of `collective`.",
           .members = {workload_field(),
-                      regime_field(std::move(algorithm)),
+                      regime_field(algorithm),
                       optimizer,
                       host,
+                      slow,
+                      jitter,
                       {.name = "ranks",
                        .type = Type::list,
                        .doc = "Names of the gpus that take part, in rank order; default: all, of single the first.",

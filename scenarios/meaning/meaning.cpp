@@ -250,7 +250,7 @@ Job main_of(const Canonical& canonical, const Json& written, std::size_t gpus, c
   if (!out.training) return make(canonical["collective"], written["collective"], "/collective");
   const Canonical& training = canonical["training"];
   Job job = make(gradients_of(training, *out.training), Json::object(), "/training/regime");
-  if (out.training->regime == "single") job.request.ranks = 1;
+  if (out.training->regime->kind == Regime::Kind::single) job.request.ranks = 1;
   return job;
 }
 
@@ -264,7 +264,7 @@ void check_beside_training(const Canonical& canonical, const Blame& blame) {
     if (canonical["disturbance"].contains(key))
       blame.fail(fmt::format("/disturbance/{}", key),
                  fmt::format("expected no {} next to a training step, found it", key),
-                 "it would delay each step of each message, not the computation");
+                 "it would delay each step of each message; training.slow and training.jitter slow the computation");
 }
 
 /// A level by name, or by the numbers of older NCCLs: 0 never, 1 one switch, 2 several, 3 the host bridge, 4 and 5
@@ -526,7 +526,7 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
   if (out.library) use_one_level(canonical["transport"]);  // its variables are spelled as NCCL's
   warn_of_devices(canonical, blame, out);
   if (canonical.contains("training")) {
-    out.training = training_of(canonical["training"], compute_scale_of(canonical), blame);
+    out.training = training_of(canonical["training"], gpus, compute_scale_of(canonical), blame, out.warnings);
     check_beside_training(canonical, blame);
   }
   out.jobs = jobs_of(main_of(canonical, written, gpus, blame, files, out), canonical, written, out.topology, gpus,

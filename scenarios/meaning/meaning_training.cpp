@@ -200,22 +200,101 @@ void speed_up(Picoseconds& kernel, double speed) {
   if (speed != 1) kernel = Picoseconds{std::llround(static_cast<double>(kernel.count()) / speed)};
 }
 
+/// The settings of the regimes with a server or a master.
+void take_master(const Canonical& canonical, std::int64_t ranks, double speed, TrainingSpec& out, const Blame& blame) {
+  const Canonical &regime = canonical["regime"], &workload = canonical["workload"];
+  const std::string at = "/training/regime";
+  out.servers = regime.value("servers", 0);
+  out.master = regime.value("master", 0);
+  if (out.servers > 0 && regime.contains("master"))
+    blame.fail(at + "/master", "expected no master next to separate servers, found one",
+               "the master is the server if no separate ones are asked for");
+  if (out.master >= ranks)
+    blame.fail(at + "/master", fmt::format("expected a rank from 0 to {}, found {}", ranks - 1, out.master));
+  if (out.regime->kind != Regime::Kind::data_parallel) return;
+  if (canonical["host"]["launch"].get<std::int64_t>() > 0)
+    blame.fail("/training/host/launch", "expected no launch with the regime data_parallel, found one",
+               "one thread would launch the kernels of all GPUs, which is not modelled");
+  out.loss = Picoseconds{regime["loss"].get<std::int64_t>()};
+  speed_up(out.loss, speed);
+  for (const char* key : {"sample_bytes", "output_bytes"})
+    if (!workload.contains(key))
+      blame.fail("/training/workload",
+                 fmt::format("expected the key \"{}\" with the regime data_parallel, found none", key),
+                 "the master sends samples and collects outputs: how large they are is yours to state");
+  out.sample = Bytes{workload["sample_bytes"].get<std::int64_t>()};
+  out.output = Bytes{workload["output_bytes"].get<std::int64_t>()};
+}
+
+void take_stragglers(const Canonical& canonical, std::int64_t ranks, TrainingSpec& out, const Blame& blame,
+                     std::vector<std::string>& warnings) {
+  const auto warn = [&](const std::string& pointer, const std::string& why) {
+    warnings.push_back(blame.where(pointer) + ": has no effect: " + why);
+  };
+  const std::int64_t n_steps = static_cast<std::int64_t>(out.step.steps) * out.every;
+  if (canonical.contains("slow"))
+    for (std::size_t i = 0; i < canonical["slow"].size(); ++i) {
+      const Canonical& given = canonical["slow"][i];
+      const std::string at = fmt::format("/training/slow/{}", i);
+      const Stragglers::Slow one{.rank = given["rank"].get<Actor>(),
+                                 .millionths = given["factor"].get<std::int64_t>(),
+                                 .from = given.value("from", std::int64_t{0}),
+                                 .until = given.value("until", std::int64_t{INT64_MAX})};
+      if (one.rank >= ranks)
+        blame.fail(at + "/rank", fmt::format("expected a rank from 0 to {}, found {}", ranks - 1, one.rank));
+      if (one.until <= one.from)
+        blame.fail(at + "/until", fmt::format("expected a step after {}, found {}", one.from, one.until));
+      if (one.millionths == 1'000'000) warn(at, "a factor of 1 changes nothing");
+      if (one.from >= n_steps) warn(at, fmt::format("the run ends after step {}", n_steps - 1));
+      out.stragglers.slow.push_back(one);
+    }
+  if (!canonical.contains("jitter")) return;
+  const Canonical& jitter = canonical["jitter"];
+  out.stragglers.jitter =
+      Draws{.distribution = jitter["distribution"] == "uniform" ? Distribution::uniform : Distribution::exponential,
+            .spread = Picoseconds{jitter["spread"].get<std::int64_t>()},
+            .seed = jitter.value("seed", std::uint64_t{0})};
+  if (out.stragglers.jitter->spread.count() == 0) warn("/training/jitter", "a spread of 0 changes nothing");
+}
+
+/// How many samples a GPU has; of a global batch its part, in its part of the time.
+void divide_batch(const Canonical& workload, std::int64_t ranks, TrainingSpec& out, const Blame& blame) {
+  if (!workload.contains("global_batch")) return;
+  if (out.batch % ranks != 0)
+    blame.fail("/training/workload/global_batch",
+               fmt::format("expected a multiple of the number of GPUs, {}, found {}", ranks, out.batch),
+               "all GPUs compute equally many samples");
+  out.batch /= ranks;
+  for (LayerCost& layer : out.step.layers) {
+    layer.forward /= ranks;
+    layer.backward /= ranks;
+  }
+}
+
 }  // namespace
 
-TrainingSpec training_of(const Canonical& canonical, double speed, const Blame& blame) {
+TrainingSpec training_of(const Canonical& canonical, std::size_t gpus, double speed, const Blame& blame,
+                         std::vector<std::string>& warnings) {
   TrainingSpec out;
   const Canonical& workload = canonical["workload"];
   if (workload.contains("model") == workload.contains("layers"))
     blame.fail("/training/workload", fmt::format("expected either model or layers, found {}",
                                                  workload.contains("model") ? "both" : "neither"));
+  if (workload.contains("batch") == workload.contains("global_batch"))
+    blame.fail(
+        "/training/workload",
+        fmt::format("expected either batch or global_batch, found {}", workload.contains("batch") ? "both" : "neither"),
+        "batch: samples per GPU; global_batch: of all GPUs together");
   Workload made = workload.contains("model") ? workload_named(workload["model"].get<std::string>())
                                              : workload_written(workload["layers"]);
-  out.regime = canonical["regime"]["name"].get<std::string>();
+  out.regime = find_regime(canonical["regime"]["name"].get<std::string>());
+  ensure(out.regime != nullptr, "the table of fields names the regimes");
+  const Regime::Kind kind = out.regime->kind;
   out.workload = workload.contains("model") ? workload["model"].get<std::string>() : "layers";
-  out.batch = workload["batch"].get<std::int64_t>();
-  out.bytes_per_parameter = workload["bytes_per_parameter"].get<int>();
+  out.batch = workload[workload.contains("batch") ? "batch" : "global_batch"].get<std::int64_t>();
+  out.bytes_per_parameter = out.step.bytes_per_element = workload["bytes_per_parameter"].get<int>();
   out.optimizer = canonical["optimizer"]["name"].get<std::string>();
-  out.step.name = fmt::format("{} of {}", out.regime, out.workload);
+  out.step.name = fmt::format("{} of {}", out.regime->name, out.workload);
   out.step.update = Picoseconds{canonical["optimizer"]["time"].get<std::int64_t>()};
   out.step.host_launch = Picoseconds{canonical["host"]["launch"].get<std::int64_t>()};
   out.step.host_waits = canonical["host"]["waits"].get<bool>();
@@ -230,27 +309,53 @@ TrainingSpec training_of(const Canonical& canonical, double speed, const Blame& 
     for (const std::int64_t tensor : layer.tensors) out.parameters += tensor;
   out.warmup = canonical["warmup"].get<int>();
   out.step.steps = out.warmup + canonical["steps"].get<int>();
-  if (out.regime == "ddp") take_buckets(canonical["regime"], out, blame);
-  speed_up(out.step.hook, speed);
-  if (out.regime == "single" && canonical.contains("ranks") && canonical["ranks"].size() > 1)
+  if (kind == Regime::Kind::single && canonical.contains("ranks") && canonical["ranks"].size() > 1)
     blame.fail("/training/ranks",
                fmt::format("expected one gpu for the regime single, found {}", canonical["ranks"].size()));
+  std::int64_t ranks = static_cast<std::int64_t>(canonical.contains("ranks") ? canonical["ranks"].size() : gpus);
+  if (kind == Regime::Kind::single) ranks = 1;
+  divide_batch(workload, ranks, out, blame);
+  if (kind == Regime::Kind::ddp) take_buckets(canonical["regime"], out, blame);
+  speed_up(out.step.hook, speed);
+  if (kind == Regime::Kind::data_parallel || kind == Regime::Kind::parameter_server)
+    take_master(canonical, ranks, speed, out, blame);
+  if (kind == Regime::Kind::local_sgd) out.every = canonical["regime"]["every"].get<int>();
+  take_stragglers(canonical, ranks, out, blame, warnings);
+  for (const char* key : {"sample_bytes", "output_bytes"})
+    if (workload.contains(key) && kind != Regime::Kind::data_parallel)
+      warnings.push_back(blame.where(fmt::format("/training/workload/{}", key)) +
+                         fmt::format(": has no effect with the regime {}: only data_parallel sends samples and outputs",
+                                     out.regime->name));
   return out;
 }
 
 Canonical gradients_of(const Canonical& canonical, const TrainingSpec& training) {
-  Canonical collective{
-      {"op", "all_reduce"},
-      {"bytes",
-       training.regime == "ddp" ? (Bytes{training.parameters} * training.bytes_per_parameter).count : std::int64_t{0}},
-      {"root", 0},
-      {"order", "given"},
-      {"seed", 0},
-      {"both_ways", false}};
-  if (training.regime == "ddp")
-    collective["algorithm"] = canonical["regime"]["algorithm"];
-  else
-    collective["algorithm"] = {{"name", "ring"}};  // of one GPU: it has no steps
+  const Canonical& regime = canonical["regime"];
+  Canonical collective{{"op", "all_reduce"},
+                       {"bytes", training.gradients().count},
+                       {"root", training.master},
+                       {"order", "given"},
+                       {"seed", 0},
+                       {"both_ways", false}};
+  switch (training.regime->kind) {
+    case Regime::Kind::single:  // it has no steps
+      collective["bytes"] = 0;
+      collective["algorithm"] = {{"name", "ring"}};
+      break;
+    case Regime::Kind::ddp:
+    case Regime::Kind::local_sgd:
+      collective["algorithm"] = regime["algorithm"];
+      break;
+    case Regime::Kind::parameter_server:
+      collective["algorithm"] = {{"name", "parameter_server"}};
+      if (training.servers > 0) collective["algorithm"]["servers"] = training.servers;
+      if (regime.contains("servers_on")) collective["servers_on"] = regime["servers_on"];
+      break;
+    case Regime::Kind::data_parallel:
+      collective["op"] = "reduce";
+      collective["algorithm"] = {{"name", "direct"}};
+      break;
+  }
   if (canonical.contains("ranks")) collective["ranks"] = canonical["ranks"];
   return collective;
 }

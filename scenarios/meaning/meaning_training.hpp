@@ -9,10 +9,13 @@
 
 namespace ringsim::scenarios {
 
-/// Reads the canonical `training`. `speed`: GPUs compute so many times as fast as it says; above 0.
-TrainingSpec training_of(const nlohmann::json& canonical, double speed, const Blame& blame);
+/// Reads the canonical `training`. `gpus`: of the topology. `speed`: they compute so many times as fast as it says;
+/// above 0. Settings without effect become warnings.
+TrainingSpec training_of(const nlohmann::json& canonical, std::size_t gpus, double speed, const Blame& blame,
+                         std::vector<std::string>& warnings);
 
-/// The all-reduce of all gradients, as the canonical form of a `collective`.
+/// The exchange of all gradients (of local_sgd: weights), as the canonical form of a `collective`: an all-reduce; of
+/// data_parallel the reduce to the master.
 nlohmann::json gradients_of(const nlohmann::json& canonical, const TrainingSpec& training);
 
 /// The layers of a model of scenarios/workloads, without times, and their multiply-adds.

@@ -230,7 +230,7 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
   result.not_folded = timeline.not_folded;
   result.proof = schedules.front().proof();
   if (training) {
-    result.training = training->report(timeline);
+    result.training = training->report(topology, timeline);
     result.time = result.training->step;
     result.transfers = timeline.transfers;
     if (timeline.bottleneck)

@@ -95,7 +95,7 @@ PlacedCollective placed_job(const Topology& topology, const Scenario& scenario, 
   PlacedCollective placed{.job = std::move(job), .ranks = {}, .helpers = {}, .ring = {}};
   return blaming(scenario, placed.job.pointer, [&] {
     placed.ranks = places(topology, placed.job);
-    if (scenario.training && scenario.training->regime == "single") placed.ranks.resize(1);
+    if (scenario.training && scenario.training->regime->kind == Regime::Kind::single) placed.ranks.resize(1);
     if (placed.job.best_ring) placed.ring = put_in_best_ring(topology, scenario.transport, placed.ranks);
     if (placed.job.channel_rings)
       placed.ring = take_channel_rings(topology, scenario.transport, placed.ranks, placed.job.request,

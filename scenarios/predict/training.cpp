@@ -1,9 +1,15 @@
 #include "scenarios/predict/training.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
+#include "algorithms/training/data_parallel.hpp"
+#include "algorithms/training/local_sgd.hpp"
+#include "algorithms/training/server.hpp"
 #include "scenarios/predict/predict.hpp"
 #include "sim/base/error.hpp"
 
@@ -30,26 +36,93 @@ std::int64_t state_per_parameter(const std::string& optimizer) {
 
 TrainingStep training_step_of(const Scenario& scenario) {
   TrainingStep step = scenario.training->step;
-  if (scenario.main().request.ranks > 1)
+  if (exchanges(scenario))
     step.launch = launch_of(scenario);
   else
     step.buckets.clear();  // nobody to exchange gradients with
   return step;
 }
 
-TrainingRun::TrainingRun(const Scenario& scenario, const PlacedCollective& placed, const std::atomic<bool>* stop)
-    : spec_(*scenario.training), step_(training_step_of(scenario)) {
-  std::map<Bytes, CheckedSchedule> known;  // buckets of one size have one schedule
-  for (const Bucket& bucket : step_.buckets) {
-    auto found = known.find(bucket.bytes);
-    if (found == known.end()) {
-      PlacedCollective one = placed;
-      one.job.request.bytes = bucket.bytes;
-      found = known.emplace(bucket.bytes, schedule_of(scenario, one, stop)).first;
+bool exchanges(const Scenario& scenario) { return scenario.main().request.ranks > 1 || scenario.training->servers > 0; }
+
+PlacedCollective exchange_of(const TrainingSpec& spec, const PlacedCollective& placed, CollectiveOp op, Bytes bytes) {
+  PlacedCollective one = placed;
+  one.job.algorithm = find_algorithm("direct");
+  one.job.arguments = {};
+  one.job.request.op = op;
+  one.job.request.bytes = bytes;
+  one.job.request.root = spec.master;
+  if (spec.servers > 0) one.job.request.root = one.job.request.ranks++;
+  return one;
+}
+
+Program TrainingRun::program_of(const Scenario& scenario, const std::atomic<bool>* stop) {
+  const int ranks = placed_.job.request.ranks;
+  const bool is_alone = !exchanges(scenario);
+  const Bytes gradients = spec_.gradients();
+  const auto exchange = [&](CollectiveOp op, Bytes bytes) {
+    return schedule_of(scenario, exchange_of(spec_, placed_, op, bytes), stop);
+  };
+  switch (spec_.regime->kind) {
+    case Regime::Kind::single:
+    case Regime::Kind::ddp: {
+      std::map<Bytes, CheckedSchedule> known;  // buckets of one size have one schedule
+      for (const Bucket& bucket : step_.buckets) {
+        auto found = known.find(bucket.bytes);
+        if (found == known.end()) {
+          PlacedCollective one = placed_;
+          one.job.request.bytes = bucket.bytes;
+          found = known.emplace(bucket.bytes, schedule_of(scenario, one, stop)).first;
+        }
+        step_.schedules.push_back(found->second);
+      }
+      return training_program(step_);
     }
-    step_.schedules.push_back(found->second);
+    case Regime::Kind::parameter_server: {
+      if (is_alone) return parameter_server_program(step_, ranks, std::nullopt);
+      ServerExchange by{.push = {}, .pull = {}, .servers = spec_.servers, .master = spec_.master};
+      const int n_shards = std::max(1, spec_.servers);
+      const Layout shards = Layout::near_equal(gradients, n_shards);
+      std::map<Bytes, std::pair<CheckedSchedule, CheckedSchedule>> known;
+      for (std::uint32_t shard = 0; shard < static_cast<std::uint32_t>(n_shards); ++shard) {
+        const Bytes bytes = shards.size(shard, 1);
+        auto found = known.find(bytes);
+        if (found == known.end())
+          found = known
+                      .emplace(bytes, std::pair{exchange(CollectiveOp::reduce, bytes),
+                                                exchange(CollectiveOp::broadcast, bytes)})
+                      .first;
+        by.push.push_back(found->second.first);
+        by.pull.push_back(found->second.second);
+      }
+      return parameter_server_program(step_, ranks, by);
+    }
+    case Regime::Kind::data_parallel: {
+      std::optional<MasterExchange> by;
+      const std::int64_t samples = spec_.batch * ranks;
+      if (!is_alone)
+        by = MasterExchange{.batch = exchange(CollectiveOp::scatter, spec_.sample * samples),
+                            .model = exchange(CollectiveOp::broadcast, gradients),
+                            .outputs = exchange(CollectiveOp::gather, spec_.output * samples),
+                            .loss = exchange(CollectiveOp::scatter, spec_.output * samples),
+                            .gradients = exchange(CollectiveOp::reduce, gradients),
+                            .master = spec_.master};
+      return data_parallel_program(step_, ranks, spec_.loss, by);
+    }
+    case Regime::Kind::local_sgd: {
+      std::optional<CheckedSchedule> average;
+      if (!is_alone) average = schedule_of(scenario, placed_, stop);
+      return local_sgd_program(step_, spec_.every, average);
+    }
   }
-  lowered_ = std::make_unique<LoweredProgram>(check(training_program(step_)));
+  fail_invariant("a regime has one of five kinds");
+}
+
+TrainingRun::TrainingRun(const Scenario& scenario, const PlacedCollective& placed, const std::atomic<bool>* stop)
+    : spec_(*scenario.training), placed_(placed), step_(training_step_of(scenario)) {
+  Program program = program_of(scenario, stop);
+  add_stragglers(program, spec_.stragglers, spec_.every);
+  lowered_ = std::make_unique<LoweredProgram>(check(std::move(program)));
   accounts_ = std::make_unique<Accounts>(*lowered_, spec_.warmup);
 }
 
@@ -86,11 +159,68 @@ PathTask TrainingRun::task_of(Actor actor, Lane lane, int step, PathCause cause)
   return found;
 }
 
-TrainingReport TrainingRun::report(const Timeline& timeline) const {
+TrainingMemory TrainingRun::memory_of(Actor actor) const {
+  const Bytes all = spec_.gradients(), state = Bytes{spec_.parameters} * state_per_parameter(spec_.optimizer);
+  const int ranks = placed_.job.request.ranks;
+  TrainingMemory memory;
+  memory.weights = memory.gradients = all;
+  memory.state = state;
+  if (actor >= ranks) {
+    if (spec_.servers == 0) return {};  // a helper of an all-reduce keeps nothing
+    const auto shard = static_cast<std::uint32_t>(actor - ranks);
+    memory.weights = memory.gradients = Layout::near_equal(all, spec_.servers).size(shard, 1);
+    memory.state = Layout::near_equal(state, spec_.servers).size(shard, 1);
+    return memory;
+  }
+  for (const Bucket& bucket : step_.buckets) memory.copies += bucket.bytes;
+  const bool has_master =
+      spec_.regime->kind == Regime::Kind::data_parallel || spec_.regime->kind == Regime::Kind::parameter_server;
+  if (!has_master || lowered_->program().actors == 1) return memory;
+  if (spec_.servers > 0 || actor != spec_.master) {
+    memory.state = {};  // who updates has it
+  } else if (spec_.regime->kind == Regime::Kind::data_parallel) {
+    memory.copies = all;
+    memory.outputs = spec_.output * (spec_.batch * ranks);
+  }
+  return memory;
+}
+
+std::vector<RankReport> TrainingRun::by_rank(const Topology& topology, const Timeline& timeline) const {
+  const int ranks = placed_.job.request.ranks, steps = (step_.steps - spec_.warmup) * spec_.every;
+  const int all_steps = step_.steps * spec_.every;
+  std::vector<RankReport> reports;
+  Actor first = 0;  // of the last entry
+  const Actor end = ranks + spec_.servers;
+  for (Actor actor = 0; actor < end; ++actor) {
+    RankReport one;
+    one.split = over(accounts_->of(actor).split, steps);
+    one.memory = memory_of(actor);
+    const auto rank = static_cast<std::size_t>(actor);
+    const NodeId node = actor < ranks ? placed_.ranks[rank] : placed_.helpers[rank - static_cast<std::size_t>(ranks)];
+    for (const LinkId link : topology.links_from(node)) one.sent += timeline.link_bytes[link.value];
+    for (const LinkId link : topology.links_to(node)) one.received += timeline.link_bytes[link.value];
+    one.sent.count /= all_steps;
+    one.received.count /= all_steps;
+    const bool is_alike = !reports.empty() && actor != ranks && reports.back().split == one.split &&
+                          reports.back().sent == one.sent && reports.back().received == one.received &&
+                          reports.back().memory == one.memory;
+    if (!is_alike) {
+      first = actor;
+      reports.push_back(std::move(one));
+    }
+    const char* what = actor < ranks ? "rank" : "server";
+    const Actor zero = actor < ranks ? 0 : ranks;
+    reports.back().who = first == actor ? fmt::format("{} {}", what, actor - zero)
+                                        : fmt::format("{}s {} to {}", what, first - zero, actor - zero);
+  }
+  return reports;
+}
+
+TrainingReport TrainingRun::report(const Topology& topology, const Timeline& timeline) const {
   const RankAccount last = last_to_end();
-  const int steps = step_.steps - spec_.warmup;
+  const int rounds = step_.steps - spec_.warmup, steps = rounds * spec_.every;
   TrainingReport report;
-  report.regime = spec_.regime;
+  report.regime = spec_.regime->name;
   report.workload = spec_.workload;
   report.compute = spec_.compute;
   report.optimizer = spec_.optimizer;
@@ -99,21 +229,22 @@ TrainingReport TrainingRun::report(const Timeline& timeline) const {
   report.buckets = step_.buckets.size();
   report.split = over(last.split, steps);
   report.step = report.split.total();
-  report.shortest = last.shortest;
-  report.longest = last.longest;
-  report.steady = steps > 1 && last.last == last.before_last;
+  report.shortest = last.shortest / spec_.every;
+  report.longest = last.longest / spec_.every;
+  report.steady = rounds > 1 && last.last == last.before_last;
   const double seconds = static_cast<double>(report.step.count()) / static_cast<double>(picoseconds_per_second);
   if (seconds > 0) {
     report.samples_per_s = static_cast<double>(report.batch) / seconds;
     TrainingStep alone = step_;
     alone.buckets.clear();
-    report.efficiency =
-        static_cast<double>(training_step_time(alone, {}).count()) / static_cast<double>(report.step.count());
+    const Picoseconds one =
+        add(training_step_time(alone, {}), spec_.loss);  // the host of data_parallel, which has a loss, takes no time
+    report.efficiency = static_cast<double>(one.count()) / static_cast<double>(report.step.count());
   }
-  report.sent = Bytes{timeline.bytes_sent.count / step_.steps};
-  report.weights = report.gradients = Bytes{spec_.parameters} * spec_.bytes_per_parameter;
-  report.state = Bytes{spec_.parameters} * state_per_parameter(spec_.optimizer);
-  for (const Bucket& bucket : step_.buckets) report.bucket_copies += bucket.bytes;
+  report.sent = Bytes{timeline.bytes_sent.count / (static_cast<std::int64_t>(step_.steps) * spec_.every)};
+  for (Actor rank = 0; rank < placed_.job.request.ranks; ++rank)
+    if (const TrainingMemory memory = memory_of(rank); memory.total() > report.memory.total()) report.memory = memory;
+  report.by_rank = by_rank(topology, timeline);
   return report;
 }
 

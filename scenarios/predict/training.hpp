@@ -14,6 +14,25 @@
 
 namespace ringsim {
 
+/// What a GPU or a server keeps, by parts, without activations.
+struct TrainingMemory {
+  Bytes weights, gradients;
+  Bytes state;    ///< the optimizer's
+  Bytes copies;   ///< of gradients: buckets; what comes in at the master of data_parallel
+  Bytes outputs;  ///< of the whole batch, at the master of data_parallel
+
+  Bytes total() const { return weights + gradients + state + copies + outputs; }
+  bool operator==(const TrainingMemory&) const = default;
+};
+
+/// What one rank or server does in a step: means over those that count, and its part of the data.
+struct RankReport {
+  std::string who;  ///< "rank 3", "server 0"; of several alike the first to the last: "ranks 1 to 7"
+  TimeSplit split;
+  Bytes sent, received;  ///< over the links of its node, a step
+  TrainingMemory memory;
+};
+
 /// What a training step took, and where its time went. Means over the steps that count, of the rank that ended last
 /// (of several, the first).
 struct TrainingReport {
@@ -26,13 +45,19 @@ struct TrainingReport {
   bool steady = false;  ///< the last two steps took equally long
   TimeSplit split;
   double samples_per_s = 0;
-  double efficiency = 0;                           ///< of one GPU's step without any communication, over this one
-  Bytes sent;                                      ///< by all ranks and helpers, a step
-  Bytes gradients, weights, state, bucket_copies;  ///< memory of a GPU, without activations
+  double efficiency = 0;            ///< of one GPU's step without any communication, over this one
+  Bytes sent;                       ///< by all ranks and helpers, a step
+  TrainingMemory memory;            ///< of the GPU that needs most
+  std::vector<RankReport> by_rank;  ///< ranks, then servers; neighbors that are alike in all of it are one entry
 };
 
 /// The step without the schedules of its buckets: with the launch of a collective.
 TrainingStep training_step_of(const Scenario& scenario);
+/// Whether anything is exchanged: there are several ranks, or separate servers.
+bool exchanges(const Scenario& scenario);
+/// One of the exchanges that the regimes with a master or a server are made of: scatter, broadcast, gather or reduce of
+/// all ranks (and, as the last, a separate server, which then is the root) by the algorithm `direct`.
+PlacedCollective exchange_of(const TrainingSpec& spec, const PlacedCollective& placed, CollectiveOp op, Bytes bytes);
 
 /// Makes the program of a scenario's training, proves it, and listens to its run.
 class TrainingRun {
@@ -42,7 +67,7 @@ class TrainingRun {
 
   const CheckedSchedule& schedule() const { return lowered_->schedule(); }
   void listen(const ComputeEvent& event) { accounts_->on_compute(event); }
-  TrainingReport report(const Timeline& timeline) const;
+  TrainingReport report(const Topology& topology, const Timeline& timeline) const;
   /// When the run is over: the steps after the warm-up, of the rank that ended last (of several, the first). Refers to
   /// this object.
   ProgramPath path() const;
@@ -55,8 +80,12 @@ class TrainingRun {
 
  private:
   RankAccount last_to_end() const;
+  Program program_of(const Scenario& scenario, const std::atomic<bool>* stop);
+  TrainingMemory memory_of(Actor actor) const;
+  std::vector<RankReport> by_rank(const Topology& topology, const Timeline& timeline) const;
 
   const TrainingSpec& spec_;
+  PlacedCollective placed_;
   TrainingStep step_;
   std::unique_ptr<LoweredProgram> lowered_;
   std::unique_ptr<Accounts> accounts_;

@@ -132,13 +132,15 @@ void Accounts::on_compute(const ComputeEvent& event) {
   if (place.last) end_task(it, place, task, event.actor, event.when);
 }
 
+const RankAccount& Accounts::of(Actor actor) const {
+  const Of& it = actors_[static_cast<std::size_t>(actor)];
+  ensure(it.iteration == lowered_.program().iterations, "every iteration has ended");
+  return it.account;
+}
+
 std::vector<RankAccount> Accounts::ranks() const {
   std::vector<RankAccount> ranks;
-  for (Actor rank = 0; rank < lowered_.program().ranks; ++rank) {
-    const Of& it = actors_[static_cast<std::size_t>(rank)];
-    ensure(it.iteration == lowered_.program().iterations, "every iteration has ended");
-    ranks.push_back(it.account);
-  }
+  for (Actor rank = 0; rank < lowered_.program().ranks; ++rank) ranks.push_back(of(rank));
   return ranks;
 }
 

@@ -23,6 +23,8 @@ struct TimeSplit {
   Picoseconds idle{0};                   ///< nothing runs
   Picoseconds overlapped{0};             ///< of `compute`: a call is open meanwhile
 
+  bool operator==(const TimeSplit&) const = default;
+
   Picoseconds total() const { return compute + waiting_for_others + exposed_communication + waiting_for_host + idle; }
   /// While any call is open: from the start of its launch to its end at this rank.
   Picoseconds communication() const { return waiting_for_others + exposed_communication + overlapped; }
@@ -58,6 +60,8 @@ class Accounts {
 
   /// [rank], when the run is over.
   std::vector<RankAccount> ranks() const;
+  /// Of any actor that has tasks; a server, for example.
+  const RankAccount& of(Actor actor) const;
 
  private:
   struct Open {  // a call that a rank has begun

@@ -78,6 +78,11 @@ std::vector<Actor> members_of(const Program& program, const Program::Call& call)
   return members;
 }
 
+bool can_name_variables(CollectiveOp op) {
+  using enum CollectiveOp;
+  return op == all_reduce || op == reduce || op == gather || op == broadcast || op == scatter;
+}
+
 void check_structure_of(const Program& program) {
   ensure(program.ranks >= 1 && program.actors >= program.ranks, "a program has its ranks");
   ensure(program.role_of.empty() ? program.roles.size() == 1
@@ -99,9 +104,12 @@ void check_structure_of(const Program& program) {
   for (const Program::Call& call : program.calls) {
     for (const int variable : call.variables)
       if (!is_index(variable, program.variables.size()))
-        refuse_program(program, fmt::format("call {} sums a variable that does not exist", call.name));
-    if (!call.variables.empty() && call.schedule.schedule().collective.op != CollectiveOp::all_reduce)
-      refuse_program(program, fmt::format("call {} is no all_reduce, but names variables to sum", call.name));
+        refuse_program(program, fmt::format("call {} names a variable that does not exist", call.name));
+    if (!call.variables.empty() && !can_name_variables(call.schedule.schedule().collective.op))
+      refuse_program(program,
+                     fmt::format("call {} is a {}, whose data the proof cannot follow", call.name,
+                                 to_string(call.schedule.schedule().collective.op)),
+                     "variables are for all_reduce, reduce, gather, broadcast and scatter");
     if (call.divisor < 1) refuse_program(program, fmt::format("call {} divides by {}", call.name, call.divisor));
   }
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "sim/base/error.hpp"
 #include "sim/base/splitmix.hpp"
@@ -22,7 +23,7 @@ struct Access {
 std::vector<Access> accesses_of(const Program& program, const Program::Task& task) {
   std::vector<Access> accesses;
   for (const Touch& touch : task.touches) {
-    accesses.push_back({touch.variable, touch.as == Touch::As::make});
+    accesses.push_back({touch.variable, touch.as == Touch::As::make || touch.as == Touch::As::clear});
     if (touch.as == Touch::As::apply) accesses.push_back({touch.to, true});
   }
   if (task.call >= 0)
@@ -141,127 +142,198 @@ class Contributions {
     values_.assign(program.variables.size(), std::vector<std::uint64_t>(n_actors()));
     states_.assign(program.variables.size(), std::vector<State>(n_actors(), State::old));
     sums_.resize(program.variables.size());
+    learnt_.resize(program.variables.size());
+    averaged_.resize(program.variables.size());
     actors_of_.resize(program.roles.size());
     for (Actor actor = 0; actor < program.actors; ++actor)
       actors_of_[static_cast<std::size_t>(program.role_of.empty() ? 0 : program.role_of[index(actor)])].push_back(
           actor);
-    for (const Program::Learns& learns : program.learns) find_calls(learns);
+    for (const Program::Learns& learns : program.learns) {
+      learnt_[static_cast<std::size_t>(learns.weights)] = &learns;
+      averaged_[static_cast<std::size_t>(learns.gradient)] = learns.how == How::weights_averaged;
+      find_calls(learns);
+    }
   }
 
   void go(const Order& order) {
     for (int iteration = 0; iteration < 2; ++iteration) {
       std::fill(sums_.begin(), sums_.end(), 0);
-      std::vector<std::vector<std::uint64_t>> before;
-      for (const Program::Learns& learns : program_.learns)
-        before.push_back(values_[static_cast<std::size_t>(learns.weights)]);
+      for (std::vector<State>& states : states_) std::fill(states.begin(), states.end(), State::old);
+      before_ = values_;
       for (const std::vector<TaskPlace>& places : order) {
-        for (const TaskPlace& place : places) compute(place, iteration);
+        for (const TaskPlace& place : places) compute(place);
         if (!places.empty() && at(program_, places.front()).call >= 0) call(places.front());
       }
-      for (std::size_t i = 0; i < program_.learns.size(); ++i) compare(program_.learns[i], before[i]);
+      for (const Program::Learns& learns : program_.learns) compare(learns);
     }
   }
 
  private:
+  using How = Program::Learns::How;
   enum class State : std::uint8_t { old, made, summed };
   static std::size_t index(Actor actor) { return static_cast<std::size_t>(actor); }
   std::size_t n_actors() const { return static_cast<std::size_t>(program_.actors); }
   const std::string& name(int variable) const { return program_.variables[static_cast<std::size_t>(variable)]; }
+  std::string who(Actor actor) const {
+    return actor < program_.ranks ? fmt::format("rank {}", actor) : fmt::format("helper {}", actor - program_.ranks);
+  }
 
-  // Where there are several ranks, a gradient is in one call of each.
+  // Where there are several ranks, a gradient (or the weights that are averaged) is in one call of each.
   void find_calls(const Program::Learns& learns) const {
     if (program_.ranks == 1) return;
+    const bool is_average = learns.how == How::weights_averaged;
+    const int summed = is_average ? learns.weights : learns.gradient;
     std::vector<std::string> found;
     for (const Program::Call& call : program_.calls)
       for (const int variable : call.variables)
-        if (variable == learns.gradient) found.push_back(call.name);
+        if (variable == summed) found.push_back(call.name);
+    const std::string hint =
+        is_average ? "weights are averaged once an iteration" : "every gradient belongs in one bucket";
     if (found.empty())
-      refuse_program(program_, fmt::format("{} is in no call: the ranks never sum it", name(learns.gradient)),
-                     "every gradient belongs in one bucket");
+      refuse_program(program_, fmt::format("{} is in no call: the ranks never sum it", name(summed)), hint);
     if (found.size() > 1)
-      refuse_program(
-          program_,
-          fmt::format("{} is summed {} times, in {} and {}", name(learns.gradient), found.size(), found[0], found[1]),
-          "every gradient belongs in one bucket");
+      refuse_program(program_,
+                     fmt::format("{} is summed {} times, in {} and {}", name(summed), found.size(), found[0], found[1]),
+                     hint);
   }
 
-  void compute(const TaskPlace& place, int iteration) {
-    for (const Touch& touch : at(program_, place).touches) {
-      if (touch.as == Touch::As::read) continue;
-      auto& values = values_[static_cast<std::size_t>(touch.variable)];
-      auto& states = states_[static_cast<std::size_t>(touch.variable)];
-      for (const Actor actor : actors_of_[static_cast<std::size_t>(place.role)]) {
-        if (touch.as == Touch::As::make) {
-          values[index(actor)] = token(actor, touch.variable, iteration);
-          states[index(actor)] = State::made;
-          std::uint64_t& sum = sums_[static_cast<std::size_t>(touch.variable)];
-          if (actor < program_.ranks) sum = Field61::add(sum, values[index(actor)]);
-          continue;
+  void compute(const TaskPlace& place) {
+    for (const Touch& touch : at(program_, place).touches)
+      for (const Actor actor : actors_of_[static_cast<std::size_t>(place.role)]) compute(place, touch, actor);
+  }
+
+  void compute(const TaskPlace& place, const Touch& touch, Actor actor) {
+    std::uint64_t& value = values_[static_cast<std::size_t>(touch.variable)][index(actor)];
+    State& state = states_[static_cast<std::size_t>(touch.variable)][index(actor)];
+    const auto refuse = [&](const std::string& what) {
+      refuse_program(program_, fmt::format("{} {}", describe(program_, place), what));
+    };
+    switch (touch.as) {
+      case Touch::As::read:
+        if (const Program::Learns* learns = learnt_[static_cast<std::size_t>(touch.variable)]) {
+          const Actor keeper = learns->keeper >= 0 ? learns->keeper : actor;
+          if (learns->how == How::gradients_summed &&
+              value != before_[static_cast<std::size_t>(touch.variable)][index(keeper)])
+            refuse(fmt::format("reads {}, which at {} are not those that {} had at the end of the step before",
+                               name(touch.variable), who(actor), who(keeper)));
+        } else if (state == State::old) {
+          refuse(fmt::format("reads {} before it is made or has come in", name(touch.variable)));
         }
-        if (states[index(actor)] == State::old)
-          refuse_program(program_, fmt::format("{} applies {} before it is made", describe(program_, place),
-                                               name(touch.variable)));
-        if (program_.ranks > 1 && states[index(actor)] == State::made)
-          refuse_program(program_, fmt::format("{} applies {} before the ranks have summed it",
-                                               describe(program_, place), name(touch.variable)));
-        std::uint64_t& weights = values_[static_cast<std::size_t>(touch.to)][index(actor)];
-        weights = Field61::add(weights, values[index(actor)]);
+        break;
+      case Touch::As::make: {
+        value = token();
+        state = State::made;
+        std::uint64_t& sum = sums_[static_cast<std::size_t>(touch.variable)];
+        if (actor < program_.ranks) sum = Field61::add(sum, value);
+        break;
       }
+      case Touch::As::clear:
+        value = 0;
+        state = State::made;
+        break;
+      case Touch::As::apply: {
+        if (state == State::old) refuse(fmt::format("applies {} before it is made", name(touch.variable)));
+        if (program_.ranks > 1 && state == State::made && !averaged_[static_cast<std::size_t>(touch.variable)])
+          refuse(fmt::format("applies {} before the ranks have summed it", name(touch.variable)));
+        std::uint64_t& weights = values_[static_cast<std::size_t>(touch.to)][index(actor)];
+        weights = Field61::add(weights, value);
+        break;
+      }
+    }
+  }
+
+  /// What member i gets of a variable: the sum over all, what `from` has, or nothing new.
+  static Content::Who what_of(const Collective& collective, Actor i, Actor& from) {
+    const bool is_root = i == collective.root;
+    switch (collective.op) {
+      case CollectiveOp::all_reduce:
+        return Content::Who::all;
+      case CollectiveOp::reduce:
+      case CollectiveOp::gather:
+        return is_root ? Content::Who::all : Content::Who::nothing;
+      case CollectiveOp::broadcast:
+      case CollectiveOp::scatter:
+        from = collective.root;
+        return Content::Who::one;
+      default:
+        fail_invariant("check_program.cpp lets no other collective have variables");
     }
   }
 
   void call(const TaskPlace& place) {
     const Program::Call& it = program_.calls[static_cast<std::size_t>(at(program_, place).call)];
-    const int n = it.schedule.schedule().collective.ranks;
-    const auto member = [&](int i) { return it.members.empty() ? i : it.members[static_cast<std::size_t>(i)]; };
-    const std::uint64_t factor = Field61::inverse(static_cast<std::uint64_t>(it.divisor));
-    for (const int variable : it.variables) {
-      auto& values = values_[static_cast<std::size_t>(variable)];
-      auto& states = states_[static_cast<std::size_t>(variable)];
-      std::uint64_t sum = 0;
-      for (int i = 0; i < n; ++i) {
-        if (states[index(member(i))] != State::made)
-          refuse_program(program_, fmt::format("rank {}: {} sums {} before it is made in this iteration", member(i),
-                                               it.name, name(variable)));
-        sum = Field61::add(sum, values[index(member(i))]);
-      }
-      for (int i = 0; i < n; ++i) {
-        values[index(member(i))] = Field61::multiply(sum, factor);
-        states[index(member(i))] = State::summed;
+    for (const int variable : it.variables) exchange(it, variable);
+  }
+
+  void exchange(const Program::Call& it, int variable) {
+    const Collective& collective = it.schedule.schedule().collective;
+    const auto member = [&](int i) { return index(it.members.empty() ? i : it.members[static_cast<std::size_t>(i)]); };
+    const std::vector<std::uint64_t> before = values_[static_cast<std::size_t>(variable)];
+    const std::vector<State> were = states_[static_cast<std::size_t>(variable)];
+    const bool is_kept = learnt_[static_cast<std::size_t>(variable)] != nullptr;
+    const auto expect_made = [&](int i, const char* does) {
+      if (were[member(i)] == State::old && !is_kept)
+        refuse_program(program_, fmt::format("{}: {} {} {} before it is made in this iteration",
+                                             who(static_cast<Actor>(member(i))), it.name, does, name(variable)));
+    };
+    std::optional<std::uint64_t> mean;  // worked out once
+    for (int i = 0; i < collective.ranks; ++i) {
+      Actor from = i;
+      std::uint64_t& value = values_[static_cast<std::size_t>(variable)][member(i)];
+      State& state = states_[static_cast<std::size_t>(variable)][member(i)];
+      switch (what_of(collective, i, from)) {
+        case Content::Who::nothing:
+          break;
+        case Content::Who::one:
+          expect_made(from, "sends");
+          value = before[member(from)];
+          state = were[member(from)];
+          break;
+        case Content::Who::all:
+          if (!mean) {
+            mean = 0;
+            for (int j = 0; j < collective.ranks; ++j) {
+              expect_made(j, "sums");
+              mean = Field61::add(*mean, before[member(j)]);
+            }
+            mean = Field61::multiply(*mean, Field61::inverse(static_cast<std::uint64_t>(it.divisor)));
+          }
+          value = *mean;
+          state = State::summed;
       }
     }
   }
 
-  void compare(const Program::Learns& learns, const std::vector<std::uint64_t>& before) {
+  void compare(const Program::Learns& learns) const {
+    if (learns.keeper >= 0) return compare(learns, learns.keeper);
+    for (Actor rank = 0; rank < program_.ranks; ++rank) compare(learns, rank);
+  }
+
+  void compare(const Program::Learns& learns, Actor keeper) const {
     const auto ranks = static_cast<std::uint64_t>(program_.ranks);
     const std::uint64_t sum = sums_[static_cast<std::size_t>(learns.gradient)];
-    for (Actor rank = 0; rank < program_.ranks; ++rank) {
-      const std::uint64_t added =
-          Field61::subtract(values_[static_cast<std::size_t>(learns.weights)][index(rank)], before[index(rank)]);
-      if (Field61::multiply(added, ranks) == sum) continue;
-      std::string found = "something else";
-      for (std::uint64_t by = 0; by <= 2 * ranks + 1; ++by)
-        if (Field61::multiply(added, ranks) == Field61::multiply(sum, by)) found = fmt::format("{} times it", by);
-      for (std::uint64_t by = 1; by <= 2 * ranks + 1; ++by)
-        if (Field61::multiply(added, by) == sum) found = fmt::format("the sum divided by {}", by);
-      refuse_program(program_,
-                     fmt::format("rank {}: an iteration must add to {} the mean of {} over {} ranks, found {}", rank,
-                                 name(learns.weights), name(learns.gradient), ranks, found));
-    }
-    auto& states = states_[static_cast<std::size_t>(learns.gradient)];
-    std::fill(states.begin(), states.end(), State::old);
+    const auto weights = static_cast<std::size_t>(learns.weights);
+    const std::uint64_t added = Field61::subtract(values_[weights][index(keeper)], before_[weights][index(keeper)]);
+    if (Field61::multiply(added, ranks) == sum) return;
+    std::string found = "something else";
+    for (std::uint64_t by = 0; by <= 2 * ranks + 1; ++by)
+      if (Field61::multiply(added, ranks) == Field61::multiply(sum, by)) found = fmt::format("{} times it", by);
+    for (std::uint64_t by = 1; by <= 2 * ranks + 1; ++by)
+      if (Field61::multiply(added, by) == sum) found = fmt::format("the sum divided by {}", by);
+    refuse_program(program_, fmt::format("{}: an iteration must add to {} the mean of {} over {} ranks, found {}",
+                                         who(keeper), name(learns.weights), name(learns.gradient), ranks, found));
   }
 
-  static std::uint64_t token(Actor actor, int variable, int iteration) {
-    const auto which = static_cast<std::uint64_t>(variable) << 32 | static_cast<std::uint64_t>(actor);
-    return splitmix(splitmix(which) + static_cast<std::uint64_t>(iteration)) % Field61::prime;
-  }
+  std::uint64_t token() { return splitmix(++n_tokens_) % Field61::prime; }
 
   const Program& program_;
-  std::vector<std::vector<Actor>> actors_of_;       // [role]
-  std::vector<std::vector<std::uint64_t>> values_;  // [variable][actor]
-  std::vector<std::vector<State>> states_;          // [variable][actor]
-  std::vector<std::uint64_t> sums_;                 // [variable] of what the ranks made in this iteration
+  std::uint64_t n_tokens_ = 0;
+  std::vector<std::vector<Actor>> actors_of_;                // [role]
+  std::vector<std::vector<std::uint64_t>> values_, before_;  // [variable][actor]; when the iteration began
+  std::vector<std::vector<State>> states_;                   // [variable][actor]
+  std::vector<std::uint64_t> sums_;                          // [variable] of what the ranks made in this iteration
+  std::vector<const Program::Learns*> learnt_;               // [variable] of weights
+  std::vector<bool> averaged_;                               // [variable] a gradient whose weights are averaged
 };
 
 }  // namespace

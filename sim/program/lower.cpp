@@ -156,12 +156,13 @@ struct LoweredProgram::Parts {
     const Lane first = base[static_cast<std::size_t>(stream)];
     const Program::Task& task = tasks(actor, stream)[static_cast<std::size_t>(found.task)];
     if (lane != first) {
+      called_step(actor, lane, found, task, found.step, out);  // which expects `out` to be empty
       if (found.step == 0) out.wait(first, steps_after(actor, first, found.iteration, found.task) + 1);
-      return called_step(actor, lane, found, task, found.step, out);
+      return;
     }
     if (found.step == 0) {
       wait_for_others(actor, task, found.iteration, out);
-      out.compute(task.time);
+      out.compute(program.time ? program.time(actor, stream, found.task, found.iteration) : task.time);
       return;
     }
     const std::vector<int>& firsts = table(actor, lane).first;

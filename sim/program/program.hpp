@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -34,9 +35,10 @@ struct Program {
   /// What a task does to a variable of its actor. Only the proof looks at it.
   struct Touch {
     enum class As : std::uint8_t {
-      read,   ///< reads the variable
+      read,   ///< reads what was made in this iteration, or has come in; of weights those of before it
       make,   ///< writes the actor's own new contribution into it: a gradient
       apply,  ///< reads it, and adds it to the variable `to`: an update of weights
+      clear,  ///< writes zero: a server that adds up what comes in
     };
     As as = As::read;
     int variable = 0;
@@ -56,7 +58,9 @@ struct Program {
     std::string name;
     CheckedSchedule schedule;
     std::vector<Actor> members;  ///< [actor of the schedule] which actor of the program; empty: the same numbers
-    /// All-reduce only: what its data is. Each becomes the sum over the schedule's ranks, divided by `divisor`.
+    /// What its data is. all_reduce: each becomes the sum over the schedule's ranks, divided by `divisor`; reduce,
+    /// gather: the same at the root alone (of a gather it stands for everybody's part); broadcast, scatter: what the
+    /// root has (of a scatter a part of it). No other collective has variables.
     std::vector<int> variables;
     int divisor = 1;
   };
@@ -66,9 +70,16 @@ struct Program {
     std::vector<std::vector<Task>> streams;  ///< [stream][task]; as many streams as the program has
   };
 
-  /// Promises that each iteration adds to `weights` of every rank the mean of all ranks' new `gradient`, once.
+  /// Promises that each iteration adds to `weights` the mean of all ranks' new `gradient`s, each once.
   struct Learns {
+    enum class How : std::uint8_t {
+      gradients_summed,  ///< the ranks sum gradients; whoever reads weights reads those of the end of the iteration
+                         ///< before
+      weights_averaged   ///< ranks add gradients, as often as they make them, to weights of their own and average these
+    };
     int weights = 0, gradient = 0;
+    Actor keeper = -1;  ///< who keeps the weights from one iteration to the next; -1: every rank
+    How how = How::gradients_summed;
   };
 
   std::string name;
@@ -81,6 +92,8 @@ struct Program {
   std::vector<Call> calls;
   std::vector<Learns> learns;
   int iterations = 1;
+  /// If set, how long a task really takes, in place of Task::time. Pure: equal arguments, equal times.
+  std::function<Picoseconds(Actor, Stream, int task, int iteration)> time = {};
 
   const Role& role(Actor actor) const {
     return roles[static_cast<std::size_t>(role_of.empty() ? 0 : role_of[static_cast<std::size_t>(actor)])];
@@ -123,8 +136,9 @@ class CheckedProgram {
 ///  4. Counting. With 3 every legal order gives the same data, so one order is followed for two iterations. Each rank's
 ///     contribution to a variable is a random number modulo the prime 2^61 - 1 (so that a mean can be divided); a wrong
 ///     sum passes with probability 2^-60 or so. Every promise of `learns` must hold after each of the two. Named are: a
-///     variable in no call or in several, one that is summed before it is made or applied before it is summed, a
-///     divisor that is not the number of ranks.
+///     variable in no call or in several, one that is summed before it is made or applied before it is summed, read
+///     before it is made or has come in, weights that are not those of the step before, a divisor that is not the
+///     number of ranks.
 ///
 /// Throws ScheduleError that names rank, stream and task.
 CheckedProgram check(Program program);

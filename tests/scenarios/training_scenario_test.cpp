@@ -197,6 +197,250 @@ TEST_CASE("what training cannot be is refused at its place") {
         "accepted");
 }
 
+namespace {
+
+/// ResNet-50 on ports of 12.5 GB/s; a path takes 2 us.
+Result resnet_by(const std::string& regime, int ranks, const std::string& more = "") {
+  return result_of(star_scenario(ranks, fmt::format(R"({{{}, "regime": {}{}}})", resnet, regime, more)));
+}
+
+constexpr std::int64_t resnet_gradients = 4 * 25'557'032;
+constexpr const char* one_bucket =
+    R"("overlap": false, "buckets": {"size": "1 GB", "first": "1 GB"})";  // all gradients, after the backward pass
+
+}  // namespace
+
+// The sources' comparison: p = 102,228,128 B, b = 12.5 GB/s, so p/b = 8,178,250.24 ns; a = 2 us. One step from a common
+// start. A ring of K ranks passes on ceil(p/K) bytes in each of its 2(K-1) steps.
+TEST_CASE("a parameter server's exchange grows with K as 2(K-1) p/b, a ring's stays below 2p/b, to the picosecond") {
+  const Picoseconds once{8'178'250'240}, compute = 97ms;
+  for (const int k : {2, 3, 4, 8, 13, 16, 32, 64}) {
+    CAPTURE(k);
+    const std::string one_step = R"(, "steps": 1, "warmup": 0)";
+    const Result server = resnet_by(R"("parameter_server")", k, one_step);
+    const Picoseconds by_server = server.prediction.time - compute;
+    CHECK(by_server == 2 * ((k - 1) * once + 2us));
+    CHECK(server.form->holds());
+    CHECK(server.form->time == server.prediction.time);
+    CHECK(server.prediction.training->split.communication() == by_server);
+    const Result ring =
+        resnet_by(fmt::format(R"({{"name": "ddp", "algorithm": "ring", {}}})", one_bucket), k, one_step);
+    const Picoseconds by_ring = ring.prediction.time - compute;
+    CHECK(by_ring == 2 * (k - 1) * (2us + Picoseconds{80 * ((resnet_gradients + k - 1) / k)}));
+    CHECK(ring.form->time == ring.prediction.time);
+    CHECK(by_ring - 2 * (k - 1) * Picoseconds{2us} < 2 * once);
+    if (k == 64) {
+      CHECK(by_server == 1'030'463'530'240_ps);
+      CHECK(by_ring == 16'352'935'200_ps);
+    }
+  }
+}
+
+TEST_CASE("every regime agrees with its closed form, whatever the number of ranks, and its parts add up") {
+  for (const char* regime :
+       {R"("parameter_server")", R"({"name": "parameter_server", "servers": 1})",
+        R"({"name": "parameter_server", "servers": 3})", R"({"name": "data_parallel", "loss": "3 us"})",
+        R"({"name": "local_sgd", "algorithm": "ring", "every": 5})", R"({"name": "ddp", "algorithm": "ring"})"})
+    for (const int ranks : {1, 2, 3, 8, 13}) {
+      CAPTURE(regime);
+      CAPTURE(ranks);
+      const Result result = result_of(
+          star_scenario(ranks,
+                        fmt::format(R"({{"workload": {{"model": "resnet50", "batch": 32, "compute": {{"step": "97 ms"}},
+                           "sample_bytes": "588 KiB", "output_bytes": "4000 B"}},
+                          "regime": {}, "optimizer": {{"name": "adam", "time": "700 us"}}}})",
+                                    regime),
+                        R"(, "transport": {"launch": "5 us"})"));
+      REQUIRE(result.form);
+      CHECK(result.form->holds());
+      CHECK(result.form->agrees(result.prediction.time));
+      const TrainingReport& report = *result.prediction.training;
+      CHECK(report.split.total() == result.prediction.time);
+      CHECK(report.batch == 32 * ranks);
+      CHECK(report.by_rank.front().split.total().count() > 0);
+    }
+}
+
+// p = 102,228,128 B; Adam keeps 8 B a parameter, 2p. Master: p + p + 2p. Of two servers each has half.
+TEST_CASE("the server has the optimizer's state, and sends to everybody") {
+  const std::string adam = R"(, "optimizer": {"name": "adam"})";
+  const TrainingReport master = *resnet_by(R"({"name": "parameter_server", "master": 2})", 4, adam).prediction.training;
+  REQUIRE(master.by_rank.size() == 3);
+  CHECK(master.by_rank[0].who == "ranks 0 to 1");
+  CHECK(master.by_rank[1].who == "rank 2");
+  CHECK(master.by_rank[2].who == "rank 3");
+  CHECK(master.by_rank[0].memory.total().count == 2 * resnet_gradients);
+  CHECK(master.by_rank[1].memory.total().count == 4 * resnet_gradients);
+  CHECK(master.memory == master.by_rank[1].memory);
+  CHECK(master.by_rank[0].sent.count == resnet_gradients);
+  CHECK(master.by_rank[1].sent.count == 3 * resnet_gradients);
+  CHECK(master.by_rank[1].received.count == 3 * resnet_gradients);
+  const TrainingReport two = *resnet_by(R"({"name": "parameter_server", "servers": 2})", 4, adam).prediction.training;
+  REQUIRE(two.by_rank.size() == 2);
+  CHECK(two.by_rank[0].who == "ranks 0 to 3");
+  CHECK(two.by_rank[1].who == "servers 0 to 1");
+  CHECK(two.by_rank[0].memory.total().count == 2 * resnet_gradients);
+  CHECK(two.by_rank[1].memory.total().count == 2 * resnet_gradients);  // half of p + p + 2p
+  CHECK(two.by_rank[1].sent.count == 2 * resnet_gradients);            // half of it to four workers
+}
+
+// 128 samples of 602,112 B and 4000 B of outputs: x = 77,070,336 B, o = 512,000 B. Master: p + p, momentum p, room for
+// gradients p, and o.
+TEST_CASE("DataParallel divides the batch, and its master carries more") {
+  const std::string training =
+      R"({"workload": {"model": "resnet50", "global_batch": 128, "compute": {"step": "401 ms"},
+                      "sample_bytes": "588 KiB", "output_bytes": "4000 B"},
+          "regime": {"name": "data_parallel", "loss": "2 ms"}, "optimizer": {"name": "momentum", "time": "1 ms"}})";
+  const Result result = result_of(star_scenario(4, training));
+  const TrainingReport& report = *result.prediction.training;
+  CHECK(report.batch == 128);
+  REQUIRE(report.by_rank.size() == 2);
+  const RankReport &master = report.by_rank[0], &other = report.by_rank[1];
+  CHECK(other.who == "ranks 1 to 3");
+  // A quarter of 400 ms, each of the layers' times rounded down; and on the master 2 ms and 1 ms.
+  CHECK(master.split.compute - other.split.compute == 3ms);
+  CHECK(other.split.compute <= 100ms);
+  CHECK(other.split.compute > 100ms - 1000_ps);
+  CHECK(master.memory.total().count == 4 * resnet_gradients + 512'000);
+  CHECK(other.memory.total().count == 2 * resnet_gradients);
+  // The master sends 3/4 of the batch and of the loss's gradients, and the model three times.
+  CHECK(master.sent.count == 3 * (resnet_gradients + 77'070'336 / 4 + 512'000 / 4));
+  CHECK(master.received.count == 3 * (resnet_gradients + 512'000 / 4));
+  CHECK(result.form->time == result.prediction.time);
+  // One GPU does all of it in 400 ms, 2 ms and 1 ms.
+  CHECK(result_of(star_scenario(1, training)).prediction.time == 403ms);
+  CHECK(result_of(star_scenario(1, training)).prediction.training->efficiency == 1.0);
+}
+
+TEST_CASE("local SGD exchanges every H steps what DDP exchanges in each") {
+  const Picoseconds every_step =
+      resnet_by(fmt::format(R"({{"name": "ddp", "algorithm": "ring", {}}})", one_bucket), 8).prediction.time;
+  const auto every = [](int h) {
+    return resnet_by(fmt::format(R"({{"name": "local_sgd", "algorithm": "ring", "every": {}}})", h), 8).prediction;
+  };
+  CHECK(every(1).time == every_step);
+  for (const int h : {2, 4, 10}) {
+    CAPTURE(h);
+    const Prediction prediction = every(h);
+    const Picoseconds less = (every_step - Picoseconds{97ms}) / h - (prediction.time - Picoseconds{97ms});
+    CHECK(less >= 0_ps);
+    CHECK(less <= 5_ps);  // five parts of the step, each rounded down
+    CHECK(prediction.training->sent.count == 2LL * 7 * resnet_gradients / h);
+  }
+}
+
+TEST_CASE("settings that a regime does not have are refused, and those without effect are warned of") {
+  const auto complaint = [](const std::string& regime, const std::string& more = "") {
+    return complaint_of(star_scenario(4, fmt::format(R"({{{}, "regime": {}{}}})", resnet, regime, more)));
+  };
+  CHECK(complaint(R"({"name": "parameter_server", "buckets": {"size": "1 MiB"}})") ==
+        "t.json: /training/regime/buckets: expected a known key of parameter_server, found \"buckets\"");
+  CHECK(complaint(R"({"name": "parameter_server", "master": 4})") ==
+        "t.json: /training/regime/master: expected a rank from 0 to 3, found 4");
+  CHECK(complaint(R"({"name": "parameter_server", "master": 0, "servers": 2})") ==
+        "t.json: /training/regime/master: expected no master next to separate servers, found one");
+  CHECK(complaint(R"({"name": "parameter_server", "servers_on": "cpu"})") ==
+        "t.json: /training/regime/servers_on: expected servers_on only for an algorithm with separate servers, found "
+        "parameter_server");
+  CHECK(complaint(R"("data_parallel")") ==
+        "t.json: /training/workload: expected the key \"sample_bytes\" with the regime data_parallel, found none");
+  CHECK(complaint(R"("data_parallel")", R"(, "host": {"launch": "1 us"})") ==
+        "t.json: /training/host/launch: expected no launch with the regime data_parallel, found one");
+  CHECK(complaint(R"({"name": "local_sgd", "algorithm": "ring"})") ==
+        "t.json: /training/regime: expected the key \"every\", found none");
+  CHECK(complaint(R"("asynchronous")") ==
+        "t.json: /training/regime: expected a name that `ringsim list regimes` shows, found \"asynchronous\"");
+  CHECK(complaint_of(
+            star_scenario(3, R"({"workload": {"model": "resnet50", "global_batch": 32, "compute": {"step": "97 ms"}},
+                   "regime": "parameter_server"})")) ==
+        "t.json: /training/workload/global_batch: expected a multiple of the number of GPUs, 3, found 32");
+  CHECK(complaint_of(star_scenario(
+            3, R"({"workload": {"model": "resnet50", "compute": {"step": "97 ms"}}, "regime": "single"})")) ==
+        "t.json: /training/workload: expected either batch or global_batch, found neither");
+  const Scenario scenario =
+      ScenarioFile::parse(
+          star_scenario(2, R"({"workload": {"model": "resnet50", "batch": 1, "compute": {"step": "1 ms"},
+                                                            "sample_bytes": "1 kB"}, "regime": "parameter_server"})"),
+          "t.json")
+          .point(0);
+  REQUIRE(scenario.warnings.size() == 1);
+  CHECK(scenario.warnings[0] ==
+        "t.json: /training/workload/sample_bytes: has no effect with the regime parameter_server: only data_parallel "
+        "sends samples and outputs");
+}
+
+// The form works with the same draws; rounds of 2 steps for local_sgd.
+TEST_CASE("stragglers: regimes agree with the closed form of the same draws, or say that none holds") {
+  for (const char* regime : {R"("parameter_server")", R"({"name": "parameter_server", "servers": 1})",
+                             R"({"name": "local_sgd", "algorithm": "ring", "every": 2})",
+                             R"({"name": "ddp", "algorithm": "halving_doubling"})"})
+    for (const char* unequal :
+         {R"("slow": [{"rank": 1, "factor": 1.5, "from": 2, "until": 5}])",
+          R"("jitter": {"distribution": "exponential", "spread": "4 ms", "seed": 5})",
+          R"("slow": [{"rank": 0, "factor": 2}], "jitter": {"distribution": "uniform", "spread": "30 ms"})"}) {
+      CAPTURE(regime);
+      CAPTURE(unequal);
+      // 25,600,000 parameters: 4 ranks divide every bucket.
+      const Result result = result_of(star_scenario(
+          4,
+          fmt::format(R"({{"workload": {{"layers": [{{"name": "l", "times": 8, "parameters": 3200000, "forward": "4 ms",
+                           "backward": "8 ms"}}], "batch": 32}}, "regime": {}, {}, "optimizer": {{"time": "1 ms"}},
+                           "steps": 6, "warmup": 2}})",
+                      regime, unequal)));
+      REQUIRE(result.form);
+      CHECK(result.form->holds());
+      CHECK(result.form->agrees(result.prediction.time));
+      CHECK(result.prediction.training->split.total() == result.prediction.time);
+      CHECK(result.prediction.time > 97ms);  // without stragglers and communication
+    }
+  const Result several =
+      resnet_by(R"({"name": "parameter_server", "servers": 2})", 4, R"(, "slow": [{"rank": 1, "factor": 2}])");
+  CHECK(!several.form->holds());
+  CHECK(several.form->because == std::vector<std::string>{"ranks compute unequally"});
+}
+
+TEST_CASE("stragglers that cannot be are refused, and those without effect are warned of") {
+  const auto complaint = [](const std::string& more) {
+    return complaint_of(star_scenario(4, fmt::format(R"({{{}, "regime": "parameter_server", {}}})", resnet, more)));
+  };
+  CHECK(complaint(R"("slow": [{"rank": 4, "factor": 2}])") ==
+        "t.json: /training/slow/0/rank: expected a rank from 0 to 3, found 4");
+  CHECK(complaint(R"("slow": [{"rank": 1, "factor": 2, "from": 3, "until": 3}])") ==
+        "t.json: /training/slow/0/until: expected a step after 3, found 3");
+  CHECK(complaint(R"("jitter": {"distribution": "normal", "spread": "1 ms"})") != "accepted");
+  const auto warnings = [](const std::string& more) {
+    return ScenarioFile::parse(
+               star_scenario(4, fmt::format(R"({{{}, "regime": "parameter_server", {}}})", resnet, more)), "t.json")
+        .point(0)
+        .warnings;
+  };
+  CHECK(warnings(R"("slow": [{"rank": 1, "factor": 1}])") ==
+        std::vector<std::string>{"t.json: /training/slow/0: has no effect: a factor of 1 changes nothing"});
+  CHECK(warnings(R"("slow": [{"rank": 1, "factor": 2, "from": 3}])") ==
+        std::vector<std::string>{"t.json: /training/slow/0: has no effect: the run ends after step 2"});
+  CHECK(warnings(R"("jitter": {"distribution": "uniform", "spread": "0 us"})") ==
+        std::vector<std::string>{"t.json: /training/jitter: has no effect: a spread of 0 changes nothing"});
+}
+
+// Two channels share a port: two messages of half the size take as long as one. 400,000 B divide by 2 channels of 4.
+TEST_CASE("every regime runs over several channels, and takes as long") {
+  for (const char* regime :
+       {R"("parameter_server")", R"({"name": "parameter_server", "servers": 2})", R"({"name": "data_parallel"})",
+        R"({"name": "local_sgd", "algorithm": "ring", "every": 2})", R"({"name": "ddp", "algorithm": "ring"})"}) {
+    CAPTURE(regime);
+    const auto time = [&](const char* transport) {
+      return result_of(star_scenario(4,
+                                     fmt::format(R"({{"workload": {{"layers": [{{"name": "l", "parameters": 100000,
+                     "forward": "1 ms", "backward": "2 ms"}}], "batch": 2, "sample_bytes": "800 B", "output_bytes": "80 B"}},
+                     "regime": {}}})",
+                                                 regime),
+                                     transport))
+          .prediction.time;
+    };
+    CHECK(time(R"(, "transport": {"channels": 2})") == time(""));
+  }
+}
+
 TEST_CASE("a schedule is not made of a training step") {
   const Scenario scenario =
       ScenarioFile::parse(star_scenario(4, std::string("{") + resnet + R"(, "regime": "single"})"), "t.json").point(0);

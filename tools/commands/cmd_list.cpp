@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "algorithms/catalog.hpp"
+#include "algorithms/training/regimes.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/run/protocol.hpp"
 #include "sim/text/json.hpp"
@@ -23,7 +24,7 @@ namespace ringsim::tools {
 
 namespace {
 
-enum class What { all, algorithms, topologies, nodes, models, comparison, columns, costs };
+enum class What { all, algorithms, topologies, nodes, models, regimes, comparison, columns, costs };
 enum class ListFormat { text, json };
 
 struct ListArguments {
@@ -32,16 +33,17 @@ struct ListArguments {
 };
 
 void declare(Options& options, ListArguments& list) {
-  Option& what =
-      options.choice<What>("WHAT",
-                           {{"algorithms", What::algorithms},
-                            {"topologies", What::topologies},
-                            {"nodes", What::nodes},
-                            {"models", What::models},
-                            {"comparison", What::comparison},
-                            {"columns", What::columns},
-                            {"costs", What::costs}},
-                           list.what, "one of algorithms, topologies, nodes, models, comparison, columns, costs");
+  Option& what = options.choice<What>(
+      "WHAT",
+      {{"algorithms", What::algorithms},
+       {"topologies", What::topologies},
+       {"nodes", What::nodes},
+       {"models", What::models},
+       {"regimes", What::regimes},
+       {"comparison", What::comparison},
+       {"columns", What::columns},
+       {"costs", What::costs}},
+      list.what, "one of algorithms, topologies, nodes, models, regimes, comparison, columns, costs");
   what.fallback = "all but comparison, columns and costs";
   options
       .choice<ListFormat>("--format", {{"text", ListFormat::text}, {"json", ListFormat::json}}, list.format,
@@ -97,6 +99,18 @@ std::vector<Listed> model_lists() {
           std::move(kinds)};
 }
 
+Listed regime_list() {
+  Listed list{"regimes", "Regimes: how GPUs train together", {}};
+  for (const Regime& regime : regimes()) {
+    Json one = entry(regime.name, regime.summary);
+    one["travels"] = regime.travels;
+    one["computes"] = regime.computes;
+    one["source"] = regime.source;
+    list.entries.push_back(std::move(one));
+  }
+  return list;
+}
+
 Listed column_list() {
   Listed list{"columns", "Columns of a result", {}};
   for (const Column& column : result_columns()) {
@@ -148,6 +162,7 @@ std::vector<Listed> lists_of(What what) {
   if (wanted(What::nodes)) lists.push_back(listed("nodes", "Nodes", node_catalog()));
   if (wanted(What::models))
     for (Listed& list : model_lists()) lists.push_back(std::move(list));
+  if (wanted(What::regimes)) lists.push_back(regime_list());
   if (what == What::columns) lists.push_back(column_list());
   if (what == What::costs) lists.push_back(cost_list());
   return lists;
@@ -155,6 +170,9 @@ std::vector<Listed> lists_of(What what) {
 
 /// "collectives: all_reduce, broadcast", "parameters: fold=naive|rabenseifner".
 std::string details_of(const Json& one) {
+  if (one.contains("travels"))
+    return fmt::format("\ntravels: {}\ncomputes: {}\nsource: {}", one["travels"].get<std::string>(),
+                       one["computes"].get<std::string>(), one["source"].get<std::string>());
   if (!one.contains("source")) return "";
   std::vector<std::string> parameters;
   for (const Json& parameter : one["parameters"]) {
@@ -216,7 +234,7 @@ int execute(const SchemaArguments&) {
 Command list_command() {
   return {.name = "list",
           .group = Group::look,
-          .summary = "List algorithms, topologies, nodes and models",
+          .summary = "List algorithms, topologies, nodes, models and regimes of training",
           .example = "ringsim list algorithms",
           .details =
               "comparison: what every algorithm does on the same five machines, as Markdown.\n\n"

@@ -96,6 +96,17 @@ std::string notes(const std::vector<Result>& results, bool closed_forms) {
   return text;
 }
 
+/// Who does what in a training step, and what it keeps.
+std::string ranks_of_step(const TrainingReport& training) {
+  Table ranks({"who", "compute us", "exposed us", "waiting us", "host us", "idle us", "sends", "receives", "memory"});
+  const auto time = [](Picoseconds part) { return fmt::format("{:.3f}", microseconds(part)); };
+  for (const RankReport& rank : training.by_rank)
+    ranks.add({rank.who, time(rank.split.compute), time(rank.split.exposed_communication),
+               time(rank.split.waiting_for_others), time(rank.split.waiting_for_host), time(rank.split.idle),
+               format(rank.sent), format(rank.received), format(rank.memory.total())});
+  return ranks.fitted();
+}
+
 /// What --explain adds to the table: what held each run back, and what its links carried.
 std::string explanation(const std::vector<Result>& results, const std::vector<std::string>& extra) {
   std::string text;
@@ -113,6 +124,7 @@ std::string explanation(const std::vector<Result>& results, const std::vector<st
     text += '\n' + wrapped(heading) + '\n';
     if (!r.ring.empty()) text += wrapped("ring: " + r.ring) + '\n';
     if (!r.job.empty() && r.links.empty()) continue;  // printed with the first job
+    if (r.training) text += ranks_of_step(*r.training);
     Table links({"links", "kind", "count", "busiest carried", "utilisation"});
     for (const LinkGroup& group : r.links)
       links.add({group.links, group.kind, fmt::to_string(group.count), format(group.most),

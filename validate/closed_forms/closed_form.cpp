@@ -177,9 +177,7 @@ Uniform uniform_of(const Topology& topology, std::span<const NodeId> ranks, std:
 
 using namespace forms;
 
-namespace {
-
-ClosedForm parameter_server_form(int servers, const CollectiveRequest& request, const Uniform& machine) {
+ClosedForm server_form(int servers, const CollectiveRequest& request, const Uniform& machine) {
   ClosedForm form;
   const std::int64_t n = request.ranks, p = request.bytes.count;
   Sum sum{machine, form};
@@ -206,6 +204,8 @@ ClosedForm parameter_server_form(int servers, const CollectiveRequest& request, 
   }
   return form;
 }
+
+namespace {
 
 ClosedForm ring_form(std::int64_t segments, const CollectiveRequest& request, const Uniform& machine) {
   ClosedForm form;
@@ -321,7 +321,7 @@ std::optional<ClosedForm> closed_form(const Algorithm& algorithm, const Argument
   if (auto form = exchange_form(algorithm, arguments, request, machine)) return form;
   if (auto form = composed_form(algorithm, arguments, request, machine)) return form;
   if (algorithm.name == "parameter_server")
-    return parameter_server_form(static_cast<int>(number(algorithm, arguments, "servers")), request, machine);
+    return server_form(static_cast<int>(number(algorithm, arguments, "servers")), request, machine);
   if (algorithm.name == "ring") {
     const std::int64_t rings = number(algorithm, arguments, "rings"), slices = number(algorithm, arguments, "slices");
     if (rings > 1 || slices > 1)

@@ -1,10 +1,17 @@
 #include "validate/closed_forms/closed_form_training.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
+#include "algorithms/training/data_parallel.hpp"
+#include "algorithms/training/local_sgd.hpp"
+#include "algorithms/training/server.hpp"
+#include "algorithms/training/stragglers.hpp"
 #include "scenarios/predict/predict.hpp"
 #include "scenarios/predict/training.hpp"
+#include "validate/closed_forms/forms.hpp"
 
 namespace ringsim {
 
@@ -16,43 +23,231 @@ bool ends_together(const std::string& algorithm, int ranks) {
   return algorithm == "ring" || (power && (algorithm == "halving_doubling" || algorithm == "recursive_doubling"));
 }
 
+/// The form of a step, put together of those of its exchanges.
+class TrainingForm {
+ public:
+  TrainingForm(const Scenario& scenario, const Setup& setup)
+      : scenario_(scenario),
+        setup_(setup),
+        spec_(*scenario.training),
+        placed_(setup.collectives.front()),
+        step_(training_step_of(scenario)) {}
+
+  std::optional<ClosedForm> form() {
+    if (step_.host_launch.count() > 0 && !step_.host_waits)
+      assume("the host launches steps before the one before is done");
+    if (!exchanges(scenario_)) return alone();
+    switch (spec_.regime->kind) {
+      case Regime::Kind::single:
+        return alone();
+      case Regime::Kind::ddp:
+        return ddp();
+      case Regime::Kind::parameter_server:
+        return parameter_server();
+      case Regime::Kind::data_parallel:
+        return data_parallel();
+      case Regime::Kind::local_sgd:
+        return local_sgd();
+    }
+    return std::nullopt;
+  }
+
+ private:
+  struct Times {
+    Picoseconds low{0}, high{0};
+  };
+
+  void assume(const std::string& because) {
+    if (std::find(form_.because.begin(), form_.because.end(), because) == form_.because.end())
+      form_.because.push_back(because);
+  }
+
+  Times take(ClosedForm one, const Algorithm& algorithm, const Arguments& arguments, const CollectiveRequest& request,
+             const Uniform& machine) {
+    assume_protocol(one, algorithm, arguments, request, machine, *scenario_.protocol);
+    assume_even_sizes(one);
+    if (scenario_.model == NetworkModel::packet) assume_packets(one, scenario_.packet);
+    for (const std::string& each : one.because) assume(each);
+    form_.steps += one.steps;
+    return {one.low, one.time};
+  }
+
+  Uniform machine_of(const Job& job) const {
+    return uniform_of(setup_.topology, placed_.ranks, placed_.endpoints(), scenario_.transport, setup_.routing,
+                      grid_of(*job.algorithm, job.arguments, job.request));
+  }
+
+  // The time of a collective, with its launch; its formula in `formula`.
+  std::optional<Times> time_of(const Job& job, std::string* formula = nullptr) {
+    const Uniform machine = machine_of(job);
+    std::optional<ClosedForm> one = closed_form(*job.algorithm, job.arguments, job.request, machine);
+    if (!one) return std::nullopt;
+    if (formula != nullptr) *formula = one->formula;
+    // Ranks whose blocks are a byte shorter are ahead of the others, and so a little earlier in the next step.
+    CollectiveRequest even = job.request;
+    even.bytes.count -= even.bytes.count % even.ranks;
+    if (const auto low = closed_form(*job.algorithm, job.arguments, even, machine))
+      one->low = std::min(one->low, low->low);
+    const Times times = take(std::move(*one), *job.algorithm, job.arguments, job.request, machine);
+    return Times{add(times.low, step_.launch), add(times.high, step_.launch)};
+  }
+  std::optional<Times> time_of(CollectiveOp op, Bytes bytes) {
+    return time_of(exchange_of(spec_, placed_, op, bytes).job);
+  }
+
+  std::optional<ClosedForm> alone() {
+    assume_equal();
+    form_.formula = spec_.loss.count() > 0 ? "f + B + loss + u" : "f + B + u";
+    form_.low = form_.time = add(training_step_time(step_, {}), spec_.loss);
+    return std::move(form_);
+  }
+
+  std::optional<ClosedForm> ddp() {
+    form_.formula = "max(f + B, max_j (ready_j + T_j + ... + T_n)) + u";
+    std::vector<Picoseconds> low, high;
+    for (const Bucket& bucket : step_.buckets) {
+      Job job = placed_.job;
+      job.request.bytes = bucket.bytes;
+      std::string formula;
+      const std::optional<Times> one = time_of(job, &formula);
+      if (!one) return std::nullopt;
+      low.push_back(one->low);
+      high.push_back(one->high);
+      if (&bucket == &step_.buckets.front()) form_.formula += ", T_j = t + " + formula;
+    }
+    if (!step_.buckets.empty()) assume_together();
+    if (is_barrel()) {
+      const auto mean = [&](const std::vector<Picoseconds>& times) {
+        return barrel_step_time(step_, spec_.stragglers, placed_.job.request.ranks, times, 1, spec_.warmup);
+      };
+      take_mean(mean(low), mean(high));
+      return std::move(form_);
+    }
+    form_.low = training_step_time(step_, low);
+    form_.time = training_step_time(step_, high);
+    return std::move(form_);
+  }
+
+  void assume_equal() {
+    if (spec_.stragglers.any()) assume("ranks compute unequally");
+  }
+
+  /// Where the form of unequal ranks can be worked out: a mean over steps, whose parts are rounded down each.
+  bool is_barrel() {
+    if (!spec_.stragglers.any()) return false;
+    if (step_.host_launch.count() == 0 && step_.cycle.count() == 0) return true;
+    assume_equal();
+    return false;
+  }
+  void take_mean(Picoseconds low, Picoseconds high) {
+    form_.formula += ", C of each rank and step as drawn";
+    form_.low = low - Picoseconds{5};
+    form_.time = high;
+  }
+
+  void assume_together() {
+    if (!ends_together(placed_.job.algorithm->name, placed_.job.request.ranks))
+      assume("ranks do not all end an all-reduce at one instant");
+  }
+
+  std::optional<ClosedForm> parameter_server() {
+    const std::string launches = step_.launch.count() > 0 ? " + 2t" : "";
+    if (spec_.servers == 0) {
+      const auto push = time_of(CollectiveOp::reduce, spec_.gradients());
+      const auto pull = time_of(CollectiveOp::broadcast, spec_.gradients());
+      if (!push || !pull) return std::nullopt;
+      form_.formula = "f + B + u + 2(K-1) p/b + 2a" + launches;
+      if (is_queue()) return queue(spec_.master, launches);
+      form_.low = server_step_time(step_, 0, push->low, pull->low);
+      form_.time = server_step_time(step_, 0, push->high, pull->high);
+      return std::move(form_);
+    }
+    const Job& job = placed_.job;
+    const Uniform machine = machine_of(job);
+    if (machine.b.bytes_per_second == 0) return std::nullopt;
+    ClosedForm one = server_form(spec_.servers, job.request, machine);
+    // A server whose shard is a byte shorter has its gradients earlier, and sends its shard earlier.
+    CollectiveRequest even = job.request;
+    even.bytes.count -= even.bytes.count % spec_.servers;
+    one.low = std::min(one.low, server_form(spec_.servers, even, machine).low);
+    const Times both = take(std::move(one), *job.algorithm, job.arguments, job.request, machine);
+    if (job.request.channels > 1 || job.request.chunk) assume("several channels or pieces");
+    if (spec_.servers == 1 && is_queue()) return queue(-1, launches);
+    assume_equal();
+    form_.formula = "f + B + u/S + 2 max(W ceil(p/S), p)/b + 2a" + launches;
+    const auto step_time = [&](Picoseconds exchanged) {  // both halves take equally long
+      return server_step_time(step_, spec_.servers, add(exchanged / 2, step_.launch), add(exchanged / 2, step_.launch));
+    };
+    form_.low = step_time(both.low);
+    form_.time = step_time(both.high);
+    return std::move(form_);
+  }
+
+  // Unequal workers and one server on a star, whose port serves one after the other.
+  bool is_queue() { return is_barrel() && machine_of(placed_.job).shape == Shape::star; }
+  std::optional<ClosedForm> queue(Actor master, const std::string& launches) {
+    const Uniform machine = machine_of(placed_.job);
+    const int ranks = placed_.job.request.ranks;
+    const Picoseconds mean = server_queue_step_time(
+        step_, spec_.stragglers, ranks, master, transfer_time(spec_.gradients(), machine.b), machine.a, spec_.warmup);
+    form_.formula = "queue of W pushes at the server's port + u + W p/b + 2a" + launches;
+    form_.steps += 2 * ranks;  // a share of the port is rounded whenever a push begins or ends
+    take_mean(mean, mean);
+    return std::move(form_);
+  }
+
+  std::optional<ClosedForm> data_parallel() {
+    const std::int64_t samples = spec_.batch * placed_.job.request.ranks;
+    Times all;
+    for (const auto& [op, bytes] : {std::pair{CollectiveOp::scatter, spec_.sample * samples},
+                                    {CollectiveOp::broadcast, spec_.gradients()},
+                                    {CollectiveOp::gather, spec_.output * samples},
+                                    {CollectiveOp::scatter, spec_.output * samples},
+                                    {CollectiveOp::reduce, spec_.gradients()}}) {
+      const auto one = time_of(op, bytes);
+      if (!one) return std::nullopt;
+      all = {add(all.low, one->low), add(all.high, one->high)};
+    }
+    assume_equal();
+    form_.formula = "(K-1)(2p + (x + 2o)/K)/b + 5a + f + B + loss + u";
+    if (step_.launch.count() > 0) form_.formula += " + 5t";
+    form_.low = data_parallel_step_time(step_, spec_.loss, all.low);
+    form_.time = data_parallel_step_time(step_, spec_.loss, all.high);
+    return std::move(form_);
+  }
+
+  std::optional<ClosedForm> local_sgd() {
+    std::string formula;
+    const std::optional<Times> average = time_of(placed_.job, &formula);
+    if (!average) return std::nullopt;
+    assume_together();
+    form_.formula = "f + B + u + T/H, T = t + " + formula;
+    if (is_barrel()) {
+      const auto mean = [&](Picoseconds time) {
+        return barrel_step_time(step_, spec_.stragglers, placed_.job.request.ranks, {time}, spec_.every, spec_.warmup);
+      };
+      take_mean(mean(average->low), mean(average->high));
+      return std::move(form_);
+    }
+    // The parts of a step are rounded down each.
+    const int parts = spec_.every > 1 ? 5 : 0;
+    form_.low = local_sgd_round_time(step_, spec_.every, average->low) / spec_.every - Picoseconds{parts};
+    form_.time = local_sgd_round_time(step_, spec_.every, average->high) / spec_.every;
+    return std::move(form_);
+  }
+
+  const Scenario& scenario_;
+  const Setup& setup_;
+  const TrainingSpec& spec_;
+  const PlacedCollective& placed_;
+  TrainingStep step_;
+  ClosedForm form_;
+};
+
 }  // namespace
 
 std::optional<ClosedForm> training_form(const Scenario& scenario, const Setup& setup) {
-  const TrainingStep step = training_step_of(scenario);
-  const PlacedCollective& placed = setup.collectives.front();
-  const Job& job = placed.job;
-  ClosedForm form{.formula = "max(f + B, max_j (ready_j + T_j + ... + T_n)) + u"};
-  const auto add_reasons = [&](const std::vector<std::string>& because) {
-    for (const std::string& each : because)
-      if (std::find(form.because.begin(), form.because.end(), each) == form.because.end()) form.because.push_back(each);
-  };
-  std::vector<Picoseconds> low, high;
-  if (!step.buckets.empty()) {
-    const Uniform machine = uniform_of(setup.topology, placed.ranks, placed.endpoints(), scenario.transport,
-                                       setup.routing, grid_of(*job.algorithm, job.arguments, job.request));
-    for (const Bucket& bucket : step.buckets) {
-      CollectiveRequest request = job.request;
-      request.bytes = bucket.bytes;
-      std::optional<ClosedForm> one = closed_form(*job.algorithm, job.arguments, request, machine);
-      if (!one) return std::nullopt;
-      assume_protocol(*one, *job.algorithm, job.arguments, request, machine, *scenario.protocol);
-      assume_even_sizes(*one);
-      if (scenario.model == NetworkModel::packet) assume_packets(*one, scenario.packet);
-      low.push_back(add(one->low, step.launch));
-      high.push_back(add(one->time, step.launch));
-      form.steps += one->steps;
-      if (&bucket == &step.buckets.front()) form.formula += ", T_j = t + " + one->formula;
-      add_reasons(one->because);
-    }
-    if (!ends_together(job.algorithm->name, job.request.ranks))
-      add_reasons({"ranks do not all end an all-reduce at one instant"});
-  }
-  if (step.host_launch.count() > 0 && !step.host_waits)
-    add_reasons({"the host launches steps before the one before is done"});
-  form.low = training_step_time(step, low);
-  form.time = training_step_time(step, high);
-  return form;
+  return TrainingForm(scenario, setup).form();
 }
 
 }  // namespace ringsim

@@ -1,4 +1,4 @@
-// The closed form of a training step: all-reduces in sequence, while the backward pass goes on.
+// The closed form of a training step: what its regime says, of the closed forms of its exchanges.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,8 @@
 
 namespace ringsim {
 
-/// max(f + B, max_j (ready_j + sum_{i >= j} T_i)) + u, as training_step_time() (algorithms/training/ddp.hpp) has it;
-/// nothing if no form of the all-reduce is known. Requires scenario.training.
+/// As training_step_time(), server_step_time(), data_parallel_step_time() and local_sgd_round_time()
+/// (algorithms/training) have it; nothing if no form of an exchange is known. Requires scenario.training.
 std::optional<ClosedForm> training_form(const Scenario& scenario, const Setup& setup);
 
 }  // namespace ringsim

@@ -56,6 +56,9 @@ inline void needs_neighbours(const Uniform& machine, ClosedForm& form) {
 
 }  // namespace forms
 
+/// parameter_server: both ways, with `servers` separate ones, or 0: a root among the ranks. One worker talks to
+/// separate servers, too.
+ClosedForm server_form(int servers, const CollectiveRequest& request, const Uniform& machine);
 /// Of binary blocks, for all_reduce.
 ClosedForm binary_blocks_form(const CollectiveRequest& request, const Uniform& machine);
 /// Of what does log2(n) exchanges: halving_doubling's halves, recursive_doubling, bruck, pat, swing.

@@ -70,6 +70,31 @@ Json of_training(const Result& r, Of of) {
   return is_training(r) ? Json(of(*r.prediction.training)) : Json(nullptr);
 }
 
+Json ranks_of(const TrainingReport& training) {
+  Json ranks = Json::array();
+  for (const RankReport& rank : training.by_rank) {
+    const TimeSplit& split = rank.split;
+    const TrainingMemory& memory = rank.memory;
+    ranks.push_back({{"who", rank.who},
+                     {"split_us",
+                      {{"compute", microseconds(split.compute)},
+                       {"exposed_communication", microseconds(split.exposed_communication)},
+                       {"waiting_for_others", microseconds(split.waiting_for_others)},
+                       {"waiting_for_host", microseconds(split.waiting_for_host)},
+                       {"idle", microseconds(split.idle)}}},
+                     {"overlapped_us", microseconds(split.overlapped)},
+                     {"sent_bytes", rank.sent.count},
+                     {"received_bytes", rank.received.count},
+                     {"memory",
+                      {{"parameters", memory.weights.count},
+                       {"gradients", memory.gradients.count},
+                       {"optimizer", memory.state.count},
+                       {"buckets", memory.copies.count},
+                       {"outputs", memory.outputs.count}}}});
+  }
+  return ranks;
+}
+
 /// A column of a part of the step's time.
 constexpr Column time_of_step(std::string_view name, std::string_view meaning, Json (*value)(const Result&),
                               std::string_view heading = "", bool (*relevant)(const Result&) = nullptr) {
@@ -190,13 +215,15 @@ constexpr std::array columns{
            .meaning = "predicted time; of training a step's: the mean of those after the warm-up",
            .value = [](const Result& r) { return Json(microseconds(r.prediction.time)); },
            .heading = "time us"},
-    Column{.name = "training",
-           .unit = "",
-           .meaning = "of a training step: single or ddp; its collective is all its gradients",
-           .in = In::some_rows,
-           .value = [](const Result& r) { return of_training(r, [](const auto& t) { return t.regime; }); },
-           .heading = "training",
-           .above = "{}"},
+    Column{
+        .name = "training",
+        .unit = "",
+        .meaning =
+            "of a training step: its regime, as `ringsim list regimes` names it; the collective is all its gradients",
+        .in = In::some_rows,
+        .value = [](const Result& r) { return of_training(r, [](const auto& t) { return t.regime; }); },
+        .heading = "training",
+        .above = "{}"},
     Column{.name = "workload",
            .unit = "",
            .meaning = "the model that is trained; layers, if the scenario has its own",
@@ -249,13 +276,14 @@ constexpr std::array columns{
         [](const Result& r) { return of_training(r, [](const auto& t) { return microseconds(t.split.compute); }); },
         "compute us"),
     time_of_step(
-        "split_us.exposed_communication", "nothing computes, and an all-reduce runs that all ranks have launched",
+        "split_us.exposed_communication", "nothing computes, and an exchange runs that all its members have launched",
         [](const Result& r) {
           return of_training(r, [](const auto& t) { return microseconds(t.split.exposed_communication); });
         },
         "exposed us"),
     time_of_step(
-        "split_us.waiting_for_others", "nothing computes, and an all-reduce is open that a rank has not launched",
+        "split_us.waiting_for_others",
+        "nothing computes, and an exchange is open that a member (a server, too) has not launched",
         [](const Result& r) {
           return of_training(r, [](const auto& t) { return microseconds(t.split.waiting_for_others); });
         },
@@ -269,23 +297,33 @@ constexpr std::array columns{
         "split_us.idle", "nothing happens",
         [](const Result& r) { return of_training(r, [](const auto& t) { return microseconds(t.split.idle); }); }),
     time_of_step(
-        "overlapped_us", "of compute: an all-reduce is open meanwhile",
+        "overlapped_us", "of compute: an exchange is open meanwhile",
         [](const Result& r) { return of_training(r, [](const auto& t) { return microseconds(t.split.overlapped); }); },
         "overlapped us"),
-    time_of_step("communication_us", "an all-reduce is open: exposed, waiting for others, and overlapped",
+    time_of_step("communication_us", "an exchange is open: exposed, waiting for others, and overlapped",
                  [](const Result& r) {
                    return of_training(r, [](const auto& t) { return microseconds(t.split.communication()); });
                  }),
     memory_of_step("sent_bytes", "what all ranks send in a step",
                    [](const Result& r) { return of_training(r, [](const auto& t) { return t.sent.count; }); }),
-    memory_of_step("memory.parameters", "of a GPU: the weights, in the size of a gradient",
-                   [](const Result& r) { return of_training(r, [](const auto& t) { return t.weights.count; }); }),
-    memory_of_step("memory.gradients", "its gradients",
-                   [](const Result& r) { return of_training(r, [](const auto& t) { return t.gradients.count; }); }),
+    memory_of_step(
+        "memory.parameters", "of the GPU that needs most: the weights, in the size of a gradient",
+        [](const Result& r) { return of_training(r, [](const auto& t) { return t.memory.weights.count; }); }),
+    memory_of_step(
+        "memory.gradients", "its gradients",
+        [](const Result& r) { return of_training(r, [](const auto& t) { return t.memory.gradients.count; }); }),
     memory_of_step("memory.optimizer", "the optimizer's state: 0, 4 or 8 B per parameter (sgd, momentum, adam)",
-                   [](const Result& r) { return of_training(r, [](const auto& t) { return t.state.count; }); }),
-    memory_of_step("memory.buckets", "the buckets, a copy of the gradients; activations are not counted",
-                   [](const Result& r) { return of_training(r, [](const auto& t) { return t.bucket_copies.count; }); }),
+                   [](const Result& r) { return of_training(r, [](const auto& t) { return t.memory.state.count; }); }),
+    memory_of_step(
+        "memory.buckets",
+        "the buckets, a copy of the gradients; of data_parallel room at the master for gradients that come in; "
+        "activations are not counted",
+        [](const Result& r) { return of_training(r, [](const auto& t) { return t.memory.copies.count; }); }),
+    memory_of_step("memory.outputs", "data_parallel: the outputs of the whole batch, at the master",
+                   [](const Result& r) {
+                     if (!is_training(r) || r.prediction.training->regime != "data_parallel") return Json(nullptr);
+                     return Json(r.prediction.training->memory.outputs.count);
+                   }),
     Column{.name = "algbw_GBps",
            .unit = "GB/s",
            .meaning = "bytes over time",
@@ -490,6 +528,13 @@ constexpr std::array columns{
            .meaning = "why one rank could be simulated for all",
            .in = In::some_rows,
            .value = [](const Result& r) { return r.prediction.folded ? Json(*r.prediction.folded) : Json(nullptr); }},
+    Column{.name = "by_rank",
+           .unit = "",
+           .meaning = "of a training step, a list of ranks and servers that differ: who, split_us, sent_bytes and "
+                      "received_bytes over the links of its node, memory",
+           .in = In::details,
+           .value = [](const Result& r) { return is_training(r) ? ranks_of(*r.prediction.training) : Json(nullptr); },
+           .in_csv = false},
     Column{.name = "ring",
            .unit = "",
            .meaning = "with order best_ring: the ranks in that order; with channel_rings: the rings found",

@@ -1,0 +1,54 @@
+#include "algorithms/training/regimes.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace ringsim {
+
+namespace {
+
+const std::vector<Regime> all_regimes{
+    {.kind = Regime::Kind::single,
+     .name = "single",
+     .summary = "one GPU",
+     .travels = "nothing",
+     .computes = "all of it on the GPU",
+     .source = "the baseline of all others"},
+    {.kind = Regime::Kind::data_parallel,
+     .name = "data_parallel",
+     .summary = "DataParallel: a master GPU hands out one batch and the model, and collects gradients",
+     .travels =
+         "per step: parts of the batch, the model, outputs, gradients of the loss, gradients; all to or from the "
+         "master",
+     .computes = "both passes on all GPUs, each with its part of the batch; loss and update on the master",
+     .source = "torch.nn.parallel.DataParallel"},
+    {.kind = Regime::Kind::parameter_server,
+     .name = "parameter_server",
+     .summary = "a synchronous parameter server: workers push gradients and pull the model",
+     .travels = "per step: the gradients of all workers to the server, the model back to each",
+     .computes = "both passes on every worker, each with a batch of its own; the update on the server",
+     .source = "Li et al., OSDI 2014"},
+    {.kind = Regime::Kind::ddp,
+     .name = "ddp",
+     .summary = "DistributedDataParallel: buckets of gradients are reduced while the backward pass goes on",
+     .travels = "per step: the gradients, bucket by bucket, by an all-reduce",
+     .computes = "all of it on every GPU, each with a batch of its own",
+     .source = "Li et al., VLDB 13 (2020)"},
+    {.kind = Regime::Kind::local_sgd,
+     .name = "local_sgd",
+     .summary = "every GPU trains by itself; every few steps all average their weights",
+     .travels = "every H steps: the weights, by an all-reduce",
+     .computes = "all of it on every GPU, each with a batch and weights of its own",
+     .source = "Stich, ICLR 2019"}};
+
+}  // namespace
+
+std::span<const Regime> regimes() { return all_regimes; }
+
+const Regime* find_regime(std::string_view name) {
+  const auto found =
+      std::find_if(all_regimes.begin(), all_regimes.end(), [&](const Regime& regime) { return regime.name == name; });
+  return found == all_regimes.end() ? nullptr : &*found;
+}
+
+}  // namespace ringsim

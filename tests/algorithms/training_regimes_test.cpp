@@ -1,0 +1,327 @@
+// Regimes with a server or a master, and local SGD: their closed forms to the picosecond, who does what, their proofs.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "algorithms/catalog.hpp"
+#include "algorithms/training/data_parallel.hpp"
+#include "algorithms/training/local_sgd.hpp"
+#include "algorithms/training/regimes.hpp"
+#include "algorithms/training/server.hpp"
+#include "sim/program/account.hpp"
+#include "sim/program/lower.hpp"
+#include "tests/support/tiny.hpp"
+
+namespace training_regimes_test {
+
+using namespace ringsim;
+using namespace ringsim::literals;
+using namespace std::chrono_literals;
+
+namespace {
+
+const LinkSpec port{.bandwidth = 100_Gbps, .latency = 1us};
+
+CheckedSchedule direct(CollectiveOp op, int ranks, Bytes bytes, Actor root = 0) {
+  CollectiveRequest request{.op = op, .ranks = ranks};
+  request.bytes = bytes;
+  request.root = root;
+  return check(make_schedule(*find_algorithm("direct"), request, {}));
+}
+
+/// Three layers, 7,000,000 elements; 12 ms of both passes.
+TrainingStep three_layers() {
+  TrainingStep step{.name = "three", .layers = {}, .update = 700us};
+  step.layers = {{.name = "a", .tensors = {1'000'000, 17}, .forward = 1ms, .backward = 2ms},
+                 {.name = "b", .tensors = {4'000'000}, .forward = 2ms, .backward = 4ms},
+                 {.name = "c", .tensors = {1'999'983}, .forward = 1ms, .backward = 2ms}};
+  step.steps = 3;
+  return step;
+}
+constexpr Bytes gradients{28'000'000};
+
+ServerExchange one_server(int ranks, Actor master) {
+  return {.push = {direct(CollectiveOp::reduce, ranks, gradients, master)},
+          .pull = {direct(CollectiveOp::broadcast, ranks, gradients, master)},
+          .servers = 0,
+          .master = master};
+}
+
+ServerExchange separate_servers(int workers, int servers) {
+  ServerExchange exchange{.push = {}, .pull = {}, .servers = servers};
+  const Layout shards = Layout::near_equal(gradients, servers);
+  for (std::uint32_t shard = 0; shard < static_cast<std::uint32_t>(servers); ++shard) {
+    exchange.push.push_back(direct(CollectiveOp::reduce, workers + 1, shards.size(shard, 1), workers));
+    exchange.pull.push_back(direct(CollectiveOp::broadcast, workers + 1, shards.size(shard, 1), workers));
+  }
+  return exchange;
+}
+
+MasterExchange master_of(int ranks, Actor master, Bytes batch, Bytes outputs) {
+  return {.batch = direct(CollectiveOp::scatter, ranks, batch, master),
+          .model = direct(CollectiveOp::broadcast, ranks, gradients, master),
+          .outputs = direct(CollectiveOp::gather, ranks, outputs, master),
+          .loss = direct(CollectiveOp::scatter, ranks, outputs, master),
+          .gradients = direct(CollectiveOp::reduce, ranks, gradients, master),
+          .master = master};
+}
+
+struct Ran {
+  std::vector<RankAccount> ranks, servers;
+  Timeline timeline;
+};
+
+/// Runs it on a star with a port for every actor; the last iteration counts.
+Ran run_on_star(const Program& program) {
+  const LoweredProgram lowered(check(program));
+  Accounts accounts(lowered, program.iterations - 1);
+  RunOptions options;
+  options.on_compute = [&](const ComputeEvent& event) { accounts.on_compute(event); };
+  Ran ran;
+  ran.timeline = run(star(program.ranks, port, program.actors - program.ranks), lowered.schedule(), options);
+  ran.ranks = accounts.ranks();
+  for (Actor actor = program.ranks; actor < program.actors; ++actor) ran.servers.push_back(accounts.of(actor));
+  return ran;
+}
+
+std::string verdict_of(Program program) {
+  try {
+    check(std::move(program));
+    return "accepted";
+  } catch (const ScheduleError& error) {
+    return error.message();
+  }
+}
+
+/// The first task of that name; there must be one.
+Program::Task& task_named(Program& program, std::size_t role, const std::string& name) {
+  for (auto& stream : program.roles[role].streams)
+    for (Program::Task& task : stream)
+      if (task.name == name) return task;
+  throw std::runtime_error("no task " + name);
+}
+
+}  // namespace
+
+// p = 28 MB at 12.5 GB/s: 2.24 ms a copy; a = 2 us a path; both passes 12 ms, the update 0.7 ms.
+TEST_CASE("a step with the master among the ranks takes f + B + u + 2(K-1) p/b + 2a") {
+  const TrainingStep step = three_layers();
+  for (const int ranks : {1, 2, 3, 4, 8, 13, 64}) {
+    CAPTURE(ranks);
+    for (const Actor master : {0, ranks / 2}) {
+      const auto exchange = ranks == 1 ? std::nullopt : std::optional(one_server(ranks, master));
+      const Ran ran = run_on_star(parameter_server_program(step, ranks, exchange));
+      const Picoseconds travel = (ranks - 1) * 2240us + (ranks > 1 ? 2us : 0us);
+      const Picoseconds time = 12ms + 700us + 2 * travel;
+      CHECK(ran.timeline.duration() == 3 * time);
+      CHECK(server_step_time(step, 0, travel, travel) == time);
+      // Two copies of the gradients a rank and step, of all ranks but the master.
+      CHECK(ran.timeline.bytes_sent.count == 3LL * 2 * (ranks - 1) * gradients.count);
+      for (Actor rank = 0; rank < ranks; ++rank) {
+        const RankAccount& account = ran.ranks[static_cast<std::size_t>(rank)];
+        CHECK(account.last == time);
+        // Workers wait for the server to launch the pull while it updates.
+        CHECK(account.split.compute == (rank == master ? 12'700us : 12ms));
+        CHECK(account.split.waiting_for_others == (rank == master ? 0us : 700us));
+        CHECK(account.split.exposed_communication == 2 * travel);
+      }
+    }
+  }
+}
+
+// W workers push p to S shards: the servers' ports bind with W p/S, the workers' with p. Update: u/S.
+TEST_CASE("a step with separate servers takes f + B + u/S + 2 max(W p/S, p)/b + 2a") {
+  const TrainingStep step = three_layers();
+  for (const int workers : {1, 2, 3, 8, 13})
+    for (const int servers : {1, 2, 4, 7, 8, 16}) {  // all divide 28,000,000 and 700 us
+      CAPTURE(workers);
+      CAPTURE(servers);
+      const Ran ran = run_on_star(parameter_server_program(step, workers, separate_servers(workers, servers)));
+      const Picoseconds travel =
+          transfer_time({std::max(gradients.count * workers / servers, gradients.count)}, port.bandwidth) + 2us;
+      const Picoseconds time = 12ms + Picoseconds{700us} / servers + 2 * travel;
+      CHECK(ran.timeline.duration() == 3 * time);
+      CHECK(server_step_time(step, servers, travel, travel) == time);
+      for (const RankAccount& account : ran.ranks) CHECK(account.split.compute == 12ms);
+      for (const RankAccount& account : ran.servers) CHECK(account.split.compute == Picoseconds{700us} / servers);
+    }
+}
+
+TEST_CASE("launches count once per push and pull, and a host's launches hold up the passes and the master's update") {
+  TrainingStep step = three_layers();
+  step.launch = 10us;
+  step.host_launch = 1500us;  // seven kernels of 1, 2, 1, 2, 4, 2 ms and 0.7 ms
+  const Ran ran = run_on_star(parameter_server_program(step, 4, one_server(4, 0)));
+  const Picoseconds travel = 3 * 2240us + 2us + 10us;
+  // Launched at 1.5, 3, ...: 1.5 to 2.5, 3 to 5, 5 to 6, 6 to 8, 8 to 12, 12 to 14; the update long before it begins.
+  CHECK(ran.ranks[0].last == 14ms + 700us + 2 * travel);
+  CHECK(server_step_time(step, 0, travel, travel) == ran.ranks[0].last);
+}
+
+// DataParallel on ports of 12.5 GB/s and 2 us a path: x = 38,535,168 B of 256 images, outputs o = 1,024,000 B,
+// p = 28 MB; 6 ms of one GPU's part.
+TEST_CASE(
+    "DataParallel takes (K-1)(2p + (x + 2o)/K)/b + 5a + f + B + loss + u, and only the master computes the loss") {
+  TrainingStep step = three_layers();
+  for (const int ranks : {1, 2, 4, 8, 16, 64})
+    for (const Actor master : {0, ranks - 1}) {
+      CAPTURE(ranks);
+      const Bytes batch{38'535'168}, outputs{1'024'000};
+      const auto exchange = ranks == 1 ? std::nullopt : std::optional(master_of(ranks, master, batch, outputs));
+      const Ran ran = run_on_star(data_parallel_program(step, ranks, 1ms, exchange));
+      const Bytes moved{(ranks - 1) * (2 * gradients.count + (batch.count + 2 * outputs.count) / ranks)};
+      Picoseconds calls = ranks > 1 ? 10us : 0us;
+      for (const std::int64_t bytes :
+           {batch.count / ranks, outputs.count / ranks, outputs.count / ranks, gradients.count, gradients.count})
+        calls += transfer_time({bytes * (ranks - 1)}, port.bandwidth);
+      const Picoseconds time = 12ms + 1ms + 700us + calls;
+      CHECK(ran.timeline.duration() == 3 * time);
+      CHECK(data_parallel_step_time(step, 1ms, calls) == time);
+      CHECK(ran.timeline.bytes_sent == 3 * moved);
+      for (Actor rank = 0; rank < ranks; ++rank)
+        CHECK(ran.ranks[static_cast<std::size_t>(rank)].split.compute == (rank == master ? 13'700us : 12ms));
+    }
+}
+
+// TRAINING.md, section 14: p = 100 MB, x = 38,535,168 B, o = 1,024,000 B, f = 80 ms and B = 160 ms of the whole batch,
+// loss and update 1 ms each. Computed by hand from the form: best is K = 4.
+TEST_CASE("DataParallel gains up to four GPUs and loses beyond") {
+  struct Row {
+    int ranks;
+    Picoseconds time;
+  };
+  for (const Row& row : {Row{1, 242'000'000ns}, Row{2, 139'633'327ns}, Row{4, 112'444'990ns}, Row{8, 146'850'822ns},
+                         Row{16, 260'053'738ns}}) {
+    CAPTURE(row.ranks);
+    TrainingStep step{.name = "one", .layers = {}, .update = 1ms};
+    step.layers = {{.name = "l",
+                    .tensors = {25'000'000},
+                    .forward = Picoseconds{80ms} / row.ranks,
+                    .backward = Picoseconds{160ms} / row.ranks}};
+    std::optional<MasterExchange> exchange;
+    if (row.ranks > 1)
+      exchange = MasterExchange{.batch = direct(CollectiveOp::scatter, row.ranks, 38'535'168_B),
+                                .model = direct(CollectiveOp::broadcast, row.ranks, 100'000'000_B),
+                                .outputs = direct(CollectiveOp::gather, row.ranks, 1'024'000_B),
+                                .loss = direct(CollectiveOp::scatter, row.ranks, 1'024'000_B),
+                                .gradients = direct(CollectiveOp::reduce, row.ranks, 100'000'000_B)};
+    const Picoseconds time = run_on_star(data_parallel_program(step, row.ranks, 1ms, exchange)).timeline.duration();
+    CHECK((time + 500_ps) / 1000 == row.time / 1000);  // the figures are rounded to a nanosecond
+  }
+}
+
+TEST_CASE("a round of local SGD takes H steps and one all-reduce") {
+  for (const char* algorithm : {"ring", "halving_doubling"})
+    for (const int ranks : {1, 2, 4, 8, 16})
+      for (const int every : {1, 3, 16}) {
+        CAPTURE(ranks);
+        CAPTURE(every);
+        const TrainingStep step = three_layers();
+        CollectiveRequest request{.op = CollectiveOp::all_reduce, .ranks = ranks};
+        request.bytes = gradients;
+        const auto average =
+            ranks == 1 ? std::nullopt : std::optional(check(make_schedule(*find_algorithm(algorithm), request, {})));
+        const Picoseconds call = average ? run(star(ranks, port), *average).duration() : Picoseconds{0};
+        const Ran ran = run_on_star(local_sgd_program(step, every, average));
+        CHECK(ran.timeline.duration() == 3 * (every * 12'700us + call));
+        CHECK(local_sgd_round_time(step, every, call) == every * 12'700us + call);
+        for (const RankAccount& account : ran.ranks) CHECK(account.split.exposed_communication == call);
+      }
+}
+
+TEST_CASE("mutations of a parameter server are refused, and by name") {
+  const Program good = parameter_server_program(three_layers(), 4, one_server(4, 0));
+  CHECK(verdict_of(good) == "accepted");
+  Program no_wait = good;  // role 1 is the master's
+  task_named(no_wait, 1, "update").after.clear();
+  CHECK(verdict_of(no_wait).find("(update): both touch the gradient of a[0], one of them writes it, and nothing orders "
+                                 "them") != std::string::npos);
+  Program early_pull = good;
+  task_named(early_pull, 1, "pull").after.clear();
+  CHECK(verdict_of(early_pull).find("both touch the weights of a[0]") != std::string::npos);
+  Program no_pull = good;  // nobody but the master has the new weights
+  no_pull.calls[1].variables.clear();
+  CHECK(verdict_of(no_pull) ==
+        "rank 1: an iteration must add to the weights of a[0] the mean of the gradient of a[0] over 4 ranks, found 0 "
+        "times it");
+  Program divisor = good;
+  divisor.calls[0].divisor = 2;
+  CHECK(verdict_of(divisor).find("found the sum divided by 2") != std::string::npos);
+  Program missing = good;
+  missing.calls[0].variables.erase(missing.calls[0].variables.begin() + 2);
+  CHECK(verdict_of(missing) == "the gradient of b is in no call: the ranks never sum it");
+}
+
+// 28 MB in 4 shards of 1,750,000 elements: a and its bias end at 1,000,017, b at 5,000,017.
+TEST_CASE(
+    "a tensor that lies in several shards is proved shard by shard, and a server that keeps old sums is refused") {
+  const Program good = parameter_server_program(three_layers(), 3, separate_servers(3, 4));
+  CHECK(verdict_of(good) == "accepted");
+  CHECK(std::count_if(good.variables.begin(), good.variables.end(), [](const std::string& name) {
+          return name.starts_with("the gradient of b in shard ");
+        }) == 3);  // 0 to 2
+  Program keeps = good;
+  task_named(keeps, 1, "push shard 0").touches.clear();
+  CHECK(verdict_of(keeps) == "helper 0: push shard 0 sums the gradient of a[0] before it is made in this iteration");
+  Program other = good;  // server 0 does not update its part of b
+  task_named(other, 1, "update").touches.pop_back();
+  CHECK(verdict_of(other) ==
+        "rank 0: an iteration must add to the weights of b in shard 0 the mean of the gradient of b in shard 0 over 3 "
+        "ranks, found 0 times it");
+}
+
+TEST_CASE("mutations of DataParallel are refused, and by name") {
+  const Program good = data_parallel_program(three_layers(), 4, 1ms, master_of(4, 1, 4000_B, 400_B));
+  CHECK(verdict_of(good) == "accepted");
+  Program stale = good;  // replicas keep the weights of long ago
+  stale.calls[1].variables.clear();
+  CHECK(verdict_of(stale).find("reads the weights of a[0], which at rank 0 are not those that rank 1 had at the end of "
+                               "the step before") != std::string::npos);
+  Program no_batch = good;
+  no_batch.calls[0].variables.clear();
+  CHECK(verdict_of(no_batch).find("(forward a) reads the batch before it is made or has come in") != std::string::npos);
+  Program no_loss = good;
+  no_loss.calls[3].variables.clear();
+  CHECK(verdict_of(no_loss).find("reads the gradient of the loss before it is made or has come in") !=
+        std::string::npos);
+  Program early = good;  // role 0 is the master's
+  task_named(early, 0, "loss").after.clear();
+  CHECK(verdict_of(early).find("(loss) and rank 1, stream 1, task 2 (gather the outputs): both touch the outputs") !=
+        std::string::npos);
+}
+
+TEST_CASE("mutations of local SGD are refused, and by name") {
+  CollectiveRequest request{.op = CollectiveOp::all_reduce, .ranks = 4};
+  request.bytes = gradients;
+  const Program good = local_sgd_program(three_layers(), 3, check(make_schedule(*find_algorithm("ring"), request, {})));
+  CHECK(verdict_of(good) == "accepted");
+  Program once = good;  // one of three updates lacks
+  task_named(once, 0, "update").touches.clear();
+  CHECK(verdict_of(once).find("an iteration must add to the weights of a[0] the mean") != std::string::npos);
+  Program divisor = good;
+  divisor.calls[0].divisor = 3;
+  CHECK(verdict_of(divisor).find("an iteration must add to the weights of a[0] the mean") != std::string::npos);
+  Program never = good;
+  never.calls[0].variables.clear();
+  CHECK(verdict_of(never) == "the weights of a[0] is in no call: the ranks never sum it");
+  Program early = good;
+  task_named(early, 0, "average").after.clear();
+  CHECK(verdict_of(early).find("both touch the weights of a[0]") != std::string::npos);
+}
+
+TEST_CASE("every regime says what travels and where computation happens") {
+  for (const Regime& regime : regimes()) {
+    CAPTURE(regime.name);
+    CHECK(find_regime(regime.name) == &regime);
+    for (const std::string* text : {&regime.summary, &regime.travels, &regime.computes, &regime.source})
+      CHECK(!text->empty());
+  }
+  CHECK(find_regime("asynchronous") == nullptr);
+}
+
+}  // namespace training_regimes_test
