@@ -77,17 +77,17 @@ TEST_CASE("channels go where each would have less than its threads are worth") {
   const auto channels = [&](Bytes bytes, const LibrarySettings& settings = {}) {
     return library_plan(CollectiveOp::all_reduce, bytes, machine, settings).value().channels;
   };
-  // A ring of LL: 512 threads, 8 B each for 8 ranks: 32 KiB a channel.
+  // A ring of LL: 512 threads, 8 B each for 8 ranks: 32 KiB for each channel.
   CHECK(channels(1_KiB) == 1);
   CHECK(channels(63_KiB) == 1);
   CHECK(channels(64_KiB) == 2);
   CHECK(channels(256_KiB) == 8);
   CHECK(channels(2_MiB) == 12);
-  CHECK(channels(64_KiB, {.threads = 64}) == 12);  // 4 KiB a channel, so 16, but there are 12
+  CHECK(channels(64_KiB, {.threads = 64}) == 12);  // 4 KiB each, so 16, but there are 12
   CHECK(channels(1_GiB, {.max_channels = 3}) == 3);
   CHECK(channels(1_GiB, {.min_channels = 32}) == 32);
   CHECK(channels(1_KiB, {.min_channels = 32}) == 1);  // the bound is of those that may be used
-  // Simple: 512 threads of 64 B: 32 KiB a channel, whatever the ranks.
+  // Simple: 512 threads of 64 B: 32 KiB for each channel, whatever the ranks.
   CHECK(channels(64_KiB, {.protocols = {TunerProtocol::simple}}) == 2);
 }
 
