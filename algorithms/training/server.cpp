@@ -35,7 +35,8 @@ class ServerWriter : StepWriter {
     }
     for (int server = 0; server < exchange_.servers; ++server) {
       write_server(server);
-      out_.role_of[static_cast<std::size_t>(out_.ranks + server)] = 1 + server;
+      const Actor actor = out_.ranks + server;
+      out_.role_of[static_cast<std::size_t>(actor)] = 1 + server;
     }
     return std::move(out_);
   }
@@ -67,10 +68,12 @@ class ServerWriter : StepWriter {
     });
   }
   Task& write_push(int shard) {
-    return write_call(stream_of(shard), out_.calls[static_cast<std::size_t>(2 * shard)].name, 2 * shard);
+    const int call = 2 * shard;
+    return write_call(stream_of(shard), out_.calls[static_cast<std::size_t>(call)].name, call);
   }
   Task& write_pull(int shard) {
-    return write_call(stream_of(shard), out_.calls[static_cast<std::size_t>(2 * shard + 1)].name, 2 * shard + 1);
+    const int call = 2 * shard + 1;
+    return write_call(stream_of(shard), out_.calls[static_cast<std::size_t>(call)].name, call);
   }
 
   void write_worker(bool is_master) {

@@ -113,7 +113,7 @@ struct PartSum {
   std::map<std::string, Picoseconds> by_task;
   std::map<ResourceId, Picoseconds> by_link;
   std::map<Actor, Picoseconds> by_actor;
-  PathElement longest;
+  KnownElement longest;
 };
 
 std::vector<WhyPart> parts_of(const Topology& topology, const std::vector<KnownElement>& path, const Timeline& timeline,

@@ -102,7 +102,8 @@ TEST_CASE("every column that sweeps write is known, and some sweep writes each t
                                                             R"(["ring", "halving_doubling"])", R"("ring")"));
   std::set<std::string> seen;
   for (const std::string& file :
-       {source + "star.json", source + "examples/training/buckets.json", source + "examples/library/nccl-hgx-h100.json",
+       {source + "star.json", source + "examples/training/buckets.json",
+        source + "examples/training/data-parallel.json", source + "examples/library/nccl-hgx-h100.json",
         source + "examples/machines/two-node-server.json", source + "examples/faults/link-fails.json",
         source + "questions/16-several-at-once.json", delayed, calibrated, folded}) {
     CAPTURE(file);
