@@ -349,6 +349,7 @@ Field make_scenario_field() {
                       collective_field(),
                       training_field(algorithm_field()),
                       library_field(transport_field().members),
+                      harness_field(),
                       devices_field(),
                       transport_field(),
                       network_field(),

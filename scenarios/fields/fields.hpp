@@ -66,6 +66,7 @@ Field jobs_field(Field collective);
 Field training_field(const Field& algorithm);
 /// A communication library, whose variables include those of `transport`; and what GPUs are known to do.
 Field library_field(const std::vector<Field>& transport);
+Field harness_field();
 Field devices_field();
 /// Factors that were fitted to measurements.
 Field calibration_field();

@@ -42,7 +42,10 @@ Field library_field(const std::vector<Field>& transport) {
                   count("NCCL_MIN_NCHANNELS", "Least channels of rings and trees.", 1, 64),
                   count("NCCL_MAX_NCHANNELS", "Most channels of rings and trees.", 1, 64),
                   count("NCCL_NTHREADS", "Threads of a channel's block, for LL and Simple.", 64, 512),
-                  variable("NCCL_NVLS_ENABLE", "\"0\": no reduction in the NVSwitches.", {"0", "1", "2"})}};
+                  variable("NCCL_NVLS_ENABLE", "\"0\": no reduction in the NVSwitches.", {"0", "1", "2"}),
+                  variable("NCCL_CROSS_NIC", "Read, but not modelled: a warning says so.", {"0", "1", "2"}),
+                  variable("NCCL_IB_HCA", "Read, but not modelled: a warning says so.", {}, R"("mlx5_0,mlx5_1")"),
+                  count("NCCL_BUFFSIZE", "Read, but not modelled: a warning says so.", 1, 1LL << 40)}};
   for (const Field& field : transport)
     if (field.name.starts_with("NCCL_")) env.members.push_back(field);
   Field version{.name = "version",
@@ -62,7 +65,23 @@ Field library_field(const std::vector<Field>& transport) {
           .variants = {{.name = "nccl",
                         .type = Type::object,
                         .doc = "NVIDIA's NCCL 2.",
-                        .members = {std::move(version), std::move(env)}}}};
+                        .members = {std::move(version),
+                                    {.name = "plugin",
+                                     .type = Type::text,
+                                     .doc = "The net plugin, whose declared latency the tuner counts.",
+                                     .choices = {"aws-ofi-nccl"}},
+                                    std::move(env)}}}};
+}
+
+Field harness_field() {
+  return {.name = "harness",
+          .type = Type::object,
+          .doc = "How the benchmark calls the library; default: one process for each GPU.",
+          .members = {count("processes_per_node", "Processes on a node.", 1, 1024),
+                      count("threads_per_process", "Threads of a process, as -t of nccl-tests.", 1, 1024),
+                      count("gpus_per_thread", "GPUs that one thread calls in turn, as -g of nccl-tests.", 1, 1024),
+                      count("warmup", "Runs that do not count; the model has no cold start.", 0, 1'000'000),
+                      count("iterations", "Runs over which the time is a mean; the model's are alike.", 1, 1'000'000)}};
 }
 
 Field devices_field() {

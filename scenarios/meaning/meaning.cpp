@@ -366,6 +366,8 @@ void drop_empty_devices(Canonical& canonical) {
   if (canonical.contains("devices") && canonical["devices"].is_object() && canonical["devices"].contains("gpu") &&
       canonical["devices"]["gpu"].empty())
     canonical.erase("devices");
+  if (canonical.contains("harness") && canonical["harness"].is_object() && canonical["harness"].empty())
+    canonical.erase("harness");
 }
 
 void use_one_op(Canonical& collective) {
@@ -524,7 +526,7 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
                "collective: What the GPUs do. training: What the GPUs train.");
   out.library = decide(canonical, written, out.topology, blame);
   if (out.library) use_one_level(canonical["transport"]);  // its variables are spelled as NCCL's
-  warn_of_devices(canonical, blame, out);
+  warn_of_library(canonical, blame, out);
   if (canonical.contains("training")) {
     out.training = training_of(canonical["training"], gpus, compute_scale_of(canonical), blame, out.warnings);
     check_beside_training(canonical, blame);

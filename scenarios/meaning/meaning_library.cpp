@@ -211,7 +211,8 @@ std::optional<LibraryRun> decide(Canonical& canonical, const Json& written, cons
   Canonical &collective = canonical["collective"], &transport = canonical["transport"];
   const CollectiveOp op = op_named(collective, blame);
   const Bytes bytes{collective["bytes"].get<std::int64_t>()};
-  const nccl::TunerMachine machine = machine_of(collective, topology, settings, blame);
+  nccl::TunerMachine machine = machine_of(collective, topology, settings, blame);
+  if (library.contains("plugin")) machine.net_latency_us = nccl::latency_of_aws_ofi_nccl;
 
   LibraryRun out{.name = "nccl", .version = library["version"].get<std::string>()};
   const Bytes own{bytes.count / std::max(1, machine.ranks())};
@@ -251,6 +252,8 @@ std::optional<LibraryRun> decide(Canonical& canonical, const Json& written, cons
     return gpu.contains(key) ? Bandwidth{gpu[key].get<std::int64_t>()} : fallback;
   };
   if (gpu.contains("launch")) out.launch = Picoseconds{gpu["launch"].get<std::int64_t>()} + costs.once;
+  if (canonical.contains("harness"))
+    out.launch += nccl::launch_of_others(canonical["harness"].value("gpus_per_thread", 1));
   const bool adds = op == CollectiveOp::all_reduce || op == CollectiveOp::reduce_scatter;
   const bool copies = op == CollectiveOp::all_gather || op == CollectiveOp::all_to_all;
   const Bandwidth own_rate = adds ? rate("reduce", costs.reduce) : copies ? rate("copy", costs.copy) : Bandwidth{0};
@@ -258,12 +261,19 @@ std::optional<LibraryRun> decide(Canonical& canonical, const Json& written, cons
   return out;
 }
 
-void warn_of_devices(const Canonical& canonical, const Blame& blame, Scenario& scenario) {
-  if (canonical.contains("library") || !canonical.contains("devices") || canonical["devices"]["gpu"].empty()) return;
-  scenario.warnings.push_back(
-      fmt::format("{}: it has no effect, because no library's kernels run: the scenario has no "
-                  "key \"library\"",
-                  blame.where("/devices/gpu")));
+void warn_of_library(const Canonical& canonical, const Blame& blame, Scenario& scenario) {
+  const auto warn = [&](const std::string& pointer, const std::string& because) {
+    scenario.warnings.push_back(fmt::format("{}: it has no effect, because {}", blame.where(pointer), because));
+  };
+  if (canonical.contains("library")) {
+    for (const char* name : {"NCCL_CROSS_NIC", "NCCL_IB_HCA", "NCCL_BUFFSIZE"})
+      if (canonical["library"]["env"].contains(name))
+        warn(fmt::format("/library/env/{}", name), "what it changes is not modelled");
+    return;
+  }
+  const std::string because = "no library's kernels run: the scenario has no key \"library\"";
+  if (canonical.contains("devices") && !canonical["devices"]["gpu"].empty()) warn("/devices/gpu", because);
+  if (canonical.contains("harness")) warn("/harness", because);
 }
 
 }  // namespace ringsim::scenarios

@@ -16,7 +16,7 @@ namespace ringsim::scenarios {
 std::optional<LibraryRun> decide(nlohmann::json& canonical, const Json& written, const TopologySpec& topology,
                                  const Blame& blame);
 
-/// Settings of devices that change nothing.
-void warn_of_devices(const nlohmann::json& canonical, const Blame& blame, Scenario& scenario);
+/// Settings of the library, its harness and devices that change nothing.
+void warn_of_library(const nlohmann::json& canonical, const Blame& blame, Scenario& scenario);
 
 }  // namespace ringsim::scenarios

@@ -65,7 +65,7 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 }
 
 std::string spelling_hint(std::string_view word, const std::vector<std::string>& known) {
-  constexpr std::size_t few = 16;
+  constexpr std::size_t few = 17;
   std::string hint = did_you_mean(word, known);
   if (!known.empty() && known.size() <= few) {
     hint += fmt::format("{}known here: {}", hint.empty() ? "" : " ", fmt::join(known, ", "));

@@ -151,6 +151,28 @@ TEST_CASE("without a library an algorithm is needed, and devices change nothing,
   CHECK(has(scenario.warnings.front(), "/devices/gpu: it has no effect"));
 }
 
+TEST_CASE("a thread that calls several GPUs launches later, and what is not modelled is warned of") {
+  const Prediction one = predicted(one_dgx_a100), eight = predicted(one_dgx_a100, {"harness.gpus_per_thread=8"});
+  CHECK(eight.time - one.time == Picoseconds{51'800'000});  // 7 more of 7.4 us
+  const Scenario scenario = point(one_dgx_a100, {"library.env.NCCL_CROSS_NIC=1", "library.env.NCCL_IB_HCA=mlx5_0"});
+  REQUIRE(scenario.warnings.size() == 2);
+  CHECK(has(scenario.warnings.front(), "/library/env/NCCL_CROSS_NIC: it has no effect"));
+  const Scenario without =
+      point(one_dgx_a100, {"library=null", "collective.algorithm=ring", "harness.processes_per_node=8"});
+  REQUIRE(without.warnings.size() == 1);
+  CHECK(has(without.warnings.front(), "/harness: it has no effect"));
+}
+
+TEST_CASE("a plugin's latency makes the tuner take fewer steps between nodes") {
+  // 75 us for each step, twice for Simple: over 16 nodes a ring has 30 steps between nodes, a tree 8.
+  const Overrides sizes{"topology.nodes=16", "collective.bytes=64 MiB"};
+  Overrides with = sizes;
+  with.emplace_back(R"(library={"name": "nccl", "plugin": "aws-ofi-nccl"})");
+  const Scenario plain = point(two_dgx_a100, sizes), plugged = point(two_dgx_a100, with);
+  CHECK(plugged.library.value().plan.tuner_us > plain.library.value().plan.tuner_us);
+  CHECK(plugged.main().algorithm->name == "double_binary_tree");
+}
+
 TEST_CASE("NCCL's variables for paths act as the keys of transport do") {
   const Scenario scenario = point(one_dgx_a100, {"library.env.NCCL_PXN_DISABLE=1", "library.env.NCCL_P2P_LEVEL=NVL"});
   CHECK_FALSE(scenario.transport.pxn);

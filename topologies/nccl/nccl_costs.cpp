@@ -93,6 +93,7 @@ constexpr std::array<StepCost, 3> pcie = {{{0, 0.4}, {1.5, 0.4}, {1.3, 3.4}}};  
 constexpr std::array<StepCost, 3> network = {{{0.5, 4}, {2, 13}, {11.3, 30}}};  // posting, polling, flushing
 constexpr double of_tree_network = 2.5;  // more in trees, as the tuner has it: 5.0 us of LL, in rings 2.7
 constexpr std::array<double, 3> ramp_width = {8'192, 65'536, 65'536};  // bytes
+constexpr double a_gpu_more = 7.4;   // us of launch for each GPU beyond one that a thread calls
 constexpr double a_peer = 0.3;       // us more for each peer beyond one, of sends to all
 constexpr double nvls_width = 14e6;  // bytes by which most of nvls_fill is there
 
@@ -163,6 +164,8 @@ LibraryCosts library_costs(const LibraryPlan& plan, const TunerMachine& machine,
   return out;
 }
 
+Picoseconds launch_of_others(int gpus_per_thread) { return micros(a_gpu_more * (gpus_per_thread - 1)); }
+
 Bytes chunk_of(TunerProtocol protocol) {
   const Protocol& found = plain_protocol(protocol);
   return {found.slot.count / found.wire * found.payload};
@@ -198,6 +201,8 @@ std::vector<CostLine> cost_table() {
   of_all("step over the network in trees, more", "us", fmt::to_string(of_tree_network),
          "NCCL's tuner: LL takes 5.0 us in trees, 2.7 in rings");
   of_all("chunk at which a step costs its full time", "B", shares_of(ramp_width), one_node);
+  of_all("launch: each GPU beyond one that a thread calls", "us", fmt::to_string(a_gpu_more),
+         "floors of a100-1n8g-* (one process of 8 GPUs): 52 us more");
   of_all("sends to all: each peer beyond one", "us", fmt::to_string(a_peer), "floors of alltoall");
   of_all("NVLS: buffer that fills it by 63 %", "B", fmt::to_string(nvls_width), "all_reduce on 8 H100 and 8 B200");
   return out;

@@ -28,6 +28,9 @@ struct LibraryCosts {
 
 LibraryCosts library_costs(const LibraryPlan& plan, const TunerMachine& machine, const LibraryWork& work);
 
+/// What the launch takes more where one thread calls so many GPUs in turn.
+Picoseconds launch_of_others(int gpus_per_thread);
+
 /// Bytes of the buffer that a channel takes at a time where data is passed on in chunks (trees, broadcast, reduce): a
 /// slot of the protocol, as payload (src/include/device.h, src/enqueue.cc; protocol.hpp has the slots).
 Bytes chunk_of(TunerProtocol protocol);

@@ -104,7 +104,7 @@ class Formula {
     const Triple& inside = machine_.nvlink ? constants_.tree.step.nvlink : constants_.tree.step.pcie;
     const double latency =
         constants_.tree.base[at(protocol)] + 2 * ((machine_.gpus - 1) * inside[at(protocol)] * extra_of_ll(protocol) +
-                                                  log2_floor(machine_.nodes) * constants_.tree.step.net[at(protocol)]);
+                                                  log2_floor(machine_.nodes) * network(constants_.tree.step, protocol));
     return {TunerAlgorithm::tree, protocol, latency, tree_bandwidth(protocol)};
   }
   /// In the switches of one node; over several with a tree between them.
@@ -120,10 +120,15 @@ class Formula {
     const double ratio = op_ == CollectiveOp::all_reduce ? machine_.ranks() / (2.0 * (machine_.ranks() - 1))
                                                          : 1;  // as the source has it
     return {several ? TunerAlgorithm::nvls_tree : TunerAlgorithm::nvls, TunerProtocol::simple,
-            constants_.nvls + 2 * log2_floor(machine_.nodes) * constants_.nvls_tree, found.count * channel * ratio};
+            constants_.nvls + 2 * log2_floor(machine_.nodes) * (constants_.nvls_tree + 2 * machine_.net_latency_us),
+            found.count * channel * ratio};
   }
 
  private:
+  /// A step between nodes; Simple waits for the flush, too.
+  double network(const StepTimes& step, TunerProtocol protocol) const {
+    return step.net[at(protocol)] + machine_.net_latency_us * (protocol == TunerProtocol::simple ? 2 : 1);
+  }
   double bus_bandwidth(const Channels& found) const {
     const double all = found.count * (machine_.nodes <= 2 ? found.inside : found.between);
     return old_ && machine_.sm == 80 ? std::min(all, 235.0) : all;
@@ -168,7 +173,7 @@ class Formula {
     double inside = (machine_.nvlink ? step.nvlink[p] : step.pcie[p]) * extra_of_ll(protocol);
     if (!old_ && machine_.nodes > 1)  // what posting to the network takes
       inside = std::max(inside, (machine_.amd ? 2.0 : 1.0) * (protocol == TunerProtocol::simple ? 3 : 1));
-    const double between = !old_ && machine_.gpus == 1 ? constants_.tree.step.net[p] : step.net[p];
+    const double between = network(!old_ && machine_.gpus == 1 ? constants_.tree.step : step, protocol);
     return base + (steps.all - steps.between) * inside + steps.between * between;
   }
 

@@ -28,16 +28,20 @@ struct Channels {
 
 /// What the formula asks of a machine.
 struct TunerMachine {
-  int nodes = 1, gpus = 1;  ///< GPUs per node
-  int sm = 0;               ///< compute capability of the GPUs, times 10
-  bool nvlink = false;      ///< what joins the GPUs of a node; else PCIe
-  bool amd = false;         ///< the CPUs are AMD's
-  bool ll128 = false;       ///< NIC and GPU are no farther apart than PXB, GPUs are joined by NVLink
-  bool same_rings = false;  ///< all channels visit the GPUs in one order
+  int nodes = 1, gpus = 1;    ///< GPUs per node
+  int sm = 0;                 ///< compute capability of the GPUs, times 10
+  bool nvlink = false;        ///< what joins the GPUs of a node; else PCIe
+  bool amd = false;           ///< the CPUs are AMD's
+  bool ll128 = false;         ///< NIC and GPU are no farther apart than PXB, GPUs are joined by NVLink
+  bool same_rings = false;    ///< all channels visit the GPUs in one order
+  double net_latency_us = 0;  ///< that the net plugin declares; of InfiniBand's own none
   Channels ring, tree, nvls;
 
   int ranks() const { return nodes * gpus; }
 };
+
+/// What aws-ofi-nccl declares on p4d, p4de, p5 and p5e (aws/aws-ofi-nccl, its platform table; p3dn: 150).
+inline constexpr double latency_of_aws_ofi_nccl = 75;
 
 /// What NCCL takes the first `gpus` GPUs of `nodes` such machines to be. `nic`: the line rate of each NIC (what NCCL
 /// reads from the system); not looked at on one node.
