@@ -287,6 +287,8 @@ std::vector<std::optional<Bound>> Bounds::of(const Scenario& scenario, const Set
                              .both_ways = request.both_ways,
                              .helpers_add = request.op == CollectiveOp::all_reduce && !placed.helpers.empty()},
                             request.bytes);
+    // Weights that are averaged once in several steps: a step has its part of the exchange.
+    if (scenario.training && result[j]) result[j]->time /= scenario.training->every;
   }
   return result;
 }
