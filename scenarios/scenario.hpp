@@ -90,13 +90,12 @@ struct TrainingSpec {
   Bytes gradients() const { return Bytes{parameters} * bytes_per_parameter; }
 };
 
-/// What a communication library has decided: scenario key `library`. Algorithm, order, channels and NICs are in the
-/// scenario's own members.
+/// What a communication library has decided: scenario key `library`. Algorithm, order, channels, NICs and launch are in
+/// the scenario's own members.
 struct LibraryRun {
   std::string name, version;  ///< "nccl", "2.30.7"
   nccl::LibraryPlan plan;
   std::shared_ptr<const Protocol> protocol;  ///< with the steps of the library's kernels on these GPUs
-  Picoseconds launch{0};                     ///< with what the protocol takes once
   Picoseconds own_pass{0};                   ///< copying or adding up a rank's own part, which no wire hides
   double nvlink = 1;                         ///< what kernels move over NVLink, as a share of the links' rate
 };

@@ -509,7 +509,10 @@ void warn_of_one_way_for_all(const Blame& blame, Scenario& scenario) {
 
 Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& blame, const Files& files) {
   Scenario out;
-  Canonical canonical = asked;
+  Canonical decided;  // copied only where a library writes into it
+  const bool by_library = asked.contains("library");
+  if (by_library) decided = asked;
+  const Canonical& canonical = by_library ? decided : asked;
   out.topology = topology_of(canonical["topology"], blame, files);
   if (const auto* cluster = std::get_if<Cluster>(&out.topology)) {
     for (const Cluster::Part& part : cluster->parts) {
@@ -524,8 +527,10 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
                fmt::format("expected the key \"collective\" or \"training\", found {}",
                            canonical.contains("training") ? "both" : "none"),
                "collective: What the GPUs do. training: What the GPUs train.");
-  out.library = decide(canonical, written, out.topology, blame);
-  if (out.library) use_one_level(canonical["transport"]);  // its variables are spelled as NCCL's
+  if (by_library) {
+    out.library = decide(decided, written, out.topology, blame);
+    use_one_level(decided["transport"]);  // its variables are spelled as NCCL's
+  }
   warn_of_library(canonical, blame, out);
   if (canonical.contains("training")) {
     out.training = training_of(canonical["training"], gpus, compute_scale_of(canonical), blame, out.warnings);
@@ -543,7 +548,6 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
   out.transport = transport_of(canonical["transport"], out.main().request.op);
   out.protocol =
       out.library ? out.library->protocol.get() : find_protocol(canonical["transport"]["protocol"].get<std::string>());
-  if (out.library) out.launch = out.library->launch;
   if (canonical["transport"].contains("launch"))
     out.launch = Picoseconds{canonical["transport"]["launch"].get<std::int64_t>()};
   out.model = enum_of<NetworkModel>(

@@ -23,7 +23,7 @@ using nccl::TunerProtocol;
 
 /// NCCL sends up to this many bytes to a peer by LL (NVIDIA/nccl 5067397c2676 src/enqueue.cc, NCCL_P2P_LL_THRESHOLD).
 constexpr std::int64_t most_of_p2p_ll = 16'384;
-/// Pieces in which a buffer goes down or up a tree; more change times little and cost simulation.
+/// Most pieces in which a buffer goes down or up a tree: a bound on the work of the simulation.
 constexpr std::int64_t most_segments = 4096;
 
 /// Keys that the library decides.
@@ -141,8 +141,9 @@ nccl::TunerMachine machine_of(const Canonical& collective, const TopologySpec& t
   }
 }
 
-/// Chunks go out as they fill, piece after piece, so that those behind in a tree or chain begin early: pieces as small
-/// as that, at least as many as that where the size allows, and none larger than a chunk.
+/// Assumption: chunks go out as they fill, piece after piece, so that those behind in a tree or chain begin early:
+/// pieces as small as that, at least as many as that where the size allows, and none larger than a chunk. Fitted to the
+/// broadcasts of validate/measured/tables, whose time is a constant and one pass over the wire at all sizes.
 constexpr std::int64_t least_piece = 8'192, pieces_in_flight = 32;
 
 std::int64_t segments_of(Bytes bytes, int channels, int ways, TunerProtocol protocol) {
@@ -199,65 +200,68 @@ CollectiveOp op_named(const Canonical& collective, const Blame& blame) {
   fail_invariant("the table of fields names an op that nothing stands for: " + name);
 }
 
-}  // namespace
+/// The tuner's choice; of one rank, which has nobody to talk to, any.
+nccl::LibraryPlan plan_of(CollectiveOp op, Bytes bytes, const nccl::TunerMachine& machine,
+                          const nccl::LibrarySettings& settings, const Blame& blame) {
+  const int ranks = machine.ranks();
+  if (ranks == 1) return {.algorithm = TunerAlgorithm::ring, .protocol = TunerProtocol::simple};
+  if (nccl::sends_to_peers(op))
+    return point_to_point(op == CollectiveOp::send_recv ? bytes : Bytes{bytes.count / ranks}, machine, settings);
+  const std::optional<nccl::LibraryPlan> plan = nccl::library_plan(op, bytes, machine, settings);
+  if (!plan)
+    blame.fail(
+        "/library/env",
+        fmt::format("expected an algorithm and a protocol by which NCCL does {} here, found none left", to_string(op)),
+        "see NCCL_ALGO, NCCL_PROTO and NCCL_NVLS_ENABLE");
+  return *plan;
+}
 
-std::optional<LibraryRun> decide(Canonical& canonical, const Json& written, const TopologySpec& topology,
-                                 const Blame& blame) {
-  if (!canonical.contains("library")) return std::nullopt;
-  refuse_decided(written, blame);
-  share_variables(canonical, written, blame);
-  const Canonical library = canonical["library"];
-  const nccl::LibrarySettings settings = settings_of(library, blame);
+/// The plan as the keys of a scenario.
+void write_plan(const nccl::LibraryPlan& plan, CollectiveOp op, Bytes bytes, const nccl::TunerMachine& machine,
+                Canonical& canonical) {
   Canonical &collective = canonical["collective"], &transport = canonical["transport"];
-  const CollectiveOp op = op_named(collective, blame);
-  const Bytes bytes{collective["bytes"].get<std::int64_t>()};
-  nccl::TunerMachine machine = machine_of(collective, topology, settings, blame);
-  if (library.contains("plugin")) machine.net_latency_us = nccl::latency_of_aws_ofi_nccl;
-
-  LibraryRun out{.name = "nccl", .version = library["version"].get<std::string>()};
-  const Bytes own{bytes.count / std::max(1, machine.ranks())};
-  if (machine.ranks() == 1) {
-    out.plan = {.algorithm = TunerAlgorithm::ring, .protocol = TunerProtocol::simple};
-    collective["algorithm"] = {{"name", op == CollectiveOp::reduce ? "chain" : "direct"}};
-  } else if (is_point_to_point(op) || op == CollectiveOp::gather || op == CollectiveOp::scatter) {
-    out.plan = point_to_point(op == CollectiveOp::send_recv ? bytes : own, machine, settings);
+  if (machine.ranks() == 1 || nccl::sends_to_peers(op)) {
     collective["algorithm"] = {{"name", "direct"}};
   } else {
-    const std::optional<nccl::LibraryPlan> plan = nccl::library_plan(op, bytes, machine, settings);
-    if (!plan)
-      blame.fail("/library/env",
-                 fmt::format("expected an algorithm and a protocol by which NCCL does {} here, found none left",
-                             to_string(op)),
-                 "see NCCL_ALGO, NCCL_PROTO and NCCL_NVLS_ENABLE");
-    out.plan = *plan;
-    collective["algorithm"] = algorithm_of(*plan, op, bytes, machine);
-    const bool by_channel = plan->algorithm != TunerAlgorithm::nvls;
+    collective["algorithm"] = algorithm_of(plan, op, bytes, machine);
+    const bool by_channel = plan.algorithm != TunerAlgorithm::nvls;
     if (by_channel) collective["order"] = "channel_rings";
     if (machine.nodes > 1) transport["nics"] = by_channel ? "per_channel" : "nearest";
   }
-  const bool in_switch = out.plan.algorithm == TunerAlgorithm::nvls;
-  transport["channels"] = in_switch ? 1 : out.plan.channels;
+  transport["channels"] = plan.algorithm == TunerAlgorithm::nvls ? 1 : plan.channels;
+}
 
-  const nccl::LibraryCosts costs =
-      nccl::library_costs(out.plan, machine,
-                          {.bytes = bytes,
-                           .chunk = chunk_in(collective["algorithm"], out.plan, bytes, own),
-                           .op = op,
-                           .point_to_point = collective["algorithm"]["name"] == "direct"});
+}  // namespace
+
+LibraryRun decide(Canonical& canonical, const Json& written, const TopologySpec& topology, const Blame& blame) {
+  refuse_decided(written, blame);
+  share_variables(canonical, written, blame);
+  const Canonical& library = canonical["library"];
+  const nccl::LibrarySettings settings = settings_of(library, blame);
+  const CollectiveOp op = op_named(canonical["collective"], blame);
+  const Bytes bytes{canonical["collective"]["bytes"].get<std::int64_t>()};
+  nccl::TunerMachine machine = machine_of(canonical["collective"], topology, settings, blame);
+  if (library.contains("plugin")) machine.net_latency_us = nccl::latency_of_aws_ofi_nccl;
+
+  LibraryRun out{.name = "nccl", .version = library["version"].get<std::string>()};
+  out.plan = plan_of(op, bytes, machine, settings, blame);
+  write_plan(out.plan, op, bytes, machine, canonical);
+
+  const Bytes own{bytes.count / machine.ranks()};
+  const Bytes chunk = chunk_in(canonical["collective"]["algorithm"], out.plan, bytes, own);
+  const nccl::LibraryCosts costs = nccl::library_costs(out.plan, machine, {.op = op, .bytes = bytes, .chunk = chunk});
   out.protocol = std::make_shared<const Protocol>(costs.protocol);
-  out.launch = costs.launch + costs.once;
   out.nvlink = costs.nvlink;
   const Canonical gpu = canonical.contains("devices") ? canonical["devices"]["gpu"] : Canonical::object();
-  const auto rate = [&](const char* key, Bandwidth fallback) {
-    return gpu.contains(key) ? Bandwidth{gpu[key].get<std::int64_t>()} : fallback;
-  };
-  if (gpu.contains("launch")) out.launch = Picoseconds{gpu["launch"].get<std::int64_t>()} + costs.once;
-  if (canonical.contains("harness"))
-    out.launch += nccl::launch_of_others(canonical["harness"].value("gpus_per_thread", 1));
+  const int in_turn = canonical.contains("harness") ? canonical["harness"].value("gpus_per_thread", 1) : 1;
+  const Picoseconds launch{gpu.value("launch", costs.launch.count())};
+  canonical["transport"]["launch"] = (launch + nccl::launch_of_others(in_turn) + costs.once).count();
   const bool adds = op == CollectiveOp::all_reduce || op == CollectiveOp::reduce_scatter;
   const bool copies = op == CollectiveOp::all_gather || op == CollectiveOp::all_to_all;
-  const Bandwidth own_rate = adds ? rate("reduce", costs.reduce) : copies ? rate("copy", costs.copy) : Bandwidth{0};
-  if (own_rate.bytes_per_second > 0 && machine.ranks() > 1) out.own_pass = transfer_time(own, own_rate);
+  const std::int64_t rate = adds     ? gpu.value("reduce", costs.reduce.bytes_per_second)
+                            : copies ? gpu.value("copy", costs.copy.bytes_per_second)
+                                     : std::int64_t{0};
+  if (rate > 0 && machine.ranks() > 1) out.own_pass = transfer_time(own, {rate});
   return out;
 }
 
@@ -269,6 +273,9 @@ void warn_of_library(const Canonical& canonical, const Blame& blame, Scenario& s
     for (const char* name : {"NCCL_CROSS_NIC", "NCCL_IB_HCA", "NCCL_BUFFSIZE"})
       if (canonical["library"]["env"].contains(name))
         warn(fmt::format("/library/env/{}", name), "what it changes is not modelled");
+    if (canonical.contains("harness"))
+      for (const auto& [key, value] : canonical["harness"].items())
+        if (key != "gpus_per_thread") warn(fmt::format("/harness/{}", key), "what it changes is not modelled");
     return;
   }
   const std::string because = "no library's kernels run: the scenario has no key \"library\"";

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 
 #include "scenarios/decoder/blame.hpp"
 #include "scenarios/scenario.hpp"
@@ -11,10 +10,9 @@
 namespace ringsim::scenarios {
 
 /// Decides, and writes the decision into the canonical form, as if the user had chosen algorithm, order, channels, NICs
-/// and protocol. Nothing where no library is asked for. Refuses keys that the library decides (`written` has those that
-/// the user gave), and what is not modelled.
-std::optional<LibraryRun> decide(nlohmann::json& canonical, const Json& written, const TopologySpec& topology,
-                                 const Blame& blame);
+/// and launch. Refuses keys that the library decides (`written` has those that the user gave), and what is not
+/// modelled. Requires the key `library`.
+LibraryRun decide(nlohmann::json& canonical, const Json& written, const TopologySpec& topology, const Blame& blame);
 
 /// Settings of the library, its harness and devices that change nothing.
 void warn_of_library(const nlohmann::json& canonical, const Blame& blame, Scenario& scenario);

@@ -57,8 +57,8 @@ struct Trace {
   };
   std::vector<Process> processes;
   std::vector<Track> tracks;
-  std::vector<Slice>
-      slices;  ///< by begin; at one moment those without length first, then the longer before the shorter
+  /// By begin; at one moment those without length first, then the longer before the shorter.
+  std::vector<Slice> slices;
   std::vector<Sample> samples;  ///< by time
   std::string left_out;         ///< what most_events left out, in words; empty: nothing
 };

@@ -115,11 +115,7 @@ void FlowNetwork::open_up(std::uint32_t number) {
     resource.carried.busy += own.carried.busy;
   }
   if (!own.is_taken()) return;
-  if (watcher_ && !is_moving)
-    watcher_({.piece = own.piece,
-              .begin = own.until - own.time,
-              .end = own.until,
-              .bytes = static_cast<double>(own.size.count)});
+  if (watcher_ && !is_moving) tell_moved(own);
   ++own.stamp;
   const FlowIndex index = new_flow(number, own.size, own.piece);
   Flow& flow = flows_[index];
@@ -452,6 +448,14 @@ void FlowNetwork::tell_moved(const Flow& flow, double bytes) const {
   if (bytes > 0) watcher_({.piece = flow.piece, .begin = flow.since, .end = engine_.now(), .bytes = bytes});
 }
 
+// All of a piece that has had its leg for itself.
+void FlowNetwork::tell_moved(const OwnLeg& own) const {
+  watcher_({.piece = own.piece,
+            .begin = own.until - own.time,
+            .end = own.until,
+            .bytes = static_cast<double>(own.size.count)});
+}
+
 // A flow that has its leg for itself from its first byte: exact, and equal in `ideal` and `fair`.
 Picoseconds FlowNetwork::time_alone(const LegInfo& leg, Bytes size) {
   if (leg.alone == std::floor(leg.alone)) return transfer_time(size, {static_cast<std::int64_t>(leg.alone)});
@@ -475,11 +479,7 @@ std::optional<Left> FlowNetwork::due(const Event& event) {
   if ((event.id & own_event) != 0) {
     OwnLeg& own = own_legs_[event.id & ~own_event];
     if (own.stamp != event.stamp) return std::nullopt;  // a flow has taken its place
-    if (watcher_)
-      watcher_({.piece = own.piece,
-                .begin = own.until - own.time,
-                .end = own.until,
-                .bytes = static_cast<double>(own.size.count)});
+    if (watcher_) tell_moved(own);
     ++own.stamp;
     const LegInfo& leg = legs_[own.leg];
     return Left{.piece = own.piece,

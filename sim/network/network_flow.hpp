@@ -125,6 +125,7 @@ class FlowNetwork final : public Network {
   void apply();
   void set_rate(FlowIndex index, double rate, ResourceId limiter);
   void tell_moved(const Flow& flow, double bytes) const;
+  void tell_moved(const OwnLeg& own) const;
   FlowIndex new_flow(std::uint32_t leg, Bytes size, std::uint64_t piece);
   void go_alone(OwnLeg& own, Bytes size, std::uint64_t piece);
   void add_own_leg(std::uint32_t resource, Carried& sum) const;

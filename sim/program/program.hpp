@@ -73,9 +73,8 @@ struct Program {
   /// Promises that each iteration adds to `weights` the mean of all ranks' new `gradient`s, each once.
   struct Learns {
     enum class How : std::uint8_t {
-      gradients_summed,  ///< the ranks sum gradients; whoever reads weights reads those of the end of the iteration
-                         ///< before
-      weights_averaged   ///< ranks add gradients, as often as they make them, to weights of their own and average these
+      gradients_summed,  ///< gradients are summed over the ranks; weights are read as the last iteration left them
+      weights_averaged   ///< each rank updates weights of its own with its own gradients; then the weights are averaged
     };
     int weights = 0, gradient = 0;
     Actor keeper = -1;  ///< who keeps the weights from one iteration to the next; -1: every rank

@@ -157,6 +157,7 @@ TEST_CASE("a thread that calls several GPUs launches later, and what is not mode
   const Scenario scenario = point(one_dgx_a100, {"library.env.NCCL_CROSS_NIC=1", "library.env.NCCL_IB_HCA=mlx5_0"});
   REQUIRE(scenario.warnings.size() == 2);
   CHECK(has(scenario.warnings.front(), "/library/env/NCCL_CROSS_NIC: it has no effect"));
+  CHECK(has(point(one_dgx_a100, {"harness.iterations=20"}).warnings.front(), "/harness/iterations: it has no effect"));
   const Scenario without =
       point(one_dgx_a100, {"library=null", "collective.algorithm=ring", "harness.processes_per_node=8"});
   REQUIRE(without.warnings.size() == 1);

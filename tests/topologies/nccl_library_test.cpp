@@ -151,7 +151,7 @@ TEST_CASE(
   const TunerMachine machine = machine_of("hgx-h100", 8);
   const LibraryPlan plan{TunerAlgorithm::ring, TunerProtocol::simple, 1, 0};
   const auto step = [&](Bytes chunk, CollectiveOp op) {
-    return library_costs(plan, machine, {.bytes = chunk, .chunk = chunk, .op = op}).protocol.nvlink;
+    return library_costs(plan, machine, {.op = op, .bytes = chunk, .chunk = chunk}).protocol.nvlink;
   };
   CHECK(step(0_B, CollectiveOp::all_reduce) == Picoseconds{1'300'000});
   CHECK(step(32_KiB, CollectiveOp::all_reduce) == Picoseconds{3'600'000});  // half of 4.6 us more

@@ -60,9 +60,8 @@ std::string training_blame(const Prediction& p) {
 std::string training_sentence(const Scenario& scenario, const Prediction& p) {
   const TrainingReport& training = *p.training;
   std::string text = fmt::format("training step of {} ({}), {}", training.workload, scenario.name, training.regime);
-  if (p.request.ranks > 1)
-    text += fmt::format(", {}, {} ranks, {} bucket{}", algorithm_text(p), p.request.ranks, training.buckets,
-                        training.buckets == 1 ? "" : "s");
+  if (p.request.ranks > 1) text += fmt::format(", {}, {} ranks", algorithm_text(p), p.request.ranks);
+  if (training.buckets > 0) text += fmt::format(", {} bucket{}", training.buckets, training.buckets == 1 ? "" : "s");
   text += fmt::format(": {}, {:.4g} samples/s", short_time(p.time), training.samples_per_s);
   if (!p.why->parts.empty()) text += "; " + training_blame(p);
   return text;

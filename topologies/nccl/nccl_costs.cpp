@@ -141,7 +141,7 @@ LibraryCosts library_costs(const LibraryPlan& plan, const TunerMachine& machine,
   out.protocol.launch = Picoseconds{0};  // the library's, not the protocol's
   out.protocol.pcie = steps.of(pcie[p]);
   out.protocol.network = steps.of(network[p]) + micros(plan.algorithm == TunerAlgorithm::ring ? 0 : of_tree_network);
-  if (work.point_to_point) {
+  if (sends_to_peers(work.op)) {
     const bool to_all = work.op != CollectiveOp::send_recv;
     out.protocol.nvlink = micros(own.sends.fixed + (plan.protocol == TunerProtocol::simple ? own.sends.full : 0) +
                                  (to_all ? a_peer * std::max(0, machine.ranks() - 2) : 0));

@@ -11,10 +11,9 @@ namespace ringsim::nccl {
 
 /// What a library's plan moves.
 struct LibraryWork {
+  CollectiveOp op{};
   Bytes bytes;  ///< of the whole buffer
   Bytes chunk;  ///< that fills a channel's step
-  CollectiveOp op{};
-  bool point_to_point = false;  ///< sends and receives to all peers at once, not a ring or a tree
 };
 
 /// What comes with a plan. Links are those of the machine; nccl_costs.cpp says what each number was fitted to.

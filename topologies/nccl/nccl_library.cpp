@@ -145,6 +145,10 @@ std::optional<LibraryPlan> library_plan(CollectiveOp op, Bytes bytes, const Tune
   return best;
 }
 
+bool sends_to_peers(CollectiveOp op) {
+  return is_point_to_point(op) || op == CollectiveOp::gather || op == CollectiveOp::scatter;
+}
+
 int p2p_channels(const TunerMachine& machine, Bytes a_peer, const LibrarySettings& settings) {
   const auto most =
       static_cast<unsigned>(std::clamp(within_bounds(machine.ring.count, settings), 1, most_p2p_channels));

@@ -48,8 +48,11 @@ struct LibraryPlan {
 std::optional<LibraryPlan> library_plan(CollectiveOp op, Bytes bytes, const TunerMachine& machine,
                                         const LibrarySettings& settings);
 
-/// Channels of send and receive for one peer, a power of two: as many as the machine's rings, but for no fewer than
-/// `least` bytes each; at most 32 (src/init.cc, src/graph/paths.cc: p2pnChannels; src/enqueue.cc, 128 KiB).
+/// Whether NCCL does it by sends and receives to all peers at once.
+bool sends_to_peers(CollectiveOp op);
+
+/// Channels of send and receive for one peer, a power of two: as many as the machine's rings, but each with 128 KiB of
+/// `a_peer` or more; at most 32 (src/init.cc, src/graph/paths.cc: p2pnChannels; src/enqueue.cc, 128 KiB).
 int p2p_channels(const TunerMachine& machine, Bytes a_peer, const LibrarySettings& settings);
 
 }  // namespace ringsim::nccl

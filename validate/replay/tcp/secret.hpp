@@ -8,8 +8,9 @@
 namespace ringsim::replay {
 
 /// Bytes that all processes of a replay know, and nobody else. They are never sent: a process proves that it knows them
-/// by a keyed hash (HMAC with SHA-256, RFC 2104, of OpenSSL) over digits that both sides draw for one connection. It is
-/// no encryption: what a replay sends after that can be read, and changed by whoever can change packets on the way.
+/// by a keyed hash (HMAC with SHA-256, RFC 2104, of OpenSSL) over digits that both sides draw for one connection.
+/// Nothing is encrypted: whoever sees the packets can read what is sent afterwards, and whoever can alter packets can
+/// change it.
 class Secret {
  public:
   static constexpr std::size_t least = 16, most = 4096;  ///< bytes
