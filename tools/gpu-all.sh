@@ -6,8 +6,7 @@
 # The last lines say how far predictions were off; a page with a table and a picture of it is written into docs/results/ (in a
 # dry run into FOLDER). nccl.csv: NCCL, on one GPU and by two processes on it, which it does not support: what comes of
 # each, be it a failure's words.
-# Ends with the exit code of the first that fails, NCCL's aside: 1 a wrong number, 5 no GPU. Under 10 minutes on an H200
-# (estimated from its memory's and PCIe's rates, and a minute at most for each run of NCCL; it was never run on one).
+# Ends with the exit code of the first that fails, NCCL's aside: 1 a wrong number, 5 no GPU. Five minutes on an H100.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Makes a page and a picture of what tools/gpu-all.sh measured: predictions and measurements on GPUs.
 
-Usage: docs/results/make/gpu_results.py FOLDER PAGE.md      reads FOLDER/*.csv; writes PAGE.md and PAGE.svg
+Usage: docs/results/make/gpu_results.py FOLDER PAGE.md [--check]
+
+Reads FOLDER/*.csv, writes PAGE.md and PAGE.svg; with --check compares, exit code 1 where they differ.
 """
 import csv
 import math
@@ -18,7 +20,8 @@ EXPERIMENTS = [  # file, title, what it shows
      "The same without a graph: the host takes its time for every call."),
     ("kernels", "Copy kernels of few blocks as links",
      "A rank's copies go by a kernel of so many thread blocks, a link of known rate; many of them share the memory."),
-    ("nccl", "NCCL", "By ncclSend and ncclRecv, and by NCCL's own collective: one rank; two processes on one GPU."),
+    ("nccl", "NCCL", "By ncclSend and ncclRecv, and by NCCL's own collective: one rank; two processes on one GPU, whose kernels take "
+     "turns while they wait for each other. Results count, times do not."),
 ]
 MODELS = [  # column, its name, colour
     ("time_us", "simulator", "#1f5fa8"),
@@ -26,6 +29,7 @@ MODELS = [  # column, its name, colour
     ("modelled_shared_us", "shared", "#3c7d3c"),
 ]
 FROM = 1 << 20  # the goal counts from 1 MiB on: below it a launch is all
+UNTIMED = "nccl"  # no more than one GPU: kernels that wait for each other take turns on it
 
 
 def fail(message):
@@ -50,7 +54,7 @@ class Experiment:
         return [row for row in self.rows if int(row["transfers"]) > 0]
 
     def counted(self):
-        return [row for row in self.moving() if int(row["bytes"]) >= FROM]
+        return [row for row in self.moving() if int(row["bytes"]) >= FROM and self.path.stem != UNTIMED]
 
     def median(self, column):
         return statistics.median(abs(ratio(row, column) - 1) for row in self.counted())
@@ -106,7 +110,7 @@ def section(each):
 def picture(experiments):
     """A panel an experiment: sizes to the right, measured over predicted upwards, both by powers of 2; a band of 10 %."""
     width, panel, left, right, top = 900, 170, 60, 130, 26
-    shown = [each for each in experiments if each.moving()]
+    shown = [each for each in experiments if each.moving() and each.path.stem != UNTIMED]
     height = top + len(shown) * (panel + 40)
     sizes = [math.log2(int(row["bytes"])) for each in shown for row in each.moving()]
     low, high = min(sizes) - 0.5, max(sizes) + 0.5
@@ -136,19 +140,21 @@ def picture(experiments):
     return "\n".join(out + ["</svg>"]) + "\n"
 
 
-if len(sys.argv) != 3 or not sys.argv[2].endswith(".md"):
+if len(sys.argv) not in (3, 4) or not sys.argv[2].endswith(".md") or sys.argv[3:] not in ([], ["--check"]):
     sys.exit(__doc__)
 folder, page = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 experiments = [Experiment(folder / f"{file}.csv", title, shows) for file, title, shows in EXPERIMENTS if (folder / f"{file}.csv").exists()]
 if not any(each.moving() for each in experiments):
     fail(f"{folder}: expected results of tools/gpu-all.sh, found none in which something moves")
-page.with_suffix(".svg").write_text(picture(experiments))
-page.write_text(f"""# Predicted against measured, on a GPU
+files = {page.with_suffix(".svg"): picture(experiments), page: f"""# Predicted against measured, on a GPU
 
-The schedules that are simulated, carried out for real ([how, and what it means](replay.md)). Made by `tools/gpu-all.sh`. Every prediction comes
+The schedules that are simulated, carried out for real ([how, and what it means](../guide/replay.md)). Made by `tools/gpu-all.sh`. Every prediction comes
 from `ringsim probe` alone, and was made before its replay: by the simulator, on a scenario of the probe's rates, in which additions take no
 time; and by the model of the GPU (validate/replay/gpu), additions and launches included, where copies are served one after the other,
 or share.
+
+What the simulator alone lacks is the additions: a server in host memory spends most of its time on them, and in the GPU's memory they
+take as long as the copies. Where the model of the GPU has them and lets operations share the memory, it is near.
 
 How far medians are from what was predicted, |measured/predicted - 1| in the median over all results of 1 MiB or more in which something moves:
 
@@ -156,10 +162,15 @@ How far medians are from what was predicted, |measured/predicted - 1| in the med
 
 ![measured over predicted]({page.with_suffix('.svg').name})
 
-{chr(10).join(section(each) for each in experiments)}""")
+{chr(10).join(section(each) for each in experiments)}"""}
+for file, text in files.items():
+    if not sys.argv[3:]:
+        file.write_text(text)
+    elif file.read_text() != text:
+        fail(f"{file} is not what {folder} gives now; run it again without --check and read the difference")
 for each in experiments:
     if each.counted():
         print(f"{each.path.name}: |error| in the median of {len(each.counted())} results: " +
               ", ".join(f"{title} {100 * each.median(column):.1f} %" for column, title, _ in each.models))
     else:
-        print(f"{each.path.name}: no result of 1 MiB or more in which something moves")
+        print(f"{each.path.name}: no result of 1 MiB or more in which something moves, or none whose times count")

@@ -149,7 +149,7 @@ other work shared: load {min(loads):.1f} to {max(loads):.1f}. Medians of {REPEAT
 **{within} of {n} medians over sockets of our own are within 5 % of model `fair`, the farthest {100 * off:.1f} % off: {which}. {wrong} wrong elements.** Where a port is one queue and
 windows are free, TCP is not max-min: {departs[0]} takes {ratio(departs[1]):.2f} times as long as predicted.
 
-Nothing was measured on a GPU so far: `tools/gpu-all.sh` does all of it on a machine that has one, and writes gpu-results.md.
+[On a GPU](gpu-results.md).
 
 ![measured over predicted](../pictures/replay-results.svg)
 
