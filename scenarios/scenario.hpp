@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -93,11 +94,18 @@ struct TrainingSpec {
 /// What a communication library has decided: scenario key `library`. Algorithm, order, channels, NICs and launch are in
 /// the scenario's own members.
 struct LibraryRun {
-  std::string name, version;  ///< "nccl", "2.30.7"
-  nccl::LibraryPlan plan;
+  /// One of the sizes that a training step exchanges.
+  struct Exchange {
+    Arguments arguments;  ///< of the job's algorithm
+    int channels = 1;
+    Picoseconds beyond{0};  ///< what its kernels take beyond launch and steps: `once`, and the rank's own part
+  };
+  std::string name, version;                 ///< "nccl", "2.30.7"
+  nccl::LibraryPlan plan;                    ///< of a training step that of the largest exchange
   std::shared_ptr<const Protocol> protocol;  ///< with the steps of the library's kernels on these GPUs
   Picoseconds own_pass{0};                   ///< copying or adding up a rank's own part, which no wire hides
   double nvlink = 1;                         ///< what kernels move over NVLink, as a share of the links' rate
+  std::map<Bytes, Exchange> exchanges;       ///< of a training step, by size
 };
 
 /// One point: everything that one simulation needs, validated, in base units.

@@ -115,6 +115,7 @@ class DdpWriter : StepWriter {
   void write_bucket(std::size_t b) {
     const Bucket& bucket = step_.buckets[b];
     Task& task = write_call(communication_, fmt::format("bucket {}", b), static_cast<int>(b));
+    task.time = add(task.time, bucket.beyond);
     task.after.push_back({0, step_.overlap ? ready_[b] : n_tasks(0), 0});
     if (cycles_ >= 0) {
       const std::int64_t before = b == 0 ? 0 : step_.buckets[b - 1].cycle;

@@ -26,6 +26,7 @@ struct Bucket {
   int ready = 0;  ///< it may go when the backward pass of this layer is done: of its layers the first of the model
   /// Horovod: the cycle at whose end it goes, counted from the start of the step. PyTorch: -1.
   std::int64_t cycle = -1;
+  Picoseconds beyond{0};  ///< what its all-reduce takes beyond the launch and what is simulated
 };
 
 /// PyTorch's rule (torch/csrc/distributed/c10d/reducer.cpp, compute_bucket_assignment_by_size; Li et al., VLDB 2020):
@@ -81,7 +82,8 @@ struct GpuClock {
   void backward();
 };
 
-/// That form, with the host's launches and Horovod's cycles; `times`: [bucket] T_j with its launch.
+/// That form, with the host's launches and Horovod's cycles; `times`: [bucket] T_j with its launch and what it takes
+/// beyond.
 Picoseconds training_step_time(const TrainingStep& step, const std::vector<Picoseconds>& times);
 
 }  // namespace ringsim

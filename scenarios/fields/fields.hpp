@@ -63,7 +63,7 @@ Field faults_field();
 Field disturbance_field();
 Field jobs_field(Field collective);
 /// A training step; `algorithm` as a collective has it.
-Field training_field(const Field& algorithm);
+Field training_field(Field algorithm);
 /// A communication library, whose variables include those of `transport`; and what GPUs are known to do.
 Field library_field(const std::vector<Field>& transport);
 Field harness_field();

@@ -202,7 +202,8 @@ Field regime_field(const Field& algorithm) {
 
 }  // namespace
 
-Field training_field(const Field& algorithm) {
+Field training_field(Field algorithm) {
+  algorithm.required = false;  // where a library decides; else the meaning of a scenario asks for it
   const auto step_number = [](std::string name, std::string doc) {
     return Field{.name = std::move(name), .type = Type::whole, .doc = std::move(doc), .max = 1'000'000'000};
   };

@@ -23,8 +23,6 @@
 
 namespace ringsim::scenarios {
 
-namespace {
-
 using Canonical = nlohmann::json;
 
 Arguments arguments_of(const Algorithm& algorithm, const Canonical& given) {
@@ -39,6 +37,8 @@ Arguments arguments_of(const Algorithm& algorithm, const Canonical& given) {
   }
   return arguments;
 }
+
+namespace {
 
 CollectiveOp op_of(const std::string& name) {
   for (const CollectiveOp op : collective_ops())
@@ -527,15 +527,18 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
                fmt::format("expected the key \"collective\" or \"training\", found {}",
                            canonical.contains("training") ? "both" : "none"),
                "collective: What the GPUs do. training: What the GPUs train.");
-  if (by_library) {
-    out.library = decide(decided, written, out.topology, blame);
-    use_one_level(decided["transport"]);  // its variables are spelled as NCCL's
-  }
-  warn_of_library(canonical, blame, out);
   if (canonical.contains("training")) {
     out.training = training_of(canonical["training"], gpus, compute_scale_of(canonical), blame, out.warnings);
     check_beside_training(canonical, blame);
   }
+  if (by_library && out.training && out.training->regime->kind == Regime::Kind::single) {
+    out.warnings.push_back(blame.where("/library") + ": it has no effect with the regime single: nothing is exchanged");
+  } else if (by_library) {
+    out.library =
+        out.training ? decide_training(decided, written, out, blame) : decide(decided, written, out.topology, blame);
+    use_one_level(decided["transport"]);  // its variables are spelled as NCCL's
+  }
+  warn_of_library(canonical, blame, out);
   out.jobs = jobs_of(main_of(canonical, written, gpus, blame, files, out), canonical, written, out.topology, gpus,
                      blame, files, out.warnings);
   const auto kind = canonical["topology"]["kind"].get<std::string>();

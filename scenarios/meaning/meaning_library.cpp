@@ -8,6 +8,7 @@
 #include <set>
 
 #include "scenarios/meaning/enum_of.hpp"
+#include "scenarios/meaning/meaning.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "topologies/catalog.hpp"
@@ -38,9 +39,9 @@ void refuse_decided(const Json& written, const Blame& blame) {
   if (written.contains("transport"))
     for (const char* key : {"protocol", "launch", "channels", "chunk", "nics"})
       if (written["transport"].contains(key)) refuse(fmt::format("/transport/{}", key), key);
-  if (written.contains("training"))
-    blame.fail("/library", "expected a collective with a library, found a training step",
-               "its buckets would need a protocol each, which is not modelled yet: name an algorithm");
+  if (written.contains("training") && written["training"].contains("regime") &&
+      written["training"]["regime"].is_object() && written["training"]["regime"].contains("algorithm"))
+    refuse("/training/regime/algorithm", "algorithm");
   if (written.contains("jobs") && !written["jobs"].empty())
     blame.fail("/jobs", "expected no other collectives next to a library, found some",
                "each would need a protocol of its own, which is not modelled yet");
@@ -216,52 +217,152 @@ nccl::LibraryPlan plan_of(CollectiveOp op, Bytes bytes, const nccl::TunerMachine
   return *plan;
 }
 
-/// The plan as the keys of a scenario.
-void write_plan(const nccl::LibraryPlan& plan, CollectiveOp op, Bytes bytes, const nccl::TunerMachine& machine,
-                Canonical& canonical) {
-  Canonical &collective = canonical["collective"], &transport = canonical["transport"];
-  if (machine.ranks() == 1 || nccl::sends_to_peers(op)) {
-    collective["algorithm"] = {{"name", "direct"}};
-  } else {
-    collective["algorithm"] = algorithm_of(plan, op, bytes, machine);
-    const bool by_channel = plan.algorithm != TunerAlgorithm::nvls;
-    if (by_channel) collective["order"] = "channel_rings";
-    if (machine.nodes > 1) transport["nics"] = by_channel ? "per_channel" : "nearest";
+/// A library's settings, and the machine that it decides for.
+struct Decider {
+  nccl::LibrarySettings settings;
+  nccl::TunerMachine machine;
+  Canonical gpu = Canonical::object();  ///< devices.gpu, as the user states it
+  int in_turn = 1;                      ///< GPUs that one thread launches for
+};
+
+/// `members`: has the names of the ranks, where not all GPUs take part.
+Decider decider_of(Canonical& canonical, const Json& written, const Canonical& members, const TopologySpec& topology,
+                   const Blame& blame) {
+  refuse_decided(written, blame);
+  share_variables(canonical, written, blame);
+  const Canonical& library = canonical["library"];
+  Decider out;
+  out.settings = settings_of(library, blame);
+  out.machine = machine_of(members, topology, out.settings, blame);
+  if (library.contains("plugin")) out.machine.net_latency_us = nccl::latency_of_aws_ofi_nccl;
+  if (canonical.contains("devices")) out.gpu = canonical["devices"]["gpu"];
+  if (canonical.contains("harness")) out.in_turn = canonical["harness"].value("gpus_per_thread", 1);
+  return out;
+}
+
+/// What is decided for one collective.
+struct Decision {
+  nccl::LibraryPlan plan;
+  Canonical algorithm;
+  nccl::LibraryCosts costs;
+  Picoseconds own_pass{0};
+};
+
+Decision decision_of(CollectiveOp op, Bytes bytes, const Decider& by, const Blame& blame) {
+  Decision out;
+  out.plan = plan_of(op, bytes, by.machine, by.settings, blame);
+  out.algorithm = by.machine.ranks() == 1 || nccl::sends_to_peers(op) ? Canonical{{"name", "direct"}}
+                                                                      : algorithm_of(out.plan, op, bytes, by.machine);
+  const Bytes own{bytes.count / by.machine.ranks()};
+  const Bytes chunk = chunk_in(out.algorithm, out.plan, bytes, own);
+  out.costs = nccl::library_costs(out.plan, by.machine, {.op = op, .bytes = bytes, .chunk = chunk});
+  const bool adds = op == CollectiveOp::all_reduce || op == CollectiveOp::reduce_scatter;
+  const bool copies = op == CollectiveOp::all_gather || op == CollectiveOp::all_to_all;
+  const std::int64_t rate = adds     ? by.gpu.value("reduce", out.costs.reduce.bytes_per_second)
+                            : copies ? by.gpu.value("copy", out.costs.copy.bytes_per_second)
+                                     : std::int64_t{0};
+  if (rate > 0 && by.machine.ranks() > 1) out.own_pass = transfer_time(own, {rate});
+  return out;
+}
+
+int channels_of(const nccl::LibraryPlan& plan) { return plan.algorithm == TunerAlgorithm::nvls ? 1 : plan.channels; }
+
+/// The decision as the keys of a scenario. `place`: of algorithm and order.
+void write_decision(const Decision& decision, CollectiveOp op, const Decider& by, Canonical& place,
+                    Canonical& transport) {
+  place["algorithm"] = decision.algorithm;
+  if (by.machine.ranks() > 1 && !nccl::sends_to_peers(op)) {
+    const bool by_channel = decision.plan.algorithm != TunerAlgorithm::nvls;
+    if (by_channel) place["order"] = "channel_rings";
+    if (by.machine.nodes > 1) transport["nics"] = by_channel ? "per_channel" : "nearest";
   }
-  transport["channels"] = plan.algorithm == TunerAlgorithm::nvls ? 1 : plan.channels;
+  transport["channels"] = channels_of(decision.plan);
+  const Picoseconds launch{by.gpu.value("launch", decision.costs.launch.count())};
+  transport["launch"] = (launch + nccl::launch_of_others(by.in_turn)).count();
+}
+
+LibraryRun library_run(const Decision& decision, const Canonical& library) {
+  LibraryRun out{.name = "nccl", .version = library["version"].get<std::string>()};
+  out.plan = decision.plan;
+  out.protocol = std::make_shared<const Protocol>(decision.costs.protocol);
+  out.nvlink = decision.costs.nvlink;
+  return out;
 }
 
 }  // namespace
 
 LibraryRun decide(Canonical& canonical, const Json& written, const TopologySpec& topology, const Blame& blame) {
-  refuse_decided(written, blame);
-  share_variables(canonical, written, blame);
-  const Canonical& library = canonical["library"];
-  const nccl::LibrarySettings settings = settings_of(library, blame);
+  const Decider by = decider_of(canonical, written, canonical["collective"], topology, blame);
   const CollectiveOp op = op_named(canonical["collective"], blame);
   const Bytes bytes{canonical["collective"]["bytes"].get<std::int64_t>()};
-  nccl::TunerMachine machine = machine_of(canonical["collective"], topology, settings, blame);
-  if (library.contains("plugin")) machine.net_latency_us = nccl::latency_of_aws_ofi_nccl;
+  const Decision decision = decision_of(op, bytes, by, blame);
+  Canonical& transport = canonical["transport"];
+  write_decision(decision, op, by, canonical["collective"], transport);
+  transport["launch"] = transport["launch"].get<std::int64_t>() + decision.costs.once.count();
+  LibraryRun out = library_run(decision, canonical["library"]);
+  out.own_pass = decision.own_pass;
+  return out;
+}
 
-  LibraryRun out{.name = "nccl", .version = library["version"].get<std::string>()};
-  out.plan = plan_of(op, bytes, machine, settings, blame);
-  write_plan(out.plan, op, bytes, machine, canonical);
+namespace {
 
-  const Bytes own{bytes.count / machine.ranks()};
-  const Bytes chunk = chunk_in(canonical["collective"]["algorithm"], out.plan, bytes, own);
-  const nccl::LibraryCosts costs = nccl::library_costs(out.plan, machine, {.op = op, .bytes = bytes, .chunk = chunk});
-  out.protocol = std::make_shared<const Protocol>(costs.protocol);
-  out.nvlink = costs.nvlink;
-  const Canonical gpu = canonical.contains("devices") ? canonical["devices"]["gpu"] : Canonical::object();
-  const int in_turn = canonical.contains("harness") ? canonical["harness"].value("gpus_per_thread", 1) : 1;
-  const Picoseconds launch{gpu.value("launch", costs.launch.count())};
-  canonical["transport"]["launch"] = (launch + nccl::launch_of_others(in_turn) + costs.once).count();
-  const bool adds = op == CollectiveOp::all_reduce || op == CollectiveOp::reduce_scatter;
-  const bool copies = op == CollectiveOp::all_gather || op == CollectiveOp::all_to_all;
-  const std::int64_t rate = adds     ? gpu.value("reduce", costs.reduce.bytes_per_second)
-                            : copies ? gpu.value("copy", costs.copy.bytes_per_second)
-                                     : std::int64_t{0};
-  if (rate > 0 && machine.ranks() > 1) out.own_pass = transfer_time(own, {rate});
+/// Bucket sizes, and how many bytes go in buckets of each; of local_sgd all at once.
+std::map<Bytes, Bytes> exchanges_of(const TrainingSpec& training, const Blame& blame) {
+  std::map<Bytes, Bytes> out;
+  switch (training.regime->kind) {
+    case Regime::Kind::ddp:
+      for (const Bucket& bucket : training.step.buckets) out[bucket.bytes] += bucket.bytes;
+      return out;
+    case Regime::Kind::local_sgd:
+      return {{training.gradients(), training.gradients()}};
+    default:
+      blame.fail("/library",
+                 fmt::format("expected the regime ddp or local_sgd with a library, found {}", training.regime->name),
+                 "they exchange by all-reduce; of the others the exchanges are not modelled as NCCL does them");
+  }
+}
+
+}  // namespace
+
+LibraryRun decide_training(Canonical& canonical, const Json& written, Scenario& scenario, const Blame& blame) {
+  const TrainingSpec& training = *scenario.training;
+  const std::map<Bytes, Bytes> exchanges = exchanges_of(training, blame);
+  Decider by = decider_of(canonical, written, canonical["training"], scenario.topology, blame);
+  constexpr CollectiveOp op = CollectiveOp::all_reduce;
+  // Two buckets may differ in protocol, but messages of a run have one. Most bytes decide.
+  using Choice = std::pair<TunerAlgorithm, TunerProtocol>;
+  std::map<Choice, Bytes> votes;
+  Bytes all;
+  for (const auto& [bytes, total] : exchanges) {
+    const nccl::LibraryPlan plan = plan_of(op, bytes, by.machine, by.settings, blame);
+    votes[{plan.algorithm, plan.protocol}] += total;
+    all += total;
+  }
+  const auto most =
+      std::max_element(votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto [algorithm, protocol] = most->first;
+  for (const auto& [choice, bytes] : votes)
+    if (choice != most->first)
+      scenario.warnings.push_back(fmt::format(
+          "{}: NCCL would exchange {:.1f} % of the bytes by {} and {}; a step is simulated with one algorithm and "
+          "protocol, {} and {}",
+          blame.where("/library"), 100 * static_cast<double>(bytes.count) / static_cast<double>(all.count),
+          to_string(choice.first), to_string(choice.second), to_string(algorithm), to_string(protocol)));
+  by.settings.algorithms = {algorithm};
+  by.settings.protocols = {protocol};
+
+  const Decision largest = decision_of(op, exchanges.rbegin()->first, by, blame);
+  Canonical& regime = canonical["training"]["regime"];
+  write_decision(largest, op, by, regime, canonical["transport"]);
+  LibraryRun out = library_run(largest, canonical["library"]);
+  const Algorithm* name = find_algorithm(largest.algorithm["name"].get<std::string>());
+  ensure(name != nullptr, "a library's algorithm is one of the catalogue");
+  for (const auto& [bytes, total] : exchanges) {
+    const Decision decision = decision_of(op, bytes, by, blame);
+    out.exchanges[bytes] = {.arguments = arguments_of(*name, decision.algorithm),
+                            .channels = channels_of(decision.plan),
+                            .beyond = decision.costs.once + decision.own_pass};
+  }
   return out;
 }
 

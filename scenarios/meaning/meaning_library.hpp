@@ -14,6 +14,11 @@ namespace ringsim::scenarios {
 /// modelled. Requires the key `library`.
 LibraryRun decide(nlohmann::json& canonical, const Json& written, const TopologySpec& topology, const Blame& blame);
 
+/// The same for each of the exchanges of a training step. A step is simulated with one protocol and one algorithm for
+/// all of them: those that NCCL would take for most of the bytes; a warning says where it would take others. Requires
+/// scenario.topology and scenario.training.
+LibraryRun decide_training(nlohmann::json& canonical, const Json& written, Scenario& scenario, const Blame& blame);
+
 /// Settings of the library, its harness and devices that change nothing.
 void warn_of_library(const nlohmann::json& canonical, const Blame& blame, Scenario& scenario);
 

@@ -344,7 +344,8 @@ Canonical gradients_of(const Canonical& canonical, const TrainingSpec& training)
       break;
     case Regime::Kind::ddp:
     case Regime::Kind::local_sgd:
-      collective["algorithm"] = regime["algorithm"];
+      if (regime.contains("algorithm")) collective["algorithm"] = regime["algorithm"];
+      if (regime.contains("order")) collective["order"] = regime["order"];  // a library's
       break;
     case Regime::Kind::parameter_server:
       collective["algorithm"] = {{"name", "parameter_server"}};

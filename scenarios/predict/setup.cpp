@@ -64,9 +64,7 @@ std::string take_channel_rings(const Topology& topology, const Transport& transp
     for (const Actor rank : rings.orders[k]) text += ' ' + fmt::to_string(rank);
   }
   request.orders = std::move(rings.orders);
-  // NCCL's channels are its rings, or as many again: never one ring more often than another.
-  const auto n = static_cast<int>(request.orders.size());
-  if (decided && request.channels > n) request.channels -= request.channels % n;
+  if (decided) fit_channels(request);
   return text;
 }
 
@@ -169,6 +167,11 @@ std::vector<PlacedCollective> collectives_of(const Scenario& scenario, const Top
     helpers += n;
   }
   return placed;
+}
+
+void fit_channels(CollectiveRequest& request) {
+  const auto n = static_cast<int>(request.orders.size());
+  if (n > 0 && request.channels > n) request.channels -= request.channels % n;
 }
 
 Setup set_up(const Scenario& scenario) {

@@ -35,6 +35,8 @@ Setup set_up(const Scenario& scenario);
 Topology topology_of(const Scenario& scenario);
 Routing routing_of(const Topology& topology, const Scenario& scenario);
 std::vector<PlacedCollective> collectives_of(const Scenario& scenario, const Topology& topology);
+/// NCCL's channels are its rings, or as many again: never one ring more often than another.
+void fit_channels(CollectiveRequest& request);
 /// With order best_ring: "gpu0 -> gpu3 -> ... -> gpu0, narrowest hop 48.5 GB/s"; with channel_rings: "2 rings of 25
 /// GB/s each; 0: 0 1 2 3; 1: ..." by ranks; otherwise empty.
 std::string ring_order_of(const Scenario& scenario);

@@ -36,11 +36,27 @@ std::int64_t state_per_parameter(const std::string& optimizer) {
 
 TrainingStep training_step_of(const Scenario& scenario) {
   TrainingStep step = scenario.training->step;
-  if (exchanges(scenario))
-    step.launch = launch_of(scenario);
-  else
+  if (!exchanges(scenario)) {
     step.buckets.clear();  // nobody to exchange gradients with
+    return step;
+  }
+  step.launch = launch_of(scenario);
+  if (!scenario.library) return step;
+  const auto& by_size = scenario.library->exchanges;
+  for (Bucket& bucket : step.buckets) bucket.beyond = by_size.at(bucket.bytes).beyond;
+  if (step.buckets.empty()) step.launch += by_size.at(scenario.training->gradients()).beyond;
   return step;
+}
+
+PlacedCollective bucket_of(const Scenario& scenario, const PlacedCollective& placed, Bytes bytes) {
+  PlacedCollective one = placed;
+  one.job.request.bytes = bytes;
+  if (!scenario.library) return one;
+  const LibraryRun::Exchange& exchange = scenario.library->exchanges.at(bytes);
+  one.job.arguments = exchange.arguments;
+  one.job.request.channels = exchange.channels;
+  fit_channels(one.job.request);
+  return one;
 }
 
 bool exchanges(const Scenario& scenario) { return scenario.main().request.ranks > 1 || scenario.training->servers > 0; }
@@ -70,8 +86,7 @@ Program TrainingRun::program_of(const Scenario& scenario, const std::atomic<bool
       for (const Bucket& bucket : step_.buckets) {
         auto found = known.find(bucket.bytes);
         if (found == known.end()) {
-          PlacedCollective one = placed_;
-          one.job.request.bytes = bucket.bytes;
+          const PlacedCollective one = bucket_of(scenario, placed_, bucket.bytes);
           found = known.emplace(bucket.bytes, schedule_of(scenario, one, stop)).first;
         }
         step_.schedules.push_back(found->second);

@@ -53,6 +53,8 @@ struct TrainingReport {
 
 /// The step without the schedules of its buckets: with the launch of a collective.
 TrainingStep training_step_of(const Scenario& scenario);
+/// The all-reduce of a bucket: with a library as it does that size.
+PlacedCollective bucket_of(const Scenario& scenario, const PlacedCollective& placed, Bytes bytes);
 /// Whether anything is exchanged: there are several ranks, or separate servers.
 bool exchanges(const Scenario& scenario);
 /// One of the exchanges that the regimes with a master or a server are made of: scatter, broadcast, gather or reduce of

@@ -106,13 +106,12 @@ class TrainingForm {
     form_.formula = "max(f + B, max_j (ready_j + T_j + ... + T_n)) + u";
     std::vector<Picoseconds> low, high;
     for (const Bucket& bucket : step_.buckets) {
-      Job job = placed_.job;
-      job.request.bytes = bucket.bytes;
+      const Job job = bucket_of(scenario_, placed_, bucket.bytes).job;
       std::string formula;
       const std::optional<Times> one = time_of(job, &formula);
       if (!one) return std::nullopt;
-      low.push_back(one->low);
-      high.push_back(one->high);
+      low.push_back(add(one->low, bucket.beyond));
+      high.push_back(add(one->high, bucket.beyond));
       if (&bucket == &step_.buckets.front()) form_.formula += ", T_j = t + " + formula;
     }
     if (!step_.buckets.empty()) assume_together();
