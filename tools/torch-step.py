@@ -14,7 +14,7 @@ transformers; weights are random, nothing is downloaded), or FILE.py:FUNCTION fo
 Times are medians of the GPU's own events over the repeats, after as many steps of warm-up. Events between the layers cost
 time on the host, so the passes as a whole are timed without them, and the times of tensors are scaled to add up to that; the
 scale is written down. The backward time of a tensor counts all that the GPU did since the gradient before it.
-Exit codes: 2 command line, 5 no PyTorch or no GPU.
+Exit codes: 2 command line, 5 no PyTorch, no GPU or not enough memory.
 """
 import argparse
 import importlib.util
@@ -196,24 +196,27 @@ if not torch.cuda.is_available():
 
 torch.manual_seed(1)
 kind, make = function_of(arguments.model)
-with torch.device("cuda"):
-    model, loss = make(arguments.batch)
-model.cuda().train()
-precision = next(model.parameters()).dtype
-momentum = kind in ("resnet50", "vgg16")
-large = sum(tensor.numel() for tensor in model.parameters()) > 3e9  # two more copies of it would not fit
-optimizer = torch.optim.SGD(model.parameters(), lr=1e-6, momentum=0.9) if momentum else \
-    torch.optim.SGD(model.parameters(), lr=1e-6) if large else torch.optim.AdamW(model.parameters(), lr=1e-6)
-step = Step(model, loss, optimizer, arguments.amp)
-plain = steps(step, arguments.repeats)
-whole = {key: medians(plain, key) for key in ("forward_us", "backward_us", "update_us", "step_us", "issue_us")}
-slowest = max(row["step_us"] for row in plain)
-handles = step.watch()
-forward, forward_scale = inner_times(step, arguments.repeats, 0, whole["forward_us"])
-backward, backward_scale = inner_times(step, arguments.repeats, 1, whole["backward_us"])
-for handle in handles:
-    handle.remove()
-with_ddp = None if arguments.no_ddp else distributed(model, loss, optimizer, arguments.amp, arguments.repeats)
+try:
+    with torch.device("cuda"):
+        model, loss = make(arguments.batch)
+    model.cuda().train()
+    precision = next(model.parameters()).dtype
+    momentum = kind in ("resnet50", "vgg16")
+    large = sum(tensor.numel() for tensor in model.parameters()) > 3e9  # two more copies of it would not fit
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-6, momentum=0.9) if momentum else \
+        torch.optim.SGD(model.parameters(), lr=1e-6) if large else torch.optim.AdamW(model.parameters(), lr=1e-6)
+    step = Step(model, loss, optimizer, arguments.amp)
+    plain = steps(step, arguments.repeats)
+    whole = {key: medians(plain, key) for key in ("forward_us", "backward_us", "update_us", "step_us", "issue_us")}
+    slowest = max(row["step_us"] for row in plain)
+    handles = step.watch()
+    forward, forward_scale = inner_times(step, arguments.repeats, 0, whole["forward_us"])
+    backward, backward_scale = inner_times(step, arguments.repeats, 1, whole["backward_us"])
+    for handle in handles:
+        handle.remove()
+    with_ddp = None if arguments.no_ddp else distributed(model, loss, optimizer, arguments.amp, arguments.repeats)
+except torch.OutOfMemoryError:
+    fail(f"a batch of {arguments.batch} does not fit into the memory of {torch.cuda.get_device_name()}: take a smaller one", 5)
 
 sizes = {name: tensor.numel() for name, tensor in model.named_parameters()}
 of_module = {}
