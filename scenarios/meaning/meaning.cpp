@@ -528,8 +528,9 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
                            canonical.contains("training") ? "both" : "none"),
                "collective: What the GPUs do. training: What the GPUs train.");
   if (by_library) {
-    out.library = decide(decided, written, out.topology, blame);
+    share_variables(decided, written, blame);
     use_one_level(decided["transport"]);  // its variables are spelled as NCCL's
+    out.library = decide(decided, written, out.topology, blame);
   }
   warn_of_library(canonical, blame, out);
   if (canonical.contains("training")) {

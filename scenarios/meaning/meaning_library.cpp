@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "scenarios/meaning/enum_of.hpp"
@@ -46,22 +47,14 @@ void refuse_decided(const Json& written, const Blame& blame) {
                "each would need a protocol of its own, which is not modelled yet");
 }
 
-/// The variables that `transport` has, too, by the same names.
-void share_variables(Canonical& canonical, const Json& written, const Blame& blame) {
+/// What users say of GPUs that write into each other's memory; nothing: NCCL's own rule. Variables are resolved.
+std::optional<PathType> said_p2p_level(const Canonical& canonical, const Json& written) {
+  const PathType level = path_type(canonical["transport"]["p2p_level"].get<std::string>()).value();
   const Canonical& env = canonical["library"]["env"];
-  constexpr std::pair<const char*, const char*> same[] = {{"NCCL_NET_GDR_LEVEL", "gdr_level"},
-                                                          {"NCCL_P2P_LEVEL", "p2p_level"},
-                                                          {"NCCL_P2P_DISABLE", "p2p_level"},
-                                                          {"NCCL_PXN_DISABLE", "pxn"}};
-  for (const auto& [variable, key] : same) {
-    if (!env.contains(variable)) continue;
-    for (const char* said : {variable, key})
-      if (written.contains("transport") && written["transport"].contains(said))
-        blame.fail(fmt::format("/library/env/{}", variable),
-                   fmt::format("expected either it or /transport/{}, found both", said),
-                   "they set the same; leave one out");
-    canonical["transport"][variable] = env[variable];
-  }
+  bool said = level == PathType::loc || env.contains("NCCL_P2P_LEVEL");  // NCCL_P2P_DISABLE=0 says nothing
+  for (const char* key : {"p2p_level", "NCCL_P2P_LEVEL"})
+    said = said || (written.contains("transport") && written["transport"].contains(key));
+  return said ? std::optional(level) : std::nullopt;
 }
 
 nccl::LibrarySettings settings_of(const Canonical& library, const Blame& blame) {
@@ -123,8 +116,10 @@ Members members_of(const Canonical& collective, const Cluster& cluster, const Bl
   return out;
 }
 
+/// `level`: said_p2p_level(); NCCL's own where users say nothing.
 nccl::TunerMachine machine_of(const Canonical& collective, const TopologySpec& topology,
-                              const nccl::LibrarySettings& settings, const Blame& blame) {
+                              const nccl::LibrarySettings& settings, std::optional<PathType>& level,
+                              const Blame& blame) {
   const auto* cluster = std::get_if<Cluster>(&topology);
   if (cluster == nullptr || cluster->parts.size() != 1)
     blame.fail("/library",
@@ -134,8 +129,10 @@ nccl::TunerMachine machine_of(const Canonical& collective, const TopologySpec& t
   const Members members = members_of(collective, *cluster, blame);
   Bandwidth nic;
   if (cluster->fabric) nic = std::visit([](const auto& fabric) { return fabric.link.bandwidth; }, *cluster->fabric);
+  const Machine& machine = *cluster->parts.front().machine;
+  if (!level) level = nccl::p2p_level(machine, static_cast<int>(members.gpus.size()), settings.release);
   try {
-    return nccl::tuner_machine(*cluster->parts.front().machine, members.gpus, members.nodes, nic, settings.release);
+    return nccl::tuner_machine(machine, members.gpus, members.nodes, nic, settings.release, level);
   } catch (const InputError& error) {
     blame.fail(collective.contains("ranks") ? "/collective/ranks" : "/topology", error.message(), error.hint());
   }
@@ -187,6 +184,11 @@ nccl::LibraryPlan point_to_point(Bytes a_peer, const nccl::TunerMachine& machine
   return plan;
 }
 
+/// Assumption: what goes through host memory is read as it is written, line by line in LL, and in Simple in pieces as
+/// small as that, because a block has several slices in flight: measured all_reduce of four RTX PRO 6000 takes no
+/// longer than one pass over the slower side at all sizes.
+Bytes host_piece(TunerProtocol protocol) { return {protocol == TunerProtocol::simple ? 65'536 : 4'096}; }
+
 CollectiveOp op_named(const Canonical& collective, const Blame& blame) {
   const auto name = collective["op"].get<std::string>();
   for (const CollectiveOp op : collective_ops()) {
@@ -233,25 +235,48 @@ void write_plan(const nccl::LibraryPlan& plan, CollectiveOp op, Bytes bytes, con
 
 }  // namespace
 
+void share_variables(Canonical& canonical, const Json& written, const Blame& blame) {
+  const Canonical& env = canonical["library"]["env"];
+  constexpr std::pair<const char*, const char*> same[] = {{"NCCL_NET_GDR_LEVEL", "gdr_level"},
+                                                          {"NCCL_P2P_LEVEL", "p2p_level"},
+                                                          {"NCCL_P2P_DISABLE", "p2p_level"},
+                                                          {"NCCL_PXN_DISABLE", "pxn"}};
+  for (const auto& [variable, key] : same) {
+    if (!env.contains(variable)) continue;
+    for (const char* said : {variable, key})
+      if (written.contains("transport") && written["transport"].contains(said))
+        blame.fail(fmt::format("/library/env/{}", variable),
+                   fmt::format("expected either it or /transport/{}, found both", said),
+                   "they set the same; leave one out");
+    canonical["transport"][variable] = env[variable];
+  }
+}
+
 LibraryRun decide(Canonical& canonical, const Json& written, const TopologySpec& topology, const Blame& blame) {
   refuse_decided(written, blame);
-  share_variables(canonical, written, blame);
   const Canonical& library = canonical["library"];
   const nccl::LibrarySettings settings = settings_of(library, blame);
   const CollectiveOp op = op_named(canonical["collective"], blame);
   const Bytes bytes{canonical["collective"]["bytes"].get<std::int64_t>()};
-  nccl::TunerMachine machine = machine_of(canonical["collective"], topology, settings, blame);
+  std::optional<PathType> level = said_p2p_level(canonical, written);
+  nccl::TunerMachine machine = machine_of(canonical["collective"], topology, settings, level, blame);
+  canonical["transport"]["p2p_level"] = to_string(*level);
   if (library.contains("plugin")) machine.net_latency_us = nccl::latency_of_aws_ofi_nccl;
 
   LibraryRun out{.name = "nccl", .version = library["version"].get<std::string>()};
   out.plan = plan_of(op, bytes, machine, settings, blame);
   write_plan(out.plan, op, bytes, machine, canonical);
 
+  const bool own_staging = written.contains("transport") && written["transport"].contains("staging");
+  if (machine.through_host && machine.nodes == 1 && !own_staging)
+    canonical["transport"]["staging"]["size"] = host_piece(out.plan.protocol).count;
+
   const Bytes own{bytes.count / machine.ranks()};
   const Bytes chunk = chunk_in(canonical["collective"]["algorithm"], out.plan, bytes, own);
   const nccl::LibraryCosts costs = nccl::library_costs(out.plan, machine, {.op = op, .bytes = bytes, .chunk = chunk});
   out.protocol = std::make_shared<const Protocol>(costs.protocol);
   out.nvlink = costs.nvlink;
+  out.pcie = costs.pcie;
   const Canonical gpu = canonical.contains("devices") ? canonical["devices"]["gpu"] : Canonical::object();
   const int in_turn = canonical.contains("harness") ? canonical["harness"].value("gpus_per_thread", 1) : 1;
   const Picoseconds launch{gpu.value("launch", costs.launch.count())};
