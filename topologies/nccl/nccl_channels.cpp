@@ -247,9 +247,9 @@ TunerMachine tuner_machine(const Machine& machine, const std::vector<std::string
   if (!out.nvlink) pcie = looked.ring_over_pcie(level.value_or(p2p_level(machine, gpus, release)));
   out.through_host = pcie.through_host;
   if (nodes == 1) {
-    const Channels found =
+    const Channels rings =
         out.nvlink ? fill(inside, through, looked.widest_nvlink()) : fill(inside, pcie.most, pcie.most);
-    out.ring = doubled(found.count > 0 ? found : Channels{1, inside.back(), inside.back()}, sm, release);
+    out.ring = doubled(rings.count > 0 ? rings : Channels{1, inside.back(), inside.back()}, sm, release);
     out.tree = out.ring;
   } else {
     const Looked::Nics nics = looked.nics(nic);
