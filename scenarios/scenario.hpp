@@ -104,8 +104,8 @@ struct LibraryRun {
   nccl::LibraryPlan plan;                    ///< of a training step that of the largest exchange
   std::shared_ptr<const Protocol> protocol;  ///< with the steps of the library's kernels on these GPUs
   Picoseconds own_pass{0};                   ///< copying or adding up a rank's own part, which no wire hides
-  double nvlink = 1;                         ///< what kernels move over NVLink, as a share of the links' rate
-  std::map<Bytes, Exchange> exchanges;       ///< of a training step, by size
+  double nvlink = 1, pcie = 1;          ///< what kernels move over NVLink and over PCIe, as shares of the links' rates
+  std::map<Bytes, Exchange> exchanges;  ///< of a training step, by size
 };
 
 /// One point: everything that one simulation needs, validated, in base units.

@@ -534,9 +534,10 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
   if (by_library && out.training && out.training->regime->kind == Regime::Kind::single) {
     out.warnings.push_back(blame.where("/library") + ": it has no effect with the regime single: nothing is exchanged");
   } else if (by_library) {
+    share_variables(decided, written, blame);
+    use_one_level(decided["transport"]);  // its variables are spelled as NCCL's
     out.library =
         out.training ? decide_training(decided, written, out, blame) : decide(decided, written, out.topology, blame);
-    use_one_level(decided["transport"]);  // its variables are spelled as NCCL's
   }
   warn_of_library(canonical, blame, out);
   out.jobs = jobs_of(main_of(canonical, written, gpus, blame, files, out), canonical, written, out.topology, gpus,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "scenarios/meaning/enum_of.hpp"
@@ -47,22 +48,14 @@ void refuse_decided(const Json& written, const Blame& blame) {
                "each would need a protocol of its own, which is not modelled yet");
 }
 
-/// The variables that `transport` has, too, by the same names.
-void share_variables(Canonical& canonical, const Json& written, const Blame& blame) {
+/// What users say of GPUs that write into each other's memory; nothing: NCCL's own rule. Variables are resolved.
+std::optional<PathType> said_p2p_level(const Canonical& canonical, const Json& written) {
+  const PathType level = path_type(canonical["transport"]["p2p_level"].get<std::string>()).value();
   const Canonical& env = canonical["library"]["env"];
-  constexpr std::pair<const char*, const char*> same[] = {{"NCCL_NET_GDR_LEVEL", "gdr_level"},
-                                                          {"NCCL_P2P_LEVEL", "p2p_level"},
-                                                          {"NCCL_P2P_DISABLE", "p2p_level"},
-                                                          {"NCCL_PXN_DISABLE", "pxn"}};
-  for (const auto& [variable, key] : same) {
-    if (!env.contains(variable)) continue;
-    for (const char* said : {variable, key})
-      if (written.contains("transport") && written["transport"].contains(said))
-        blame.fail(fmt::format("/library/env/{}", variable),
-                   fmt::format("expected either it or /transport/{}, found both", said),
-                   "they set the same; leave one out");
-    canonical["transport"][variable] = env[variable];
-  }
+  bool said = level == PathType::loc || env.contains("NCCL_P2P_LEVEL");  // NCCL_P2P_DISABLE=0 says nothing
+  for (const char* key : {"p2p_level", "NCCL_P2P_LEVEL"})
+    said = said || (written.contains("transport") && written["transport"].contains(key));
+  return said ? std::optional(level) : std::nullopt;
 }
 
 nccl::LibrarySettings settings_of(const Canonical& library, const Blame& blame) {
@@ -124,8 +117,10 @@ Members members_of(const Canonical& collective, const Cluster& cluster, const Bl
   return out;
 }
 
+/// `level`: said_p2p_level(); NCCL's own where users say nothing.
 nccl::TunerMachine machine_of(const Canonical& collective, const TopologySpec& topology,
-                              const nccl::LibrarySettings& settings, const Blame& blame) {
+                              const nccl::LibrarySettings& settings, std::optional<PathType>& level,
+                              const Blame& blame) {
   const auto* cluster = std::get_if<Cluster>(&topology);
   if (cluster == nullptr || cluster->parts.size() != 1)
     blame.fail("/library",
@@ -135,8 +130,10 @@ nccl::TunerMachine machine_of(const Canonical& collective, const TopologySpec& t
   const Members members = members_of(collective, *cluster, blame);
   Bandwidth nic;
   if (cluster->fabric) nic = std::visit([](const auto& fabric) { return fabric.link.bandwidth; }, *cluster->fabric);
+  const Machine& machine = *cluster->parts.front().machine;
+  if (!level) level = nccl::p2p_level(machine, static_cast<int>(members.gpus.size()), settings.release);
   try {
-    return nccl::tuner_machine(*cluster->parts.front().machine, members.gpus, members.nodes, nic, settings.release);
+    return nccl::tuner_machine(machine, members.gpus, members.nodes, nic, settings.release, level);
   } catch (const InputError& error) {
     blame.fail(collective.contains("ranks") ? "/collective/ranks" : "/topology", error.message(), error.hint());
   }
@@ -188,6 +185,11 @@ nccl::LibraryPlan point_to_point(Bytes a_peer, const nccl::TunerMachine& machine
   return plan;
 }
 
+/// Assumption: what goes through host memory is read as it is written, line by line in LL, and in Simple in pieces as
+/// small as that, because a block has several slices in flight: measured all_reduce of four RTX PRO 6000 takes no
+/// longer than one pass over the slower side at all sizes.
+Bytes host_piece(TunerProtocol protocol) { return {protocol == TunerProtocol::simple ? 65'536 : 4'096}; }
+
 CollectiveOp op_named(const Canonical& collective, const Blame& blame) {
   const auto name = collective["op"].get<std::string>();
   for (const CollectiveOp op : collective_ops()) {
@@ -223,17 +225,20 @@ struct Decider {
   nccl::TunerMachine machine;
   Canonical gpu = Canonical::object();  ///< devices.gpu, as the user states it
   int in_turn = 1;                      ///< GPUs that one thread launches for
+  bool own_staging = false;             ///< the user states how data rests in host memory
 };
 
-/// `members`: has the names of the ranks, where not all GPUs take part.
+/// `members`: has the names of the ranks, where not all GPUs take part. Writes the level of peer access.
 Decider decider_of(Canonical& canonical, const Json& written, const Canonical& members, const TopologySpec& topology,
                    const Blame& blame) {
   refuse_decided(written, blame);
-  share_variables(canonical, written, blame);
   const Canonical& library = canonical["library"];
   Decider out;
   out.settings = settings_of(library, blame);
-  out.machine = machine_of(members, topology, out.settings, blame);
+  std::optional<PathType> level = said_p2p_level(canonical, written);
+  out.machine = machine_of(members, topology, out.settings, level, blame);
+  canonical["transport"]["p2p_level"] = to_string(*level);
+  out.own_staging = written.contains("transport") && written["transport"].contains("staging");
   if (library.contains("plugin")) out.machine.net_latency_us = nccl::latency_of_aws_ofi_nccl;
   if (canonical.contains("devices")) out.gpu = canonical["devices"]["gpu"];
   if (canonical.contains("harness")) out.in_turn = canonical["harness"].value("gpus_per_thread", 1);
@@ -277,6 +282,8 @@ void write_decision(const Decision& decision, CollectiveOp op, const Decider& by
     if (by.machine.nodes > 1) transport["nics"] = by_channel ? "per_channel" : "nearest";
   }
   transport["channels"] = channels_of(decision.plan);
+  if (by.machine.through_host && by.machine.nodes == 1 && !by.own_staging)
+    transport["staging"]["size"] = host_piece(decision.plan.protocol).count;
   const Picoseconds launch{by.gpu.value("launch", decision.costs.launch.count())};
   transport["launch"] = (launch + nccl::launch_of_others(by.in_turn)).count();
 }
@@ -286,10 +293,28 @@ LibraryRun library_run(const Decision& decision, const Canonical& library) {
   out.plan = decision.plan;
   out.protocol = std::make_shared<const Protocol>(decision.costs.protocol);
   out.nvlink = decision.costs.nvlink;
+  out.pcie = decision.costs.pcie;
   return out;
 }
 
 }  // namespace
+
+void share_variables(Canonical& canonical, const Json& written, const Blame& blame) {
+  const Canonical& env = canonical["library"]["env"];
+  constexpr std::pair<const char*, const char*> same[] = {{"NCCL_NET_GDR_LEVEL", "gdr_level"},
+                                                          {"NCCL_P2P_LEVEL", "p2p_level"},
+                                                          {"NCCL_P2P_DISABLE", "p2p_level"},
+                                                          {"NCCL_PXN_DISABLE", "pxn"}};
+  for (const auto& [variable, key] : same) {
+    if (!env.contains(variable)) continue;
+    for (const char* said : {variable, key})
+      if (written.contains("transport") && written["transport"].contains(said))
+        blame.fail(fmt::format("/library/env/{}", variable),
+                   fmt::format("expected either it or /transport/{}, found both", said),
+                   "they set the same; leave one out");
+    canonical["transport"][variable] = env[variable];
+  }
+}
 
 LibraryRun decide(Canonical& canonical, const Json& written, const TopologySpec& topology, const Blame& blame) {
   const Decider by = decider_of(canonical, written, canonical["collective"], topology, blame);

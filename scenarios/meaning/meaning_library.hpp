@@ -9,9 +9,13 @@
 
 namespace ringsim::scenarios {
 
+/// Takes the variables of `library.env` that `transport` has, too, by the same names, over to it. Refuses those that
+/// are said twice.
+void share_variables(nlohmann::json& canonical, const Json& written, const Blame& blame);
+
 /// Decides, and writes the decision into the canonical form, as if the user had chosen algorithm, order, channels, NICs
 /// and launch. Refuses keys that the library decides (`written` has those that the user gave), and what is not
-/// modelled. Requires the key `library`.
+/// modelled. Requires the key `library`, and that share_variables() was called and spellings are resolved.
 LibraryRun decide(nlohmann::json& canonical, const Json& written, const TopologySpec& topology, const Blame& blame);
 
 /// The same for each of the exchanges of a training step. A step is simulated with one protocol and one algorithm for

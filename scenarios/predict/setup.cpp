@@ -142,8 +142,8 @@ Topology topology_of(const Scenario& scenario) {
   Topology topology = blaming(scenario, "/topology", [&] { return build(scenario.topology); });
   ClassScales scales = scenario.calibration ? scenario.calibration->classes : ClassScales{};
   if (scenario.library) {
-    double& nvlink = scales.bandwidth[static_cast<std::size_t>(LinkClass::nvlink)];
-    nvlink *= scenario.library->nvlink;
+    scales.bandwidth[static_cast<std::size_t>(LinkClass::nvlink)] *= scenario.library->nvlink;
+    scales.bandwidth[static_cast<std::size_t>(LinkClass::pcie)] *= scenario.library->pcie;
   }
   if (scales == ClassScales{}) return topology;
   return blaming(scenario, "/calibration", [&] { return scaled(topology, scales); });

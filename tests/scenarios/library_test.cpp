@@ -112,6 +112,25 @@ TEST_CASE("NVLS reduces in the switches, and can be switched off") {
   CHECK(without.busbw == doctest::Approx(351).epsilon(0.06));  // int8, which the switches do not add up, at 512 MiB
 }
 
+TEST_CASE(
+    "four GPUs below CPUs exchange data through host memory, a pair on AMD does not, and users may say otherwise") {
+  const std::string text = R"({"version": 1, "topology": {"kind": "cluster", "node": "rtxpro6000-pcie", "nodes": 1},
+    "library": "nccl", "collective": {"op": "all_reduce", "bytes": "64 MiB", "ranks": )";
+  const std::string pair = text + R"(["node0.gpu0", "node0.gpu1"]}})";
+  const std::string four = text + R"(["node0.gpu0", "node0.gpu1", "node0.gpu2", "node0.gpu3"]}})";
+  CHECK(point(pair).transport.p2p_level == PathType::sys);
+  CHECK(point(four).transport.p2p_level == PathType::pxb);
+  CHECK(point(four, {"library.env.NCCL_P2P_LEVEL=SYS"}).transport.p2p_level == PathType::sys);
+  CHECK(point(four, {"transport.p2p_level=SYS"}).transport.p2p_level == PathType::sys);
+  CHECK(point(pair, {"library.env.NCCL_P2P_DISABLE=1"}).transport.p2p_level == PathType::loc);
+  CHECK(point(four, {"library.env.NCCL_P2P_DISABLE=0"}).transport.p2p_level == PathType::pxb);
+  const Prediction staged = predicted(four), direct = predicted(four, {"library.env.NCCL_P2P_LEVEL=SYS"});
+  CHECK(staged.time > direct.time);
+  // 27 of PCIe's 48 GB/s, and a quarter of the buffer once more at 100 GB/s: 1.5 and 0.25 of 64 MiB take 3.9 ms.
+  CHECK(static_cast<double>(staged.time.count()) / 1e9 ==
+        doctest::Approx(67.1e6 * (1.5 / 27 + 0.25 / 100) / 1e6).epsilon(0.1));
+}
+
 TEST_CASE("what the library decides cannot be set next to it") {
   for (const char* key :
        {"collective.algorithm=ring", "collective.order=best_ring", "transport.protocol=ll", "transport.launch=1 us",

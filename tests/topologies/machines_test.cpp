@@ -122,13 +122,26 @@ TEST_CASE("machines have the GPUs and the cabled NICs that their makers state") 
     std::size_t gpus, nics;
   };
   const std::map<std::string, Count> stated = {
-      {"a100-pcie", {8, 2}},  {"abci-a", {8, 4}},     {"abci-v", {4, 2}},         {"aws-p3dn", {8, 1}},
-      {"aws-p4d", {8, 4}},    {"aws-p4de", {8, 4}},   {"aws-p5", {8, 32}},        {"azure-ncv4", {4, 1}},
-      {"azure-ndv2", {8, 1}}, {"azure-ndv4", {8, 8}}, {"azure-ndv5", {8, 8}},     {"dgx-1p", {8, 4}},
-      {"dgx-1v", {8, 4}},     {"dgx-2", {16, 8}},     {"dgx-a100", {8, 8}},       {"gb200-nvl72", {72, 72}},
-      {"gh200", {4, 4}},      {"hgx-b200", {8, 8}},   {"hgx-h100", {8, 8}},       {"hgx-h100-4nic", {8, 4}},
-      {"hgx-h20", {8, 8}},    {"hgx-h200", {8, 8}},   {"hgx-h800-4nic", {8, 4}},  {"lambda-hyperplane-8-v100", {8, 4}},
-      {"mi300x", {8, 8}},     {"polaris", {4, 2}},    {"rtx2080ti-pcie", {2, 0}}, {"rtx4090-pcie", {8, 0}},
+      {"a100-pcie", {8, 2}},       {"abci-a", {8, 4}},
+      {"abci-v", {4, 2}},          {"aws-p3dn", {8, 1}},
+      {"aws-p4d", {8, 4}},         {"aws-p4de", {8, 4}},
+      {"aws-p5", {8, 32}},         {"aws-p5en", {8, 16}},
+      {"aws-p6-b200", {8, 8}},     {"azure-ncv4", {4, 1}},
+      {"azure-ndv2", {8, 1}},      {"azure-ndv4", {8, 8}},
+      {"azure-ndv5", {8, 8}},      {"dgx-1p", {8, 4}},
+      {"dgx-1v", {8, 4}},          {"dgx-2", {16, 8}},
+      {"dgx-a100", {8, 8}},        {"gb200-nvl72", {72, 72}},
+      {"gb300-nvl72", {72, 72}},   {"gcp-a3-mega", {8, 8}},
+      {"gcp-a3-ultra", {8, 8}},    {"gh200", {4, 4}},
+      {"gh200-one", {1, 4}},       {"hgx-b200", {8, 8}},
+      {"hgx-b300", {8, 8}},        {"hgx-h100", {8, 8}},
+      {"hgx-h100-4nic", {8, 4}},   {"hgx-h20", {8, 8}},
+      {"hgx-h200", {8, 8}},        {"hgx-h800-4nic", {8, 4}},
+      {"l40s-pcie", {8, 2}},       {"lambda-hyperplane-8-v100", {8, 4}},
+      {"mi300x", {8, 8}},          {"oci-a100", {8, 16}},
+      {"oci-h100", {8, 16}},       {"polaris", {4, 2}},
+      {"rtx2080ti-pcie", {2, 0}},  {"rtx4090-pcie", {8, 0}},
+      {"rtxpro6000-pcie", {8, 2}},
   };
   CHECK(preset_files().size() == stated.size());
   for (const PresetFile& file : preset_files()) {
@@ -138,6 +151,52 @@ TEST_CASE("machines have the GPUs and the cabled NICs that their makers state") 
     const Machine preset = node_preset(count->first);
     CHECK(preset.n_gpus() == count->second.gpus);
     CHECK(n_cabled(preset) == count->second.nics);
+  }
+}
+
+TEST_CASE("a GPU of the newer machines has the NVLinks, and its NIC the rate, that their sources state") {
+  struct Row {
+    const char* preset;
+    const char* sm;
+    int nvlinks;             // of each GPU, from NVIDIA/nccl's files of the machine or those of its board
+    std::int64_t nic_gbits;  // line rate of each port
+    std::int64_t pcie;  // GB/s of the GPU's own PCIe link, as NCCL takes it: 24 a gen4 x16, 48 gen5, 96 gen6; 0: none
+  };
+  for (const Row& row : std::vector<Row>{{"l40s-pcie", "89", 0, 200, 24},
+                                         {"rtxpro6000-pcie", "120", 0, 400, 48},
+                                         {"aws-p5en", "90", 18, 200, 48},
+                                         {"aws-p6-b200", "100", 18, 400, 48},
+                                         {"gcp-a3-mega", "90", 18, 200, 48},
+                                         {"gcp-a3-ultra", "90", 18, 400, 48},
+                                         {"oci-h100", "90", 18, 200, 48},
+                                         {"oci-a100", "80", 12, 100, 24},
+                                         {"hgx-b300", "103", 18, 800, 96},
+                                         {"gb300-nvl72", "103", 18, 800, 96},
+                                         {"gh200-one", "90", 0, 200, 0}}) {
+    CAPTURE(row.preset);
+    const Machine machine = node_preset(row.preset);
+    for (std::uint32_t d = 0; d < machine.devices.size(); ++d) {
+      const Machine::Device& device = machine.devices[d];
+      CAPTURE(device.name);
+      if (device.kind == NodeKind::nic) {
+        // The port's rate is what payload reaches: nine tenths of the line rate or more, and never more than it.
+        const double line = static_cast<double>(row.nic_gbits) * 1e9 / 8;
+        const auto payload = static_cast<double>(device.port->bandwidth.bytes_per_second);
+        CHECK(payload <= line);
+        CHECK(payload >= 0.9 * line);
+      }
+      if (device.kind != NodeKind::gpu) continue;
+      CHECK(device.attributes.at("sm") == row.sm);
+      int nvlinks = 0;
+      std::int64_t pcie = 0;
+      for (const Machine::Cable& cable : machine.cables) {
+        if (cable.from != d && cable.to != d) continue;
+        if (cable.link.kind == LinkKind::nvlink) nvlinks += cable.link.joined;
+        if (cable.link.kind == LinkKind::pcie) pcie += cable.link.bandwidth.bytes_per_second;
+      }
+      CHECK(nvlinks == row.nvlinks);
+      CHECK(pcie == row.pcie * 1'000'000'000);
+    }
   }
 }
 
@@ -155,7 +214,7 @@ TEST_CASE("in every preset all GPUs reach each other and host memory, and every 
     for (std::uint32_t n = 0; n < t.n_nodes(); ++n) {
       CAPTURE(t.node(NodeId{n}).name);
       CHECK_FALSE(t.links_from(NodeId{n}).empty());
-      // In a rack of trays every GPU has the memory of its own tray: gb200-nvl72 has two a tray.
+      // In a rack of trays every GPU has the memory of its own tray: an NVL72 has two a tray.
       if (t.node(NodeId{n}).kind != NodeKind::memory) continue;
       const auto reaches = [&](NodeId gpu) {
         try {
@@ -164,7 +223,8 @@ TEST_CASE("in every preset all GPUs reach each other and host memory, and every 
           return false;
         }
       };
-      CHECK(std::count_if(ranks.begin(), ranks.end(), reaches) >= (file.name == "gb200-nvl72" ? 4 : t.ranks().size()));
+      CHECK(std::count_if(ranks.begin(), ranks.end(), reaches) >=
+            (file.name.ends_with("-nvl72") ? 4 : t.ranks().size()));
     }
   }
 }

@@ -72,6 +72,79 @@ TEST_CASE("NCCL changes protocol at the sizes where 27 measured curves have thei
   CHECK(changes(machine_of("hgx-h100", 8), CollectiveOp::all_reduce, {.nvls = false}) == "LL, LL128 4, Simple 64");
 }
 
+TEST_CASE(
+    "over PCIe NCCL changes protocol where twelve measured curves do, because two slow rings have more than one") {
+  // Read off the tables aic-l40s-* and aic-rtxpro6000-* of validate/measured/tables, where time jumps: between 256 and
+  // 512 KiB on L40S, between 512 KiB and 1 MiB on RTX PRO 6000. Of gen4's 24 GB/s one ring of NCCL's list has 20, two
+  // of 12 have all; of gen5's 48 one has 45, two of 24 all. With 20, L40S would change at 256 KiB; with 40, as over an
+  // Intel CPU, RTX PRO 6000 at 512 KiB.
+  struct Row {
+    const char* preset;
+    int gpus;
+    std::int64_t last_ll;  // KiB
+    double inside;         // GB/s of each of two rings
+  };
+  for (const Row& row :
+       std::vector<Row>{{"l40s-pcie", 2, 256, 12}, {"rtxpro6000-pcie", 2, 512, 24}, {"rtxpro6000-pcie", 4, 512, 24}}) {
+    CAPTURE(row.preset);
+    CAPTURE(row.gpus);
+    const TunerMachine machine = machine_of(row.preset, row.gpus);
+    CHECK(machine.ring.count == 2);
+    CHECK(machine.ring.inside == row.inside);
+    for (const CollectiveOp op : {CollectiveOp::all_gather, CollectiveOp::reduce_scatter, CollectiveOp::all_reduce}) {
+      CAPTURE(to_string(op));
+      CHECK(name_of(library_plan(op, Bytes{row.last_ll * 1024}, machine, {}).value()) == "Ring LL");
+      CHECK(name_of(library_plan(op, Bytes{row.last_ll * 2048}, machine, {}).value()) == "Ring Simple");
+    }
+  }
+}
+
+TEST_CASE("GPUs that only CPUs join write into each other's memory in pairs on AMD, else through host memory") {
+  const auto level = [](const char* preset, int gpus, Release release = Release::v2_30_7) {
+    return p2p_level(*cluster_of(preset).parts.front().machine, gpus, release);
+  };
+  CHECK(level("l40s-pcie", 2) == PathType::sys);
+  CHECK(level("l40s-pcie", 4) == PathType::pxb);
+  CHECK(level("a100-pcie", 2) == PathType::pxb);  // Intel
+  CHECK(level("l40s-pcie", 4, Release::v2_8_3) == PathType::sys);
+  CHECK_FALSE(machine_of("rtxpro6000-pcie", 2).through_host);
+  CHECK(machine_of("rtxpro6000-pcie", 4).through_host);
+  CHECK_FALSE(machine_of("a100-pcie", 4).through_host);  // one switch
+  CHECK(machine_of("a100-pcie", 8).through_host);        // two
+  CHECK_FALSE(machine_of("hgx-h100", 8).through_host);
+}
+
+TEST_CASE("over PCIe kernels cost what they do over PCIe, and more through host memory") {
+  const auto costs = [](int gpus, CollectiveOp op, TunerProtocol protocol) {
+    const LibraryPlan plan{TunerAlgorithm::ring, protocol, 2, 0};
+    return library_costs(plan, machine_of("rtxpro6000-pcie", gpus), {.op = op, .bytes = 1_GiB, .chunk = 1_GiB});
+  };
+  const LibraryCosts pair = costs(2, CollectiveOp::all_reduce, TunerProtocol::simple);
+  const LibraryCosts four = costs(4, CollectiveOp::all_reduce, TunerProtocol::simple);
+  CHECK(pair.launch == Picoseconds{4'700'000});
+  CHECK(pair.reduce == 100_GBps);
+  CHECK(pair.pcie == 1);
+  CHECK(four.pcie == doctest::Approx(27.0 / 48));                          // of two rings of 24 GB/s
+  CHECK(costs(4, CollectiveOp::all_reduce, TunerProtocol::ll).pcie == 1);  // half of its bytes are flags
+  CHECK(four.protocol.pcie - pair.protocol.pcie == Picoseconds{500'000});
+  CHECK(costs(2, CollectiveOp::all_to_all, TunerProtocol::simple).pcie == doctest::Approx(26.0 / 48));
+}
+
+TEST_CASE("trees over NVSwitches leave by all NICs of a GPU, at what NVLS reaches in the switches") {
+  // Two H200 machines with two NICs per GPU: eight heads, sixteen NICs.
+  const TunerMachine machine = machine_of("aws-p5en", 8, 2);
+  CHECK(machine.rails == 2);
+  LibrarySettings settings;
+  settings.algorithms = {TunerAlgorithm::nvls_tree};
+  const LibraryPlan plan = library_plan(CollectiveOp::all_reduce, 1_GiB, machine, settings).value();
+  CHECK(plan.channels == 16);
+  CHECK(library_plan(CollectiveOp::all_reduce, 1_GiB, machine_of("hgx-h100", 8, 2), settings).value().channels == 8);
+  // Twice, because a chain of GPUs loads a port twice; 0.7 is what all_reduce of one node has.
+  const LibraryCosts costs =
+      library_costs(plan, machine, {.op = CollectiveOp::all_reduce, .bytes = 1_GiB, .chunk = 512_KiB});
+  CHECK(costs.nvlink == doctest::Approx(1.4));
+}
+
 TEST_CASE("channels go where each would have less than its threads are worth") {
   const TunerMachine machine = machine_of("dgx-a100", 8);  // 12 channels
   const auto channels = [&](Bytes bytes, const LibrarySettings& settings = {}) {

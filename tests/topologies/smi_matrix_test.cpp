@@ -195,6 +195,13 @@ TEST_CASE("other machines have the rows of GPUs that nvidia-smi printed on them"
       {"hgx-b200", 3, "NV18", "NODE NODE PIX PIX"},
       {"hgx-b200", 4, "NV18", "SYS SYS SYS SYS"},
       {"hgx-b200", 7, "NV18", "SYS SYS SYS SYS"},
+      // deepseek-ai/DeepEP issue 590
+      {"hgx-b300", 0, "NV18", "PXB NODE NODE NODE SYS SYS SYS SYS"},
+      {"hgx-b300", 1, "NV18", "NODE PXB NODE NODE SYS SYS SYS SYS"},
+      {"hgx-b300", 2, "NV18", "NODE NODE PXB NODE SYS SYS SYS SYS"},
+      {"hgx-b300", 3, "NV18", "NODE NODE NODE PXB SYS SYS SYS SYS"},
+      {"hgx-b300", 4, "NV18", "SYS SYS SYS SYS PXB NODE NODE NODE"},
+      {"hgx-b300", 5, "NV18", "SYS SYS SYS SYS NODE PXB NODE NODE"},
       // NVIDIA/nvbandwidth issue 23, one module: its GPU is SYS to its own NICs
       {"gh200", 0, "NV6", "SYS"},
   };

@@ -119,12 +119,16 @@ class Looked {
     return most * nvlink(sm_, release_);
   }
 
-  /// What a ring in the GPUs' order leaves on the link that it uses most.
-  double ring_over_pcie() const {
+  struct OverPcie {
+    double most = std::numeric_limits<double>::max();  ///< what a ring in the GPUs' order leaves on its busiest link
+    bool through_host = false;                         ///< some hop rests in host memory
+  };
+  OverPcie ring_over_pcie(PathType level) const {
     Cluster one;
     one.parts.push_back({std::make_shared<Machine>(machine_), 1});
     const Topology topology = build(one);
-    Routes routes(topology);
+    Routes routes(topology, {.p2p_level = level});
+    OverPcie found;
     std::map<std::uint32_t, double> uses;
     const auto node_of = [&](std::size_t g) {
       const auto node = topology.find("node0." + machine_.devices[gpus_[g % gpus_.size()]].name);
@@ -133,14 +137,16 @@ class Looked {
     };
     for (std::size_t g = 0; g < gpus_.size(); ++g) {
       const NodeId from = node_of(g), to = node_of(g + 1);
-      for (const Leg& leg : routes.find(from, to).legs)
+      const Path path = routes.find(from, to);
+      found.through_host = found.through_host || path.legs.size() > 1;
+      for (const Leg& leg : path.legs)
         for (std::size_t l = 0; l < leg.links.size(); ++l)
           if (topology.link(leg.links[l]).kind != LinkKind::memory)  // which NCCL does not count
             uses[leg.links[l].value] += leg.share(l);
     }
-    double least = std::numeric_limits<double>::max();
-    for (const auto& [link, n] : uses) least = std::min(least, gigabytes(topology.link({link}).bandwidth) / n);
-    return least;
+    for (const auto& [link, n] : uses)
+      found.most = std::min(found.most, gigabytes(topology.link({link}).bandwidth) / n);
+    return found;
   }
 
   struct Nics {
@@ -199,17 +205,23 @@ class Looked {
 
 }  // namespace
 
-TunerMachine tuner_machine(const Machine& machine, int gpus, int nodes, Bandwidth nic, Release release) {
+PathType p2p_level(const Machine& machine, int gpus, Release release) {
+  const bool amd = machine.host.peer_access == PathType::sys;
+  return release == Release::v2_8_3 || (amd && gpus <= 2) ? PathType::sys : PathType::pxb;
+}
+
+TunerMachine tuner_machine(const Machine& machine, int gpus, int nodes, Bandwidth nic, Release release,
+                           std::optional<PathType> level) {
   std::vector<std::string> first;
   for (const Machine::Device& device : machine.devices)
     if (device.kind == NodeKind::gpu && static_cast<int>(first.size()) < gpus) first.push_back(device.name);
   if (static_cast<int>(first.size()) < gpus)
     throw InputError("", fmt::format("expected at least {} GPUs, found {} in {}", gpus, first.size(), machine.name));
-  return tuner_machine(machine, first, nodes, nic, release);
+  return tuner_machine(machine, first, nodes, nic, release, level);
 }
 
 TunerMachine tuner_machine(const Machine& machine, const std::vector<std::string>& names, int nodes, Bandwidth nic,
-                           Release release) {
+                           Release release, std::optional<PathType> level) {
   std::vector<std::uint32_t> found;
   for (const std::string& name : names) {
     const auto is_it = [&](const Machine::Device& each) { return each.kind == NodeKind::gpu && each.name == name; };
@@ -231,13 +243,18 @@ TunerMachine tuner_machine(const Machine& machine, const std::vector<std::string
   const bool known_to_old = sm == 70 || sm == 80;
   out.ll128 = out.nvlink && sm >= 70 && (release == Release::v2_30_7 || known_to_old);
   const Speeds inside = speeds_inside(sm, release), between = speeds_between(sm, release);
+  Looked::OverPcie pcie;
+  if (!out.nvlink) pcie = looked.ring_over_pcie(level.value_or(p2p_level(machine, gpus, release)));
+  out.through_host = pcie.through_host;
   if (nodes == 1) {
-    const double pcie = through > 0 || gpus == 1 ? 0 : listed(inside, looked.ring_over_pcie());
-    out.ring = doubled(pcie > 0 ? Channels{1, pcie, pcie} : fill(inside, through, looked.widest_nvlink()), sm, release);
+    const Channels rings =
+        out.nvlink ? fill(inside, through, looked.widest_nvlink()) : fill(inside, pcie.most, pcie.most);
+    out.ring = doubled(rings.count > 0 ? rings : Channels{1, inside.back(), inside.back()}, sm, release);
     out.tree = out.ring;
   } else {
     const Looked::Nics nics = looked.nics(nic);
     out.ll128 = out.ll128 && nics.near;
+    out.rails = std::max(1, nics.count / gpus);
     const double room = through > 0 ? through / nics.count : std::numeric_limits<double>::max();
     const double speed = listed(between, std::min(nics.slowest, room));
     out.ring = doubled({nics.count, speed, speed}, sm, release);

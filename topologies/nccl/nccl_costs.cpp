@@ -89,6 +89,14 @@ constexpr std::array<KernelCosts, 4> costs = {{{.launch = 4.7,
                                                 .nvls_once = 14,
                                                 .nvls_fill = 68}}};
 // Of all generations.
+struct PcieCosts {
+  double launch;                            // us
+  std::array<std::int64_t, 3> copy;         // of a rank's own part, or added up, GB/s [protocol]
+  std::int64_t through_host, sends_to_all;  // most that a GPU moves of Simple through host memory, and of sends, GB/s
+  double host_read;                         // us of a step more where the receiver reads host memory
+};
+constexpr PcieCosts over_pcie{
+    .launch = 4.7, .copy = {60, 100, 100}, .through_host = 27, .sends_to_all = 26, .host_read = 0.5};
 constexpr std::array<StepCost, 3> pcie = {{{0, 0.4}, {1.5, 0.4}, {1.3, 3.4}}};  // [protocol]
 constexpr std::array<StepCost, 3> network = {{{0.5, 4}, {2, 13}, {11.3, 30}}};  // posting, polling, flushing
 constexpr double of_tree_network = 2.5;  // more in trees, as the tuner has it: 5.0 us of LL, in rings 2.7
@@ -104,6 +112,12 @@ const Protocol& plain_protocol(TunerProtocol protocol) {
   const Protocol* found = find_protocol(protocol_names[static_cast<std::size_t>(protocol)]);
   ensure(found != nullptr, "NCCL's protocols are those of the simulator");
   return *found;
+}
+
+/// Of what rings over PCIe have, the share that a rate is.
+double share_of(std::int64_t rate, const TunerMachine& machine) {
+  const double all = machine.ring.count * machine.ring.inside;
+  return std::min(1.0, static_cast<double>(rate) / all);
 }
 
 /// The time of a step at the chunk's size.
@@ -139,14 +153,19 @@ LibraryCosts library_costs(const LibraryPlan& plan, const TunerMachine& machine,
 
   LibraryCosts out{.protocol = plain_protocol(plan.protocol), .launch = micros(own.launch)};
   out.protocol.launch = Picoseconds{0};  // the library's, not the protocol's
-  out.protocol.pcie = steps.of(pcie[p]);
+  const bool only_pcie = !machine.nvlink && machine.nodes == 1;
+  const Picoseconds host_read = micros(machine.through_host ? over_pcie.host_read : 0);
+  out.protocol.pcie = steps.of(pcie[p]) + host_read;
+  if (only_pcie) out.launch = micros(over_pcie.launch);
   out.protocol.network = steps.of(network[p]) + micros(plan.algorithm == TunerAlgorithm::ring ? 0 : of_tree_network);
   if (sends_to_peers(work.op)) {
     const bool to_all = work.op != CollectiveOp::send_recv;
     out.protocol.nvlink = micros(own.sends.fixed + (plan.protocol == TunerProtocol::simple ? own.sends.full : 0) +
                                  (to_all ? a_peer * std::max(0, machine.ranks() - 2) : 0));
+    if (only_pcie) out.protocol.pcie = out.protocol.nvlink + host_read;
     out.nvlink = to_all ? own.sends_nvlink : own.nvlink[p];
     out.copy = gigabytes_a_second(to_all ? own.sends_copy : 0);
+    if (only_pcie) out.pcie = share_of(over_pcie.sends_to_all, machine);
     return out;
   }
   // Through the switches a step is as short as one of LL: they add up, no block does.
@@ -158,9 +177,12 @@ LibraryCosts library_costs(const LibraryPlan& plan, const TunerMachine& machine,
   }
   out.once = nvls_tree ? micros(own.nvls_fill * filled * (1 + std::log2(machine.nodes))) : micros(own.once[p]);
   // Up and down through the switches load a GPU's port once, where a chain of GPUs loads it twice.
-  out.nvlink = own.nvlink[p] * (nvls_tree ? 2 : 1);
-  out.copy = gigabytes_a_second(own.copy[p]);
-  out.reduce = gigabytes_a_second(own.reduce[p]);
+  // The switches add up, so what reaches them is NVLS's share.
+  out.nvlink = nvls_tree ? 2 * own.nvls : own.nvlink[p];
+  out.copy = gigabytes_a_second(only_pcie ? over_pcie.copy[p] : own.copy[p]);
+  out.reduce = gigabytes_a_second(only_pcie ? over_pcie.copy[p] : own.reduce[p]);
+  if (only_pcie && machine.through_host && plan.protocol == TunerProtocol::simple)
+    out.pcie = share_of(over_pcie.through_host, machine);
   return out;
 }
 
@@ -197,6 +219,15 @@ std::vector<CostLine> cost_table() {
     out.push_back({"all", what, unit, std::move(value), fitted_to});
   };
   of_all("step over PCIe: fixed + full", "us", steps_of(pcie), "rtx4090-pcie, rtx2080ti-pcie");
+  constexpr const char* pcie_tables = "12 tables aic-l40s-* and aic-rtxpro6000-*";
+  of_all("launch, GPUs joined by PCIe alone", "us", fmt::to_string(over_pcie.launch),
+         "as Hopper's and Volta's; floors of aic-l40s-* and aic-rtxpro6000-* lie on it");
+  of_all("step through host memory, more", "us", fmt::to_string(over_pcie.host_read),
+         "floors of 4 RTX PRO 6000: a read of host memory is a request and an answer");
+  of_all("own part over PCIe, copied or added up", "GB/s", rates_of(over_pcie.copy), pcie_tables);
+  of_all("most of Simple through host memory", "GB/s", fmt::to_string(over_pcie.through_host),
+         "slopes of 4 RTX PRO 6000");
+  of_all("most of sends to all over PCIe", "GB/s", fmt::to_string(over_pcie.sends_to_all), pcie_tables);
   of_all("step over the network: fixed + full", "us", steps_of(network), "several nodes: abci-*, polaris-*, sophia-*");
   of_all("step over the network in trees, more", "us", fmt::to_string(of_tree_network),
          "NCCL's tuner: LL takes 5.0 us in trees, 2.7 in rings");

@@ -22,6 +22,7 @@ struct LibraryCosts {
   Picoseconds launch{0};   ///< of the kernel: a fact of machine and harness, where it is not stated
   Picoseconds once{0};     ///< of the protocol, once a collective
   double nvlink = 1;       ///< what kernels move over NVLink, as a share of the links' rate, which copies reach
+  double pcie = 1;         ///< the same over PCIe
   Bandwidth copy, reduce;  ///< the first copy, or the last sum, of a rank's own part, off the wire; 0: takes no time
 };
 

@@ -94,7 +94,9 @@ int within_bounds(int channels, const LibrarySettings& settings) {
 }
 
 int channels_of(const LibraryPlan& plan, Bytes bytes, const TunerMachine& machine, const LibrarySettings& settings) {
-  if (plan.algorithm == TunerAlgorithm::nvls || plan.algorithm == TunerAlgorithm::nvls_tree) return machine.nvls.count;
+  if (plan.algorithm == TunerAlgorithm::nvls) return machine.nvls.count;
+  // A GPU's NICs act as one: ports of a card are merged (NCCL_IB_MERGE_NICS), and so are rails by aws-ofi-nccl.
+  if (plan.algorithm == TunerAlgorithm::nvls_tree) return machine.nvls.count * machine.rails;
   const int most =
       within_bounds(plan.algorithm == TunerAlgorithm::tree ? machine.tree.count : machine.ring.count, settings);
   const Threads each = threads_of(plan, machine, settings);

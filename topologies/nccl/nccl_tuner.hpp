@@ -4,12 +4,14 @@
 // 920dbe5b (2.8.3): src/graph/tuning.cc (formula), src/graph/search.cc (channels), src/graph/topo.h (speeds of links).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "sim/base/units.hpp"
 #include "sim/schedule/collective.hpp"
+#include "sim/topology/path_type.hpp"
 #include "topologies/machines/machine.hpp"
 
 namespace ringsim::nccl {
@@ -34,6 +36,8 @@ struct TunerMachine {
   bool amd = false;           ///< the CPUs are AMD's
   bool ll128 = false;         ///< NIC and GPU are no farther apart than PXB, GPUs are joined by NVLink
   bool same_rings = false;    ///< all channels visit the GPUs in one order
+  bool through_host = false;  ///< some of a node's GPUs have only host memory between them: no NVLink, no peer access
+  int rails = 1;              ///< NICs of each GPU, at least one
   double net_latency_us = 0;  ///< that the net plugin declares; of InfiniBand's own none
   Channels ring, tree, nvls;
 
@@ -43,18 +47,25 @@ struct TunerMachine {
 /// What aws-ofi-nccl declares on p4d, p4de, p5 and p5e (aws/aws-ofi-nccl, its platform table; p3dn: 150).
 inline constexpr double latency_of_aws_ofi_nccl = 75;
 
+/// How far apart GPUs of a node may be, over PCIe, to write into each other's memory: PXB, no CPU between them, but SYS
+/// if the communicator has at most two GPUs per node and the CPUs are AMD's. Source: NVIDIA/nccl
+/// src/graph/paths.cc, ncclTopoCheckP2p. In 2.8.3 as far as the machine lets them (SYS). Users change it by
+/// NCCL_P2P_LEVEL and NCCL_P2P_DISABLE.
+PathType p2p_level(const Machine& machine, int gpus, Release release);
+
 /// What NCCL takes the first `gpus` GPUs of `nodes` such machines to be. `nic`: the line rate of each NIC (what NCCL
 /// reads from the system); not looked at on one node.
 ///
 /// Instead of NCCL's search among all rings and trees: inside a node as many channels of the highest listed speed as
 /// bring most through the GPU with the least NVLink (which the search reaches on switches and on the meshes of known
-/// machines); over PCIe one ring in the GPUs' order, as fast as the link that it uses most; between nodes a channel a
-/// NIC. Throws InputError (`where` empty) for a machine that says no "sm" or has too few GPUs or, on several nodes, no
-/// NIC to be cabled.
-TunerMachine tuner_machine(const Machine& machine, int gpus, int nodes, Bandwidth nic, Release release);
+/// machines); over PCIe rings in the GPUs' order, which share what the link that they use most has; between nodes a
+/// channel a NIC. `level`: p2p_level(), unless users chose another. Throws InputError (`where` empty) for a machine
+/// that says no "sm" or has too few GPUs or, on several nodes, no NIC to be cabled.
+TunerMachine tuner_machine(const Machine& machine, int gpus, int nodes, Bandwidth nic, Release release,
+                           std::optional<PathType> level = {});
 /// The same for the GPUs of those names, "gpu0", "gpu2", of each node.
 TunerMachine tuner_machine(const Machine& machine, const std::vector<std::string>& gpus, int nodes, Bandwidth nic,
-                           Release release);
+                           Release release, std::optional<PathType> level = {});
 
 /// One way to do a collective: time = latency + bytes/bandwidth, before the corrections of tuner_time_us().
 struct TunerChoice {
