@@ -345,6 +345,7 @@ Canonical gradients_of(const Canonical& canonical, const TrainingSpec& training)
     case Regime::Kind::ddp:
     case Regime::Kind::local_sgd:
       collective["algorithm"] = regime["algorithm"];
+      if (regime.contains("servers_on")) collective["servers_on"] = regime["servers_on"];
       break;
     case Regime::Kind::parameter_server:
       collective["algorithm"] = {{"name", "parameter_server"}};

@@ -122,13 +122,14 @@ TEST_CASE("machines have the GPUs and the cabled NICs that their makers state") 
     std::size_t gpus, nics;
   };
   const std::map<std::string, Count> stated = {
-      {"a100-pcie", {8, 2}},  {"abci-a", {8, 4}},     {"abci-v", {4, 2}},         {"aws-p3dn", {8, 1}},
-      {"aws-p4d", {8, 4}},    {"aws-p4de", {8, 4}},   {"aws-p5", {8, 32}},        {"azure-ncv4", {4, 1}},
-      {"azure-ndv2", {8, 1}}, {"azure-ndv4", {8, 8}}, {"azure-ndv5", {8, 8}},     {"dgx-1p", {8, 4}},
-      {"dgx-1v", {8, 4}},     {"dgx-2", {16, 8}},     {"dgx-a100", {8, 8}},       {"gb200-nvl72", {72, 72}},
-      {"gh200", {4, 4}},      {"hgx-b200", {8, 8}},   {"hgx-h100", {8, 8}},       {"hgx-h100-4nic", {8, 4}},
-      {"hgx-h20", {8, 8}},    {"hgx-h200", {8, 8}},   {"hgx-h800-4nic", {8, 4}},  {"lambda-hyperplane-8-v100", {8, 4}},
-      {"mi300x", {8, 8}},     {"polaris", {4, 2}},    {"rtx2080ti-pcie", {2, 0}}, {"rtx4090-pcie", {8, 0}},
+      {"a100-pcie", {8, 2}},  {"abci-a", {8, 4}},      {"abci-v", {4, 2}},         {"aws-p3dn", {8, 1}},
+      {"aws-p4d", {8, 4}},    {"aws-p4de", {8, 4}},    {"aws-p5", {8, 32}},        {"azure-ncv4", {4, 1}},
+      {"azure-ndv2", {8, 1}}, {"azure-ndv4", {8, 8}},  {"azure-ndv5", {8, 8}},     {"dgx-1p", {8, 4}},
+      {"dgx-1v", {8, 4}},     {"dgx-2", {16, 8}},      {"dgx-a100", {8, 8}},       {"gb200-nvl72", {72, 72}},
+      {"gh200", {4, 4}},      {"hgx-b200", {8, 8}},    {"hgx-h100", {8, 8}},       {"hgx-h100-4nic", {8, 4}},
+      {"hgx-h20", {8, 8}},    {"hgx-h200", {8, 8}},    {"hgx-h800-4nic", {8, 4}},  {"lambda-hyperplane-8-v100", {8, 4}},
+      {"mi300x", {8, 8}},     {"polaris", {4, 2}},     {"rtx2080ti-pcie", {2, 0}}, {"rtx4090-pcie", {8, 0}},
+      {"k80x8", {8, 1}},      {"p100x4-roce", {4, 1}},
   };
   CHECK(preset_files().size() == stated.size());
   for (const PresetFile& file : preset_files()) {
