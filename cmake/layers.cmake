@@ -14,7 +14,7 @@ set(RINGSIM_ROOMS_sim base topology schedule check network run program text)
 set(RINGSIM_ROOMS_topologies bound search fabrics machines formats nccl)
 set(RINGSIM_ROOMS_algorithms composed trees exchanges training formats)
 set(RINGSIM_ROOMS_scenarios fields decoder meaning conditions predict)
-set(RINGSIM_ROOMS_validate bound replay closed_forms measured results score)
+set(RINGSIM_ROOMS_validate bound replay closed_forms measured results score training)
 set(RINGSIM_ROOMS_tools bench output sweep command_line replay commands)
 set(RINGSIM_ROOMS_validate/replay tcp lab mpi gpu cuda nccl)
 

@@ -163,6 +163,11 @@ std::vector<Field> settings_of(Regime::Kind kind, Field algorithm) {
     case Regime::Kind::ddp:
       algorithm.doc += " It reduces the buckets.";
       return {std::move(algorithm),
+              {.name = "servers_on",
+               .type = Type::text,
+               .doc = "Where the separate servers of an algorithm sit; default: on extra ports of a star. cpu: the "
+                      "first CPU of each node, then the second.",
+               .choices = {"cpu"}},
               buckets_field(),
               {.name = "overlap",
                .type = Type::boolean,

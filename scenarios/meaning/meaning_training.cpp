@@ -346,6 +346,7 @@ Canonical gradients_of(const Canonical& canonical, const TrainingSpec& training)
     case Regime::Kind::local_sgd:
       if (regime.contains("algorithm")) collective["algorithm"] = regime["algorithm"];
       if (regime.contains("order")) collective["order"] = regime["order"];  // a library's
+      if (regime.contains("servers_on")) collective["servers_on"] = regime["servers_on"];
       break;
     case Regime::Kind::parameter_server:
       collective["algorithm"] = {{"name", "parameter_server"}};

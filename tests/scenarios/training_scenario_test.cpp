@@ -57,7 +57,10 @@ TEST_CASE("the workloads have the published numbers of parameters and tensors") 
     double macs;
   };
   for (const Row& row :
-       {Row{"resnet50", 25'557'032, 161, 4.089184256e9}, Row{"vgg16", 138'357'544, 32, 15.47026432e9},
+       {Row{"resnet50", 25'557'032, 161, 4.089184256e9}, Row{"resnet101", 44'549'160, 314, 7.80140544e9},
+        Row{"resnet152", 60'192'808, 467, 11.513626624e9}, Row{"alexnet", 61'100'840, 16, 714'188'480},
+        // torchvision's 27,161,264 and 284 + 8 tensors less the auxiliary classifier's 3,326,696 and 8
+        Row{"inception_v3", 23'834'568, 284, 5.713216096e9}, Row{"vgg16", 138'357'544, 32, 15.47026432e9},
         Row{"bert_large", 336'226'108, 398, 43.59585792e9},  // 391 of the encoder and pooler, 7 of heads
         Row{"gpt2_xl", 1'557'611'200, 580, 1753.3517824e9}, Row{"llama2_7b", 6'738'415'616, 291, 31460.6354432e9}}) {
     CAPTURE(row.name);
@@ -327,6 +330,23 @@ TEST_CASE("local SGD exchanges every H steps what DDP exchanges in each") {
     CHECK(less <= 5_ps);  // five parts of the step, each rounded down
     CHECK(prediction.training->sent.count == 2LL * 7 * resnet_gradients / h);
   }
+}
+
+TEST_CASE("ddp sends its buckets to a server on a CPU, which takes what that collective alone takes") {
+  // All gradients in one bucket after the backward pass: compute, then the exchange.
+  const std::string machine = R"({"version": 1, "topology": {"kind": "cluster", "node": "dgx-1p", "nodes": 1}, )";
+  const std::string server = R"("algorithm": {"name": "parameter_server", "servers": 1}, "servers_on": "cpu")";
+  const Result step = result_of(machine + R"("training": {)" + resnet + R"(, "regime": {"name": "ddp", "overlap": false,
+      "buckets": {"size": "1 GB", "first": "1 GB"}, )" +
+                                server + "}}}");
+  const Result alone =
+      result_of(machine + R"("collective": {"op": "all_reduce", "bytes": "102228128 B", )" + server + "}}");
+  CHECK(step.prediction.time == Picoseconds{97ms} + alone.prediction.time);
+  CHECK(complaint_of(star_scenario(
+            4,
+            fmt::format(R"({{{}, "regime": {{"name": "ddp", "algorithm": "ring", "servers_on": "cpu"}}}})", resnet))) ==
+        "t.json: /training/regime/servers_on: expected servers_on only for an algorithm with separate servers, found "
+        "ring");
 }
 
 TEST_CASE("settings that a regime does not have are refused, and those without effect are warned of") {

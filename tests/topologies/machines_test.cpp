@@ -141,7 +141,8 @@ TEST_CASE("machines have the GPUs and the cabled NICs that their makers state") 
       {"mi300x", {8, 8}},          {"oci-a100", {8, 16}},
       {"oci-h100", {8, 16}},       {"polaris", {4, 2}},
       {"rtx2080ti-pcie", {2, 0}},  {"rtx4090-pcie", {8, 0}},
-      {"rtxpro6000-pcie", {8, 2}},
+      {"rtxpro6000-pcie", {8, 2}}, {"k80x8", {8, 1}},
+      {"p100x4-roce", {4, 1}},
   };
   CHECK(preset_files().size() == stated.size());
   for (const PresetFile& file : preset_files()) {

@@ -10,6 +10,7 @@
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "tools/output/output.hpp"
+#include "tools/output/page.hpp"
 
 namespace ringsim::tools {
 
@@ -17,36 +18,6 @@ namespace {
 
 using Tables = std::span<const ScoredTable>;
 using CardRow = std::vector<std::string>;
-
-/// A table under a heading, at a terminal or in a page.
-class Page {
- public:
-  explicit Page(bool markdown) : markdown_(markdown) {}
-
-  void heading(const std::string& text) { text_ += markdown_ ? "\n## " + text + "\n\n" : "\n" + text + "\n\n"; }
-  void lines(const std::string& text) { text_ += text + '\n'; }
-  void table(const CardRow& head, const std::vector<CardRow>& rows) {
-    if (!markdown_) {
-      Table table(head);
-      for (const CardRow& row : rows) table.add(row);
-      text_ += table.fitted();
-      return;
-    }
-    text_ += line_of(head) + line_of(CardRow(head.size(), "---"));
-    for (const CardRow& row : rows) text_ += line_of(row);
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  static std::string line_of(const CardRow& cells) {
-    std::string line = "|";
-    for (const std::string& cell : cells) line += ' ' + cell + " |";
-    return line + '\n';
-  }
-
-  bool markdown_;
-  std::string text_;
-};
 
 /// "12 / 35"; with the number of rows where it is not that of all.
 std::string cell(const ErrorBand& band, int rows) {
@@ -257,8 +228,10 @@ std::string scorecard_text(std::span<const ScoredTable> tables, ScorecardFormat 
       return page(tables, true);
     case ScorecardFormat::csv:
       return csv(tables);
+    case ScorecardFormat::json:
+      break;
   }
-  fail_invariant("a scorecard is written in one of three formats");
+  fail_invariant("the scorecard of collectives is written in one of three formats");
 }
 
 }  // namespace ringsim::tools

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Writes docs/results/regimes.md: how GPUs train together, from `ringsim list regimes` and the examples of training.
+
+Usage: docs/results/make/regimes.py path/to/ringsim           writes the page
+       docs/results/make/regimes.py path/to/ringsim --check   compares it with the page that is there; exit 1 where they differ
+"""
+import json
+import pathlib
+import subprocess
+import sys
+
+from page import write_or_check
+
+root = pathlib.Path(__file__).resolve().parents[3]
+page = root / "docs/results/regimes.md"
+examples = root / "scenarios/examples/training"
+
+
+def asked(*words):
+    done = subprocess.run([sys.argv[1], *map(str, words), "--format", "json"], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"docs/results/make/regimes.py: exit {done.returncode}\n{done.stderr}")
+    return json.loads(done.stdout)
+
+
+def points():
+    """[regime] scenario and result: of each scenario, regime and closed form the first point on several GPUs (single: on one)."""
+    found = {}
+    for scenario in sorted(examples.glob("*.json")):
+        seen = set()
+        for row in asked("run", scenario)["results"]:
+            form = row.get("closed_form", {}).get("formula", "")
+            key = (row["training"], form)
+            if key in seen or (row["ranks"] == 1) != (row["training"] == "single"):
+                continue
+            seen.add(key)
+            found.setdefault(row["training"], []).append((scenario, row))
+    return found
+
+
+def form_of(row):
+    """The form, its time, and whether its assumptions hold."""
+    form = row.get("closed_form")
+    if not form:
+        return "none", "-"
+    if not form["holds"]:
+        return f"`{form['formula']}`", "its assumptions do not hold here"
+    return f"`{form['formula']}`", f"{form['time_us'] / 1e3:.3f}"
+
+
+def section(regime, rows):
+    lines = [f"## {regime['name']}", "", f"{regime['summary'][0].upper()}{regime['summary'][1:]} ({regime['source']}).", "",
+             f"- Where computation happens: {regime['computes']}.", f"- What travels: {regime['travels']}.", "",
+             "| scenario | GPUs | closed form | form ms | simulated ms | efficiency |", "| --- | ---: | --- | ---: | ---: | ---: |"]
+    for scenario, row in rows:
+        form, time = form_of(row)
+        link = f"[{scenario.stem}](../../{scenario.relative_to(root)})"
+        lines.append(f"| {link} | {row['ranks']} | {form} | {time} | {row['time_us'] / 1e3:.3f} | {100 * row['efficiency']:.1f} % |")
+    return "\n".join(lines) + "\n"
+
+
+def write_page():
+    found = points()
+    regimes = asked("list", "regimes")["regimes"]
+    missing = [regime["name"] for regime in regimes if regime["name"] not in found]
+    if missing:
+        sys.exit(f"docs/results/make/regimes.py: scenarios/examples/training: expected an example for every regime, found none for {', '.join(missing)}")
+    sections = "\n".join(section(regime, found[regime["name"]]) for regime in regimes)
+    return f"""# How GPUs train together
+
+Made by `docs/results/make/regimes.py build/tools/ringsim` from `ringsim list regimes` and the
+[examples](../../scenarios/examples/training); a test compares the page with what the script writes. Of each scenario the
+first point of a regime and closed form. f, B, u: forward pass, backward pass, update; K GPUs, p bytes of gradients, b a port's
+rate, a the latency of a path. [The guide](../guide/training.md) explains the forms and what they assume.
+
+{sections}"""
+
+
+write_or_check(page, write_page, __doc__)
