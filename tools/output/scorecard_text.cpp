@@ -10,6 +10,7 @@
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "tools/output/output.hpp"
+#include "validate/score/score_limits.hpp"
 
 namespace ringsim::tools {
 
@@ -59,16 +60,6 @@ const ErrorBand* find(const std::vector<ErrorBand>& bands, const std::string& na
   return found == bands.end() ? nullptr : &*found;
 }
 
-std::vector<SizedError> errors_of_all(Tables tables, Model model, const std::optional<Family>& family) {
-  std::vector<SizedError> all;
-  for (const ScoredTable& table : tables) {
-    if (family && table.family != family) continue;
-    const auto errors = errors_of(table, model);
-    all.insert(all.end(), errors.begin(), errors.end());
-  }
-  return all;
-}
-
 CardRow model_head(CardRow head) {
   for (const Model model : models) head.emplace_back(to_string(model));
   return head;
@@ -89,7 +80,7 @@ std::vector<ErrorBand> bands_of_rows(Tables tables, const std::optional<Family>&
 std::vector<CardRow> band_rows(Tables tables, const std::optional<Family>& family) {
   std::vector<std::vector<ErrorBand>> bands;  // [model]
   for (const Model model : models) {
-    const auto errors = errors_of_all(tables, model, family);
+    const auto errors = errors_of(tables, model, family);
     bands.push_back(error_bands(errors));
     if (!errors.empty()) bands.back().push_back(error_band("all sizes", errors));
   }
@@ -257,8 +248,10 @@ std::string scorecard_text(std::span<const ScoredTable> tables, ScorecardFormat 
       return page(tables, true);
     case ScorecardFormat::csv:
       return csv(tables);
+    case ScorecardFormat::limits:
+      return to_json(score_limits_of(tables));
   }
-  fail_invariant("a scorecard is written in one of three formats");
+  fail_invariant("a scorecard is written in one of four formats");
 }
 
 }  // namespace ringsim::tools
