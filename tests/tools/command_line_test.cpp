@@ -103,7 +103,8 @@ TEST_CASE(
   CHECK(mistake({"run", file, "one", "two"}) ==
         "ringsim: error: run: expected no further argument, found \"one\" \"two\"\n");
   CHECK(has(mistake({"crossover", file, "--formt=csv"}), "did you mean \"--format\"?"));
-  CHECK(has(mistake({"sweep", file, "--explain"}), "did you mean `ringsim run --explain`?"));  // another command's
+  CHECK(has(mistake({"sweep", file, "--explain"}),
+            "did you mean `ringsim run --explain` or `ringsim compare --explain`?"));  // others'
 }
 
 TEST_CASE("what an option needs, and what it cannot be, is said with its name") {

@@ -1,9 +1,12 @@
 // ringsim compare: predicted next to measured.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/base/error.hpp"
@@ -13,12 +16,18 @@
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
+#include "tools/output/mismatch_text.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/plot.hpp"
+#include "tools/output/progress_line.hpp"
 #include "tools/output/report.hpp"
 #include "tools/output/warnings.hpp"
+#include "tools/stop.hpp"
 #include "tools/sweep/points.hpp"
+#include "tools/sweep/workers.hpp"
+#include "validate/score/baselines.hpp"
 #include "validate/score/compare.hpp"
+#include "validate/score/mismatch.hpp"
 
 namespace ringsim::tools {
 
@@ -34,6 +43,7 @@ struct CompareArguments {
   std::string output;
   int jobs = 0;
   bool bound = false;  ///< both times as shares of what the machine allows
+  bool explain = false;
 };
 
 void declare(Options& options, CompareArguments& compare) {
@@ -48,6 +58,8 @@ void declare(Options& options, CompareArguments& compare) {
   options.output(compare.output);
   options.jobs(compare.jobs);
   options.bound(compare.bound);
+  options.flag("--explain", compare.explain,
+               "row by row: what ran, what holds it, where measured and predicted part, and the likely reason");
 }
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
@@ -115,15 +127,145 @@ bool is_beyond(const std::vector<Curve>& curves, double limit) {
   return std::none_of(curves.begin(), curves.end(), [&](const Curve& c) { return c.all.p90_abs <= limit; });
 }
 
+/// Paths and values, without the size.
+std::vector<std::string> what_varies(const Prediction& prediction) {
+  std::vector<std::string> out;
+  for (const auto& [path, value] : prediction.varied)
+    if (path != "collective.bytes") out.push_back(fmt::format("{} varies", path));
+  return out;
+}
+
+/// The points of the file, explained, next to what was measured; the smallest first.
+std::vector<ComparedRow> explained_rows(const ScenarioFile& file, const MeasuredTable& table, int jobs) {
+  std::vector<ComparedRow> rows(file.size());
+  Warnings warnings;
+  for (std::size_t i = 0; i < file.size(); ++i) {
+    rows[i].scenario = file.point(i);
+    warnings.say(rows[i].scenario.warnings);
+  }
+  Bounds bounds;
+  ProgressLine progress(rows.size());
+  for_each_index(rows.size(), jobs, [&](std::size_t i) {
+    stop_if_asked();
+    ComparedRow& row = rows[i];
+    row.result = std::move(results_of(row.scenario, {.stop = &stop_requested, .explain = true}, &bounds).front());
+    row.algorithm = algorithm_name(row.scenario, row.result.prediction);
+    row.protocol = protocol_name(row.scenario);
+    progress.add(1.0);
+    return true;
+  });
+  IdleSettings idle;
+  Beside matcher(table);
+  for (ComparedRow& row : rows) {
+    matcher.add(row.result);
+    idle.add(row.result.prediction.settings);
+  }
+  idle.say();
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const ComparedRow& a, const ComparedRow& b) { return a.bytes() < b.bytes(); });
+  for (std::size_t i = 1; i < rows.size(); ++i)
+    if (rows[i].bytes() == rows[i - 1].bytes())
+      throw UsageError("--explain",
+                       fmt::format("expected one prediction for each size, found several for {}: {}",
+                                   format(rows[i].bytes()), fmt::join(what_varies(rows[i].result.prediction), ", ")),
+                       "choose one with --set, or let the library decide: --set library=nccl, and null for what it "
+                       "decides, such as collective.algorithm");
+  return rows;
+}
+
+/// Every range with its alternatives, run again.
+std::vector<MismatchRange> explained_ranges(const std::vector<ComparedRow>& rows, const ScenarioText& input,
+                                            const std::vector<std::string>& set, int jobs) {
+  struct Work {
+    std::size_t range;
+    Trial trial;
+  };
+  std::vector<MismatchRange> ranges = mismatches_of(rows);
+  const auto rows_of = [&](const MismatchRange& range) {
+    return std::span<const ComparedRow>(rows).subspan(range.first, range.size());
+  };
+  std::vector<Work> work;
+  for (std::size_t r = 0; r < ranges.size(); ++r) {
+    const auto own = rows_of(ranges[r]);
+    Picoseconds launch_off{0};
+    if (own.back().scenario.library) {
+      std::vector<std::string> off = set;
+      off.push_back(fmt::format("collective.bytes={} B", own.back().bytes().count));
+      off.emplace_back("devices.gpu.launch=0 us");
+      launch_off = launch_of(ScenarioFile::parse(input.text, input.name, off).point(0));
+    }
+    for (Alternative& each : alternatives_of(own, launch_off))
+      work.push_back({.range = r, .trial = {.what = std::move(each), .rows = {}, .refused = {}, .error = {}}});
+  }
+  ProgressLine progress(work.size());
+  progress.now("running again with changes");
+  for_each_index(work.size(), jobs, [&](std::size_t i) {
+    stop_if_asked();
+    run_trial(work[i].trial, input.text, input.name, set, rows, ranges[work[i].range], {.stop = &stop_requested});
+    progress.add(1.0);
+    return true;
+  });
+  for (std::size_t r = 0; r < ranges.size(); ++r) {
+    std::vector<Trial> own;
+    for (Work& each : work)
+      if (each.range == r) own.push_back(std::move(each.trial));
+    rank_trials(ranges[r], std::move(own));
+  }
+  return ranges;
+}
+
+/// What the table says was forced, but the scenario leaves to the library.
+std::vector<std::string> unlike_table(const MeasuredTable& table, const std::vector<ComparedRow>& rows) {
+  std::vector<std::string> out;
+  const std::optional<SaidLibrary> said = said_library(table.about);
+  if (!said || !rows.front().scenario.library) return out;
+  const auto compare = [&](const char* what, const char* variable, std::string_view forced, auto member) {
+    for (const ComparedRow& row : rows) {
+      if (row.*member == forced) continue;
+      out.push_back(fmt::format("{}: it says {} {}, the scenario leads to {} at {}; --set library.env.{}={} forces it",
+                                table.file, what, forced, row.*member, format(row.bytes()), variable, forced));
+      return;
+    }
+  };
+  if (said->algorithm) compare("algorithm", "NCCL_ALGO", to_string(*said->algorithm), &ComparedRow::algorithm);
+  if (said->protocol) compare("protocol", "NCCL_PROTO", to_string(*said->protocol), &ComparedRow::protocol);
+  return out;
+}
+
+void refuse_with_explain(const CompareArguments& arguments) {
+  if (arguments.format != Format::table && arguments.format != Format::json)
+    throw UsageError("--explain", "expected --format table or json next to it, found another",
+                     "leave --explain out for rows alone");
+  if (arguments.max_error)
+    throw UsageError("--explain", "expected no --max-error next to it, found one", "run `ringsim compare` with each");
+  if (arguments.bound)
+    throw UsageError("--explain", "expected no --bound next to it, found one",
+                     "it works with the bound anyway; --format json has it in every row");
+}
+
+int explain(const CompareArguments& arguments, const MeasuredTable& table, const ScenarioFile& file,
+            const ScenarioText& input, const std::vector<std::string>& set) {
+  Output output(arguments.output);
+  const std::vector<ComparedRow> rows = explained_rows(file, table, arguments.jobs);
+  Warnings().say(unlike_table(table, rows));
+  const std::vector<MismatchRange> ranges = explained_ranges(rows, input, set, arguments.jobs);
+  output.write(arguments.format == Format::json ? mismatch_json(file, table, rows, ranges)
+                                                : mismatch_text(table, rows, ranges));
+  output.finish();
+  return good;
+}
+
 int execute(const CompareArguments& arguments) {
+  if (arguments.explain) refuse_with_explain(arguments);
   const MeasuredTable table = read_measured_as(arguments.measured, arguments.collective);
   std::vector<std::string> set = arguments.set;
   if (!arguments.algorithm.empty()) set.push_back("collective.algorithm=\"" + arguments.algorithm + '"');
   std::vector<std::string> told = table.warnings;
   const ScenarioText input = read_input(arguments.scenario);
-  const ScenarioFile file = load_at_measured_sizes(input.text, input.name, std::move(set), table, told);
+  const ScenarioFile file = load_at_measured_sizes(input.text, input.name, set, table, told);
   Warnings().say(told);
   for (const std::string& read : {arguments.scenario, arguments.measured}) refuse_as_output(read, arguments.output);
+  if (arguments.explain) return explain(arguments, table, file, input, set);
   Output output(arguments.output);
   Beside matcher(table);
   std::vector<Result> results;
@@ -154,7 +296,12 @@ Command compare_command() {
           .example =
               "ringsim compare scenarios/examples/machines/abci-v100.json \\\n"
               "    validate/measured/tables/abci-v100-2n4g-all_reduce.csv",
-          .details = "The scenario runs at the sizes that were measured. Formats of MEASURED:\n" + measured_formats(),
+          .details =
+              "The scenario runs at the sizes that were measured. With --explain each row has one prediction, usually "
+              "that of \"library\": \"nccl\". Rows that are more than 10 % off to one side, by one plan, are run "
+              "again with other protocols, algorithms, channels, paths and launches: the change that comes nearest to "
+              "what was measured is named, or that none does.\n\nFormats of MEASURED:\n" +
+              measured_formats(),
           .prepare = with<CompareArguments>(declare, execute)};
 }
 

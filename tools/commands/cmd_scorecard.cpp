@@ -1,8 +1,11 @@
 // ringsim scorecard: every published table against what is predicted for its machine; published figures of training.
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "scenarios/decoder/files.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
 #include "tools/output/output.hpp"
@@ -10,6 +13,7 @@
 #include "tools/output/training_text.hpp"
 #include "tools/output/warnings.hpp"
 #include "tools/sweep/points.hpp"
+#include "validate/score/score_limits.hpp"
 #include "validate/score/scorecard.hpp"
 #include "validate/training/training_score.hpp"
 
@@ -23,6 +27,8 @@ struct ScorecardArguments {
   ScorecardFormat format = ScorecardFormat::table;
   std::string output;  ///< a file; empty or "-": stdout
   int jobs = 0;        ///< points at a time; 0: one per core
+  ScoreOptions score;
+  std::string limits;  ///< a file of allowed errors; empty: none
 };
 
 void declare(Options& options, ScorecardArguments& scorecard) {
@@ -37,19 +43,34 @@ void declare(Options& options, ScorecardArguments& scorecard) {
           {{"table", ScorecardFormat::table},
            {"csv", ScorecardFormat::csv},
            {"json", ScorecardFormat::json},
-           {"markdown", ScorecardFormat::markdown}},
+           {"markdown", ScorecardFormat::markdown},
+           {"limits", ScorecardFormat::limits}},
           scorecard.format,
-          "format of the results; csv: every row with every model's prediction; json: --training only")
+          "format of the results; csv: every row with every model's prediction; json: --training only; limits: a "
+          "file for --limits")
       .fallback = "table";
   options.file("--training", "DIR", scorecard.training,
                "score published figures of training instead: DIR/published.csv, and what its machines and regimes are, "
                "DIR/mapping.json, where the bundled mapping does not say it");
+  options.texts("--set", "PATH=VALUE", scorecard.score.set,
+                "change every scenario; keys below library change the column of the library alone");
+  options.flag("--only-library", scorecard.score.only_library,
+               "leave out predictions without a library, which take most of the time");
+  options.file("--limits", "FILE", scorecard.limits,
+               "exit with 1 if a band of the library's column is worse than FILE allows");
   options.output(scorecard.output);
   options.jobs(scorecard.jobs);
 }
 
 int execute_training(const ScorecardArguments& arguments) {
   if (!arguments.folder.empty()) throw UsageError("--training", "expected either FOLDER or --training, found both");
+  const auto alone = [](const char* option) {
+    throw UsageError(option, "expected it only without --training, found both");
+  };
+  if (arguments.format == ScorecardFormat::limits) alone("--format limits");
+  if (!arguments.limits.empty()) alone("--limits");
+  if (!arguments.score.set.empty()) alone("--set");
+  if (arguments.score.only_library) alone("--only-library");
   const TrainingFigures figures = training_figures_in(arguments.training);
   const std::filesystem::path folder(arguments.training);
   for (const char* input : {"published.csv", "mapping.json"})
@@ -67,15 +88,40 @@ int execute_training(const ScorecardArguments& arguments) {
   return good;
 }
 
+/// Says how the tables differ from the limits; the exit code.
+int verdict_on_limits(const std::vector<ScoredTable>& scored, const std::vector<ScoreLimit>& limits,
+                      const std::string& file) {
+  const LimitCheck check = check_limits(score_limits_of(scored), limits);
+  const auto list = [](const std::vector<std::string>& lines) {
+    std::string text;
+    for (const std::string& line : lines) text += "  " + line + '\n';
+    return text;
+  };
+  if (!check.better.empty())
+    say(fmt::format("ringsim: better than {} asks for; keep the gain: ringsim scorecard --format limits -o {}\n{}",
+                    file, file, list(check.better)));
+  if (check.worse.empty()) return good;
+  say(
+      fmt::format("ringsim: worse than {} allows, by more than {} percentage points; if the change is worth it, or the "
+                  "tables are others, say why where you change the file: ringsim scorecard --format limits -o {}\n{}",
+                  file, limit_tolerance, file, list(check.worse)));
+  return check_failed;
+}
+
 int execute(const ScorecardArguments& arguments) {
   if (!arguments.training.empty()) return execute_training(arguments);
   if (arguments.format == ScorecardFormat::json)
-    throw UsageError("--format", "expected table, csv or markdown without --training, found json");
+    throw UsageError("--format", "expected table, csv, markdown or limits without --training, found json");
   const std::vector<PublishedTable> published =
       arguments.folder.empty() ? published_tables() : tables_in(arguments.folder);
   for (const PublishedTable& each : published)
     for (const std::string& input : {each.csv_file, each.scenario_file})
       if (!arguments.folder.empty() && !input.empty()) refuse_as_output(input, arguments.output);
+  std::vector<ScoreLimit> limits;
+  if (!arguments.limits.empty()) {
+    refuse_as_output(arguments.limits, arguments.output);
+    limits = read_score_limits(scenarios::read_text(arguments.limits, "a file of limits"), arguments.limits);
+  }
   Output output(arguments.output);
   const PredictAll predict_all = [&](const ScenarioFile& file) {
     std::vector<Prediction> predictions;
@@ -84,10 +130,10 @@ int execute(const ScorecardArguments& arguments) {
     return predictions;
   };
   std::vector<ScoredTable> scored;
-  for (const PublishedTable& each : published) scored.push_back(score(each, predict_all));
+  for (const PublishedTable& each : published) scored.push_back(score(each, predict_all, arguments.score));
   output.write(scorecard_text(scored, arguments.format));
   output.finish();
-  return good;
+  return limits.empty() ? good : verdict_on_limits(scored, limits, arguments.limits);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "sim/base/quantity.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/page.hpp"
+#include "validate/score/score_limits.hpp"
 
 namespace ringsim::tools {
 
@@ -28,16 +29,6 @@ std::string cell(const ErrorBand& band, int rows) {
 const ErrorBand* find(const std::vector<ErrorBand>& bands, const std::string& name) {
   const auto found = std::find_if(bands.begin(), bands.end(), [&](const ErrorBand& b) { return b.name == name; });
   return found == bands.end() ? nullptr : &*found;
-}
-
-std::vector<SizedError> errors_of_all(Tables tables, Model model, const std::optional<Family>& family) {
-  std::vector<SizedError> all;
-  for (const ScoredTable& table : tables) {
-    if (family && table.family != family) continue;
-    const auto errors = errors_of(table, model);
-    all.insert(all.end(), errors.begin(), errors.end());
-  }
-  return all;
 }
 
 CardRow model_head(CardRow head) {
@@ -60,7 +51,7 @@ std::vector<ErrorBand> bands_of_rows(Tables tables, const std::optional<Family>&
 std::vector<CardRow> band_rows(Tables tables, const std::optional<Family>& family) {
   std::vector<std::vector<ErrorBand>> bands;  // [model]
   for (const Model model : models) {
-    const auto errors = errors_of_all(tables, model, family);
+    const auto errors = errors_of(tables, model, family);
     bands.push_back(error_bands(errors));
     if (!errors.empty()) bands.back().push_back(error_band("all sizes", errors));
   }
@@ -228,10 +219,12 @@ std::string scorecard_text(std::span<const ScoredTable> tables, ScorecardFormat 
       return page(tables, true);
     case ScorecardFormat::csv:
       return csv(tables);
+    case ScorecardFormat::limits:
+      return to_json(score_limits_of(tables));
     case ScorecardFormat::json:
       break;
   }
-  fail_invariant("the scorecard of collectives is written in one of three formats");
+  fail_invariant("a scorecard of collectives is written in one of four formats");
 }
 
 }  // namespace ringsim::tools

@@ -8,10 +8,10 @@
 
 namespace ringsim::tools {
 
-enum class ScorecardFormat { table, csv, markdown, json };
+enum class ScorecardFormat { table, csv, markdown, limits, json };
 
 /// Errors by sizes, by family and by table, what is not scored and why, and what is missing in the worst; csv: every
-/// row with what each model says of it. Not json.
+/// row with what each model says of it; limits: a file for check_limits(). Not json.
 std::string scorecard_text(std::span<const ScoredTable> tables, ScorecardFormat format);
 
 }  // namespace ringsim::tools

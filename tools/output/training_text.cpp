@@ -263,6 +263,8 @@ std::string training_text(const TrainingScore& score, const TrainingMap& map, Sc
       return training_csv(score);
     case ScorecardFormat::json:
       return training_json(score);
+    case ScorecardFormat::limits:
+      break;
   }
   fail_invariant("a scorecard is written in one of four formats");
 }

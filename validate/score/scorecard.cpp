@@ -18,22 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The overrides by which a scenario of algorithms becomes one of the library that the table names.
-std::vector<std::string> with_library(const SaidLibrary& library) {
-  std::string env;
-  const auto add = [&](const char* name, std::string_view value) {
-    env += fmt::format(R"({}"{}": "{}")", env.empty() ? "" : ", ", name, value);
-  };
-  if (library.algorithm) add("NCCL_ALGO", to_string(*library.algorithm));
-  if (library.protocol) add("NCCL_PROTO", to_string(*library.protocol));
-  const std::string version = library.version.empty() ? "" : fmt::format(R"("version": "{}", )", library.version);
-  std::vector<std::string> out = {fmt::format(R"(library={{"name": "nccl", {}"env": {{{}}}}})", version, env)};
-  for (const char* decided : {"collective.algorithm", "collective.order", "transport.protocol", "transport.launch",
-                              "transport.channels", "transport.chunk", "transport.nics"})
-    out.push_back(fmt::format("{}=null", decided));
-  return out;
-}
-
 std::string said(const MeasuredTable& table, const char* key) {
   const auto found = table.about.find(key);
   return found == table.about.end() ? "" : found->second;
@@ -124,7 +108,34 @@ void add_baselines(ScoredTable& scored, const Scenario& scenario, const Measured
   fit_lines(scored.rows);
 }
 
+/// Those of --set that hold for a scenario with a library, or for one without.
+std::vector<std::string> changes_of(const ScoreOptions& options, bool with_library) {
+  std::vector<std::string> out;
+  for (const std::string& each : options.set)
+    if (with_library || !(each.starts_with("library.") || each.starts_with("library="))) out.push_back(each);
+  return out;
+}
+
+bool names_library(const PublishedTable& published) {
+  return ScenarioFile::parse(published.scenario, published.scenario_file).point(0).library.has_value();
+}
+
 }  // namespace
+
+std::vector<std::string> library_instead(const SaidLibrary& library) {
+  std::string env;
+  const auto add = [&](const char* name, std::string_view value) {
+    env += fmt::format(R"({}"{}": "{}")", env.empty() ? "" : ", ", name, value);
+  };
+  if (library.algorithm) add("NCCL_ALGO", to_string(*library.algorithm));
+  if (library.protocol) add("NCCL_PROTO", to_string(*library.protocol));
+  const std::string version = library.version.empty() ? "" : fmt::format(R"("version": "{}", )", library.version);
+  std::vector<std::string> out = {fmt::format(R"(library={{"name": "nccl", {}"env": {{{}}}}})", version, env)};
+  for (const char* decided : {"collective.algorithm", "collective.order", "transport.protocol", "transport.launch",
+                              "transport.channels", "transport.chunk", "transport.nics"})
+    out.push_back(fmt::format("{}=null", decided));
+  return out;
+}
 
 std::vector<PublishedTable> tables_in(const std::string& folder) {
   std::map<std::string, PublishedTable> found;
@@ -188,7 +199,7 @@ std::string_view to_string(Family family) {
   return names[static_cast<std::size_t>(family)];
 }
 
-ScoredTable score(const PublishedTable& published, const PredictAll& predict_all) {
+ScoredTable score(const PublishedTable& published, const PredictAll& predict_all, const ScoreOptions& options) {
   const MeasuredTable table = parse_measured(published.csv, published.csv_file);
   ScoredTable scored{.id = published.id,
                      .op = only_op(table),
@@ -206,17 +217,22 @@ ScoredTable score(const PublishedTable& published, const PredictAll& predict_all
                        "or a line \"# score: none; REASON\"");
     return scored;
   }
-  const ScenarioFile file = scenario_at_its_sizes(published, table);
-  const std::vector<Prediction> predictions = predict_all(file);
-  ensure(!predictions.empty(), "a scenario has at least one point");
+  const bool by_library = names_library(published);
+  const ScenarioFile file = scenario_at_its_sizes(published, table, changes_of(options, by_library));
   const Scenario scenario = file.point(0);
   scored.ranks = scenario.main().request.ranks;
-  scored.family = family_of(scenario, predictions.front());
-  add_predictions(scored, predictions);
+  std::vector<Prediction> predictions;
+  if (by_library || !options.only_library) predictions = predict_all(file);
   const auto* cluster = std::get_if<Cluster>(&scenario.topology);
   if (const std::optional<SaidLibrary> library = said_library(table.about);
-      library && !scenario.library && cluster != nullptr && cluster->parts.size() == 1)
-    add_predictions(scored, predict_all(scenario_at_its_sizes(published, table, with_library(*library))));
+      library && !by_library && cluster != nullptr && cluster->parts.size() == 1) {
+    std::vector<std::string> set = library_instead(*library);
+    for (std::string& each : changes_of(options, /*with_library=*/true)) set.push_back(std::move(each));
+    for (Prediction& each : predict_all(scenario_at_its_sizes(published, table, std::move(set))))
+      predictions.push_back(std::move(each));
+  }
+  if (!predictions.empty()) scored.family = family_of(scenario, predictions.front());
+  add_predictions(scored, predictions);
   add_baselines(scored, scenario, table);
   return scored;
 }
@@ -226,6 +242,17 @@ std::vector<SizedError> errors_of(const ScoredTable& table, Model model) {
   for (const ScoredRow& row : table.rows)
     if (row.scored && row.of(model)) errors.push_back({row.bytes, row.of(model)->us / row.measured_us - 1});
   return errors;
+}
+
+std::vector<SizedError> errors_of(std::span<const ScoredTable> tables, Model model,
+                                  const std::optional<Family>& family) {
+  std::vector<SizedError> all;
+  for (const ScoredTable& table : tables) {
+    if (family && table.family != family) continue;
+    const std::vector<SizedError> errors = errors_of(table, model);
+    all.insert(all.end(), errors.begin(), errors.end());
+  }
+  return all;
 }
 
 Model best_model(const ScoredTable& table) {

@@ -75,6 +75,13 @@ struct ScoredTable {
   std::vector<ScoredRow> rows;
 };
 
+/// What is scored.
+struct ScoreOptions {
+  /// Options of --set for every scenario. Those of the key `library` change what the library decides, and nothing else.
+  std::vector<std::string> set;
+  bool only_library = false;  ///< no Model::plain, no Model::protocols: their runs take most of the time
+};
+
 /// How the points of a scenario are predicted, in any order.
 using PredictAll = std::function<std::vector<Prediction>(const ScenarioFile&)>;
 
@@ -83,10 +90,16 @@ using PredictAll = std::function<std::vector<Prediction>(const ScenarioFile&)>;
 /// several other points at a size (algorithms,
 /// protocols) the fastest counts, as NCCL chooses by its own model; never the one that is nearest to the measurement.
 /// Throws InputError where scenario and table do not fit, and where a table has no scenario but is to be scored.
-ScoredTable score(const PublishedTable& published, const PredictAll& predict_all);
+ScoredTable score(const PublishedTable& published, const PredictAll& predict_all, const ScoreOptions& options = {});
+
+/// The options of --set by which a scenario of algorithms becomes one of that library: keys that it decides go.
+std::vector<std::string> library_instead(const SaidLibrary& library);
 
 /// predicted/measured - 1 of the rows that count.
 std::vector<SizedError> errors_of(const ScoredTable& table, Model model);
+/// The same of several tables: of one family, or of all.
+std::vector<SizedError> errors_of(std::span<const ScoredTable> tables, Model model,
+                                  const std::optional<Family>& family = std::nullopt);
 
 /// What ringsim says of the table, at its best: library, else protocols, else plain.
 Model best_model(const ScoredTable& table);

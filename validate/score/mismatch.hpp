@@ -1,0 +1,72 @@
+// Where measured and predicted part, and which change of the scenario brings them together again.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "validate/measured/measured.hpp"
+#include "validate/score/alternatives.hpp"
+
+namespace ringsim {
+
+/// Rows within this share of each other agree. The same system measured again is as far off in one row of ten (computed
+/// from repeated published tables: 6 % up to 64 KiB, 24 % up to 8 MiB, 3 % above).
+inline constexpr double agreement = 0.10;
+/// A change explains a range if the median of its rows comes as near as this, nine of ten rows agree, and, for what is
+/// so at all sizes, nine of ten of the rows that agree without it still do.
+inline constexpr double explained_within = 0.05;
+
+/// An alternative, run at the sizes of a range.
+struct Trial {
+  Alternative what;
+  struct Row {
+    double us = 0;
+    std::string algorithm, protocol;
+    int channels = 1;
+  };
+  std::vector<Row> rows;  ///< as the range's; empty if it was refused
+  std::string refused;    ///< why it cannot be
+  ErrorBand error;        ///< against what was measured
+  bool is_idle = false;   ///< it changes nothing
+  int agreed = 0;         ///< rows of the table that agree without it; 0 if it need not be so at all sizes
+  int lost = 0;           ///< those of them that no longer do
+
+  bool was_run() const { return refused.empty(); }
+  bool comes_near() const { return error.median_abs <= explained_within && error.p90_abs <= agreement; }
+  bool explains() const { return comes_near() && 10 * lost <= agreed; }
+};
+
+/// Consecutive rows that are off to the same side, by one plan.
+struct MismatchRange {
+  std::size_t first = 0, last = 0;   ///< rows, both inclusive
+  ErrorBand error;                   ///< of the prediction
+  double least_us = 0, most_us = 0;  ///< of measured - predicted
+  std::vector<std::string> facts;    ///< what follows from the rows alone, as sentences
+  std::vector<Trial> trials;         ///< those that changed something, the nearest first; fitted ones after the others
+  std::vector<Trial> refused;        ///< alternatives that cannot be
+
+  bool is_slower() const { return error.median_signed < 0; }  ///< measured takes longer than predicted
+  std::size_t size() const { return last - first + 1; }
+};
+
+/// Rows by size, the smallest first. Those that agree are in no range.
+std::vector<MismatchRange> mismatches_of(std::span<const ComparedRow> rows);
+
+/// Runs a trial at the sizes of a range and, for what is so at all sizes, at those of all rows that agree: the
+/// scenario's text with `set` and its own changes, as `ringsim run --set` would. What cannot be is refused, with its
+/// reason. `rows`: all of them.
+void run_trial(Trial& trial, const std::string& text, const std::string& name, std::vector<std::string> set,
+               std::span<const ComparedRow> rows, const MismatchRange& range, const PredictOptions& options);
+
+/// Sorts the trials that were run by the median of their errors and sets those apart that were refused; drops those
+/// that change nothing and those that come out as an earlier one, unless one is so at all sizes and the other is not.
+void rank_trials(MismatchRange& range, std::vector<Trial> trials);
+
+/// The trial that is likely to have run: the nearest that explains the range, one with a fitted number only if no other
+/// does. Nothing if none does.
+const Trial* likely_of(const MismatchRange& range);
+
+}  // namespace ringsim
