@@ -61,7 +61,8 @@ TEST_CASE("bash completes commands, commands below them, options, values and fil
   CHECK(offered({"ringsim", "run", "--fo"}) == Set{"--force", "--format"});
   CHECK(offered({"ringsim", "run", "--format", "j"}) == Set{"json", "jsonl"});
   CHECK(offered({"ringsim", "run", "--format", "=", "j"}) == Set{"json", "jsonl"});  // bash's words of --format=j
-  CHECK(offered({"ringsim", "run", "--format", "="}) == Set{"csv", "json", "jsonl", "nccl-tests", "table"});
+  CHECK(offered({"ringsim", "run", "--format", "="}) ==
+        Set{"csv", "json", "jsonl", "matrix", "matrix-csv", "matrix-markdown", "nccl-tests", "table"});
   CHECK(offered({"ringsim", "run", "scenarios/st"}).contains("scenarios/star.json"));
   CHECK(offered({"ringsim", "run", "-o", "scenarios/st"}).contains("scenarios/star.json"));
   CHECK(offered({"ringsim", "run", "-j", ""}).empty());

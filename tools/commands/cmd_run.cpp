@@ -12,6 +12,7 @@
 #include "tools/commands/commands.hpp"
 #include "tools/commands/recording.hpp"
 #include "tools/exit.hpp"
+#include "tools/output/matrix.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/report.hpp"
 #include "tools/output/warnings.hpp"
@@ -26,6 +27,7 @@ struct RunArguments {
   std::string scenario;
   std::vector<std::string> set;
   Format format = Format::table;
+  MatrixFields matrix;
   std::string output;    ///< a file; empty or "-": stdout
   int jobs = 0;          ///< points at a time; 0: one per core
   bool explain = false;  ///< what the links carried
@@ -40,7 +42,8 @@ struct RunArguments {
 
 void declare(Options& options, RunArguments& run) {
   options.scenario(run.scenario, run.set);
-  options.format(run.format);
+  options.format_or_matrix(run.format);
+  options.matrix(run.matrix);
   options.output(run.output);
   options.flag("--force", run.force, "let -o replace a file that holds something other than results");
   options.jobs(run.jobs);
@@ -53,8 +56,18 @@ void declare(Options& options, RunArguments& run) {
   declare_recording(options, run.recording);
 }
 
+std::string document(const ScenarioFile& file, const std::vector<Result>& results, const RunArguments& arguments) {
+  if (!is_matrix(arguments.format)) return report(file, results, arguments.format, arguments.explain);
+  std::vector<ResultRow> rows;
+  for (const Result& result : results) rows.push_back(row_of(file, result));
+  return matrix_text(rows, arguments.matrix, arguments.format);
+}
+
 int execute(const RunArguments& arguments) {
+  require_matrix_fields(arguments.matrix, arguments.format);
   const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
+  if (is_matrix(arguments.format))
+    require_matrix_of(file, arguments.matrix, !arguments.measured.empty(), arguments.bound);
   refuse_as_output(arguments.scenario, arguments.output);
   std::optional<MeasuredTable> measured;
   std::optional<Beside> matcher;
@@ -77,7 +90,7 @@ int execute(const RunArguments& arguments) {
   const auto started = std::chrono::steady_clock::now();
   const bool by_line = arguments.format == Format::jsonl;
   const auto finish = [&] {
-    if (!by_line) output.write(report(file, results, arguments.format, arguments.explain));
+    if (!by_line) output.write(document(file, results, arguments));
     output.finish();
   };
   Bounds bounds;
