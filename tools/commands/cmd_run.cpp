@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/base/error.hpp"
@@ -14,7 +15,9 @@
 #include "tools/exit.hpp"
 #include "tools/output/matrix.hpp"
 #include "tools/output/output.hpp"
+#include "tools/output/plot.hpp"
 #include "tools/output/report.hpp"
+#include "tools/output/result_fields.hpp"
 #include "tools/output/warnings.hpp"
 #include "tools/sweep/points.hpp"
 #include "validate/score/compare.hpp"
@@ -28,6 +31,8 @@ struct RunArguments {
   std::vector<std::string> set;
   Format format = Format::table;
   MatrixFields matrix;
+  bool plot = false;  ///< below the table, or on standard output if the results are in a file
+  ChartFields chart;
   std::string output;    ///< a file; empty or "-": stdout
   int jobs = 0;          ///< points at a time; 0: one per core
   bool explain = false;  ///< what the links carried
@@ -44,6 +49,8 @@ void declare(Options& options, RunArguments& run) {
   options.scenario(run.scenario, run.set);
   options.format_or_matrix(run.format);
   options.matrix(run.matrix);
+  options.flag("--plot", run.plot, "plot the results in the terminal, below the table");
+  options.chart(run.chart);
   options.output(run.output);
   options.flag("--force", run.force, "let -o replace a file that holds something other than results");
   options.jobs(run.jobs);
@@ -63,11 +70,34 @@ std::string document(const ScenarioFile& file, const std::vector<Result>& result
   return matrix_text(rows, arguments.matrix, arguments.format);
 }
 
+/// Whether the results, and not only a plot of them, go to standard output.
+bool to_standard_output(const RunArguments& arguments) { return arguments.output.empty() || arguments.output == "-"; }
+
+void require_plot(const RunArguments& arguments) {
+  if (arguments.plot && arguments.format != Format::table && to_standard_output(arguments))
+    throw UsageError("--plot", "expected --format table, or a file for the results, found both on standard output",
+                     "-o FILE writes the results to FILE");
+  for (const auto& [option, name] : {std::pair<const char*, const std::string&>{"--x", arguments.chart.x},
+                                     {"--y", arguments.chart.y},
+                                     {"--by", arguments.chart.by}})
+    if (!name.empty() && !arguments.plot) throw UsageError(option, "expected --plot with it, found none");
+}
+
+void plot(const std::vector<ResultRow>& rows, const RunArguments& arguments, Output& output) {
+  ChartFields fields = arguments.chart;
+  fields.bound = arguments.bound;
+  const Chart chart = chart_of(rows, fields);
+  if (to_standard_output(arguments)) output.write("\n");
+  output.write_styled(plot_text(chart, surface_of(output.descriptor())));
+}
+
 int execute(const RunArguments& arguments) {
   require_matrix_fields(arguments.matrix, arguments.format);
+  require_plot(arguments);
   const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
   if (is_matrix(arguments.format))
     require_matrix_of(file, arguments.matrix, !arguments.measured.empty(), arguments.bound);
+  require_chart_fields(arguments.chart, varied_paths(file), !arguments.measured.empty());
   refuse_as_output(arguments.scenario, arguments.output);
   std::optional<MeasuredTable> measured;
   std::optional<Beside> matcher;
@@ -84,6 +114,7 @@ int execute(const RunArguments& arguments) {
   refuse_to_replace(arguments.output, arguments.force);
   Output output(arguments.output);
   std::vector<Result> results;  // for the formats that are one document
+  std::vector<ResultRow> rows;  // for the plot
   std::size_t done = 0;
   std::int64_t events = 0, transfers = 0;
   std::set<std::string> not_folded;
@@ -91,7 +122,12 @@ int execute(const RunArguments& arguments) {
   const bool by_line = arguments.format == Format::jsonl;
   const auto finish = [&] {
     if (!by_line) output.write(document(file, results, arguments));
+    if (arguments.plot && to_standard_output(arguments)) plot(rows, arguments, output);
     output.finish();
+    if (!arguments.plot || to_standard_output(arguments)) return;
+    Output terminal;
+    plot(rows, arguments, terminal);
+    terminal.finish();
   };
   Bounds bounds;
   const auto take = [&](Result&& result) {
@@ -101,6 +137,7 @@ int execute(const RunArguments& arguments) {
     if (!prediction.not_folded.empty()) not_folded.insert(prediction.not_folded);
     events += prediction.events;
     transfers += prediction.transfers;
+    if (arguments.plot) rows.push_back(row_of(file, result));
     if (by_line)
       output.write(report_line(file, result, arguments.explain));
     else
