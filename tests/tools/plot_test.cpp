@@ -151,7 +151,7 @@ TEST_CASE("results in a file leave standard output to the plot, and both in one 
   const Outcome both = run_command({"run", file, "--format", "json", "--plot"});
   CHECK(both.code == 2);
   CHECK(has(both.err, "--plot: expected --format table, or a file for the results, found both on standard output"));
-  CHECK(has(run_command({"run", file, "--y", "time_us"}).err, "--y: expected --plot with it"));
+  CHECK(has(run_command({"run", file, "--y", "time_us"}).err, "--y: expected --plot or --report with it"));
 }
 
 TEST_CASE("the axes are what is asked for, and a name that no result has is refused before the run") {

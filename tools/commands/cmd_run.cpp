@@ -12,6 +12,7 @@
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/recording.hpp"
+#include "tools/commands/run_report.hpp"
 #include "tools/exit.hpp"
 #include "tools/output/matrix.hpp"
 #include "tools/output/output.hpp"
@@ -39,6 +40,7 @@ struct RunArguments {
   bool timing = false;   ///< events, wall time and why a large run was not folded, on stderr
   bool fold = true;
   bool force = false;      ///< replace a file that holds no results
+  std::string report;      ///< a page of all, FILE.html; empty: none
   bool bound = false;      ///< each result as a share of what the machine allows
   std::string measured;    ///< a file of measured times; empty: none
   std::string collective;  ///< what was measured; empty: the file says it
@@ -52,7 +54,14 @@ void declare(Options& options, RunArguments& run) {
   options.flag("--plot", run.plot, "plot the results in the terminal, below the table");
   options.chart(run.chart);
   options.output(run.output);
-  options.flag("--force", run.force, "let -o replace a file that holds something other than results");
+  options.flag("--force", run.force, "let -o and --report replace a file that holds something other than results");
+  Option& report = options.file("--report", "FILE", run.report,
+                                "write a page that shows all of it, FILE.html: plots, what would change it, the table");
+  report.take = [&run](const std::string& path) {
+    if (!path.ends_with(".html"))
+      throw InputError("", fmt::format("expected a name that ends in .html, found \"{}\"", path));
+    run.report = path;
+  };
   options.jobs(run.jobs);
   options.flag("--explain", run.explain, "add what the links carried");
   options.bound(run.bound);
@@ -80,21 +89,48 @@ void require_plot(const RunArguments& arguments) {
   for (const auto& [option, name] : {std::pair<const char*, const std::string&>{"--x", arguments.chart.x},
                                      {"--y", arguments.chart.y},
                                      {"--by", arguments.chart.by}})
-    if (!name.empty() && !arguments.plot) throw UsageError(option, "expected --plot with it, found none");
+    if (!name.empty() && !arguments.plot && arguments.report.empty())
+      throw UsageError(option, "expected --plot or --report with it, found neither");
 }
 
-void plot(const std::vector<ResultRow>& rows, const RunArguments& arguments, Output& output) {
+/// --x, --y and --by; --bound draws the bound.
+ChartFields chart_fields(const RunArguments& arguments) {
   ChartFields fields = arguments.chart;
   fields.bound = arguments.bound;
-  const Chart chart = chart_of(rows, fields);
+  return fields;
+}
+
+void plot(const ScenarioFile& file, const std::vector<Result>& results, const RunArguments& arguments, Output& output) {
+  std::vector<ResultRow> rows;
+  for (const Result& result : results) rows.push_back(row_of(file, result));
+  const Chart chart = chart_of(rows, chart_fields(arguments));
   if (to_standard_output(arguments)) output.write("\n");
   output.write_styled(plot_text(chart, surface_of(output.descriptor())));
+}
+
+/// The command as a shell reads it, with what decides the results.
+std::string command_of(const RunArguments& arguments) {
+  std::string text = "ringsim run " + shell_word(arguments.scenario);
+  const auto add = [&](const std::string& option, const std::string& value) {
+    if (!value.empty()) text += ' ' + option + ' ' + shell_word(value);
+  };
+  for (const std::string& change : arguments.set) add("--set", change);
+  add("--measured", arguments.measured);
+  add("--collective", arguments.collective);
+  for (const auto& [given, option] : {std::pair{arguments.bound, " --bound"}, {!arguments.fold, " --no-fold"}})
+    if (given) text += option;
+  add("--x", arguments.chart.x);
+  add("--y", arguments.chart.y);
+  add("--by", arguments.chart.by);
+  add("--report", arguments.report);
+  return text;
 }
 
 int execute(const RunArguments& arguments) {
   require_matrix_fields(arguments.matrix, arguments.format);
   require_plot(arguments);
-  const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
+  const ScenarioText input = read_input(arguments.scenario);
+  const ScenarioFile file = ScenarioFile::parse(input.text, input.name, arguments.set);
   if (is_matrix(arguments.format))
     require_matrix_of(file, arguments.matrix, !arguments.measured.empty(), arguments.bound);
   require_chart_fields(arguments.chart, varied_paths(file), !arguments.measured.empty());
@@ -111,10 +147,15 @@ int execute(const RunArguments& arguments) {
   if (arguments.recording.is_asked()) require_one_point(file);
   std::optional<Recording> recording =
       recording_of(arguments.recording, {arguments.scenario, arguments.output, arguments.measured});
+  for (const std::string& other : {arguments.scenario, arguments.measured, arguments.output, arguments.recording.trace,
+                                   arguments.recording.utilisation})
+    if (!arguments.report.empty()) refuse_as_output(other, arguments.report);
   refuse_to_replace(arguments.output, arguments.force);
+  refuse_to_replace(arguments.report, arguments.force, "--report");
   Output output(arguments.output);
-  std::vector<Result> results;  // for the formats that are one document
-  std::vector<ResultRow> rows;  // for the plot
+  std::optional<Output> page;
+  if (!arguments.report.empty()) page.emplace(arguments.report);
+  std::vector<Result> results;  // for the formats that are one document, plots and the report
   std::size_t done = 0;
   std::int64_t events = 0, transfers = 0;
   std::set<std::string> not_folded;
@@ -122,11 +163,11 @@ int execute(const RunArguments& arguments) {
   const bool by_line = arguments.format == Format::jsonl;
   const auto finish = [&] {
     if (!by_line) output.write(document(file, results, arguments));
-    if (arguments.plot && to_standard_output(arguments)) plot(rows, arguments, output);
+    if (arguments.plot && to_standard_output(arguments)) plot(file, results, arguments, output);
     output.finish();
     if (!arguments.plot || to_standard_output(arguments)) return;
     Output terminal;
-    plot(rows, arguments, terminal);
+    plot(file, results, arguments, terminal);
     terminal.finish();
   };
   Bounds bounds;
@@ -137,11 +178,8 @@ int execute(const RunArguments& arguments) {
     if (!prediction.not_folded.empty()) not_folded.insert(prediction.not_folded);
     events += prediction.events;
     transfers += prediction.transfers;
-    if (arguments.plot) rows.push_back(row_of(file, result));
-    if (by_line)
-      output.write(report_line(file, result, arguments.explain));
-    else
-      results.push_back(std::move(result));
+    if (by_line) output.write(report_line(file, result, arguments.explain));
+    if (!by_line || arguments.plot || page) results.push_back(std::move(result));
   };
   try {
     predict_points(file, arguments.jobs, arguments.fold, take, {}, arguments.bound ? &bounds : nullptr,
@@ -154,6 +192,16 @@ int execute(const RunArguments& arguments) {
     throw;
   }
   finish();
+  if (page) {
+    page->write(report_page({.file = file,
+                             .input = input,
+                             .set = arguments.set,
+                             .results = results,
+                             .chart = chart_fields(arguments),
+                             .command = command_of(arguments),
+                             .jobs = arguments.jobs}));
+    page->finish();
+  }
   if (recording) write_recording(arguments.recording, *recording);
   if (matcher) Warnings().say(matcher->unmatched());
   if (arguments.timing) {
