@@ -114,7 +114,7 @@ class Splitting {
     return values.dump();
   }
 
-  /// "ring, nodes 4": the same for people, with long values cut.
+  /// "ring, nodes 4": the same for display, with long values cut.
   std::string name_of(std::size_t row) const {
     std::string text;
     for (const std::string& name : names_) {

@@ -61,7 +61,7 @@ Placement placed(const std::vector<ResultRow>& results, const MatrixFields& fiel
   return place;
 }
 
-/// A value as text for people.
+/// A value as tables show it.
 std::string rounded(const Cell& cell) {
   const std::string unit = unit_of(cell.column);
   if (const auto* number = std::get_if<double>(&cell.value))

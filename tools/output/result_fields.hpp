@@ -15,7 +15,7 @@ const Cell* field_of(const ResultRow& row, const std::string& name);
 /// The unit of a column, as columns.md has it; empty if it has none, or is no column but something that varies.
 std::string unit_of(const std::string& name);
 
-/// A value that tells rows apart, for people: sizes with their unit, objects as "parameter_server servers=2".
+/// A value that tells rows apart, for display: sizes with their unit, objects as "parameter_server servers=2".
 std::string key_text(const Cell& cell);
 
 /// "double_binary_tree segments=8": the row's algorithm with its parameters.
