@@ -46,6 +46,7 @@ const std::vector<Command>& command_table() {
       schema_command(),
 
       merge_command(),
+      plot_command(),
 
       help_command(),
       version_command(),

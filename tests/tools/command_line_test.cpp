@@ -113,7 +113,8 @@ TEST_CASE("what an option needs, and what it cannot be, is said with its name") 
         "ringsim: error: expected SCENARIO, found nothing\n"
         "  hint: SCENARIO: scenario file (JSON); - reads standard input\n");
   CHECK(mistake({"run", file, "--format", "jsn"}) ==
-        "ringsim: error: --format: expected one of table, json, jsonl, csv, nccl-tests, found \"jsn\"\n"
+        "ringsim: error: --format: expected one of table, json, jsonl, csv, nccl-tests, matrix, matrix-markdown, "
+        "matrix-csv, found \"jsn\"\n"
         "  hint: did you mean \"json\"?\n");
   CHECK(mistake({"run", file, "-j", "0"}) ==
         "ringsim: error: --jobs (-j): expected a whole number from 1 to 4096, found \"0\"\n");
@@ -172,7 +173,7 @@ TEST_CASE("help lists every command under its heading, and each has a help of it
     before = all.find(heading);
   }
   const std::vector<Words> commands = all_commands();
-  CHECK(commands.size() == 34);
+  CHECK(commands.size() == 35);
   for (const Words& command : commands) {
     CAPTURE(joined(command));
     Words asked{"help"};

@@ -61,7 +61,8 @@ TEST_CASE("bash completes commands, commands below them, options, values and fil
   CHECK(offered({"ringsim", "run", "--fo"}) == Set{"--force", "--format"});
   CHECK(offered({"ringsim", "run", "--format", "j"}) == Set{"json", "jsonl"});
   CHECK(offered({"ringsim", "run", "--format", "=", "j"}) == Set{"json", "jsonl"});  // bash's words of --format=j
-  CHECK(offered({"ringsim", "run", "--format", "="}) == Set{"csv", "json", "jsonl", "nccl-tests", "table"});
+  CHECK(offered({"ringsim", "run", "--format", "="}) ==
+        Set{"csv", "json", "jsonl", "matrix", "matrix-csv", "matrix-markdown", "nccl-tests", "table"});
   CHECK(offered({"ringsim", "run", "scenarios/st"}).contains("scenarios/star.json"));
   CHECK(offered({"ringsim", "run", "-o", "scenarios/st"}).contains("scenarios/star.json"));
   CHECK(offered({"ringsim", "run", "-j", ""}).empty());
@@ -124,7 +125,7 @@ TEST_CASE("there is a man page for ringsim and for every command, and roff reads
     CHECK(std::system(fmt::format("groff -man -Tascii -ww -z {} 2> {}", entry.path().string(), said).c_str()) == 0);
     CHECK(read_file(said) == "");
   }
-  CHECK(pages == 35);
+  CHECK(pages == 36);
   CHECK(run_command({"man"}).out == read_file(fs::path(folder) / "ringsim.1"));
   CHECK(run_command({"man", "topology", "show"}).out == read_file(fs::path(folder) / "ringsim-topology-show.1"));
   const std::string run = run_command({"man", "run"}).out;

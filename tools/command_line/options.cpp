@@ -171,15 +171,50 @@ void Options::output(std::string& target, const std::string& what) {
   file("-o,--output", "FILE", target, fmt::format("write {} to FILE; - is standard output", what));
 }
 
+namespace {
+
+const std::vector<std::pair<std::string, Format>> formats{{"table", Format::table},
+                                                          {"json", Format::json},
+                                                          {"jsonl", Format::jsonl},
+                                                          {"csv", Format::csv},
+                                                          {"nccl-tests", Format::nccl_tests}};
+
+}  // namespace
+
 void Options::format(Format& target, const std::string& more) {
-  choice<Format>("--format",
-                 {{"table", Format::table},
-                  {"json", Format::json},
-                  {"jsonl", Format::jsonl},
-                  {"csv", Format::csv},
-                  {"nccl-tests", Format::nccl_tests}},
-                 target, "format of the results" + more)
-      .fallback = "table";
+  choice<Format>("--format", formats, target, "format of the results" + more).fallback = "table";
+}
+
+void Options::format_or_matrix(Format& target) {
+  std::vector<std::pair<std::string, Format>> all = formats;
+  all.insert(all.end(), matrix_formats().begin(), matrix_formats().end());
+  Option& option = choice<Format>("--format", all, target,
+                                  "format of the results: table, json, jsonl, csv, nccl-tests; matrix, "
+                                  "matrix-markdown and matrix-csv need --rows and --columns");
+  option.value = "FORMAT";
+  option.fallback = "table";
+}
+
+const std::vector<std::pair<std::string, Format>>& matrix_formats() {
+  static const std::vector<std::pair<std::string, Format>> matrices{
+      {"matrix", Format::matrix}, {"matrix-markdown", Format::matrix_markdown}, {"matrix-csv", Format::matrix_csv}};
+  return matrices;
+}
+
+void Options::matrix(MatrixFields& fields) {
+  text("--rows", "NAME", fields.rows, "of a matrix: a column of the results, or a path that varies, per row");
+  text("--columns", "NAME", fields.columns, "of a matrix: the same, per column");
+  text("--cell", "NAME", fields.cell, "of a matrix: the column of the results that it shows").fallback = fields.cell;
+}
+
+void Options::chart(ChartFields& fields) {
+  text("--x", "NAME", fields.x, "of a plot: a column of the results, or a path that varies, along the horizontal axis")
+      .fallback = "bytes, if they vary, else the first number that does";
+  text("--y", "NAME", fields.y, "of a plot: the same, along the vertical axis").fallback =
+      "busbw_GBps; of training time_us";
+  text("--by", "NAME", fields.by, "of a plot: one series for each of its values").fallback =
+      "all that varies besides --x";
+  replaced("--series", "--by");
 }
 
 void Options::bound(bool& target) {

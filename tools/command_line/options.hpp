@@ -35,6 +35,9 @@ struct Option {
   bool is_flag() const { return value.empty() && !is_argument(); }
 };
 
+/// The formats of matrices, and how they are spelled.
+const std::vector<std::pair<std::string, Format>>& matrix_formats();
+
 /// Gathers the options of one command. Targets must outlive the parsing; they keep their value, the default, where the
 /// option is not given. The references that are returned hold as long as the Options.
 class Options {
@@ -75,6 +78,12 @@ class Options {
   void jobs(int& target, const std::string& what = "points");
   void output(std::string& target, const std::string& what = "the results");
   void format(Format& target, const std::string& more = "");
+  /// --format for commands that print matrices, too.
+  void format_or_matrix(Format& target);
+  /// --rows, --columns and --cell of a matrix.
+  void matrix(MatrixFields& fields);
+  /// --x, --y and --by of a plot.
+  void chart(ChartFields& fields);
   /// --bound: results as shares of what the machine allows.
   void bound(bool& target);
   /// --collective, for a file of measured times that does not say what was measured.

@@ -93,18 +93,15 @@ std::string bands_text(const Curve& curve) {
   return table.text();
 }
 
-std::string plot_text(const std::vector<Curve>& curves) {
-  std::vector<PlotCurve> drawn{{.mark = 'o', .name = "measured"}};
-  for (const Result* p : curves.front().points)
-    drawn.front().points.emplace_back(static_cast<double>(p->prediction.request.bytes.count), *p->measured_us);
-  for (std::size_t i = 0; i < curves.size(); ++i) {
-    PlotCurve curve{.mark = static_cast<char>('A' + static_cast<char>(i % 26)), .name = curves[i].name};
-    for (const Result* p : curves[i].points)
-      curve.points.emplace_back(static_cast<double>(p->prediction.request.bytes.count),
-                                microseconds(p->prediction.time));
-    drawn.push_back(std::move(curve));
+/// Measured and predicted times by size; empty if none is above 0.
+std::string times_plotted(const ScenarioFile& file, const std::vector<Result>& results, const TextSurface& surface) {
+  std::vector<ResultRow> rows;
+  bool any = false;
+  for (const Result& result : results) {
+    rows.push_back(row_of(file, result));
+    any = any || (result.prediction.request.bytes > Bytes{0} && result.prediction.time > Picoseconds{0});
   }
-  return log_plot(drawn);
+  return any ? plot_text(chart_of(rows, {.x = "bytes", .y = "time_us", .by = ""}), surface) : "";
 }
 
 std::string comparison_text(const MeasuredTable& table, const std::vector<Curve>& curves) {
@@ -113,13 +110,13 @@ std::string comparison_text(const MeasuredTable& table, const std::vector<Curve>
                      '\n';
   for (const Curve& curve : curves)
     text += fmt::format("\n{}\n{}\n{}", wrapped(curve.name), points_text(curve), bands_text(curve));
-  text += '\n' + plot_text(curves);
-  if (curves.size() > 1) {
-    const Curve& nearest = nearest_of(curves);
-    text +=
-        wrapped(fmt::format("nearest: {}, median |error| {}", nearest.name, percent(nearest.all.median_abs))) + '\n';
-  }
-  return text;
+  return text + '\n';
+}
+
+std::string nearest_text(const std::vector<Curve>& curves) {
+  if (curves.size() < 2) return "";
+  const Curve& nearest = nearest_of(curves);
+  return wrapped(fmt::format("nearest: {}, median |error| {}", nearest.name, percent(nearest.all.median_abs))) + '\n';
 }
 
 /// No curve has nine rows of ten within the limit.
@@ -276,8 +273,13 @@ int execute(const CompareArguments& arguments) {
   };
   predict_points(file, arguments.jobs, /*fold=*/true, take, {}, arguments.bound ? &bounds : nullptr);
   const std::vector<Curve> curves = curves_of(results);
-  output.write(arguments.format == Format::table ? comparison_text(table, curves)
-                                                 : report(file, results, arguments.format, /*explain=*/false));
+  if (arguments.format == Format::table) {
+    output.write(comparison_text(table, curves));
+    output.write_styled(times_plotted(file, results, surface_of(output.descriptor())));
+    output.write(nearest_text(curves));
+  } else {
+    output.write(report(file, results, arguments.format, /*explain=*/false));
+  }
   output.finish();
   if (!arguments.max_error || !is_beyond(curves, *arguments.max_error)) return good;
   const auto least = std::min_element(curves.begin(), curves.end(),

@@ -8,7 +8,9 @@
 #include "sim/base/error.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
+#include "tools/output/matrix.hpp"
 #include "tools/output/output.hpp"
+#include "tools/output/result_fields.hpp"
 #include "tools/output/sqlite_file.hpp"
 #include "tools/stop.hpp"
 #include "tools/sweep/sweep_file.hpp"
@@ -20,7 +22,9 @@ namespace {
 
 struct MergeArguments {
   std::vector<std::string> files;
-  std::string output;  ///< its ending tells the format; "-": JSON lines on stdout
+  std::string output;             ///< its ending tells the format; "-": JSON lines on stdout
+  Format format = Format::jsonl;  ///< of a matrix; else `output` tells
+  MatrixFields matrix;
 };
 
 void declare(Options& options, MergeArguments& merge) {
@@ -28,18 +32,44 @@ void declare(Options& options, MergeArguments& merge) {
   Option& output = options.file("-o,--output", "FILE", merge.output,
                                 "FILE.jsonl, FILE.csv or FILE.sqlite; - writes JSON lines to standard output");
   output.required = true;
-  output.take = [&merge](const std::string& path) {
-    const std::vector<std::string> endings{".jsonl", ".csv", ".sqlite"};
-    const bool good = path == "-" || std::any_of(endings.begin(), endings.end(),
-                                                 [&](const std::string& ending) { return path.ends_with(ending); });
-    if (!good)
-      throw InputError("", fmt::format("expected a name that ends in .jsonl, .csv or .sqlite, found \"{}\"", path));
-    merge.output = path;
-  };
+  Option& format = options.choice<Format>("--format", matrix_formats(), merge.format,
+                                          "write one column by two others, into a file of any name");
+  format.needs = "--rows";
+  options.matrix(merge.matrix);
+}
+
+void require_ending(const std::string& path) {
+  const std::vector<std::string> endings{".jsonl", ".csv", ".sqlite"};
+  const bool good = path == "-" || std::any_of(endings.begin(), endings.end(),
+                                               [&](const std::string& ending) { return path.ends_with(ending); });
+  if (!good)
+    throw UsageError("--output (-o)",
+                     fmt::format("expected a name that ends in .jsonl, .csv or .sqlite, found \"{}\"", path));
+}
+
+/// The rows as a matrix.
+std::string matrix_of(const MergedResults& merged, const MergeArguments& arguments) {
+  std::vector<ResultRow> rows;
+  std::vector<std::string> seen;
+  merged.each([&](const ResultRow& row) {
+    stop_if_asked();
+    for (const Cell& cell : row.cells)
+      if (std::find(seen.begin(), seen.end(), cell.column) == seen.end()) seen.push_back(cell.column);
+    rows.push_back(row);
+  });
+  std::vector<std::string> varied;
+  for (const std::string& column : seen)
+    if (column.starts_with("point.")) varied.push_back(column.substr(6));
+  require_field("--rows", arguments.matrix.rows, varied, /*compared=*/true);
+  require_field("--columns", arguments.matrix.columns, varied, /*compared=*/true);
+  require_field("--cell", arguments.matrix.cell, varied, /*compared=*/true);
+  return matrix_text(rows, arguments.matrix, arguments.format);
 }
 
 int execute(const MergeArguments& arguments) {
   const std::string& path = arguments.output;
+  require_matrix_fields(arguments.matrix, arguments.format);
+  if (!is_matrix(arguments.format)) require_ending(path);
   const bool jsonl = path == "-" || path.ends_with(".jsonl");
   if (has_writer(path))
     throw EnvironmentError(path + ": a sweep is writing to it\n  hint: wait for it, or give another -o");
@@ -48,6 +78,14 @@ int execute(const MergeArguments& arguments) {
   const MergedResults rows(arguments.files);
   for (const std::string& file : rows.torn_files()) warn(file + ": the last line is incomplete and was left out");
   if (rows.size() == 0) throw InputError(arguments.files.front(), "expected results, found none");
+  if (is_matrix(arguments.format)) {
+    const std::string text = matrix_of(rows, arguments);
+    refuse_to_replace(path, /*force=*/false);
+    Output output(path);
+    output.write(text);
+    output.finish();
+    return good;
+  }
   if (path.ends_with(".sqlite")) {
     write_sqlite(rows, path);
     return good;
@@ -77,7 +115,9 @@ Command merge_command() {
           .group = Group::results,
           .summary = "Merge sweep results: deduplicate and sort",
           .example = "ringsim merge shard-*.jsonl -o all.csv",
-          .details = "",
+          .details =
+              "A matrix shows one column of the results by two others, which may be paths that vary: --format matrix "
+              "--rows topology.nodes --columns collective.algorithm --cell busbw_GBps.",
           .prepare = with<MergeArguments>(declare, execute)};
 }
 

@@ -5,15 +5,20 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/base/error.hpp"
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/recording.hpp"
+#include "tools/commands/run_report.hpp"
 #include "tools/exit.hpp"
+#include "tools/output/matrix.hpp"
 #include "tools/output/output.hpp"
+#include "tools/output/plot.hpp"
 #include "tools/output/report.hpp"
+#include "tools/output/result_fields.hpp"
 #include "tools/output/warnings.hpp"
 #include "tools/sweep/points.hpp"
 #include "validate/score/compare.hpp"
@@ -26,12 +31,16 @@ struct RunArguments {
   std::string scenario;
   std::vector<std::string> set;
   Format format = Format::table;
+  MatrixFields matrix;
+  bool plot = false;  ///< below the table, or on standard output if the results are in a file
+  ChartFields chart;
   std::string output;    ///< a file; empty or "-": stdout
   int jobs = 0;          ///< points at a time; 0: one per core
   bool explain = false;  ///< what the links carried
   bool timing = false;   ///< events, wall time and why a large run was not folded, on stderr
   bool fold = true;
   bool force = false;      ///< replace a file that holds no results
+  std::string report;      ///< a page of all, FILE.html; empty: none
   bool bound = false;      ///< each result as a share of what the machine allows
   std::string measured;    ///< a file of measured times; empty: none
   std::string collective;  ///< what was measured; empty: the file says it
@@ -40,9 +49,19 @@ struct RunArguments {
 
 void declare(Options& options, RunArguments& run) {
   options.scenario(run.scenario, run.set);
-  options.format(run.format);
+  options.format_or_matrix(run.format);
+  options.matrix(run.matrix);
+  options.flag("--plot", run.plot, "plot the results in the terminal, below the table");
+  options.chart(run.chart);
   options.output(run.output);
-  options.flag("--force", run.force, "let -o replace a file that holds something other than results");
+  options.flag("--force", run.force, "let -o and --report replace a file that holds something other than results");
+  Option& report = options.file("--report", "FILE", run.report,
+                                "write a page that shows all of it, FILE.html: plots, what would change it, the table");
+  report.take = [&run](const std::string& path) {
+    if (!path.ends_with(".html"))
+      throw InputError("", fmt::format("expected a name that ends in .html, found \"{}\"", path));
+    run.report = path;
+  };
   options.jobs(run.jobs);
   options.flag("--explain", run.explain, "add what the links carried");
   options.bound(run.bound);
@@ -53,8 +72,68 @@ void declare(Options& options, RunArguments& run) {
   declare_recording(options, run.recording);
 }
 
+std::string document(const ScenarioFile& file, const std::vector<Result>& results, const RunArguments& arguments) {
+  if (!is_matrix(arguments.format)) return report(file, results, arguments.format, arguments.explain);
+  std::vector<ResultRow> rows;
+  for (const Result& result : results) rows.push_back(row_of(file, result));
+  return matrix_text(rows, arguments.matrix, arguments.format);
+}
+
+/// Whether the results, and not only a plot of them, go to standard output.
+bool to_standard_output(const RunArguments& arguments) { return arguments.output.empty() || arguments.output == "-"; }
+
+void require_plot(const RunArguments& arguments) {
+  if (arguments.plot && arguments.format != Format::table && to_standard_output(arguments))
+    throw UsageError("--plot", "expected --format table, or a file for the results, found both on standard output",
+                     "-o FILE writes the results to FILE");
+  for (const auto& [option, name] : {std::pair<const char*, const std::string&>{"--x", arguments.chart.x},
+                                     {"--y", arguments.chart.y},
+                                     {"--by", arguments.chart.by}})
+    if (!name.empty() && !arguments.plot && arguments.report.empty())
+      throw UsageError(option, "expected --plot or --report with it, found neither");
+}
+
+/// --x, --y and --by; --bound draws the bound.
+ChartFields chart_fields(const RunArguments& arguments) {
+  ChartFields fields = arguments.chart;
+  fields.bound = arguments.bound;
+  return fields;
+}
+
+void plot(const ScenarioFile& file, const std::vector<Result>& results, const RunArguments& arguments, Output& output) {
+  std::vector<ResultRow> rows;
+  for (const Result& result : results) rows.push_back(row_of(file, result));
+  const Chart chart = chart_of(rows, chart_fields(arguments));
+  if (to_standard_output(arguments)) output.write("\n");
+  output.write_styled(plot_text(chart, surface_of(output.descriptor())));
+}
+
+/// The command as a shell reads it, with what decides the results.
+std::string command_of(const RunArguments& arguments) {
+  std::string text = "ringsim run " + shell_word(arguments.scenario);
+  const auto add = [&](const std::string& option, const std::string& value) {
+    if (!value.empty()) text += ' ' + option + ' ' + shell_word(value);
+  };
+  for (const std::string& change : arguments.set) add("--set", change);
+  add("--measured", arguments.measured);
+  add("--collective", arguments.collective);
+  for (const auto& [given, option] : {std::pair{arguments.bound, " --bound"}, {!arguments.fold, " --no-fold"}})
+    if (given) text += option;
+  add("--x", arguments.chart.x);
+  add("--y", arguments.chart.y);
+  add("--by", arguments.chart.by);
+  add("--report", arguments.report);
+  return text;
+}
+
 int execute(const RunArguments& arguments) {
-  const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
+  require_matrix_fields(arguments.matrix, arguments.format);
+  require_plot(arguments);
+  const ScenarioText input = read_input(arguments.scenario);
+  const ScenarioFile file = ScenarioFile::parse(input.text, input.name, arguments.set);
+  if (is_matrix(arguments.format))
+    require_matrix_of(file, arguments.matrix, !arguments.measured.empty(), arguments.bound);
+  require_chart_fields(arguments.chart, varied_paths(file), !arguments.measured.empty());
   refuse_as_output(arguments.scenario, arguments.output);
   std::optional<MeasuredTable> measured;
   std::optional<Beside> matcher;
@@ -68,17 +147,28 @@ int execute(const RunArguments& arguments) {
   if (arguments.recording.is_asked()) require_one_point(file);
   std::optional<Recording> recording =
       recording_of(arguments.recording, {arguments.scenario, arguments.output, arguments.measured});
+  for (const std::string& other : {arguments.scenario, arguments.measured, arguments.output, arguments.recording.trace,
+                                   arguments.recording.utilisation})
+    if (!arguments.report.empty()) refuse_as_output(other, arguments.report);
   refuse_to_replace(arguments.output, arguments.force);
+  refuse_to_replace(arguments.report, arguments.force, "--report");
   Output output(arguments.output);
-  std::vector<Result> results;  // for the formats that are one document
+  std::optional<Output> page;
+  if (!arguments.report.empty()) page.emplace(arguments.report);
+  std::vector<Result> results;  // for the formats that are one document, plots and the report
   std::size_t done = 0;
   std::int64_t events = 0, transfers = 0;
   std::set<std::string> not_folded;
   const auto started = std::chrono::steady_clock::now();
   const bool by_line = arguments.format == Format::jsonl;
   const auto finish = [&] {
-    if (!by_line) output.write(report(file, results, arguments.format, arguments.explain));
+    if (!by_line) output.write(document(file, results, arguments));
+    if (arguments.plot && to_standard_output(arguments)) plot(file, results, arguments, output);
     output.finish();
+    if (!arguments.plot || to_standard_output(arguments)) return;
+    Output terminal;
+    plot(file, results, arguments, terminal);
+    terminal.finish();
   };
   Bounds bounds;
   const auto take = [&](Result&& result) {
@@ -88,10 +178,8 @@ int execute(const RunArguments& arguments) {
     if (!prediction.not_folded.empty()) not_folded.insert(prediction.not_folded);
     events += prediction.events;
     transfers += prediction.transfers;
-    if (by_line)
-      output.write(report_line(file, result, arguments.explain));
-    else
-      results.push_back(std::move(result));
+    if (by_line) output.write(report_line(file, result, arguments.explain));
+    if (!by_line || arguments.plot || page) results.push_back(std::move(result));
   };
   try {
     predict_points(file, arguments.jobs, arguments.fold, take, {}, arguments.bound ? &bounds : nullptr,
@@ -104,6 +192,16 @@ int execute(const RunArguments& arguments) {
     throw;
   }
   finish();
+  if (page) {
+    page->write(report_page({.file = file,
+                             .input = input,
+                             .set = arguments.set,
+                             .results = results,
+                             .chart = chart_fields(arguments),
+                             .command = command_of(arguments),
+                             .jobs = arguments.jobs}));
+    page->finish();
+  }
   if (recording) write_recording(arguments.recording, *recording);
   if (matcher) Warnings().say(matcher->unmatched());
   if (arguments.timing) {

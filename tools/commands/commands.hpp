@@ -44,6 +44,7 @@ Command schedule_export_command();
 Command schema_command();
 
 Command merge_command();
+Command plot_command();
 
 Command help_command();
 Command version_command();

@@ -1,6 +1,7 @@
 // Colors, where a person sees them.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 namespace ringsim::tools {
@@ -13,5 +14,8 @@ bool has_color(int file);
 
 /// The text in that style, between escape sequences; without color as it is.
 std::string styled(Style style, const std::string& text, bool color);
+
+/// The text in the color of the series of a plot with that number; six colors in turn.
+std::string in_color_of(std::size_t series, const std::string& text, bool color);
 
 }  // namespace ringsim::tools

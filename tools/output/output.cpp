@@ -19,6 +19,7 @@
 #include "sim/base/error.hpp"
 #include "tools/exit.hpp"
 #include "tools/output/color.hpp"
+#include "tools/output/matrix.hpp"
 
 namespace ringsim::tools {
 
@@ -74,6 +75,8 @@ void Output::write_styled(const std::string& text) {
   if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) fail();
 }
 
+int Output::descriptor() const { return fileno(file_); }
+
 void Output::finish() {
   if (std::fflush(file_) != 0) fail();
   if (file_ == stdout) return;
@@ -105,8 +108,8 @@ void refuse_as_output(const std::string& input, const std::string& output) {
 
 namespace {
 
-/// Whether a file may have been written by `ringsim run`, in any of its formats. Measured logs of nccl-tests have the
-/// same words in their headings, and "#wrong".
+/// Whether a file may have been written by `ringsim run`, `merge` or `plot`, in any of their formats. Measured logs of
+/// nccl-tests have the same words in their headings, and "#wrong".
 bool holds_results(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   std::string text(4096, '\0');
@@ -115,16 +118,18 @@ bool holds_results(const std::string& path) {
   const auto has = [&](std::string_view word) { return text.find(word) != std::string::npos; };
   if (text.empty() || text.starts_with("# ringsim ") || text.starts_with("scenario.name,")) return true;
   if (text.starts_with('{')) return has("\"ringsim\"");
+  if (is_matrix_text(text)) return true;
+  if (text.starts_with("<svg ")) return has("<!-- made by ringsim -->");
+  if (text.starts_with("<!doctype html>")) return has("<meta name=\"generator\" content=\"ringsim\">");
   return has("algbw") && has("busbw") && has("GB/s") && !has("#wrong") && !text.starts_with('#');
 }
 
 }  // namespace
 
-void refuse_to_replace(const std::string& output, bool force) {
+void refuse_to_replace(const std::string& output, bool force, const std::string& option) {
   std::error_code ignored;
   if (force || !is_plain_file(output) || !std::filesystem::exists(output, ignored) || holds_results(output)) return;
-  throw UsageError("--output (-o)",
-                   "expected a new file, or one with results of ringsim, found other text in " + output,
+  throw UsageError(option, "expected a new file, or one with results of ringsim, found other text in " + output,
                    "--force replaces it");
 }
 

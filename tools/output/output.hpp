@@ -32,6 +32,7 @@ class Output {
 
   void write(const std::string& text);  ///< printable
   void write_styled(const std::string& text);
+  int descriptor() const;  ///< whether it is a terminal decides colors and width
   /// Everything is out. Call it at the end: a destructor cannot complain.
   void finish();
 
@@ -57,7 +58,7 @@ int open_part(const std::string& path, std::string& part);
 void refuse_as_output(const std::string& input, const std::string& output);
 
 /// Throws UsageError where `output` is a file that is there and holds something other than results of ringsim, unless
-/// `force`.
-void refuse_to_replace(const std::string& output, bool force);
+/// `force`. `option`: which one names the file.
+void refuse_to_replace(const std::string& output, bool force, const std::string& option = "--output (-o)");
 
 }  // namespace ringsim::tools

@@ -1,81 +1,192 @@
 #include "tools/output/plot.hpp"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+#include <vector>
 
-#include "sim/base/quantity.hpp"
+#include "sim/text/wrap.hpp"
+#include "tools/output/color.hpp"
+#include "tools/output/output.hpp"
 
 namespace ringsim::tools {
 
 namespace {
 
-constexpr int width = 66, height = 18;  // of the field; the labels before it take 12
+constexpr int dots_across = 2, dots_down = 4;  // of a braille character
 
-/// An axis from a power of the base to another.
-struct Axis {
-  double low = INFINITY, high = -INFINITY;  // logarithms
+/// The marks of series, in order; of measured points, and of bounds in legends.
+std::string mark_of(ChartSeries::Of of, std::size_t index, bool unicode) {
+  static const std::array<const char*, 7> marks{"●", "■", "▲", "◆", "▼", "★", "✚"};
+  if (of == ChartSeries::Of::bound) return unicode ? "─" : "-";
+  if (of == ChartSeries::Of::measured) return unicode ? "○" : "o";
+  return unicode ? marks[index % marks.size()] : std::string(1, static_cast<char>('A' + static_cast<char>(index % 26)));
+}
 
-  void take(double value) {
-    low = std::min(low, value);
-    high = std::max(high, value);
+/// Characters of a field, each with the series that it belongs to.
+class Canvas {
+ public:
+  Canvas(std::size_t columns, std::size_t rows, bool unicode)
+      : columns_(static_cast<int>(columns)), rows_(static_cast<int>(rows)), unicode_(unicode), cells_(columns * rows) {}
+
+  int width() const { return columns_ * dots_across; }  // in dots
+  int height() const { return rows_ * dots_down; }
+
+  void line(std::pair<int, int> from, std::pair<int, int> to, std::size_t series, bool bound) {
+    const int steps = std::max({std::abs(to.first - from.first), std::abs(to.second - from.second), 1});
+    for (int i = 0; i <= steps; ++i) {
+      const auto between = [&](int a, int b) { return a + static_cast<int>(std::lround((b - a) * double(i) / steps)); };
+      if (bound && i % 4 > 1) continue;  // a broken line
+      dot(between(from.first, to.first), between(from.second, to.second), series, bound);
+    }
   }
-  void widen() {  // to whole powers, and at least one of them
-    low = std::floor(low);
-    high = std::max(std::ceil(high), low + 1);
+  void mark(std::pair<int, int> at, const std::string& mark, std::size_t series) {
+    Cell& cell = cells_[index(at.first, at.second)];
+    cell.mark = mark;
+    cell.series = series;
   }
-  int place(double value, int cells) const {
-    return static_cast<int>(std::lround((value - low) / (high - low) * (cells - 1)));
+
+  std::string row(int row, const TextSurface& surface) const {
+    std::string text;
+    std::size_t blanks = 0;
+    for (int column = 0; column < columns_; ++column) {
+      const Cell& cell = cells_[static_cast<std::size_t>(row * columns_ + column)];
+      const std::string shown = cell.mark.empty() ? drawn(cell) : cell.mark;
+      if (shown.empty()) {
+        ++blanks;
+        continue;
+      }
+      text += std::string(std::exchange(blanks, 0), ' ') + in_color_of(cell.series, shown, surface.color);
+    }
+    return text;
   }
+
+ private:
+  struct Cell {
+    unsigned dots = 0;
+    bool bound = false;
+    std::size_t series = 0;
+    std::string mark;
+  };
+
+  std::size_t index(int x, int y) const { return static_cast<std::size_t>(y / dots_down * columns_ + x / dots_across); }
+  void dot(int x, int y, std::size_t series, bool bound) {
+    // Unicode's order of the dots: 1 2 3 7 in the left column, 4 5 6 8 in the right one.
+    static constexpr unsigned bits[dots_across][dots_down] = {{0x01, 0x02, 0x04, 0x40}, {0x08, 0x10, 0x20, 0x80}};
+    Cell& cell = cells_[index(x, y)];
+    cell.dots |= bits[x % dots_across][y % dots_down];
+    cell.series = series;
+    cell.bound = bound;
+  }
+  std::string drawn(const Cell& cell) const {
+    if (cell.dots == 0) return "";
+    if (!unicode_) return cell.bound ? "-" : ".";
+    const unsigned code = 0x2800 + cell.dots;  // UTF-8 of three bytes
+    return {static_cast<char>(0xE0 | (code >> 12)), static_cast<char>(0x80 | ((code >> 6) & 0x3F)),
+            static_cast<char>(0x80 | (code & 0x3F))};
+  }
+
+  int columns_, rows_;
+  bool unicode_;
+  std::vector<Cell> cells_;
 };
 
-std::string time_label(double power) {
-  const double us = std::pow(10.0, power);
-  return us < 1e3   ? fmt::format("{:g} us", us)
-         : us < 1e6 ? fmt::format("{:g} ms", us / 1e3)
-                    : fmt::format("{:g} s", us / 1e6);
+/// A line of ticks' labels below the field, each under its place; those that would touch the one before are left out.
+std::string labels_below(const LogAxis& axis, std::size_t before, std::size_t columns) {
+  std::string text;
+  for (const Tick& tick : axis.ticks) {
+    const auto at = static_cast<std::size_t>(std::lround(axis.place(tick.value) * static_cast<double>(columns - 1)));
+    const std::size_t middle = before + at, half = tick.label.size() / 2;
+    const std::size_t end = std::min(middle - std::min(half, middle) + tick.label.size(), before + columns);
+    const std::size_t begin = end - std::min(end, tick.label.size());
+    if (!text.empty() && begin < text.size() + 2) continue;
+    text += std::string(begin - text.size(), ' ') + tick.label;
+  }
+  return text;
+}
+
+std::string legend(const Chart& chart, const TextSurface& surface, const std::string& indent) {
+  std::string text;
+  for (std::size_t i = 0; i < chart.series.size(); ++i) {
+    const std::string mark = mark_of(chart.series[i].of, i, surface.unicode);
+    text += indent + in_color_of(i, mark, surface.color) + ' ' +
+            wrapped(safe_to_print(chart.series[i].name), indent.size() + 2, std::max<std::size_t>(surface.width, 40)) +
+            '\n';
+  }
+  return text;
 }
 
 }  // namespace
 
-std::string log_plot(const std::vector<PlotCurve>& curves) {
-  Axis x, y;
-  const auto has_place = [](const auto& point) { return point.first > 0 && point.second > 0; };
-  for (const PlotCurve& curve : curves) {
-    for (const auto& point : curve.points) {
-      if (!has_place(point)) continue;
-      x.take(std::log2(point.first));
-      y.take(std::log10(point.second));
-    }
+TextSurface surface_of(int file) {
+  TextSurface surface{.color = has_color(file)};
+  winsize size{};
+  if (isatty(file) != 0 && ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) surface.width = size.ws_col;
+  for (const char* variable : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* const value = std::getenv(variable);
+    if (value == nullptr || *value == '\0') continue;
+    std::string name(value);
+    for (char& c : name) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+    surface.unicode = name.find("UTF-8") != std::string::npos || name.find("UTF8") != std::string::npos;
+    break;
   }
-  if (x.low > x.high) return "";
-  x.widen();
-  y.widen();
-  std::vector<std::string> field(height, std::string(width, ' '));
-  for (auto curve = curves.rbegin(); curve != curves.rend(); ++curve)
-    for (const auto& point : curve->points)
-      if (has_place(point))
-        field[static_cast<std::size_t>(height - 1 - y.place(std::log10(point.second), height))]
-             [static_cast<std::size_t>(x.place(std::log2(point.first), width))] = curve->mark;
+  return surface;
+}
 
-  std::vector<std::string> labels(height);
-  for (double power = y.low; power <= y.high; ++power)
-    labels[static_cast<std::size_t>(height - 1 - y.place(power, height))] = time_label(power);
-  std::string text;
-  for (int row = 0; row < height; ++row) {
-    const auto at = static_cast<std::size_t>(row);
-    std::string line = fmt::format("{:>10} {}{}", labels[at], labels[at].empty() ? '|' : '+', field[at]);
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + '\n';
+std::string plot_text(const Chart& chart, const TextSurface& surface) {
+  constexpr std::size_t rows = 18;
+  const std::size_t width = std::max<std::size_t>(surface.width, 40);
+  const LogAxis y = log_axis(chart.ys(), chart.y_of, 7);
+  std::size_t before = 0;
+  for (const Tick& tick : y.ticks) before = std::max(before, tick.label.size() + 1);
+  const std::size_t columns = width - before - 1;
+  const LogAxis x = log_axis(chart.xs(), chart.x_of, std::max<std::size_t>(columns / 10, 2));
+  Canvas canvas(columns, rows, surface.unicode);
+  const auto place = [&](const ChartPoint& point) {
+    return std::pair{static_cast<int>(std::lround(x.place(point.x) * (canvas.width() - 1))),
+                     static_cast<int>(std::lround((1 - y.place(point.y)) * (canvas.height() - 1)))};
+  };
+  for (std::size_t i = chart.series.size(); i-- > 0;) {
+    const std::vector<ChartPoint>& points = chart.series[i].points;
+    const bool bound = chart.series[i].of == ChartSeries::Of::bound;
+    if (chart.series[i].of == ChartSeries::Of::measured) continue;  // points alone: nothing was measured between them
+    for (std::size_t at = 0; at < points.size(); ++at)
+      canvas.line(place(points[at == 0 ? 0 : at - 1]), place(points[at]), i, bound);
   }
-  const auto size_label = [](double power) { return format(Bytes{static_cast<std::int64_t>(std::pow(2.0, power))}); };
-  text += fmt::format("{:>12}{}\n", '+', std::string(width, '-'));
-  text += fmt::format("{:>12}{:<{}}{:>{}}\n", "", size_label(x.low), width / 2, size_label(x.high), width / 2);
-  std::string legend;
-  for (const PlotCurve& curve : curves)
-    legend += fmt::format("{}{} {}", legend.empty() ? "" : "\n            ", curve.mark, curve.name);
-  return text + "            " + legend + '\n';
+  for (const auto of : {ChartSeries::Of::predicted, ChartSeries::Of::measured})  // measured points on top
+    for (std::size_t i = chart.series.size(); i-- > 0;)
+      if (chart.series[i].of == of)
+        for (const ChartPoint& point : chart.series[i].points)
+          canvas.mark(place(point), mark_of(of, i, surface.unicode), i);
+
+  std::vector<std::string> labels(rows);
+  for (const Tick& tick : y.ticks)
+    labels[static_cast<std::size_t>(std::lround((1 - y.place(tick.value)) * (rows - 1)))] = tick.label;
+  const auto own = [&](const char* unicode, const char* ascii) { return surface.unicode ? unicode : ascii; };
+  std::string text = chart.title.empty() ? "" : wrapped(safe_to_print(chart.title), 2, width) + '\n';
+  text += chart.y_label + '\n';
+  for (std::size_t row = 0; row < rows; ++row)
+    text += fmt::format("{:>{}}{}{}\n", labels[row], before, labels[row].empty() ? own("│", "|") : own("┤", "+"),
+                        canvas.row(static_cast<int>(row), surface));
+  std::vector<std::size_t> ticks;
+  for (const Tick& tick : x.ticks)
+    ticks.push_back(static_cast<std::size_t>(std::lround(x.place(tick.value) * static_cast<double>(columns - 1))));
+  text += std::string(before, ' ') + own("└", "+");
+  for (std::size_t at = 0; at < columns; ++at)
+    text += std::find(ticks.begin(), ticks.end(), at) != ticks.end() ? own("┬", "+") : own("─", "-");
+  text += '\n' + labels_below(x, before + 1, columns) + '\n';
+  text += fmt::format("{:>{}}\n", chart.x_label, before + 1 + columns);
+  const std::string indent(before + 1, ' ');
+  text += legend(chart, surface, indent);
+  for (const std::string& note : chart.notes) text += wrapped(safe_to_print(note), 2, width) + '\n';
+  return text;
 }
 
 }  // namespace ringsim::tools

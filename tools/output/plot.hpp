@@ -1,21 +1,27 @@
 // Curves in a terminal.
 #pragma once
 
+#include <cstddef>
 #include <string>
-#include <utility>
-#include <vector>
+
+#include "tools/output/chart.hpp"
 
 namespace ringsim::tools {
 
-struct PlotCurve {
-  char mark = 'o';
-  std::string name;
-  std::vector<std::pair<double, double>> points;  ///< bytes, microseconds
+/// What a terminal, or what reads in its place, can show.
+struct TextSurface {
+  std::size_t width = 80;  ///< characters in a line
+  bool unicode = false;    ///< braille and marks beyond ASCII
+  bool color = false;
 };
 
-/// Curves on logarithmic axes, in lines of at most 80 characters of ASCII, with a legend below. Where marks fall
-/// together the first curve's is seen. Points that are not above 0 have no place on such axes and are left out; empty
-/// where none is left.
-std::string log_plot(const std::vector<PlotCurve>& curves);
+/// That of a file descriptor: the terminal's width, or 80; Unicode if the locale is UTF-8 (LC_ALL, LC_CTYPE, LANG: the
+/// first that is set); color as has_color().
+TextSurface surface_of(int file);
+
+/// The chart on logarithmic axes, in lines of at most `width` characters (but at least 40), with title, legend and
+/// notes. Lines join the points of a series; marks show the points, measured ones on top, then those of the first
+/// series. Names are printable; colors are escape sequences.
+std::string plot_text(const Chart& chart, const TextSurface& surface);
 
 }  // namespace ringsim::tools

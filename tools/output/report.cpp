@@ -150,17 +150,18 @@ bool is_shown(const Column& column, const std::vector<Result>& results, bool exp
   return column.in == Column::In::every_row || any([&](const Result& r) { return !shown(column, r).empty(); });
 }
 
-std::string table(const std::vector<Result>& results, bool explain) {
-  struct Shown {
-    std::string heading, above;
-    std::function<std::string(const Result&)> text;
-  };
-  const std::vector<std::string> extra = extra_columns(results);
-  std::vector<Shown> columns;
-  bool closed_forms = false;
+/// A column of the printed table.
+struct ShownColumn {
+  std::string heading, above;
+  std::function<std::string(const Result&)> text;
+};
+
+/// `closed_forms`: becomes whether the closed form is among them.
+std::vector<ShownColumn> shown_columns(const std::vector<Result>& results, bool explain, bool& closed_forms) {
+  std::vector<ShownColumn> columns;
   for (const Column& column : result_columns()) {
     if (column.name == "point.*") {
-      for (const std::string& path : extra) {
+      for (const std::string& path : extra_columns(results)) {
         const std::string heading = path.substr(path.rfind('.') + 1);
         columns.push_back(
             {heading, heading + " {}", [path](const Result& r) { return shown_value(r.prediction, path); }});
@@ -171,26 +172,51 @@ std::string table(const std::vector<Result>& results, bool explain) {
                          [&column](const Result& r) { return shown(column, r); }});
     }
   }
-  std::vector<std::string> head;
-  for (const Shown& column : columns) head.push_back(column.heading);
-  Table table(head);
-  for (const Shown& column : columns)
-    if (!column.above.empty()) table.pull_out(column.heading, column.above);
-  for (const Result& result : results) {
-    std::vector<std::string> row;
-    for (const Shown& column : columns) row.push_back(column.text(result));
-    table.add(row);
-  }
-  return table.fitted() + notes(results, closed_forms) + (explain ? explanation(results, extra) : "");
+  return columns;
 }
+
+std::vector<std::vector<std::string>> cells_of(const std::vector<ShownColumn>& columns,
+                                               const std::vector<Result>& results) {
+  std::vector<std::vector<std::string>> lines(1);
+  for (const ShownColumn& column : columns) lines.front().push_back(column.heading);
+  for (const Result& result : results) {
+    lines.emplace_back();
+    for (const ShownColumn& column : columns) lines.back().push_back(column.text(result));
+  }
+  return lines;
+}
+
+std::string table(const std::vector<Result>& results, bool explain) {
+  bool closed_forms = false;
+  const std::vector<ShownColumn> columns = shown_columns(results, explain, closed_forms);
+  const std::vector<std::vector<std::string>> lines = cells_of(columns, results);
+  Table table(lines.front());
+  for (const ShownColumn& column : columns)
+    if (!column.above.empty()) table.pull_out(column.heading, column.above);
+  for (std::size_t i = 1; i < lines.size(); ++i) table.add(lines[i]);
+  return table.fitted() + notes(results, closed_forms) + (explain ? explanation(results, extra_columns(results)) : "");
+}
+
+}  // namespace
+
+ResultRow row_of(const ScenarioFile& file, const Result& result) {
+  Json line = heading(file);
+  line.update(as_json(result, false));
+  return ResultRow::of(line);
+}
+
+std::vector<std::vector<std::string>> table_cells(const std::vector<Result>& results) {
+  bool closed_forms = false;
+  return cells_of(shown_columns(results, /*explain=*/false, closed_forms), results);
+}
+
+namespace {
 
 std::string csv(const ScenarioFile& file, const std::vector<Result>& results) {
   std::vector<ResultRow> rows;
   std::vector<std::string> seen;
   for (const Result& result : results) {
-    Json line = heading(file);
-    line.update(as_json(result, false));
-    rows.push_back(ResultRow::of(line));
+    rows.push_back(row_of(file, result));
     see_columns(rows.back(), seen);
   }
   const std::vector<std::string> columns = columns_for(ColumnsFor::csv, seen);
@@ -299,8 +325,12 @@ std::string report(const ScenarioFile& file, const std::vector<Result>& results,
       for (const Result& result : results) text += report_line(file, result, explain);
       return text;
     }
+    case Format::matrix:
+    case Format::matrix_markdown:
+    case Format::matrix_csv:
+      break;
   }
-  return "";
+  fail_invariant("matrices are made of rows, by matrix_text()");
 }
 
 }  // namespace ringsim::tools

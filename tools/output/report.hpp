@@ -8,11 +8,19 @@
 #include "tools/output/format.hpp"
 #include "validate/measured/measured.hpp"
 #include "validate/results/columns.hpp"
+#include "validate/results/results.hpp"
 
 namespace ringsim::tools {
 
-/// One document of all results. `explain` adds what the links carried (table and the JSON formats).
+/// The result as a row of a file of results has it.
+ResultRow row_of(const ScenarioFile& file, const Result& result);
+
+/// One document of all results, in any format but that of a matrix. `explain` adds what the links carried (table and
+/// the JSON formats).
 std::string report(const ScenarioFile& file, const std::vector<Result>& results, Format format, bool explain);
+
+/// The printed table's columns, all of them: the headings, then a line for each result.
+std::vector<std::vector<std::string>> table_cells(const std::vector<Result>& results);
 
 /// One line of JSON with its newline: what `jsonl` prints as each result comes.
 std::string report_line(const ScenarioFile& file, const Result& result, bool explain);

@@ -67,17 +67,6 @@ std::string training_sentence(const Scenario& scenario, const Prediction& p) {
   return text;
 }
 
-std::string sentence(const Scenario& scenario, const Result& result) {
-  const Prediction& p = result.prediction;
-  if (p.training) return training_sentence(scenario, p);
-  std::string text = fmt::format("{} of {}, {}, {} rank{} ({}): {}", to_string(p.request.op), format(p.request.bytes),
-                                 algorithm_text(p), p.request.ranks, p.request.ranks == 1 ? "" : "s", scenario.name,
-                                 short_time(p.time));
-  if (p.busbw > 0) text += fmt::format(", {:.4g} GB/s bus", p.busbw);
-  if (!p.why->parts.empty()) text += "; " + blame_text(p.why->parts.front(), p.time);
-  return text;
-}
-
 std::string cause_text(const WhyPart& part) {
   if (part.cause == "link") return part.kind.empty() ? "link" : part.kind;
   if (part.rank) return fmt::format("{} rank {}", part.cause, *part.rank);
@@ -361,10 +350,22 @@ std::string blame_text(const WhyPart& part, Picoseconds time) {
   return fmt::format("{} holds it: {} of the critical path", what, share(part.time));
 }
 
+std::string why_sentence(const Scenario& scenario, const Result& result) {
+  const Prediction& p = result.prediction;
+  if (p.training) return training_sentence(scenario, p);
+  std::string text = fmt::format("{} of {}, {}, {} rank{} ({}): {}", to_string(p.request.op), format(p.request.bytes),
+                                 algorithm_text(p), p.request.ranks, p.request.ranks == 1 ? "" : "s", scenario.name,
+                                 short_time(p.time));
+  if (p.busbw > 0) text += fmt::format(", {:.4g} GB/s bus", p.busbw);
+  if (const auto share = of_bound(result)) text += fmt::format(", {:.0f} % of what the wires allow", 100 * *share);
+  if (!p.why->parts.empty()) text += "; " + blame_text(p.why->parts.front(), p.time);
+  return text;
+}
+
 std::string why_text(const Scenario& scenario, const Result& result, const std::vector<WhatIf>& what_ifs) {
   ensure(result.prediction.why.has_value(), "only what was explained is shown");
   const Prediction& p = result.prediction;
-  return wrapped(sentence(scenario, result)) + '\n' + best_text(result, what_ifs) + notes_text(p) + parts_text(p) +
+  return wrapped(why_sentence(scenario, result)) + '\n' + best_text(result, what_ifs) + notes_text(p) + parts_text(p) +
          path_text(p) + form_text(result, what_ifs) + what_if_text(result, what_ifs);
 }
 
@@ -375,7 +376,7 @@ std::string why_json(const ScenarioFile& file, const Scenario& scenario, const R
                 {"scenario", {{"name", file.name()}, {"hash", scenario.hash}}},
                 {"input", Json::parse(input)}};
   document.update(as_json(result, true));
-  document["summary"] = sentence(scenario, result);
+  document["summary"] = why_sentence(scenario, result);
   document["why"] = Json::array();
   for (const WhyPart& part : why.parts) document["why"].push_back(part_json(part));
   if (result.prediction.training) {

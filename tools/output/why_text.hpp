@@ -17,6 +17,10 @@ std::string short_time(Picoseconds time);
 /// "node0.nic3 -> leaf0 holds it: 61 % of the critical path": the longest part, in words. `time`: of the whole.
 std::string blame_text(const WhyPart& part, Picoseconds time);
 
+/// What the point is, its time, its bandwidth, its share of the bound if there is one, and what holds it, in a
+/// sentence. Requires a result with a Why.
+std::string why_sentence(const Scenario& scenario, const Result& result);
+
 /// All of an explanation: a sentence, the parts, the path, the assumptions of the closed form, the what-ifs.
 std::string why_text(const Scenario& scenario, const Result& result, const std::vector<WhatIf>& what_ifs);
 /// The same as one JSON document. `input`: the canonical scenario.

@@ -1,6 +1,7 @@
 #include "validate/results/columns.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +13,7 @@
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "sim/text/json.hpp"
+#include "sim/text/spelling.hpp"
 
 namespace ringsim {
 
@@ -605,10 +607,12 @@ std::vector<std::string> columns_for(ColumnsFor format, std::span<const std::str
   return names;
 }
 
-std::vector<std::string> column_names() {
+std::vector<std::string> column_names(bool compared) {
   std::vector<std::string> names;
   for (const Column& column : columns) {
-    if (column.in == Column::In::compared || column.in == Column::In::details || column.name == "point.*") continue;
+    if ((column.in == Column::In::compared && !compared) || column.in == Column::In::details ||
+        column.name == "point.*")
+      continue;
     if (column.name != "parameters.*") {
       names.emplace_back(column.name);
       continue;
@@ -620,6 +624,27 @@ std::vector<std::string> column_names() {
       }
   }
   return names;
+}
+
+/// The name whose last part is that of `path`: "closed_form.ratio" for "ratio", "ranks" for "topology.ranks".
+static std::string did_you_mean_part(const std::string& path, const std::vector<std::string>& known) {
+  const auto last_part = [](const std::string& name) { return name.substr(name.rfind('.') + 1); };  // npos + 1 is 0
+  for (const std::string& name : known)
+    if (last_part(name) == last_part(path)) return fmt::format("did you mean {}?", in_quotes(name));
+  return "";
+}
+
+std::optional<std::string> hint_of_unknown(const std::string& name, const std::vector<std::string>& columns_known,
+                                           const std::vector<std::string>& varied) {
+  std::vector<std::string> known = varied;
+  for (const std::string& path : varied) known.push_back("point." + path);
+  known.insert(known.end(), columns_known.begin(), columns_known.end());
+  if (std::find(known.begin(), known.end(), name) != known.end()) return std::nullopt;
+  std::string hint = did_you_mean(name, known);
+  if (hint.empty()) hint = did_you_mean_part(name, known);
+  if (!hint.empty()) return hint;
+  return fmt::format("names are the columns of the results, such as time_us and busbw_GBps{}",
+                     varied.empty() ? "" : fmt::format(", and what varies: {}", fmt::join(varied, ", ")));
 }
 
 std::string columns_page() {

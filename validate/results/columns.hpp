@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -52,8 +53,14 @@ enum class ColumnsFor { csv, database };
 /// "closed_form.ratio", "point.topology.nodes". Names that no column has come last (the error of a failed point).
 std::vector<std::string> columns_for(ColumnsFor format, std::span<const std::string> seen);
 
-/// What a row of a sweep may have, apart from what varies: the names that --assert knows.
-std::vector<std::string> column_names();
+/// What a row of a sweep may have, apart from what varies: the names that --assert knows. `compared`: those of commands
+/// that compare with measured times, too.
+std::vector<std::string> column_names(bool compared = false);
+
+/// What to write instead of a name that is neither in `columns` nor in `varied`, the paths that vary (with or without
+/// "point."); nothing if the name is right.
+std::optional<std::string> hint_of_unknown(const std::string& name, const std::vector<std::string>& columns,
+                                           const std::vector<std::string>& varied);
 
 /// docs/results/columns.md: every column with its unit and meaning.
 std::string columns_page();

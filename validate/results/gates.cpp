@@ -1,7 +1,6 @@
 #include "validate/results/gates.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +9,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/text/json.hpp"
-#include "sim/text/spelling.hpp"
+#include "validate/results/columns.hpp"
 
 namespace ringsim {
 
@@ -18,15 +17,6 @@ namespace {
 
 /// "+2.04 %"; of no time at all there is no share.
 std::string percent(double share) { return std::isfinite(share) ? fmt::format("{:+.2f} %", 100 * share) : "from 0"; }
-
-std::string last_part(const std::string& path) { return path.substr(path.rfind('.') + 1); }  // npos + 1 is 0
-
-/// The name whose last part is that of `path`: "closed_form.ratio" for "ratio", "ranks" for "topology.ranks".
-std::string did_you_mean_part(const std::string& path, const std::vector<std::string>& known) {
-  for (const std::string& name : known)
-    if (last_part(name) == last_part(path)) return fmt::format("did you mean {}?", in_quotes(name));
-  return "";
-}
 
 double share_of_move(double was, double is) {
   if (was == is) return 0;
@@ -56,23 +46,14 @@ std::optional<bool> Assertion::ask(const ResultRow& row) const {
 }
 
 void Assertion::require_known(const std::vector<std::string>& columns, const std::vector<std::string>& varied) const {
-  std::vector<std::string> known = varied;
-  for (const std::string& path : varied) known.push_back("point." + path);
-  known.insert(known.end(), columns.begin(), columns.end());
   std::vector<std::string> paths = condition_.paths();
   if (where_)
     for (std::string& path : where_->paths()) paths.push_back(std::move(path));
-  for (const std::string& path : paths) {
-    if (std::find(known.begin(), known.end(), path) != known.end()) continue;
-    std::string hint = did_you_mean(path, known);
-    if (hint.empty()) hint = did_you_mean_part(path, known);
-    if (hint.empty())
-      hint = fmt::format("names are the columns of the results, such as time_us and busbw_GBps{}",
-                         varied.empty() ? "" : fmt::format(", and what varies: {}", fmt::join(varied, ", ")));
-    throw InputError("--assert " + in_quotes(text_),
-                     fmt::format("expected a column of the results or a path that varies, found {}", in_quotes(path)),
-                     hint);
-  }
+  for (const std::string& path : paths)
+    if (const auto hint = hint_of_unknown(path, columns, varied))
+      throw InputError("--assert " + in_quotes(text_),
+                       fmt::format("expected a column of the results or a path that varies, found {}", in_quotes(path)),
+                       *hint);
 }
 
 std::string Assertion::found(const ResultRow& row) const {

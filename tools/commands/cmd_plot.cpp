@@ -1,0 +1,92 @@
+// ringsim plot: stored results as a picture, or in the terminal.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "sim/base/error.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/exit.hpp"
+#include "tools/output/chart.hpp"
+#include "tools/output/html.hpp"
+#include "tools/output/output.hpp"
+#include "tools/output/plot.hpp"
+#include "tools/output/stored_rows.hpp"
+#include "tools/output/svg.hpp"
+
+namespace ringsim::tools {
+
+namespace {
+
+struct PlotArguments {
+  std::vector<std::string> files;
+  std::string output;  ///< FILE.svg or FILE.html; empty or "-": the terminal
+  std::string title;   ///< empty: what all results share
+  ChartFields chart;
+  bool force = false;
+};
+
+void declare(Options& options, PlotArguments& plot) {
+  options.arguments("RESULTS", plot.files, "results as JSON lines, JSON or CSV; several are overlaid").file = true;
+  Option& output = options.file("-o,--output", "FILE", plot.output,
+                                "write a picture, FILE.svg or FILE.html; without it, plot in the terminal");
+  output.take = [&plot](const std::string& path) {
+    if (path != "-" && !path.ends_with(".svg") && !path.ends_with(".html"))
+      throw InputError("", fmt::format("expected a name that ends in .svg or .html, found \"{}\"", path));
+    plot.output = path;
+  };
+  options.flag("--force", plot.force, "let -o replace a file that ringsim has not made");
+  options.chart(plot.chart);
+  options.flag("--bound", plot.chart.bound, "draw what the machine allows, if the results have bound_us");
+  options.text("--title", "TEXT", plot.title, "title of the picture").fallback = "what all results share";
+}
+
+void require_bound(const Chart& chart) {
+  if (std::any_of(chart.series.begin(), chart.series.end(),
+                  [](const ChartSeries& series) { return series.of == ChartSeries::Of::bound; }))
+    return;
+  throw UsageError("--bound", "expected results with bound_us, and a time or a bandwidth as --y, found none",
+                   "`ringsim run --bound` and `ringsim sweep --bound` add bounds");
+}
+
+int execute(const PlotArguments& arguments) {
+  for (const std::string& file : arguments.files) refuse_as_output(file, arguments.output);
+  refuse_to_replace(arguments.output, arguments.force);
+  const std::vector<ResultRow> rows = stored_rows(arguments.files);
+  std::vector<std::string> varied{"file"};
+  for (const ResultRow& row : rows)
+    for (const Cell& cell : row.cells)
+      if (cell.column.starts_with("point.") &&
+          std::find(varied.begin(), varied.end(), cell.column.substr(6)) == varied.end())
+        varied.push_back(cell.column.substr(6));
+  require_chart_fields(arguments.chart, varied, /*measured=*/true);
+  Chart chart = chart_of(rows, arguments.chart);
+  if (arguments.chart.bound) require_bound(chart);
+  if (!arguments.title.empty()) chart.title = arguments.title;
+  Output output(arguments.output);
+  if (arguments.output.ends_with(".svg"))
+    output.write(chart_svg(chart, /*alone=*/true));
+  else if (arguments.output.ends_with(".html"))
+    output.write(html_page(chart.title, chart_svg(chart, /*alone=*/false)));
+  else
+    output.write_styled(plot_text(chart, surface_of(output.descriptor())));
+  output.finish();
+  return good;
+}
+
+}  // namespace
+
+Command plot_command() {
+  return {.name = "plot",
+          .group = Group::results,
+          .summary = "Plot results as a picture (SVG, HTML) or in the terminal",
+          .example = "ringsim plot scenarios/two-dgx-a100.csv -o two-dgx-a100.svg",
+          .details =
+              "Axes are logarithmic. Each algorithm, or whatever varies besides the horizontal axis, is a series; "
+              "measured times are points of their own. The picture needs no other file, has colors that color-blind "
+              "people tell apart, and follows the light or dark mode of the browser.",
+          .prepare = with<PlotArguments>(declare, execute)};
+}
+
+}  // namespace ringsim::tools

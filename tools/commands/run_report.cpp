@@ -1,0 +1,194 @@
+#include "tools/commands/run_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <utility>
+
+#include "sim/base/error.hpp"
+#include "sim/base/version.hpp"
+#include "tools/output/html.hpp"
+#include "tools/output/progress_line.hpp"
+#include "tools/output/report.hpp"
+#include "tools/output/svg.hpp"
+#include "tools/output/why_text.hpp"
+#include "tools/stop.hpp"
+#include "tools/sweep/workers.hpp"
+#include "validate/bound/bound.hpp"
+#include "validate/score/what_if.hpp"
+
+namespace ringsim::tools {
+
+namespace {
+
+/// The fastest point of the largest message.
+std::size_t chosen_point(const std::vector<Result>& results) {
+  std::size_t point = 0, chosen = 0;
+  const Prediction* best = nullptr;
+  for (const Result& result : results) {
+    const Prediction& p = result.prediction;
+    if (!p.job.empty() && p.job != "main") continue;  // another job of the point before
+    const bool larger = best == nullptr || p.request.bytes > best->request.bytes;
+    if (larger || (p.request.bytes == best->request.bytes && p.time < best->time)) {
+      best = &p;
+      chosen = point;
+    }
+    ++point;
+  }
+  return chosen;
+}
+
+/// What --set needs to make one point of the file its only one.
+std::vector<std::string> set_for(const RunForReport& run, std::size_t point) {
+  std::vector<std::string> set = run.set;
+  if (run.file.size() == 1) return set;
+  set.emplace_back("sweep=null");
+  for (const auto& [path, value] : run.file.id(point).varied) set.push_back(path + '=' + value);
+  return set;
+}
+
+struct Explained {
+  Scenario scenario;
+  Result result;
+  std::vector<WhatIf> what_ifs;
+};
+
+Explained explained(const RunForReport& run, std::size_t point) {
+  const std::vector<std::string> set = set_for(run, point);
+  const ScenarioFile file = ScenarioFile::parse(run.input.text, run.input.name, set);
+  ensure(file.size() == 1 && file.id(0).hash == run.file.id(point).hash, "a point that is chosen with --set is itself");
+  Explained one{.scenario = file.point(0), .result = {}, .what_ifs = {}};
+  {
+    ProgressLine progress(1);
+    Bounds bounds;
+    const bool bounded = !one.scenario.training;  // a step is not only a collective: it has no bound
+    one.result = std::move(results_of(one.scenario,
+                                      {.stop = &stop_requested,
+                                       .progress = {},
+                                       .stage = [&](const std::string& text) { progress.now(text); },
+                                       .explain = true},
+                                      bounded ? &bounds : nullptr)
+                               .front());
+  }
+  one.what_ifs = what_ifs_of(one.scenario, one.result);
+  ProgressLine progress(one.what_ifs.size());
+  progress.now("running again with changes");
+  for_each_index(one.what_ifs.size(), run.jobs, [&](std::size_t i) {
+    stop_if_asked();
+    run_what_if(one.what_ifs[i], run.input.text, run.input.name, set, one.scenario, one.result,
+                {.stop = &stop_requested});
+    progress.add(1.0);
+    return true;
+  });
+  return one;
+}
+
+std::string section(const std::string& heading, const std::string& body) {
+  return fmt::format("<h2>{}</h2>\n{}", heading, body);
+}
+std::string paragraph(const std::string& text) { return fmt::format("<p>{}</p>\n", escaped_xml(text)); }
+std::string preformatted(const std::string& text) { return fmt::format("<pre>{}</pre>\n", escaped_xml(text)); }
+
+std::string plots(const RunForReport& run) {
+  std::vector<ResultRow> rows;
+  for (const Result& result : run.results) rows.push_back(row_of(run.file, result));
+  if (rows.size() < 2) return "";
+  std::string text;
+  const auto add = [&](const ChartFields& fields) {
+    text += "<figure>\n" + chart_svg(chart_of(rows, fields), /*alone=*/false) + "</figure>\n";
+  };
+  ChartFields fields = run.chart;
+  add(fields);
+  const bool has_bandwidth = std::any_of(run.results.begin(), run.results.end(),
+                                         [](const Result& result) { return result.prediction.busbw > 0; });
+  if (fields.y.empty() && has_bandwidth) {  // it was the bandwidth
+    fields.y = "time_us";
+    add(fields);
+  }
+  return section("Plots", text);
+}
+
+std::string change_text(double change) {
+  if (change == 0) return "0 %";
+  return std::abs(change) < 5e-4 ? fmt::format("{:+.1g} %", 100 * change) : fmt::format("{:+.1f} %", 100 * change);
+}
+
+std::string what_if_bars(const Explained& one) {
+  std::vector<const WhatIf*> run;
+  std::string refused;
+  for (const WhatIf& what_if : one.what_ifs) {
+    if (what_if.result)
+      run.push_back(&what_if);
+    else
+      refused += fmt::format("<li>{}: {}</li>\n", escaped_xml(what_if.label), escaped_xml(what_if.refused));
+  }
+  const auto time = [](const Result& result) { return result.prediction.time; };
+  std::stable_sort(run.begin(), run.end(),
+                   [&](const WhatIf* a, const WhatIf* b) { return time(*a->result) < time(*b->result); });
+  std::vector<Bar> bars{{.label = "as it is",
+                         .value = short_time(time(one.result)),
+                         .length = static_cast<double>(time(one.result).count()),
+                         .strong = true}};
+  for (const WhatIf* what_if : run)
+    bars.push_back({.label = what_if->label,
+                    .value = fmt::format("{} ({})", short_time(time(*what_if->result)),
+                                         change_text(change_of(*what_if, one.result))),
+                    .length = static_cast<double>(time(*what_if->result).count())});
+  if (bars.size() == 1) return "";
+  return section("What if",
+                 paragraph("The same point with links of one class, or latencies, a tenth and twice as fast, and "
+                           "without what its closed form does not account for. Shorter is faster.") +
+                     "<figure>\n" + bars_svg("time of the point with each change", bars) + "</figure>\n" +
+                     (refused.empty() ? "" : "<ul>\n" + refused + "</ul>\n"));
+}
+
+std::string results_table(const std::vector<Result>& results) {
+  const std::vector<std::vector<std::string>> lines = table_cells(results);
+  std::vector<bool> is_text(lines.front().size(), false);
+  for (std::size_t line = 1; line < lines.size(); ++line)
+    for (std::size_t i = 0; i < lines[line].size(); ++i) {
+      const std::string& cell = lines[line][i];
+      is_text[i] =
+          is_text[i] || (!cell.empty() && (cell[0] < '0' || cell[0] > '9') && cell[0] != '-' && cell[0] != '+');
+    }
+  std::string text = "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"results\">\n<table>\n";
+  for (std::size_t line = 0; line < lines.size(); ++line) {
+    if (line < 2) text += line == 0 ? "<thead>\n" : "<tbody>\n";
+    text += "<tr>";
+    for (std::size_t i = 0; i < lines[line].size(); ++i)
+      text += fmt::format("<{0}{1}{2}>{3}</{0}>", line == 0 ? "th" : "td", line == 0 ? " scope=\"col\"" : "",
+                          is_text[i] ? " class=\"text\"" : "", escaped_xml(lines[line][i]));
+    text += "</tr>\n";
+    if (line == 0) text += "</thead>\n";
+  }
+  return section("Results", text + "</tbody>\n</table>\n</div>\n");
+}
+
+}  // namespace
+
+std::string shell_word(const std::string& word) {
+  const bool bare = !word.empty() && word.find_first_not_of(
+                                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                         "_./:=,+@%-") == std::string::npos;
+  if (bare) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string report_page(const RunForReport& run) {
+  const Explained one = explained(run, chosen_point(run.results));
+  std::string body = fmt::format("<h1>{}</h1>\n", escaped_xml(why_sentence(one.scenario, one.result)));
+  if (run.file.size() > 1)
+    body += paragraph(fmt::format("Of {} points this is the fastest of the largest message.", run.file.size()));
+  body += plots(run) + what_if_bars(one) + results_table(run.results);
+  body += section("Scenario", preformatted(run.input.text));
+  body += section("How it was made",
+                  preformatted(run.command) + paragraph(fmt::format("ringsim {}, model version {}, scenario {}",
+                                                                    version, model_version, run.file.hash())));
+  return html_page(run.file.name().empty() ? "ringsim" : run.file.name(), body);
+}
+
+}  // namespace ringsim::tools

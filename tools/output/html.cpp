@@ -1,0 +1,58 @@
+#include "tools/output/html.hpp"
+
+#include <fmt/format.h>
+
+#include "tools/output/svg.hpp"
+
+namespace ringsim::tools {
+
+namespace {
+
+constexpr const char* page_style =
+    ":root { color-scheme: light dark }\n"
+    "body { margin: 0 auto; max-width: 62rem; padding: 1.2rem; font: 16px/1.5 system-ui, 'DejaVu Sans', sans-serif;\n"
+    "  color: #1f2328; background: #ffffff }\n"
+    "h1 { font-size: 1.25rem; line-height: 1.4; font-weight: 600 }\n"
+    "h2 { font-size: 1.05rem; margin-top: 2rem }\n"
+    "figure { margin: 1rem 0 }\n"
+    "table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums }\n"
+    "th, td { padding: .25rem .7rem; text-align: right; border-bottom: 1px solid #d8dee4; white-space: nowrap }\n"
+    "th { font-weight: 600 }\n"
+    "td.text, th.text { text-align: left }\n"
+    "pre { padding: .8rem; background: #f2f4f6; font-size: .85rem; white-space: pre-wrap; overflow-wrap: anywhere }\n"
+    ".wide { overflow-x: auto }\n"
+    ".wide:focus-visible { outline: 2px solid #0072b2 }\n"
+    "@media (prefers-color-scheme: dark) {\n"
+    "body { color: #e6edf3; background: #16191d }\n"
+    "th, td { border-color: #30363d }\n"
+    "pre { background: #22272e }\n"
+    ".wide:focus-visible { outline-color: #5ab4e5 }\n"
+    "}\n"
+    "@media print {\n"
+    "body { max-width: none; padding: 0; font-size: 11pt }\n"
+    ".wide { overflow: visible }\n"
+    "th, td { white-space: normal; padding: .15rem .4rem }\n"
+    "figure, tr { break-inside: avoid }\n"
+    "h2 { break-after: avoid }\n"
+    "}\n";
+
+}  // namespace
+
+std::string html_page(const std::string& title, const std::string& body) {
+  return fmt::format(
+      "<!doctype html>\n"
+      "<html lang=\"en\">\n"
+      "<head>\n"
+      "<meta charset=\"utf-8\">\n"
+      "<meta name=\"generator\" content=\"ringsim\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<title>{}</title>\n"
+      "<style>\n{}{}</style>\n"
+      "</head>\n"
+      "<body>\n{}</body>\n"
+      "</html>\n",
+      escaped_xml(title.empty() ? "ringsim" : title), page_style, svg_style(), body);
+}
+
+}  // namespace ringsim::tools

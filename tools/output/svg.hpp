@@ -1,0 +1,30 @@
+// Plots as SVG: no script, no font and no file besides, so that a picture looks the same everywhere and from now on.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/output/chart.hpp"
+
+namespace ringsim::tools {
+
+/// Text for XML and HTML, between tags and in quoted attributes: printable, and valid UTF-8 ("?" for other bytes).
+std::string escaped_xml(const std::string& text);
+
+/// The rules of all pictures: colors that color-blind people tell apart, light and dark. For <style>.
+std::string svg_style();
+
+/// A picture, 720 px wide, on logarithmic axes, with title and legend. Marks tell series apart as colors do. Equal
+/// charts give equal bytes. `alone`: a file of its own; else a part of an HTML page that has svg_style().
+std::string chart_svg(const Chart& chart, bool alone);
+
+/// A bar of a bar chart: a share of the longest, in words besides.
+struct Bar {
+  std::string label, value;
+  double length = 0;  ///< at least 0
+  bool strong = false;
+};
+/// Horizontal bars, a part of an HTML page. `title`: for who does not see it. Requires at least one bar.
+std::string bars_svg(const std::string& title, const std::vector<Bar>& bars);
+
+}  // namespace ringsim::tools
