@@ -34,7 +34,7 @@ Rows below 90 % efficiency count for the goal: median |error| 4 %, 90th percenti
 within 10 % of everything. A row tells little where the two simple models lie within 5 % of each other ("tells": no).
 )";
 
-std::string percent(double share) { return fmt::format("{:+.1f}", 100 * share); }
+std::string percent_cell(double share) { return fmt::format("{:+.1f}", 100 * share); }
 
 std::string errors_cell(const std::optional<ErrorBand>& band) {
   return band ? fmt::format("{:.1f} / {:.1f}", 100 * band->median_abs, 100 * band->p90_abs) : "-";
@@ -59,10 +59,10 @@ std::vector<std::vector<std::string>> family_rows(const TrainingScore& score, bo
   for (const std::string& family : names) {
     const auto own = band_of(score, StepModel::ringsim, family, only_counting);
     if (!own) continue;
-    rows.push_back({family.empty() ? "all" : family, fmt::to_string(own->rows), errors_cell(own),
-                    percent(own->median_signed), errors_cell(band_of(score, StepModel::perfect, family, only_counting)),
-                    errors_cell(band_of(score, StepModel::ring, family, only_counting)),
-                    verdict(score, family, only_counting)});
+    rows.push_back(
+        {family.empty() ? "all" : family, fmt::to_string(own->rows), errors_cell(own), percent_cell(own->median_signed),
+         errors_cell(band_of(score, StepModel::perfect, family, only_counting)),
+         errors_cell(band_of(score, StepModel::ring, family, only_counting)), verdict(score, family, only_counting)});
   }
   return rows;
 }
@@ -75,13 +75,13 @@ std::vector<std::string> figure_cells(const ScoredFigure& each) {
           fmt::format("{:.1f}", each.compute / 1e3),
           fmt::format("{:.1f}", each.published / 1e3),
           fmt::format("{:.1f}", each.of(StepModel::ringsim) / 1e3),
-          percent(each.error(StepModel::ringsim)),
+          percent_cell(each.error(StepModel::ringsim)),
           fmt::format("{:.1f}", (each.published - each.compute) / 1e3),
           fmt::format("{:.1f}", (each.of(StepModel::ringsim) - each.compute) / 1e3),
           fmt::format("{:.1f}", 100 * each.efficiency()),
           fmt::format("{:.1f}", 100 * each.compute / each.of(StepModel::ringsim)),
-          percent(each.error(StepModel::perfect)),
-          percent(each.error(StepModel::ring)),
+          percent_cell(each.error(StepModel::perfect)),
+          percent_cell(each.error(StepModel::ring)),
           each.tells() ? "yes" : "no"};
 }
 
@@ -114,7 +114,7 @@ std::vector<std::vector<std::string>> miss_rows(const TrainingScore& score) {
   for (const ScoredFigure& each : score.rows)
     if (each.counts() && std::abs(each.error(StepModel::ringsim)) > goal_median)
       rows.push_back({fmt::format("{} on {} GPUs, {}", each.row.model, each.row.gpus, each.family),
-                      percent(each.error(StepModel::ringsim)), each.bottleneck.empty() ? "-" : each.bottleneck,
+                      percent_cell(each.error(StepModel::ringsim)), each.bottleneck.empty() ? "-" : each.bottleneck,
                       each.missing.empty() ? "nobody has looked" : each.missing});
   return rows;
 }
