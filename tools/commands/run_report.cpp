@@ -45,7 +45,7 @@ std::vector<std::string> set_for(const RunForReport& run, std::size_t point) {
   std::vector<std::string> set = run.set;
   if (run.file.size() == 1) return set;
   set.emplace_back("sweep=null");
-  for (const auto& [path, value] : run.file.id(point).varied) set.push_back(path + '=' + value);
+  for (const auto& [path, value] : run.file.id(point).varied) set.push_back(fmt::format("{}={}", path, value));
   return set;
 }
 

@@ -124,7 +124,7 @@ class Splitting {
     }
     if (!text.empty()) return text;
     for (const char* name : {"library", "algorithm"})
-      if (const std::string value = text_in(identities_[row], name); !value.empty()) return value;
+      if (std::string value = text_in(identities_[row], name); !value.empty()) return value;
     return "predicted";
   }
 

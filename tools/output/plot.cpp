@@ -57,7 +57,7 @@ class Canvas {
     std::string text;
     std::size_t blanks = 0;
     for (int column = 0; column < columns_; ++column) {
-      const Cell& cell = cells_[static_cast<std::size_t>(row * columns_ + column)];
+      const Cell& cell = cells_[place(column, row)];
       const std::string shown = cell.mark.empty() ? drawn(cell) : cell.mark;
       if (shown.empty()) {
         ++blanks;
@@ -76,7 +76,10 @@ class Canvas {
     std::string mark;
   };
 
-  std::size_t index(int x, int y) const { return static_cast<std::size_t>(y / dots_down * columns_ + x / dots_across); }
+  std::size_t place(int column, int row) const {
+    return static_cast<std::size_t>(row) * static_cast<std::size_t>(columns_) + static_cast<std::size_t>(column);
+  }
+  std::size_t index(int x, int y) const { return place(x / dots_across, y / dots_down); }
   void dot(int x, int y, std::size_t series, bool bound) {
     // Unicode's order of the dots: 1 2 3 7 in the left column, 4 5 6 8 in the right one.
     static constexpr unsigned bits[dots_across][dots_down] = {{0x01, 0x02, 0x04, 0x40}, {0x08, 0x10, 0x20, 0x80}};

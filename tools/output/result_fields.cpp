@@ -38,13 +38,14 @@ std::string unit_of(const std::string& name) {
 std::string key_text(const Cell& cell) {
   if (const auto* whole = std::get_if<std::int64_t>(&cell.value); whole != nullptr && unit_of(cell.column) == "B")
     return format(Bytes{*whole});
-  const std::string text = plain_text(cell);
+  std::string text = plain_text(cell);
   if (!text.starts_with('{') || !cell.column.starts_with(of_varied)) return text;
   std::string shown;
   const Json object = Json::parse(text);
   for (const auto& [key, value] : object.items()) {
     const std::string word = without_quotes(value.dump());
-    shown += (shown.empty() ? "" : " ") + (key == "name" ? word : key + '=' + word);
+    if (!shown.empty()) shown += ' ';
+    shown += key == "name" ? word : fmt::format("{}={}", key, word);
   }
   return shown;
 }

@@ -115,7 +115,7 @@ class AlternativeList {
 
   /// A level of the transport, whichever of its spellings the scenario has.
   void level(std::string label, const char* key, const char* other_key, const char* value,
-             std::vector<const char*> variables) {
+             const std::vector<const char*>& variables) {
     std::vector<std::string> set;
     for (const char* variable : variables)
       for (const char* where : {"transport", "library.env"}) set.push_back(fmt::format("{}.{}=null", where, variable));
