@@ -6,6 +6,8 @@
 
 namespace ringsim::test {
 
+using Words = std::vector<std::string>;
+
 struct Outcome {
   int code = -1;  ///< exit code; 128 + the signal where a signal ended it
   std::string out, err;

@@ -17,17 +17,11 @@
 
 namespace chart_svg_test {
 
-using ringsim::test::has;
-using ringsim::test::Outcome;
-using ringsim::test::read_file;
-using ringsim::test::run_command;
-using ringsim::test::temporary_file;
+using namespace ringsim::test;
 
 namespace {
 
 namespace fs = std::filesystem;
-using Words = std::vector<std::string>;
-
 const char* const rings = R"({"version": 1, "name": "a < b & \"c\"",
   "topology": {"kind": "star", "ranks": 4, "link": {"bandwidth": "10 GB/s", "latency": "1 us"}},
   "collective": {"op": "all_reduce", "algorithm": ["ring", "recursive_doubling"], "bytes": ["1 KiB", "1 MiB", "1 GiB"]}})";

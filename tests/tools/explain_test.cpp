@@ -15,14 +15,9 @@
 namespace explain_test {
 
 using nlohmann::json;
-using ringsim::test::has;
-using ringsim::test::Outcome;
-using ringsim::test::run_command;
-using ringsim::test::temporary_file;
+using namespace ringsim::test;
 
 namespace {
-
-using Words = std::vector<std::string>;
 
 std::string example(const std::string& name) {
   return ringsim::test::source_dir() + "/scenarios/examples/why/" + name + ".json";

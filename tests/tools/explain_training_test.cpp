@@ -14,14 +14,9 @@
 namespace explain_training_test {
 
 using nlohmann::json;
-using ringsim::test::has;
-using ringsim::test::Outcome;
-using ringsim::test::run_command;
-using ringsim::test::temporary_file;
+using namespace ringsim::test;
 
 namespace {
-
-using Words = std::vector<std::string>;
 
 json answer(const std::string& command, const std::string& file, const Words& more = {}) {
   Words words{command, file, "--format", "json"};

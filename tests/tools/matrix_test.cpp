@@ -11,15 +11,9 @@
 
 namespace matrix_test {
 
-using ringsim::test::has;
-using ringsim::test::Outcome;
-using ringsim::test::read_file;
-using ringsim::test::run_command;
-using ringsim::test::temporary_file;
+using namespace ringsim::test;
 
 namespace {
-
-using Words = std::vector<std::string>;
 
 // Without latency ring all-reduce takes 2(K-1)/K p/b, halving-doubling the same, and recursive doubling log2(K) p/b.
 const char* const two_by_two = R"({"version": 1, "name": "two by two",

@@ -15,12 +15,7 @@
 
 namespace plot_test {
 
-using ringsim::test::command_file;
-using ringsim::test::has;
-using ringsim::test::Outcome;
-using ringsim::test::read_file;
-using ringsim::test::run_command;
-using ringsim::test::temporary_file;
+using namespace ringsim::test;
 
 namespace {
 

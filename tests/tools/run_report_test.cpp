@@ -15,17 +15,11 @@
 
 namespace run_report_test {
 
-using ringsim::test::has;
-using ringsim::test::Outcome;
-using ringsim::test::read_file;
-using ringsim::test::run_command;
-using ringsim::test::temporary_file;
+using namespace ringsim::test;
 
 namespace {
 
 namespace fs = std::filesystem;
-using Words = std::vector<std::string>;
-
 // What would load something, if it were not text.
 const char* const hostile = R"({"version": 1, "name": "<img src=http://x.example/a.png> & 'b'",
   // <script src="https://x.example/c.js"></script>

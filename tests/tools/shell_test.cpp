@@ -16,18 +16,11 @@
 
 namespace shell_test {
 
-using ringsim::test::command_file;
-using ringsim::test::has;
-using ringsim::test::Outcome;
-using ringsim::test::read_file;
-using ringsim::test::run_command;
-using ringsim::test::temporary_file;
+using namespace ringsim::test;
 
 namespace {
 
 namespace fs = std::filesystem;
-using Words = std::vector<std::string>;
-
 bool is_there(const char* program) {
   return std::system(fmt::format("command -v {} > /dev/null 2>&1", program).c_str()) == 0;
 }

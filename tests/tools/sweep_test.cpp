@@ -18,10 +18,7 @@
 
 namespace sweep_test {
 
-using ringsim::test::Outcome;
-using ringsim::test::read_file;
-using ringsim::test::run_command;
-using ringsim::test::temporary_file;
+using namespace ringsim::test;
 
 namespace {
 

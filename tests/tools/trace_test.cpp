@@ -22,14 +22,9 @@ namespace trace_test {
 using namespace ringsim;
 using namespace std::chrono_literals;
 using nlohmann::json;
-using ringsim::test::has;
-using ringsim::test::Outcome;
-using ringsim::test::run_command;
-using ringsim::test::temporary_file;
+using namespace ringsim::test;
 
 namespace {
-
-using Words = std::vector<std::string>;
 
 // A ring of 4: 6 steps of 2 us and 10 MB / 10 GB/s.
 const std::string star = R"({"version": 1, "name": "four",

@@ -20,14 +20,9 @@ namespace mismatch_test {
 using namespace ringsim;
 using namespace ringsim::literals;
 using nlohmann::json;
-using ringsim::test::has;
-using ringsim::test::Outcome;
-using ringsim::test::run_command;
-using ringsim::test::temporary_file;
+using namespace ringsim::test;
 
 namespace {
-
-using Words = std::vector<std::string>;
 
 const std::string one_dgx_a100 = R"({"version": 1, "name": "one", "library": "nccl",
   "topology": {"kind": "cluster", "node": "dgx-a100", "nodes": 1},

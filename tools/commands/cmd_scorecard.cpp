@@ -62,6 +62,16 @@ void declare(Options& options, ScorecardArguments& scorecard) {
   options.jobs(scorecard.jobs);
 }
 
+/// The predictions of all points of a file, so many at a time.
+PredictAll predict_with(int jobs) {
+  return [jobs](const ScenarioFile& file) {
+    std::vector<Prediction> predictions;
+    predict_points(file, jobs, /*fold=*/true,
+                   [&](Result&& result) { predictions.push_back(std::move(result.prediction)); });
+    return predictions;
+  };
+}
+
 int execute_training(const ScorecardArguments& arguments) {
   if (!arguments.folder.empty()) throw UsageError("--training", "expected either FOLDER or --training, found both");
   const auto alone = [](const char* option) {
@@ -76,13 +86,7 @@ int execute_training(const ScorecardArguments& arguments) {
   for (const char* input : {"published.csv", "mapping.json"})
     refuse_as_output((folder / input).string(), arguments.output);
   Output output(arguments.output);
-  const PredictSteps predict_steps = [&](const ScenarioFile& file) {
-    std::vector<Prediction> predictions;
-    predict_points(file, arguments.jobs, /*fold=*/true,
-                   [&](Result&& result) { predictions.push_back(std::move(result.prediction)); });
-    return predictions;
-  };
-  const TrainingScore scored = score_training(figures, bundled_training().rows, predict_steps);
+  const TrainingScore scored = score_training(figures, bundled_training().rows, predict_with(arguments.jobs));
   output.write(training_text(scored, figures.map, arguments.format));
   output.finish();
   return good;
@@ -123,12 +127,7 @@ int execute(const ScorecardArguments& arguments) {
     limits = read_score_limits(scenarios::read_text(arguments.limits, "a file of limits"), arguments.limits);
   }
   Output output(arguments.output);
-  const PredictAll predict_all = [&](const ScenarioFile& file) {
-    std::vector<Prediction> predictions;
-    predict_points(file, arguments.jobs, /*fold=*/true,
-                   [&](Result&& result) { predictions.push_back(std::move(result.prediction)); });
-    return predictions;
-  };
+  const PredictAll predict_all = predict_with(arguments.jobs);
   std::vector<ScoredTable> scored;
   for (const PublishedTable& each : published) scored.push_back(score(each, predict_all, arguments.score));
   output.write(scorecard_text(scored, arguments.format));

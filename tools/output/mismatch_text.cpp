@@ -140,12 +140,6 @@ std::string verdict_text(const MismatchRange& range, std::span<const ComparedRow
   return text + '.';
 }
 
-ErrorBand all_rows(std::span<const ComparedRow> rows) {
-  std::vector<SizedError> errors;
-  for (const ComparedRow& row : rows) errors.push_back({row.bytes(), error_of(row.result)});
-  return error_band("all sizes", errors);
-}
-
 std::string about_text(const MeasuredTable& table, const ComparedRow& row) {
   const Prediction& p = row.result.prediction;
   std::string text = fmt::format("{} of {} ranks, {}: {} against {}", to_string(p.request.op), p.request.ranks,
@@ -209,7 +203,7 @@ Json range_json(const MismatchRange& range, std::span<const ComparedRow> rows) {
 std::string mismatch_text(const MeasuredTable& table, std::span<const ComparedRow> rows,
                           std::span<const MismatchRange> ranges) {
   ensure(!rows.empty(), "there are rows to explain");
-  const ErrorBand all = all_rows(rows);
+  const ErrorBand all = errors_of_rows(rows);
   std::string text = wrapped(about_text(table, rows.front())) + '\n' + rows_text(rows);
   std::size_t apart = 0;
   for (const MismatchRange& range : ranges) apart += range.size();
@@ -234,7 +228,7 @@ std::string mismatch_text(const MeasuredTable& table, std::span<const ComparedRo
 std::string mismatch_json(const ScenarioFile& file, const MeasuredTable& table, std::span<const ComparedRow> rows,
                           std::span<const MismatchRange> ranges) {
   ensure(!rows.empty(), "there are rows to explain");
-  const ErrorBand all = all_rows(rows);
+  const ErrorBand all = errors_of_rows(rows);
   Json document{{"ringsim", {{"version", version}, {"model_version", model_version}}},
                 {"scenario", {{"name", file.name()}, {"hash", file.hash()}}},
                 {"measured", {{"file", table.file}, {"format", table.format}, {"about", table.about}}},

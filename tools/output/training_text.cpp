@@ -24,7 +24,7 @@ taken to be is in [mapping.json](../../validate/training/mapping.json), and belo
 The row of a group with the fewest GPUs (mostly one) is an input: its step is taken to be compute, divided among layers by their
 multiply-adds, backward twice forward. No other number of a table is used, and nothing is fitted. Error: predicted step / published step - 1.
 Hooks, launches, the slowdown of kernels by a collective next to them, jitter and loading of samples are not modelled here: no source
-gives them, so they are 0. Collectives are those of the textbooks (protocol none, no launch): a training step does not take `library`.
+gives them, so they are 0. Collectives are those of the textbooks (protocol none, no launch), not what `library` decides.
 
 - **ringsim**: the regime simulated on the machine, message by message, next to the backward pass.
 - **perfect scaling**: the step of one GPU.

@@ -96,25 +96,10 @@ bool has_unit(What what) {
   return kind == What::size || kind == What::time || kind == What::algbw;
 }
 
-/// Fields of a line: between separators, in quotes where they contain one (RFC 4180).
-std::vector<std::string> fields_of(std::string_view line, char separator, const std::string& where) {
-  std::vector<std::string> fields(1);
-  bool quoted = false;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    if (quoted && c == '"' && i + 1 < line.size() && line[i + 1] == '"') {
-      fields.back() += line[++i];
-    } else if (c == '"') {
-      quoted = !quoted;
-    } else if (c == separator && !quoted) {
-      fields.emplace_back();
-    } else {
-      fields.back() += c;
-    }
-  }
-  if (quoted) throw InputError(where, "expected an end of the quotes in this line, found none");
-  for (std::string& field : fields) field = std::string(trimmed(field));
-  return fields;
+std::vector<std::string> texts_of(std::vector<CsvField> fields) {
+  std::vector<std::string> texts;
+  for (CsvField& field : fields) texts.push_back(std::move(field.text));
+  return texts;
 }
 
 char separator_of(std::string_view header) {
@@ -184,7 +169,7 @@ std::optional<Column> rccl_column(std::string_view heading) {
 class Reader {
  public:
   Reader(const Line& header, Found& found) : found_(found), separator_(separator_of(header.text)) {
-    headings_ = fields_of(header.text, separator_, header.where);
+    headings_ = texts_of(fields_of(header, separator_));
     const auto is = [](const char* wanted) { return [wanted](const std::string& h) { return lower(h) == wanted; }; };
     rccl_ = std::any_of(headings_.begin(), headings_.end(), is("inplace"));
     found.format = rccl_ ? "rccl-tests CSV" : "CSV";
@@ -199,7 +184,7 @@ class Reader {
   }
 
   void take(const Line& line) {
-    std::vector<std::string> fields = fields_of(line.text, separator_, line.where);
+    std::vector<std::string> fields = texts_of(fields_of(line, separator_));
     // rccl-tests over MPI prints the number of nodes, and has no heading for it.
     if (rccl_ && fields.size() == headings_.size() + 1 && lower(headings_[2]) == "ranks")
       fields.erase(fields.begin() + 2);
@@ -315,12 +300,33 @@ class Reader {
 
 }  // namespace
 
+std::vector<CsvField> fields_of(const Line& line, char separator) {
+  std::vector<CsvField> fields;
+  const auto begin_field = [&](std::size_t at) { fields.push_back({"", fmt::format("{}:{}", line.where, at + 1)}); };
+  begin_field(0);
+  bool quoted = false;
+  for (std::size_t i = 0; i < line.text.size(); ++i) {
+    const char c = line.text[i];
+    if (quoted && c == '"' && i + 1 < line.text.size() && line.text[i + 1] == '"')
+      fields.back().text += line.text[++i];
+    else if (c == '"')
+      quoted = !quoted;
+    else if (c == separator && !quoted)
+      begin_field(i + 1);
+    else
+      fields.back().text += c;
+  }
+  if (quoted) throw InputError(fields.back().where, "expected an end of the quotes in this line, found none");
+  for (CsvField& field : fields) field.text = std::string(trimmed(field.text));
+  return fields;
+}
+
 bool is_csv(const std::vector<Line>& lines) {
   for (const Line& line : lines) {
     if (trimmed(line.text).empty() || line.text.starts_with('#')) continue;
     if (std::count(line.text.begin(), line.text.end(), '"') % 2 != 0) return false;
     int known = 0;
-    for (const std::string& heading : fields_of(line.text, separator_of(line.text), line.where)) {
+    for (const auto& [heading, where] : fields_of(line, separator_of(line.text))) {
       if (number_in(heading)) return false;
       known += split(heading).name != nullptr ? 1 : 0;
     }

@@ -53,6 +53,14 @@ struct Line {
 /// Lines of Windows keep their carriage return; to what follows it is a blank.
 std::vector<Line> lines_of(std::string_view text, const std::string& name);
 std::vector<std::string_view> words_of(std::string_view line);
+
+struct CsvField {
+  std::string text;   ///< without blanks around it
+  std::string where;  ///< file:line:column
+};
+/// The fields of a line: between separators, in quotes where they contain one (RFC 4180, without line ends in quotes).
+/// Throws InputError where quotes do not end.
+std::vector<CsvField> fields_of(const Line& line, char separator);
 std::string_view trimmed(std::string_view text);
 std::string lower(std::string_view text);
 

@@ -62,12 +62,6 @@ std::optional<std::string> constant_offset(const MismatchRange& range, std::span
                      mean);
 }
 
-std::vector<SizedError> errors_of_rows(std::span<const ComparedRow> rows) {
-  std::vector<SizedError> errors;
-  for (const ComparedRow& row : rows) errors.push_back({row.bytes(), error_of(row.result)});
-  return errors;
-}
-
 void add_facts(MismatchRange& range, std::span<const ComparedRow> rows) {
   if (auto fact = above_the_wires(rows))
     range.facts.push_back(std::move(*fact));
@@ -83,6 +77,12 @@ bool same_times(const Trial& a, const Trial& b) {
 
 }  // namespace
 
+ErrorBand errors_of_rows(std::span<const ComparedRow> rows) {
+  std::vector<SizedError> errors;
+  for (const ComparedRow& row : rows) errors.push_back({row.bytes(), error_of(row.result)});
+  return error_band("", errors);
+}
+
 std::vector<MismatchRange> mismatches_of(std::span<const ComparedRow> rows) {
   std::vector<MismatchRange> ranges;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -95,7 +95,7 @@ std::vector<MismatchRange> mismatches_of(std::span<const ComparedRow> rows) {
   }
   for (MismatchRange& range : ranges) {
     const auto own = rows.subspan(range.first, range.size());
-    range.error = error_band("", errors_of_rows(own));
+    range.error = errors_of_rows(own);
     range.least_us = range.most_us = own.front().measured_us() - own.front().predicted_us();
     for (const ComparedRow& row : own) {
       const double difference = row.measured_us() - row.predicted_us();

@@ -52,6 +52,9 @@ struct MismatchRange {
   std::size_t size() const { return last - first + 1; }
 };
 
+/// The errors of those rows together.
+ErrorBand errors_of_rows(std::span<const ComparedRow> rows);
+
 /// Rows by size, the smallest first. Those that agree are in no range.
 std::vector<MismatchRange> mismatches_of(std::span<const ComparedRow> rows);
 

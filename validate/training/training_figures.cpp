@@ -23,48 +23,23 @@ namespace {
 constexpr std::array<const char*, 10> training_columns = {"source",  "model",  "params", "batch_per_gpu", "precision",
                                                           "machine", "regime", "gpus",   "value",         "unit"};
 
-struct FigureCell {
-  std::string text;
-  std::string where;  ///< file:line:column
-};
+using measured::CsvField;
 
-/// The cells of a line: between commas, in quotes where they contain one (RFC 4180).
-std::vector<FigureCell> cells_of(const measured::Line& line) {
-  std::vector<FigureCell> cells;
-  const auto begin_cell = [&](std::size_t at) { cells.push_back({"", fmt::format("{}:{}", line.where, at + 1)}); };
-  begin_cell(0);
-  bool quoted = false;
-  for (std::size_t i = 0; i < line.text.size(); ++i) {
-    const char c = line.text[i];
-    if (quoted && c == '"' && i + 1 < line.text.size() && line.text[i + 1] == '"')
-      cells.back().text += line.text[++i];
-    else if (c == '"')
-      quoted = !quoted;
-    else if (c == ',' && !quoted)
-      begin_cell(i + 1);
-    else
-      cells.back().text += c;
-  }
-  if (quoted) throw InputError(cells.back().where, "expected an end of the quotes in this line, found none");
-  for (FigureCell& cell : cells) cell.text = std::string(measured::trimmed(cell.text));
-  return cells;
-}
-
-/// FigureCells by the names of their columns.
+/// The fields of a row by the names of their columns.
 class FigureCells {
  public:
-  FigureCells(const std::vector<FigureCell>& head, std::vector<FigureCell> cells) {
+  FigureCells(const std::vector<CsvField>& head, std::vector<CsvField> cells) {
     for (std::size_t i = 0; i < head.size(); ++i) cells_.emplace(head[i].text, std::move(cells[i]));
   }
 
   std::string text(const char* column) const {
-    const FigureCell& cell = cells_.at(column);
+    const CsvField& cell = cells_.at(column);
     if (cell.text.empty()) throw InputError(cell.where, fmt::format("{}: expected a text, found none", column));
     return cell.text;
   }
   bool empty(const char* column) const { return cells_.at(column).text.empty(); }
   std::int64_t count(const char* column, std::int64_t most) const {
-    const FigureCell& cell = cells_.at(column);
+    const CsvField& cell = cells_.at(column);
     std::int64_t found = 0;
     const char* end = cell.text.data() + cell.text.size();
     const auto read = std::from_chars(cell.text.data(), end, found);
@@ -74,7 +49,7 @@ class FigureCells {
     return found;
   }
   double above_zero(const char* column) const {
-    const FigureCell& cell = cells_.at(column);
+    const CsvField& cell = cells_.at(column);
     const auto found = measured::number_in(cell.text);
     if (!found || !std::isfinite(found->value) || found->value <= 0)
       throw InputError(cell.where,
@@ -83,10 +58,10 @@ class FigureCells {
   }
 
  private:
-  std::map<std::string, FigureCell> cells_;
+  std::map<std::string, CsvField> cells_;
 };
 
-void check_head(const std::vector<FigureCell>& head) {
+void check_head(const std::vector<CsvField>& head) {
   for (std::size_t i = 0; i < head.size(); ++i) {
     const std::string& name = head[i].text;
     if (std::find(training_columns.begin(), training_columns.end(), name) == training_columns.end())
@@ -97,7 +72,7 @@ void check_head(const std::vector<FigureCell>& head) {
         throw InputError(head[i].where, fmt::format("expected each column once, found {} again", in_quotes(name)));
   }
   for (const char* column : training_columns)
-    if (std::none_of(head.begin(), head.end(), [&](const FigureCell& cell) { return cell.text == column; }))
+    if (std::none_of(head.begin(), head.end(), [&](const CsvField& cell) { return cell.text == column; }))
       throw InputError(head.front().where, fmt::format("expected a column \"{}\", found none", column));
 }
 
@@ -177,10 +152,10 @@ void add_behind(std::vector<Entry>& entries, const std::vector<Entry>& more) {
 
 std::vector<TrainingFigure> parse_training_rows(std::string_view text, const std::string& name) {
   std::vector<TrainingFigure> rows;
-  std::vector<FigureCell> head;
+  std::vector<CsvField> head;
   for (const measured::Line& line : measured::lines_of(text, name)) {
     if (line.text.starts_with('#') || measured::trimmed(line.text).empty()) continue;
-    std::vector<FigureCell> cells = cells_of(line);
+    std::vector<CsvField> cells = measured::fields_of(line, ',');
     if (head.empty()) {
       head = std::move(cells);
       check_head(head);

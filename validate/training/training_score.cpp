@@ -167,7 +167,7 @@ std::string gap_of(const TrainingFigure& row, const TrainingMap& map) {
 }
 
 ScoredFigure score_figure(const TrainingFigure& row, const TrainingFigure& input, bool is_borrowed,
-                          const TrainingMap& map, const PredictSteps& predict_steps) {
+                          const TrainingMap& map, const PredictAll& predict_all) {
   ScoredFigure scored;
   scored.row = row;
   scored.family = row.machine + ", " + row.regime;
@@ -178,7 +178,7 @@ ScoredFigure score_figure(const TrainingFigure& row, const TrainingFigure& input
   scored.missing = gap_of(row, map);
   scored.scenario = scenario_of(row, map, scored.compute);
   const ScenarioFile file = ScenarioFile::parse(scored.scenario, row.where);
-  const std::vector<Prediction> predictions = predict_steps(file);
+  const std::vector<Prediction> predictions = predict_all(file);
   ensure(predictions.size() == 1, "a published row is one point");
   const Prediction& prediction = predictions.front();
   if (prediction.bottleneck) scored.bottleneck = prediction.bottleneck->link;
@@ -230,7 +230,7 @@ std::string scenario_of(const TrainingFigure& row, const TrainingMap& map, doubl
 }
 
 TrainingScore score_training(const TrainingFigures& figures, std::span<const TrainingFigure> more,
-                             const PredictSteps& predict_steps) {
+                             const PredictAll& predict_all) {
   TrainingScore score;
   for (const TrainingFigure& row : figures.rows) {
     const TrainingFigure* input = fewest(figures.rows, more, row);
@@ -250,7 +250,7 @@ TrainingScore score_training(const TrainingFigures& figures, std::span<const Tra
       count_unmapped(score, error.message(), row.where);
       continue;
     }
-    score.rows.push_back(score_figure(row, *input, is_borrowed, figures.map, predict_steps));
+    score.rows.push_back(score_figure(row, *input, is_borrowed, figures.map, predict_all));
   }
   return score;
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,6 +11,7 @@
 #include "scenarios/predict/predict.hpp"
 #include "scenarios/scenario.hpp"
 #include "validate/measured/measured.hpp"
+#include "validate/score/scorecard.hpp"
 #include "validate/training/training_figures.hpp"
 
 namespace ringsim {
@@ -62,9 +62,6 @@ struct TrainingScore {
   std::vector<UnmappedFigures> unmapped;
 };
 
-/// How the points of a scenario are predicted.
-using PredictSteps = std::function<std::vector<Prediction>(const ScenarioFile&)>;
-
 /// Predicts every row. Rows of one source, model, batch, precision, machine and regime belong together; the one with
 /// the fewest GPUs, of these or of `more` (rows that only serve as inputs), is the input and not scored: its step is
 /// taken to be compute. A group of efficiencies has no rate: it takes that of one GPU from the first row of the same
@@ -72,7 +69,7 @@ using PredictSteps = std::function<std::vector<Prediction>(const ScenarioFile&)>
 /// Files that a mapping names are relative to the folder of the rows. Throws InputError, at the row, for a mapping that
 /// makes no scenario.
 TrainingScore score_training(const TrainingFigures& figures, std::span<const TrainingFigure> more,
-                             const PredictSteps& predict_steps);
+                             const PredictAll& predict_all);
 
 /// The names of the families, in the order of the rows.
 std::vector<std::string> families_of(const TrainingScore& score);

@@ -11,17 +11,17 @@ import pathlib
 import statistics
 import sys
 
-EXPERIMENTS = [  # file, title, what it shows
+EXPERIMENTS = [  # file, title, what it shows, whether its times count
     ("host", "Parameter servers in host memory",
-     "K ranks of one GPU, a server in pinned host memory: all share the one way up and the one way down."),
+     "K ranks of one GPU, a server in pinned host memory: all share the one way up and the one way down.", True),
     ("memory-graph", "In the GPU's memory, as a graph",
-     "K ranks of one GPU: every copy and addition is one of its memory's."),
+     "K ranks of one GPU: every copy and addition is one of its memory's.", True),
     ("memory-streams", "In the GPU's memory, call by call",
-     "The same without a graph: the host takes its time for every call."),
+     "The same without a graph: the host takes its time for every call.", True),
     ("kernels", "Copy kernels of few blocks as links",
-     "A rank's copies go by a kernel of so many thread blocks, a link of known rate; many of them share the memory."),
+     "A rank's copies go by a kernel of so many thread blocks, a link of known rate; many of them share the memory.", True),
     ("nccl", "NCCL", "By ncclSend and ncclRecv, and by NCCL's own collective: one rank; two processes on one GPU, whose kernels take "
-     "turns while they wait for each other. Results count, times do not."),
+     "turns while they wait for each other. Results count, times do not.", False),
 ]
 MODELS = [  # column, its name, colour
     ("time_us", "simulator", "#1f5fa8"),
@@ -29,7 +29,6 @@ MODELS = [  # column, its name, colour
     ("modelled_shared_us", "shared", "#3c7d3c"),
 ]
 FROM = 1 << 20  # the goal counts from 1 MiB on: below it a launch is all
-UNTIMED = "nccl"  # no more than one GPU: kernels that wait for each other take turns on it
 
 
 def fail(message):
@@ -37,8 +36,8 @@ def fail(message):
 
 
 class Experiment:
-    def __init__(self, path, title, shows):
-        self.path, self.title, self.shows = path, title, shows
+    def __init__(self, path, title, shows, timed):
+        self.path, self.title, self.shows, self.timed = path, title, shows, timed
         lines = path.read_text().splitlines()
         self.comments = [line[2:] for line in lines if line.startswith("# ")]
         self.rows = [row for row in csv.DictReader(line for line in lines if not line.startswith("#"))]
@@ -54,7 +53,7 @@ class Experiment:
         return [row for row in self.rows if int(row["transfers"]) > 0]
 
     def counted(self):
-        return [row for row in self.moving() if int(row["bytes"]) >= FROM and self.path.stem != UNTIMED]
+        return [row for row in self.moving() if int(row["bytes"]) >= FROM and self.timed]
 
     def median(self, column):
         return statistics.median(abs(ratio(row, column) - 1) for row in self.counted())
@@ -110,7 +109,7 @@ def section(each):
 def picture(experiments):
     """A panel an experiment: sizes to the right, measured over predicted upwards, both by powers of 2; a band of 10 %."""
     width, panel, left, right, top = 900, 170, 60, 130, 26
-    shown = [each for each in experiments if each.moving() and each.path.stem != UNTIMED]
+    shown = [each for each in experiments if each.moving() and each.timed]
     height = top + len(shown) * (panel + 40)
     sizes = [math.log2(int(row["bytes"])) for each in shown for row in each.moving()]
     low, high = min(sizes) - 0.5, max(sizes) + 0.5
@@ -143,7 +142,7 @@ def picture(experiments):
 if len(sys.argv) not in (3, 4) or not sys.argv[2].endswith(".md") or sys.argv[3:] not in ([], ["--check"]):
     sys.exit(__doc__)
 folder, page = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-experiments = [Experiment(folder / f"{file}.csv", title, shows) for file, title, shows in EXPERIMENTS if (folder / f"{file}.csv").exists()]
+experiments = [Experiment(folder / f"{file}.csv", *about) for file, *about in EXPERIMENTS if (folder / f"{file}.csv").exists()]
 if not any(each.moving() for each in experiments):
     fail(f"{folder}: expected results of tools/gpu-all.sh, found none in which something moves")
 files = {page.with_suffix(".svg"): picture(experiments), page: f"""# Predicted against measured, on a GPU
