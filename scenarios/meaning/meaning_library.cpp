@@ -89,7 +89,9 @@ struct Members {
   int nodes = 1;
 };
 
-Members members_of(const Canonical& collective, const Cluster& cluster, const Blame& blame) {
+/// `pointer`: where the ranks are named.
+Members members_of(const Canonical& collective, const Cluster& cluster, const std::string& pointer,
+                   const Blame& blame) {
   Members out;
   if (!collective.contains("ranks")) {
     for (const Machine::Device& device : cluster.parts.front().machine->devices)
@@ -99,26 +101,33 @@ Members members_of(const Canonical& collective, const Cluster& cluster, const Bl
   }
   std::map<std::string, std::vector<std::string>> by_node;
   std::vector<std::string> order;
-  for (const Canonical& name : collective["ranks"]) {
-    const auto text = name.get<std::string>();
+  const auto& devices = cluster.parts.front().machine->devices;
+  for (std::size_t i = 0; i < collective["ranks"].size(); ++i) {
+    const auto text = collective["ranks"][i].get<std::string>();
     const std::size_t dot = text.find('.');
+    const auto is_it = [&](const Machine::Device& device) {
+      return device.kind == NodeKind::gpu && dot != std::string::npos && text.substr(dot + 1) == device.name;
+    };
+    if (std::none_of(devices.begin(), devices.end(), is_it))
+      blame.fail(fmt::format("{}/{}", pointer, i), fmt::format("expected the name of a gpu, found {}", in_quotes(text)),
+                 "names are those of `ringsim topology show`, such as \"node0.gpu0\"");
     const std::string node = text.substr(0, dot);
     if (by_node.count(node) == 0) order.push_back(node);
-    by_node[node].push_back(dot == std::string::npos ? text : text.substr(dot + 1));
+    by_node[node].push_back(text.substr(dot + 1));
   }
   out.gpus = by_node[order.front()];
   out.nodes = static_cast<int>(order.size());
   for (const auto& [node, gpus] : by_node)
     if (gpus != out.gpus)
-      blame.fail("/collective/ranks",
+      blame.fail(pointer,
                  fmt::format("expected the same GPUs of every node next to a library, found others of {} than of {}",
                              node, order.front()),
                  "how NCCL joins unlike nodes is not modelled");
   return out;
 }
 
-/// `level`: said_p2p_level(); NCCL's own where users say nothing.
-nccl::TunerMachine machine_of(const Canonical& collective, const TopologySpec& topology,
+/// `pointer`: where the ranks are named. `level`: said_p2p_level(); NCCL's own where users say nothing.
+nccl::TunerMachine machine_of(const Canonical& collective, const std::string& pointer, const TopologySpec& topology,
                               const nccl::LibrarySettings& settings, std::optional<PathType>& level,
                               const Blame& blame) {
   const auto* cluster = std::get_if<Cluster>(&topology);
@@ -127,7 +136,7 @@ nccl::TunerMachine machine_of(const Canonical& collective, const TopologySpec& t
                fmt::format("expected a topology of kind cluster with one kind of node next to a library, found {}",
                            cluster == nullptr ? "another kind" : "several kinds of nodes"),
                "NCCL decides by the GPUs, links and NICs of a machine");
-  const Members members = members_of(collective, *cluster, blame);
+  const Members members = members_of(collective, *cluster, pointer, blame);
   Bandwidth nic;
   if (cluster->fabric) nic = std::visit([](const auto& fabric) { return fabric.link.bandwidth; }, *cluster->fabric);
   const Machine& machine = *cluster->parts.front().machine;
@@ -135,7 +144,7 @@ nccl::TunerMachine machine_of(const Canonical& collective, const TopologySpec& t
   try {
     return nccl::tuner_machine(machine, members.gpus, members.nodes, nic, settings.release, level);
   } catch (const InputError& error) {
-    blame.fail(collective.contains("ranks") ? "/collective/ranks" : "/topology", error.message(), error.hint());
+    blame.fail(collective.contains("ranks") ? pointer : "/topology", error.message(), error.hint());
   }
 }
 
@@ -228,15 +237,16 @@ struct Decider {
   bool own_staging = false;             ///< the user states how data rests in host memory
 };
 
-/// `members`: has the names of the ranks, where not all GPUs take part. Writes the level of peer access.
-Decider decider_of(Canonical& canonical, const Json& written, const Canonical& members, const TopologySpec& topology,
+/// `part`: "collective" or "training", which has the names of the ranks where not all GPUs take part. Writes the level
+/// of peer access.
+Decider decider_of(Canonical& canonical, const Json& written, const std::string& part, const TopologySpec& topology,
                    const Blame& blame) {
   refuse_decided(written, blame);
   const Canonical& library = canonical["library"];
   Decider out;
   out.settings = settings_of(library, blame);
   std::optional<PathType> level = said_p2p_level(canonical, written);
-  out.machine = machine_of(members, topology, out.settings, level, blame);
+  out.machine = machine_of(canonical[part], fmt::format("/{}/ranks", part), topology, out.settings, level, blame);
   canonical["transport"]["p2p_level"] = to_string(*level);
   out.own_staging = written.contains("transport") && written["transport"].contains("staging");
   if (library.contains("plugin")) out.machine.net_latency_us = nccl::latency_of_aws_ofi_nccl;
@@ -317,7 +327,7 @@ void share_variables(Canonical& canonical, const Json& written, const Blame& bla
 }
 
 LibraryRun decide(Canonical& canonical, const Json& written, const TopologySpec& topology, const Blame& blame) {
-  const Decider by = decider_of(canonical, written, canonical["collective"], topology, blame);
+  const Decider by = decider_of(canonical, written, "collective", topology, blame);
   const CollectiveOp op = op_named(canonical["collective"], blame);
   const Bytes bytes{canonical["collective"]["bytes"].get<std::int64_t>()};
   const Decision decision = decision_of(op, bytes, by, blame);
@@ -352,7 +362,7 @@ std::map<Bytes, Bytes> exchanges_of(const TrainingSpec& training, const Blame& b
 LibraryRun decide_training(Canonical& canonical, const Json& written, Scenario& scenario, const Blame& blame) {
   const TrainingSpec& training = *scenario.training;
   const std::map<Bytes, Bytes> exchanges = exchanges_of(training, blame);
-  Decider by = decider_of(canonical, written, canonical["training"], scenario.topology, blame);
+  Decider by = decider_of(canonical, written, "training", scenario.topology, blame);
   constexpr CollectiveOp op = CollectiveOp::all_reduce;
   // Two buckets may differ in protocol, but messages of a run have one. Most bytes decide.
   using Choice = std::pair<TunerAlgorithm, TunerProtocol>;
