@@ -256,10 +256,10 @@ TrainingScore score_training(const TrainingFigures& figures, std::span<const Tra
 }
 
 std::vector<std::string> families_of(const TrainingScore& score) {
-  std::vector<std::string> families;
+  std::vector<std::string> names;
   for (const ScoredFigure& each : score.rows)
-    if (std::find(families.begin(), families.end(), each.family) == families.end()) families.push_back(each.family);
-  return families;
+    if (std::find(names.begin(), names.end(), each.family) == names.end()) names.push_back(each.family);
+  return names;
 }
 
 std::optional<ErrorBand> band_of(const TrainingScore& score, StepModel model, const std::string& family,
