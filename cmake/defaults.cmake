@@ -32,10 +32,10 @@ target_compile_options(ringsim_flags INTERFACE -ffp-contract=off
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<BOOL:${RINGSIM_UNITY}>>:--param=large-unit-insns=1000000>
   $<$<BOOL:${RINGSIM_WERROR}>:-Werror>)
 
-# For code that only reads, writes and describes: -O1 nearly halves the time to compile it. The simulator,
-# the schedules and the topologies are compiled with -O3.
+# For code that only reads, writes and describes, and for tests: GCC needs a third less time with -Og than with -O1. The
+# simulator, the schedules and the topologies are compiled with -O3.
 add_library(ringsim_cold INTERFACE)
-target_compile_options(ringsim_cold INTERFACE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
+target_compile_options(ringsim_cold INTERFACE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-Og>)
 
 if(RINGSIM_SANITIZE)
   target_compile_options(ringsim_flags INTERFACE -fsanitize=${RINGSIM_SANITIZE} -fno-omit-frame-pointer
