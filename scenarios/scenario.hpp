@@ -109,6 +109,12 @@ struct LibraryRun {
 };
 
 /// One point: everything that one simulation needs, validated, in base units.
+/// What devices of each kind do with data within themselves; where nothing is said, it takes no time.
+struct DeviceSpec {
+  std::optional<DeviceRates> gpu;
+  std::optional<DeviceRates> cpu;  ///< and of the memory where a server of a CPU sits
+};
+
 struct Scenario {
   std::string name;
   std::string file;  ///< what errors call the file
@@ -123,6 +129,7 @@ struct Scenario {
   NetworkModel model = NetworkModel::fair;
   PacketOptions packet;
   RoutingSpec routing;
+  DeviceSpec devices;
   std::vector<FaultSpec> faults;
   std::vector<RankDelay> late, slow;
   Disturbance::Jitter jitter;

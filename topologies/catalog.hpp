@@ -46,6 +46,8 @@ struct Graph {
   struct NodeSpec {
     std::string name;
     NodeKind kind = NodeKind::gpu;
+    std::optional<DeviceRates> rates;  ///< its own, instead of those of its kind
+    std::string over;                  ///< the link of DeviceRates::over, "FROM -> TO"; empty: none
   };
   struct Cable {
     std::string from, to;

@@ -24,7 +24,8 @@ Topology build_graph(const Graph& spec) {
   std::unordered_map<std::string, NodeId> ids;
   std::vector<std::string> names;
   for (std::size_t n = 0; n < spec.nodes.size(); ++n) {
-    const auto& [name, kind] = spec.nodes[n];
+    const std::string& name = spec.nodes[n].name;
+    const NodeKind kind = spec.nodes[n].kind;
     const std::string where = "/nodes/" + std::to_string(n) + "/name";
     if (name.empty()) throw InputError(where, "expected a name, found \"\"");
     if (const auto first = ids.find(name); first != ids.end()) {

@@ -170,6 +170,7 @@ class Decoder {
       if (value.contains(field.name)) continue;
       if (field.required) missing(field, pointer);
       const std::string place = child(pointer, field.name);
+      if (field.only_said) continue;
       if (can_be_left_out(field)) {
         out[field.name] = members(field, Json::object(), place, place, false);
       } else if (field.type == Type::whole && !field.fallback.empty()) {

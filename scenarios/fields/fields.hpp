@@ -49,6 +49,7 @@ struct Field {
   bool varies = true;                ///< a list or range of values is accepted where one is expected
   bool unique = false;               ///< of a list: each element once
   bool digits = false;               ///< of a text: a whole number is read as its digits
+  bool only_said = false;            ///< of an object: not filled in where nothing is said
 };
 
 /// The whole scenario. Made once, from the catalogues of algorithms and nodes.
@@ -68,6 +69,8 @@ Field training_field(Field algorithm);
 Field library_field(const std::vector<Field>& transport);
 Field harness_field();
 Field devices_field();
+/// What a device does with data within itself: copy, reduce, channel, start.
+std::vector<Field> device_rates_fields();
 /// Factors that were fitted to measurements.
 Field calibration_field();
 

@@ -25,7 +25,7 @@ Field count(std::string name, std::string doc, std::int64_t min, std::int64_t ma
   return {.name = std::move(name), .type = Type::whole, .doc = std::move(doc), .min = min, .max = max};
 }
 
-Field rate_of_gpu(std::string name, std::string doc, std::string example) {
+Field rate_of_device(std::string name, std::string doc, std::string example) {
   return {
       .name = std::move(name), .type = Type::rate, .doc = std::move(doc), .min = 1, .examples = {std::move(example)}};
 }
@@ -84,20 +84,35 @@ Field harness_field() {
                       count("iterations", "Runs over which the time is a mean; the model's are alike.", 1, 1'000'000)}};
 }
 
+std::vector<Field> device_rates_fields() {
+  return {rate_of_device("copy", "What it sends and copies within itself, together. With a library: a rank's own part.",
+                         R"("1088 GB/s")"),
+          rate_of_device("reduce", "What it adds up, each message when it is there. With a library: a rank's own part.",
+                         R"("1300 GB/s")"),
+          rate_of_device("channel", "What one of its channels sends: a thread block's rate.", R"("20 GB/s")"),
+          {.name = "start",
+           .type = Type::time,
+           .doc = "Before the first byte of an addition, or of a copy within it: a kernel's launch.",
+           .examples = {R"("2 us")"}}};
+}
+
 Field devices_field() {
+  std::vector<Field> gpu = device_rates_fields();
+  gpu.insert(gpu.begin(),
+             {.name = "launch",
+              .type = Type::time,
+              .doc = "With a library: from the call to the kernel's first step, with the harness that calls.",
+              .examples = {R"("4.7 us")"}});
   return {.name = "devices",
           .type = Type::object,
-          .doc = "What GPUs are known to do, instead of what a library's model takes for their generation.",
-          .members = {
-              {.name = "gpu",
-               .type = Type::object,
-               .doc = "Every GPU.",
-               .members = {{.name = "launch",
-                            .type = Type::time,
-                            .doc = "From the call to the kernel's first step, with the harness that calls.",
-                            .examples = {R"("4.7 us")"}},
-                           rate_of_gpu("copy", "At which a rank's own part is copied to its place.", R"("1088 GB/s")"),
-                           rate_of_gpu("reduce", "At which a rank's own part is added up last.", R"("1300 GB/s")")}}}};
+          .doc =
+              "What devices take for work on their own data: no time, where nothing is said; with a library what its "
+              "model takes for the GPUs' generation.",
+          .members = {{.name = "gpu", .type = Type::object, .doc = "Every GPU.", .members = std::move(gpu)},
+                      {.name = "cpu",
+                       .type = Type::object,
+                       .doc = "Every CPU, and the memory in which a server of its sits.",
+                       .members = device_rates_fields()}}};
 }
 
 }  // namespace ringsim::scenarios

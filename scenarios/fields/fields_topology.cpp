@@ -27,6 +27,14 @@ Field plain_topology(std::string name, std::string doc, std::int64_t most) {
 }
 
 Field graph_topology() {
+  std::vector<Field> rates = device_rates_fields();
+  rates.push_back({.name = "over",
+                   .type = Type::text,
+                   .doc =
+                       "A link, FROM -> TO, that its copies and additions draw on: a memory that several ranks share. "
+                       "Without: each device's are its own.",
+                   .min = 1,
+                   .examples = {R"("memory_out -> memory_in")"}});
   const Field node{.name = "node",
                    .type = Type::object,
                    .doc = "A device.",
@@ -40,7 +48,13 @@ Field graph_topology() {
                                 .type = Type::text,
                                 .doc = "What the device is; a gpu is a rank.",
                                 .required = true,
-                                .choices = {"gpu", "cpu", "memory", "pcie_switch", "nvswitch", "nic", "switch"}}}};
+                                .choices = {"gpu", "cpu", "memory", "pcie_switch", "nvswitch", "nic", "switch"}},
+                               {.name = "rates",
+                                .type = Type::object,
+                                .doc = "What it does within itself, instead of `devices`.",
+                                .examples = {R"({"reduce": "800 GB/s", "start": "2 us"})"},
+                                .members = std::move(rates),
+                                .only_said = true}}};
   Field link = link_field("link", "A cable between two nodes.");
   const auto end = [](std::string name, std::string doc) {
     return Field{.name = std::move(name),

@@ -363,9 +363,11 @@ void in_each(Canonical& value, Change change) {
 
 /// What says nothing is no part of the question.
 void drop_empty_devices(Canonical& canonical) {
-  if (canonical.contains("devices") && canonical["devices"].is_object() && canonical["devices"].contains("gpu") &&
-      canonical["devices"]["gpu"].empty())
-    canonical.erase("devices");
+  if (canonical.contains("devices") && canonical["devices"].is_object()) {
+    for (const char* kind : {"gpu", "cpu"})
+      if (canonical["devices"].contains(kind) && canonical["devices"][kind].empty()) canonical["devices"].erase(kind);
+    if (canonical["devices"].empty()) canonical.erase("devices");
+  }
   if (canonical.contains("harness") && canonical["harness"].is_object() && canonical["harness"].empty())
     canonical.erase("harness");
 }
@@ -507,6 +509,28 @@ void warn_of_one_way_for_all(const Blame& blame, Scenario& scenario) {
 }
 }  // namespace
 
+namespace {
+DeviceSpec devices_of(const Canonical& canonical, const Blame& blame, const Scenario& scenario) {
+  DeviceSpec spec;
+  if (canonical.contains("devices")) {
+    const Canonical& devices = canonical["devices"];
+    if (devices.contains("gpu")) spec.gpu = device_rates_of(devices["gpu"]);
+    if (devices.contains("cpu")) spec.cpu = device_rates_of(devices["cpu"]);
+  }
+  const auto check = [&](const std::optional<DeviceRates>& rates, const std::string& pointer) {
+    if (rates && rates->channel && scenario.routing.policy == Routing::Policy::flow_spray)
+      blame.fail(pointer + "/channel", "expected no rate of channels with routing flow_spray, found one",
+                 "flow_spray tells messages of a pair apart by their number, a rate of channels by their channel");
+  };
+  check(spec.gpu, "/devices/gpu");
+  check(spec.cpu, "/devices/cpu");
+  if (const auto* graph = std::get_if<Graph>(&scenario.topology))
+    for (std::size_t n = 0; n < graph->nodes.size(); ++n)
+      check(graph->nodes[n].rates, fmt::format("/topology/nodes/{}/rates", n));
+  return spec;
+}
+}  // namespace
+
 Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& blame, const Files& files) {
   Scenario out;
   Canonical decided;  // copied only where a library writes into it
@@ -564,6 +588,7 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
                "flow_spray tells messages of a pair apart by their number, per_channel by their channel");
   warn_of_unequal_nics(blame, out);
   warn_of_one_way_for_all(blame, out);
+  if (!out.library) out.devices = devices_of(canonical, blame, out);
   take_disturbance(canonical, blame, out);
   take_calibration(canonical, blame, files, out);
   return out;

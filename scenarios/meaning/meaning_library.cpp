@@ -250,7 +250,7 @@ Decider decider_of(Canonical& canonical, const Json& written, const std::string&
   canonical["transport"]["p2p_level"] = to_string(*level);
   out.own_staging = written.contains("transport") && written["transport"].contains("staging");
   if (library.contains("plugin")) out.machine.net_latency_us = nccl::latency_of_aws_ofi_nccl;
-  if (canonical.contains("devices")) out.gpu = canonical["devices"]["gpu"];
+  if (canonical.contains("devices") && canonical["devices"].contains("gpu")) out.gpu = canonical["devices"]["gpu"];
   if (canonical.contains("harness")) out.in_turn = canonical["harness"].value("gpus_per_thread", 1);
   return out;
 }
@@ -405,6 +405,9 @@ void warn_of_library(const Canonical& canonical, const Blame& blame, Scenario& s
   const auto warn = [&](const std::string& pointer, const std::string& because) {
     scenario.warnings.push_back(fmt::format("{}: it has no effect, because {}", blame.where(pointer), because));
   };
+  const auto says = [&](const char* kind) {
+    return canonical.contains("devices") && canonical["devices"].contains(kind);
+  };
   if (canonical.contains("library")) {
     for (const char* name : {"NCCL_CROSS_NIC", "NCCL_IB_HCA", "NCCL_BUFFSIZE"})
       if (canonical["library"]["env"].contains(name))
@@ -412,10 +415,14 @@ void warn_of_library(const Canonical& canonical, const Blame& blame, Scenario& s
     if (canonical.contains("harness"))
       for (const auto& [key, value] : canonical["harness"].items())
         if (key != "gpus_per_thread") warn(fmt::format("/harness/{}", key), "what it changes is not modelled");
+    const std::string because = "the costs of the library's kernels have it already";
+    if (says("cpu")) warn("/devices/cpu", "no CPU takes part in the library's collectives");
+    for (const char* key : {"channel", "start"})
+      if (says("gpu") && canonical["devices"]["gpu"].contains(key)) warn(fmt::format("/devices/gpu/{}", key), because);
     return;
   }
   const std::string because = "no library's kernels run: the scenario has no key \"library\"";
-  if (canonical.contains("devices") && !canonical["devices"]["gpu"].empty()) warn("/devices/gpu", because);
+  if (says("gpu") && canonical["devices"]["gpu"].contains("launch")) warn("/devices/gpu/launch", because);
   if (canonical.contains("harness")) warn("/harness", because);
 }
 

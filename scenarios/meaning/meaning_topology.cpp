@@ -25,17 +25,39 @@ LinkSpec link_of(const Canonical& link) {
           .source = "scenario"};
 }
 
+}  // namespace
+
+DeviceRates device_rates_of(const Canonical& rates) {
+  const auto rate = [&](const char* key) {
+    return rates.contains(key) ? std::optional(Bandwidth{rates[key].get<std::int64_t>()}) : std::nullopt;
+  };
+  return {.copy = rate("copy"),
+          .reduce = rate("reduce"),
+          .channel = rate("channel"),
+          .start = Picoseconds{rates.value("start", std::int64_t{0})},
+          .over = {}};
+}
+
+namespace {
+
 Graph graph_of(const Canonical& topology) {
   Graph graph;
   for (const Canonical& node : topology["nodes"]) {
-    graph.nodes.push_back(
-        {node["name"].get<std::string>(), enum_of<NodeKind>(node["kind"], {{"gpu", NodeKind::gpu},
-                                                                           {"cpu", NodeKind::cpu},
-                                                                           {"memory", NodeKind::memory},
-                                                                           {"pcie_switch", NodeKind::pcie_switch},
-                                                                           {"nvswitch", NodeKind::nvswitch},
-                                                                           {"nic", NodeKind::nic},
-                                                                           {"switch", NodeKind::network_switch}})});
+    Graph::NodeSpec spec{.name = node["name"].get<std::string>(),
+                         .kind = enum_of<NodeKind>(node["kind"], {{"gpu", NodeKind::gpu},
+                                                                  {"cpu", NodeKind::cpu},
+                                                                  {"memory", NodeKind::memory},
+                                                                  {"pcie_switch", NodeKind::pcie_switch},
+                                                                  {"nvswitch", NodeKind::nvswitch},
+                                                                  {"nic", NodeKind::nic},
+                                                                  {"switch", NodeKind::network_switch}}),
+                         .rates = {},
+                         .over = {}};
+    if (node.contains("rates") && !node["rates"].empty()) {
+      spec.rates = device_rates_of(node["rates"]);
+      spec.over = node["rates"].value("over", "");
+    }
+    graph.nodes.push_back(std::move(spec));
   }
   for (const Canonical& link : topology["links"]) {
     graph.links.push_back(

@@ -75,6 +75,7 @@ class Settings {
     for (std::size_t i = 0; i < scenario_.background.size(); ++i) look_at_background(i);
     look_at_fabric();
     if (options_.routing.policy != Routing::Policy::fixed) look_at_routing();
+    look_at_devices();
     return std::move(found_);
   }
 
@@ -273,6 +274,32 @@ class Settings {
           if (topology_.node(end).host && topology_.node(node).host == topology_.node(end).host) return true;
     }
     return false;
+  }
+
+  // --- devices -------------------------------------------------------------------------------------------------------
+
+  void look_at_devices() {
+    if (scenario_.devices.gpu) look_at_devices("gpu", *scenario_.devices.gpu);
+    if (scenario_.devices.cpu) look_at_devices("cpu", *scenario_.devices.cpu);
+  }
+
+  void look_at_devices(const std::string& kind, const DeviceRates& rates) {
+    bool adds = false, copies = false;
+    const auto look = [&](const char* key, LinkKind link_kind, bool& works, const std::string& idle) {
+      for (std::uint32_t l = 0; l < topology_.n_links(); ++l) {
+        const Link& link = topology_.link({l});
+        const bool is_gpu = topology_.node(link.from).kind == NodeKind::gpu;
+        works = works || (link.kind == link_kind && is_gpu == (kind == "gpu") && timeline_.link_bytes[l].count > 0);
+      }
+      tell(fmt::format("/devices/{}", kind), key, works ? "" : idle);
+    };
+    bool sends = false;
+    if (rates.reduce) look("reduce", LinkKind::reduce, adds, fmt::format("no {} adds anything up in this run", kind));
+    if (rates.copy) look("copy", LinkKind::copy, copies, fmt::format("no {} sends anything in this run", kind));
+    if (rates.channel) look("channel", LinkKind::channel, sends, fmt::format("no {} sends anything in this run", kind));
+    if (rates.start.count() > 0)
+      tell(fmt::format("/devices/{}", kind), "start",
+           rates.reduce || rates.copy ? "" : "it precedes additions and copies, which have no rate");
   }
 
   // --- routing -------------------------------------------------------------------------------------------------------

@@ -149,7 +149,7 @@ class Recorder {
     for (LinkUse::Series& series : all)
       recording_.use.push_back({.id = series.link,
                                 .link = topology_.link_name(series.link),
-                                .kind = std::string(to_string(class_of(topology_, topology_.link(series.link)))),
+                                .kind = std::string(class_name(topology_, topology_.link(series.link))),
                                 .bandwidth = topology_.link(series.link).bandwidth,
                                 .bytes = std::move(series.bytes)});
     recording_.step = use_.step();
@@ -179,7 +179,7 @@ Prediction predict(const Scenario& scenario, const PredictOptions& options) {
 }
 
 Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOptions& options) {
-  const Topology& topology = setup.topology;
+  const Topology topology = rated(setup.topology, scenario);
   RunOptions run_options{.model = scenario.model,
                          .packet = scenario.packet,
                          .transport = scenario.transport,

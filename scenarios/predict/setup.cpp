@@ -149,6 +149,40 @@ Topology topology_of(const Scenario& scenario) {
   return blaming(scenario, "/calibration", [&] { return scaled(topology, scales); });
 }
 
+bool has_rates(const Scenario& scenario) {
+  if (scenario.library) return false;  // its costs have what kernels take
+  if (scenario.devices.gpu || scenario.devices.cpu) return true;
+  const auto* graph = std::get_if<Graph>(&scenario.topology);
+  return graph != nullptr && std::any_of(graph->nodes.begin(), graph->nodes.end(),
+                                         [](const Graph::NodeSpec& node) { return node.rates.has_value(); });
+}
+
+Topology rated(const Topology& topology, const Scenario& scenario) {
+  if (!has_rates(scenario)) return topology;
+  const auto* graph = std::get_if<Graph>(&scenario.topology);
+  const DeviceSpec& kinds = scenario.devices;
+  const auto of_kind = [&](NodeKind kind) -> std::optional<DeviceRates> {
+    if (kind == NodeKind::gpu) return kinds.gpu;
+    return kind == NodeKind::cpu || kind == NodeKind::memory ? kinds.cpu : std::nullopt;
+  };
+  // The nodes of a graph are built in the order listed.
+  const auto own = [&](NodeId id) {
+    return graph != nullptr && graph->nodes[id.value].rates ? &graph->nodes[id.value] : nullptr;
+  };
+  int channels = 1;
+  for (const Job& job : scenario.jobs) channels = std::max(channels, job.request.channels);
+  const auto rates = [&](NodeId id) -> std::optional<DeviceRates> {
+    const Graph::NodeSpec* node = own(id);
+    if (node == nullptr) return of_kind(topology.node(id).kind);
+    DeviceRates found = *node->rates;
+    if (node->over.empty()) return found;
+    const std::string pointer = fmt::format("/topology/nodes/{}/rates/over", id.value);
+    found.over = blaming(scenario, pointer, [&] { return links_named(topology, node->over, "").front(); });
+    return found;
+  };
+  return topology.with_rates(rates, channels);
+}
+
 std::vector<PlacedCollective> collectives_of(const Scenario& scenario, const Topology& topology) {
   std::vector<PlacedCollective> placed;
   for (std::size_t j = 0; j < scenario.jobs.size(); ++j)

@@ -33,6 +33,10 @@ struct Setup {
 Setup set_up(const Scenario& scenario);
 
 Topology topology_of(const Scenario& scenario);
+/// Whether devices take time for work on their own data.
+bool has_rates(const Scenario& scenario);
+/// The same with what devices take for work on their own data, as a run needs it: links that stand after all others.
+Topology rated(const Topology& topology, const Scenario& scenario);
 Routing routing_of(const Topology& topology, const Scenario& scenario);
 std::vector<PlacedCollective> collectives_of(const Scenario& scenario, const Topology& topology);
 /// NCCL's channels are its rings, or as many again: never one ring more often than another.

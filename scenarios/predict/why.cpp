@@ -43,7 +43,7 @@ bool is_of_message(PathCause cause) {
 }
 
 std::string link_class_name(const Topology& topology, ResourceId resource) {
-  return std::string(to_string(class_of(topology, topology.link(topology.resource(resource).link))));
+  return std::string(class_name(topology, topology.link(topology.resource(resource).link)));
 }
 
 // ------------------------------------------------------------------------------------------------------- the parts

@@ -48,7 +48,7 @@ std::string_view to_string(PacketOptions::FlowControl flow_control);
 
 /// What can be due in a run. `id` and `stamp` belong to whoever scheduled it.
 struct Event {
-  enum class Kind : std::uint32_t { flow, arrival, local, disturbance } kind = Kind::flow;
+  enum class Kind : std::uint32_t { flow, arrival, local, device, disturbance } kind = Kind::flow;
   std::uint32_t id = 0;
   std::uint32_t stamp = 0;
 };

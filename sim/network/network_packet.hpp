@@ -138,7 +138,11 @@ class PacketNetwork final : public Network {
   void add_channel(ResourceId resource, Index channel);
   Index channel(LinkId link, std::uint32_t lane);
   Index input_between(Index from, Index to);
-  void add_hops(const Leg& leg, const LinksFrom& out);
+  struct Ends {
+    NodeId from, to;
+  };
+  std::vector<Ends> ends_of(const Leg& leg) const;
+  void add_hops(const Leg& leg, const std::vector<Ends>& ends, const LinksFrom& out);
   static double shares_from(const Leg& leg, const LinksFrom& out, NodeId node);
   std::pair<Index, Index> add_ways(const Leg& leg, const LinksFrom& out, Index first_hop, NodeId node, Index from);
   const Way& choose_way(Index first, Index count);

@@ -48,19 +48,35 @@ void PacketNetwork::size_buffers() {
   }
 }
 
+// The ends of a leg's links. Its first ones may lead from a device to itself: each then comes from a place of its own,
+// so that all are in a chain.
+std::vector<PacketNetwork::Ends> PacketNetwork::ends_of(const Leg& leg) const {
+  std::vector<Ends> ends;
+  for (const LinkId id : leg.links) {
+    const Link& link = topology_.link(id);
+    ends.push_back({link.from, link.to});
+  }
+  for (std::size_t i = 0; i < ends.size() && ends[i].from == ends[i].to; ++i) {
+    ends[i].from = NodeId{no_node.value - 1 - static_cast<std::uint32_t>(i)};
+    if (i > 0) ends[i - 1].to = ends[i].from;
+  }
+  return ends;
+}
+
 // A leg is a chain, or, if packets are spread, an acyclic graph whose links are in order of distance.
 std::uint32_t PacketNetwork::add_leg(const Leg& leg, bool, bool) {
   ensure(!leg.links.empty(), "a leg has links");
   LegInfo info{.first_hop = static_cast<Index>(hops_.size()), .n_hops = static_cast<Index>(leg.links.size())};
   info.latency = leg.latency;
   LinksFrom out;
-  for (Index i = 0; i < info.n_hops; ++i) out[topology_.link(leg.links[i]).from].push_back(i);
-  add_hops(leg, out);
-  const NodeId source = topology_.link(leg.links.front()).from;
+  const std::vector<Ends> ends = ends_of(leg);
+  for (Index i = 0; i < info.n_hops; ++i) out[ends[i].from].push_back(i);
+  add_hops(leg, ends, out);
+  const NodeId source = ends.front().from;
   std::tie(info.first_way, info.n_ways) = add_ways(leg, out, info.first_hop, source, none);
   for (Index h = info.first_hop; h < info.first_hop + info.n_hops; ++h) {
     Hop& hop = hops_[h];
-    const NodeId end = topology_.link(channels_[hop.channel].link).to;
+    const NodeId end = ends[h - info.first_hop].to;
     std::tie(hop.first_way, hop.n_ways) = add_ways(leg, out, info.first_hop, end, hop.channel);
     if (hop.n_ways == 1) {
       hop.next_hop = ways_[hop.first_way].hop;
@@ -73,22 +89,22 @@ std::uint32_t PacketNetwork::add_leg(const Leg& leg, bool, bool) {
 
 // A link's share is the part of the packets that cross it, times what a byte costs there; all packets that come to its
 // sender go on by one of the links from there.
-void PacketNetwork::add_hops(const Leg& leg, const LinksFrom& out) {
+void PacketNetwork::add_hops(const Leg& leg, const std::vector<Ends>& ends, const LinksFrom& out) {
   std::vector<VirtualLanes::Dependency> dependencies;
-  for (const LinkId from : leg.links)
-    if (const auto next = out.find(topology_.link(from).to); next != out.end())
-      for (const Index i : next->second) dependencies.emplace_back(from, leg.links[i]);
+  for (std::size_t from = 0; from < leg.links.size(); ++from)
+    if (const auto next = out.find(ends[from].to); next != out.end())
+      for (const Index i : next->second) dependencies.emplace_back(leg.links[from], leg.links[i]);
   const std::uint32_t lane = lanes_.place(dependencies);
-  std::map<NodeId, double> here{{topology_.link(leg.links.front()).from, 1}};  // the part of the packets that comes by
+  std::map<NodeId, double> here{{ends.front().from, 1}};  // the part of the packets that comes by
   double arrived = 0;
   for (std::size_t i = 0; i < leg.links.size(); ++i) {
-    const Link& link = topology_.link(leg.links[i]);
-    ensure(here.contains(link.from), "the links of a leg are in order of distance");
-    const double cost = shares_from(leg, out, link.from) / here[link.from];
+    const auto [from, to] = ends[i];
+    ensure(here.contains(from), "the links of a leg are in order of distance");
+    const double cost = shares_from(leg, out, from) / here[from];
     hops_.push_back({.channel = channel(leg.links[i], lane), .cost = std::abs(cost - 1) > 1e-9 ? cost : 1});
     const double part = leg.share(i) / cost;
-    here[link.to] += part;
-    if (!out.contains(link.to)) arrived += part;
+    here[to] += part;
+    if (!out.contains(to)) arrived += part;
   }
   ensure(std::abs(arrived - 1) < 1e-6, "what sets out on a leg arrives at its end");
 }

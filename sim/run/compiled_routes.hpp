@@ -42,16 +42,15 @@ struct LegUse {
 
 class CompiledRoutes {
  public:
-  /// `lanes`: how many ask by from(). The network and the protocol must outlive it.
-  CompiledRoutes(Routing::Policy policy, Transport::Nics nics, const Protocol& protocol, Network& network,
-                 std::size_t lanes)
+  /// `lanes`: how many ask by from(). `by_channel`: a pair's channels differ, whatever the policy. The network and the
+  /// protocol must outlive it.
+  CompiledRoutes(Routing::Policy policy, bool by_channel, const Protocol& protocol, Network& network, std::size_t lanes)
       : policy_(policy),
-        by_channel_(policy == Routing::Policy::ecmp || nics == Transport::Nics::per_channel),
+        by_channel_(policy == Routing::Policy::ecmp || by_channel),
         protocol_(protocol),
         network_(network),
         last_(lanes) {
-    ensure(policy != Routing::Policy::flow_spray || nics != Transport::Nics::per_channel,
-           "a label is a channel, or the number of a message");
+    ensure(policy != Routing::Policy::flow_spray || !by_channel, "a label is a channel, or the number of a message");
   }
 
   /// The route of a message. `find(label)` finds the parts (Routes::find_parts) of one that nobody had before.
@@ -66,6 +65,15 @@ class CompiledRoutes {
     const std::uint64_t key = key_of(from, to, label(from, to, channel));
     if (last.key != key) last = {key, of(key, find)};
     return last.route;
+  }
+
+  /// The route of an actor's work on its own data.
+  std::uint32_t of_work(Actor actor, LinkKind kind, const DeviceLinks::Work& work) {
+    const auto label = static_cast<std::uint16_t>(UINT16_MAX - (kind == LinkKind::reduce ? 1 : 0));
+    const auto [entry, is_new] = known_.try_emplace(key_of(actor, actor, label), size());
+    if (is_new)
+      routes_.push_back(compiled({.legs = {{.links = {work.link}, .shares = {work.weight}}}}, Picoseconds{0}));
+    return entry->second;
   }
 
   /// One number for all three; an actor's has 24 bits.
@@ -134,20 +142,21 @@ class CompiledRoutes {
     if (parts.size() > 1)
       routes_.push_back(
           {.first_part = whole + 1, .n_parts = static_cast<std::uint32_t>(parts.size()), .carried = Bytes{}});
-    for (const Path& path : parts) routes_.push_back(compiled(path));
+    for (const Path& path : parts) routes_.push_back(compiled(path, protocol_.latency(path.type)));
     for (const Path& path : parts) routes_[whole].turns = std::max(routes_[whole].turns, path.turns);
     entry.value() = whole;
     return whole;
   }
 
-  Route compiled(const Path& path) {
+  /// `more`: latency of its last leg, beyond the links'.
+  Route compiled(const Path& path, Picoseconds more) {
     Route route{.first_leg = static_cast<std::uint32_t>(legs_.size()),
                 .n_legs = static_cast<std::uint32_t>(path.legs.size()),
                 .carried = Bytes{}};
     for (std::size_t i = 0; i < path.legs.size(); ++i) {
       Leg leg = path.legs[i];
       Picoseconds after{0};
-      if (i + 1 == path.legs.size()) (network_.tells_arrivals() ? after : leg.latency) += protocol_.latency(path.type);
+      if (i + 1 == path.legs.size()) (network_.tells_arrivals() ? after : leg.latency) += more;
       legs_.push_back({.leg = network_.add_leg(leg, i == 0, i + 1 == path.legs.size()),
                        .latency = leg.latency,
                        .links = leg.links,

@@ -47,6 +47,11 @@ struct Protocol {
     if (wire == payload) return data;
     return data.count / payload * Bytes{wire} + Bytes{(data.count % payload * wire + payload - 1) / payload};
   }
+  /// The data of a message of so many bytes on the wire: what on_wire() was given.
+  Bytes data_of(Bytes on_wire) const {
+    if (wire == payload) return on_wire;
+    return on_wire.count / wire * Bytes{payload} + Bytes{on_wire.count % wire * payload / wire};
+  }
   /// How many slots a message of so many bytes on the wire fills; slots + 1: more than there are.
   int slots_of(Bytes message) const;
   /// What a message on a path of that type takes beyond the latencies of its links.

@@ -13,6 +13,7 @@
 #include "sim/base/setting_error.hpp"
 #include "sim/run/compiled_routes.hpp"
 #include "sim/run/critical_path.hpp"
+#include "sim/run/device_work.hpp"
 #include "sim/run/fold.hpp"
 #include "sim/run/path_record.hpp"
 #include "sim/run/run_disturbed.hpp"
@@ -46,6 +47,7 @@ struct alignas(64) Transfer {
   std::uint16_t channel = 0;
   bool sender_was_last = false;  // the sender's step began after the receiver's: it is what the message waited for
   bool has_left = false;         // kept only where messages run ahead
+  bool adds = false;             // its receiver adds it, which takes time
   bool starts_apart = false;     // it has an entry in Run::ahead_ of its own: a message, or a part that slots let start
   Bytes size;
   SimTime start{};
@@ -71,6 +73,7 @@ struct Ahead {
 
 class Run {
   friend class Disturber<Run>;
+  friend class DeviceWork<Run>;
 
  public:
   /// `folding`: only rank 0 is simulated, for all of them.
@@ -84,7 +87,9 @@ class Run {
         routes_(topology, options.transport, options.routing),
         network_(make_network(options.model, options.packet, topology, engine_)),
         lanes_(schedule_, options.protocol->slots, *this),
-        ways_(options.routing.policy, options.transport.nics, *options.protocol, *network_, lanes_.n_lanes()) {
+        ways_(options.routing.policy,
+              options.transport.nics == Transport::Nics::per_channel || topology.has_channel_rates(), *options.protocol,
+              *network_, lanes_.n_lanes()) {
     sort_links();
     begun_.resize(lanes_.n_lanes());
     trails_.resize(lanes_.n_lanes());
@@ -100,6 +105,7 @@ class Run {
     needs_slots_ = checked.proof().slots_needed > 0;
     if (runs_ahead_) network_->expect_changes();  // it must say when a message has left, not only when it arrives
     if (options.on_traffic) network_->watch([this](const Moved& moved) { tell_traffic(moved); });
+    if (topology.has_rates()) work_ = std::make_unique<DeviceWork<Run>>(*this);
     if (!options.disturbance.empty()) disturber_ = std::make_unique<Disturber<Run>>(*this);
     timeline_.actor_finish.assign(static_cast<std::size_t>(schedule_.actors), SimTime{});
   }
@@ -141,6 +147,7 @@ class Run {
     transfer.step = message.sender.step;
     transfer.size = message.source;
     transfer.start = engine_.now();
+    transfer.adds = message.add && adds_take_time(message.receiver.lane);
     transfer.starts_apart = false;
     transfer.whole = none;
     // LaneRunner begins one step at a time: the end that has just been posted is the one that was waited for, unless
@@ -213,7 +220,11 @@ class Run {
   }
 
   void local(OpPlace place, const Op& op) {
-    if (op.what != Do::compute) return local_done(place.lane);  // copies and adds are free
+    if (op.what != Do::compute) {
+      const LinkKind kind = op.what == Do::add ? LinkKind::reduce : LinkKind::copy;
+      if (!work_ || !work_->takes_time(lanes_.actor(place.lane), kind)) return local_done(place.lane);
+      return work_->begin(place.lane, kind, schedule_.size(op.region), trails_[place.lane]);
+    }
     tell(place.lane, true);
     if (op.time.count() > 0) {
       engine_.after(op.time, {Event::Kind::local, place.lane, 0});
@@ -238,6 +249,7 @@ class Run {
     transfer.start = engine_.now();
     transfer.whole = none;
     transfer.sender_was_last = true;
+    transfer.adds = false;  // see caught_up()
     transfer.route = route_from(place.lane, op.peer, op.channel);
     transfer.parts_under_way = 0;
     bytes_sent_ += size;
@@ -346,10 +358,12 @@ class Run {
     const std::uint32_t index = in_slot_[message.slot];
     transfers_[index].receiver = message.receiver.lane;
     bytes_expected_ += message.target;
+    transfers_[index].adds = message.add && adds_take_time(message.receiver.lane);
     ahead_[index].is_met = true;
     if (ahead_[index].rest.count > 0) give_room(index, ahead_[index].rest, message.receiver.lane);
     if (!ahead_[index].has_arrived) return;
     give_back(index);
+    if (transfers_[index].adds) return add(index, trails_[message.receiver.lane]);
     path_node_ = trails_[message.receiver.lane].path_end;
     end_own_op<true>(message.receiver.lane, no_resource, Picoseconds{0}, Picoseconds{0});
   }
@@ -376,6 +390,12 @@ class Run {
     has_left(index, limiter, busy);  // within one device nothing has told of it
     ahead_[index].has_arrived = true;
     if (!ahead_[index].is_met) return;
+    if (transfers_[index].adds) {
+      Trail trail = ahead_[index].trail;
+      go_on(trail, transfers_[index].receiver, index, limiter, busy, engine_.now() - ahead_[index].since - busy);
+      add(index, trail);
+      return give_back(index);
+    }
     end_watched_op(transfers_[index].receiver, index, limiter, busy, std::exchange(wire_, Picoseconds::max()));
     give_back(index);
   }
@@ -405,8 +425,23 @@ class Run {
   }
 
   std::vector<Path> find_parts(Actor from, Actor to, std::uint32_t label) {
+    std::vector<Path> parts = find_parts_between(from, to, label);
+    const DeviceLinks* device = topology_.device(node_of(from));
+    if (device == nullptr) return parts;
+    std::vector<LinkId> first = device->way_out;
+    if (!device->channels.empty()) first.push_back(device->channels[label % device->channels.size()]);
+    for (Path& path : parts) {
+      if (path.legs.empty()) continue;
+      Leg& leg = path.legs.front();
+      leg.links.insert(leg.links.begin(), first.begin(), first.end());
+      if (!leg.shares.empty()) leg.shares.insert(leg.shares.begin(), first.size(), 1);
+    }
+    return parts;
+  }
+
+  std::vector<Path> find_parts_between(Actor from, Actor to, std::uint32_t label) {
     if ((ways_.size() & 0xFF) == 0xFF) stop_if_asked();  // many paths take a while before anything moves
-    const NodeId here = placement_[static_cast<std::size_t>(from)], there = placement_[static_cast<std::size_t>(to)];
+    const NodeId here = node_of(from), there = node_of(to);
     return disturber_ && disturber_->any_down() ? disturber_->find_parts(here, there, label)
                                                 : routes_.find_parts(here, there, label);
   }
@@ -414,13 +449,22 @@ class Run {
   void handle(const Event& event) {
     switch (event.kind) {
       case Event::Kind::flow:
-        if (const auto left = network_->due(event)) left->has_arrived ? piece_landed(*left) : piece_left(*left);
+        if (const auto left = network_->due(event)) {
+          if (work_ && DeviceWork<Run>::is_work(left->piece)) {
+            if (left->has_arrived || !network_->tells_arrivals()) work_->done(*left);
+          } else {
+            left->has_arrived ? piece_landed(*left) : piece_left(*left);
+          }
+        }
         break;
       case Event::Kind::arrival:
         if (!disturber_ || !disturber_->swallows(event)) piece_arrived(event.id, event.stamp);
         break;
       case Event::Kind::local:
         compute_done(event.id);
+        break;
+      case Event::Kind::device:
+        work_->started(event.id);
         break;
       case Event::Kind::disturbance:
         disturber_->due(event);
@@ -523,7 +567,7 @@ class Run {
                           transfer.start, engine_.now());
     if (options_.record_spans) timeline_.spans.push_back(span_of(transfer));
     if (options_.on_message) options_.on_message(span_of(transfer));
-    if (is_followed_) return delivered_and_followed(index, limiter, busy, latency);
+    if (is_followed_ || transfer.adds) return delivered_and_followed(index, limiter, busy, latency);
     give_back(index);
 
     // The end that was waited for carries the trail. It ends last: until then its trail is still the one from the start
@@ -546,28 +590,55 @@ class Run {
   }
 
   [[gnu::noinline]] void tell_traffic(const Moved& moved) const {
-    const Route& way = ways_[transfers_[moved.piece >> 32].route];
-    if (disturber_ && disturber_->is_background(transfers_[moved.piece >> 32].route)) return;
+    const bool is_work = work_ && DeviceWork<Run>::is_work(moved.piece);
+    const std::uint32_t route = is_work ? work_->route(moved.piece) : transfers_[moved.piece >> 32].route;
+    if (disturber_ && disturber_->is_background(route)) return;
     if (moved.link != no_link) return options_.on_traffic({moved.link, moved.begin, moved.end, moved.bytes});
-    const LegUse& use = ways_.leg(way.first_leg + static_cast<std::uint32_t>(moved.piece & UINT32_MAX));
+    const auto leg = is_work ? 0 : static_cast<std::uint32_t>(moved.piece & UINT32_MAX);
+    const LegUse& use = ways_.leg(ways_[route].first_leg + leg);
     for (std::size_t l = 0; l < use.links.size(); ++l)
       options_.on_traffic(
           {use.links[l], moved.begin, moved.end, moved.bytes * (use.shares.empty() ? 1 : use.shares[l])});
   }
 
-  // The end of delivered(), where messages run ahead or the critical path is recorded. Apart, so that other runs do not
-  // ask; what has <true> below asks for path_, what has <false> does not.
+  // The end of delivered(), where messages run ahead, the critical path is recorded, or the message is added. Apart, so
+  // that other runs do not ask; what has <true> below asks for path_, what has <false> does not.
   [[gnu::noinline]] void delivered_and_followed(std::uint32_t index, ResourceId limiter, Picoseconds busy,
                                                 Picoseconds latency) {
     if (runs_ahead_) return arrived_apart(index, limiter, busy);
     const Transfer& transfer = transfers_[index];
     const LaneNumber cause = transfer.sender_was_last ? transfer.sender : transfer.receiver;
     const LaneNumber other = transfer.sender_was_last ? transfer.receiver : transfer.sender;
-    path_node_ = node_after(trails_[cause], cause, message_of(transfer, std::exchange(wire_, Picoseconds::max())),
-                            limiter, busy, latency);
+    if (path_)
+      path_node_ = node_after(trails_[cause], cause, message_of(transfer, std::exchange(wire_, Picoseconds::max())),
+                              limiter, busy, latency);
+    const bool adds = transfer.adds, sender_is_other = other == transfer.sender;
     give_back(index);
-    end_other_op<true>(other, cause, limiter, busy, latency);
-    end_own_op<true>(cause, limiter, busy, latency);
+    if (adds) {  // its receiver goes on when it is added
+      Trail trail = trails_[cause];
+      if (path_) trail.path_end = path_node_;
+      trail.go_on(class_of(limiter), limiter, busy, latency);
+      add(index, trail);
+    }
+    if (!adds || sender_is_other) end_other_op<true>(other, cause, limiter, busy, latency);
+    if (!adds || !sender_is_other) end_own_op<true>(cause, limiter, busy, latency);
+  }
+
+  bool adds_take_time(LaneNumber lane) const {
+    return work_ && work_->takes_time(lanes_.actor(lane), LinkKind::reduce);
+  }
+  /// A message that is there is added up by its receiver; `trail` leads to this moment.
+  [[gnu::noinline]] void add(std::uint32_t index, const Trail& trail) {
+    const Transfer& transfer = transfers_[index];
+    work_->begin(transfer.receiver, LinkKind::reduce, options_.protocol->data_of(transfer.size), trail);
+  }
+  /// A message, recorded where paths are.
+  void go_on(Trail& trail, LaneNumber lane, std::uint32_t index, ResourceId limiter, Picoseconds busy,
+             Picoseconds latency) {
+    if (path_)
+      trail.path_end = node_after(trail, lane, message_of(transfers_[index], std::exchange(wire_, Picoseconds::max())),
+                                  limiter, busy, latency);
+    trail.go_on(class_of(limiter), limiter, busy, latency);
   }
 
   // How much of a message's time is due to the speed of a link, and which link. Staged: gives back its rooms.
@@ -699,6 +770,7 @@ class Run {
     path_->collect(ends);
   }
 
+  NodeId node_of(Actor actor) const { return placement_[static_cast<std::size_t>(actor)]; }
   std::uint32_t class_of(ResourceId resource) const { return resource == no_resource ? 0 : class_of_[resource.value]; }
 
   void tell(LaneNumber lane, bool begins) const {
@@ -869,6 +941,7 @@ class Run {
   Trail last_trail_;                                     // its own at that moment, where something disturbs the run
   std::uint64_t fingerprint_ = 0;
   std::vector<JobTimeline> jobs_;              // as Timeline::jobs
+  std::unique_ptr<DeviceWork<Run>> work_;      // none: devices work in no time
   std::unique_ptr<Disturber<Run>> disturber_;  // none: an undisturbed run
   Timeline timeline_;
 };
@@ -912,6 +985,8 @@ Timeline run(const Topology& topology, const CheckedSchedule& checked, const Run
   if (options.fold && checked.proof().operations / 2 >= options.fold_from) {
     if (!options.disturbance.empty())
       why_not = "something disturbs the run, so that ranks need not do the same at one time";
+    else if (topology.has_rates())
+      why_not = "devices add or copy at a rate, which all of them would have to share alike";
     else if (protocol.done_when_left)
       why_not = fmt::format("under protocol {} ranks may run ahead of each other", protocol.name);
     else if (const auto folding = fold(topology, checked, options, placement, why_not))

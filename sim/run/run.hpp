@@ -63,8 +63,8 @@ struct RunOptions {
 
 /// Simulates the schedule. Under the textbooks' protocol (`none`) a message starts when both of its ends have begun
 /// their step (rendezvous), a send is done when the message is delivered, every byte is payload; for others see
-/// sim/run/protocol.hpp. Bytes are those on the wire. GPUs copy and add in no time; the protocol's launch is not
-/// counted.
+/// sim/run/protocol.hpp. Bytes are those on the wire. Devices copy and add in no time, but where the topology has rates
+/// (sim/run/device_work.hpp); the protocol's launch is not counted.
 ///
 /// Throws InputError where the topology has too few places, or no path between two actors; where the schedule needs
 /// more slots than the protocol has, or larger ones; where faults leave no way

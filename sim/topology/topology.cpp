@@ -1,5 +1,8 @@
 #include "sim/topology/topology.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <utility>
 
 #include "sim/base/error.hpp"
@@ -52,6 +55,12 @@ std::string_view to_string(LinkKind kind) {
       return "infiniband";
     case LinkKind::ethernet:
       return "ethernet";
+    case LinkKind::copy:
+      return "copy";
+    case LinkKind::reduce:
+      return "reduce";
+    case LinkKind::channel:
+      return "channel";
   }
   fail_invariant("a link has one of the known kinds");
 }
@@ -82,7 +91,58 @@ std::optional<NodeId> Topology::find(std::string_view name) const {
   return found->second;
 }
 
-std::string Topology::link_name(LinkId id) const { return node(link(id).from).name + " -> " + node(link(id).to).name; }
+Topology Topology::with_rates(const std::function<std::optional<DeviceRates>(NodeId)>& rates, int channels) const {
+  ensure(devices_.empty(), "a topology gets the rates of its devices once");
+  Topology rated = *this;
+  rated.device_of_.assign(nodes_.size(), UINT32_MAX);
+  const auto source = static_cast<std::uint32_t>(rated.sources_.size());
+  rated.sources_.emplace_back("devices");
+  for (std::uint32_t n = 0; n < nodes_.size(); ++n) {
+    const std::optional<DeviceRates> of = rates({n});
+    if (!of) continue;
+    const auto to_itself = [&](LinkKind kind, Bandwidth bandwidth) {
+      ensure(bandwidth.bytes_per_second > 0 && bandwidth.bytes_per_second <= max_bandwidth,
+             "a device has rates that links may have");
+      const LinkId id{static_cast<std::uint32_t>(rated.links_.size())};
+      const ResourceId resource{static_cast<std::uint32_t>(rated.resources_.size())};
+      rated.resources_.push_back({bandwidth, id, false});
+      rated.links_.push_back({{n}, {n}, bandwidth, Picoseconds{0}, kind, 1, resource, source});
+      return id;
+    };
+    const auto work = [&](LinkKind kind, const std::optional<Bandwidth>& rate) -> DeviceLinks::Work {
+      if (!rate) return {};
+      if (!of->over) return {to_itself(kind, *rate), 1};
+      const Bandwidth shared = resource(link(*of->over).resource).bandwidth;
+      return {*of->over, static_cast<double>(shared.bytes_per_second) / static_cast<double>(rate->bytes_per_second)};
+    };
+    DeviceLinks device{.start = of->start};
+    device.copy = work(LinkKind::copy, of->copy);
+    device.reduce = work(LinkKind::reduce, of->reduce);
+    if (of->copy && !of->over) device.way_out.push_back(device.copy.link);
+    if (of->channel)
+      for (int channel = 0; channel < channels; ++channel)
+        device.channels.push_back(to_itself(LinkKind::channel, *of->channel));
+    rated.has_channel_rates_ = rated.has_channel_rates_ || of->channel.has_value();
+    rated.device_of_[n] = static_cast<std::uint32_t>(rated.devices_.size());
+    rated.devices_.push_back(std::move(device));
+  }
+  return rated;
+}
+
+const DeviceLinks* Topology::device(NodeId id) const {
+  if (devices_.empty() || device_of_[id.value] == UINT32_MAX) return nullptr;
+  return &devices_[device_of_[id.value]];
+}
+
+std::string Topology::link_name(LinkId id) const {
+  const Link& named = link(id);
+  const bool is_work = named.kind == LinkKind::copy || named.kind == LinkKind::reduce;
+  if (!is_work && named.kind != LinkKind::channel) return node(named.from).name + " -> " + node(named.to).name;
+  if (is_work) return fmt::format("{} ({})", node(named.from).name, to_string(named.kind));
+  const std::vector<LinkId>& channels = device(named.from)->channels;
+  return fmt::format("{} (channel {})", node(named.from).name,
+                     std::find(channels.begin(), channels.end(), id) - channels.begin());
+}
 
 std::string Topology::resource_name(ResourceId id) const {
   const Resource& what = resource(id);

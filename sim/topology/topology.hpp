@@ -26,7 +26,21 @@ enum class NodeKind : std::uint8_t {
   nic,
   network_switch,
 };
-enum class LinkKind : std::uint8_t { generic, nvlink, xgmi, c2c, pcie, socket, memory, infiniband, ethernet };
+enum class LinkKind : std::uint8_t {
+  generic,
+  nvlink,
+  xgmi,
+  c2c,
+  pcie,
+  socket,
+  memory,
+  infiniband,
+  ethernet,
+  // Of a device to itself (Topology::with_rates):
+  copy,
+  reduce,
+  channel,
+};
 enum class Duplex : std::uint8_t {
   full,  ///< each direction has the bandwidth for itself
   half,  ///< both directions share one bandwidth (a bus, a memory)
@@ -90,6 +104,32 @@ struct Resource {
   bool shared = false;  ///< two links (the directions of a half-duplex cable) draw on it
 };
 
+/// What a device does with data takes time where a rate is set. Assumed: rates do not depend on the message's size, and
+/// an addition reads what has arrived, so that it begins when the message is there.
+struct DeviceRates {
+  std::optional<Bandwidth> copy;     ///< of what it sends and what it copies within itself, together
+  std::optional<Bandwidth> reduce;   ///< of what it adds up
+  std::optional<Bandwidth> channel;  ///< of what one of its channels sends: a thread block's
+  /// What passes before the first byte of an addition, or of a copy within it: a kernel's launch.
+  Picoseconds start{0};
+  /// Additions and copies within it have no rates of their own, but draw on this link: a memory that several ranks
+  /// share. Alone they run at `reduce` and `copy`.
+  std::optional<LinkId> over;
+};
+
+/// The same as links that the network shares. Those to itself come after all others in Topology::links(), and are
+/// neither in links_from() nor in links_to(): only a run takes them.
+struct DeviceLinks {
+  struct Work {
+    LinkId link = no_link;  ///< no_link: it takes no time
+    double weight = 1;      ///< bytes that cross the link for each that is worked on
+  };
+  Work copy, reduce;
+  Picoseconds start{0};
+  std::vector<LinkId> way_out;   ///< what all that it sends crosses first
+  std::vector<LinkId> channels;  ///< [channel modulo their number] the same for one channel; empty: no limit
+};
+
 /// A finished cluster. Made by TopologyBuilder; never changes.
 class Topology {
  public:
@@ -120,8 +160,17 @@ class Topology {
   /// two directions of a half-duplex cable must agree; bandwidths must stay within what build() takes.
   Topology with_links(const std::function<void(Link&)>& change) const;
 
+  /// The same with rates of devices: nothing where `rates` says nothing. `channels`: how many each device has. A
+  /// topology gets them once, as its last change.
+  Topology with_rates(const std::function<std::optional<DeviceRates>(NodeId)>& rates, int channels) const;
+  bool has_rates() const { return !devices_.empty(); }
+  /// Whether what a channel sends has a rate of its own somewhere.
+  bool has_channel_rates() const { return has_channel_rates_; }
+  /// What the device's work takes; none where it takes no time.
+  const DeviceLinks* device(NodeId id) const;
+
   std::optional<NodeId> find(std::string_view name) const;
-  /// "FROM -> TO", as users write and read links.
+  /// "FROM -> TO", as users write and read links; "gpu0 (reduce)" of a device to itself.
   std::string link_name(LinkId id) const;
   /// The link's name; "FROM <-> TO" where both directions draw on the resource.
   std::string resource_name(ResourceId id) const;
@@ -135,6 +184,9 @@ class Topology {
   std::vector<NodeId> ranks_, helpers_;
   std::vector<Host> hosts_;
   Ties ties_ = Ties::first;
+  std::vector<DeviceLinks> devices_;
+  std::vector<std::uint32_t> device_of_;  // [node] in devices_; UINT32_MAX: none
+  bool has_channel_rates_ = false;
   // Compressed adjacency: links of node n are [first_out_[n], first_out_[n + 1]).
   std::vector<std::uint32_t> first_out_, first_in_;
   std::vector<LinkId> out_, in_;

@@ -162,12 +162,20 @@ TEST_CASE("what is not modelled is refused by name") {
             "expected the same GPUs of every node"));
 }
 
-TEST_CASE("without a library an algorithm is needed, and devices change nothing, which is said") {
+TEST_CASE("without a library an algorithm is needed, and the launch of its kernels changes nothing, which is said") {
   CHECK(has(refusal(one_dgx_a100, {"library=null"}), R"(/collective: expected the key "algorithm", found none)"));
   const Scenario scenario =
       point(one_dgx_a100, {"library=null", "collective.algorithm=ring", "devices.gpu.launch=1 us"});
   REQUIRE(scenario.warnings.size() == 1);
-  CHECK(has(scenario.warnings.front(), "/devices/gpu: it has no effect"));
+  CHECK(has(scenario.warnings.front(), "/devices/gpu/launch: it has no effect"));
+}
+
+TEST_CASE("what a library's costs have already changes nothing, which is said") {
+  const auto warning = [](const std::string& set) { return point(one_dgx_a100, {set}).warnings.at(0); };
+  CHECK(has(warning("devices.gpu.channel=20 GB/s"), "/devices/gpu/channel: it has no effect"));
+  CHECK(has(warning("devices.gpu.start=2 us"), "/devices/gpu/start: it has no effect"));
+  CHECK(has(warning("devices.cpu.reduce=20 GB/s"), "/devices/cpu: it has no effect"));
+  CHECK(predicted(one_dgx_a100, {"devices.gpu.channel=1 GB/s"}).time == predicted(one_dgx_a100).time);
 }
 
 TEST_CASE("a thread that calls several GPUs launches later, and what is not modelled is warned of") {

@@ -217,7 +217,7 @@ TEST_CASE("the example scenarios come out the same, folded where that is possibl
       if (scenario.training) continue;  // a program does not fold
       const Topology net = topology_of(scenario);
       if (!scenario.main().ranks.empty() || scenario.main().shuffle || scenario.main().best_ring ||
-          scenario.main().algorithm->in_fabric || scenario.main().request.ranks < 2)
+          scenario.main().servers_on_cpu || scenario.main().algorithm->in_fabric || scenario.main().request.ranks < 2)
         continue;  // placed otherwise
       const std::string why_not =
           both_ways(net, schedule_of(scenario),

@@ -69,6 +69,9 @@ std::string_view colour(LinkKind kind) {
     case LinkKind::ethernet:
       return "#c62828";
     case LinkKind::generic:
+    case LinkKind::copy:
+    case LinkKind::reduce:
+    case LinkKind::channel:
       break;
   }
   return "#424242";

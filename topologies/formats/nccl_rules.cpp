@@ -54,6 +54,9 @@ Assumed latency_of(LinkKind kind) {
     case LinkKind::memory:
       return {100ns, "assumed: about one access to DRAM"};
     case LinkKind::generic:
+    case LinkKind::copy:
+    case LinkKind::reduce:
+    case LinkKind::channel:
       break;
   }
   fail_invariant("an imported link is of a kind with a known latency");

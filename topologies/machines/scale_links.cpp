@@ -125,9 +125,16 @@ LinkClass class_of(const Topology& topology, const Link& link) {
     case LinkKind::generic:
     case LinkKind::infiniband:
     case LinkKind::ethernet:
+    case LinkKind::copy:
+    case LinkKind::reduce:
+    case LinkKind::channel:
       return LinkClass::other;
   }
   fail_invariant("a link has one of the known kinds");
+}
+
+std::string_view class_name(const Topology& topology, const Link& link) {
+  return link.from == link.to ? to_string(link.kind) : to_string(class_of(topology, link));
 }
 
 Topology scaled(const Topology& topology, const ClassScales& scales) {

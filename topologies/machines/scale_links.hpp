@@ -28,6 +28,8 @@ inline constexpr std::array link_classes{LinkClass::nvlink, LinkClass::xgmi,   L
                                          LinkClass::nic,    LinkClass::fabric, LinkClass::other};
 std::string_view to_string(LinkClass link_class);  ///< "nvlink", "nic", ...; of `other` "link"
 LinkClass class_of(const Topology& topology, const Link& link);
+/// Its class's name; of what a device does within itself: copy, reduce or channel.
+std::string_view class_name(const Topology& topology, const Link& link);
 
 /// Factors on the links of a finished topology; 1 leaves them as they are.
 struct ClassScales {

@@ -1,0 +1,104 @@
+// What devices do with data within themselves, where that takes time: additions and copies.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "sim/base/units.hpp"
+#include "sim/run/critical_path.hpp"
+#include "sim/run/path_record.hpp"
+#include "sim/schedule/lanes.hpp"
+#include "sim/topology/topology.hpp"
+
+namespace ringsim {
+
+/// Additions and copies of a run whose topology has rates of devices. Each belongs to one operation of a lane, which is
+/// done when it is; work of one device shares the device's rate as messages share a link.
+///
+/// Assumptions: a message that is added is added when all of it is there, at once and whole (NCCL and MPI do so slice
+/// by slice: cut messages into chunks); where links of a staged or cut message come and go, its addition waits for the
+/// last of them.
+template <class Run>
+class DeviceWork {
+ public:
+  explicit DeviceWork(Run& run) : run_(run) {}
+
+  /// Whether it takes time; `kind`: copy or reduce.
+  bool takes_time(Actor actor, LinkKind kind) const {
+    const DeviceLinks* device = run_.topology_.device(run_.node_of(actor));
+    return device != nullptr && work_of(*device, kind).link != no_link;
+  }
+
+  /// The work of an operation of the lane begins now; `trail` leads to this moment. Requires takes_time().
+  void begin(LaneNumber lane, LinkKind kind, Bytes size, const Trail& trail) {
+    if (free_.empty()) {
+      free_.push_back(static_cast<std::uint32_t>(works_.size()));
+      works_.emplace_back();
+    }
+    const std::uint32_t index = free_.back();
+    free_.pop_back();
+    const Actor actor = run_.lanes_.actor(lane);
+    const DeviceLinks& device = *run_.topology_.device(run_.node_of(actor));
+    works_[index] = {.lane = lane, .size = size, .trail = trail};
+    works_[index].route = run_.ways_.of_work(actor, kind, work_of(device, kind));
+    if (device.start.count() > 0)
+      run_.engine_.after(device.start, {Event::Kind::device, index, 0});
+    else
+      started(index);
+  }
+
+  /// Its first byte is being worked on.
+  void started(std::uint32_t index) {
+    Work& work = works_[index];
+    work.since = run_.engine_.now();
+    auto& way = run_.ways_[work.route];
+    way.carried += work.size;
+    run_.network_->start(way.leg, work.size, piece(index));
+  }
+
+  static bool is_work(std::uint64_t piece) { return (piece & UINT32_MAX) == mark; }
+  std::uint32_t route(std::uint64_t piece) const { return works_[piece >> 32].route; }
+
+  /// Its last byte has been worked on.
+  void done(const Left& left) {
+    const auto index = static_cast<std::uint32_t>(left.piece >> 32);
+    const LaneNumber lane = works_[index].lane;
+    if (run_.lanes_.is_last(lane)) {
+      const Picoseconds busy = run_.engine_.now() - works_[index].since;
+      Trail trail = works_[index].trail;
+      const Picoseconds start = works_[index].since - trail.at;
+      if (run_.path_) {
+        const Actor actor = run_.lanes_.actor(lane);
+        trail.path_end = run_.node_after(trail, lane, {.from = actor, .to = actor, .bytes = works_[index].size},
+                                         left.limiter, busy, start);
+      }
+      trail.go_on(run_.class_of(left.limiter), left.limiter, busy, start);
+      run_.trails_[lane] = trail;
+      run_.end_of_step(lane);
+    }
+    free_.push_back(index);
+    run_.lanes_.op_done(lane);
+  }
+
+ private:
+  static constexpr std::uint32_t mark = UINT32_MAX;  // the leg that no message has
+
+  static std::uint64_t piece(std::uint32_t index) { return std::uint64_t{index} << 32 | mark; }
+  static const DeviceLinks::Work& work_of(const DeviceLinks& device, LinkKind kind) {
+    return kind == LinkKind::reduce ? device.reduce : device.copy;
+  }
+
+  struct Work {
+    LaneNumber lane = 0;
+    std::uint32_t route = 0;
+    Bytes size;
+    SimTime since{};  // its first byte
+    Trail trail;      // the critical path up to its begin
+  };
+  Run& run_;
+  std::vector<Work> works_;
+  std::vector<std::uint32_t> free_;
+};
+
+}  // namespace ringsim
