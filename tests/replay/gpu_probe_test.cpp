@@ -96,8 +96,8 @@ TEST_CASE("a probe of several GPUs measures every pair, and one GPU to all other
   const Scenario scenario =
       ScenarioFile::parse(to_scenario(found, 8, "2026-11-21"), "probe.json", {"collective.bytes=40 MB"}).point(0);
   CHECK(topology_of(scenario).ranks().size() == 3);
-  // The ring's 4 steps of 40/3 MB at 400 GB/s, each 2 us later.
-  const double expected = 4 * (40e6 / 3 / 400e9 * 1e6 + 2);
+  // The ring's 4 steps of 40/3 MB at 400 GB/s, each 2 us later; after two of them they are added, at 1 TB/s and 3 us.
+  const double expected = 4 * (40e6 / 3 / 400e9 * 1e6 + 2) + 2 * (40e6 / 3 / 1e12 * 1e6 + 3);
   CHECK(static_cast<double>(predict(scenario).time.count()) / 1e6 == doctest::Approx(expected).epsilon(1e-6));
 }
 
@@ -106,17 +106,22 @@ TEST_CASE("what was measured is a scenario: copies share the GPU's memory, serve
   const Probe found = probe(device, short_probe());
   const std::string text = to_scenario(found, 4, "2026-11-21");
   CHECK(text.find("// Measured by `ringsim probe` on a fake GPU, 2026-11-21.") != std::string::npos);
-  CHECK(text.find("additions of 1 TB/s and 3 us each") != std::string::npos);
+  CHECK(
+      text.find(
+          R"({"name": "gpu3", "kind": "gpu", "rates": {"reduce": "1 TB/s", "start": "3 us", "over": "memory_out -> memory_in"}})") !=
+      std::string::npos);
   const auto time = [&](std::vector<std::string> set) {
     const Prediction p = predict(ScenarioFile::parse(text, "probe.json", set).point(0));
     return static_cast<double>(p.time.count()) / 1e6;
   };
-  // 2 (K-1) steps in which K messages of 100 MB share 2 TB/s; the joints' 100 TB/s take no part.
-  CHECK(time({"collective.bytes=400 MB"}) == doctest::Approx(6 * (400e6 / 2e12 * 1e6 + 2)).epsilon(1e-6));
-  // All four to the host at 40 GB/s, and back at 50.
+  // 2 (K-1) steps in which K messages of 100 MB share 2 TB/s; the joints' 100 TB/s take no part. K-1 of them are added,
+  // K at a time at 1 TB/s together.
+  CHECK(time({"collective.bytes=400 MB"}) ==
+        doctest::Approx(6 * (400e6 / 2e12 * 1e6 + 2) + 3 * (400e6 / 1e12 * 1e6 + 3)).epsilon(1e-6));
+  // All four to the host at 40 GB/s, and back at 50; there a CPU adds 10 GB/s.
   CHECK(time({"collective.bytes=400 MB", R"(collective.algorithm={"name": "parameter_server", "servers": 1})",
               R"(collective.servers_on="cpu")"}) ==
-        doctest::Approx(4 * (400e6 / 40e9 + 400e6 / 50e9) * 1e6 + 4).epsilon(1e-4));
+        doctest::Approx(4 * (400e6 / 40e9 + 400e6 / 50e9 + 400e6 / 10e9) * 1e6 + 7).epsilon(1e-4));
 }
 
 TEST_CASE("the table has a line a sample, with what was measured in its own words") {
@@ -162,7 +167,7 @@ TEST_CASE("a probe that fails says what it was measuring; one whose rates cannot
   options = short_probe();
   options.sizes = {4000_B};
   CHECK_THROWS_WITH_AS(to_scenario(probe(device, options), 2, "today"),
-                       "measuring copy: the larger of the two largest sizes took no longer\n"
+                       "measuring add: the larger of the two largest sizes took no longer\n"
                        "  hint: larger sizes, more repeats, or a machine that does nothing else",
                        EnvironmentError);
 }

@@ -148,12 +148,10 @@ if not any(each.moving() for each in experiments):
 files = {page.with_suffix(".svg"): picture(experiments), page: f"""# Predicted against measured, on a GPU
 
 The schedules that are simulated, carried out for real ([how, and what it means](../guide/replay.md)). Made by `tools/gpu-all.sh`. Every prediction comes
-from `ringsim probe` alone, and was made before its replay: by the simulator, on a scenario of the probe's rates, in which additions take no
-time; and by the model of the GPU (validate/replay/gpu), additions and launches included, where copies are served one after the other,
-or share.
+from `ringsim probe` alone, and was made before its replay: by the simulator, on a scenario of the probe's rates of links and additions;
+and by the model of the GPU (validate/replay/gpu), launches included, where copies are served one after the other, or share.
 
-What the simulator alone lacks is the additions: a server in host memory spends most of its time on them, and in the GPU's memory they
-take as long as the copies. Where the model of the GPU has them and lets operations share the memory, it is near.
+Additions count: a server in host memory spends most of its time on them, and in the GPU's memory they take as long as the copies.
 
 How far medians are from what was predicted, |measured/predicted - 1| in the median over all results of 1 MiB or more in which something moves:
 

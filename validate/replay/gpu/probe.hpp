@@ -76,8 +76,8 @@ Probe probe(Device& device, const ProbeOptions& options);
 std::string to_csv(const Probe& probe);
 
 /// A scenario on what was measured, with its provenance in comments: `ranks` virtual ranks of one GPU, whose copies
-/// share its memory; or, where there are several GPUs, a rank on each. A CPU joins them through host memory. What an
-/// addition takes is not in it: GPUs of the simulator add in no time. Throws EnvironmentError where a line is missing.
+/// and additions share its memory; or, where there are several GPUs, a rank on each. A CPU joins them through host
+/// memory, and adds there. Throws EnvironmentError where a line is missing.
 std::string to_scenario(const Probe& probe, int ranks, const std::string& date);
 
 }  // namespace ringsim::replay::gpu

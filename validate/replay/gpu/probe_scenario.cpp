@@ -17,6 +17,13 @@ class GraphText {
   void node(const std::string& name, const char* kind) {
     nodes_ += fmt::format("{}\n      {{\"name\": \"{}\", \"kind\": \"{}\"}}", nodes_.empty() ? "" : ",", name, kind);
   }
+  /// A rank or a server: its additions take what was measured, of the link `over` or by themselves.
+  void adder(const std::string& name, const char* kind, const Line& add, const std::string& over = "") {
+    nodes_ += fmt::format(
+        "{}\n      {{\"name\": \"{}\", \"kind\": \"{}\", \"rates\": {{\"reduce\": \"{}\", \"start\": \"{}\"{}}}}}",
+        nodes_.empty() ? "" : ",", name, kind, format(add.rate), format(add.latency),
+        over.empty() ? "" : fmt::format(", \"over\": \"{}\"", over));
+  }
   void link(const std::string& from, const std::string& to, const Line& line) {
     links_ += fmt::format(
         "{}\n      {{\"from\": \"{}\", \"to\": \"{}\", \"bandwidth\": \"{}\", \"latency\": \"{}\", \"one_way\": true}}",
@@ -79,7 +86,7 @@ void several_gpus(const Probe& probe, GraphText& graph) {
 // One link each way for all ranks of a GPU; with several GPUs each is taken to have what the first has.
 void host(const Probe& probe, int ranks, GraphText& graph) {
   const Line up = link_of(probe, 0, host_memory), down = link_of(probe, host_memory, 0);
-  graph.node("host", "cpu");
+  graph.adder("host", "cpu", measured(probe, Asked::add, host_memory, host_memory));
   for (int gpus = 0; gpus < probe.gpus; ++gpus) {
     const std::string out = fmt::format("to_host{}", gpus), in = fmt::format("from_host{}", gpus);
     graph.node(out, "switch");
@@ -98,7 +105,8 @@ void host(const Probe& probe, int ranks, GraphText& graph) {
 std::string to_scenario(const Probe& probe, int ranks, const std::string& date) {
   if (probe.gpus > 1) ranks = probe.gpus;
   GraphText graph;
-  for (int rank = 0; rank < ranks; ++rank) graph.node(gpu(rank), "gpu");
+  for (int rank = 0; rank < ranks; ++rank)
+    graph.adder(gpu(rank), "gpu", measured(probe, Asked::add, 0, 0), probe.gpus == 1 ? "memory_out -> memory_in" : "");
   if (probe.gpus == 1)
     one_gpu(probe, ranks, graph);
   else
@@ -107,21 +115,19 @@ std::string to_scenario(const Probe& probe, int ranks, const std::string& date) 
   const Picoseconds node = probe.least(Asked::node, 0, 0).value_or(Picoseconds(0));
   const Picoseconds call = probe.least(Asked::call, 0, 0).value_or(Picoseconds(0));
   const Picoseconds hop = probe.least(Asked::hop, 0, 0).value_or(Picoseconds(0));
-  const Line add = measured(probe, Asked::add, 0, 0);
   return fmt::format(
       "{{\n"
       "  // Measured by `ringsim probe` on {}, {}. Rates lie between the two largest sizes; latencies are what the\n"
       "  // smallest takes beyond its bytes, as a node of a graph behind an event of another stream. Links of {} are "
       "joints.\n"
-      "  // Not in it, for GPUs of the simulator add in no time: additions of {} and {} each.\n"
       "  // A node of a graph takes {}, one behind an event of another stream {}, a call by itself {}.\n"
       "  \"version\": 1,\n"
       "  \"name\": \"{} ranks on {}\",\n"
       "  \"topology\": {{\n    \"kind\": \"graph\",\n    {}\n  }},\n"
       "  \"collective\": {{\"op\": \"all_reduce\", \"algorithm\": \"ring\", \"bytes\": \"1 MiB\"}}\n"
       "}}\n",
-      probe.device, date, format(joint.rate), format(add.rate), format(add.latency), format(node), format(hop),
-      format(call), ranks, probe.device, graph.text());
+      probe.device, date, format(joint.rate), format(node), format(hop), format(call), ranks, probe.device,
+      graph.text());
 }
 
 }  // namespace ringsim::replay::gpu
