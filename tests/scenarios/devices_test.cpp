@@ -57,7 +57,7 @@ TEST_CASE("each message that is added costs its receiver the start and its bytes
     CAPTURE(model);
     CHECK(time(devices, {fmt::format("network.model={}", model)}) == 7518us);
   }
-  // Simple adds 1.4 us a step on such links; 8 slots of 512 KiB let a message run ahead of its receiver.
+  // Simple takes 1.4 us more in each step on such links; 8 slots of 512 KiB let a message run ahead of its receiver.
   const Texts simple{"transport.protocol=simple", "transport.launch=0 us"};
   CHECK(time(devices, simple) - time("", simple) == 1506us);
   // LL has twice the bytes on the wire, and as much to add.

@@ -12,6 +12,7 @@
 
 #include "algorithms/catalog.hpp"
 #include "sim/base/error.hpp"
+#include "sim/run/link_use.hpp"
 #include "tests/support/tiny.hpp"
 #include "topologies/catalog.hpp"
 

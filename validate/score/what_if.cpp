@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
 #include <utility>
 
 #include "sim/base/error.hpp"
@@ -17,6 +20,20 @@ WhatIf faster(const std::string& label, const std::string& key, const char* fact
   return {.of = WhatIf::Of::link_class, .label = label, .set = {fmt::format("calibration.scale_{}={}", key, factor)}};
 }
 
+/// Twice the rates that the scenario gives to devices of a kind.
+void add_rates(const std::string& kind, const std::optional<DeviceRates>& rates, std::vector<WhatIf>& all) {
+  if (!rates) return;
+  const auto twice = [&](const char* key, const std::optional<Bandwidth>& rate) {
+    if (!rate || rate->bytes_per_second > std::numeric_limits<std::int64_t>::max() / 2) return;
+    all.push_back({.of = WhatIf::Of::link_class,
+                   .label = fmt::format("{} {} 2x", kind, key),
+                   .set = {fmt::format("devices.{}.{}={}", kind, key, format(Bandwidth{2 * rate->bytes_per_second}))}});
+  };
+  twice("reduce", rates->reduce);
+  twice("copy", rates->copy);
+  twice("channel", rates->channel);
+}
+
 std::vector<WhatIf> assumptions_of(const Scenario& scenario, const Why& why) {
   std::vector<WhatIf> found;
   const auto without = [&](const std::string& label, std::vector<std::string> set) {
@@ -28,6 +45,8 @@ std::vector<WhatIf> assumptions_of(const Scenario& scenario, const Why& why) {
   if (scenario.jitter.most.count() > 0) without("without jitter", {"disturbance.jitter=null"});
   if (!scenario.background.empty()) without("no background messages", {"disturbance.background=null"});
   if (scenario.jobs.size() > 1) without("no other collectives", {"jobs=null"});
+  if (!scenario.library && (scenario.devices.gpu || scenario.devices.cpu))
+    without("devices work in no time", {"devices=null"});
   const bool uses_nics = std::find(why.kinds.begin(), why.kinds.end(), "nic") != why.kinds.end();
   if (scenario.transport.gdr_level == PathType::loc && uses_nics)
     without("with GPUDirect",
@@ -81,6 +100,10 @@ std::vector<WhatIf> what_ifs_of(const Scenario& scenario, const Result& base) {
   if (!why.kinds.empty()) {
     all.push_back(faster("latencies 10 % less", "latency", "0.9"));
     all.push_back(faster("latencies halved", "latency", "0.5"));
+  }
+  if (!scenario.library) {
+    add_rates("gpu", scenario.devices.gpu, all);
+    add_rates("cpu", scenario.devices.cpu, all);
   }
   if (base.prediction.training) {
     all.push_back(faster("compute 10 % faster", "compute", "1.1"));
