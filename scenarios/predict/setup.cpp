@@ -149,6 +149,16 @@ Topology topology_of(const Scenario& scenario) {
   return blaming(scenario, "/calibration", [&] { return scaled(topology, scales); });
 }
 
+namespace {
+/// The one link of that name, not a node with all of its links.
+LinkId link_over(const Topology& topology, const std::string& name) {
+  const std::vector<LinkId> links = links_named(topology, name, "");
+  if (topology.link_name(links.front()) == name) return links.front();
+  throw InputError("", fmt::format("expected a link, FROM -> TO, found the node \"{}\"", name),
+                   fmt::format("for example \"{}\"", topology.link_name(links.front())));
+}
+}  // namespace
+
 bool has_rates(const Scenario& scenario) {
   if (scenario.library) return false;  // its costs have what kernels take
   if (scenario.devices.gpu || scenario.devices.cpu) return true;
@@ -177,7 +187,7 @@ Topology rated(const Topology& topology, const Scenario& scenario) {
     DeviceRates found = *node->rates;
     if (node->over.empty()) return found;
     const std::string pointer = fmt::format("/topology/nodes/{}/rates/over", id.value);
-    found.over = blaming(scenario, pointer, [&] { return links_named(topology, node->over, "").front(); });
+    found.over = blaming(scenario, pointer, [&] { return link_over(topology, node->over); });
     return found;
   };
   return topology.with_rates(rates, channels);

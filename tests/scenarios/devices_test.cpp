@@ -135,6 +135,14 @@ TEST_CASE("rates that cannot be used are refused, with their place") {
   CHECK(complaint(on_star(R"({"gpu": {"add": "2 GB/s"}})")).find("/devices/gpu/add") != std::string::npos);
   CHECK(complaint(on_one_memory(R"({"reduce": "20 GB/s", "over": "out -> inn"})"))
             .find("/topology/nodes/0/rates/over: expected a link") != std::string::npos);
+  CHECK(complaint(on_one_memory(R"({"reduce": "20 GB/s", "over": "out"})"))
+            .find("/topology/nodes/0/rates/over: expected a link, FROM -> TO, found the node \"out\"") !=
+        std::string::npos);
+  CHECK(complaint(on_one_memory(R"({"start": "2 us", "over": "out -> in"})"))
+            .find("/topology/nodes/0/rates/over: expected reduce or copy next to it, found neither") !=
+        std::string::npos);
+  CHECK(complaint(on_star(R"({"cpu": {"reduce": "1000001 TB/s"}})"))
+            .find("/devices/cpu/reduce: expected a rate of at most 1000000 TB/s") != std::string::npos);
   // What a device does within itself is no link that could fail.
   CHECK(complaint(on_star(R"({"gpu": {"reduce": "20 GB/s"}})"),
                   {R"x(faults=[{"link": "gpu0 (reduce)", "bandwidth": "50%"}])x"})
