@@ -167,7 +167,7 @@ bool has_rates(const Scenario& scenario) {
                                          [](const Graph::NodeSpec& node) { return node.rates.has_value(); });
 }
 
-Topology rated(const Topology& topology, const Scenario& scenario) {
+Topology rated(const Topology& topology, const Scenario& scenario, int channels) {
   if (!has_rates(scenario)) return topology;
   const auto* graph = std::get_if<Graph>(&scenario.topology);
   const DeviceSpec& kinds = scenario.devices;
@@ -179,8 +179,6 @@ Topology rated(const Topology& topology, const Scenario& scenario) {
   const auto own = [&](NodeId id) {
     return graph != nullptr && graph->nodes[id.value].rates ? &graph->nodes[id.value] : nullptr;
   };
-  int channels = 1;
-  for (const Job& job : scenario.jobs) channels = std::max(channels, job.request.channels);
   const auto rates = [&](NodeId id) -> std::optional<DeviceRates> {
     const Graph::NodeSpec* node = own(id);
     if (node == nullptr) return of_kind(topology.node(id).kind);

@@ -52,9 +52,16 @@ class DeviceWork {
   void started(std::uint32_t index) {
     Work& work = works_[index];
     work.since = run_.engine_.now();
+    if (const Picoseconds start = work.since - work.trail.at; start.count() > 0)
+      go_on(work, no_resource, Picoseconds{0}, start);
     auto& way = run_.ways_[work.route];
     way.carried += work.size;
     run_.network_->start(way.leg, work.size, piece(index));
+  }
+
+  /// The recorded paths that lead to works which are not over.
+  void add_path_ends(std::vector<std::uint32_t*>& ends) {
+    for (Work& work : works_) ends.push_back(&work.trail.path_end);
   }
 
   static bool is_work(std::uint64_t piece) { return (piece & UINT32_MAX) == mark; }
@@ -65,37 +72,38 @@ class DeviceWork {
     const auto index = static_cast<std::uint32_t>(left.piece >> 32);
     const LaneNumber lane = works_[index].lane;
     if (run_.lanes_.is_last(lane)) {
-      const Picoseconds busy = run_.engine_.now() - works_[index].since;
-      Trail trail = works_[index].trail;
-      const Picoseconds start = works_[index].since - trail.at;
-      if (run_.path_) {
-        const Actor actor = run_.lanes_.actor(lane);
-        trail.path_end = run_.node_after(trail, lane, {.from = actor, .to = actor, .bytes = works_[index].size},
-                                         left.limiter, busy, start);
-      }
-      trail.go_on(run_.class_of(left.limiter), left.limiter, busy, start);
-      run_.trails_[lane] = trail;
+      go_on(works_[index], left.limiter, run_.engine_.now() - works_[index].since, Picoseconds{0});
+      run_.trails_[lane] = works_[index].trail;
       run_.end_of_step(lane);
     }
+    works_[index].trail.path_end = PathRecord::begin_of_run;  // of what is over nothing is kept
     free_.push_back(index);
     run_.lanes_.op_done(lane);
   }
 
  private:
   static constexpr std::uint32_t mark = UINT32_MAX;  // the leg that no message has
+  struct Work {
+    LaneNumber lane = 0;
+    std::uint32_t route = 0;
+    Bytes size;
+    SimTime since{};  // its first byte
+    Trail trail;      // the critical path up to its begin, then to its first byte
+  };
 
   static std::uint64_t piece(std::uint32_t index) { return std::uint64_t{index} << 32 | mark; }
   static const DeviceLinks::Work& work_of(const DeviceLinks& device, LinkKind kind) {
     return kind == LinkKind::reduce ? device.reduce : device.copy;
   }
 
-  struct Work {
-    LaneNumber lane = 0;
-    std::uint32_t route = 0;
-    Bytes size;
-    SimTime since{};  // its first byte
-    Trail trail;      // the critical path up to its begin
-  };
+  void go_on(Work& work, ResourceId limiter, Picoseconds busy, Picoseconds start) {
+    const Actor actor = run_.lanes_.actor(work.lane);
+    if (run_.path_)
+      work.trail.path_end = run_.node_after(work.trail, work.lane, {.from = actor, .to = actor, .bytes = work.size},
+                                            limiter, busy, start);
+    work.trail.go_on(run_.class_of(limiter), limiter, busy, start);
+  }
+
   Run& run_;
   std::vector<Work> works_;
   std::vector<std::uint32_t> free_;

@@ -41,6 +41,7 @@ class PathRecord {
   std::uint32_t add_message(std::uint32_t before, SimTime begin, Lane lane, int step, const PassingMessage& message,
                             ResourceId resource, Picoseconds busy, Picoseconds latency) {
     if (busy.count() == 0 && latency.count() == 0) return before;
+    ensure(before <= nodes_.size(), "an element of the critical path follows one that is there");
     const Picoseconds wire = std::min(latency, message.wire);
     nodes_.push_back({.begin = begin,
                       .busy = busy,
@@ -62,6 +63,7 @@ class PathRecord {
   std::uint32_t add(std::uint32_t before, SimTime begin, SimTime end, PathCause cause, Actor actor, Lane lane,
                     int step) {
     if (begin >= end) return before;
+    ensure(before <= nodes_.size(), "an element of the critical path follows one that is there");
     nodes_.push_back({.begin = begin,
                       .busy = end - begin,
                       .before = before,
@@ -103,7 +105,10 @@ class PathRecord {
   /// The chain that leads to `end`, first element first.
   std::vector<PathElement> chain(std::uint32_t end) const {
     std::vector<const Node*> nodes;
-    for (std::uint32_t at = end; at != begin_of_run; at = nodes_[at - 1].before) nodes.push_back(&nodes_[at - 1]);
+    for (std::uint32_t at = end; at != begin_of_run; at = nodes_[at - 1].before) {
+      nodes.push_back(&nodes_[at - 1]);
+      ensure(nodes.back()->before < at, "an element of the critical path follows an older one");
+    }
     std::vector<PathElement> path;
     for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
       const Node& each = **node;

@@ -767,6 +767,7 @@ class Run {
     for (Ahead& ahead : ahead_) ends.push_back(&ahead.trail.path_end);
     for (std::uint32_t& end : own_nodes_) ends.push_back(&end);
     for (std::uint32_t& end : job_path_ends_) ends.push_back(&end);
+    if (work_) work_->add_path_ends(ends);
     path_->collect(ends);
   }
 

@@ -100,20 +100,25 @@ Topology Topology::with_rates(const std::function<std::optional<DeviceRates>(Nod
   for (std::uint32_t n = 0; n < nodes_.size(); ++n) {
     const std::optional<DeviceRates> of = rates({n});
     if (!of) continue;
-    const auto to_itself = [&](LinkKind kind, Bandwidth bandwidth) {
+    const auto to_itself = [&](LinkKind kind, Bandwidth bandwidth, ResourceId resource = no_resource) {
       ensure(bandwidth.bytes_per_second > 0 && bandwidth.bytes_per_second <= max_bandwidth,
              "a device has rates that links may have");
       const LinkId id{static_cast<std::uint32_t>(rated.links_.size())};
-      const ResourceId resource{static_cast<std::uint32_t>(rated.resources_.size())};
-      rated.resources_.push_back({bandwidth, id, false});
+      if (resource == no_resource) {
+        resource = ResourceId{static_cast<std::uint32_t>(rated.resources_.size())};
+        rated.resources_.push_back({bandwidth, id, false});
+      }
       rated.links_.push_back({{n}, {n}, bandwidth, Picoseconds{0}, kind, 1, resource, source});
       return id;
     };
     const auto work = [&](LinkKind kind, const std::optional<Bandwidth>& rate) -> DeviceLinks::Work {
       if (!rate) return {};
       if (!of->over) return {to_itself(kind, *rate), 1};
-      const Bandwidth shared = resource(link(*of->over).resource).bandwidth;
-      return {*of->over, static_cast<double>(shared.bytes_per_second) / static_cast<double>(rate->bytes_per_second)};
+      // It shares what the link can carry, not its latency.
+      const ResourceId shared = link(*of->over).resource;
+      const Bandwidth most = resource(shared).bandwidth;
+      return {to_itself(kind, most, shared),
+              static_cast<double>(most.bytes_per_second) / static_cast<double>(rate->bytes_per_second)};
     };
     DeviceLinks device{.start = of->start};
     device.copy = work(LinkKind::copy, of->copy);

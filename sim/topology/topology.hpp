@@ -107,13 +107,16 @@ struct Resource {
 /// What a device does with data takes time where a rate is set. Assumed: rates do not depend on the message's size, and
 /// an addition reads what has arrived, so that it begins when the message is there.
 struct DeviceRates {
-  std::optional<Bandwidth> copy;     ///< of what it sends and what it copies within itself, together
-  std::optional<Bandwidth> reduce;   ///< of what it adds up
-  std::optional<Bandwidth> channel;  ///< of what one of its channels sends: a thread block's
+  /// Of what it sends over links and what it copies within itself, together; with `over` only the latter.
+  std::optional<Bandwidth> copy;
+  std::optional<Bandwidth> reduce;  ///< of what it adds up
+  /// Of what one of its channels sends, to whomever: a thread block's. Collectives that share a device share its
+  /// channels.
+  std::optional<Bandwidth> channel;
   /// What passes before the first byte of an addition, or of a copy within it: a kernel's launch.
   Picoseconds start{0};
-  /// Additions and copies within it have no rates of their own, but draw on this link: a memory that several ranks
-  /// share. Alone they run at `reduce` and `copy`.
+  /// Additions and copies within it have no rates of their own, but draw on the bandwidth of this link: a memory that
+  /// several ranks share. Alone they run at `reduce` and `copy`. They go on where the link is down.
   std::optional<LinkId> over;
 };
 

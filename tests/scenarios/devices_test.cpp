@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <string>
 
 #include "scenarios/predict/predict.hpp"
@@ -93,6 +94,38 @@ TEST_CASE("additions over a memory that ranks share draw on it, each message as 
   CHECK(found.time == 30ms);
   CHECK(found.bottleneck->link == "out -> in");
   CHECK(predict(only(on_one_memory(R"({"reduce": "20 GB/s"})"))).time == 24ms + 3 * 500us);  // of its own
+}
+
+TEST_CASE("work over a memory takes of its bandwidth, not its latency, in packets too") {
+  const auto time = [](const char* model) {
+    const std::string text = on_one_memory(R"({"reduce": "20 GB/s", "over": "out -> in"})");
+    return predict(only(text, {"topology.links.0.latency=100 us", fmt::format("network.model={}", model)})).time;
+  };
+  CHECK(time("fair") == 30600us);  // 6 steps are 100 us longer
+  // Packets need not be whole at every hop at once: in each step at most the time of a packet differs.
+  CHECK(std::abs((time("packet") - time("fair")).count()) <= 6 * 1'000'000);
+}
+
+TEST_CASE("a schedule's own channels have each their rate") {
+  // A binary tree of seven ranks in each of two channels; most that a rank sends on one of them is 20 MB twice.
+  const Texts trees{"topology.ranks=8", "collective.algorithm=double_binary_tree"};
+  const Prediction found = predicted(R"({"gpu": {"channel": "2 GB/s"}})", trees);
+  REQUIRE(found.bottleneck);
+  bool second = false;
+  for (const LinkGroup& group : found.links) second = second || (group.kind == "channel" && group.count > 8);
+  CHECK(second);
+}
+
+TEST_CASE("the critical path is whole where additions are under way while it is cut short") {
+  // Five relays add 32,000 segments: more elements than are kept before those that lead nowhere are dropped.
+  const std::string set =
+      R"(collective={"op": "reduce", "algorithm": {"name": "chain", "segments": 32000}, "bytes": "128 MB"})";
+  const Prediction found = predict(
+      only(on_star(R"({"gpu": {"reduce": "1 GB/s", "start": "2 us"}})"), {"topology.ranks=6", set}), {.explain = true});
+  REQUIRE(found.why);
+  Picoseconds sum{0};
+  for (const WhyPart& part : found.why->parts) sum += part.time;
+  CHECK(sum == found.time);
 }
 
 TEST_CASE("what a device does within itself can be the bottleneck, and is named as such") {

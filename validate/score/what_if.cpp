@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <utility>
 
@@ -24,7 +23,8 @@ WhatIf faster(const std::string& label, const std::string& key, const char* fact
 void add_rates(const std::string& kind, const std::optional<DeviceRates>& rates, std::vector<WhatIf>& all) {
   if (!rates) return;
   const auto twice = [&](const char* key, const std::optional<Bandwidth>& rate) {
-    if (!rate || rate->bytes_per_second > std::numeric_limits<std::int64_t>::max() / 2) return;
+    constexpr std::int64_t most = 1'000'000'000'000'000'000;  // B/s, of which a scenario takes no more
+    if (!rate || rate->bytes_per_second > most / 2) return;
     all.push_back({.of = WhatIf::Of::link_class,
                    .label = fmt::format("{} {} 2x", kind, key),
                    .set = {fmt::format("devices.{}.{}={}", kind, key, format(Bandwidth{2 * rate->bytes_per_second}))}});
