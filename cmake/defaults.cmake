@@ -33,7 +33,7 @@ target_compile_options(ringsim_flags INTERFACE -ffp-contract=off
   $<$<BOOL:${RINGSIM_WERROR}>:-Werror>)
 
 # For code that only reads, writes and describes, and for tests: GCC needs a third less time with -Og than with -O1. The
-# simulator, the schedules and the topologies are compiled with -O3.
+# simulator and the schedules are compiled with -O3, the topologies with -O2.
 add_library(ringsim_cold INTERFACE)
 target_compile_options(ringsim_cold INTERFACE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-Og>)
 

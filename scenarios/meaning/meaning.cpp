@@ -12,6 +12,7 @@
 #include "scenarios/fields/fields.hpp"
 #include "scenarios/meaning/enum_of.hpp"
 #include "scenarios/meaning/meaning_calibration.hpp"
+#include "scenarios/meaning/meaning_devices.hpp"
 #include "scenarios/meaning/meaning_disturbance.hpp"
 #include "scenarios/meaning/meaning_library.hpp"
 #include "scenarios/meaning/meaning_topology.hpp"
@@ -506,42 +507,6 @@ void warn_of_one_way_for_all(const Blame& blame, Scenario& scenario) {
   } catch (const InputError&) {
     return;  // the run says what is wrong with the graph
   }
-}
-}  // namespace
-
-namespace {
-DeviceSpec devices_of(const Canonical& canonical, const Blame& blame, const Scenario& scenario) {
-  DeviceSpec spec;
-  if (canonical.contains("devices")) {
-    const Canonical& devices = canonical["devices"];
-    if (devices.contains("gpu")) spec.gpu = device_rates_of(devices["gpu"]);
-    if (devices.contains("cpu")) spec.cpu = device_rates_of(devices["cpu"]);
-  }
-  const auto check = [&](const std::optional<DeviceRates>& rates, const std::string& pointer) {
-    if (!rates) return;
-    constexpr Bandwidth most{1'000'000'000'000'000'000};  // as TopologyBuilder has it for links
-    for (const auto& [key, rate] :
-         {std::pair{"copy", rates->copy}, std::pair{"reduce", rates->reduce}, std::pair{"channel", rates->channel}})
-      if (rate && most < *rate)
-        blame.fail(fmt::format("{}/{}", pointer, key),
-                   fmt::format("expected a rate of at most 1000000 TB/s, found {}", format(*rate)),
-                   "leave it out: then it takes no time");
-    if (rates->channel && scenario.routing.policy == Routing::Policy::flow_spray)
-      blame.fail(pointer + "/channel", "expected no rate of channels with routing flow_spray, found one",
-                 "flow_spray tells messages of a pair apart by their number, a rate of channels by their channel");
-  };
-  check(spec.gpu, "/devices/gpu");
-  check(spec.cpu, "/devices/cpu");
-  if (const auto* graph = std::get_if<Graph>(&scenario.topology))
-    for (std::size_t n = 0; n < graph->nodes.size(); ++n) {
-      const std::string pointer = fmt::format("/topology/nodes/{}/rates", n);
-      const Graph::NodeSpec& node = graph->nodes[n];
-      check(node.rates, pointer);
-      if (!node.over.empty() && !node.rates->reduce && !node.rates->copy)
-        blame.fail(pointer + "/over", "expected reduce or copy next to it, found neither",
-                   "it says what additions and copies draw on");
-    }
-  return spec;
 }
 }  // namespace
 

@@ -8,6 +8,7 @@
 
 #include "scenarios/fields/fields.hpp"
 #include "scenarios/meaning/enum_of.hpp"
+#include "scenarios/meaning/meaning_devices.hpp"
 #include "sim/base/error.hpp"
 #include "topologies/formats/nccl_xml_import.hpp"
 #include "topologies/formats/smi_import.hpp"
@@ -24,21 +25,6 @@ LinkSpec link_of(const Canonical& link) {
           .duplex = link.value("duplex", "full") == "half" ? Duplex::half : Duplex::full,
           .source = "scenario"};
 }
-
-}  // namespace
-
-DeviceRates device_rates_of(const Canonical& rates) {
-  const auto rate = [&](const char* key) {
-    return rates.contains(key) ? std::optional(Bandwidth{rates[key].get<std::int64_t>()}) : std::nullopt;
-  };
-  return {.copy = rate("copy"),
-          .reduce = rate("reduce"),
-          .channel = rate("channel"),
-          .start = Picoseconds{rates.value("start", std::int64_t{0})},
-          .over = {}};
-}
-
-namespace {
 
 Graph graph_of(const Canonical& topology) {
   Graph graph;

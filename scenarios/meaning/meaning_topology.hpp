@@ -13,9 +13,6 @@ namespace ringsim::scenarios {
 /// Reads the files that it names. Throws InputError at a pointer below /topology, or in the words of such a file.
 TopologySpec topology_of(const nlohmann::json& topology, const Blame& blame, const Files& files);
 
-/// What `devices.gpu`, or `rates` of a graph's node, says, but for the link of `over`.
-DeviceRates device_rates_of(const nlohmann::json& rates);
-
 /// How many gpus there are; what the topology itself refuses is put in the scenario's words.
 std::size_t gpus_of(const TopologySpec& topology, const Blame& blame);
 

@@ -102,26 +102,6 @@ Timeline run_blaming(const Scenario& scenario, const Topology& topology, const C
   }
 }
 
-/// One more than the highest number of a channel.
-int channels_of(const std::vector<CheckedSchedule>& schedules) {
-  int channels = 1;
-  Step step;
-  for (const CheckedSchedule& checked : schedules) {
-    const Schedule& schedule = checked.schedule();
-    const bool alike = schedule.symmetry.claimed() && checked.proof().by == Proof::By::symmetry;
-    for (Actor actor = 0; actor < (alike ? 1 : schedule.actors); ++actor) {
-      for (Lane lane = 0; lane < schedule.lanes; ++lane) {
-        for (int i = 0; i < schedule.n_steps(actor, lane); ++i) {
-          step.clear();
-          schedule.step(actor, lane, i, step);
-          for (const Op& op : step.ops) channels = std::max(channels, op.channel + 1);
-        }
-      }
-    }
-  }
-  return channels;
-}
-
 /// "rank 3 (gpu3)"; where several collectives run, "other: rank 3 (gpu3)".
 std::vector<std::string> actor_names(const Scenario& scenario, const Setup& setup,
                                      const std::vector<Actor>& first_actors) {
@@ -229,7 +209,7 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
                                           : schedule_of(scenario, placed, options.stop));
   }
   first_actors.push_back(static_cast<Actor>(run_options.placement.size()));
-  const Topology topology = rated(setup.topology, scenario, has_rates(scenario) ? channels_of(schedules) : 1);
+  const Topology topology = rated(setup.topology, scenario, schedules);
   run_options.disturbance = disturbance_of(topology, scenario, first_actors);
   const CheckedSchedule whole = n == 1 ? schedules.front() : side_by_side(schedules);
   const std::int64_t n_messages = whole.proof().operations / 2;  // a message is two operations

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <random>
 #include <utility>
 
@@ -150,6 +151,26 @@ Topology topology_of(const Scenario& scenario) {
 }
 
 namespace {
+/// One more than the highest number of a channel.
+int channels_of(const std::vector<CheckedSchedule>& schedules) {
+  int channels = 1;
+  Step step;
+  for (const CheckedSchedule& checked : schedules) {
+    const Schedule& schedule = checked.schedule();
+    const bool alike = schedule.symmetry.claimed() && checked.proof().by == Proof::By::symmetry;
+    for (Actor actor = 0; actor < (alike ? 1 : schedule.actors); ++actor) {
+      for (Lane lane = 0; lane < schedule.lanes; ++lane) {
+        for (int i = 0; i < schedule.n_steps(actor, lane); ++i) {
+          step.clear();
+          schedule.step(actor, lane, i, step);
+          for (const Op& op : step.ops) channels = std::max(channels, op.channel + 1);
+        }
+      }
+    }
+  }
+  return channels;
+}
+
 /// The one link of that name, not a node with all of its links.
 LinkId link_over(const Topology& topology, const std::string& name) {
   const std::vector<LinkId> links = links_named(topology, name, "");
@@ -167,7 +188,7 @@ bool has_rates(const Scenario& scenario) {
                                          [](const Graph::NodeSpec& node) { return node.rates.has_value(); });
 }
 
-Topology rated(const Topology& topology, const Scenario& scenario, int channels) {
+Topology rated(const Topology& topology, const Scenario& scenario, const std::vector<CheckedSchedule>& schedules) {
   if (!has_rates(scenario)) return topology;
   const auto* graph = std::get_if<Graph>(&scenario.topology);
   const DeviceSpec& kinds = scenario.devices;
@@ -188,7 +209,14 @@ Topology rated(const Topology& topology, const Scenario& scenario, int channels)
     found.over = blaming(scenario, pointer, [&] { return link_over(topology, node->over); });
     return found;
   };
-  return topology.with_rates(rates, channels);
+  bool any_channel = false;
+  for (std::uint32_t n = 0; n < topology.n_nodes() && !any_channel; ++n) {
+    const Graph::NodeSpec* node = own({n});
+    const std::optional<DeviceRates> found = node != nullptr ? node->rates : of_kind(topology.node({n}).kind);
+    any_channel = found && found->channel;
+  }
+  // Every step of a schedule is looked at for it.
+  return topology.with_rates(rates, any_channel ? channels_of(schedules) : 1);
 }
 
 std::vector<PlacedCollective> collectives_of(const Scenario& scenario, const Topology& topology) {

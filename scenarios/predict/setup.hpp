@@ -36,8 +36,8 @@ Topology topology_of(const Scenario& scenario);
 /// Whether devices take time for work on their own data.
 bool has_rates(const Scenario& scenario);
 /// The same with what devices take for work on their own data, as a run needs it: links that come after all others.
-/// `channels`: how many the schedules use.
-Topology rated(const Topology& topology, const Scenario& scenario, int channels);
+/// `schedules`: of all jobs; they say how many channels a device has.
+Topology rated(const Topology& topology, const Scenario& scenario, const std::vector<CheckedSchedule>& schedules);
 Routing routing_of(const Topology& topology, const Scenario& scenario);
 std::vector<PlacedCollective> collectives_of(const Scenario& scenario, const Topology& topology);
 /// NCCL's channels are its rings, or as many again: never one ring more often than another.

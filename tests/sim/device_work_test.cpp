@@ -24,7 +24,7 @@ struct Arrival {
   double left = 0;  // s, that its addition takes alone
 };
 
-/// When the last of them is done: whoever is there has an equal share of one server, from moment to moment.
+/// When the last addition ends, if at every moment all that have arrived and not ended share the rate equally.
 double shared_end(std::vector<Arrival> all) {
   double now = 0;
   for (;;) {
