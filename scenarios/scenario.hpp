@@ -1,6 +1,7 @@
 // A scenario: the question that a user asks, as a JSON file. Decoded strictly, expanded into points, never guessed at.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -57,17 +58,24 @@ struct Job {
   std::string name;
   const Algorithm* algorithm = nullptr;  ///< of the catalogue
   Arguments arguments;
-  CollectiveRequest request;             ///< request.ranks: the number of members
-  std::vector<std::string> ranks;        ///< names of the gpus that take part, in rank order; empty: all
+  CollectiveRequest request;       ///< request.ranks: the number of members, of one group
+  std::vector<std::string> ranks;  ///< names of the gpus that take part, in rank order; empty: all
+  /// [group][rank of the group] its place in `ranks`, after shuffling; each group has a collective of its own at the
+  /// same time. Empty: all are one group.
+  std::vector<std::vector<int>> groups;
+  bool by_rule = false;                  ///< the groups are those of `split`: `ranks` are not in their order
   std::optional<std::uint64_t> shuffle;  ///< the seed by which the ranks are shuffled; none: as they stand
   bool best_ring = false;       ///< the ranks are put in the order of best_ring() (topologies/search/ring_order.hpp)
   bool channel_rings = false;   ///< each channel has a ring of its own (topologies/search/channel_rings.hpp)
   bool servers_on_cpu = false;  ///< helpers sit on the CPUs of the topology, not on ports of their own
   Picoseconds start{0};
+  std::vector<std::size_t> after;       ///< [job] those that a GPU is done with before it begins
   std::string pointer = "/collective";  ///< where the scenario says it; "/training/regime", "/jobs/0/collective"
 
   /// Whether its helpers are switches of the fabric.
   bool uses_fabric() const { return algorithm->uses_fabric(arguments); }
+  /// Ranks of all its groups.
+  int members() const { return request.ranks * static_cast<int>(groups.empty() ? 1 : groups.size()); }
 };
 
 /// A training step: scenario key `training`.
@@ -108,13 +116,13 @@ struct LibraryRun {
   std::map<Bytes, Exchange> exchanges;  ///< of a training step, by size
 };
 
-/// One point: everything that one simulation needs, validated, in base units.
 /// What devices of each kind do with data within themselves; where nothing is said, it takes no time.
 struct DeviceSpec {
   std::optional<DeviceRates> gpu;
   std::optional<DeviceRates> cpu;  ///< and of the memory where a server of a CPU sits
 };
 
+/// One point: everything that one simulation needs, validated, in base units.
 struct Scenario {
   std::string name;
   std::string file;  ///< what errors call the file
@@ -141,6 +149,14 @@ struct Scenario {
   std::vector<std::string> warnings;
 
   const Job& main() const { return jobs.front(); }
+  /// Whether a job comes after others, so that all together have a time, too.
+  bool in_sequence() const {
+    return std::any_of(jobs.begin(), jobs.end(), [](const Job& job) { return !job.after.empty(); });
+  }
+  /// Whether its jobs are calls of one program: some come after others, or have several groups.
+  bool by_program() const {
+    return in_sequence() || std::any_of(jobs.begin(), jobs.end(), [](const Job& job) { return !job.groups.empty(); });
+  }
 };
 
 /// What tells a point from others, without building it.

@@ -128,6 +128,26 @@ Field collective_field() {
            .examples = {R"(["gpu0", "gpu2"])"},
            .members = {gpu},
            .unique = true},
+          {.name = "groups",
+           .type = Type::list,
+           .doc =
+               "Groups of one size, each with a collective of its own, all at the same time: names of their gpus, in "
+               "rank order. `bytes` and bandwidths are those of one group, times those of the slowest.",
+           .min = 1,
+           .examples = {R"([["node0.gpu0", "node1.gpu0"], ["node0.gpu1", "node1.gpu1"]])"},
+           .members = {{.name = "group",
+                        .type = Type::list,
+                        .doc = "Names of its gpus.",
+                        .min = 1,
+                        .members = {gpu},
+                        .unique = true}}},
+          {.name = "split",
+           .type = Type::text,
+           .doc = "The same groups by a rule, as nccl-tests reads NCCL_TESTS_SPLIT: AND, OR, MOD or DIV and a number; "
+                  "ranks for which it gives one result are a group. DIV 8: ranks 0 to 7, ranks 8 to 15 ...; MOD 8: "
+                  "ranks 0, 8, 16 ...",
+           .min = 1,
+           .examples = {R"("DIV 8")", R"(["DIV 8", "MOD 8"])"}},
           {.name = "order",
            .type = Type::text,
            .doc =

@@ -126,12 +126,23 @@ Field disturbance_field() {
 Field jobs_field(Field collective) {
   collective.doc = "What its GPUs do.";
   collective.required = true;
-  const Field job{.name = "job",
-                  .type = Type::object,
-                  .doc = "Another collective at the same time.",
-                  .members = {name_field("name", "What results call it.", R"("second")"), std::move(collective),
-                              time_field("start", "When its ranks begin; its time counts from there.", "0 us")}};
-  return list_of("jobs", "Other collectives at the same time, on the same links, each with a result of its own.", job,
+  const Field job{
+      .name = "job",
+      .type = Type::object,
+      .doc = "Another collective at the same time, or after others.",
+      .members = {name_field("name", "What results call it.", R"("second")"),
+                  std::move(collective),
+                  time_field("start", "When its ranks begin; its time counts from there.", "0 us"),
+                  {.name = "after",
+                   .type = Type::list,
+                   .doc = "main, or jobs further up: a GPU begins when it is done with them, as in a CUDA "
+                          "stream; the job's time counts from the first GPU that begins. One more result, "
+                          "of the job \"all\", has the time of all together.",
+                   .min = 1,
+                   .examples = {R"(["main"])"},
+                   .members = {{.name = "job", .type = Type::text, .doc = "Its name.", .min = 1, .varies = false}},
+                   .unique = true}}};
+  return list_of("jobs", "Other collectives on the same links, each with a result of its own.", job,
                  R"([{"name": "second", "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "64 MiB"}}])");
 }
 

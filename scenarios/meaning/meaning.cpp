@@ -14,11 +14,13 @@
 #include "scenarios/meaning/meaning_calibration.hpp"
 #include "scenarios/meaning/meaning_devices.hpp"
 #include "scenarios/meaning/meaning_disturbance.hpp"
+#include "scenarios/meaning/meaning_groups.hpp"
 #include "scenarios/meaning/meaning_library.hpp"
 #include "scenarios/meaning/meaning_topology.hpp"
 #include "scenarios/meaning/meaning_training.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
+#include "sim/text/json.hpp"
 #include "sim/topology/routes.hpp"
 #include "topologies/catalog.hpp"
 
@@ -95,7 +97,7 @@ void check_request(const Job& job, const Canonical& collective, const Json& said
   const CollectiveRequest& request = job.request;
   const auto found = [&] { return fmt::format("found op {} by {}", to_string(request.op), job.algorithm->name); };
   if (job.ranks.size() > gpus) {
-    blame.fail(pointer + "/ranks",
+    blame.fail(pointer + (job.groups.empty() ? "/ranks" : "/groups"),
                fmt::format("expected at most {} names, one for each gpu, found {}", gpus, job.ranks.size()));
   }
   if (said.contains("root") && !job.algorithm->takes_root(request.op)) {
@@ -167,8 +169,12 @@ Job job_of(const Canonical& collective, const Json& written, const TopologySpec&
   ensure(out.algorithm != nullptr, "the table of fields names the algorithms of the catalogue");
   out.arguments = arguments_of(*out.algorithm, algorithm);
   if (collective.contains("ranks")) out.ranks = collective["ranks"].get<std::vector<std::string>>();
+  if (collective.contains("groups")) out.ranks = names_in_groups(collective);
+  const std::size_t members = out.ranks.empty() ? gpus : out.ranks.size();
+  out.groups = groups_of(collective, members, pointer, blame);
+  out.by_rule = collective.contains("split");
   out.request = {.op = op_of(collective["op"].get_ref<const std::string&>()),
-                 .ranks = static_cast<int>(out.ranks.empty() ? gpus : out.ranks.size()),
+                 .ranks = static_cast<int>(out.groups.empty() ? members : out.groups.front().size()),
                  .bytes = {collective["bytes"].get<std::int64_t>()},
                  .root = collective["root"].get<Actor>(),
                  .both_ways = collective["both_ways"].get<bool>(),
@@ -184,7 +190,7 @@ Job job_of(const Canonical& collective, const Json& written, const TopologySpec&
   check_request(out, collective, written, gpus, pointer, blame);
   check_pieces(out, written, pointer, blame);
   if (from_file) take_file(algorithm, pointer, blame, files, out, warnings);
-  if (out.ranks.empty()) out.request.grid = grid_of(topology);
+  if (out.ranks.empty() && out.groups.empty()) out.request.grid = grid_of(topology);
   out.best_ring = collective["order"] == "best_ring";
   out.channel_rings = collective["order"] == "channel_rings";
   out.servers_on_cpu = collective.contains("servers_on");
@@ -217,11 +223,33 @@ int helpers_of(const Job& job, const Scenario& scenario, const std::string& kind
   return helpers;
 }
 
+/// The jobs that another comes after; only those before it can be named, so that none waits for itself.
+std::vector<std::size_t> after_of(const Canonical& names, const std::vector<Job>& jobs, const std::string& pointer,
+                                  const Blame& blame) {
+  std::vector<std::size_t> after;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto name = names[i].get<std::string>();
+    const auto found = std::find_if(jobs.begin(), jobs.end(), [&](const Job& job) { return job.name == name; });
+    if (found == jobs.end()) {
+      std::vector<std::string> known;
+      for (const Job& job : jobs) known.push_back(job.name);
+      blame.fail(fmt::format("{}/{}", pointer, i),
+                 fmt::format("expected main or the name of a job further up, found {}", in_quotes(name)),
+                 fmt::format("here that is {}", fmt::join(known, " or ")));
+    }
+    after.push_back(static_cast<std::size_t>(found - jobs.begin()));
+  }
+  return after;
+}
+
 std::vector<Job> jobs_of(const Job& main, const Canonical& canonical, const Json& written, const TopologySpec& topology,
                          std::size_t gpus, const Blame& blame, const Files& files, std::vector<std::string>& warnings) {
   std::vector<Job> jobs{main};
   jobs.front().name = "main";
   if (!canonical.contains("jobs")) return jobs;
+  const Canonical& all = canonical["jobs"];
+  const bool says_after =
+      std::any_of(all.begin(), all.end(), [](const Canonical& job) { return job.contains("after"); });
   for (std::size_t i = 0; i < canonical["jobs"].size(); ++i) {
     const Canonical& given = canonical["jobs"][i];
     const std::string pointer = fmt::format("/jobs/{}", i);
@@ -230,11 +258,15 @@ std::vector<Job> jobs_of(const Job& main, const Canonical& canonical, const Json
     job.name = given["name"].get<std::string>();
     job.start = Picoseconds{given["start"].get<std::int64_t>()};
     job.pointer = pointer + "/collective";
+    if (job.name == "all" && says_after)
+      blame.fail(pointer + "/name", "expected another name than \"all\", found it",
+                 "where jobs come after others, all is the result of all together");
     const auto is_it = [&](const Job& other) { return other.name == job.name; };
     if (std::any_of(jobs.begin(), jobs.end(), is_it)) {
       blame.fail(pointer + "/name", fmt::format("expected a name of its own, found \"{}\" again", job.name),
                  "main is the scenario's own collective");
     }
+    if (given.contains("after")) job.after = after_of(given["after"], jobs, pointer + "/after", blame);
     jobs.push_back(std::move(job));
   }
   return jobs;
@@ -547,8 +579,9 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
                      blame, files, out.warnings);
   const auto kind = canonical["topology"]["kind"].get<std::string>();
   int helpers = 0;
-  for (std::size_t j = 0; j < out.jobs.size(); ++j)
-    helpers += helpers_of(out.jobs[j], out, kind, out.jobs[j].pointer, blame);
+  for (const Job& job : out.jobs)
+    helpers +=
+        helpers_of(job, out, kind, job.pointer, blame) * static_cast<int>(std::max<std::size_t>(1, job.groups.size()));
   if (auto* star = std::get_if<Star>(&out.topology)) star->extra_ports = helpers;
 
   check_spellings(written, blame);

@@ -57,7 +57,7 @@ std::pair<std::size_t, Actor> rank_of(const Canonical& delay, const std::string&
   if (found == scenario.jobs.end())
     blame.fail(pointer + "/job", fmt::format("expected main or the name of a job, found \"{}\"", name));
   const auto job = static_cast<std::size_t>(found - scenario.jobs.begin());
-  const int ranks = scenario.jobs[job].request.ranks;
+  const int ranks = scenario.jobs[job].members();
   const auto rank = delay["rank"].get<Actor>();
   if (rank >= ranks)
     blame.fail(pointer + "/rank", fmt::format("expected a rank from 0 to {}, found {}", ranks - 1, rank));

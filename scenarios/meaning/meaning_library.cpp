@@ -10,6 +10,7 @@
 
 #include "scenarios/meaning/enum_of.hpp"
 #include "scenarios/meaning/meaning.hpp"
+#include "scenarios/meaning/meaning_groups.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "topologies/catalog.hpp"
@@ -237,6 +238,46 @@ struct Decider {
   bool own_staging = false;             ///< the user states how data rests in host memory
 };
 
+/// How many GPUs a group has on each of its nodes, the most first.
+std::vector<int> shape_of(const std::vector<std::string>& gpus) {
+  std::map<std::string, int> on_node;
+  for (const std::string& gpu : gpus) ++on_node[gpu.substr(0, gpu.find('.'))];
+  std::vector<int> shape;
+  for (const auto& [node, n] : on_node) shape.push_back(n);
+  std::sort(shape.rbegin(), shape.rend());
+  return shape;
+}
+
+/// The collective of its first group, with the names of that group as its ranks: what NCCL decides for it, all groups
+/// do. So they must lie alike.
+Canonical of_first_group(const Canonical& collective, const TopologySpec& topology, const Blame& blame) {
+  const auto* cluster = std::get_if<Cluster>(&topology);
+  const char* key = collective.contains("groups") ? "groups" : "split";
+  if (!collective.contains(key) || cluster == nullptr || cluster->parts.size() != 1) return collective;
+  std::vector<std::string> names = names_in_groups(collective);
+  if (collective.contains("ranks")) names = collective["ranks"].get<std::vector<std::string>>();
+  const Cluster::Part& part = cluster->parts.front();
+  if (names.empty())
+    for (int node = 0; node < part.nodes; ++node)
+      for (const Machine::Device& device : part.machine->devices)
+        if (device.kind == NodeKind::gpu) names.push_back(fmt::format("node{}.{}", node, device.name));
+  const auto groups = groups_of(collective, names.size(), "/collective", blame);
+  std::vector<std::vector<std::string>> named;
+  for (const std::vector<int>& group : groups) {
+    named.emplace_back();
+    for (const int place : group) named.back().push_back(names[static_cast<std::size_t>(place)]);
+    if (shape_of(named.back()) != shape_of(named.front()))
+      blame.fail(fmt::format("/collective/{}", key),
+                 fmt::format("expected groups that lie alike on their nodes next to a library, found group {} on {} "
+                             "nodes and group 0 on {}",
+                             named.size() - 1, shape_of(named.back()).size(), shape_of(named.front()).size()),
+                 "the library decides for the first group, and the others do the same");
+  }
+  Canonical one = collective;
+  one["ranks"] = named.front();
+  return one;
+}
+
 /// `part`: "collective" or "training", which has the names of the ranks where not all GPUs take part. Writes the level
 /// of peer access.
 Decider decider_of(Canonical& canonical, const Json& written, const std::string& part, const TopologySpec& topology,
@@ -246,7 +287,9 @@ Decider decider_of(Canonical& canonical, const Json& written, const std::string&
   Decider out;
   out.settings = settings_of(library, blame);
   std::optional<PathType> level = said_p2p_level(canonical, written);
-  out.machine = machine_of(canonical[part], fmt::format("/{}/ranks", part), topology, out.settings, level, blame);
+  const std::string names = canonical[part].contains("groups") ? "groups/0" : "ranks";
+  out.machine = machine_of(of_first_group(canonical[part], topology, blame), fmt::format("/{}/{}", part, names),
+                           topology, out.settings, level, blame);
   canonical["transport"]["p2p_level"] = to_string(*level);
   out.own_staging = written.contains("transport") && written["transport"].contains("staging");
   if (library.contains("plugin")) out.machine.net_latency_us = nccl::latency_of_aws_ofi_nccl;

@@ -50,15 +50,20 @@ std::vector<LinkChange> changes_in(const Topology& topology, const std::vector<F
 
 }  // namespace
 
-Disturbance disturbance_of(const Topology& topology, const Scenario& scenario, const std::vector<Actor>& first_actors) {
+std::vector<LinkChange> faults_of(const Topology& topology, const Scenario& scenario) {
+  return blaming(scenario, "/faults", [&] { return changes_in(topology, scenario.faults); });
+}
+
+Disturbance disturbance_of(const Topology& topology, const Scenario& scenario,
+                           const std::vector<std::vector<Actor>>& actors) {
   Disturbance out;
-  out.links = blaming(scenario, "/faults", [&] { return changes_in(topology, scenario.faults); });
-  const auto actor = [&](const RankDelay& delay) { return first_actors[delay.job] + delay.rank; };
+  out.links = faults_of(topology, scenario);
+  const auto actor = [&](const RankDelay& delay) { return actors[delay.job][static_cast<std::size_t>(delay.rank)]; };
   for (const RankDelay& each : scenario.late) out.late.push_back({actor(each), SimTime{each.time}});
   for (const RankDelay& each : scenario.slow) out.slow.push_back({actor(each), each.time});
-  for (std::size_t j = 1; j < scenario.jobs.size(); ++j)
-    for (Actor a = first_actors[j]; a < first_actors[j + 1] && scenario.jobs[j].start.count() > 0; ++a)
-      out.late.push_back({a, SimTime{scenario.jobs[j].start}});
+  for (std::size_t j = 1; j < scenario.jobs.size() && !scenario.by_program(); ++j)
+    for (const Actor each : actors[j])
+      if (scenario.jobs[j].start.count() > 0) out.late.push_back({each, SimTime{scenario.jobs[j].start}});
   out.jitter = scenario.jitter;
   for (std::size_t i = 0; i < scenario.background.size(); ++i) {
     const BackgroundSpec& spec = scenario.background[i];

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <numeric>
 #include <set>
 #include <utility>
 
 #include "algorithms/stored_schedule.hpp"
+#include "scenarios/predict/jobs_run.hpp"
 #include "scenarios/predict/link_report.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/setting_error.hpp"
@@ -72,7 +75,11 @@ Prediction about(const Scenario& scenario, const Setup& setup, std::size_t j) {
   result.start = job.start;
   result.disturbed = is_disturbed(scenario);
   result.ring = placed.ring;
-  result.nodes = n_hosts(setup.topology, placed.ranks);
+  std::vector<NodeId> ranks = placed.ranks;
+  for (const PlacedCollective& other : setup.other_groups[j])
+    ranks.insert(ranks.end(), other.ranks.begin(), other.ranks.end());
+  result.nodes = n_hosts(setup.topology, ranks);
+  if (!job.groups.empty()) result.groups = static_cast<int>(job.groups.size());
   return result;
 }
 
@@ -104,12 +111,12 @@ Timeline run_blaming(const Scenario& scenario, const Topology& topology, const C
 
 /// "rank 3 (gpu3)"; where several collectives run, "other: rank 3 (gpu3)".
 std::vector<std::string> actor_names(const Scenario& scenario, const Setup& setup,
-                                     const std::vector<Actor>& first_actors) {
+                                     const std::vector<std::vector<Actor>>& actors) {
   std::vector<std::string> names;
   for (std::size_t j = 0; j < setup.collectives.size(); ++j) {
     const PlacedCollective& placed = setup.collectives[j];
     const std::string job = setup.collectives.size() > 1 ? scenario.jobs[j].name + ": " : "";
-    const auto end = static_cast<std::size_t>(first_actors[j + 1]);
+    const std::size_t end = names.size() + actors[j].size();
     for (std::size_t i = 0; i < placed.ranks.size() && names.size() < end; ++i)
       names.push_back(fmt::format("{}rank {} ({})", job, i, setup.topology.node(placed.ranks[i]).name));
     for (std::size_t i = 0; i < placed.helpers.size() && names.size() < end; ++i)
@@ -123,7 +130,7 @@ class Recorder {
  public:
   /// Sets what the options must tell it. All references must outlive it.
   Recorder(Recording& recording, const Topology& topology, RunOptions& options, std::vector<std::string> actors,
-           int ranks, TrainingRun* training)
+           int ranks, ProgramRun* program)
       : recording_(recording),
         topology_(topology),
         use_(recording.use_step.value_or(Picoseconds{0})),
@@ -131,10 +138,10 @@ class Recorder {
     options.on_traffic = [this](const Traffic& traffic) { use_.add(traffic); };
     if (!recording.filter) return;
     options.record_path = true;
-    tracer_.emplace(*recording.filter, topology, options, std::move(actors), ranks, training);
+    tracer_.emplace(*recording.filter, topology, options, std::move(actors), ranks, program);
     options.on_message = [this](const Span& message) { tracer_->on_message(message); };
-    if (training != nullptr)
-      training->tell_tasks([this](const TaskSpan& task) { tracer_->on_task(task); });
+    if (program != nullptr)
+      program->tell_tasks([this](const TaskSpan& task) { tracer_->on_task(task); });
     else
       options.on_compute = [this](const ComputeEvent& event) { tracer_->on_compute(event); };
   }
@@ -178,75 +185,97 @@ Prediction predict(const Scenario& scenario, const PredictOptions& options) {
   return predict(scenario, set_up(scenario), options);
 }
 
-Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOptions& options) {
-  RunOptions run_options{.model = scenario.model,
-                         .packet = scenario.packet,
-                         .transport = scenario.transport,
-                         .protocol = scenario.protocol,
-                         .routing = setup.routing,
-                         .fold = options.fold,
-                         .stop = options.stop,
-                         .progress = options.progress};
-  const std::size_t n = setup.collectives.size();
-  ensure(!options.schedules || options.schedules->size() == n, "given schedules are those of all jobs");
-  std::vector<CheckedSchedule> schedules;
-  std::vector<Actor> first_actors;
-  std::optional<TrainingRun> training;
-  for (std::size_t j = 0; j < n; ++j) {
-    const PlacedCollective& placed = setup.collectives[j];
-    first_actors.push_back(static_cast<Actor>(run_options.placement.size()));
-    for (const auto* nodes : {&placed.ranks, &placed.helpers})
-      run_options.placement.insert(run_options.placement.end(), nodes->begin(), nodes->end());
-    if (options.stage) options.stage(fmt::format("proving the schedule of {} ranks", placed.job.request.ranks));
-    if (scenario.training) {
-      training.emplace(scenario, placed, options.stop);
-      run_options.placement.resize(static_cast<std::size_t>(training->schedule().schedule().actors));
-      run_options.on_compute = [&](const ComputeEvent& event) { training->listen(event); };
-      schedules.push_back(training->schedule());
-      continue;
-    }
-    schedules.push_back(options.schedules ? (*options.schedules)[j].schedule
-                                          : schedule_of(scenario, placed, options.stop));
-  }
-  first_actors.push_back(static_cast<Actor>(run_options.placement.size()));
-  const Topology topology = rated(setup.topology, scenario, schedules);
-  run_options.disturbance = disturbance_of(topology, scenario, first_actors);
-  const CheckedSchedule whole = n == 1 ? schedules.front() : side_by_side(schedules);
-  const std::int64_t n_messages = whole.proof().operations / 2;  // a message is two operations
-  if (options.stage) options.stage(fmt::format("simulating {} messages", n_messages));
-  run_options.record_path = options.explain;
-  std::optional<Recorder> recorder;
-  if (options.recording != nullptr)
-    recorder.emplace(*options.recording, topology, run_options, actor_names(scenario, setup, first_actors),
-                     setup.collectives.front().job.request.ranks, training ? &*training : nullptr);
-  run_options.record_spans = options.explain && n_messages < run_options.fold_from;  // they would prevent folding
-  const Timeline timeline = run_blaming(scenario, topology, whole, run_options);
-  if (recorder) recorder->finish(timeline);
+namespace {
 
-  Prediction result = about(scenario, setup, 0);
-  result.events = timeline.events;
-  result.fingerprint = timeline.fingerprint;
-  result.folded = timeline.folded;
-  result.not_folded = timeline.not_folded;
-  result.proof = schedules.front().proof();
-  if (training) {
-    result.training = training->report(topology, timeline);
-    result.time = result.training->step;
-    result.transfers = timeline.transfers;
-    if (timeline.bottleneck)
-      result.bottleneck = bottleneck_report(topology, *timeline.bottleneck, timeline.duration(), {});
-  } else if (n == 1) {
-    // All ranks launch at once, so a launch shifts everything; a single rank has nothing to launch.
-    const Picoseconds off_steps = launch_of(scenario) + own_pass_of(scenario);
-    set_time(result, timeline.duration() + (result.request.ranks > 1 ? off_steps : Picoseconds{0}));
-    result.transfers = timeline.transfers;
-    if (timeline.bottleneck) result.bottleneck = bottleneck_report(topology, *timeline.bottleneck, result.time, {});
-    const auto bytes = most_leaving_a_host(topology, timeline);
-    if (bytes && result.time.count() > 0) result.inter_node = {*bytes, gigabytes_per_second(*bytes, result.time)};
+/// What is run: one collective, several side by side, or a program.
+struct Work {
+  std::vector<CheckedSchedule> schedules;  ///< [job]; of a program one, all of it
+  std::vector<std::vector<Actor>> actors;  ///< [job][rank, then helpers]
+  std::vector<NodeId> placement;           ///< [actor]
+  std::vector<std::string> names;          ///< [actor]
+  std::optional<TrainingRun> training;
+  std::unique_ptr<JobsRun> jobs;
+  ProgramRun* program = nullptr;  ///< of one of the two
+
+  CheckedSchedule whole() const { return schedules.size() == 1 ? schedules.front() : side_by_side(schedules); }
+};
+
+Work work_of(const Scenario& scenario, const Setup& setup, const PredictOptions& options) {
+  Work work;
+  if (scenario.by_program()) {
+    if (options.stage) options.stage(fmt::format("proving the schedule of {} ranks", scenario.main().request.ranks));
+    work.jobs = std::make_unique<JobsRun>(scenario, setup, options.stop);
+    work.program = &work.jobs->run();
+    work.schedules.push_back(work.program->schedule());
+    work.actors = work.jobs->actors();
+    work.placement = work.jobs->placement();
+    work.names = work.jobs->names();
+    return work;
   }
-  if (timeline.duration().count() > 0) result.links = link_groups(topology, timeline);
-  result.settings = effects_of_settings(scenario, topology, run_options, whole, timeline);
-  for (std::size_t j = 0; n > 1 && j < n; ++j) {
+  for (std::size_t j = 0; j < setup.collectives.size(); ++j) {
+    const PlacedCollective& placed = setup.collectives[j];
+    if (options.stage) options.stage(fmt::format("proving the schedule of {} ranks", placed.job.request.ranks));
+    const std::size_t first = work.placement.size();
+    for (const auto* nodes : {&placed.ranks, &placed.helpers})
+      work.placement.insert(work.placement.end(), nodes->begin(), nodes->end());
+    if (scenario.training) {
+      work.training.emplace(scenario, placed, options.stop);
+      work.program = &work.training->run();
+      work.placement.resize(static_cast<std::size_t>(work.program->program().actors));
+      work.schedules.push_back(work.program->schedule());
+    } else {
+      work.schedules.push_back(options.schedules ? (*options.schedules)[j].schedule
+                                                 : schedule_of(scenario, placed, options.stop));
+    }
+    std::vector<Actor>& actors = work.actors.emplace_back(work.placement.size() - first);
+    std::iota(actors.begin(), actors.end(), static_cast<Actor>(first));
+  }
+  work.names = actor_names(scenario, setup, work.actors);
+  return work;
+}
+
+/// Of one collective, or of its groups; `time` is that of its steps.
+void report_collective(const Scenario& scenario, const Topology& topology, const Timeline& timeline, Picoseconds time,
+                       Prediction& result) {
+  set_time(result, time);
+  result.transfers = timeline.transfers;
+  if (timeline.bottleneck) result.bottleneck = bottleneck_report(topology, *timeline.bottleneck, result.time, {});
+  const auto bytes = most_leaving_a_host(topology, timeline);
+  if (bytes && result.time.count() > 0 && scenario.jobs.size() == 1)
+    result.inter_node = {*bytes, gigabytes_per_second(*bytes, result.time)};
+}
+
+/// Of each of several jobs that are calls of a program, and of all together where some come after others.
+void report_jobs_of_program(const Scenario& scenario, const Setup& setup, const Topology& topology,
+                            const Timeline& timeline, const JobsRun& run, Prediction& result) {
+  for (std::size_t j = 0; j < scenario.jobs.size(); ++j) {
+    if (j > 0) result.jobs.push_back(about(scenario, setup, j));
+    Prediction& one = j == 0 ? result : result.jobs.back();
+    const JobsRun::Done& done = run.jobs()[j];
+    one.start = done.begin.time_since_epoch();
+    set_time(one, done.end - done.begin);
+    one.transfers = done.messages;
+    one.fingerprint = timeline.fingerprint;
+    one.proof = done.proof;
+  }
+  if (!scenario.in_sequence()) return;
+  Prediction all = about(scenario, setup, 0);
+  all.job = "all";
+  all.is_total = true;
+  all.groups = 0;
+  all.request.ranks = run.n_gpus();
+  all.time = run.time();
+  all.transfers = timeline.transfers;
+  all.fingerprint = timeline.fingerprint;
+  all.proof = run.jobs().front().proof;
+  all.ring.clear();
+  if (timeline.bottleneck) all.bottleneck = bottleneck_report(topology, *timeline.bottleneck, all.time, {});
+  result.jobs.push_back(std::move(all));
+}
+
+void report_jobs_side_by_side(const Scenario& scenario, const Setup& setup, const Topology& topology,
+                              const Timeline& timeline, const Work& work, Prediction& result) {
+  for (std::size_t j = 0; j < scenario.jobs.size(); ++j) {
     if (j > 0) result.jobs.push_back(about(scenario, setup, j));
     Prediction& one = j == 0 ? result : result.jobs.back();
     const JobTimeline& job = timeline.jobs[j];
@@ -256,18 +285,81 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
     set_time(one, launch + std::max(Picoseconds{0}, job.finish.time_since_epoch() - start));
     one.transfers = job.transfers;
     one.fingerprint = timeline.fingerprint;
-    one.proof = schedules[j].proof();
+    one.proof = work.schedules[j].proof();
     if (job.bottleneck && one.time.count() > 0)
       one.bottleneck = bottleneck_report(topology, *job.bottleneck, one.time, start);
   }
+}
+
+}  // namespace
+
+Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOptions& options) {
+  const std::size_t n = setup.collectives.size();
+  ensure(!options.schedules || options.schedules->size() == n, "given schedules are those of all jobs");
+  Work work = work_of(scenario, setup, options);
+  RunOptions run_options{.model = scenario.model,
+                         .packet = scenario.packet,
+                         .transport = scenario.transport,
+                         .protocol = scenario.protocol,
+                         .routing = setup.routing,
+                         .placement = work.placement,
+                         .fold = options.fold,
+                         .stop = options.stop,
+                         .progress = options.progress};
+  if (work.program != nullptr) run_options.on_compute = [&](const ComputeEvent& event) { work.program->listen(event); };
+  const Topology topology = rated(setup.topology, scenario, work.schedules);
+  run_options.disturbance = disturbance_of(topology, scenario, work.actors);
+  const CheckedSchedule whole = work.whole();
+  const std::int64_t n_messages = whole.proof().operations / 2;  // a message is two operations
+  if (options.stage) options.stage(fmt::format("simulating {} messages", n_messages));
+  run_options.record_path = options.explain;
+  std::optional<Recorder> recorder;
+  if (options.recording != nullptr)
+    recorder.emplace(*options.recording, topology, run_options, work.names,
+                     work.jobs ? work.jobs->n_gpus() : setup.collectives.front().job.request.ranks, work.program);
+  run_options.record_spans = options.explain && n_messages < run_options.fold_from;  // they would prevent folding
+  const Timeline timeline = run_blaming(scenario, topology, whole, run_options);
+  if (recorder) recorder->finish(timeline);
+
+  Prediction result = about(scenario, setup, 0);
+  result.events = timeline.events;
+  result.fingerprint = timeline.fingerprint;
+  result.folded = timeline.folded;
+  result.not_folded = timeline.not_folded;
+  result.proof = work.jobs ? work.jobs->jobs().front().proof : work.schedules.front().proof();
+  const bool moves = result.request.ranks > 1;
+  // A program has its launches within.
+  const Picoseconds launch = moves && work.program == nullptr ? launch_of(scenario) : Picoseconds{0};
+  const Picoseconds own_pass = moves ? own_pass_of(scenario) : Picoseconds{0};
+  if (work.training) {
+    result.training = work.training->report(topology, timeline);
+    result.time = result.training->step;
+    result.transfers = timeline.transfers;
+    if (timeline.bottleneck)
+      result.bottleneck = bottleneck_report(topology, *timeline.bottleneck, timeline.duration(), {});
+  } else if (n == 1) {
+    // All ranks launch at once, so a launch shifts everything; a single rank has nothing to launch.
+    const Picoseconds steps = work.jobs ? work.jobs->time() : timeline.duration();
+    report_collective(scenario, topology, timeline, steps + launch + own_pass, result);
+  }
+  if (timeline.duration().count() > 0) result.links = link_groups(topology, timeline);
+  result.settings = effects_of_settings(scenario, topology, run_options, whole, timeline);
+  if (work.jobs)
+    for (SettingEffect& effect : work.jobs->effects()) result.settings.push_back(std::move(effect));
+  if (n > 1 && work.jobs)
+    report_jobs_of_program(scenario, setup, topology, timeline, *work.jobs, result);
+  else if (n > 1)
+    report_jobs_side_by_side(scenario, setup, topology, timeline, work, result);
   if (options.explain) {
-    // A program has its launches within.
-    const Picoseconds launch = result.request.ranks > 1 && !training ? launch_of(scenario) : Picoseconds{0};
-    const Picoseconds own_pass = result.request.ranks > 1 ? own_pass_of(scenario) : Picoseconds{0};
-    const std::optional<ProgramPath> program = training ? std::optional(training->path()) : std::nullopt;
-    result.why = why_of(topology, n == 1 ? timeline.path : timeline.jobs.front().path, timeline, run_options,
-                        result.request.ranks, result.start, {.launch = launch, .own_pass = own_pass}, result.time,
-                        program ? &*program : nullptr);
+    const std::optional<ProgramPath> program =
+        work.program != nullptr ? std::optional(work.program->path()) : std::nullopt;
+    // Of jobs that are calls of a program all of it is explained, not the first alone.
+    const bool is_one = n == 1 || work.jobs;
+    Prediction& explained = scenario.in_sequence() ? result.jobs.back() : result;
+    explained.why = why_of(topology, is_one ? timeline.path : timeline.jobs.front().path, timeline, run_options,
+                           work.jobs ? work.jobs->n_gpus() : result.request.ranks,
+                           work.jobs ? Picoseconds{0} : result.start, {.launch = launch, .own_pass = own_pass},
+                           work.jobs ? work.jobs->time() + own_pass : result.time, program ? &*program : nullptr);
   }
   return result;
 }

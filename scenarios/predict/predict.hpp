@@ -43,12 +43,14 @@ struct LinkGroup {
 struct Prediction {
   std::string job;  ///< "main", or the job's name; empty where there is but one collective
   std::vector<Prediction> jobs;
+  bool is_total = false;   ///< of all jobs together ("all"): no collective, algorithm or size; request.ranks: GPUs
   Picoseconds start{0};    ///< of a job: when its ranks began; `time` counts from there
   bool disturbed = false;  ///< faults, delays or the traffic of others
   CollectiveRequest request;
   std::string algorithm;                                        ///< its name
   std::vector<std::pair<std::string, std::string>> parameters;  ///< of the algorithm, with their values as JSON text
-  int nodes = 0;  ///< hosts that its ranks lie on; 0 where there are bare gpus only
+  int groups = 0;  ///< that do the same at the same time, `request` and bandwidths being those of one; 0: it has none
+  int nodes = 0;   ///< hosts that its ranks lie on; 0 where there are bare gpus only
   NetworkModel model = NetworkModel::fair;
   const Protocol* protocol = &no_protocol();
   std::string library;      ///< "nccl 2.30.7"; empty where no library decided
@@ -69,7 +71,8 @@ struct Prediction {
   std::string ring;              ///< as ring_order_of(); empty where the order is another
   Proof proof;
   std::vector<std::pair<std::string, std::string>> varied;  ///< see Scenario::varied
-  std::optional<Why> why;               ///< only where PredictOptions::explain asks for it; of jobs, the first one's
+  std::optional<Why>
+      why;  ///< only where PredictOptions::explain asks for it; of jobs, the first one's, or that of all together
   std::vector<SettingEffect> settings;  ///< those that may have changed nothing, of the whole run; the first job's only
 };
 

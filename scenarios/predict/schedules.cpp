@@ -43,9 +43,14 @@ CheckedSchedule schedule_of(const Scenario& scenario, const PlacedCollective& pl
 }
 
 void expect_collective(const Scenario& scenario) {
-  if (!scenario.training) return;
-  throw InputError(scenario.file + ": /training", "expected a collective, found a training step",
-                   "`ringsim run` and `ringsim sweep` predict training steps; this needs one schedule");
+  if (scenario.training)
+    throw InputError(scenario.file + ": /training", "expected a collective, found a training step",
+                     "`ringsim run` and `ringsim sweep` predict training steps; this needs one schedule");
+  if (scenario.by_program())
+    throw InputError(
+        scenario.file + ": " + (scenario.in_sequence() ? "/jobs" : scenario.main().pointer),
+        fmt::format("expected one collective, found {}", scenario.in_sequence() ? "jobs after others" : "groups"),
+        "`ringsim run`, `sweep` and `explain` predict them; this needs one schedule");
 }
 
 CheckedSchedule schedule_of(const Scenario& scenario, const std::atomic<bool>* stop) {
@@ -53,14 +58,15 @@ CheckedSchedule schedule_of(const Scenario& scenario, const std::atomic<bool>* s
   // Only the tree of switches and rings for channels need the topology.
   if (!scenario.main().uses_fabric() && !scenario.main().channel_rings)
     return checked(scenario, scenario.main(), stop, 1);
-  return schedule_of(scenario, collectives_of(scenario, topology_of(scenario)).front(), stop);
+  return schedule_of(scenario, collectives_of(scenario, topology_of(scenario)).front().front(), stop);
 }
 
 std::vector<PlacedSchedule> schedules_of_elements(const Scenario& scenario, int element,
                                                   const std::atomic<bool>* stop) {
   expect_collective(scenario);
   std::vector<PlacedSchedule> result;
-  for (PlacedCollective& placed : collectives_of(scenario, topology_of(scenario))) {
+  for (std::vector<PlacedCollective>& groups : collectives_of(scenario, topology_of(scenario))) {
+    PlacedCollective& placed = groups.front();
     CheckedSchedule schedule = checked(scenario, placed.job, stop, element);
     placed.ranks.insert(placed.ranks.end(), placed.helpers.begin(), placed.helpers.end());
     result.push_back(

@@ -31,8 +31,11 @@ namespace {
 std::vector<NodeId> places(const Topology& topology, const Job& job) {
   std::vector<NodeId> result;
   if (job.ranks.empty()) result.assign(topology.ranks().begin(), topology.ranks().end());
+  const std::size_t of_group = job.groups.empty() || job.by_rule ? 0 : job.groups.front().size();
   for (std::size_t i = 0; i < job.ranks.size(); ++i)
-    result.push_back(gpu_named(topology, job.ranks[i], fmt::format("/ranks/{}", i)));
+    result.push_back(gpu_named(
+        topology, job.ranks[i],
+        of_group > 0 ? fmt::format("/groups/{}/{}", i / of_group, i % of_group) : fmt::format("/ranks/{}", i)));
   if (job.shuffle) {  // Fisher and Yates; the standard's own shuffle differs between libraries
     std::mt19937_64 random(*job.shuffle);
     for (std::size_t i = result.size(); i > 1; --i) std::swap(result[i - 1], result[random() % i]);
@@ -90,11 +93,10 @@ ReductionTree tree_for(const Job& job, const Topology& topology, const std::vect
   throw differs(below(wanted[actor]), below(is[actor]));
 }
 
-PlacedCollective placed_job(const Topology& topology, const Scenario& scenario, Job job) {
-  PlacedCollective placed{.job = std::move(job), .ranks = {}, .helpers = {}, .ring = {}};
+/// A collective on these ranks.
+PlacedCollective placed_on(std::vector<NodeId> ranks, const Topology& topology, const Scenario& scenario, Job job) {
+  PlacedCollective placed{.job = std::move(job), .ranks = std::move(ranks), .helpers = {}, .ring = {}};
   return blaming(scenario, placed.job.pointer, [&] {
-    placed.ranks = places(topology, placed.job);
-    if (scenario.training && scenario.training->regime->kind == Regime::Kind::single) placed.ranks.resize(1);
     if (placed.job.best_ring) placed.ring = put_in_best_ring(topology, scenario.transport, placed.ranks);
     if (placed.job.channel_rings)
       placed.ring = take_channel_rings(topology, scenario.transport, placed.ranks, placed.job.request,
@@ -106,6 +108,20 @@ PlacedCollective placed_job(const Topology& topology, const Scenario& scenario, 
     }
     return placed;
   });
+}
+
+/// [group]
+std::vector<PlacedCollective> placed_job(const Topology& topology, const Scenario& scenario, const Job& job) {
+  std::vector<NodeId> ranks = blaming(scenario, job.pointer, [&] { return places(topology, job); });
+  if (scenario.training && scenario.training->regime->kind == Regime::Kind::single) ranks.resize(1);
+  std::vector<PlacedCollective> placed;
+  if (job.groups.empty()) placed.push_back(placed_on(std::move(ranks), topology, scenario, job));
+  for (const std::vector<int>& group : job.groups) {
+    std::vector<NodeId> members;
+    for (const int place : group) members.push_back(ranks[static_cast<std::size_t>(place)]);
+    placed.push_back(placed_on(std::move(members), topology, scenario, job));
+  }
+  return placed;
 }
 
 /// Where servers on CPUs sit: the first CPU of each host, then the second (what has no host is one); in its memory,
@@ -219,22 +235,23 @@ Topology rated(const Topology& topology, const Scenario& scenario, const std::ve
   return topology.with_rates(rates, any_channel ? channels_of(schedules) : 1);
 }
 
-std::vector<PlacedCollective> collectives_of(const Scenario& scenario, const Topology& topology) {
-  std::vector<PlacedCollective> placed;
-  for (std::size_t j = 0; j < scenario.jobs.size(); ++j)
-    placed.push_back(placed_job(topology, scenario, scenario.jobs[j]));
+std::vector<std::vector<PlacedCollective>> collectives_of(const Scenario& scenario, const Topology& topology) {
+  std::vector<std::vector<PlacedCollective>> placed;
   // Helpers that are neither switches nor on CPUs take the extra ports in order.
   std::size_t helpers = 0;
-  for (PlacedCollective& each : placed) {
-    if (each.job.uses_fabric()) continue;
-    if (each.job.servers_on_cpu) {
-      place_on_cpus(topology, scenario, each);
-      continue;
+  for (const Job& job : scenario.jobs) {
+    placed.push_back(placed_job(topology, scenario, job));
+    for (PlacedCollective& each : placed.back()) {
+      if (job.uses_fabric()) continue;
+      if (job.servers_on_cpu) {
+        place_on_cpus(topology, scenario, each);
+        continue;
+      }
+      const auto n = static_cast<std::size_t>(job.algorithm->helpers(job.arguments));
+      const auto found = topology.helpers().subspan(std::min(helpers, topology.helpers().size()));
+      each.helpers.assign(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(std::min(n, found.size())));
+      helpers += n;
     }
-    const auto n = static_cast<std::size_t>(each.job.algorithm->helpers(each.job.arguments));
-    const auto found = topology.helpers().subspan(std::min(helpers, topology.helpers().size()));
-    each.helpers.assign(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(std::min(n, found.size())));
-    helpers += n;
   }
   return placed;
 }
@@ -248,13 +265,17 @@ Setup set_up(const Scenario& scenario) {
   Setup setup;
   setup.topology = topology_of(scenario);
   setup.routing = routing_of(setup.topology, scenario);
-  setup.collectives = collectives_of(scenario, setup.topology);
+  for (std::vector<PlacedCollective>& groups : collectives_of(scenario, setup.topology)) {
+    setup.collectives.push_back(std::move(groups.front()));
+    groups.erase(groups.begin());
+    setup.other_groups.push_back(std::move(groups));
+  }
   return setup;
 }
 
 std::string ring_order_of(const Scenario& scenario) {
   if (!scenario.main().best_ring && !scenario.main().channel_rings) return "";
-  return placed_job(topology_of(scenario), scenario, scenario.main()).ring;
+  return placed_job(topology_of(scenario), scenario, scenario.main()).front().ring;
 }
 
 }  // namespace ringsim

@@ -25,7 +25,8 @@ struct PlacedCollective {
 struct Setup {
   Topology topology;
   Routing routing;
-  std::vector<PlacedCollective> collectives;  ///< [job], as Scenario::jobs
+  std::vector<PlacedCollective> collectives;                ///< [job], as Scenario::jobs; of several groups the first
+  std::vector<std::vector<PlacedCollective>> other_groups;  ///< [job]
 };
 
 /// All functions throw InputError that names the scenario's file and the place in it, and UnservedError if an algorithm
@@ -39,15 +40,19 @@ bool has_rates(const Scenario& scenario);
 /// `schedules`: of all jobs; they say how many channels a device has.
 Topology rated(const Topology& topology, const Scenario& scenario, const std::vector<CheckedSchedule>& schedules);
 Routing routing_of(const Topology& topology, const Scenario& scenario);
-std::vector<PlacedCollective> collectives_of(const Scenario& scenario, const Topology& topology);
+/// [job][group]; of a job without groups, one.
+std::vector<std::vector<PlacedCollective>> collectives_of(const Scenario& scenario, const Topology& topology);
 /// NCCL's channels are its rings, or as many again: never one ring more often than another.
 void fit_channels(CollectiveRequest& request);
 /// With order best_ring: "gpu0 -> gpu3 -> ... -> gpu0, narrowest hop 48.5 GB/s"; with channel_rings: "2 rings of 25
 /// GB/s each; 0: 0 1 2 3; 1: ..." by ranks; otherwise empty.
 std::string ring_order_of(const Scenario& scenario);
-/// Faults, delays and background messages; late starts of jobs count as delays. `first_actors`: [job] its first actor,
-/// followed by the number of all actors.
-Disturbance disturbance_of(const Topology& topology, const Scenario& scenario, const std::vector<Actor>& first_actors);
+/// What faults do to links, by time in the scenario's order.
+std::vector<LinkChange> faults_of(const Topology& topology, const Scenario& scenario);
+/// Faults, delays and background messages; late starts of jobs count as delays, but for those of a program. `actors`:
+/// [job][rank, then helpers].
+Disturbance disturbance_of(const Topology& topology, const Scenario& scenario,
+                           const std::vector<std::vector<Actor>>& actors);
 
 /// The links of that name, "FROM -> TO", or all of the node of that name. Throws InputError at `pointer`.
 std::vector<LinkId> links_named(const Topology& topology, const std::string& name, const std::string& pointer);
@@ -58,7 +63,7 @@ struct PlacedSchedule {
   CheckedSchedule schedule;
   std::vector<NodeId> nodes;  ///< [actor]
 };
-/// Throws InputError if the scenario is a training step: of a collective, not of a program.
+/// Throws InputError if the scenario is a program: a training step, groups, or jobs after others.
 void expect_collective(const Scenario& scenario);
 /// The proved schedule of the scenario's own collective, not those of its jobs.
 CheckedSchedule schedule_of(const Scenario& scenario, const std::atomic<bool>* stop = nullptr);

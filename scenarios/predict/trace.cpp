@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "scenarios/predict/program_run.hpp"
 #include "scenarios/predict/setup.hpp"
-#include "scenarios/predict/training.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 
@@ -48,8 +48,8 @@ double utilisation(const Recording& recording, const Recording::Use& use, std::s
 // ------------------------------------------------------------------------------------------------------- collecting
 
 Tracer::Tracer(const TraceFilter& filter, const Topology& topology, const RunOptions& options,
-               std::vector<std::string> actors, int ranks, const TrainingRun* training)
-    : filter_(filter), topology_(topology), options_(options), actors_(std::move(actors)), training_(training) {
+               std::vector<std::string> actors, int ranks, const ProgramRun* program)
+    : filter_(filter), topology_(topology), options_(options), actors_(std::move(actors)), program_(program) {
   if (!filter.ranks.empty()) wanted_ranks_.resize(actors_.size());
   for (const Actor rank : filter.ranks) {
     if (rank < 0 || rank >= ranks)
@@ -103,7 +103,7 @@ void Tracer::on_compute(const ComputeEvent& event) {
 
 void Tracer::on_task(const TaskSpan& span) {
   const Program::Task& task =
-      training_->program()
+      program_->program()
           .role(span.actor)
           .streams[static_cast<std::size_t>(span.place.stream)][static_cast<std::size_t>(span.place.task)];
   keep_task({.actor = span.actor,
@@ -133,8 +133,8 @@ Trace::Slice Tracer::slice_of(const PathElement& element) const {
   const std::string what = element.cause == PathCause::link && element.resource != no_resource
                                ? topology_.resource_name(element.resource)
                                : std::string(to_string(element.cause));
-  if (training_ != nullptr) {
-    const PathTask task = training_->task_of(element.by, element.lane, element.step, element.cause);
+  if (program_ != nullptr) {
+    const PathTask task = program_->task_of(element.by, element.lane, element.step, element.cause);
     slice.name = of_message               ? fmt::format("{}: {}", task.name, what)
                  : task.cause == "launch" ? fmt::format("launch of {}", task.name)
                                           : task.name;
@@ -165,9 +165,9 @@ void Tracer::add_tasks(const std::vector<std::uint32_t>& own, std::uint32_t proc
   for (const std::uint32_t index : own) streams[tasks_[index].stream].push_back(&tasks_[index]);
   int lanes = 0;
   for (auto& [stream, tasks] : streams) {
-    const std::string name = training_ != nullptr ? stream_name(training_->program(), stream)
-                             : lanes++ == 0       ? "compute"
-                                                  : fmt::format("compute {}", lanes);
+    const std::string name = program_ != nullptr ? stream_name(program_->program(), stream)
+                             : lanes++ == 0      ? "compute"
+                                                 : fmt::format("compute {}", lanes);
     const std::uint32_t on = add_track(process, name);
     std::map<int, std::pair<SimTime, SimTime>> steps;
     for (const Task* task : tasks) {
@@ -177,7 +177,7 @@ void Tracer::add_tasks(const std::vector<std::uint32_t>& own, std::uint32_t proc
       begin = std::min(begin, task->begin);
       end = std::max(end, task->end);
     }
-    if (training_ == nullptr) continue;
+    if (program_ == nullptr) continue;
     for (const auto& [iteration, time] : steps)
       trace_.slices.push_back({.track = on,
                                .begin = time.first,
@@ -212,8 +212,8 @@ void Tracer::add_messages(Actor actor, std::uint32_t process, const std::vector<
                        .flow_ends = !sends,
                        .bytes = message.bytes,
                        .step = message.step};
-    if (training_ != nullptr) {
-      const PathTask task = training_->task_of(message.from, message.lane, message.step, PathCause::link);
+    if (program_ != nullptr) {
+      const PathTask task = program_->task_of(message.from, message.lane, message.step, PathCause::link);
       slice.name = fmt::format("{} {}", task.name, slice.name);
       slice.step = task.step;
     }

@@ -19,7 +19,7 @@
 
 namespace ringsim {
 
-class TrainingRun;
+class ProgramRun;
 
 /// Which part of a run is traced. Where both ranks and links are chosen, a message must satisfy both.
 struct TraceFilter {
@@ -91,7 +91,7 @@ class Tracer {
   /// collectives. Throws InputError for a rank or a link that is not there, and for links that
   /// are chosen where the routes are not known beforehand.
   Tracer(const TraceFilter& filter, const Topology& topology, const RunOptions& options,
-         std::vector<std::string> actors, int ranks, const TrainingRun* training);
+         std::vector<std::string> actors, int ranks, const ProgramRun* program);
 
   void on_message(const Span& message);
   void on_compute(const ComputeEvent& event);  ///< of collectives
@@ -125,7 +125,7 @@ class Tracer {
   const Topology& topology_;
   const RunOptions& options_;
   std::vector<std::string> actors_;
-  const TrainingRun* training_;
+  const ProgramRun* program_;
   std::vector<bool> wanted_ranks_;  // empty: all
   std::vector<bool> wanted_links_;  // empty: all
   std::optional<RouteUse> routes_;  // where links are chosen

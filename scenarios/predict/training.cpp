@@ -137,41 +137,7 @@ TrainingRun::TrainingRun(const Scenario& scenario, const PlacedCollective& place
     : spec_(*scenario.training), placed_(placed), step_(training_step_of(scenario)) {
   Program program = program_of(scenario, stop);
   add_stragglers(program, spec_.stragglers, spec_.every);
-  lowered_ = std::make_unique<LoweredProgram>(check(std::move(program)));
-  accounts_ = std::make_unique<Accounts>(*lowered_, spec_.warmup);
-}
-
-RankAccount TrainingRun::last_to_end() const {
-  const std::vector<RankAccount> ranks = accounts_->ranks();
-  return *std::max_element(ranks.begin(), ranks.end(),
-                           [](const RankAccount& a, const RankAccount& b) { return a.end < b.end; });
-}
-
-ProgramPath TrainingRun::path() const {
-  const RankAccount last = last_to_end();
-  return {.begin = last.end - last.split.total(),
-          .end = last.end,
-          .last_begin = last.end - last.last,
-          .task_of = [this](const PathElement& element) {
-            return task_of(element.by, element.lane, element.step, element.cause);
-          }};
-}
-
-PathTask TrainingRun::task_of(Actor actor, Lane lane, int step, PathCause cause) const {
-  const StepPlace place = lowered_->place_of(actor, lane, step);
-  const auto stream = static_cast<std::size_t>(place.stream);
-  const Program::Task& task = program().role(actor).streams[stream][static_cast<std::size_t>(place.task)];
-  PathTask found{.kind = task.name.substr(0, task.name.find(' ')),
-                 .name = task.name,
-                 .cause = std::string(to_string(cause)),
-                 .step = place.step};
-  if (task.call >= 0) {
-    found.kind = found.name = program().calls[static_cast<std::size_t>(task.call)].name;
-    if (cause == PathCause::compute && place.step < 0) found.cause = "launch";
-  } else if (program().streams[stream] == Program::StreamKind::host) {
-    found.cause = "host";
-  }
-  return found;
+  run_.emplace(std::move(program), spec_.warmup);
 }
 
 TrainingMemory TrainingRun::memory_of(Actor actor) const {
@@ -190,7 +156,7 @@ TrainingMemory TrainingRun::memory_of(Actor actor) const {
   for (const Bucket& bucket : step_.buckets) memory.copies += bucket.bytes;
   const bool has_master =
       spec_.regime->kind == Regime::Kind::data_parallel || spec_.regime->kind == Regime::Kind::parameter_server;
-  if (!has_master || lowered_->program().actors == 1) return memory;
+  if (!has_master || run_->program().actors == 1) return memory;
   if (spec_.servers > 0 || actor != spec_.master) {
     memory.state = {};  // who updates has it
   } else if (spec_.regime->kind == Regime::Kind::data_parallel) {
@@ -208,7 +174,7 @@ std::vector<RankReport> TrainingRun::by_rank(const Topology& topology, const Tim
   const Actor end = ranks + spec_.servers;
   for (Actor actor = 0; actor < end; ++actor) {
     RankReport one;
-    one.split = over(accounts_->of(actor).split, steps);
+    one.split = over(run_->accounts().of(actor).split, steps);
     one.memory = memory_of(actor);
     const auto rank = static_cast<std::size_t>(actor);
     const NodeId node = actor < ranks ? placed_.ranks[rank] : placed_.helpers[rank - static_cast<std::size_t>(ranks)];
@@ -232,14 +198,14 @@ std::vector<RankReport> TrainingRun::by_rank(const Topology& topology, const Tim
 }
 
 TrainingReport TrainingRun::report(const Topology& topology, const Timeline& timeline) const {
-  const RankAccount last = last_to_end();
+  const RankAccount last = run_->last_to_end();
   const int rounds = step_.steps - spec_.warmup, steps = rounds * spec_.every;
   TrainingReport report;
   report.regime = spec_.regime->name;
   report.workload = spec_.workload;
   report.compute = spec_.compute;
   report.optimizer = spec_.optimizer;
-  report.batch = spec_.batch * program().ranks;
+  report.batch = spec_.batch * run_->program().ranks;
   report.parameters = spec_.parameters;
   report.buckets = step_.buckets.size();
   report.split = over(last.split, steps);

@@ -3,14 +3,12 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
-#include <memory>
+#include <optional>
 #include <string>
-#include <utility>
+#include <vector>
 
+#include "scenarios/predict/program_run.hpp"
 #include "scenarios/predict/setup.hpp"
-#include "scenarios/predict/why.hpp"
-#include "sim/program/account.hpp"
 
 namespace ringsim {
 
@@ -61,27 +59,16 @@ bool exchanges(const Scenario& scenario);
 /// all ranks (and, as the last, a separate server, which then is the root) by the algorithm `direct`.
 PlacedCollective exchange_of(const TrainingSpec& spec, const PlacedCollective& placed, CollectiveOp op, Bytes bytes);
 
-/// Makes the program of a scenario's training, proves it, and listens to its run.
+/// The program of a scenario's training, and what its run says of it.
 class TrainingRun {
  public:
   /// Throws what schedule_of() and check() throw.
   TrainingRun(const Scenario& scenario, const PlacedCollective& placed, const std::atomic<bool>* stop);
 
-  const CheckedSchedule& schedule() const { return lowered_->schedule(); }
-  void listen(const ComputeEvent& event) { accounts_->on_compute(event); }
+  ProgramRun& run() { return *run_; }
   TrainingReport report(const Topology& topology, const Timeline& timeline) const;
-  /// When the run is over: the steps after the warm-up, of the rank that ended last (of several, the first). Refers to
-  /// this object.
-  ProgramPath path() const;
-
-  const Program& program() const { return lowered_->program(); }
-  /// Told of each task when it has ended, if set. Comes before the run.
-  void tell_tasks(std::function<void(const TaskSpan&)> on_task) { accounts_->on_task = std::move(on_task); }
-  /// Of a step of the lowered schedule.
-  PathTask task_of(Actor actor, Lane lane, int step, PathCause cause) const;
 
  private:
-  RankAccount last_to_end() const;
   Program program_of(const Scenario& scenario, const std::atomic<bool>* stop);
   TrainingMemory memory_of(Actor actor) const;
   std::vector<RankReport> by_rank(const Topology& topology, const Timeline& timeline) const;
@@ -89,8 +76,7 @@ class TrainingRun {
   const TrainingSpec& spec_;
   PlacedCollective placed_;
   TrainingStep step_;
-  std::unique_ptr<LoweredProgram> lowered_;
-  std::unique_ptr<Accounts> accounts_;
+  std::optional<ProgramRun> run_;
 };
 
 }  // namespace ringsim

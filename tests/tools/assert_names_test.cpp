@@ -105,7 +105,8 @@ TEST_CASE("every column that sweeps write is known, and some sweep writes each t
        {source + "star.json", source + "examples/training/buckets.json",
         source + "examples/training/data-parallel.json", source + "examples/library/nccl-hgx-h100.json",
         source + "examples/machines/two-node-server.json", source + "examples/faults/link-fails.json",
-        source + "questions/16-several-at-once.json", delayed, calibrated, folded}) {
+        source + "questions/16-several-at-once.json", source + "examples/collectives/in-turn.json", delayed, calibrated,
+        folded}) {
     CAPTURE(file);
     for (const std::string& column : columns_of(file)) {
       CAPTURE(column);

@@ -47,15 +47,14 @@ ExplainedRun side(const std::string& path, const std::vector<std::string>& set) 
   const Scenario scenario = file.point(0);
   Warnings().say(scenario.warnings);
   ProgressLine progress(1);
-  const std::vector<Result> results =
-      results_of(scenario, {.stop = &stop_requested,
-                            .progress = {},
-                            .stage = [&](const std::string& text) { progress.now(text); },
-                            .explain = true});
+  const Result result = whole_of(results_of(scenario, {.stop = &stop_requested,
+                                                       .progress = {},
+                                                       .stage = [&](const std::string& text) { progress.now(text); },
+                                                       .explain = true}));
   IdleSettings idle;
-  idle.add(results.front().prediction.settings);
+  idle.add(result.prediction.settings);
   idle.say();
-  return explained_run(input.name, results.front(), file.canonical(0));
+  return explained_run(input.name, result, file.canonical(0));
 }
 
 int execute(const DiffArguments& arguments) {

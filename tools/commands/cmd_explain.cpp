@@ -56,12 +56,11 @@ int execute(const ExplainArguments& arguments) {
   Result result;
   {
     ProgressLine progress(1);
-    result = std::move(results_of(scenario, {.stop = &stop_requested,
-                                             .progress = {},
-                                             .stage = [&](const std::string& text) { progress.now(text); },
-                                             .explain = true,
-                                             .recording = recording ? &*recording : nullptr})
-                           .front());
+    result = whole_of(results_of(scenario, {.stop = &stop_requested,
+                                            .progress = {},
+                                            .stage = [&](const std::string& text) { progress.now(text); },
+                                            .explain = true,
+                                            .recording = recording ? &*recording : nullptr}));
   }
   if (recording) write_recording(arguments.recording, *recording);
   IdleSettings idle;

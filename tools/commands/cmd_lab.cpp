@@ -140,8 +140,7 @@ class Networks {
 /// Links that change while a run goes on, and are at first what they are without faults.
 replay::TcpMeanwhile meanwhile_of(const Scenario& scenario, const Network& network, const LabOptions& options) {
   replay::TcpMeanwhile meanwhile;
-  const std::vector<Actor> actors{0, static_cast<Actor>(network.places.size())};
-  std::vector<LinkChange> changes = disturbance_of(network.topology, scenario, actors).links;
+  std::vector<LinkChange> changes = faults_of(network.topology, scenario);
   std::stable_sort(changes.begin(), changes.end(),
                    [](const LinkChange& a, const LinkChange& b) { return a.at < b.at; });
   std::vector<LabCommand> first;

@@ -81,7 +81,7 @@ int execute(const RingsArguments& arguments) {
   const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
   const Scenario scenario = first_point(file);
   const Topology topology = while_saying("building the topology", [&] { return topology_of(scenario); });
-  const std::vector<NodeId> ranks = collectives_of(scenario, topology).front().ranks;
+  const std::vector<NodeId> ranks = collectives_of(scenario, topology).front().front().ranks;
   Transport transport = scenario.transport;
   if (transport.nics == Transport::Nics::nearest) transport.nics = Transport::Nics::per_channel;
   const ChannelRings rings =

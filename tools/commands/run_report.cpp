@@ -63,14 +63,13 @@ Explained explained(const RunForReport& run, std::size_t point) {
   {
     ProgressLine progress(1);
     Bounds bounds;
-    const bool bounded = !one.scenario.training;  // a step is not only a collective: it has no bound
-    one.result = std::move(results_of(one.scenario,
-                                      {.stop = &stop_requested,
-                                       .progress = {},
-                                       .stage = [&](const std::string& text) { progress.now(text); },
-                                       .explain = true},
-                                      bounded ? &bounds : nullptr)
-                               .front());
+    const bool bounded = !one.scenario.training && !one.scenario.by_program();  // a program has no bound
+    one.result = whole_of(results_of(one.scenario,
+                                     {.stop = &stop_requested,
+                                      .progress = {},
+                                      .stage = [&](const std::string& text) { progress.now(text); },
+                                      .explain = true},
+                                     bounded ? &bounds : nullptr));
   }
   one.what_ifs = what_ifs_of(one.scenario, one.result);
   ProgressLine progress(one.what_ifs.size());

@@ -67,6 +67,15 @@ std::string training_sentence(const Scenario& scenario, const Prediction& p) {
   return text;
 }
 
+std::string jobs_sentence(const Scenario& scenario, const Prediction& p) {
+  std::vector<std::string> names;
+  for (const Job& job : scenario.jobs) names.push_back(job.name);
+  std::string text = fmt::format("jobs {} on {} GPUs ({}): {}", fmt::join(names, ", "), p.request.ranks, scenario.name,
+                                 short_time(p.time));
+  if (!p.why->parts.empty()) text += fmt::format("; {}", blame_text(p.why->parts.front(), p.time));
+  return text;
+}
+
 std::string cause_text(const WhyPart& part) {
   if (part.cause == "link") return part.kind.empty() ? "link" : part.kind;
   if (part.rank) return fmt::format("{} rank {}", part.cause, *part.rank);
@@ -85,13 +94,13 @@ std::string task_parts_text(const Prediction& p) {
                : part.longest_task == part.task ? ""
                                                 : us(part.task_time)});
   }
+  const bool is_mean = p.training && p.training->shortest != p.training->longest;
   return fmt::format("\nThe critical path by task and cause{}; the parts sum to {} us:\n{}",
-                     p.training->shortest == p.training->longest ? "" : ", the mean of the steps", us(p.time),
-                     table.fitted());
+                     is_mean ? ", the mean of the steps" : "", us(p.time), table.fitted());
 }
 
 std::string parts_text(const Prediction& p) {
-  if (p.training) return task_parts_text(p);
+  if (p.training || p.is_total) return task_parts_text(p);
   Table table({"cause", "us", "share", "links", "longest", "us there"});
   for (const WhyPart& part : p.why->parts)
     table.add({cause_text(part), us(part.time), percent(share_of(part.time, p.time)), part.links, part.link,
@@ -353,6 +362,7 @@ std::string blame_text(const WhyPart& part, Picoseconds time) {
 std::string why_sentence(const Scenario& scenario, const Result& result) {
   const Prediction& p = result.prediction;
   if (p.training) return training_sentence(scenario, p);
+  if (p.is_total) return jobs_sentence(scenario, p);
   std::string text = fmt::format("{} of {}, {}, {} rank{} ({}): {}", to_string(p.request.op), format(p.request.bytes),
                                  algorithm_text(p), p.request.ranks, p.request.ranks == 1 ? "" : "s", scenario.name,
                                  short_time(p.time));
@@ -379,7 +389,7 @@ std::string why_json(const ScenarioFile& file, const Scenario& scenario, const R
   document["summary"] = why_sentence(scenario, result);
   document["why"] = Json::array();
   for (const WhyPart& part : why.parts) document["why"].push_back(part_json(part));
-  if (result.prediction.training) {
+  if (result.prediction.training || result.prediction.is_total) {
     document["tasks"] = Json::array();
     for (const WhyTask& task : why.tasks)
       document["tasks"].push_back({{"task", task.name}, {"us", microseconds(task.time)}});

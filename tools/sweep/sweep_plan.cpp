@@ -101,9 +101,9 @@ std::vector<std::size_t> DoneRows::to_do() const {
   std::vector<std::size_t> points;
   for (const std::size_t point : plan_.points) {
     const auto found = done_.find(point);
-    // A row without a job's name is alone; others are as many as the point has collectives.
-    const bool done = found != done_.end() &&
-                      (found->second.contains("") || found->second.size() > file_.point(point).jobs.size() - 1);
+    // A row without a job's name is alone; others are as many as the point has results.
+    const bool done =
+        found != done_.end() && (found->second.contains("") || found->second.size() >= n_results(file_.point(point)));
     if (!done) points.push_back(point);
   }
   return points;

@@ -113,8 +113,7 @@ std::string crossed(const std::string& amount, const char* way, std::uint32_t ho
 MachineBounds::MachineBounds(const Scenario& scenario, const Setup& setup, std::vector<NodeId> ranks,
                              std::vector<NodeId> helpers, bool all_links)
     : file_(scenario.file), topology_(setup.topology), ranks_(std::move(ranks)) {
-  const std::vector<Actor> first_actors(scenario.jobs.size() + 1);  // only faults matter here, which name no actors
-  const InForce links = in_force(topology_, disturbance_of(topology_, scenario, first_actors).links);
+  const InForce links = in_force(topology_, faults_of(topology_, scenario));
   rates_ = links.rates;
   std::vector<bool> down(topology_.n_links());
   for (std::size_t l = 0; l < down.size(); ++l) down[l] = rates_[l].bytes_per_second == 0;

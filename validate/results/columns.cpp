@@ -66,6 +66,14 @@ Json number_or_null(const std::optional<double>& number) { return number ? Json(
 
 bool is_training(const Result& r) { return r.prediction.training.has_value(); }
 
+/// A figure of a collective; null of all jobs together.
+template <class Of>
+Json of_collective(const Result& r, Of of) {
+  return r.prediction.is_total ? Json(nullptr) : Json(of(r.prediction));
+}
+
+bool has_bandwidth(const Result& r) { return !is_training(r) && !r.prediction.is_total; }
+
 /// A figure of a training step; null of a collective.
 template <class Of>
 Json of_training(const Result& r, Of of) {
@@ -130,23 +138,25 @@ constexpr std::array columns{
            .in_csv = false},
     Column{.name = "job",
            .unit = "",
-           .meaning = "which collective, if several run at once; main is the scenario's own",
+           .meaning = "which collective, if there are several; main is the scenario's own; all: together, where some "
+                      "come after others",
            .in = In::some_rows,
            .value = [](const Result& r) { return text_or_null(r.prediction.job); },
            .heading = "job"},
     Column{.name = "collective",
            .unit = "",
            .meaning = "all_reduce, all_gather ...",
-           .value = [](const Result& r) { return Json(to_string(r.prediction.request.op)); },
+           .value =
+               [](const Result& r) { return of_collective(r, [](const auto& p) { return to_string(p.request.op); }); },
            .heading = "collective",
            .above = "{}"},
     Column{.name = "algorithm",
            .unit = "",
            .meaning = "as `ringsim list algorithms` names it",
-           .value = [](const Result& r) { return Json(r.prediction.algorithm); },
+           .value = [](const Result& r) { return of_collective(r, [](const auto& p) { return p.algorithm; }); },
            .heading = "algorithm",
            .above = "{}",
-           .shown = [](const Result& r) { return algorithm_text(r.prediction); }},
+           .shown = [](const Result& r) { return r.prediction.is_total ? "" : algorithm_text(r.prediction); }},
     Column{.name = "parameters.*",
            .unit = "",
            .meaning = "the algorithm's parameters",
@@ -183,17 +193,25 @@ constexpr std::array columns{
            .above = "{}"},
     Column{.name = "ranks",
            .unit = "",
-           .meaning = "members of the collective, without helpers such as servers",
+           .meaning = "members of the collective, of one group, without helpers such as servers; of all jobs: GPUs",
            .value = [](const Result& r) { return Json(r.prediction.request.ranks); },
            .heading = "ranks",
            .above = "{} ranks"},
-    Column{.name = "bytes",
-           .unit = "B",
-           .meaning = "message size as nccl-tests counts it",
-           .value = [](const Result& r) { return Json(r.prediction.request.bytes.count); },
-           .heading = "bytes",
-           .above = "{}",
-           .shown = [](const Result& r) { return format(r.prediction.request.bytes); }},
+    Column{.name = "groups",
+           .unit = "",
+           .meaning = "how many groups do it at the same time; the time is that of the slowest",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return r.prediction.groups > 0 ? Json(r.prediction.groups) : Json(nullptr); },
+           .heading = "groups",
+           .above = "{} groups"},
+    Column{
+        .name = "bytes",
+        .unit = "B",
+        .meaning = "message size as nccl-tests counts it",
+        .value = [](const Result& r) { return of_collective(r, [](const auto& p) { return p.request.bytes.count; }); },
+        .heading = "bytes",
+        .above = "{}",
+        .shown = [](const Result& r) { return r.prediction.is_total ? "" : format(r.prediction.request.bytes); }},
     Column{.name = "calibration",
            .unit = "",
            .meaning = "fitted factors that the scenario uses",
@@ -329,13 +347,13 @@ constexpr std::array columns{
     Column{.name = "algbw_GBps",
            .unit = "GB/s",
            .meaning = "bytes over time",
-           .value = [](const Result& r) { return is_training(r) ? Json(nullptr) : Json(r.prediction.algbw); },
+           .value = [](const Result& r) { return has_bandwidth(r) ? Json(r.prediction.algbw) : Json(nullptr); },
            .heading = "algbw GB/s",
            .relevant = [](const Result& r) { return !is_training(r); }},
     Column{.name = "busbw_GBps",
            .unit = "GB/s",
            .meaning = "algbw scaled as nccl-tests does, so that it compares with the speed of a link",
-           .value = [](const Result& r) { return is_training(r) ? Json(nullptr) : Json(r.prediction.busbw); },
+           .value = [](const Result& r) { return has_bandwidth(r) ? Json(r.prediction.busbw) : Json(nullptr); },
            .heading = "busbw GB/s",
            .relevant = [](const Result& r) { return !is_training(r); }},
     Column{.name = "bound_us",

@@ -21,7 +21,7 @@ std::vector<Result> results_of(const Scenario& scenario, const PredictOptions& o
     for (std::size_t j = 0; j < rows.size(); ++j)
       if (found[j]) rows[j].bound = found[j]->time;
   }
-  for (std::size_t j = 0; j < rows.size(); ++j) {
+  for (std::size_t j = 0; j < setup.collectives.size(); ++j) {  // the time of all jobs together has none
     rows[j].form = form_of(scenario, setup, j);
     if (!options.schedules || !rows[j].form) continue;
     const Job& job = setup.collectives[j].job;
@@ -30,6 +30,16 @@ std::vector<Result> results_of(const Scenario& scenario, const PredictOptions& o
   }
   return rows;
 }
+
+Result whole_of(std::vector<Result> rows) {
+  if (!rows.back().prediction.is_total) return std::move(rows.front());
+  Result whole = std::move(rows.back());
+  whole.prediction.links = std::move(rows.front().prediction.links);
+  whole.prediction.settings = std::move(rows.front().prediction.settings);
+  return whole;
+}
+
+std::size_t n_results(const Scenario& scenario) { return scenario.jobs.size() + (scenario.in_sequence() ? 1 : 0); }
 
 double error_of(const Result& result) {
   ensure(result.measured_us.has_value(), "a result that was measured has an error");

@@ -1,6 +1,7 @@
 // One row of results: a prediction, its closed form, and what was measured of the same.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -34,6 +35,13 @@ struct Result {
 /// Predicts a scenario: one row per collective, the scenario's own first. `bounds`: sets Result::bound; nullptr: it
 /// stays empty. Throws what predict() throws.
 std::vector<Result> results_of(const Scenario& scenario, const PredictOptions& options = {}, Bounds* bounds = nullptr);
+
+/// The row of everything that ran: of all jobs together where some come after others, else the scenario's own. With
+/// what the run says of links and settings. `rows`: of results_of().
+Result whole_of(std::vector<Result> rows);
+
+/// How many rows results_of() gives: one per collective, and one for all together where some come after others.
+std::size_t n_results(const Scenario& scenario);
 
 /// predicted/measured - 1. Requires a result that was measured.
 double error_of(const Result& result);

@@ -134,7 +134,7 @@ void run_what_if(WhatIf& what_if, const std::string& text, const std::string& na
       throw InputError("--whatif " + what_if.label, fmt::format("expected one value, found {} points", file.size()),
                        "repeat --whatif");
     const Scenario changed = file.point(0);
-    what_if.result = std::move(results_of(changed, options).front());
+    what_if.result = whole_of(results_of(changed, options));
     what_if.idle = why_idle(what_if, changed, base_scenario, base);
   } catch (const InputError& error) {
     // The scenario with `set` alone was read before, so that an error of an option is one of this change.

@@ -1,0 +1,51 @@
+#include "scenarios/predict/program_run.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <utility>
+
+namespace ringsim {
+
+ProgramRun::ProgramRun(Program program, int warmup)
+    : lowered_(std::make_unique<LoweredProgram>(check(std::move(program)))),
+      accounts_(std::make_unique<Accounts>(*lowered_, warmup)) {
+  accounts_->on_task = [this](const TaskSpan& span) {
+    for (const auto& listener : on_task_) listener(span);
+  };
+}
+
+RankAccount ProgramRun::last_to_end() const {
+  const std::vector<RankAccount> ranks = accounts_->ranks();
+  return *std::max_element(ranks.begin(), ranks.end(),
+                           [](const RankAccount& a, const RankAccount& b) { return a.end < b.end; });
+}
+
+ProgramPath ProgramRun::path() const {
+  const RankAccount last = last_to_end();
+  return {.begin = last.end - last.split.total(),
+          .end = last.end,
+          .last_begin = last.end - last.last,
+          .task_of = [this](const PathElement& element) {
+            return task_of(element.by, element.lane, element.step, element.cause);
+          }};
+}
+
+PathTask ProgramRun::task_of(Actor actor, Lane lane, int step, PathCause cause) const {
+  const StepPlace place = lowered_->place_of(actor, lane, step);
+  const auto stream = static_cast<std::size_t>(place.stream);
+  const Program::Task& task = program().role(actor).streams[stream][static_cast<std::size_t>(place.task)];
+  PathTask found{.kind = task.name.substr(0, task.name.find(' ')),
+                 .name = task.name,
+                 .cause = std::string(to_string(cause)),
+                 .step = place.step};
+  if (task.call >= 0) {
+    found.kind = found.name = program().calls[static_cast<std::size_t>(task.call)].name;
+    if (cause == PathCause::compute && place.step < 0) found.cause = "launch";
+  } else if (program().streams[stream] == Program::StreamKind::host) {
+    found.cause = "host";
+  }
+  return found;
+}
+
+}  // namespace ringsim

@@ -1,0 +1,41 @@
+// A program that a scenario asks for, proved, lowered, and listened to while it runs.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "scenarios/predict/why.hpp"
+#include "sim/program/account.hpp"
+#include "sim/program/lower.hpp"
+
+namespace ringsim {
+
+class ProgramRun {
+ public:
+  /// `warmup`: iterations that do not count. Throws what check() throws.
+  ProgramRun(Program program, int warmup);
+
+  const Program& program() const { return lowered_->program(); }
+  const CheckedSchedule& schedule() const { return lowered_->schedule(); }
+  const Accounts& accounts() const { return *accounts_; }
+
+  /// Told of each task when it has ended. Comes before the run.
+  void tell_tasks(std::function<void(const TaskSpan&)> on_task) { on_task_.push_back(std::move(on_task)); }
+  /// Give it to RunOptions::on_compute.
+  void listen(const ComputeEvent& event) { accounts_->on_compute(event); }
+
+  /// When the run is over: of the rank that ended last (of several, the first).
+  RankAccount last_to_end() const;
+  /// The same rank's iterations after the warm-up. Refers to this object.
+  ProgramPath path() const;
+  /// Of a step of the lowered schedule.
+  PathTask task_of(Actor actor, Lane lane, int step, PathCause cause) const;
+
+ private:
+  std::vector<std::function<void(const TaskSpan&)>> on_task_;
+  std::unique_ptr<LoweredProgram> lowered_;
+  std::unique_ptr<Accounts> accounts_;
+};
+
+}  // namespace ringsim
