@@ -103,6 +103,14 @@ class CompiledRoutes {
   LegUse& leg(std::uint32_t index) { return legs_[index]; }
   const LegUse& leg(std::uint32_t index) const { return legs_[index]; }
 
+  /// Of all legs of a route.
+  Picoseconds latency(std::uint32_t route) const {
+    Picoseconds sum{0};
+    for (std::uint32_t i = 0; i < routes_[route].n_legs; ++i)
+      sum += leg(routes_[route].first_leg + i).latency + leg(routes_[route].first_leg + i).after;
+    return sum;
+  }
+
   /// [link] what crossed it, over the routes that `counts` says.
   template <class Counts>
   std::vector<Bytes> link_bytes(std::size_t links, Counts counts) const {

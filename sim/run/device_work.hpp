@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "sim/base/units.hpp"
-#include "sim/run/critical_path.hpp"
-#include "sim/run/path_record.hpp"
+#include "sim/run/lane_trails.hpp"
+#include "sim/run/transfers.hpp"
 #include "sim/schedule/lanes.hpp"
 #include "sim/topology/topology.hpp"
 
@@ -56,7 +56,7 @@ class DeviceWork {
       go_on(work, no_resource, Picoseconds{0}, start);
     auto& way = run_.ways_[work.route];
     way.carried += work.size;
-    run_.network_->start(way.leg, work.size, piece(index));
+    run_.network_->start(way.leg, work.size, piece_of(index, mark));
   }
 
   /// The recorded paths that lead to works which are not over.
@@ -64,16 +64,16 @@ class DeviceWork {
     for (Work& work : works_) ends.push_back(&work.trail.path_end);
   }
 
-  static bool is_work(std::uint64_t piece) { return (piece & UINT32_MAX) == mark; }
-  std::uint32_t route(std::uint64_t piece) const { return works_[piece >> 32].route; }
+  static bool is_work(std::uint64_t piece) { return leg_of(piece) == mark; }
+  std::uint32_t route(std::uint64_t piece) const { return works_[transfer_of(piece)].route; }
 
   /// Its last byte has been worked on.
   void done(const Left& left) {
-    const auto index = static_cast<std::uint32_t>(left.piece >> 32);
+    const std::uint32_t index = transfer_of(left.piece);
     const LaneNumber lane = works_[index].lane;
     if (run_.lanes_.is_last(lane)) {
       go_on(works_[index], left.limiter, run_.engine_.now() - works_[index].since, Picoseconds{0});
-      run_.trails_[lane] = works_[index].trail;
+      run_.trails_.take(lane, works_[index].trail);
       run_.end_of_step(lane);
     }
     works_[index].trail.path_end = PathRecord::begin_of_run;  // of what is over nothing is kept
@@ -91,17 +91,14 @@ class DeviceWork {
     Trail trail;      // the critical path up to its begin, then to its first byte
   };
 
-  static std::uint64_t piece(std::uint32_t index) { return std::uint64_t{index} << 32 | mark; }
   static const DeviceLinks::Work& work_of(const DeviceLinks& device, LinkKind kind) {
     return kind == LinkKind::reduce ? device.reduce : device.copy;
   }
 
   void go_on(Work& work, ResourceId limiter, Picoseconds busy, Picoseconds start) {
     const Actor actor = run_.lanes_.actor(work.lane);
-    if (run_.path_)
-      work.trail.path_end = run_.node_after(work.trail, work.lane, {.from = actor, .to = actor, .bytes = work.size},
-                                            limiter, busy, start);
-    work.trail.go_on(run_.class_of(limiter), limiter, busy, start);
+    run_.trails_.go_on(work.trail, work.lane, {.from = actor, .to = actor, .bytes = work.size},
+                       {.busy = busy, .latency = start, .limiter = limiter});
   }
 
   Run& run_;

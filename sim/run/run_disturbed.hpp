@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <memory>
 #include <set>
@@ -17,13 +16,13 @@
 #include "sim/network/network.hpp"
 #include "sim/run/compiled_routes.hpp"
 #include "sim/run/disturbance.hpp"
+#include "sim/run/staged_transfers.hpp"
+#include "sim/run/timeline.hpp"
+#include "sim/run/transfers.hpp"
 #include "sim/schedule/lanes.hpp"
 #include "sim/topology/routes.hpp"
 
 namespace ringsim {
-
-/// Transfer::whole of a background message: that plus its number. Above, no_transfer.
-inline constexpr std::uint32_t first_background = UINT32_MAX - (1U << 16);
 
 /// Run is the class of that name in run.cpp, whose friend this is. One template, and so one long file: what links do to
 /// messages needs all that a run knows of them.
@@ -97,8 +96,7 @@ class Disturber {
     SimTime& since = held_[lane];
     const SimTime now = run_.engine_.now();
     if (since != no_hold) {
-      if (run_.path_) record_hold(lane, since);
-      run_.trails_[lane].delay_until(now);
+      end_hold(lane, since);
       since = no_hold;
       return false;
     }
@@ -115,16 +113,12 @@ class Disturber {
   }
 
   /// The critical path waited until now because the lane's actor is late, then because it is slow, then for the jitter.
-  void record_hold(LaneNumber lane, SimTime since) {
+  void end_hold(LaneNumber lane, SimTime since) {
     const auto actor = static_cast<std::size_t>(run_.lanes_.actor(lane));
-    const SimTime now = run_.engine_.now();
     const SimTime free = std::max(since, late_[actor]);
-    const std::array<std::pair<PathCause, SimTime>, 3> causes{
-        {{PathCause::late, free}, {PathCause::slow, free + slow_[actor]}, {PathCause::jitter, now}}};
-    for (const auto& [cause, until] : causes) {
-      run_.record_until(lane, until, cause);
-      run_.trails_[lane].delay_until(std::max(run_.trails_[lane].at, until));
-    }
+    run_.trails_.delay_until(lane, free, PathCause::late);
+    run_.trails_.delay_until(lane, free + slow_[actor], PathCause::slow);
+    run_.trails_.delay_until(lane, run_.engine_.now(), PathCause::jitter);
   }
 
   // --- links -------------------------------------------------------------------------------------------------------
@@ -155,7 +149,7 @@ class Disturber {
     if (--found->second.on_their_way > 0) return true;
     const bool over = found->second.is_over;
     given_up_.erase(found);
-    if (over) run_.free_transfer(arrival.id);
+    if (over) run_.drop(arrival.id);
     return true;
   }
   /// A part is delivered; false where its number is still in use.
@@ -170,7 +164,7 @@ class Disturber {
 
   void background_delivered(std::uint32_t index) {
     const std::uint32_t number = run_.transfers_[index].whole - first_background;
-    run_.free_transfer(index);
+    run_.drop(index);
     const Disturbance::Background& each = what_.background[number];
     if (each.every) return;
     // Never twice at one instant, however little there is to send.
@@ -237,7 +231,7 @@ class Disturber {
   Ends ends(std::uint32_t index) const {
     const auto* message = &run_.transfers_[index];
     while (message->whole < first_background) message = &run_.transfers_[message->whole];
-    if (message->whole < no_transfer_) {
+    if (message->whole < no_transfer) {
       const auto sender = run_.schedule_.actors + 2 * static_cast<Actor>(message->whole - first_background);
       return {sender, sender + 1, 0};
     }
@@ -250,7 +244,7 @@ class Disturber {
     std::vector<bool> is_gone(run_.topology_.n_links(), false);
     for (const LinkId link : gone) is_gone[link.value] = true;
     std::vector<bool> is_free(run_.transfers_.size(), false);
-    for (std::size_t i = 0; i < run_.n_free_; ++i) is_free[run_.free_transfers_[i]] = true;
+    for (const std::uint32_t index : run_.transfers_.free()) is_free[index] = true;
     for (const auto& [index, left] : given_up_) is_free[index] = true;
     for (const std::uint32_t index : stranded_) is_free[index] = true;
 
@@ -261,13 +255,13 @@ class Disturber {
       hit.push_back(index);
       const auto& way = run_.ways_[run_.transfers_[index].route];
       for (std::uint32_t leg = 0; leg < way.n_legs; ++leg)
-        if (crosses(way.first_leg + leg, is_gone)) pieces.push_back(Run::piece(index, leg));
+        if (crosses(way.first_leg + leg, is_gone)) pieces.push_back(piece_of(index, leg));
     }
     Taken taken = withdraw(pieces);
     for (const std::uint32_t index : std::exchange(hit, {})) {
       const std::uint32_t n_legs = run_.ways_[run_.transfers_[index].route].n_legs;
       if (n_legs == 1) {
-        const auto found = taken.find(Run::piece(index, 0));
+        const auto found = taken.find(piece_of(index, 0));
         if (found != taken.end()) give_up(index, found->second);  // else all of it has left before
         continue;
       }
@@ -278,7 +272,7 @@ class Disturber {
     pieces.clear();
     for (const std::uint32_t index : hit) {
       const std::uint32_t n_legs = run_.ways_[run_.transfers_[index].route].n_legs;
-      for (std::uint32_t leg = 0; leg < n_legs; ++leg) pieces.push_back(Run::piece(index, leg));
+      for (std::uint32_t leg = 0; leg < n_legs; ++leg) pieces.push_back(piece_of(index, leg));
     }
     Taken others = withdraw(pieces);
     for (const std::uint32_t index : hit) {
@@ -299,10 +293,10 @@ class Disturber {
 
   // A piece of a staged message that leaves at this very instant.
   void note_if_left(std::uint32_t index, std::uint32_t leg, const Taken& taken) {
-    const auto found = taken.find(Run::piece(index, leg));
+    const auto found = taken.find(piece_of(index, leg));
     if (found == taken.end() || found->second.rest.count > 0) return;
     auto& transfer = run_.transfers_[index];
-    auto& progress = run_.staged_[transfer.staged].legs[leg];
+    auto& progress = run_.staged_.of(index).legs[leg];
     progress.moving = false;
     progress.busy += run_.engine_.now() - progress.moving_since;
     progress.limiter = found->second.limiter;
@@ -316,18 +310,15 @@ class Disturber {
     return std::any_of(all.begin(), all.end(), [&](LinkId link) { return links[link.value]; });
   }
 
-  template <class Staged>
-  static bool is_through(const Staged& staged, std::uint32_t leg) {
-    return staged.legs[leg].left == staged.n_pieces;
-  }
+  static bool is_through(const Staged& staged, std::uint32_t leg) { return staged.legs[leg].left == staged.n_pieces; }
 
   // Whether anything of the transfer is still to cross one of these links.
   bool leads_over(std::uint32_t index, const std::vector<bool>& links) const {
     const auto& transfer = run_.transfers_[index];
     const auto& way = run_.ways_[transfer.route];
-    if (way.n_legs > 1 && transfer.staged == no_transfer_) return false;  // it lies in slots, and waits for its receive
+    if (way.n_legs > 1 && transfer.staged == not_staged) return false;  // it lies in slots, and waits for its receive
     for (std::uint32_t leg = 0; leg < way.n_legs; ++leg) {
-      if (way.n_legs > 1 && is_through(run_.staged_[transfer.staged], leg)) continue;
+      if (way.n_legs > 1 && is_through(run_.staged_.of(index), leg)) continue;
       if (crosses(way.first_leg + leg, links)) return true;
     }
     return false;
@@ -339,14 +330,14 @@ class Disturber {
       carried_less(run_.transfers_[index].route, taken.rest);
       return set_out(index);
     }
-    std::uint32_t other = no_transfer_;
+    std::uint32_t other = no_transfer;
     if (taken.rest.count > 0) other = split(index, taken.rest);
     auto& sent = run_.transfers_[index];
     sent.left = run_.engine_.now();
     sent.limiter = taken.limiter;
     const Picoseconds latency = run_.ways_.leg(run_.ways_[sent.route].first_leg).latency;
     run_.engine_.after(latency, {Event::Kind::arrival, index, 0});
-    if (other != no_transfer_) set_out(other);
+    if (other != no_transfer) set_out(other);
   }
 
   // The pieces that have left on the last leg arrive; all others are given up.
@@ -355,13 +346,13 @@ class Disturber {
     auto& transfer = run_.transfers_[index];
     const auto& way = run_.ways_[transfer.route];
     const std::uint32_t last = way.n_legs - 1;
-    auto& staged = run_.staged_[transfer.staged];
+    Staged& staged = run_.staged_.of(index);
     const std::int64_t kept = staged.legs[last].left;  // not all pieces, so that these are whole slots
     std::uint32_t on_their_way = 0;
     for (std::uint32_t leg = 0; leg <= last; ++leg) {
       auto& progress = staged.legs[leg];
       std::int64_t sent = std::min(progress.started * slot, transfer.size.count);
-      if (const auto found = taken.find(Run::piece(index, leg)); found != taken.end()) sent -= found->second.rest.count;
+      if (const auto found = taken.find(piece_of(index, leg)); found != taken.end()) sent -= found->second.rest.count;
       run_.ways_.leg(way.first_leg + leg).beyond += sent - kept * slot;
       progress.moving = false;
       progress.started = kept;  // no more begin
@@ -376,7 +367,7 @@ class Disturber {
     if (on_their_way > 0)
       given_up_[index] = {on_their_way, over};
     else if (over)
-      run_.free_transfer(index);
+      run_.drop(index);
     set_out(other);
   }
 
@@ -387,11 +378,11 @@ class Disturber {
 
   // The transfer becomes a part of a new one that takes its place; so does the rest, whose number is returned.
   std::uint32_t split(std::uint32_t index, Bytes rest) {
-    const std::uint32_t whole = run_.new_transfer(), other = run_.new_transfer();
+    const std::uint32_t whole = run_.transfers_.make(), other = run_.transfers_.make();
     auto& old = run_.transfers_[index];
     auto& message = run_.transfers_[whole];
     message = old;
-    message.staged = UINT32_MAX;
+    message.staged = not_staged;
     message.parts_under_way = 2;
     carried_less(old.route, rest);
     old.size = old.size - rest;
@@ -404,7 +395,7 @@ class Disturber {
     made.start = old.start;  // so that the time until now counts to the link that sets its speed in the end
     made.whole = whole;
     made.size = rest;
-    run_.goes_on_as(index, whole);
+    if (run_.ahead_) run_.ahead_->goes_on_as(index, whole);
     return other;
   }
 
@@ -450,7 +441,7 @@ class Disturber {
     if (run_.lanes_.finished() || (each.until && now > *each.until)) return;
     messages_[number] = now;
     if (each.every) schedule(SimTime{add(now.time_since_epoch(), *each.every)}, What::background, number);
-    const std::uint32_t index = run_.new_transfer();
+    const std::uint32_t index = run_.transfers_.make();
     auto& transfer = run_.transfers_[index];
     transfer = {};
     transfer.start = now;
@@ -460,7 +451,6 @@ class Disturber {
     expect_a_way_some_day();
   }
 
-  static constexpr std::uint32_t no_transfer_ = UINT32_MAX;
   struct GivenUp {
     std::uint32_t on_their_way = 0;  // arrivals that are to be swallowed
     bool is_over = false;            // its number is free when they are

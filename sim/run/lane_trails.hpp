@@ -1,0 +1,220 @@
+// The critical path of each lane of a run, and so that of the run and of its jobs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "sim/base/error.hpp"
+#include "sim/run/critical_path.hpp"
+#include "sim/run/fold.hpp"
+#include "sim/run/path_record.hpp"
+#include "sim/run/transfers.hpp"
+#include "sim/topology/topology.hpp"
+
+namespace ringsim {
+
+/// Where the time of a message, or of a part of one, went: `limiter` set its speed for `busy`, the rest is `latency`.
+struct MessageTime {
+  Picoseconds busy{0}, latency{0};
+  ResourceId limiter = no_resource;
+  std::uint32_t node = PathRecord::begin_of_run;  ///< in the PathRecord, where there is one: the path up to its end
+};
+
+/// A Trail per lane: the critical path up to the start of the lane's current step. Where RunOptions::record_path asks
+/// for it, a trail is a chain in a PathRecord, too.
+///
+/// A trail goes on through the last operation of a step. Among several that end at one instant it is one that the lane
+/// caused itself, so that a lane's trail stays its own, and short: first one whose message began when the lane itself
+/// began its step, then one whose message began when another lane began its.
+///
+/// Lanes is the LaneRunner. All references must outlive it.
+template <class Lanes>
+class LaneTrails {
+ public:
+  /// `folding`: as Run's. `last_may_pass`: the lane that ends last may be held after its end.
+  LaneTrails(const Topology& topology, const Lanes& lanes, const Folding* folding, bool last_may_pass)
+      : lanes_(lanes),
+        folding_(folding),
+        last_may_pass_(last_may_pass),
+        began_(lanes.n_lanes()),
+        trails_(lanes.n_lanes()),
+        own_(lanes.n_lanes()) {
+    sort_links(topology);
+  }
+
+  /// Has the elements of the critical paths recorded.
+  void record(std::size_t n_jobs) {
+    path_ = std::make_unique<PathRecord>();
+    job_ends_.resize(n_jobs);
+  }
+  bool is_recorded() const { return path_ != nullptr; }
+
+  const Trail& operator[](LaneNumber lane) const { return trails_[lane]; }
+
+  // --- steps -------------------------------------------------------------------------------------------------------
+
+  /// A step begins.
+  void begins(LaneNumber lane, SimTime now) { began_[lane] = now; }
+  /// Whether the sender's step began no sooner than the receiver's.
+  bool sender_was_last(LaneNumber sender, LaneNumber receiver) const { return began_[sender] >= began_[receiver]; }
+  /// The step waited for one of lane `by`, which ends now.
+  void woken(LaneNumber lane, LaneNumber by) { trails_[lane] = trails_[by]; }
+  /// The step ends, and the trail has gone on through the last of its operations.
+  void step_ends(LaneNumber lane, SimTime now) {
+    ensure(trails_[lane].at == now, "the parts of the critical path sum to the time of the run");
+    own_[lane].when = never;
+  }
+
+  // --- what a trail goes on through --------------------------------------------------------------------------------
+
+  /// The last operation of the lane's step ends with a message that began when lane `from` began its step.
+  [[gnu::always_inline]] void go_on(LaneNumber lane, LaneNumber from, const MessageTime& time) {
+    Trail& trail = trails_[lane];
+    if (from != lane) trail = trails_[from];
+    go_on(trail, time);
+  }
+  /// The same, through an operation that the lane caused itself, if one ended now.
+  bool go_on_by_own(LaneNumber lane, SimTime now) {
+    if (own_[lane].when != now) return false;
+    go_on(trails_[lane], own_[lane].time);
+    return true;
+  }
+  /// An operation that the lane caused itself ends, not the last of the step.
+  void keep_own(LaneNumber lane, const MessageTime& time, SimTime now) {
+    OwnEnd& own = own_[lane];  // field by field: see LaneRunner::post
+    own.when = now;
+    own.time.busy = time.busy;
+    own.time.latency = time.latency;
+    own.time.limiter = time.limiter;
+    own.time.node = time.node;
+  }
+  /// The last operation of the lane's step ends; `trail` leads to this moment.
+  void take(LaneNumber lane, const Trail& trail) { trails_[lane] = trail; }
+
+  void compute_until(LaneNumber lane, SimTime now) {
+    if (path_) record_until(lane, now, PathCause::compute);
+    trails_[lane].compute_until(now);
+  }
+  /// The lane's step was held until then, because its rank is late, slow or unsteady.
+  void delay_until(LaneNumber lane, SimTime until, PathCause cause) {
+    if (path_) record_until(lane, until, cause);
+    trails_[lane].delay_until(std::max(trails_[lane].at, until));
+  }
+
+  /// A trail that leads to the start of a message, or of a part of one, goes on to its end. `lane`: that of the two
+  /// whose step let it start.
+  void go_on(Trail& trail, LaneNumber lane, const Transfer& transfer, Picoseconds wire, MessageTime time) {
+    record(trail, lane, transfer, wire, time);
+    go_on(trail, time);
+  }
+  void go_on(LaneNumber lane, const Transfer& transfer, Picoseconds wire, const MessageTime& time) {
+    go_on(trails_[lane], lane, transfer, wire, time);
+  }
+  void go_on(Trail& trail, LaneNumber lane, const PassingMessage& message, MessageTime time) {
+    if (path_) time.node = node_after(trail, lane, message, time);
+    go_on(trail, time);
+  }
+  /// Puts the message after the trail, into the record only, where there is one. `wire`: as PassingMessage's.
+  void record(const Trail& trail, LaneNumber lane, const Transfer& transfer, Picoseconds wire, MessageTime& time) {
+    if (path_) time.node = node_after(trail, lane, passing(transfer, wire), time);
+  }
+  /// The same, without a record.
+  [[gnu::always_inline]] void go_on(Trail& trail, const MessageTime& time) const {
+    trail.path_end = time.node;
+    trail.go_on(class_of(time.limiter), time.limiter, time.busy, time.latency);
+  }
+
+  // --- the ends of the run and of its jobs -------------------------------------------------------------------------
+
+  /// The lane's step ends last so far.
+  void is_last(LaneNumber lane) {
+    last_lane_ = lane;
+    if (last_may_pass_) last_trail_ = trails_[lane];
+  }
+  bool has_last() const { return last_lane_ != no_lane; }
+  /// That of the run. Requires has_last().
+  const Trail& last() const { return last_may_pass_ ? last_trail_ : trails_[last_lane_]; }
+  /// The lane's step is the first of the job's that ends at this instant.
+  void is_last_of_job(std::size_t job, LaneNumber lane) {
+    if (path_) job_ends_[job] = trails_[lane].path_end;
+  }
+
+  /// Elements of the recorded paths, checked against their end. Both require is_recorded().
+  std::vector<PathElement> path(SimTime finish) const { return whole_path(last().path_end, finish); }
+  std::vector<PathElement> path_of_job(std::size_t job, SimTime finish) const {
+    return whole_path(job_ends_[job], finish);
+  }
+
+  /// Whether it is time to collect().
+  bool is_full() const { return path_ && path_->is_full(); }
+  /// Drops what no path needs any more. `ends`: of those that are kept elsewhere.
+  void collect(std::vector<std::uint32_t*> ends) {
+    ends.push_back(&last_trail_.path_end);
+    for (Trail& trail : trails_) ends.push_back(&trail.path_end);
+    for (OwnEnd& own : own_) ends.push_back(&own.time.node);
+    for (std::uint32_t& end : job_ends_) ends.push_back(&end);
+    path_->collect(ends);
+  }
+
+ private:
+  static constexpr LaneNumber no_lane = UINT32_MAX;
+  static constexpr SimTime never = SimTime::min();
+  struct OwnEnd {  // the latest operation of a lane's step that the lane itself caused
+    SimTime when = never;
+    MessageTime time;
+  };
+
+  // Like links: of one kind, between devices of the same kinds, of equal bandwidth.
+  void sort_links(const Topology& topology) {
+    std::map<std::tuple<LinkKind, NodeKind, NodeKind, std::int64_t>, std::uint32_t> classes;
+    for (std::uint32_t r = 0; r < topology.n_resources(); ++r) {
+      const Link& link = topology.link(topology.resource({r}).link);
+      const auto next = static_cast<std::uint32_t>(classes.size());
+      const auto key = std::tuple(link.kind, topology.node(link.from).kind, topology.node(link.to).kind,
+                                  link.bandwidth.bytes_per_second);
+      class_of_.push_back(classes.try_emplace(key, next).first->second);
+    }
+  }
+  std::uint32_t class_of(ResourceId resource) const { return resource == no_resource ? 0 : class_of_[resource.value]; }
+
+  [[gnu::noinline]] PassingMessage passing(const Transfer& transfer, Picoseconds wire) const {
+    return {.from = lanes_.actor(transfer.sender),
+            .to = folding_ == nullptr ? lanes_.actor(transfer.receiver)
+                                      : folding_->peer[static_cast<std::size_t>(lanes_.step(transfer.sender))],
+            .bytes = transfer.size,
+            .wire = wire};
+  }
+  std::uint32_t node_after(const Trail& trail, LaneNumber lane, PassingMessage message, const MessageTime& time) {
+    message.by_receiver = lanes_.actor(lane) != message.from;
+    return path_->add_message(trail.path_end, trail.at, lanes_.lane_of(lane), lanes_.step(lane), message, time.limiter,
+                              time.busy, time.latency);
+  }
+  [[gnu::noinline]] void record_until(LaneNumber lane, SimTime until, PathCause cause) {
+    Trail& trail = trails_[lane];
+    trail.path_end =
+        path_->add(trail.path_end, trail.at, until, cause, lanes_.actor(lane), lanes_.lane_of(lane), lanes_.step(lane));
+  }
+  std::vector<PathElement> whole_path(std::uint32_t end, SimTime finish) const {
+    std::vector<PathElement> path = path_->chain(end);
+    expect_whole_path(path, finish);
+    return path;
+  }
+
+  const Lanes& lanes_;
+  const Folding* folding_;
+  bool last_may_pass_;
+  std::vector<std::uint32_t> class_of_;  // [resource] its class of like links
+  std::vector<SimTime> began_;           // [lane] when its current step began
+  std::vector<Trail> trails_;            // [lane]
+  std::vector<OwnEnd> own_;              // [lane]
+  LaneNumber last_lane_ = no_lane;       // the first of those that ended last
+  Trail last_trail_;                     // its own at that moment, where last_may_pass_
+  std::unique_ptr<PathRecord> path_;     // only where the critical path is recorded
+  std::vector<std::uint32_t> job_ends_;  // [job] in path_
+};
+
+}  // namespace ringsim

@@ -1,0 +1,217 @@
+// Messages that run ahead of their receives, under protocols with slots. A run under a protocol without has none of it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "sim/run/lane_trails.hpp"
+#include "sim/run/transfers.hpp"
+#include "sim/schedule/lanes.hpp"
+
+namespace ringsim {
+
+/// Under such a protocol the ends of a message need not wait for each other: a send ends when all has left, a receive
+/// when all has arrived. What has slots leaves before the receive begins, as parts of the message if that is not all of
+/// it. Each part starts at a moment of its own, so it has a trail of its own.
+///
+/// Run is the class of that name in run.cpp, whose friend this is: it starts transfers and ends operations as Run does.
+template <class Run>
+class MessagesAhead {
+ public:
+  explicit MessagesAhead(Run& run) : run_(run), transfers_(run.transfers_), trails_(run.trails_) {}
+
+  /// A message starts, both of whose ends have begun; the step of lane `cause` began last.
+  void met(std::uint32_t index, LaneNumber cause) { watch(index, cause).is_met = true; }
+
+  /// A send begins whose receive has not; as LaneRunner has it. What gets room() goes to slots.
+  void left(std::uint32_t slot, OpPlace place, Bytes size, LaneNumber by) {
+    const Actor self = run_.lanes_.actor(place.lane);
+    step_.clear();
+    run_.schedule_.step(self, run_.lanes_.lane_of(place.lane), place.step, step_);
+    const Op& op = step_.ops[static_cast<std::size_t>(place.op)];
+    const std::uint32_t index = transfers_.make();
+    Transfer& transfer = transfers_[index];
+    transfer.sender = place.lane;
+    // Which lane will receive it is not known yet; it is the actor's first until then.
+    transfer.receiver = static_cast<LaneNumber>(op.peer) * static_cast<LaneNumber>(run_.schedule_.lanes);
+    transfer.channel = op.channel;
+    transfer.step = place.step;
+    transfer.size = size;
+    transfer.start = now();
+    transfer.whole = no_transfer;
+    transfer.sender_was_last = true;
+    transfer.adds = false;  // see caught_up()
+    transfer.route = run_.route_from(place.lane, op.peer, op.channel);
+    transfer.parts_under_way = 0;
+    largest_ = std::max(largest_, size);
+    watch(index, by).rest = size;
+    if (in_slot_.size() <= slot) in_slot_.resize(slot + 1);
+    in_slot_[slot] = index;
+  }
+  /// Lane `by` freed slots for so many more bytes of the message.
+  void room(std::uint32_t slot, Bytes more, LaneNumber by) { give_room(in_slot_[slot], more, by); }
+
+  /// The receive of a message that has run ahead begins.
+  void caught_up(const Message<Bytes>& message) {
+    const LaneNumber receiver = message.receiver.lane;
+    const std::uint32_t index = in_slot_[message.slot];
+    transfers_[index].receiver = receiver;
+    transfers_[index].adds = message.add && run_.adds_take_time(receiver);
+    starts_[index].is_met = true;
+    if (starts_[index].rest.count > 0) give_room(index, starts_[index].rest, receiver);
+    if (!starts_[index].has_arrived) return;
+    transfers_.give_back(index);
+    if (transfers_[index].adds) return run_.add(index, trails_[receiver]);
+    run_.end_own_op(receiver, {.node = trails_[receiver].path_end});
+  }
+
+  /// All of a transfer has left: with the last part its message, or the next part of it goes on.
+  [[gnu::noinline]] void has_left(std::uint32_t index, ResourceId limiter, Picoseconds busy) {
+    if (std::exchange(transfers_[index].has_left, true)) return;
+    const std::uint32_t whole = transfers_[index].whole;
+    if (whole == no_transfer) return end_op(transfers_[index].sender, index, limiter, busy, Picoseconds{0});
+    if (whole >= first_background) return;
+    Transfer& message = transfers_[whole];
+    if (message.parts_to_leave == 0 || --message.parts_to_leave > 0) return;
+    if (message.whole != no_transfer || starts_[whole].rest.count == 0) return has_left(whole, limiter, busy);
+    Start& start = starts_[whole];
+    if (start.room.count == 0) return;
+    trails_.go_on(start.trail, message.sender, message, Picoseconds{0}, time_since(start, limiter, busy));
+    start_part(whole);
+  }
+
+  /// All of a message has arrived.
+  [[gnu::noinline]] void arrived(std::uint32_t index, ResourceId limiter, Picoseconds busy) {
+    has_left(index, limiter, busy);  // within one device nothing has told of it
+    Start& start = starts_[index];
+    start.has_arrived = true;
+    if (!start.is_met) return;
+    const Picoseconds wire = run_.take_wire();
+    if (transfers_[index].adds) {
+      Trail trail = start.trail;
+      trails_.go_on(trail, transfers_[index].receiver, transfers_[index], wire, time_since(start, limiter, busy));
+      run_.add(index, trail);
+    } else {
+      end_op(transfers_[index].receiver, index, limiter, busy, wire);
+    }
+    transfers_.give_back(index);
+  }
+
+  /// The last part of a message has arrived: the message waited for what started that part.
+  void last_part_arrived(std::uint32_t part) {
+    const std::uint32_t whole = transfers_[part].whole;
+    while (!transfers_[part].starts_apart && transfers_[part].whole < first_background) part = transfers_[part].whole;
+    if (part == whole || !transfers_[part].starts_apart || !transfers_[whole].starts_apart) return;
+    starts_[whole].since = starts_[part].since;
+    starts_[whole].trail = starts_[part].trail;
+  }
+
+  /// Transfer `after` takes the place of `before` as the message.
+  void goes_on_as(std::uint32_t before, std::uint32_t after) {
+    if (before >= starts_.size()) return;
+    reach(after);
+    starts_[after] = starts_[before];
+    std::replace(in_slot_.begin(), in_slot_.end(), before, after);
+  }
+
+  /// The recorded paths that lead to the starts.
+  void add_path_ends(std::vector<std::uint32_t*>& ends) {
+    for (Start& start : starts_) ends.push_back(&start.trail.path_end);
+  }
+
+  /// Of the messages that ran ahead.
+  Bytes largest() const { return largest_; }
+
+ private:
+  // What whichever end of a message comes second must know. Of a part that started when slots were given back: its own
+  // start, and the trail up to then.
+  struct Start {
+    bool is_met = false;  // its receive has begun
+    bool has_arrived = false;
+    Bytes rest;       // what has not started for want of slots
+    Bytes room;       // of `rest`: what has slots, but follows a part that is still leaving
+    SimTime since{};  // when the part that started last did; of a message that has arrived, the part that arrived last
+    Trail trail;      // the critical path up to then
+  };
+
+  SimTime now() const { return run_.engine_.now(); }
+  void reach(std::uint32_t index) {
+    if (starts_.size() <= index) starts_.resize(index + 1);
+  }
+
+  /// `cause`: the lane whose step's start let the message start.
+  Start& watch(std::uint32_t index, LaneNumber cause) {
+    reach(index);
+    starts_[index] = {.since = now(), .trail = trails_[cause]};
+    transfers_[index].starts_apart = true;
+    transfers_[index].has_left = false;
+    transfers_[index].parts_to_leave = 0;
+    return starts_[index];
+  }
+
+  void give_room(std::uint32_t index, Bytes more, LaneNumber by) {
+    Start& start = starts_[index];
+    start.room = std::min(start.rest, start.room + more);
+    if (transfers_[index].parts_to_leave > 0) return;  // it starts after the part that is leaving
+    start.trail = trails_[by];
+    start_part(index);
+  }
+
+  // What of a message has room starts, if that is all of it as itself.
+  void start_part(std::uint32_t index) {
+    Start& start = starts_[index];  // of which a new part has a copy
+    const Bytes size = std::exchange(start.room, Bytes{});
+    const bool is_first = start.rest == transfers_[index].size;
+    start.since = now();
+    start.rest = start.rest - size;
+    const bool is_last = start.rest.count == 0;
+    if (is_first && is_last) return run_.set_out(index);
+    const std::uint32_t part = transfers_.make();  // may move the others
+    reach(part);                                   // likewise
+    starts_[part].since = starts_[index].since;
+    starts_[part].trail = starts_[index].trail;
+    Transfer& message = transfers_[index];
+    if (run_.disturber_)  // its links may be down by now
+      message.route = run_.route_from(message.sender, run_.lanes_.actor(message.receiver), message.channel);
+    message.parts_under_way += (is_first ? 1U : 0U) + (is_last ? 0U : 1U);  // with one that is to come
+    message.parts_to_leave = 1;
+    transfers_[part] = {.sender = message.sender,
+                        .receiver = message.receiver,
+                        .route = message.route,
+                        .starts_apart = true,
+                        .size = size,
+                        .start = now(),
+                        .whole = index};
+    run_.set_out(part);
+  }
+
+  MessageTime time_since(const Start& start, ResourceId limiter, Picoseconds busy) const {
+    return {.busy = busy, .latency = now() - start.since - busy, .limiter = limiter};
+  }
+
+  // A lane's operation ends with a message, by whose last part its trail goes on; see Run::end_other_op().
+  // `wire`: as PassingMessage's.
+  void end_op(LaneNumber lane, std::uint32_t index, ResourceId limiter, Picoseconds busy, Picoseconds wire) {
+    if (run_.lanes_.is_last(lane)) {
+      if (!trails_.go_on_by_own(lane, now())) {
+        const Start& start = starts_[index];
+        trails_.take(lane, start.trail);
+        trails_.go_on(lane, transfers_[index], wire, time_since(start, limiter, busy));
+      }
+      run_.end_of_step(lane);
+    }
+    run_.lanes_.op_done(lane);
+  }
+
+  Run& run_;
+  Transfers& transfers_;
+  typename Run::Trails& trails_;
+  std::vector<Start> starts_;           // [transfer]
+  std::vector<std::uint32_t> in_slot_;  // [slot] the transfer
+  Step step_;                           // room for left()
+  Bytes largest_;
+};
+
+}  // namespace ringsim

@@ -1,0 +1,237 @@
+// Transfers on their way: the routes, the parts and pieces in which they go, and what the network says of them.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "sim/base/engine.hpp"
+#include "sim/network/network.hpp"
+#include "sim/run/compiled_routes.hpp"
+#include "sim/run/device_work.hpp"
+#include "sim/run/lane_trails.hpp"
+#include "sim/run/run.hpp"
+#include "sim/run/run_disturbed.hpp"
+#include "sim/run/staged_transfers.hpp"
+#include "sim/run/transfers.hpp"
+#include "sim/topology/routes.hpp"
+
+namespace ringsim {
+
+/// Takes a transfer from set_out() to Run::delivered(); steps and operations are Run's. Run is the class of that name
+/// in run.cpp, which derives from this one, so that what every message passes is compiled as one.
+template <class Run>
+class Movement {
+ protected:
+  Movement(const Topology& topology, const Schedule& schedule, const RunOptions& options,
+           const std::vector<NodeId>& placement)
+      : topology_(topology),
+        schedule_(schedule),
+        options_(options),
+        placement_(placement),
+        routes_(topology, options.transport, options.routing),
+        network_(make_network(options.model, options.packet, topology, engine_)),
+        ways_(options.routing.policy,
+              options.transport.nics == Transport::Nics::per_channel || topology.has_channel_rates(), *options.protocol,
+              *network_, static_cast<std::size_t>(schedule.actors) * static_cast<std::size_t>(schedule.lanes)),
+        staged_(options.transport.staging, transfers_, ways_, *network_, engine_) {}
+
+  /// Starts a message, or a part of one, on its route.
+  void set_out(std::uint32_t index) {
+    Transfer& transfer = transfers_[index];
+    Route& way = ways_[transfer.route];
+    if (way.n_legs == 1) {
+      way.carried += transfer.size;
+      network_->start(way.leg, transfer.size, piece_of(index, 0));
+    } else {
+      set_out_in_pieces(index);
+    }
+  }
+
+  // Apart, so that what most messages need stays small.
+  [[gnu::noinline]] void set_out_in_pieces(std::uint32_t index) {
+    Transfer& transfer = transfers_[index];
+    Route& way = ways_[transfer.route];
+    if (way.n_parts > 0) return cut(index);
+    way.carried += transfer.size;
+    if (way.n_legs == 0) {
+      transfer.left = engine_.now();
+      engine_.at(engine_.now(), {Event::Kind::arrival, index, 0});
+    } else {
+      staged_.begin(index);
+    }
+  }
+
+  /// Cuts a message into equal parts; the first ones are a byte longer where it does not divide.
+  [[gnu::noinline]] void cut(std::uint32_t index) {
+    const Route way = ways_[transfers_[index].route];
+    if (way.n_parts == nowhere) return self().disturber_->strand(index);
+    const std::int64_t size = transfers_[index].size.count;
+    transfers_[index].parts_under_way = transfers_[index].parts_to_leave = way.n_parts;
+    for (std::uint32_t i = 0; i < way.n_parts; ++i) {
+      const std::uint32_t part = transfers_.make();  // may move the others
+      Transfer& made = transfers_[part];
+      made.sender = transfers_[index].sender;
+      made.receiver = transfers_[index].receiver;
+      made.route = way.first_part + i;
+      made.start = engine_.now();
+      made.whole = index;
+      made.has_left = made.starts_apart = false;
+      made.size = {size / way.n_parts + (i < size % way.n_parts ? 1 : 0)};
+      set_out(part);
+    }
+  }
+
+  /// Of one that did not come to its end.
+  void drop(std::uint32_t index) {
+    staged_.give_back(index);
+    transfers_[index] = Transfer{};
+    transfers_.give_back(index);
+  }
+
+  // --- routes ------------------------------------------------------------------------------------------------------
+
+  // A lane mostly sends to whom it sent before.
+  std::uint32_t route_from(LaneNumber lane, Actor to, std::uint16_t channel) {
+    const Actor from = self().lanes_.actor(lane);
+    return ways_.of(lane, from, to, channel, [&](std::uint32_t label) { return find_parts(from, to, label); });
+  }
+  std::uint32_t route(Actor from, Actor to, std::uint16_t channel) {
+    return ways_.of(from, to, channel, [&](std::uint32_t label) { return find_parts(from, to, label); });
+  }
+
+  std::vector<Path> find_parts(Actor from, Actor to, std::uint32_t label) {
+    std::vector<Path> parts = find_parts_between(from, to, label);
+    const DeviceLinks* device = topology_.device(node_of(from));
+    if (device == nullptr) return parts;
+    std::vector<LinkId> first = device->way_out;
+    if (!device->channels.empty()) first.push_back(device->channels[label % device->channels.size()]);
+    for (Path& path : parts) {
+      if (path.legs.empty()) continue;
+      Leg& leg = path.legs.front();
+      leg.links.insert(leg.links.begin(), first.begin(), first.end());
+      if (!leg.shares.empty()) leg.shares.insert(leg.shares.begin(), first.size(), 1);
+    }
+    return parts;
+  }
+
+  std::vector<Path> find_parts_between(Actor from, Actor to, std::uint32_t label) {
+    if ((ways_.size() & 0xFF) == 0xFF) self().stop_if_asked();  // many paths take a while before anything moves
+    const NodeId here = node_of(from), there = node_of(to);
+    return self().disturber_ && self().disturber_->any_down() ? self().disturber_->find_parts(here, there, label)
+                                                              : routes_.find_parts(here, there, label);
+  }
+
+  NodeId node_of(Actor actor) const { return placement_[static_cast<std::size_t>(actor)]; }
+
+  // --- what the network says ---------------------------------------------------------------------------------------
+
+  [[gnu::noinline]] void piece_left(const Left& gone) {
+    const std::uint32_t index = transfer_of(gone.piece), leg = leg_of(gone.piece);
+    Transfer& transfer = transfers_[index];
+    const Route& way = ways_[transfer.route];
+    const Picoseconds latency = ways_.leg(way.first_leg + leg).latency;
+    if (way.n_legs == 1) {
+      transfer.left = engine_.now();
+      transfer.limiter = gone.limiter;
+      if (self().ahead_) self().ahead_->has_left(index, gone.limiter, transfer.left - transfer.start);
+    } else if (staged_.piece_left(index, leg, gone.limiter) && self().ahead_) {
+      const LegProgress& first = staged_.of(index).legs.front();
+      self().ahead_->has_left(index, first.limiter, first.busy);
+    }
+    if (network_->tells_arrivals()) return;
+    if (latency.count() == 0)
+      piece_arrived(index, leg);
+    else
+      engine_.after(latency, {Event::Kind::arrival, index, leg});
+  }
+
+  // The network itself brought a piece to the end of its leg: all of its time but the latency is due to the links.
+  void piece_landed(const Left& landed) {
+    const std::uint32_t index = transfer_of(landed.piece), leg = leg_of(landed.piece);
+    Transfer& transfer = transfers_[index];
+    transfer.left = std::max(transfer.start, engine_.now() - landed.latency);
+    transfer.limiter = landed.limiter;
+    const Picoseconds after = ways_.leg(ways_[transfer.route].first_leg + leg).after;
+    if (after.count() == 0)
+      piece_arrived(index, leg);
+    else
+      engine_.after(after, {Event::Kind::arrival, index, leg});
+  }
+
+  void piece_arrived(std::uint32_t index, std::uint32_t leg) {
+    if (transfers_[index].staged != not_staged)
+      staged_piece_arrived(index, leg);
+    else
+      self().delivered(index);
+  }
+  [[gnu::noinline]] void staged_piece_arrived(std::uint32_t index, std::uint32_t leg) {
+    if (staged_.piece_arrived(index, leg)) self().delivered(index);
+  }
+
+  // How much of the message's time is due to the speed of a link, and which link. Staged: gives back its rooms.
+  MessageTime time_of(std::uint32_t index) {
+    const Transfer& transfer = transfers_[index];
+    const Picoseconds all = engine_.now() - transfer.start;
+    if (transfer.staged != not_staged) return time_of_staged(index, all);
+    const Picoseconds busy = transfer.left - transfer.start;
+    return {.busy = busy, .latency = all - busy, .limiter = transfer.limiter};
+  }
+  [[gnu::noinline]] MessageTime time_of_staged(std::uint32_t index, Picoseconds all) {
+    if (self().trails_.is_recorded()) wire_ = ways_.latency(transfers_[index].route);
+    const auto [limiter, busy] = staged_.end(index);
+    return {.busy = busy, .latency = all - busy, .limiter = limiter};
+  }
+  Picoseconds take_wire() { return std::exchange(wire_, Picoseconds::max()); }
+
+  // The message waits for its last part: what held that one held it, since it started.
+  [[gnu::noinline]] void part_delivered(std::uint32_t index) {
+    const std::uint32_t whole = transfers_[index].whole;
+    if (whole >= first_background) return self().disturber_->background_delivered(index);
+    const MessageTime time = time_of(index);
+    if (self().ahead_) self().ahead_->has_left(index, time.limiter, time.busy);  // see MessagesAhead::arrived()
+    if (!self().disturber_ || self().disturber_->may_free(index)) transfers_.give_back(index);
+    Transfer& message = transfers_[whole];
+    if (--message.parts_under_way > 0) {
+      wire_ = Picoseconds::max();
+      return;
+    }
+    message.limiter = time.limiter;
+    message.left = message.start + time.busy;
+    if (self().ahead_) self().ahead_->last_part_arrived(index);
+    self().delivered(whole);
+  }
+
+  [[gnu::noinline]] void tell_traffic(const Moved& moved) const {
+    const bool is_work = self().work_ && DeviceWork<Run>::is_work(moved.piece);
+    const std::uint32_t route = is_work ? self().work_->route(moved.piece) : transfers_[transfer_of(moved.piece)].route;
+    if (self().disturber_ && self().disturber_->is_background(route)) return;
+    if (moved.link != no_link) return options_.on_traffic({moved.link, moved.begin, moved.end, moved.bytes});
+    const std::uint32_t leg = is_work ? 0 : leg_of(moved.piece);
+    const LegUse& use = ways_.leg(ways_[route].first_leg + leg);
+    for (std::size_t l = 0; l < use.links.size(); ++l)
+      options_.on_traffic(
+          {use.links[l], moved.begin, moved.end, moved.bytes * (use.shares.empty() ? 1 : use.shares[l])});
+  }
+
+  const Topology& topology_;
+  const Schedule& schedule_;
+  const RunOptions& options_;
+  std::vector<NodeId> placement_;  // [actor], then the ends of background messages
+  Engine<Event> engine_;
+  Routes routes_;
+  std::unique_ptr<Network> network_;
+  CompiledRoutes ways_;
+  Transfers transfers_;
+  StagedTransfers staged_;
+
+ private:
+  Run& self() { return static_cast<Run&>(*this); }
+  const Run& self() const { return static_cast<const Run&>(*this); }
+
+  Picoseconds wire_ = Picoseconds::max();  // of the message that is being delivered, if it is staged
+};
+
+}  // namespace ringsim
