@@ -1,4 +1,4 @@
-// What devices do with data within themselves, where that takes time: additions and copies.
+// What devices do with data within themselves, where that takes time: additions, copies, and sending it off.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,23 @@
 #include "sim/run/lane_trails.hpp"
 #include "sim/run/transfers.hpp"
 #include "sim/schedule/lanes.hpp"
+#include "sim/topology/routes.hpp"
 #include "sim/topology/topology.hpp"
 
 namespace ringsim {
+
+/// Puts before the paths what bounds the device's sends: the link of its copies, if that has a rate of its own, and the
+/// link of channel `label` (CompiledRoutes::label()).
+inline void leave_device(const DeviceLinks& device, std::uint32_t label, std::vector<Path>& parts) {
+  std::vector<LinkId> first = device.way_out;
+  if (!device.channels.empty()) first.push_back(device.channels[label % device.channels.size()]);
+  for (Path& path : parts) {
+    if (path.legs.empty()) continue;
+    Leg& leg = path.legs.front();
+    leg.links.insert(leg.links.begin(), first.begin(), first.end());
+    if (!leg.shares.empty()) leg.shares.insert(leg.shares.begin(), first.size(), 1);
+  }
+}
 
 /// Additions and copies of a run whose topology has rates of devices. Each belongs to one operation of a lane, which is
 /// done when it is; work of one device shares the device's rate as messages share a link.

@@ -104,16 +104,7 @@ class Movement {
 
   std::vector<Path> find_parts(Actor from, Actor to, std::uint32_t label) {
     std::vector<Path> parts = find_parts_between(from, to, label);
-    const DeviceLinks* device = topology_.device(node_of(from));
-    if (device == nullptr) return parts;
-    std::vector<LinkId> first = device->way_out;
-    if (!device->channels.empty()) first.push_back(device->channels[label % device->channels.size()]);
-    for (Path& path : parts) {
-      if (path.legs.empty()) continue;
-      Leg& leg = path.legs.front();
-      leg.links.insert(leg.links.begin(), first.begin(), first.end());
-      if (!leg.shares.empty()) leg.shares.insert(leg.shares.begin(), first.size(), 1);
-    }
+    if (const DeviceLinks* device = topology_.device(node_of(from))) leave_device(*device, label, parts);
     return parts;
   }
 
