@@ -16,8 +16,10 @@ namespace ringsim {
 
 /// Puts before the paths what bounds the device's sends: the link of its copies, if that has a rate of its own, and the
 /// link of channel `label` (CompiledRoutes::label()).
-inline void leave_device(const DeviceLinks& device, std::uint32_t label, std::vector<Path>& parts) {
-  std::vector<LinkId> first = device.way_out;
+inline void leave_device(const Topology& topology, const DeviceLinks& device, std::uint32_t label,
+                         std::vector<Path>& parts) {
+  std::vector<LinkId> first;
+  if (const LinkId copy = device.copy.link; copy != no_link && topology.has_own_resource(copy)) first.push_back(copy);
   if (!device.channels.empty()) first.push_back(device.channels[label % device.channels.size()]);
   for (Path& path : parts) {
     if (path.legs.empty()) continue;

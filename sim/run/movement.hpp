@@ -104,7 +104,7 @@ class Movement {
 
   std::vector<Path> find_parts(Actor from, Actor to, std::uint32_t label) {
     std::vector<Path> parts = find_parts_between(from, to, label);
-    if (const DeviceLinks* device = topology_.device(node_of(from))) leave_device(*device, label, parts);
+    if (const DeviceLinks* device = topology_.device(node_of(from))) leave_device(topology_, *device, label, parts);
     return parts;
   }
 

@@ -123,7 +123,6 @@ Topology Topology::with_rates(const std::function<std::optional<DeviceRates>(Nod
     DeviceLinks device{.start = of->start};
     device.copy = work(LinkKind::copy, of->copy);
     device.reduce = work(LinkKind::reduce, of->reduce);
-    if (of->copy && !of->over) device.way_out.push_back(device.copy.link);
     if (of->channel)
       for (int channel = 0; channel < channels; ++channel)
         device.channels.push_back(to_itself(LinkKind::channel, *of->channel));

@@ -127,9 +127,8 @@ struct DeviceLinks {
     LinkId link = no_link;  ///< no_link: it takes no time
     double weight = 1;      ///< bytes that cross the link for each that is worked on
   };
-  Work copy, reduce;
+  Work copy, reduce;  ///< what it sends crosses the link of `copy` first, if that has_own_resource()
   Picoseconds start{0};
-  std::vector<LinkId> way_out;   ///< what all that it sends crosses first
   std::vector<LinkId> channels;  ///< [channel modulo their number] the same for one channel; empty: no limit
 };
 
@@ -143,6 +142,9 @@ class Topology {
   const Node& node(NodeId id) const { return nodes_[id.value]; }
   const Link& link(LinkId id) const { return links_[id.value]; }
   const Resource& resource(ResourceId id) const { return resources_[id.value]; }
+  /// Whether the link was made with its resource: neither the second direction of a half-duplex cable, nor work of a
+  /// device that draws on another link (DeviceRates::over).
+  bool has_own_resource(LinkId id) const { return resource(link(id).resource).link == id; }
   std::span<const Node> nodes() const { return nodes_; }
   std::span<const Link> links() const { return links_; }
   const std::string& source(const Link& link) const { return sources_[link.source]; }
