@@ -14,7 +14,7 @@ std::vector<LinkId> links_named(const Topology& topology, const std::string& nam
   const auto node = topology.find(name);
   for (std::uint32_t l = 0; l < topology.n_links(); ++l) {
     const Link& link = topology.link({l});
-    if (link.from == link.to) continue;  // what a device does within itself
+    if (link.leads_to_itself()) continue;  // what a device does within itself
     if (node ? link.from == *node || link.to == *node : topology.link_name({l}) == name) links.push_back({l});
   }
   if (!links.empty()) return links;

@@ -349,8 +349,8 @@ Why why_of(const Topology& topology, const std::vector<PathElement>& path, const
   std::set<LinkClass> used;
   for (std::uint32_t l = 0; l < timeline.link_bytes.size(); ++l) {
     const Link& link = topology.link({l});
-    const bool is_device = link.from == link.to;  // its rates are the scenario's
-    if (timeline.link_bytes[l].count > 0 && !is_device) used.insert(class_of(topology, link));
+    if (link.leads_to_itself()) continue;  // its rates are the scenario's
+    if (timeline.link_bytes[l].count > 0) used.insert(class_of(topology, link));
   }
   for (const LinkClass each : used) why.kinds.emplace_back(to_string(each));
   Picoseconds sum{0}, sum_of_tasks{0};

@@ -238,7 +238,7 @@ Topology TopologyBuilder::build() {
   for (std::uint32_t l = 0; l < made_.links_.size(); ++l) {
     const Link& link = made_.links_[l];
     const std::string name = "link " + made_.link_name(LinkId{l});
-    if (link.from == link.to) throw InputError("", name + " leads from a node to itself");
+    if (link.leads_to_itself()) throw InputError("", name + " leads from a node to itself");
     // The upper bound keeps shares and sums of rates within what a double and 64 bits hold; light has no such fibre.
     if (link.bandwidth.bytes_per_second > max_bandwidth) {
       throw InputError("", name + ": expected a bandwidth of at most 1000000 TB/s, found " +

@@ -95,6 +95,9 @@ struct Link {
   std::uint16_t joined = 1;  ///< parallel links that it stands for
   ResourceId resource;
   std::uint32_t source = 0;  ///< index into Topology::sources()
+
+  /// A device's own, which only Topology::with_rates() makes.
+  bool leads_to_itself() const { return from == to; }
 };
 
 /// Something with a bandwidth: a link, or both directions of a half-duplex one.

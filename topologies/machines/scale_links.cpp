@@ -134,7 +134,7 @@ LinkClass class_of(const Topology& topology, const Link& link) {
 }
 
 std::string_view class_name(const Topology& topology, const Link& link) {
-  return link.from == link.to ? to_string(link.kind) : to_string(class_of(topology, link));
+  return link.leads_to_itself() ? to_string(link.kind) : to_string(class_of(topology, link));
 }
 
 Topology scaled(const Topology& topology, const ClassScales& scales) {
