@@ -34,10 +34,9 @@ DeviceSpec devices_of(const nlohmann::json& canonical, const Blame& blame, const
   }
   const auto check = [&](const std::optional<DeviceRates>& rates, const std::string& pointer) {
     if (!rates) return;
-    constexpr Bandwidth most{1'000'000'000'000'000'000};  // as TopologyBuilder has it for links
     for (const auto& [key, rate] :
          {std::pair{"copy", rates->copy}, std::pair{"reduce", rates->reduce}, std::pair{"channel", rates->channel}})
-      if (rate && most < *rate)
+      if (rate && max_bandwidth < *rate)
         blame.fail(fmt::format("{}/{}", pointer, key),
                    fmt::format("expected a rate of at most 1000000 TB/s, found {}", format(*rate)),
                    "leave it out: then it takes no time");

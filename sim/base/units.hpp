@@ -55,6 +55,10 @@ struct Bandwidth {
   auto operator<=>(const Bandwidth&) const = default;
 };
 
+/// Of a link, and of all that is like one. Keeps shares and sums of rates within what a double and 64 bits hold; light
+/// has no such fibre.
+inline constexpr Bandwidth max_bandwidth{1'000'000'000'000'000'000};
+
 inline constexpr std::int64_t picoseconds_per_second = 1'000'000'000'000;
 
 /// Time for `size` to pass through a pipe of `rate`, rounded up to a picosecond.

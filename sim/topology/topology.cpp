@@ -9,10 +9,6 @@
 
 namespace ringsim {
 
-namespace {
-constexpr std::int64_t max_bandwidth = 1'000'000'000'000'000'000;
-}  // namespace
-
 std::string_view to_string(NodeKind kind) {
   switch (kind) {
     case NodeKind::gpu:
@@ -77,8 +73,7 @@ Topology Topology::with_links(const std::function<void(Link&)>& change) const {
   Topology changed = *this;
   for (Link& link : changed.links_) {
     change(link);
-    ensure(link.bandwidth.bytes_per_second > 0 && link.bandwidth.bytes_per_second <= max_bandwidth &&
-               link.latency.count() >= 0,
+    ensure(link.bandwidth.bytes_per_second > 0 && link.bandwidth <= max_bandwidth && link.latency.count() >= 0,
            "a changed link has a bandwidth and a latency that links may have");
     changed.resources_[link.resource.value].bandwidth = link.bandwidth;
   }
@@ -101,8 +96,7 @@ Topology Topology::with_rates(const std::function<std::optional<DeviceRates>(Nod
     const std::optional<DeviceRates> of = rates({n});
     if (!of) continue;
     const auto to_itself = [&](LinkKind kind, Bandwidth bandwidth, ResourceId resource = no_resource) {
-      ensure(bandwidth.bytes_per_second > 0 && bandwidth.bytes_per_second <= max_bandwidth,
-             "a device has rates that links may have");
+      ensure(bandwidth.bytes_per_second > 0 && bandwidth <= max_bandwidth, "a device has rates that links may have");
       const LinkId id{static_cast<std::uint32_t>(rated.links_.size())};
       if (resource == no_resource) {
         resource = ResourceId{static_cast<std::uint32_t>(rated.resources_.size())};
@@ -239,8 +233,7 @@ Topology TopologyBuilder::build() {
     const Link& link = made_.links_[l];
     const std::string name = "link " + made_.link_name(LinkId{l});
     if (link.leads_to_itself()) throw InputError("", name + " leads from a node to itself");
-    // The upper bound keeps shares and sums of rates within what a double and 64 bits hold; light has no such fibre.
-    if (link.bandwidth.bytes_per_second > max_bandwidth) {
+    if (link.bandwidth > max_bandwidth) {
       throw InputError("", name + ": expected a bandwidth of at most 1000000 TB/s, found " +
                                std::to_string(link.bandwidth.bytes_per_second) + " B/s");
     }

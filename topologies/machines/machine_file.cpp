@@ -142,8 +142,7 @@ void add_cables(const Place& entry, const Ids& ids, LinkTypes& types, Machine& m
     if (!count.is_number_integer() || count < 1 || count > 1000) {
       entry.at("count").fail("expected how many links are joined into one (1 to 1000), found " + count.dump());
     }
-    constexpr std::int64_t most = 1'000'000'000'000'000'000;  // B/s, as TopologyBuilder has it
-    if (link.bandwidth.bytes_per_second > most / count.get<std::int64_t>()) {
+    if (link.bandwidth.bytes_per_second > max_bandwidth.bytes_per_second / count.get<std::int64_t>()) {
       entry.at("count").fail("expected links of at most 1000000 TB/s together, found " + count.dump() + " of " +
                              format(link.bandwidth));
     }

@@ -14,7 +14,7 @@ namespace {
 
 Bandwidth scaled_rate(Bandwidth bandwidth, double factor) {
   const double scaled = std::round(static_cast<double>(bandwidth.bytes_per_second) * factor);
-  if (scaled < 1 || scaled > 1e18)
+  if (scaled < 1 || scaled > static_cast<double>(max_bandwidth.bytes_per_second))
     throw InputError(
         "", fmt::format("expected links of 1 B/s to 1000000 TB/s, found {} times {}", format(bandwidth), factor));
   return {static_cast<std::int64_t>(scaled)};

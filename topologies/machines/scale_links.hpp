@@ -17,7 +17,7 @@ struct LinkScales {
 
 /// Scales every link. Links of a topology without hosts (star, ring, graph...) count as a fabric's. Bandwidths are
 /// rounded to whole bytes per second, latencies to picoseconds. Throws InputError (`where` empty) if a bandwidth would
-/// leave the allowed range, 1 B/s to 10^18 B/s.
+/// leave the allowed range, 1 B/s to max_bandwidth.
 void scale_links(TopologySpec& topology, const LinkScales& scales);
 
 /// What people change together: links of one kind within a machine, the ports of NICs with their cables, the cables

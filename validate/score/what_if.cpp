@@ -23,8 +23,7 @@ WhatIf faster(const std::string& label, const std::string& key, const char* fact
 void add_rates(const std::string& kind, const std::optional<DeviceRates>& rates, std::vector<WhatIf>& all) {
   if (!rates) return;
   const auto twice = [&](const char* key, const std::optional<Bandwidth>& rate) {
-    constexpr std::int64_t most = 1'000'000'000'000'000'000;  // B/s, of which a scenario takes no more
-    if (!rate || rate->bytes_per_second > most / 2) return;
+    if (!rate || rate->bytes_per_second > max_bandwidth.bytes_per_second / 2) return;  // a scenario takes no more
     all.push_back({.of = WhatIf::Of::link_class,
                    .label = fmt::format("{} {} 2x", kind, key),
                    .set = {fmt::format("devices.{}.{}={}", kind, key, format(Bandwidth{2 * rate->bytes_per_second}))}});
