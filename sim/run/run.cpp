@@ -396,10 +396,8 @@ std::vector<NodeId> places(const Topology& topology, const Schedule& schedule, c
   return placement;
 }
 
-}  // namespace
-
-Timeline run(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options) {
-  const Protocol& protocol = *options.protocol;
+/// Throws SettingError where the schedule needs slots that the protocol does not have.
+void expect_enough_slots(const CheckedSchedule& checked, const Protocol& protocol) {
   if (checked.proof().slots_needed > protocol.slots)
     throw SettingError(
         SettingError::Setting::protocol,
@@ -410,6 +408,12 @@ Timeline run(const Topology& topology, const CheckedSchedule& checked, const Run
             protocol.slots == 0 ? "no" : fmt::format("only {}", protocol.slots), to_string(checked.proof())),
         "it is right, but written for a protocol whose senders run ahead, such as NCCL's; without slots both "
         "ends of a message must begin their step");
+}
+
+}  // namespace
+
+Timeline run(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options) {
+  expect_enough_slots(checked, *options.protocol);
   const std::vector<NodeId> placement = places(topology, checked.schedule(), options);
   std::string why_not;
   // A message is two operations.
@@ -418,8 +422,8 @@ Timeline run(const Topology& topology, const CheckedSchedule& checked, const Run
       why_not = "something disturbs the run, so that ranks need not do the same at one time";
     else if (topology.has_rates())
       why_not = "devices add or copy at a rate, which all of them would have to share alike";
-    else if (protocol.done_when_left)
-      why_not = fmt::format("under protocol {} ranks may run ahead of each other", protocol.name);
+    else if (options.protocol->done_when_left)
+      why_not = fmt::format("under protocol {} ranks may run ahead of each other", options.protocol->name);
     else if (const auto folding = fold(topology, checked, options, placement, why_not))
       return folding->unfold(Run(topology, checked, options, placement, &*folding).go());
   }

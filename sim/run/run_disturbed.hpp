@@ -243,21 +243,8 @@ class Disturber {
   void give_up_ways(const std::vector<LinkId>& gone) {
     std::vector<bool> is_gone(run_.topology_.n_links(), false);
     for (const LinkId link : gone) is_gone[link.value] = true;
-    std::vector<bool> is_free(run_.transfers_.size(), false);
-    for (const std::uint32_t index : run_.transfers_.free()) is_free[index] = true;
-    for (const auto& [index, left] : given_up_) is_free[index] = true;
-    for (const std::uint32_t index : stranded_) is_free[index] = true;
-
-    std::vector<std::uint32_t> hit;
-    std::vector<std::uint64_t> pieces;
-    for (std::uint32_t index = 0; index < run_.transfers_.size(); ++index) {
-      if (is_free[index] || run_.transfers_[index].parts_under_way > 0 || !leads_over(index, is_gone)) continue;
-      hit.push_back(index);
-      const auto& way = run_.ways_[run_.transfers_[index].route];
-      for (std::uint32_t leg = 0; leg < way.n_legs; ++leg)
-        if (crosses(way.first_leg + leg, is_gone)) pieces.push_back(piece_of(index, leg));
-    }
-    Taken taken = withdraw(pieces);
+    std::vector<std::uint32_t> hit = hit_by(is_gone);
+    Taken taken = withdraw(pieces_of(hit, [&](std::uint32_t leg) { return crosses(leg, is_gone); }));
     for (const std::uint32_t index : std::exchange(hit, {})) {
       const std::uint32_t n_legs = run_.ways_[run_.transfers_[index].route].n_legs;
       if (n_legs == 1) {
@@ -269,12 +256,7 @@ class Disturber {
       if (leads_over(index, is_gone)) hit.push_back(index);
     }
     // Staged data that is to come over a link that is gone: it is given up on the other legs, too.
-    pieces.clear();
-    for (const std::uint32_t index : hit) {
-      const std::uint32_t n_legs = run_.ways_[run_.transfers_[index].route].n_legs;
-      for (std::uint32_t leg = 0; leg < n_legs; ++leg) pieces.push_back(piece_of(index, leg));
-    }
-    Taken others = withdraw(pieces);
+    Taken others = withdraw(pieces_of(hit, [](std::uint32_t) { return true; }));
     for (const std::uint32_t index : hit) {
       const std::uint32_t last = run_.ways_[run_.transfers_[index].route].n_legs - 1;
       note_if_left(index, last, others);
@@ -283,7 +265,32 @@ class Disturber {
     for (const std::uint32_t index : hit) give_up_staged(index, taken);
   }
 
-  Taken withdraw(std::vector<std::uint64_t>& pieces) {
+  // The transfers that are still to cross one of the links; of one in parts, its parts.
+  std::vector<std::uint32_t> hit_by(const std::vector<bool>& links) const {
+    std::vector<bool> is_free(run_.transfers_.size(), false);
+    for (const std::uint32_t index : run_.transfers_.free()) is_free[index] = true;
+    for (const auto& [index, left] : given_up_) is_free[index] = true;
+    for (const std::uint32_t index : stranded_) is_free[index] = true;
+    std::vector<std::uint32_t> hit;
+    for (std::uint32_t index = 0; index < run_.transfers_.size(); ++index)
+      if (!is_free[index] && run_.transfers_[index].parts_under_way == 0 && leads_over(index, links))
+        hit.push_back(index);
+    return hit;
+  }
+
+  // The pieces of the transfers, on the legs (in CompiledRoutes) that `counts` says.
+  template <class Counts>
+  std::vector<std::uint64_t> pieces_of(const std::vector<std::uint32_t>& transfers, Counts counts) const {
+    std::vector<std::uint64_t> pieces;
+    for (const std::uint32_t index : transfers) {
+      const Route& way = run_.ways_[run_.transfers_[index].route];
+      for (std::uint32_t leg = 0; leg < way.n_legs; ++leg)
+        if (counts(way.first_leg + leg)) pieces.push_back(piece_of(index, leg));
+    }
+    return pieces;
+  }
+
+  Taken withdraw(std::vector<std::uint64_t> pieces) {
     std::sort(pieces.begin(), pieces.end());
     Taken taken;
     if (!pieces.empty())
