@@ -60,7 +60,7 @@ class CompiledRoutes {
   }
   /// The same, asked by a lane, which mostly sends to whom it sent before.
   template <class Find>
-  std::uint32_t of(LaneNumber lane, Actor from, Actor to, std::uint16_t channel, Find find) {
+  [[gnu::always_inline]] std::uint32_t of(LaneNumber lane, Actor from, Actor to, std::uint16_t channel, Find find) {
     LastRoute& last = last_[lane];
     const std::uint64_t key = key_of(from, to, label(from, to, channel));
     if (last.key != key) last = {key, of(key, find)};
@@ -141,7 +141,7 @@ class CompiledRoutes {
   };
 
   template <class Find>
-  std::uint32_t of(std::uint64_t key, Find find) {
+  [[gnu::noinline]] std::uint32_t of(std::uint64_t key, Find find) {
     const auto [entry, is_new] = known_.try_emplace(key, 0);
     if (!is_new) return entry->second;
     const std::vector<Path> parts = find(static_cast<std::uint32_t>(key & UINT16_MAX));

@@ -107,11 +107,12 @@ class LaneTrails {
 
   /// A trail that leads to the start of a message, or of a part of one, goes on to its end. `lane`: that of the two
   /// whose step let it start.
-  void go_on(Trail& trail, LaneNumber lane, const Transfer& transfer, Picoseconds wire, MessageTime time) {
+  [[gnu::always_inline]] void go_on(Trail& trail, LaneNumber lane, const Transfer& transfer, Picoseconds wire,
+                                    MessageTime time) {
     record(trail, lane, transfer, wire, time);
     go_on(trail, time);
   }
-  void go_on(LaneNumber lane, const Transfer& transfer, Picoseconds wire, const MessageTime& time) {
+  [[gnu::always_inline]] void go_on(LaneNumber lane, const Transfer& transfer, Picoseconds wire, MessageTime time) {
     go_on(trails_[lane], lane, transfer, wire, time);
   }
   void go_on(Trail& trail, LaneNumber lane, const PassingMessage& message, MessageTime time) {
@@ -188,7 +189,8 @@ class LaneTrails {
             .bytes = transfer.size,
             .wire = wire};
   }
-  std::uint32_t node_after(const Trail& trail, LaneNumber lane, PassingMessage message, const MessageTime& time) {
+  [[gnu::noinline]] std::uint32_t node_after(const Trail& trail, LaneNumber lane, PassingMessage message,
+                                             MessageTime time) {
     message.by_receiver = lanes_.actor(lane) != message.from;
     return path_->add_message(trail.path_end, trail.at, lanes_.lane_of(lane), lanes_.step(lane), message, time.limiter,
                               time.busy, time.latency);

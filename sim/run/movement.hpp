@@ -94,7 +94,7 @@ class Movement {
   // --- routes ------------------------------------------------------------------------------------------------------
 
   // A lane mostly sends to whom it sent before.
-  std::uint32_t route_from(LaneNumber lane, Actor to, std::uint16_t channel) {
+  [[gnu::always_inline]] std::uint32_t route_from(LaneNumber lane, Actor to, std::uint16_t channel) {
     const Actor from = self().lanes_.actor(lane);
     return ways_.of(lane, from, to, channel, [&](std::uint32_t label) { return find_parts(from, to, label); });
   }

@@ -137,7 +137,7 @@ class Run : private Movement<Run> {
   void woken(LaneNumber lane, LaneNumber by) { trails_.woken(lane, by); }
 
  private:
-  [[gnu::noinline]] void caught_up(const Message<Bytes>& message) {
+  void caught_up(const Message<Bytes>& message) {
     bytes_expected_ += message.target;
     ahead_->caught_up(message);
   }
