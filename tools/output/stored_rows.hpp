@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "validate/results/results.hpp"
@@ -17,8 +16,5 @@ std::vector<ResultRow> stored_rows(const std::string& path);
 /// The rows of several files. If there is more than one, each row has a column `file`: its name without folder and
 /// ending, or the whole path if names repeat.
 std::vector<ResultRow> stored_rows(const std::vector<std::string>& paths);
-
-/// The rows of CSV as `ringsim run --format csv` writes it (RFC 4180). `name`: what errors call it.
-std::vector<ResultRow> rows_of_csv(std::string_view text, const std::string& name);
 
 }  // namespace ringsim::tools
