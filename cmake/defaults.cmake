@@ -37,6 +37,16 @@ target_compile_options(ringsim_flags INTERFACE -ffp-contract=off
 add_library(ringsim_cold INTERFACE)
 target_compile_options(ringsim_cold INTERFACE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-Og>)
 
+# The fuzzers of tests/fuzz: libraries that count which of their code an input reaches. Only clang has libFuzzer.
+option(RINGSIM_FUZZ "Build tests/fuzz with clang's libFuzzer, and all libraries with sanitizers" OFF)
+if(RINGSIM_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "RINGSIM_FUZZ=ON needs clang for its libFuzzer, found ${CMAKE_CXX_COMPILER_ID}: add -DCMAKE_CXX_COMPILER=clang++")
+  endif()
+  set(RINGSIM_SANITIZE address,undefined,float-cast-overflow)
+  target_compile_options(ringsim_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
 if(RINGSIM_SANITIZE)
   target_compile_options(ringsim_flags INTERFACE -fsanitize=${RINGSIM_SANITIZE} -fno-omit-frame-pointer
     -fno-sanitize-recover=all)

@@ -1,0 +1,80 @@
+// Machines: ringsim's own files, NCCL's topology XML, the matrix of nvidia-smi.
+#include <memory>
+#include <string>
+
+#include "tests/fuzz/laws.hpp"
+#include "tests/fuzz/targets.hpp"
+#include "topologies/catalog.hpp"
+#include "topologies/formats/nccl_xml_export.hpp"
+#include "topologies/formats/nccl_xml_import.hpp"
+#include "topologies/formats/smi_import.hpp"
+#include "topologies/formats/smi_matrix.hpp"
+#include "topologies/machines/machine.hpp"
+#include "topologies/machines/machine_text.hpp"
+
+namespace ringsim::fuzz {
+
+namespace {
+
+bool same_devices(const Machine& a, const Machine& b) {
+  if (a.devices.size() != b.devices.size() || a.cables.size() != b.cables.size()) return false;
+  for (std::size_t i = 0; i < a.devices.size(); ++i)
+    if (a.devices[i].name != b.devices[i].name || a.devices[i].kind != b.devices[i].kind ||
+        a.devices[i].attributes != b.devices[i].attributes)
+      return false;
+  for (std::size_t i = 0; i < a.cables.size(); ++i)
+    if (a.cables[i].from != b.cables[i].from || a.cables[i].to != b.cables[i].to ||
+        a.cables[i].link.bandwidth != b.cables[i].link.bandwidth ||
+        a.cables[i].link.latency != b.cables[i].link.latency || a.cables[i].link.joined != b.cables[i].link.joined)
+      return false;
+  return true;
+}
+
+/// Whatever it came from: it can be written and read, and built.
+void check_machine(const Machine& machine) {
+  const std::string written = to_machine_file(machine);
+  const Machine again = parse_machine(written, "again.json");
+  law(same_devices(machine, again), "a machine that was written is read again");
+  law(to_machine_file(again) == written, "a machine is written in one way");
+  const Topology topology = build(Cluster{{{std::make_shared<Machine>(machine), 1}}, std::nullopt, {}});
+  smi_matrix(topology, 0);
+}
+
+std::size_t count(const Machine& machine, NodeKind kind) {
+  std::size_t n = 0;
+  for (const Machine::Device& device : machine.devices) n += device.kind == kind;
+  return n;
+}
+
+/// What NCCL's XML can hold of any machine.
+void check_nccl_xml(const Machine& machine) {
+  const std::string written = to_nccl_xml(machine);
+  const Machine again = import_nccl_xml(written, "again.xml");
+  for (const NodeKind kind : {NodeKind::gpu, NodeKind::nic, NodeKind::pcie_switch})
+    law(count(again, kind) == count(machine, kind), "NCCL's XML keeps GPUs, NICs and switches");
+}
+
+}  // namespace
+
+bool read_machine_file(std::string_view text) {
+  return reads_or_refuses([&] { check_machine(parse_machine(text, "machine.json")); });
+}
+
+bool read_nccl_topology(std::string_view text) {
+  return reads_or_refuses([&] {
+    const Machine machine = import_nccl_xml(text, "topology.xml");
+    check_machine(machine);
+    check_nccl_xml(machine);
+  });
+}
+
+bool read_smi_matrix(std::string_view text) {
+  static const Machine like = node_preset("dgx-1v");
+  return reads_or_refuses([&] {
+    const Machine machine = import_nvidia_smi(text, "matrix.txt", like);
+    check_machine(machine);
+    check_nccl_xml(machine);
+  });
+}
+
+}  // namespace ringsim::fuzz
