@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "sim/base/setting_error.hpp"
+#include "sim/base/utf8.hpp"
 
 namespace ringsim {
 
@@ -15,10 +16,10 @@ std::string full_text(const std::string& where, const std::string& message, cons
 }  // namespace
 
 InputError::InputError(std::string where, std::string message, std::string hint)
-    : std::runtime_error(full_text(where, message, hint)),
-      where_(std::move(where)),
-      message_(std::move(message)),
-      hint_(std::move(hint)) {}
+    : std::runtime_error(as_utf8(full_text(where, message, hint))),
+      where_(as_utf8(std::move(where))),
+      message_(as_utf8(std::move(message))),
+      hint_(as_utf8(std::move(hint))) {}
 
 UnservedError::UnservedError(std::string algorithm, std::string where, std::string message, std::string hint)
     : InputError(std::move(where), std::move(message), std::move(hint)), algorithm_(std::move(algorithm)) {}

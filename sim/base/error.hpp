@@ -12,7 +12,7 @@ namespace ringsim {
 class InputError : public std::runtime_error {
  public:
   /// `where`: file:line:column for syntax, file: /json/pointer for meaning, or empty.
-  /// `message`: what was expected and what was found. `hint`: what to do; may be empty.
+  /// `message`: what was expected and found. `hint`: what to do; may be empty. Bytes that are not UTF-8 become "?".
   InputError(std::string where, std::string message, std::string hint = "");
 
   const std::string& where() const { return where_; }

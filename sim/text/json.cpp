@@ -68,7 +68,8 @@ std::string place(const Source& source, std::string_view text, std::size_t offse
 /// and whatever else stands between signs and blanks). Comments are skipped.
 class Tokens {
  public:
-  explicit Tokens(std::string_view text) : text_(text) {}
+  /// A byte order mark may stand first, and nowhere else.
+  explicit Tokens(std::string_view text) : text_(text), at_(text.starts_with("\xEF\xBB\xBF") ? 3 : 0) {}
 
   /// The next token; empty at the end of the text.
   std::string_view next() {
@@ -92,7 +93,7 @@ class Tokens {
   }
 
  private:
-  static constexpr std::string_view blanks = " \t\r\n\xEF\xBB\xBF", signs = "{}[]:,";
+  static constexpr std::string_view blanks = " \t\r\n", signs = "{}[]:,";
 
   void skip() {
     for (;;) {
@@ -109,8 +110,30 @@ class Tokens {
   }
 
   std::string_view text_;
-  std::size_t at_ = 0;
+  std::size_t at_;
 };
+
+/// The beginning of a text, as much as an error shows.
+std::string_view beginning(std::string_view text) {
+  constexpr std::size_t most = 60;
+  if (text.size() <= most) return text;
+  std::size_t end = most;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // not within a character
+  return text.substr(0, end);
+}
+
+/// The same, and whether there is more.
+std::string shown(std::string_view text) {
+  const std::string_view begin = beginning(text);
+  return std::string(begin) + (begin.size() < text.size() ? "..." : "");
+}
+
+/// Of a token that begins with a quote: whether it ends with one that no backslash escapes.
+bool has_end(std::string_view string) {
+  if (string.size() < 2 || string.back() != '"') return false;
+  const std::size_t before = string.find_last_not_of('\\', string.size() - 2);  // there is one: the first quote
+  return (string.size() - 2 - before) % 2 == 0;
+}
 
 bool is_number(std::string_view word) {
   std::size_t at = 0;
@@ -182,11 +205,10 @@ class Explainer {
   }
 
   void string() {
-    const bool ends = token_.size() > 1 && token_.ends_with('"');
-    if (!ends || token_.find('\n') != std::string_view::npos)
+    if (!has_end(token_) || token_.find('\n') != std::string_view::npos)
       throw InputError(here(), "expected text that ends with a double quote on the same line, found none");
     if (!has_valid_escapes(token_))
-      throw InputError(here(), fmt::format("expected text with valid escapes, found {}", token_));
+      throw InputError(here(), fmt::format("expected text with valid escapes, found {}", shown(token_)));
     advance();
   }
 
@@ -319,7 +341,7 @@ class Builder : public nlohmann::json_sax<Json> {
     for (std::string_view token = tokens.next(); !token.empty(); token = tokens.next())
       if (is_number(token) && !std::isfinite(std::strtod(std::string(token).c_str(), nullptr)))
         throw InputError(place(source_, text_, static_cast<std::size_t>(token.data() - text_.data())),
-                         fmt::format("expected a number that fits 64 bits, found {}", token));
+                         fmt::format("expected a number that fits 64 bits, found {}", shown(token)));
   }
 
   /// Of the key that was just read: where its text begins. Quotes within it are escaped.
@@ -344,30 +366,6 @@ class Builder : public nlohmann::json_sax<Json> {
 };
 
 }  // namespace
-
-std::size_t first_not_utf8(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
-  for (std::size_t i = 0; i < text.size();) {
-    const unsigned lead = byte(i);
-    const std::size_t more = lead < 0x80                   ? 0
-                             : lead >= 0xC2 && lead < 0xE0 ? 1
-                             : (lead & 0xF0) == 0xE0       ? 2
-                             : lead >= 0xF0 && lead < 0xF5 ? 3
-                                                           : 4;
-    if (more == 4) return i;
-    for (std::size_t k = 1; k <= more; ++k) {
-      if ((byte(i + k) & 0xC0) != 0x80) return i;
-    }
-    // No longer spelling than needed, no surrogates, nothing beyond U+10FFFF.
-    const unsigned second = byte(i + 1);
-    if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second >= 0xA0) || (lead == 0xF0 && second < 0x90) ||
-        (lead == 0xF4 && second >= 0x90)) {
-      return i;
-    }
-    i += more + 1;
-  }
-  return std::string_view::npos;
-}
 
 Json parse_json(std::string_view text, const std::string& name, std::size_t first_line) {
   const Source source{name, first_line};
@@ -429,14 +427,9 @@ std::string without_quotes(const std::string& json) {
 }
 
 std::string in_quotes(std::string_view text) {
-  constexpr std::size_t most = 60;
-  std::size_t end = text.size();
-  if (end > most) {
-    end = most;
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // not within a character
-  }
-  std::string out = Json(std::string(text.substr(0, end))).dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (end < text.size()) out.insert(out.size() - 1, "...");
+  const std::string_view begin = beginning(text);
+  std::string out = Json(std::string(begin)).dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (begin.size() < text.size()) out.insert(out.size() - 1, "...");
   return out;
 }
 

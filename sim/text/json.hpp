@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "sim/base/utf8.hpp"  // first_not_utf8()
+
 namespace ringsim {
 
 /// Keys keep the order of the file: scenarios vary their lists in that order.
@@ -28,8 +30,5 @@ std::string without_quotes(const std::string& json);
 
 /// Text in double quotes with JSON's escapes, cut after 60 bytes.
 std::string in_quotes(std::string_view text);
-
-/// The byte at which UTF-8 breaks, or npos.
-std::size_t first_not_utf8(std::string_view text);
 
 }  // namespace ringsim

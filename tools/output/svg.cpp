@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "sim/text/json.hpp"
+#include "sim/base/utf8.hpp"
 #include "sim/text/wrap.hpp"
 #include "tools/output/output.hpp"
 
@@ -194,10 +194,8 @@ std::string legend_svg(const Layout& layout, double& y) {
 }  // namespace
 
 std::string escaped_xml(const std::string& text) {
-  std::string valid = text;
-  for (std::size_t at; (at = first_not_utf8(valid)) != std::string::npos;) valid[at] = '?';
   std::string escaped;
-  for (const char c : safe_to_print(valid)) {
+  for (const char c : safe_to_print(as_utf8(text))) {
     switch (c) {
       case '&':
         escaped += "&amp;";
