@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "algorithms/formats/goal.hpp"
+#include "algorithms/formats/lane_limit.hpp"
 #include "sim/base/error.hpp"
 
 namespace ringsim {
@@ -427,6 +428,10 @@ StoredSchedule import_goal(std::string_view text, const std::string& file, const
         "{}: nothing orders some sends of a rank, rank {} is the first: they start at once and share its port, "
         "where in LogGOPSim they leave one after another; sends in_turn orders them",
         file, *unordered));
+  if (const std::string mistake =
+          too_many_lanes(ranks.size(), static_cast<std::size_t>(out.lanes), "statements that may run at the same time");
+      !mistake.empty())
+    throw InputError(file, mistake, "fewer ranks, or more `requires`");
   out.steps.resize(static_cast<std::size_t>(out.actors) * static_cast<std::size_t>(out.lanes));
   for (Actor rank = 0; rank < out.ranks; ++rank)
     for (std::size_t lane = 0; lane < lanes[static_cast<std::size_t>(rank)].size(); ++lane)

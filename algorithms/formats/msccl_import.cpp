@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "algorithms/formats/lane_limit.hpp"
 #include "sim/base/error.hpp"
 #include "sim/text/xml_tree.hpp"
 
@@ -58,6 +59,9 @@ class Reader {
     size_scratch(gpus);
     out_.lanes = 1;
     for (const GpuXml& gpu : gpus) out_.lanes = std::max(out_.lanes, static_cast<int>(gpu.blocks.size()));
+    if (const std::string mistake = too_many_lanes(gpus.size(), static_cast<std::size_t>(out_.lanes), "thread blocks");
+        !mistake.empty())
+      fail(algo_, mistake);
     out_.steps.resize(static_cast<std::size_t>(out_.ranks) * static_cast<std::size_t>(out_.lanes));
     for (std::size_t id = 0; id < gpus.size(); ++id) lay_out(static_cast<Actor>(id), gpus[id]);
     return std::move(out_);
