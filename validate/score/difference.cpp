@@ -48,11 +48,18 @@ bool is_input_column(const std::string& column) {
   return names.contains(column) || column.starts_with("point.") || column.starts_with("parameters.");
 }
 
-Picoseconds picoseconds_of(double us) { return Picoseconds{std::llround(us * 1e6)}; }
+/// Of a result's time; requires us >= 0.
+Picoseconds picoseconds_of(double us, const std::string& where) {
+  constexpr double most_ps = 9.2e18;
+  if (us * 1e6 > most_ps)
+    throw InputError(where, fmt::format("expected a time of at most 106 days, found {} us", us),
+                     "the file was changed, or is damaged");
+  return Picoseconds{std::llround(us * 1e6)};
+}
 
 ExplainedRun of_row(const ResultRow& row, const std::string& name) {
   if (row.failed()) throw InputError(name, "expected a result, found a point that failed: " + row.error());
-  ExplainedRun run{.name = name, .input = {}, .time = picoseconds_of(row.time_us())};
+  ExplainedRun run{.name = name, .input = {}, .time = picoseconds_of(row.time_us(), name)};
   for (const Cell& cell : row.cells) {
     if (!is_input_column(cell.column)) continue;
     run.input[cell.column] = std::holds_alternative<std::string>(cell.value)
@@ -67,19 +74,21 @@ ExplainedRun of_row(const ResultRow& row, const std::string& name) {
 std::vector<ExplainedRun::Part> read_parts(const Json& why, const std::string& name) {
   std::vector<ExplainedRun::Part> parts;
   const auto fail = [&](std::size_t i, const std::string& found) {
-    throw InputError(fmt::format("{}: /why/{}", name, i), "expected a part with cause, kind and us, found " + found,
+    throw InputError(fmt::format("{}: /why/{}", name, i),
+                     "expected a part with cause, kind and us of at least 0, found " + found,
                      "`ringsim explain --format json` writes such files");
   };
   if (!why.is_array()) throw InputError(name + ": /why", "expected a list of parts, found another value");
   for (std::size_t i = 0; i < why.size(); ++i) {
     const Json& part = why[i];
     const auto is_text = [&](const char* key) { return part.contains(key) && part[key].is_string(); };
-    if (!part.is_object() || !is_text("cause") || !is_text("kind") || !part.contains("us") || !part["us"].is_number())
-      fail(i, part.dump());
+    if (!part.is_object() || !is_text("cause") || !is_text("kind") || !part.contains("us") || !part["us"].is_number() ||
+        part["us"].get<double>() < 0)
+      fail(i, part.is_object() ? "another object" : describe(part));
     parts.push_back({.cause = part["cause"].get<std::string>(),
                      .kind = part["kind"].get<std::string>(),
                      .links = is_text("links") ? part["links"].get<std::string>() : "",
-                     .time = picoseconds_of(part["us"].get<double>()),
+                     .time = picoseconds_of(part["us"].get<double>(), fmt::format("{}: /why/{}", name, i)),
                      .task = is_text("task") ? part["task"].get<std::string>() : ""});
   }
   return parts;
@@ -116,22 +125,33 @@ ExplainedRun read_explained(std::string_view text, const std::string& name) {
   };
   const std::size_t line_end = text.find('\n');
   // JSON lines: the first line is an object by itself.
-  if (line_end != std::string_view::npos && text[line_end - 1] == '}' && text[line_end + 1] == '{') one_of(2);
+  if (line_end != std::string_view::npos && line_end > 0 && text[line_end - 1] == '}' && text[line_end + 1] == '{')
+    one_of(2);
   const Json document = parse_json(text, name);
   if (!document.is_object()) throw InputError(name, "expected a result of ringsim, found other JSON");
   if (document.contains("results")) {
     if (!document["results"].is_array()) throw InputError(name + ": /results", "expected a list, found another value");
     one_of(document["results"].size());
+    const Json& result = document["results"].front();
+    if (!result.is_object()) throw InputError(name + ": /results/0", "expected a result, found " + describe(result));
     Json row = document;
     row.erase("results");
-    row.update(document["results"].front());
+    row.update(result);
     return of_row(ResultRow::parse(row.dump(), name), name);
   }
   ExplainedRun run = of_row(ResultRow::parse(document.dump(), name), name);
   if (!document.contains("why")) return run;
   run.parts = read_parts(document["why"], name);
   Picoseconds sum{0};
-  for (const ExplainedRun::Part& part : *run.parts) sum += part.time;
+  bool too_long = false;  // then the sum may leave 64 bits
+  for (const ExplainedRun::Part& part : *run.parts) {
+    too_long = part.time > run.time - sum;
+    if (too_long) break;
+    sum += part.time;
+  }
+  if (too_long)
+    throw InputError(name + ": /why",
+                     fmt::format("expected parts that sum to time_us, {:.6f}, found more", microseconds(run.time)));
   if (sum != run.time)
     throw InputError(name + ": /why", fmt::format("expected parts that sum to time_us, {:.6f}, found {:.6f}",
                                                   microseconds(run.time), microseconds(sum)));
