@@ -5,6 +5,12 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
 
 #include "sim/base/error.hpp"
 #include "validate/replay/gpu/gpu_model.hpp"
@@ -12,6 +18,12 @@
 namespace ringsim::replay::gpu {
 
 namespace {
+
+/// No host has more.
+constexpr Place most_gpus = 1024;
+
+/// Of what was found, as much as an error shows.
+constexpr std::size_t most_shown = 60;
 
 constexpr std::string_view head = "what,from,to,blocks,bytes,time_us,min_us,max_us,GBps";
 
@@ -39,7 +51,7 @@ class SampleRow {
 
  private:
   [[noreturn]] void fail(std::string_view expected, std::string_view found) const {
-    throw InputError(where_, fmt::format("expected {}, found \"{}\"", expected, found));
+    throw InputError(where_, fmt::format("expected {}, found \"{}\"", expected, found.substr(0, most_shown)));
   }
   template <class Number>
   Number number(std::string_view text) const {
@@ -56,7 +68,9 @@ class SampleRow {
   Place place(std::string_view text) const {
     if (text == "host") return host_memory;
     if (!text.starts_with("gpu")) fail("host or gpu0, gpu1...", text);
-    return number<Place>(text.substr(3));
+    const auto gpu = number<Place>(text.substr(3));
+    if (gpu >= most_gpus) fail(fmt::format("at most {} GPUs", most_gpus), text);
+    return gpu;
   }
   Asked asked(std::string_view text) const {
     for (const Asked each : {Asked::copy, Asked::kernel, Asked::both_ways, Asked::fan_out, Asked::add, Asked::call,
@@ -79,7 +93,7 @@ Probe read_probe(std::string_view text, const std::string& file) {
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     const std::string where = fmt::format("{}:{}", file, line);
     if (line == 1 && row != head)
-      throw InputError(where, fmt::format("expected {}, found \"{}\"", head, row),
+      throw InputError(where, fmt::format("expected {}, found \"{}\"", head, row.substr(0, most_shown)),
                        "`ringsim probe --samples` writes it");
     if (line > 1) probe.samples.push_back(SampleRow(row, where).sample());
   }

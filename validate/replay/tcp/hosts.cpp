@@ -43,6 +43,7 @@ TcpHosts read_hosts(const std::string& path) {
     if (begin == std::string::npos) continue;
     const std::string text = line.substr(begin, line.find_last_not_of(" \t\r") - begin + 1);
     const std::string where = fmt::format("{}:{}", path, number);
+    const std::string shown = text.substr(0, 60);  // in errors
     std::string host = without_brackets(text);
     if (hosts.hosts.empty()) {
       const auto colon = text.rfind(':');
@@ -52,10 +53,10 @@ TcpHosts read_hosts(const std::string& path) {
       const auto [after, error] = std::from_chars(text.data() + std::min(colon + 1, text.size()), end, hosts.port);
       host = without_brackets(host);
       if (!is_host(host) || bare_v6 || error != std::errc() || after != end || hosts.port == 0)
-        throw InputError(where, fmt::format("expected HOST:PORT, found \"{}\"", text),
+        throw InputError(where, fmt::format("expected HOST:PORT, found \"{}\"", shown),
                          "the first process listens there for the others, say 10.0.0.1:7117 or [fd00::1]:7117");
     } else if (!is_host(host)) {
-      throw InputError(where, fmt::format("expected one host, found \"{}\"", text),
+      throw InputError(where, fmt::format("expected one host, found \"{}\"", shown),
                        "one line per process; only the first has a port");
     }
     hosts.hosts.push_back(host);
