@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <climits>
 #include <cmath>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -74,9 +76,14 @@ std::vector<ScoreLimit> read_score_limits(std::string_view text, const std::stri
   for (const Json& entry : document) {
     const auto is_text = [&](const char* key) { return entry.is_object() && entry.value(key, Json()).is_string(); };
     const auto is_number = [&](const char* key) { return entry.is_object() && entry.value(key, Json()).is_number(); };
+    const auto is_count = [&](const char* key) {
+      if (!is_number(key) || !entry[key].is_number_integer()) return false;
+      const auto count = entry[key].get<std::int64_t>();
+      return count >= 0 && count <= INT_MAX;
+    };
     limits.push_back({member<std::string>(entry, "tables", is_text("tables"), file),
                       member<std::string>(entry, "sizes", is_text("sizes"), file),
-                      member<int>(entry, "rows", is_number("rows"), file),
+                      member<int>(entry, "rows", is_count("rows"), file),
                       member<double>(entry, "median", is_number("median"), file),
                       member<double>(entry, "p90", is_number("p90"), file)});
   }
