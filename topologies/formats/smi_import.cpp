@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sim/base/error.hpp"
+#include "sim/base/utf8.hpp"
 
 namespace ringsim {
 
@@ -496,7 +497,8 @@ class Builder {
 }  // namespace
 
 Machine import_nvidia_smi(std::string_view text, const std::string& file, const Machine& like) {
-  const Matrix matrix = Parser(text, file).parse();
+  const std::string valid = as_utf8(std::string(text));  // names of NICs are written into files that have to be
+  const Matrix matrix = Parser(valid, file).parse();
   return Builder(matrix, file, like).build();
 }
 

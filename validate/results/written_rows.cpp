@@ -12,6 +12,7 @@
 #include <variant>
 
 #include "sim/base/error.hpp"
+#include "sim/base/utf8.hpp"
 #include "sim/text/json.hpp"
 
 namespace ringsim {
@@ -129,6 +130,11 @@ std::vector<ResultRow> rows_of_document(std::string_view text, const std::string
 }
 
 std::vector<ResultRow> rows_of_csv(std::string_view text, const std::string& name) {
+  if (const std::size_t bad = first_not_utf8(text); bad != std::string_view::npos)
+    throw InputError(
+        fmt::format("{}:{}", name, 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(bad), '\n')),
+        fmt::format("expected text in UTF-8, found byte 0x{:02x}", static_cast<unsigned char>(text[bad])),
+        "the row was changed, or is damaged");
   CsvRecords records(text, name);
   std::vector<std::string> head, fields;
   if (!records.next(head)) throw InputError(name, "expected results of ringsim, found nothing", how_rows_are_written);
