@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
 #include <vector>
 
 #include "sim/base/error.hpp"
@@ -159,18 +162,31 @@ bool is_number(std::string_view word) {
   return at == word.size();
 }
 
+/// The number of four hexadecimal digits; nothing if they are not.
+std::optional<unsigned> four_digits(std::string_view text) {
+  unsigned number = 0;
+  const std::string_view digits = text.substr(0, 4);
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number, 16);
+  if (error != std::errc() || end != digits.data() + 4) return std::nullopt;
+  return number;
+}
+
 /// Requires quotes at both ends.
 bool has_valid_escapes(std::string_view string) {
-  constexpr std::string_view letters = "\"\\/bfnrtu", hex = "0123456789abcdefABCDEF";
+  bool in_pair = false;  // a first half of a surrogate pair was last, and its second half has to be next
   for (std::size_t i = 1; i + 1 < string.size(); ++i) {
     if (static_cast<unsigned char>(string[i]) < 0x20) return false;
-    if (string[i] != '\\') continue;
-    if (letters.find(string[++i]) == std::string_view::npos) return false;
-    if (string[i] != 'u') continue;
-    for (int digit = 0; digit < 4; ++digit)
-      if (++i + 1 >= string.size() || hex.find(string[i]) == std::string_view::npos) return false;
+    const bool is_escape = string[i] == '\\';
+    if (is_escape && std::string_view("\"\\/bfnrtu").find(string[++i]) == std::string_view::npos) return false;
+    const std::optional<unsigned> unit =
+        is_escape && string[i] == 'u' ? four_digits(string.substr(i + 1)) : std::optional(0U);
+    if (!unit) return false;
+    const bool is_second = *unit >= 0xDC00 && *unit <= 0xDFFF;
+    if (is_second != in_pair) return false;
+    in_pair = *unit >= 0xD800 && *unit <= 0xDBFF;
+    if (is_escape && string[i] == 'u') i += 4;
   }
-  return true;
+  return !in_pair;
 }
 
 /// What is wrong with a text that nlohmann's parser refused, in words of our own: the first token that JSON does not
