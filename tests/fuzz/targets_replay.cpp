@@ -1,5 +1,7 @@
 // What other processes of a replay say, the file that names them, and the table of a probe.
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -69,7 +71,8 @@ bool read_hosts_file(std::string_view text) {
     const TcpHosts hosts = read_hosts(file.path());
     law(!hosts.hosts.empty() && hosts.port > 0, "a file of hosts has a host and a port");
     for (const std::string& host : hosts.hosts)
-      law(!host.empty() && host.find_first_of("[] \t\r") == std::string::npos, "a host is a name or an address");
+      law(!host.empty() && std::all_of(host.begin(), host.end(), [](char c) { return c < 0 || (c > ' ' && c < 127); }),
+          "a host is a name or an address");
   });
 }
 

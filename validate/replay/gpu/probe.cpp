@@ -252,11 +252,14 @@ std::optional<Line> Probe::line(Asked asked, Place from, Place to, int blocks) c
     if (s.asked == asked && s.from == from && s.to == to && s.blocks == blocks) of.push_back(s);
   if (of.size() < 2) return std::nullopt;
   const Sample &large = of.back(), &less = of[of.size() - 2], &least = of.front();
-  if (large.time <= less.time) return std::nullopt;
+  if (large.time <= less.time || large.bytes <= less.bytes) return std::nullopt;
   const double rate = static_cast<double>((large.bytes.count - less.bytes.count)) /
                       static_cast<double>((large.time - less.time).count());  // bytes a picosecond
-  const auto bytes_take = static_cast<std::int64_t>(static_cast<double>(least.bytes.count) / rate);
-  return Line{std::max(least.time - Picoseconds(bytes_take), Picoseconds(0)),
+  constexpr double least_rate = 1e-12, most_rate = 1e6;                       // 1 B/s, 10^18 B/s: what a link may have
+  if (rate < least_rate || rate > most_rate) return std::nullopt;
+  const double bytes_take = static_cast<double>(least.bytes.count) / rate;
+  const bool has_latency = bytes_take < static_cast<double>(least.time.count());
+  return Line{has_latency ? least.time - Picoseconds(static_cast<std::int64_t>(bytes_take)) : Picoseconds(0),
               Bandwidth{static_cast<std::int64_t>(rate * 1e12)}};
 }
 

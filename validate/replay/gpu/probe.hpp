@@ -51,7 +51,8 @@ struct Probe {
   std::vector<Sample> samples;
 
   /// The rate between the two largest sizes, where a size costs nothing but its bytes; the latency is what the smallest
-  /// takes beyond that. Nothing where fewer than two sizes were measured or the larger was no slower.
+  /// takes beyond that. Nothing where fewer than two sizes were measured, the larger was no slower, or no link has such
+  /// a rate.
   std::optional<Line> line(Asked asked, Place from, Place to, int blocks = 0) const;
   /// At the only, or the smallest, size.
   std::optional<Picoseconds> least(Asked asked, Place from, Place to) const;

@@ -23,7 +23,11 @@ std::string without_brackets(const std::string& host) {
 }
 
 bool is_host(const std::string& host) {
-  if (host.empty() || host.size() > 253 || host.find_first_of(" \t[]") != std::string::npos) return false;
+  const auto has_no_place = [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte <= ' ' || byte == 0x7F || c == '[' || c == ']';
+  };
+  if (host.empty() || host.size() > 253 || std::any_of(host.begin(), host.end(), has_no_place)) return false;
   boost::system::error_code error;
   if (host.find(':') != std::string::npos) boost::asio::ip::make_address_v6(host, error);
   return !error;
