@@ -62,7 +62,8 @@ for target in "${targets[@]}"; do
   # The smallest text for each complaint stays.
   complaints=()
   while read -r file; do
-    complaint=$("$fuzzer" "${options[@]}" "$file" 2>&1 | grep -m1 -oE "what\(\):.*|[^ ]*: runtime error:.*|SUMMARY:.*" || echo "not found again")
+    complaint=$("$fuzzer" "${options[@]}" "$file" 2>&1 | grep -m1 -oE "what\(\):.*|[^ ]*: runtime error:.*|SUMMARY:.*") || true
+    complaint=${complaint:-not found again}
     if [[ " ${complaints[*]} " == *" $complaint "* ]]; then
       rm "$file"
     else
@@ -75,6 +76,6 @@ for target in "${targets[@]}"; do
   print "| $target | ${executions:-0} | ${edges:-0} | $(find "$corpus" -type f | wc -l) | ${#complaints[@]} |"
 done
 if ((total > 0)); then
-  echo "run.sh: $total findings in build-fuzz/findings; tests/README.md says what to do with one" >&2
+  echo "run.sh: findings: $total, in build-fuzz/findings; tests/README.md says what to do with one" >&2
   exit 1
 fi
