@@ -149,14 +149,13 @@ struct Scenario {
   std::vector<std::string> warnings;
 
   const Job& main() const { return jobs.front(); }
-  /// Whether a job comes after others, so that all together have a time, too.
-  bool in_sequence() const {
-    return std::any_of(jobs.begin(), jobs.end(), [](const Job& job) { return !job.after.empty(); });
-  }
-  /// Whether its jobs are calls of one program: some come after others, or have several groups.
+  /// Whether its jobs are calls of one program: some come after others, or have groups.
   bool by_program() const {
-    return in_sequence() || std::any_of(jobs.begin(), jobs.end(), [](const Job& job) { return !job.groups.empty(); });
+    return std::any_of(jobs.begin(), jobs.end(),
+                       [](const Job& job) { return !job.after.empty() || !job.groups.empty(); });
   }
+  /// Whether all jobs together have a result, "all".
+  bool has_total() const { return by_program() && jobs.size() > 1; }
 };
 
 /// What tells a point from others, without building it.

@@ -136,8 +136,8 @@ Field jobs_field(Field collective) {
                   {.name = "after",
                    .type = Type::list,
                    .doc = "main, or jobs further up: a GPU begins when it is done with them, as in a CUDA "
-                          "stream; the job's time counts from the first GPU that begins. One more result, "
-                          "of the job \"all\", has the time of all together.",
+                          "stream; the job's time counts from the first GPU that begins. One more result, of the job "
+                          "\"all\", has the time of all together.",
                    .min = 1,
                    .examples = {R"(["main"])"},
                    .members = {{.name = "job", .type = Type::text, .doc = "Its name.", .min = 1, .varies = false}},

@@ -247,9 +247,6 @@ std::vector<Job> jobs_of(const Job& main, const Canonical& canonical, const Json
   std::vector<Job> jobs{main};
   jobs.front().name = "main";
   if (!canonical.contains("jobs")) return jobs;
-  const Canonical& all = canonical["jobs"];
-  const bool says_after =
-      std::any_of(all.begin(), all.end(), [](const Canonical& job) { return job.contains("after"); });
   for (std::size_t i = 0; i < canonical["jobs"].size(); ++i) {
     const Canonical& given = canonical["jobs"][i];
     const std::string pointer = fmt::format("/jobs/{}", i);
@@ -258,9 +255,6 @@ std::vector<Job> jobs_of(const Job& main, const Canonical& canonical, const Json
     job.name = given["name"].get<std::string>();
     job.start = Picoseconds{given["start"].get<std::int64_t>()};
     job.pointer = pointer + "/collective";
-    if (job.name == "all" && says_after)
-      blame.fail(pointer + "/name", "expected another name than \"all\", found it",
-                 "where jobs come after others, all is the result of all together");
     const auto is_it = [&](const Job& other) { return other.name == job.name; };
     if (std::any_of(jobs.begin(), jobs.end(), is_it)) {
       blame.fail(pointer + "/name", fmt::format("expected a name of its own, found \"{}\" again", job.name),
@@ -577,6 +571,10 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
   warn_of_library(canonical, blame, out);
   out.jobs = jobs_of(main_of(canonical, written, gpus, blame, files, out), canonical, written, out.topology, gpus,
                      blame, files, out.warnings);
+  for (std::size_t j = 1; j < out.jobs.size() && out.has_total(); ++j)
+    if (out.jobs[j].name == "all")
+      blame.fail(fmt::format("/jobs/{}/name", j - 1), "expected another name than \"all\", found it",
+                 "where there are groups, or jobs after others, all is the result of all together");
   const auto kind = canonical["topology"]["kind"].get<std::string>();
   int helpers = 0;
   for (const Job& job : out.jobs)

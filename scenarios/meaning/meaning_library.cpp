@@ -238,16 +238,6 @@ struct Decider {
   bool own_staging = false;             ///< the user states how data rests in host memory
 };
 
-/// How many GPUs a group has on each of its nodes, the most first.
-std::vector<int> shape_of(const std::vector<std::string>& gpus) {
-  std::map<std::string, int> on_node;
-  for (const std::string& gpu : gpus) ++on_node[gpu.substr(0, gpu.find('.'))];
-  std::vector<int> shape;
-  for (const auto& [node, n] : on_node) shape.push_back(n);
-  std::sort(shape.rbegin(), shape.rend());
-  return shape;
-}
-
 /// The collective of its first group, with the names of that group as its ranks: what NCCL decides for it, all groups
 /// do. So they must lie alike.
 Canonical of_first_group(const Canonical& collective, const TopologySpec& topology, const Blame& blame) {
@@ -262,19 +252,24 @@ Canonical of_first_group(const Canonical& collective, const TopologySpec& topolo
       for (const Machine::Device& device : part.machine->devices)
         if (device.kind == NodeKind::gpu) names.push_back(fmt::format("node{}.{}", node, device.name));
   const auto groups = groups_of(collective, names.size(), "/collective", blame);
-  std::vector<std::vector<std::string>> named;
-  for (const std::vector<int>& group : groups) {
-    named.emplace_back();
-    for (const int place : group) named.back().push_back(names[static_cast<std::size_t>(place)]);
-    if (shape_of(named.back()) != shape_of(named.front()))
-      blame.fail(fmt::format("/collective/{}", key),
-                 fmt::format("expected groups that lie alike on their nodes next to a library, found group {} on {} "
-                             "nodes and group 0 on {}",
-                             named.size() - 1, shape_of(named.back()).size(), shape_of(named.front()).size()),
-                 "the library decides for the first group, and the others do the same");
-  }
   Canonical one = collective;
-  one["ranks"] = named.front();
+  int nodes = 0;                                   // of the group that was looked at before
+  for (std::size_t g = groups.size(); g-- > 0;) {  // the first one comes last, and stays
+    std::vector<std::string> own;
+    for (const int place : groups[g]) own.push_back(names[static_cast<std::size_t>(place)]);
+    one["ranks"] = std::move(own);
+    const bool listed = collective.contains("groups");
+    const Members members =
+        members_of(one, *cluster, listed ? fmt::format("/collective/groups/{}", g) : "/collective/ranks", blame);
+    if (nodes != 0 && members.nodes != nodes)
+      blame.fail(
+          fmt::format("/collective/{}", key),
+          fmt::format("expected groups that lie alike next to a library, found group {} on {} and group {} on {} "
+                      "nodes",
+                      g, members.nodes, g + 1, nodes),
+          "the library decides for the first group, and the others do the same");
+    nodes = members.nodes;
+  }
   return one;
 }
 

@@ -10,6 +10,20 @@
 
 namespace ringsim {
 
+namespace {
+
+/// The GPUs of all groups, as the ranks of the job are numbered.
+std::vector<NodeId> in_rank_order(const Job& job, const std::vector<const PlacedCollective*>& groups) {
+  if (job.groups.empty()) return groups.front()->ranks;
+  std::vector<NodeId> gpus(static_cast<std::size_t>(job.members()));
+  for (std::size_t g = 0; g < groups.size(); ++g)
+    for (std::size_t i = 0; i < groups[g]->ranks.size(); ++i)
+      gpus[static_cast<std::size_t>(job.groups[g][i])] = groups[g]->ranks[i];
+  return gpus;
+}
+
+}  // namespace
+
 JobsRun::JobsRun(const Scenario& scenario, const Setup& setup, const std::atomic<bool>* stop)
     : scenario_(scenario), setup_(setup), jobs_(scenario.jobs.size()) {
   program_.name = "of the jobs";
@@ -18,8 +32,7 @@ JobsRun::JobsRun(const Scenario& scenario, const Setup& setup, const std::atomic
     groups.push_back({&setup.collectives[j]});
     for (const PlacedCollective& other : setup.other_groups[j]) groups.back().push_back(&other);
     actors_.emplace_back();
-    for (const PlacedCollective* group : groups.back())
-      for (const NodeId gpu : group->ranks) actors_.back().push_back(actor_of(gpu));
+    for (const NodeId gpu : in_rank_order(scenario.jobs[j], groups.back())) actors_.back().push_back(actor_of(gpu));
   }
   program_.ranks = static_cast<int>(placement_.size());
   calls_.assign(placement_.size(), std::vector<int>(jobs_.size(), -1));
@@ -60,7 +73,6 @@ void JobsRun::add_calls(std::size_t job, const std::vector<const PlacedCollectiv
   const Job& its = scenario_.jobs[job];
   const PlacedCollective& first = *groups.front();
   std::optional<CheckedSchedule> schedule;
-  std::size_t next = 0;  // in actors_
   for (const PlacedCollective* group : groups) {
     // Groups of one size have one schedule, unless it goes by the links between their GPUs.
     const CollectiveRequest& request = group->job.request;
@@ -70,7 +82,7 @@ void JobsRun::add_calls(std::size_t job, const std::vector<const PlacedCollectiv
     jobs_[job].messages += schedule->proof().operations / 2;
     const auto call = static_cast<int>(program_.calls.size());
     std::vector<Actor> members;
-    for (std::size_t i = 0; i < group->ranks.size(); ++i) members.push_back(actors_[job][next++]);
+    for (const NodeId gpu : group->ranks) members.push_back(actor_of(gpu));
     for (const NodeId helper : group->helpers) {
       members.push_back(static_cast<Actor>(placement_.size()));
       placement_.push_back(helper);

@@ -22,14 +22,15 @@ class JobsRun {
   JobsRun& operator=(const JobsRun&) = delete;
 
   ProgramRun& run() { return *run_; }
-  /// [actor] GPUs in the order in which jobs name them, then the helpers of each collective.
+  /// [actor] GPUs in the order of the ranks of the first job, those that others add, then the helpers of each
+  /// collective.
   const std::vector<NodeId>& placement() const { return placement_; }
   int n_gpus() const { return run_->program().ranks; }
   const std::vector<std::string>& names() const { return names_; }           ///< [actor]
-  const std::vector<std::vector<Actor>>& actors() const { return actors_; }  ///< [job][rank, through all groups]
+  const std::vector<std::vector<Actor>>& actors() const { return actors_; }  ///< [job][rank]
 
   struct Done {
-    SimTime begin = SimTime::max();  ///< of the launch on the first GPU
+    SimTime begin = SimTime::max();  ///< of its launch on the first GPU
     SimTime end{};                   ///< on the last
     std::int64_t messages = 0;
     Proof proof;  ///< of its first group

@@ -79,7 +79,7 @@ Prediction about(const Scenario& scenario, const Setup& setup, std::size_t j) {
   for (const PlacedCollective& other : setup.other_groups[j])
     ranks.insert(ranks.end(), other.ranks.begin(), other.ranks.end());
   result.nodes = n_hosts(setup.topology, ranks);
-  if (!job.groups.empty()) result.groups = static_cast<int>(job.groups.size());
+  result.groups = static_cast<int>(scenario.jobs[j].groups.size());
   return result;
 }
 
@@ -245,20 +245,21 @@ void report_collective(const Scenario& scenario, const Topology& topology, const
     result.inter_node = {*bytes, gigabytes_per_second(*bytes, result.time)};
 }
 
-/// Of each of several jobs that are calls of a program, and of all together where some come after others.
+/// Of each of several jobs that are calls of a program, and of all together, whose bottleneck is that of the run.
 void report_jobs_of_program(const Scenario& scenario, const Setup& setup, const Topology& topology,
                             const Timeline& timeline, const JobsRun& run, Prediction& result) {
   for (std::size_t j = 0; j < scenario.jobs.size(); ++j) {
     if (j > 0) result.jobs.push_back(about(scenario, setup, j));
     Prediction& one = j == 0 ? result : result.jobs.back();
     const JobsRun::Done& done = run.jobs()[j];
-    one.start = done.begin.time_since_epoch();
-    set_time(one, done.end - done.begin);
+    // After other jobs it begins with its first GPU; else its time counts from its start.
+    const SimTime begin = scenario.jobs[j].after.empty() ? SimTime{scenario.jobs[j].start} : done.begin;
+    one.start = begin.time_since_epoch();
+    set_time(one, std::max(Picoseconds{0}, done.end - begin));
     one.transfers = done.messages;
     one.fingerprint = timeline.fingerprint;
     one.proof = done.proof;
   }
-  if (!scenario.in_sequence()) return;
   Prediction all = about(scenario, setup, 0);
   all.job = "all";
   all.is_total = true;
@@ -355,11 +356,11 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
         work.program != nullptr ? std::optional(work.program->path()) : std::nullopt;
     // Of jobs that are calls of a program all of it is explained, not the first alone.
     const bool is_one = n == 1 || work.jobs;
-    Prediction& explained = scenario.in_sequence() ? result.jobs.back() : result;
-    explained.why = why_of(topology, is_one ? timeline.path : timeline.jobs.front().path, timeline, run_options,
-                           work.jobs ? work.jobs->n_gpus() : result.request.ranks,
-                           work.jobs ? Picoseconds{0} : result.start, {.launch = launch, .own_pass = own_pass},
-                           work.jobs ? work.jobs->time() + own_pass : result.time, program ? &*program : nullptr);
+    Prediction& explained = scenario.has_total() ? result.jobs.back() : result;
+    explained.why =
+        why_of(topology, is_one ? timeline.path : timeline.jobs.front().path, timeline, run_options,
+               work.jobs ? work.jobs->n_gpus() : result.request.ranks, work.jobs ? Picoseconds{0} : result.start,
+               {.launch = launch, .own_pass = own_pass}, explained.time, program ? &*program : nullptr);
   }
   return result;
 }

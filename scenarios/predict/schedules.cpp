@@ -46,11 +46,15 @@ void expect_collective(const Scenario& scenario) {
   if (scenario.training)
     throw InputError(scenario.file + ": /training", "expected a collective, found a training step",
                      "`ringsim run` and `ringsim sweep` predict training steps; this needs one schedule");
-  if (scenario.by_program())
+  for (std::size_t j = 0; j < scenario.jobs.size(); ++j) {
+    const Job& job = scenario.jobs[j];
+    if (job.after.empty() && job.groups.empty()) continue;
+    const bool comes_after = !job.after.empty();
     throw InputError(
-        scenario.file + ": " + (scenario.in_sequence() ? "/jobs" : scenario.main().pointer),
-        fmt::format("expected one collective, found {}", scenario.in_sequence() ? "jobs after others" : "groups"),
+        fmt::format("{}: {}", scenario.file, comes_after ? fmt::format("/jobs/{}/after", j - 1) : job.pointer),
+        fmt::format("expected one collective, found {}", comes_after ? "a job after others" : "groups"),
         "`ringsim run`, `sweep` and `explain` predict them; this needs one schedule");
+  }
 }
 
 CheckedSchedule schedule_of(const Scenario& scenario, const std::atomic<bool>* stop) {

@@ -114,12 +114,15 @@ PlacedCollective placed_on(std::vector<NodeId> ranks, const Topology& topology, 
 std::vector<PlacedCollective> placed_job(const Topology& topology, const Scenario& scenario, const Job& job) {
   std::vector<NodeId> ranks = blaming(scenario, job.pointer, [&] { return places(topology, job); });
   if (scenario.training && scenario.training->regime->kind == Regime::Kind::single) ranks.resize(1);
+  if (job.groups.empty()) return {placed_on(std::move(ranks), topology, scenario, job)};
   std::vector<PlacedCollective> placed;
-  if (job.groups.empty()) placed.push_back(placed_on(std::move(ranks), topology, scenario, job));
+  Job of_group = job;  // there may be thousands
+  of_group.groups.clear();
+  of_group.ranks.clear();
   for (const std::vector<int>& group : job.groups) {
     std::vector<NodeId> members;
     for (const int place : group) members.push_back(ranks[static_cast<std::size_t>(place)]);
-    placed.push_back(placed_on(std::move(members), topology, scenario, job));
+    placed.push_back(placed_on(std::move(members), topology, scenario, of_group));
   }
   return placed;
 }
@@ -143,14 +146,21 @@ std::vector<NodeId> cpu_places(const Topology& topology) {
   return found;
 }
 
-void place_on_cpus(const Topology& topology, const Scenario& scenario, PlacedCollective& placed) {
-  placed.helpers = cpu_places(topology);
-  const auto n = static_cast<std::size_t>(placed.job.algorithm->helpers(placed.job.arguments));
-  if (n > placed.helpers.size())
-    throw UnservedError(placed.job.algorithm->name, scenario.file + ": " + placed.job.pointer + "/servers_on",
-                        fmt::format("expected at most as many servers as CPUs, {}, found {}", placed.helpers.size(), n),
-                        "`ringsim topology show` lists the nodes");
-  placed.helpers.resize(n);
+/// The servers of a job's groups, one group after the other.
+void place_on_cpus(const Topology& topology, const Scenario& scenario, std::vector<PlacedCollective>& groups) {
+  const std::vector<NodeId> cpus = cpu_places(topology);
+  const Job& job = groups.front().job;
+  const auto n = static_cast<std::size_t>(job.algorithm->helpers(job.arguments));
+  if (n * groups.size() > cpus.size())
+    throw UnservedError(
+        job.algorithm->name, scenario.file + ": " + job.pointer + "/servers_on",
+        fmt::format("expected at most as many servers as CPUs, {}, found {}", cpus.size(), n * groups.size()),
+        "`ringsim topology show` lists the nodes");
+  auto next = cpus.begin();
+  for (PlacedCollective& group : groups) {
+    group.helpers.assign(next, next + static_cast<std::ptrdiff_t>(n));
+    next += static_cast<std::ptrdiff_t>(n);
+  }
 }
 
 }  // namespace
@@ -241,12 +251,12 @@ std::vector<std::vector<PlacedCollective>> collectives_of(const Scenario& scenar
   std::size_t helpers = 0;
   for (const Job& job : scenario.jobs) {
     placed.push_back(placed_job(topology, scenario, job));
+    if (job.uses_fabric()) continue;
+    if (job.servers_on_cpu) {
+      place_on_cpus(topology, scenario, placed.back());
+      continue;
+    }
     for (PlacedCollective& each : placed.back()) {
-      if (job.uses_fabric()) continue;
-      if (job.servers_on_cpu) {
-        place_on_cpus(topology, scenario, each);
-        continue;
-      }
       const auto n = static_cast<std::size_t>(job.algorithm->helpers(job.arguments));
       const auto found = topology.helpers().subspan(std::min(helpers, topology.helpers().size()));
       each.helpers.assign(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(std::min(n, found.size())));

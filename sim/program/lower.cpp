@@ -21,17 +21,25 @@ struct LoweredProgram::Parts {
     int width = 0;  // of every task, where all have the same; else 0
   };
 
+  /// Which actor of a call's schedule an actor is.
+  struct Members {
+    Actor first = 0;            // the lowest
+    std::vector<Actor> number;  // [actor - first] -1: not a member; empty: all have the same numbers in both
+  };
+
   explicit Parts(const Program& given) : program(given) {
     lay_out_lanes();
     lay_out_chunks();
     for (const Program::Call& call : program.calls) {
-      std::vector<Actor> inverse;
+      Members found;
       if (!call.members.empty()) {
-        inverse.assign(static_cast<std::size_t>(program.actors), -1);
+        const auto [least, most] = std::minmax_element(call.members.begin(), call.members.end());
+        found.first = *least;
+        found.number.assign(static_cast<std::size_t>(*most - *least) + 1, -1);
         for (std::size_t i = 0; i < call.members.size(); ++i)
-          inverse[static_cast<std::size_t>(call.members[i])] = static_cast<Actor>(i);
+          found.number[static_cast<std::size_t>(call.members[i] - found.first)] = static_cast<Actor>(i);
       }
-      member_of.push_back(std::move(inverse));
+      members.push_back(std::move(found));
     }
     std::map<std::vector<int>, std::uint32_t> known;
     for (Actor actor = 0; actor < program.actors; ++actor)
@@ -89,8 +97,8 @@ struct LoweredProgram::Parts {
     return program.calls[static_cast<std::size_t>(task.call)];
   }
   Actor member(int call, Actor actor) const {
-    const std::vector<Actor>& inverse = member_of[static_cast<std::size_t>(call)];
-    return inverse.empty() ? actor : inverse[static_cast<std::size_t>(actor)];
+    const Members& its = members[static_cast<std::size_t>(call)];
+    return its.number.empty() ? actor : its.number[static_cast<std::size_t>(actor - its.first)];
   }
   const std::vector<Program::Task>& tasks(Actor actor, Stream stream) const {
     return program.role(actor).streams[static_cast<std::size_t>(stream)];
@@ -203,7 +211,7 @@ struct LoweredProgram::Parts {
   std::vector<int> first_channel;                                 // [stream]
   std::vector<std::array<std::uint32_t, n_buffers>> first_chunk;  // [call][buffer]
   std::array<Layout, n_buffers> layout;
-  std::vector<std::vector<Actor>> member_of;  // [call][actor] of the schedule; empty: the same numbers
+  std::vector<Members> members;  // [call]
   std::vector<Table> tables;
   std::vector<std::uint32_t> table_of;  // [actor * lanes + lane]
 };

@@ -87,7 +87,10 @@ class MessagesAhead {
     has_left(index, limiter, busy);  // within one device nothing has told of it
     Start& start = starts_[index];
     start.has_arrived = true;
-    if (!start.is_met) return;
+    if (!start.is_met) {
+      run_.take_wire();  // it is not the next message's
+      return;
+    }
     const Picoseconds wire = run_.take_wire();
     if (transfers_[index].adds) {
       Trail trail = start.trail;

@@ -60,7 +60,7 @@ Picoseconds sum_of_parts(const Why& why) {
 
 }  // namespace
 
-TEST_CASE("groups by a rule are the groups that nccl-tests makes of it") {
+TEST_CASE("groups by a rule are those of nccl-tests") {
   struct Row {
     const char* rule;
     std::vector<std::vector<int>> same;
@@ -73,7 +73,7 @@ TEST_CASE("groups by a rule are the groups that nccl-tests makes of it") {
     const Prediction by_rule = predict(only(groups_of_ring, {fmt::format("collective.split={}", quoted(row.rule))}));
     const Prediction by_names = predict(only(groups_of_ring, {groups(row.same)}));
     CHECK(by_rule.time == by_names.time);
-    CHECK(by_rule.fingerprint == by_names.fingerprint);
+    CHECK(by_rule.transfers == by_names.transfers);
     CHECK(by_rule.groups == static_cast<int>(row.same.size()));
     CHECK(by_rule.request.ranks == static_cast<int>(row.same.front().size()));
   }
@@ -165,6 +165,61 @@ TEST_CASE("a late rank delays those that wait for it, through all jobs") {
   CHECK(found.jobs[1].time == 4508us);
 }
 
+TEST_CASE("a late rank is a rank of the collective, whatever its group is") {
+  // Ring of the pair (1, 5) over gpu1's link at half its bandwidth: 2 steps of 802 us, later by 1 ms if rank 1 is.
+  const Texts set{R"(collective.split="MOD 4")", R"(faults=[{"link": "gpu1", "bandwidth": "50%"}])"};
+  const auto late = [&](int rank) {
+    Texts more = set;
+    more.push_back(fmt::format(R"(disturbance.late=[{{"rank": {}, "by": "1 ms"}}])", rank));
+    return predict(only(groups_of_ring, more)).time;
+  };
+  CHECK(predict(only(groups_of_ring, set)).time == 1604us);
+  CHECK(late(1) == 2604us);
+  CHECK(late(5) == 2604us);
+  CHECK(late(2) == 1804us);  // its pair takes 804 us, from 1 ms on
+}
+
+TEST_CASE("jobs with groups that start apart have a result together, which explain takes apart") {
+  const Prediction found =
+      predict(only(gather_then_scatter, {"jobs.0.after=null", "jobs.0.start=10 ms"}), {.explain = true});
+  REQUIRE(found.jobs.size() == 2);
+  CHECK(found.time == 3006us);
+  CHECK(found.jobs[0].time == 502us);
+  CHECK(found.jobs[1].time == 10502us);
+  REQUIRE(found.jobs[1].why.has_value());
+  CHECK(sum_of_parts(*found.jobs[1].why) == 10502us);
+}
+
+TEST_CASE("the time of a job that comes after no other counts from its start, late ranks included") {
+  std::string late;
+  for (int rank = 0; rank < 8; ++rank)
+    late += fmt::format(R"({}{{"rank": {}, "by": "1 ms"}})", rank > 0 ? ", " : "", rank);
+  const Prediction found = predict(only(gather_then_scatter, {"disturbance.late=[" + late + "]"}));
+  CHECK(found.time == 4006us);
+  CHECK(found.jobs[0].time == 502us);
+  CHECK(found.jobs[1].time == 4508us);
+}
+
+TEST_CASE("servers of several groups have CPUs of their own") {
+  const auto on_cpus = [](int servers) {
+    return fmt::format(R"({{"version": 1, "topology": {{"kind": "cluster", "node": "dgx-a100", "nodes": 2,
+      "fabric": {{"kind": "star", "link": {{"bandwidth": "25 GB/s", "latency": "1 us"}}}}}},
+      "collective": {{"op": "all_reduce", "algorithm": {{"name": "parameter_server", "servers": {}}},
+                      "bytes": "8 MiB", "servers_on": "cpu", "split": "DIV 8"}}}})",
+                       servers);
+  };
+  const Setup setup = set_up(only(on_cpus(2)));
+  std::vector<NodeId> servers = setup.collectives.front().helpers;
+  for (const PlacedCollective& other : setup.other_groups.front())
+    servers.insert(servers.end(), other.helpers.begin(), other.helpers.end());
+  REQUIRE(servers.size() == 4);
+  std::sort(servers.begin(), servers.end(), [](NodeId a, NodeId b) { return a.value < b.value; });
+  CHECK(std::adjacent_find(servers.begin(), servers.end()) == servers.end());
+  // Eight CPUs, one for each NUMA node, in each node: nine servers for each of two groups are too many.
+  const std::string text = test::complaint([&] { set_up(only(on_cpus(9))); });
+  CHECK(text.find("expected at most as many servers as CPUs, 16, found 18") != std::string::npos);
+}
+
 TEST_CASE("all together take as long as the longest at least, and as all in turn at most") {
   std::mt19937 random(11);  // any seed: sizes and groups vary
   for (int i = 0; i < 60; ++i) {
@@ -229,10 +284,17 @@ TEST_CASE("what is said of groups and of jobs after others is checked where it i
   has(complaint(groups_of_ring, {groups({{0, 1}, {2, 9}})}), "/collective/groups/1/1: expected the name of a gpu");
   has(complaint(groups_of_ring, {groups({{0, 1}}), R"(collective.split="DIV 4")"}), "either groups or split");
   has(complaint(gather_then_scatter, {R"(jobs.0.after=["second"])"}), "/jobs/0/after/0: expected main");
+  has(complaint(gather_then_scatter, {R"(disturbance.slow=[{"rank": 1, "step_delay": "1 us"}])"}),
+      "/disturbance/slow: expected no slow with groups");
+  has(complaint(gather_then_scatter, {R"(disturbance.jitter={"most": "1 us"})"}), "expected no jitter with groups");
+  const std::string apart = test::complaint([] {
+    expect_collective(only(gather_then_scatter, {"jobs.0.after=null", "collective.split=null"}));
+  });
+  has(apart, "/jobs/0/collective: expected one collective, found groups");
   has(complaint(gather_then_scatter, {"jobs.0.name=all"}), "/jobs/0/name: expected another name than");
 }
 
-TEST_CASE("there is a result for each job, and one for all where some come after others") {
+TEST_CASE("there is a result for each job, and one for all") {
   const Scenario scenario = only(gather_then_scatter);
   const std::vector<Result> rows = results_of(scenario);
   CHECK(rows.size() == n_results(scenario));

@@ -45,7 +45,8 @@ std::string diff_text(const ExplainedRun& a, const ExplainedRun& b) {
   }
   Table output({"output", "A", "B"});
   output.add({"time us", us_of(a.time), us_of(b.time)});
-  output.add({"busbw GB/s", fmt::format("{:.3f}", a.busbw), fmt::format("{:.3f}", b.busbw)});
+  if (a.busbw > 0 || b.busbw > 0)  // steps and jobs together have none
+    output.add({"busbw GB/s", fmt::format("{:.3f}", a.busbw), fmt::format("{:.3f}", b.busbw)});
   output.add({"bottleneck", a.bottleneck.empty() ? "-" : a.bottleneck, b.bottleneck.empty() ? "-" : b.bottleneck});
   text += "\nWhat comes out:\n" + output.fitted();
   if (!a.parts || !b.parts)

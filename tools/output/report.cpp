@@ -231,8 +231,10 @@ std::string csv(const ScenarioFile& file, const std::vector<Result>& results) {
 std::string nccl_tests(const std::vector<Result>& results) {
   std::string text, before;
   double sum = 0;
+  int n = 0;
   for (const Result& result : results) {
     const Prediction& r = result.prediction;
+    if (r.is_total) continue;  // it is no collective
     const bool adds = r.request.op == CollectiveOp::all_reduce || r.request.op == CollectiveOp::reduce_scatter ||
                       r.request.op == CollectiveOp::reduce;
     std::string about = fmt::format("# ringsim {}: {} {}, {} ranks, model {}", version, to_string(r.request.op),
@@ -258,9 +260,9 @@ std::string nccl_tests(const std::vector<Result>& results) {
                           result.replayed ? fmt::to_string(result.replayed->wrong) : "N/A");
     text += '\n';
     sum += r.busbw;
+    ++n;
   }
-  if (!results.empty())
-    text += fmt::format("# Avg bus bandwidth    : {:.6g}\n", sum / static_cast<double>(results.size()));
+  if (n > 0) text += fmt::format("# Avg bus bandwidth    : {:.6g}\n", sum / n);
   if (is_measured(results)) {
     const ErrorBand errors = all_errors(results);
     text += fmt::format("# Beside {} measured times: median |error| {:.1f} %, 90th percentile {:.1f} %\n", errors.rows,

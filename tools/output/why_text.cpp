@@ -366,6 +366,7 @@ std::string why_sentence(const Scenario& scenario, const Result& result) {
   std::string text = fmt::format("{} of {}, {}, {} rank{} ({}): {}", to_string(p.request.op), format(p.request.bytes),
                                  algorithm_text(p), p.request.ranks, p.request.ranks == 1 ? "" : "s", scenario.name,
                                  short_time(p.time));
+  if (p.groups > 0) text += fmt::format(" in each of {} group{}", p.groups, p.groups == 1 ? "" : "s");
   if (p.busbw > 0) text += fmt::format(", {:.4g} GB/s bus", p.busbw);
   if (const auto share = of_bound(result)) text += fmt::format(", {:.0f} % of what the wires allow", 100 * *share);
   if (!p.why->parts.empty()) text += "; " + blame_text(p.why->parts.front(), p.time);

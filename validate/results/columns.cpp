@@ -139,7 +139,7 @@ constexpr std::array columns{
     Column{.name = "job",
            .unit = "",
            .meaning = "which collective, if there are several; main is the scenario's own; all: together, where some "
-                      "come after others",
+                      "have groups or come after others",
            .in = In::some_rows,
            .value = [](const Result& r) { return text_or_null(r.prediction.job); },
            .heading = "job"},

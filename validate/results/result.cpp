@@ -39,7 +39,7 @@ Result whole_of(std::vector<Result> rows) {
   return whole;
 }
 
-std::size_t n_results(const Scenario& scenario) { return scenario.jobs.size() + (scenario.in_sequence() ? 1 : 0); }
+std::size_t n_results(const Scenario& scenario) { return scenario.jobs.size() + (scenario.has_total() ? 1 : 0); }
 
 double error_of(const Result& result) {
   ensure(result.measured_us.has_value(), "a result that was measured has an error");

@@ -40,7 +40,7 @@ std::vector<Result> results_of(const Scenario& scenario, const PredictOptions& o
 /// what the run says of links and settings. `rows`: of results_of().
 Result whole_of(std::vector<Result> rows);
 
-/// How many rows results_of() gives: one per collective, and one for all together where some come after others.
+/// How many rows results_of() gives: one per collective, and one for all together where Scenario::has_total().
 std::size_t n_results(const Scenario& scenario);
 
 /// predicted/measured - 1. Requires a result that was measured.

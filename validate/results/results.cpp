@@ -29,7 +29,7 @@ constexpr const char* one_per_line = "a file of results has one JSON object per 
 void add_cells(const std::string& column, const Json& value, std::vector<Cell>& cells) {
   if (value.is_null()) return;
   if (value.is_object() && !column.starts_with(of_point)) {
-    for (const auto& [key, member] : value.items()) add_cells(column + "." + key, member, cells);
+    for (const auto& [key, member] : value.items()) add_cells(fmt::format("{}.{}", column, key), member, cells);
   } else if (value.is_boolean()) {
     cells.push_back({column, value.get<bool>()});
   } else if (value.is_number_integer() && !(value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX)) {
