@@ -141,9 +141,11 @@ def no_descriptors(place):
 def head(place, command):
     """`| head -1`: ended by SIGPIPE without a word, or where that is ignored, as on a full disk."""
     for ignored in (False, True):
-        process = subprocess.Popen([str(word) for word in [place.ringsim, *command]], stdout=subprocess.PIPE,
+        reads, writes = os.pipe()
+        os.close(reads)  # before it starts: what is short is written before anyone else gets a turn
+        process = subprocess.Popen([str(word) for word in [place.ringsim, *command]], stdout=writes,
                                    stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, restore_signals=not ignored)
-        process.stdout.close()
+        os.close(writes)
         _, err = process.communicate(timeout=LIMIT)
         err = err.decode()
         if ignored:
