@@ -74,8 +74,9 @@ struct Job {
 
   /// Whether its helpers are switches of the fabric.
   bool uses_fabric() const { return algorithm->uses_fabric(arguments); }
+  int n_groups() const { return groups.empty() ? 1 : static_cast<int>(groups.size()); }
   /// Ranks of all its groups.
-  int members() const { return request.ranks * static_cast<int>(groups.empty() ? 1 : groups.size()); }
+  int members() const { return request.ranks * n_groups(); }
 };
 
 /// A training step: scenario key `training`.

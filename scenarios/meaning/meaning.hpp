@@ -19,9 +19,6 @@ void use_one_spelling(nlohmann::json& canonical);
 void warn_of_idle_settings(const nlohmann::json& canonical, const Json& written, const Blame& blame,
                            Scenario& scenario);
 
-/// The parameters of an algorithm, as its canonical form has them.
-Arguments arguments_of(const Algorithm& algorithm, const nlohmann::json& given);
-
 /// Builds the scenario from its canonical form; `written` is the same point as the user wrote it, for what was left
 /// out. Leaves name, hash and varied to the caller.
 Scenario scenario_of(const nlohmann::json& canonical, const Json& written, const Blame& blame, const Files& files);

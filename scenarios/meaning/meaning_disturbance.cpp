@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/meaning/enum_of.hpp"
+#include "scenarios/meaning/meaning_jobs.hpp"
 #include "sim/base/quantity.hpp"
 
 namespace ringsim::scenarios {
@@ -52,16 +53,13 @@ FaultSpec fault_of(const Canonical& fault, const std::string& pointer, const Bla
 std::pair<std::size_t, Actor> rank_of(const Canonical& delay, const std::string& pointer, const Blame& blame,
                                       const Scenario& scenario) {
   const auto name = delay["job"].get<std::string>();
-  const auto found =
-      std::find_if(scenario.jobs.begin(), scenario.jobs.end(), [&](const Job& each) { return each.name == name; });
-  if (found == scenario.jobs.end())
-    blame.fail(pointer + "/job", fmt::format("expected main or the name of a job, found \"{}\"", name));
-  const auto job = static_cast<std::size_t>(found - scenario.jobs.begin());
-  const int ranks = scenario.jobs[job].members();
+  const std::optional<std::size_t> job = find_job(scenario.jobs, name);
+  if (!job) blame.fail(pointer + "/job", fmt::format("expected main or the name of a job, found \"{}\"", name));
+  const int ranks = scenario.jobs[*job].members();
   const auto rank = delay["rank"].get<Actor>();
   if (rank >= ranks)
     blame.fail(pointer + "/rank", fmt::format("expected a rank from 0 to {}, found {}", ranks - 1, rank));
-  return {job, rank};
+  return {*job, rank};
 }
 
 BackgroundSpec background_of(const Canonical& message, const std::string& pointer, const Blame& blame) {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
 #include <charconv>
 #include <cstdint>
 #include <map>
@@ -12,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "sim/base/error.hpp"
 #include "sim/text/json.hpp"
 
 namespace ringsim::scenarios {
@@ -38,7 +38,7 @@ struct Split {
       case By::quotient:
         return rank / value;
     }
-    return 0;
+    fail_invariant("a split is by one of four operations");
   }
 };
 

@@ -9,8 +9,8 @@
 #include <set>
 
 #include "scenarios/meaning/enum_of.hpp"
-#include "scenarios/meaning/meaning.hpp"
 #include "scenarios/meaning/meaning_groups.hpp"
+#include "scenarios/meaning/meaning_jobs.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "topologies/catalog.hpp"

@@ -197,6 +197,15 @@ struct Work {
   std::unique_ptr<JobsRun> jobs;
   ProgramRun* program = nullptr;  ///< of one of the two
 
+  /// The schedules of single collectives that are run: a program moves the channels of what it calls.
+  std::vector<CheckedSchedule> called() const {
+    if (program == nullptr) return schedules;
+    std::vector<CheckedSchedule> found;
+    for (const Program::Call& call : program->program().calls)
+      if (found.empty() || &found.back().schedule() != &call.schedule.schedule()) found.push_back(call.schedule);
+    return found;
+  }
+
   CheckedSchedule whole() const { return schedules.size() == 1 ? schedules.front() : side_by_side(schedules); }
 };
 
@@ -234,15 +243,13 @@ Work work_of(const Scenario& scenario, const Setup& setup, const PredictOptions&
   return work;
 }
 
-/// Of one collective, or of its groups; `time` is that of its steps.
-void report_collective(const Scenario& scenario, const Topology& topology, const Timeline& timeline, Picoseconds time,
-                       Prediction& result) {
+/// Of one collective, or of its groups.
+void report_collective(const Topology& topology, const Timeline& timeline, Picoseconds time, Prediction& result) {
   set_time(result, time);
   result.transfers = timeline.transfers;
   if (timeline.bottleneck) result.bottleneck = bottleneck_report(topology, *timeline.bottleneck, result.time, {});
   const auto bytes = most_leaving_a_host(topology, timeline);
-  if (bytes && result.time.count() > 0 && scenario.jobs.size() == 1)
-    result.inter_node = {*bytes, gigabytes_per_second(*bytes, result.time)};
+  if (bytes && result.time.count() > 0) result.inter_node = {*bytes, gigabytes_per_second(*bytes, result.time)};
 }
 
 /// Of each of several jobs that are calls of a program, and of all together, whose bottleneck is that of the run.
@@ -308,7 +315,7 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
                          .stop = options.stop,
                          .progress = options.progress};
   if (work.program != nullptr) run_options.on_compute = [&](const ComputeEvent& event) { work.program->listen(event); };
-  const Topology topology = rated(setup.topology, scenario, work.schedules);
+  const Topology topology = rated(setup.topology, scenario, work.called());
   run_options.disturbance = disturbance_of(topology, scenario, work.actors);
   const CheckedSchedule whole = work.whole();
   const std::int64_t n_messages = whole.proof().operations / 2;  // a message is two operations
@@ -341,7 +348,7 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
   } else if (n == 1) {
     // All ranks launch at once, so a launch shifts everything; a single rank has nothing to launch.
     const Picoseconds steps = work.jobs ? work.jobs->time() : timeline.duration();
-    report_collective(scenario, topology, timeline, steps + launch + own_pass, result);
+    report_collective(topology, timeline, steps + launch + own_pass, result);
   }
   if (timeline.duration().count() > 0) result.links = link_groups(topology, timeline);
   result.settings = effects_of_settings(scenario, topology, run_options, whole, timeline);

@@ -37,7 +37,7 @@ Topology topology_of(const Scenario& scenario);
 /// Whether devices take time for work on their own data.
 bool has_rates(const Scenario& scenario);
 /// The same with what devices take for work on their own data, as a run needs it: links that come after all others.
-/// `schedules`: of all jobs; they say how many channels a device has.
+/// `schedules`: of all collectives, as they are by themselves; they say how many channels a device has.
 Topology rated(const Topology& topology, const Scenario& scenario, const std::vector<CheckedSchedule>& schedules);
 Routing routing_of(const Topology& topology, const Scenario& scenario);
 /// [job][group]; of a job without groups, one.

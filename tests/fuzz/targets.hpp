@@ -8,7 +8,7 @@
 
 namespace ringsim::fuzz {
 
-/// A law that does not hold for a text which a reader accepted. Our mistake, not that of whoever wrote the text.
+/// A law does not hold for a text that a reader has accepted: the mistake is ours, not the author's.
 class Finding : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -33,6 +33,13 @@ std::string on_star(const std::string& collective, const std::string& rest = "")
          collective + rest + "}";
 }
 
+/// On nodes of eight A100 with a NIC each.
+std::string on_a100(int nodes, const std::string& rest) {
+  return fmt::format(R"({{"version": 1, "topology": {{"kind": "cluster", "node": "dgx-a100", "nodes": {},
+    "fabric": {{"kind": "star", "link": {{"bandwidth": "25 GB/s", "latency": "1 us"}}}}}}, {}}})",
+                     nodes, rest);
+}
+
 /// An all-gather of 40 MB among ranks 0 to 3 and among ranks 4 to 7: 3 steps of 1002 us. Then a reduce-scatter of 10 MB
 /// in the pairs (0, 4), (1, 5), (2, 6), (3, 7): one step of 502 us.
 const std::string gather_then_scatter =
@@ -117,11 +124,6 @@ TEST_CASE("a job after another begins on each GPU when that is done with it, and
 
 TEST_CASE("three calls in turn take what the hierarchical algorithm takes, which does the same") {
   // Reduce-scatter in each node, all-reduce of each part across, all-gather: on symmetric nodes all ranks are in step.
-  const auto on_nodes = [](int nodes, const std::string& rest) {
-    return fmt::format(R"({{"version": 1, "topology": {{"kind": "cluster", "node": "dgx-a100", "nodes": {},
-      "fabric": {{"kind": "star", "link": {{"bandwidth": "25 GB/s", "latency": "1 us"}}}}}}, {}}})",
-                       nodes, rest);
-  };
   const std::string in_turn =
       R"("collective": {"op": "reduce_scatter", "algorithm": "ring", "bytes": "8 MiB", "split": "DIV 8"},
     "jobs": [{"name": "across", "after": ["main"],
@@ -130,7 +132,7 @@ TEST_CASE("three calls in turn take what the hierarchical algorithm takes, which
               "collective": {"op": "all_gather", "algorithm": "ring", "bytes": "8 MiB", "split": "DIV 8"}}])";
   const std::string at_once = R"("collective": {"op": "all_reduce", "algorithm": "hierarchical", "bytes": "8 MiB"})";
   for (const int nodes : {2, 3, 5})
-    CHECK(predict(only(on_nodes(nodes, in_turn))).jobs.back().time == predict(only(on_nodes(nodes, at_once))).time);
+    CHECK(predict(only(on_a100(nodes, in_turn))).jobs.back().time == predict(only(on_a100(nodes, at_once))).time);
 }
 
 TEST_CASE("a launch comes before each job") {
@@ -200,13 +202,21 @@ TEST_CASE("the time of a job that comes after no other counts from its start, la
   CHECK(found.jobs[1].time == 4508us);
 }
 
+TEST_CASE("calls at the same time share the channels of their GPU") {
+  // Each has one channel: 2 steps of 4 MB at 2 GB/s and 2 us alone, at half of that together.
+  const Texts alone{R"(collective.split="MOD 4")", R"(devices.gpu.channel="2 GB/s")"};
+  CHECK(predict(only(groups_of_ring, alone)).time == 4004us);
+  Texts together = alone;
+  together.push_back(R"(jobs=[{"name": "second", "collective":
+    {"op": "all_reduce", "algorithm": "ring", "bytes": "8 MB", "split": "MOD 4"}}])");
+  CHECK(predict(only(groups_of_ring, together)).jobs.back().time == 8004us);
+}
+
 TEST_CASE("servers of several groups have CPUs of their own") {
   const auto on_cpus = [](int servers) {
-    return fmt::format(R"({{"version": 1, "topology": {{"kind": "cluster", "node": "dgx-a100", "nodes": 2,
-      "fabric": {{"kind": "star", "link": {{"bandwidth": "25 GB/s", "latency": "1 us"}}}}}},
-      "collective": {{"op": "all_reduce", "algorithm": {{"name": "parameter_server", "servers": {}}},
-                      "bytes": "8 MiB", "servers_on": "cpu", "split": "DIV 8"}}}})",
-                       servers);
+    return on_a100(2, fmt::format(R"("collective": {{"op": "all_reduce", "bytes": "8 MiB", "servers_on": "cpu",
+      "split": "DIV 8", "algorithm": {{"name": "parameter_server", "servers": {}}}}})",
+                                  servers));
   };
   const Setup setup = set_up(only(on_cpus(2)));
   std::vector<NodeId> servers = setup.collectives.front().helpers;
@@ -253,16 +263,11 @@ TEST_CASE("an `after` whose jobs share no GPU is a setting without effect") {
 
 TEST_CASE("a library decides for the first group, and all do the same") {
   // Two DGX A100; groups of 8 stay within a node, so that both take as long as one node does.
-  const auto on_nodes = [](int nodes) {
-    return fmt::format(R"({{"version": 1, "topology": {{"kind": "cluster", "node": "dgx-a100", "nodes": {},
-      "fabric": {{"kind": "star", "link": {{"bandwidth": "25 GB/s", "latency": "1 us"}}}}}}, "library": "nccl",
-      "collective": {{"op": "all_reduce", "bytes": "64 MiB"}}}})",
-                       nodes);
-  };
-  const Prediction two = predict(only(on_nodes(2), {R"(collective.split="DIV 8")"}));
+  const std::string nodes = on_a100(2, R"("library": "nccl", "collective": {"op": "all_reduce", "bytes": "64 MiB"})");
+  const Prediction two = predict(only(nodes, {R"(collective.split="DIV 8")"}));
   CHECK(two.request.ranks == 8);
   CHECK(two.groups == 2);
-  CHECK(two.time == predict(only(on_nodes(2), {R"(collective.ranks=["node0.gpu0", "node0.gpu1", "node0.gpu2",
+  CHECK(two.time == predict(only(nodes, {R"(collective.ranks=["node0.gpu0", "node0.gpu1", "node0.gpu2",
     "node0.gpu3", "node0.gpu4", "node0.gpu5", "node0.gpu6", "node0.gpu7"])"}))
                         .time);
 }
@@ -276,6 +281,9 @@ TEST_CASE("what is said of groups and of jobs after others is checked where it i
     CHECK(text.find(part) != std::string::npos);
   };
   has(complaint(groups_of_ring, {R"(collective.split="DIV 3")"}), "/collective/split: expected groups of one size");
+  has(complaint(groups_of_ring, {R"(collective.split="DIV 1")", R"(collective.ranks=["gpu0", "gpu1", "gpu2", "gpu3",
+        "gpu4", "gpu5", "gpu6", "gpu7", "gpu8"])"}),
+      "/collective/ranks: expected at most 8 names");
   has(complaint(groups_of_ring, {R"(collective.split="DIV 0")"}), "/collective/split: expected AND, OR, MOD or DIV");
   has(complaint(groups_of_ring, {R"(collective.split="XOR 3")"}), "found \"XOR 3\"");
   has(complaint(groups_of_ring, {R"(collective.split="MOD 99999999999999999999")"}), "/collective/split: expected AND");
