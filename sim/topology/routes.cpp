@@ -118,7 +118,7 @@ struct Routes::Impl {
     if (gates.out.proxy != no_node) {
       path.out = PathType::pxn;
       path.legs.push_back(leg(chain(*hosts.nvlink(from, gates.out.proxy))));
-      middle = chain(*hosts.pcie(gates.out.proxy, gates.out.nic));
+      middle = read_by_nic(from, *hosts.pcie(gates.out.proxy, gates.out.nic));
     } else {
       middle = leave(from, to, gates.out, path);
     }
@@ -136,10 +136,19 @@ struct Routes::Impl {
     return topology.node(device).kind != NodeKind::gpu || gate.type <= transport.gdr_level;
   }
 
+  /// The way from a device to a NIC that reads its memory. What the NIC reads from all GPUs shares the link's rate.
+  std::vector<Share> read_by_nic(NodeId from, const Way& way) const {
+    std::vector<Share> shares = chain(way);
+    if (!transport.gpudirect_costs) return shares;
+    if (topology.node(from).kind == NodeKind::gpu && topology.link(shares.back().link).kind == LinkKind::pcie)
+      shares.back().share = topology.hosts()[*topology.node(from).host].gpudirect_cost;
+    return shares;
+  }
+
   /// From the sender to its NIC: the last leg's beginning. What comes before (to host memory) is added to the path.
   std::vector<Share> leave(NodeId from, NodeId to, const Gate& gate, Path& path) {
     if (from == gate.nic) return {};
-    if (is_direct(from, gate)) return chain(*hosts.pcie(from, gate.nic));
+    if (is_direct(from, gate)) return read_by_nic(from, *hosts.pcie(from, gate.nic));
     const auto [memory, way] = hosts.nearest_memory(from, true);
     if (memory == no_node) fail_without_memory(from, to, from);
     const std::optional<Way>& onward = hosts.pcie(memory, gate.nic);

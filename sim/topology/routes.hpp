@@ -36,6 +36,9 @@ struct Transport {
   /// collective: with PXN they go through the NIC's local GPU even where the sender reaches the NIC itself. Of a
   /// scenario with jobs, its own collective decides for all.
   bool point_to_point = false;
+  /// A byte that a NIC reads from a GPU costs Host::gpudirect_cost. Off where a machine is looked at as NCCL does,
+  /// which has no such cost.
+  bool gpudirect_costs = true;
   enum class Nics : std::uint8_t {
     nearest,      ///< a message takes one NIC at each end
     all,          ///< it is cut into equal parts, one for each NIC of the host
@@ -68,7 +71,7 @@ struct Leg {
   std::vector<LinkId> links;  ///< in order, from the source on
   Picoseconds latency{0};     ///< the sum of its links'; of several ways the longest
   /// How many bytes cross each link for each byte that is moved, [link]; empty: one. Less where packets are spread over
-  /// several ways, more where a byte costs more than one (Host::peer_cost).
+  /// several ways, more where a byte costs more than one (Host::peer_cost, gpudirect_cost).
   std::vector<double> shares;
 
   double share(std::size_t i) const { return shares.empty() ? 1 : shares[i]; }

@@ -74,6 +74,10 @@ struct Host {
   /// What a byte from GPU to GPU takes on PCIe where a CPU is on its way: 1.2 on Intel, whose root complex forwards 64
   /// bytes at a time (NVIDIA/nccl 5067397c2676 src/graph/topo.h, INTEL_P2P_OVERHEAD).
   double peer_cost = 1;
+  /// What a byte that a NIC reads from a GPU's memory (GPUDirect RDMA, what is sent) takes on the NIC's own PCIe link.
+  /// A read waits for its answer, and a NIC has only so many under way: the longer the way to the GPU's memory, the
+  /// less it reads. Writes need no answer.
+  double gpudirect_cost = 1;
   /// nvidia-smi's word for devices on two host bridges of one CPU is NODE; SYS on machines with a PCI domain a bridge.
   bool bridges_apart = false;
 };

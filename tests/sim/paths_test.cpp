@@ -126,7 +126,7 @@ TEST_CASE("host bridges of one CPU are PHB, a chip-to-chip link is C2C, and P2C 
 namespace {
 /// Two hosts on rails: g0, g1 with NVLink between them and a NIC each below a PCIe switch of its own; NIC i of either
 /// host on switch s<i>. `spine`: s0 and s1 are joined by t.
-Topology rails(bool spine, bool nvlinks = true) {
+Topology rails(bool spine, bool nvlinks = true, const Host& like = {}) {
   Sketch s;
   for (const std::uint32_t host : {0U, 1U}) {
     const std::string h = host == 0 ? "" : "'";
@@ -138,6 +138,7 @@ Topology rails(bool spine, bool nvlinks = true) {
     }
     s.cable("c0" + h, "m0" + h, pcie);
     if (nvlinks) s.cable("g0" + h, "g1" + h, nvlink);
+    s.builder.describe_host(host, like);
   }
   for (const std::string i : {"0", "1"}) {
     s.node("s" + i);
@@ -176,6 +177,26 @@ TEST_CASE("PXN sends over NVLink to the GPU on the receiver's rail; without it t
   const Path path = routes.find(at(joined, "g0"), at(joined, "g1'"));
   CHECK(path.out == PathType::pxn);
   CHECK(path.in == PathType::pix);
+}
+
+TEST_CASE("a NIC that reads from GPUs more slowly than its link does so for every GPU, and for nothing else") {
+  const Topology t = rails(true, true, {.gpudirect_cost = 1.5});
+  const auto path = [&](const Transport& transport, const char* from, const char* to) {
+    Routes routes(t, transport);
+    return routes.find(at(t, from), at(t, to));
+  };
+  // g0 > p0 > n0 > s0 > n0' > p0' > g0': only n0 reads, over p0 > n0.
+  const Path direct = path({}, "g0", "g0'");
+  CHECK(direct.legs[0].shares == std::vector<double>{1, 1.5, 1, 1, 1, 1});
+  CHECK(narrowest(t, direct) == 8_GBps);  // 12 / 1.5, below the cable's 10
+  CHECK(latency(direct) == 6_ps);
+  // By proxy: what n1 reads is g1's memory, where the data rests.
+  const Path by_proxy = path({}, "g0", "g1'");
+  CHECK(by_proxy.legs[0].shares.empty());
+  CHECK(by_proxy.legs[1].shares == std::vector<double>{1, 1.5, 1, 1, 1, 1});
+  // From host memory, staged or sent by a CPU, it reads at the rate of its link.
+  for (const Leg& leg : path({.gdr_level = PathType::loc}, "g0", "g0'").legs) CHECK(leg.shares.empty());
+  CHECK(path({}, "c0", "c0'").legs[0].shares.empty());
 }
 
 TEST_CASE("with all NICs, those that are far from the sender are reached by proxy, too") {

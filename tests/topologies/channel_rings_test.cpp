@@ -37,7 +37,9 @@ ChannelRings rings_of(const Topology& topology) { return channel_rings(topology,
 
 /// What is wrong with the rings: empty where each visits all ranks once and together they take no more of any resource
 /// than it has. Adds up over paths by itself, link by link.
-std::string complaint(const Topology& topology, const ChannelRings& rings, const Transport& transport = by_channel) {
+/// As NCCL counts, which does not know what NICs' reads of GPUs cost.
+std::string complaint(const Topology& topology, const ChannelRings& rings, Transport transport = by_channel) {
+  transport.gpudirect_costs = false;
   Routes routes(topology, transport);
   std::map<std::uint32_t, double> used;
   for (std::size_t k = 0; k < rings.orders.size(); ++k) {

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "algorithms/catalog.hpp"
@@ -19,8 +21,15 @@ using namespace ringsim::literals;
 
 namespace {
 /// Two nodes on a star whose cables are faster than any adapter, as in scenarios/examples/machines/gpudirect-all.json.
+/// NICs read GPUs as fast as their links allow (Host::gpudirect_cost is in tests/sim/paths_test.cpp), so that what a
+/// link carries is what is sent.
 Topology two_nodes(const std::string& preset) {
-  return build(cluster_of(preset, 2, StarFabric{{.bandwidth = 1600_Gbps, .latency = 150'000_ps}}));
+  Cluster cluster;
+  Machine machine = node_preset(preset);
+  machine.host.gpudirect_cost = 1;
+  cluster.parts.push_back({std::make_shared<const Machine>(std::move(machine)), 2});
+  cluster.fabric = StarFabric{{.bandwidth = 1600_Gbps, .latency = 150'000_ps}};
+  return build(cluster);
 }
 
 /// Every GPU of node0 sends `bytes` to its peer on node1, or each pair exchanges them.

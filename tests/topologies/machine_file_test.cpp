@@ -205,12 +205,15 @@ TEST_CASE("a host says how far its GPUs reach each other, at what cost, and how 
   const Host usual = machine_of(gpu, "").host;
   CHECK(usual.peer_access == PathType::sys);
   CHECK(usual.peer_cost == 1);
+  CHECK(usual.gpudirect_cost == 1);
   CHECK_FALSE(usual.bridges_apart);
   const Host intel = host(R"({"peer_access": {"value": "PHB", "source": "a"},
                               "peer_cost": {"value": 1.2, "source": "b"},
+                              "gpudirect_cost": {"value": 1.3, "source": "d"},
                               "between_host_bridges": {"value": "SYS", "assumed": "c"}})");
   CHECK(intel.peer_access == PathType::phb);
   CHECK(intel.peer_cost == 1.2);
+  CHECK(intel.gpudirect_cost == 1.3);
   CHECK(intel.bridges_apart);
   CHECK_FALSE(host(R"({"between_host_bridges": {"value": "NODE", "source": "a"}})").bridges_apart);
 
@@ -222,6 +225,10 @@ TEST_CASE("a host says how far its GPUs reach each other, at what cost, and how 
     CHECK_THROWS_WITH_AS(host(R"({"peer_cost": {"value": )" + cost + R"(, "source": "a"}})"),
                          ("x.json: /host/peer_cost/value: expected what a byte costs, 1 to 100, found " + cost).c_str(),
                          InputError);
+    CHECK_THROWS_WITH_AS(
+        host(R"({"gpudirect_cost": {"value": )" + cost + R"(, "source": "a"}})"),
+        ("x.json: /host/gpudirect_cost/value: expected what a byte costs, 1 to 100, found " + cost).c_str(),
+        InputError);
   }
   CHECK_THROWS_WITH_AS(host(R"({"peer_access": {"value": "NODE", "source": "a"}})"),
                        "x.json: /host/peer_access/value: expected one of \"NVL\", \"PIX\", \"PXB\", \"PHB\", \"SYS\", "

@@ -38,6 +38,7 @@ void check_equal(const Machine& a, const Machine& b) {
   CHECK(a.summary == b.summary);
   CHECK(a.host.peer_access == b.host.peer_access);
   CHECK(a.host.peer_cost == b.host.peer_cost);
+  CHECK(a.host.gpudirect_cost == b.host.gpudirect_cost);
   CHECK(a.host.bridges_apart == b.host.bridges_apart);
   REQUIRE(a.devices.size() == b.devices.size());
   for (std::size_t d = 0; d < a.devices.size(); ++d) {
@@ -78,7 +79,7 @@ TEST_CASE("a machine that was written as a machine file is read as the same mach
 
 TEST_CASE("a machine file holds hosts, attributes and NICs that are not cabled") {
   Machine machine{.name = "m", .summary = "a \"test\""};
-  machine.host = {.peer_access = PathType::phb, .peer_cost = 1.2, .bridges_apart = true};
+  machine.host = {.peer_access = PathType::phb, .peer_cost = 1.2, .gpudirect_cost = 1.25, .bridges_apart = true};
   machine.devices = {{"gpu0", NodeKind::gpu, {}, {{"busid", "0000:01:00.0"}, {"sm", "70"}}},
                      {"nic0", NodeKind::nic, {}, {}},
                      {"nic1",
@@ -97,7 +98,7 @@ TEST_CASE("a machine file holds hosts, attributes and NICs that are not cabled")
   CHECK(to_machine_file(machine) == R"({
   "name": "m",
   "summary": "a \"test\"",
-  "host": {"peer_access":{"value":"PHB","source":"as in the machine \"m\" that this was written from"},"peer_cost":{"value":1.2,"source":"as in the machine \"m\" that this was written from"},"between_host_bridges":{"value":"SYS","source":"as in the machine \"m\" that this was written from"}},
+  "host": {"peer_access":{"value":"PHB","source":"as in the machine \"m\" that this was written from"},"peer_cost":{"value":1.2,"source":"as in the machine \"m\" that this was written from"},"gpudirect_cost":{"value":1.25,"source":"as in the machine \"m\" that this was written from"},"between_host_bridges":{"value":"SYS","source":"as in the machine \"m\" that this was written from"}},
   "link_types": {
     "infiniband": {"kind":"infiniband","bandwidth":{"value":"12 GB/s","source":"a table"},"latency":{"value":"0 ps","assumed":"none"}},
     "pcie": {"kind":"pcie","bandwidth":{"value":"24 GB/s","source":"a page","assumed":"that it holds"},"latency":{"value":"350 ns","source":"a run"}}

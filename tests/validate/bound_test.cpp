@@ -120,8 +120,9 @@ TEST_CASE(
 TEST_CASE("without GPUDirect what enters and leaves a node crosses the PCIe uplinks once more") {
   const std::string two = cluster("dgx-1v", 2);
   const Scenario direct = point(two), staged = point(two, "all_gather", R"(, "transport": {"gpudirect": false})");
-  // Four NICs of 12 GB/s carry 8 of 16 blocks one way; staged, the four uplinks carry 8 in and 8 out in one direction.
-  CHECK(inverse(direct, CollectiveOp::all_gather) == "1/6");
+  // Four NICs of 12 GB/s carry 8 of 16 blocks one way, and a byte that they read from a GPU costs 1.173; staged, the
+  // four uplinks carry 8 in and 8 out in one direction.
+  CHECK(inverse(direct, CollectiveOp::all_gather) == "391/2000");  // 8 * 1.173 / 48
   CHECK(inverse(staged, CollectiveOp::all_gather) == "1/3");
   MachineBounds bounds = machine(staged);
   const Bound bound = *bounds.of({.op = CollectiveOp::all_gather}, 1_GiB);

@@ -200,8 +200,7 @@ TEST_CASE("the published tables are the files of validate/measured/tables, and e
     CHECK(file.point(0).main().request.op == table.rows.front().op);
     // What rows count was decided by where they come from, not by how well they are predicted.
     const bool apart = each.id.starts_with("moc-") || each.id.starts_with("aws-p3dn") || each.id.starts_with("dgx2-") ||
-                       each.id.starts_with("mi300x") || each.id.starts_with("gh200-") ||
-                       each.id.find("-mpi-") != std::string::npos;
+                       each.id.starts_with("mi300x") || each.id.find("-mpi-") != std::string::npos;
     const bool some = sizes.contains(table.rows.front().bytes) || sizes.contains(table.rows.back().bytes);
     CHECK(some != apart);
     if (each.id.starts_with("a100-1n8g")) CHECK(sizes.from == 8_MiB);

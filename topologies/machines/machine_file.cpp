@@ -60,7 +60,7 @@ void require_origin(const Place& layout) {
 }
 
 Host host(const Place& entry) {
-  entry.allow({"peer_access", "peer_cost", "between_host_bridges"});
+  entry.allow({"peer_access", "peer_cost", "gpudirect_cost", "between_host_bridges"});
   Host made;
   std::string origins;
   if (entry.has("peer_access")) {
@@ -71,12 +71,15 @@ Host host(const Place& entry) {
                                              {"PHB", PathType::phb},
                                              {"SYS", PathType::sys}});
   }
-  if (entry.has("peer_cost")) {
-    const Place value = sourced(entry.at("peer_cost"), "peer cost", origins);
+  const auto read_cost = [&](const char* key, double& cost) {
+    if (!entry.has(key)) return;
+    const Place value = sourced(entry.at(key), key, origins);
     const bool fits = value.json.is_number() && value.json >= 1 && value.json <= 100;
     if (!fits) value.fail("expected what a byte costs, 1 to 100, found " + value.json.dump());
-    made.peer_cost = value.json.get<double>();
-  }
+    cost = value.json.get<double>();
+  };
+  read_cost("peer_cost", made.peer_cost);
+  read_cost("gpudirect_cost", made.gpudirect_cost);
   if (entry.has("between_host_bridges")) {
     const Place value = sourced(entry.at("between_host_bridges"), "between host bridges", origins);
     made.bridges_apart = value.word<bool>({{"NODE", false}, {"SYS", true}});

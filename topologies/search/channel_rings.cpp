@@ -37,7 +37,7 @@ struct Hop {
 class Hops {
  public:
   Hops(const Topology& topology, std::span<const NodeId> ranks, const Transport& transport)
-      : topology_(topology), ranks_(ranks), routes_(topology, transport) {}
+      : topology_(topology), ranks_(ranks), routes_(topology, as_nccl_sees(transport)) {}
 
   const Hop& find(Actor from, Actor to, int channel) {
     const auto host = [&](Actor rank) { return topology_.node(node(rank)).host; };
@@ -57,6 +57,10 @@ class Hops {
   }
 
  private:
+  static Transport as_nccl_sees(Transport transport) {
+    transport.gpudirect_costs = false;
+    return transport;
+  }
   NodeId node(Actor rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
 
   Hop made(NodeId from, NodeId to, int channel) {

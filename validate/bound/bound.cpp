@@ -254,7 +254,8 @@ std::string key_of(const Scenario& scenario, const Topology& topology, const Pla
   for (const Link& link : topology.links())
     put(link.from.value, link.to.value, link.bandwidth.bytes_per_second, link.latency.count(),
         static_cast<int>(link.kind), link.resource.value);
-  for (const Host& host : topology.hosts()) put(static_cast<int>(host.peer_access), host.peer_cost, host.bridges_apart);
+  for (const Host& host : topology.hosts())
+    put(static_cast<int>(host.peer_access), host.peer_cost, host.gpudirect_cost, host.bridges_apart);
   for (const auto* nodes : {&actors.ranks, &actors.helpers}) {
     for (const NodeId node : *nodes) put(node.value);
     key += '|';
