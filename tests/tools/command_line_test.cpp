@@ -75,10 +75,10 @@ std::string joined(const Words& words) { return fmt::format("{}", fmt::join(word
 TEST_CASE("a command that is unknown is named, with the nearest one") {
   CHECK(mistake({"rnu", "x"}) == "ringsim: error: expected a command, found \"rnu\"\n  hint: did you mean \"run\"?\n");
   CHECK(mistake({"topology", "shwo", "x"}) ==
-        "ringsim: error: topology: expected one of show, paths, rings, import, export, found \"shwo\"\n"
+        "ringsim: error: topology: expected one of show, paths, rings, picture, import, export, found \"shwo\"\n"
         "  hint: did you mean \"show\"?\n");
   CHECK(mistake({"topology"}) ==
-        "ringsim: error: topology: expected one of show, paths, rings, import, export, found nothing\n");
+        "ringsim: error: topology: expected one of show, paths, rings, picture, import, export, found nothing\n");
   CHECK(mistake({}) == "ringsim: error: expected a command, found nothing\n");
   CHECK(mistake({"qqqq"}) == "ringsim: error: expected a command, found \"qqqq\"\n");
 }
@@ -173,7 +173,7 @@ TEST_CASE("help lists every command under its heading, and each has a help of it
     before = all.find(heading);
   }
   const std::vector<Words> commands = all_commands();
-  CHECK(commands.size() == 35);
+  CHECK(commands.size() == 37);
   for (const Words& command : commands) {
     CAPTURE(joined(command));
     Words asked{"help"};

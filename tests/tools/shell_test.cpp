@@ -50,7 +50,7 @@ TEST_CASE("bash completes commands, commands below them, options, values and fil
   CHECK(offered({"ringsim", "r"}) == Set{"replay", "run"});
   CHECK(offered({"ringsim", ""}).contains("topology"));
   CHECK(offered({"ringsim", "--v"}) == Set{"--version"});
-  CHECK(offered({"ringsim", "topology", ""}) == Set{"export", "import", "paths", "rings", "show"});
+  CHECK(offered({"ringsim", "topology", ""}) == Set{"export", "import", "paths", "picture", "rings", "show"});
   CHECK(offered({"ringsim", "run", "--fo"}) == Set{"--force", "--format"});
   CHECK(offered({"ringsim", "run", "--format", "j"}) == Set{"json", "jsonl"});
   CHECK(offered({"ringsim", "run", "--format", "=", "j"}) == Set{"json", "jsonl"});  // bash's words of --format=j
@@ -118,7 +118,7 @@ TEST_CASE("there is a man page for ringsim and for every command, and roff reads
     CHECK(std::system(fmt::format("groff -man -Tascii -ww -z {} 2> {}", entry.path().string(), said).c_str()) == 0);
     CHECK(read_file(said) == "");
   }
-  CHECK(pages == 36);
+  CHECK(pages == 38);
   CHECK(run_command({"man"}).out == read_file(fs::path(folder) / "ringsim.1"));
   CHECK(run_command({"man", "topology", "show"}).out == read_file(fs::path(folder) / "ringsim-topology-show.1"));
   const std::string run = run_command({"man", "run"}).out;

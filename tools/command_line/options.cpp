@@ -171,6 +171,17 @@ void Options::output(std::string& target, const std::string& what) {
   file("-o,--output", "FILE", target, fmt::format("write {} to FILE; - is standard output", what));
 }
 
+void Options::svg_output(std::string& target, bool& force) {
+  Option& output = file("-o,--output", "FILE", target, "write the picture to FILE.svg; - is standard output");
+  output.required = true;
+  output.take = [&target](const std::string& path) {
+    if (path != "-" && !path.ends_with(".svg"))
+      throw InputError("", fmt::format("expected a name that ends in .svg, found \"{}\"", path));
+    target = path;
+  };
+  flag("--force", force, "let -o replace a file that ringsim has not made");
+}
+
 namespace {
 
 const std::vector<std::pair<std::string, Format>> formats{{"table", Format::table},

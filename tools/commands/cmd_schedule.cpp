@@ -1,5 +1,5 @@
-// ringsim schedule show|check|import|export: which rank sends what to which in which step, the proof that it is right,
-// and files.
+// ringsim schedule show|picture|check|import|export: which rank sends what to which in which step, the proof that it is
+// right, and files.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,13 +25,14 @@
 #include "tools/output/progress_line.hpp"
 #include "tools/output/schedule_text.hpp"
 #include "tools/output/warnings.hpp"
+#include "tools/pictures/schedule_svg.hpp"
 #include "tools/stop.hpp"
 
 namespace ringsim::tools {
 
 namespace {
 
-constexpr int max_ranks_shown = 16;
+constexpr int max_ranks_shown = most_actors_drawn;
 
 struct ShowArguments {
   std::string scenario;  ///< or a schedule's own file
@@ -47,6 +48,17 @@ void declare_scenario_or_schedule(Options& options, ShowArguments& show) {
 void declare(Options& options, ShowArguments& show) {
   declare_scenario_or_schedule(options, show);
   options.flag("--picture", show.picture, "draw ranks as rows and steps as columns");
+}
+
+struct PictureArguments {
+  ShowArguments show;
+  std::string output;
+  bool force = false;
+};
+
+void declare(Options& options, PictureArguments& picture) {
+  declare_scenario_or_schedule(options, picture.show);
+  options.svg_output(picture.output, picture.force);
 }
 
 struct ImportScheduleArguments {
@@ -176,17 +188,20 @@ void write_file(const std::string& input, const std::string& path, const std::st
   output.finish();
 }
 
+void require_few(const std::string& file, const Schedule& schedule) {
+  if (schedule.actors <= max_ranks_shown) return;
+  throw InputError(
+      file, fmt::format("expected at most {} ranks and helpers to show, found {}", max_ranks_shown, schedule.actors),
+      "try --set topology.ranks=8");
+}
+
 int execute(const ShowArguments& arguments) {
   bool first = true;
   return for_each_schedule(
       arguments,
       [&](const Shown& shown) {
         const Schedule& schedule = shown.checked.schedule();
-        if (schedule.actors > max_ranks_shown)
-          throw InputError(
-              arguments.scenario,
-              fmt::format("expected at most {} ranks and helpers to show, found {}", max_ranks_shown, schedule.actors),
-              "try --set topology.ranks=8");
+        require_few(arguments.scenario, schedule);
         std::string text = (std::exchange(first, false) ? "" : "\n") + shown.name +
                            (shown.size.empty() ? "" : ", " + shown.size) + '\n';
         if (!shown.ring.empty()) text += wrapped("ring: " + shown.ring) + '\n';
@@ -226,6 +241,35 @@ int prove(const ShowArguments& arguments) {
       });
 }
 
+/// Of several points the first is drawn.
+int draw(const PictureArguments& arguments) {
+  refuse_as_output(arguments.show.scenario, arguments.output);
+  refuse_to_replace(arguments.output, arguments.force);
+  const ScenarioText input = read_input(arguments.show.scenario, "a scenario, or a schedule's file");
+  Warnings warnings;
+  const auto drawn = [&](const CheckedSchedule& checked, const std::string& name) {
+    require_few(input.name, checked.schedule());
+    return schedule_svg(checked.schedule(), name);
+  };
+  std::string picture;
+  if (is_schedule(input.text)) {
+    if (!arguments.show.set.empty())
+      throw InputError("--set", "expected it only for a scenario, found a schedule's file: " + input.name);
+    const FromFile file = read_file(input.name, input.text, warnings);
+    picture = drawn(file.checked, file.title());
+  } else {
+    const Scenario scenario = first_point(ScenarioFile::parse(input.text, input.name, arguments.show.set));
+    const CheckedSchedule checked =
+        while_saying("proving the schedule", [&] { return schedule_of(scenario, &stop_requested); });
+    picture = drawn(checked, fmt::format("{}, {}", title(scenario), format(scenario.main().request.bytes)));
+  }
+  stop_if_asked();
+  Output output(arguments.output);
+  output.write(picture);
+  output.finish();
+  return good;
+}
+
 int execute(const ImportScheduleArguments& arguments) {
   Warnings warnings;
   const std::string text = scenarios::read_text(arguments.file, "a schedule's file");
@@ -262,6 +306,18 @@ Command schedule_show_command() {
           .example = "ringsim schedule show scenarios/star.json --set topology.ranks=4 --picture",
           .details = "",
           .prepare = with<ShowArguments>(declare, execute)};
+}
+
+Command schedule_picture_command() {
+  return {.name = "schedule picture",
+          .group = Group::look,
+          .summary = "Draw which chunks go where, step by step (SVG)",
+          .example = "ringsim schedule picture scenarios/star.json --set topology.ranks=4 -o ring.svg",
+          .details =
+              "A panel per step, for up to 16 ranks and 16 steps. A step is what would happen at the same time if "
+              "every message took equally long. `schedule show --picture` is the same as text, by steps of each rank. "
+              "Of several points the first is drawn; choose another with --set.",
+          .prepare = with<PictureArguments>(declare, draw)};
 }
 
 Command schedule_check_command() {

@@ -12,12 +12,19 @@
 
 namespace ringsim::tools {
 
-namespace {
-
 std::string actor_name(const Schedule& schedule, Actor actor) {
   if (actor < schedule.collective.ranks) return fmt::to_string(actor);
   return fmt::format("h{}", actor - schedule.collective.ranks);
 }
+
+std::string chunks_text(const Schedule& schedule, const Region& region) {
+  if (!schedule.names_regions) return format(schedule.size(region));
+  const std::string letter = region.buffer == Buffer::data ? "" : std::string(to_string(region.buffer).substr(0, 1));
+  if (region.count == 1) return fmt::format("{}{}", letter, region.first);
+  return fmt::format("{}{}-{}", letter, region.first, region.first + region.count - 1);
+}
+
+namespace {
 
 // Where a format names none, a region is its size.
 std::string region_text(const Schedule& schedule, const Region& region) {
@@ -43,14 +50,6 @@ std::string short_text(const Schedule& schedule, const Op& op) {
       return fmt::format("compute {}", format(op.time));
   }
   fail_invariant("an operation has one of six names");
-}
-
-/// "3", "4-7"; of other buffers than data with their letter: "i3".
-std::string chunks_text(const Schedule& schedule, const Region& region) {
-  if (!schedule.names_regions) return format(schedule.size(region));
-  const std::string letter = region.buffer == Buffer::data ? "" : std::string(to_string(region.buffer).substr(0, 1));
-  if (region.count == 1) return fmt::format("{}{}", letter, region.first);
-  return fmt::format("{}{}-{}", letter, region.first, region.first + region.count - 1);
 }
 
 std::string sign_text(const Schedule& schedule, const Op& op) {

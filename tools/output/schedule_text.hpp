@@ -8,6 +8,12 @@
 
 namespace ringsim::tools {
 
+/// "3"; of helpers "h0".
+std::string actor_name(const Schedule& schedule, Actor actor);
+
+/// "3", "4-7"; of other buffers than data with their letter: "i3". Where a format names no chunks, their size.
+std::string chunks_text(const Schedule& schedule, const Region& region);
+
 /// A row for each step.
 std::string schedule_table(const Schedule& schedule);
 

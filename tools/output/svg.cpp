@@ -30,21 +30,6 @@ constexpr std::array<Color, 6> palette{{{"#0072b2", "#5ab4e5"},
                                         {"#b8860b", "#f0c040"},
                                         {"#666666", "#b0b0b0"}}};
 
-double text_width(const std::string& text) { return letter * static_cast<double>(characters(text)); }
-
-/// The text with an ellipsis for what is too long.
-std::string cut(const std::string& text, double room) {
-  const auto most = static_cast<std::size_t>(room / letter);
-  if (characters(text) <= most) return text;
-  std::string short_text;
-  std::size_t n = 0;
-  for (const char c : text) {
-    if ((static_cast<unsigned char>(c) & 0xC0) != 0x80 && ++n > most - 1) break;
-    short_text += c;
-  }
-  return short_text + "…";
-}
-
 /// The mark of a series, about 9 px across; seven shapes and six colors repeat together after 42 series.
 std::string mark_path(std::size_t series, double x, double y) {
   static const std::array<const char*, 7> shapes{
@@ -65,10 +50,6 @@ std::string class_of(const ChartSeries& series, std::size_t index) {
   return fmt::format("s{}", index % palette.size());
 }
 
-std::string text_at(double x, double y, const char* more, const std::string& text) {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\"{}>{}</text>\n", x, y, more, escaped_xml(text));
-}
-
 /// Lines of a heading.
 std::vector<std::string> short_lines(const std::string& text, std::size_t columns) {
   std::vector<std::string> lines;
@@ -79,15 +60,6 @@ std::vector<std::string> short_lines(const std::string& text, std::size_t column
     at = end + 1;
   }
   return lines;
-}
-
-std::string opened(double height, const std::string& title, bool alone) {
-  return fmt::format(
-             "<svg {}class=\"chart\" width=\"{:.0f}\" height=\"{:.0f}\" viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\">\n",
-             alone ? "xmlns=\"http://www.w3.org/2000/svg\" " : "", width, height, width, height) +
-         (alone ? "<!-- made by ringsim -->\n" : "") + fmt::format("<title>{}</title>\n", escaped_xml(title)) +
-         (alone ? fmt::format("<style>\n{}</style>\n", svg_style()) : "") +
-         (alone ? fmt::format("<rect class=\"page\" width=\"{:.0f}\" height=\"{:.0f}\"/>\n", width, height) : "");
 }
 
 /// Where things are on a chart's picture.
@@ -109,7 +81,7 @@ Layout laid_out(const Chart& chart) {
                 .title = short_lines(safe_to_print(chart.title), 76),
                 .left = 0,
                 .top = 0};
-  for (const Tick& tick : layout.y.ticks) layout.left = std::max(layout.left, text_width(tick.label) + 24);
+  for (const Tick& tick : layout.y.ticks) layout.left = std::max(layout.left, svg_text_width(tick.label) + 24);
   layout.left = std::max(layout.left, 44.0);
   layout.top = 14 + 22 * static_cast<double>(layout.title.size()) + 26;
   return layout;
@@ -119,27 +91,27 @@ std::string axes_svg(const Layout& layout) {
   std::string text;
   double y = 28;
   for (const std::string& line : layout.title) {
-    text += text_at(16, y, " class=\"title\"", line);
+    text += svg_text(16, y, " class=\"title\"", line);
     y += 22;
   }
-  text += text_at(16, layout.top - 12, " class=\"soft\"", layout.chart.y_label);
+  text += svg_text(16, layout.top - 12, " class=\"soft\"", layout.chart.y_label);
   std::string grid;
   for (const Tick& tick : layout.y.ticks) {
     const double at = layout.y_of(tick.value);
     grid += fmt::format("M{:.1f} {:.1f}H{:.1f}", layout.left, at, right);
-    text += text_at(layout.left - 8, at + 4.5, " text-anchor=\"end\"", tick.label);
+    text += svg_text(layout.left - 8, at + 4.5, " text-anchor=\"end\"", tick.label);
   }
   double taken = 0;
   for (const Tick& tick : layout.x.ticks) {
-    const double at = layout.x_of(tick.value), half = text_width(tick.label) / 2;
+    const double at = layout.x_of(tick.value), half = svg_text_width(tick.label) / 2;
     grid += fmt::format("M{:.1f} {:.1f}V{:.1f}", at, layout.top, layout.bottom());
     const double middle = std::min(at, width - 4 - half);
     if (middle - half < taken) continue;  // it would touch the one before
     taken = middle + half + 6;
-    text += text_at(middle, layout.bottom() + 19, " text-anchor=\"middle\"", tick.label);
+    text += svg_text(middle, layout.bottom() + 19, " text-anchor=\"middle\"", tick.label);
   }
-  text += text_at((layout.left + right) / 2, layout.bottom() + 40, " class=\"soft\" text-anchor=\"middle\"",
-                  layout.chart.x_label);
+  text += svg_text((layout.left + right) / 2, layout.bottom() + 40, " class=\"soft\" text-anchor=\"middle\"",
+                   layout.chart.x_label);
   return fmt::format("<path class=\"grid\" d=\"{}\"/>\n<path class=\"axis\" d=\"M{:.1f} {:.1f}V{:.1f}H{:.1f}\"/>\n",
                      grid, layout.left, layout.top, layout.bottom(), right) +
          text;
@@ -173,8 +145,8 @@ std::string legend_svg(const Layout& layout, double& y) {
   double x = 16;
   for (std::size_t i = 0; i < layout.chart.series.size(); ++i) {
     const ChartSeries& series = layout.chart.series[i];
-    const std::string name = cut(safe_to_print(series.name), width - 72);
-    const double room = 38 + text_width(name) + 18;
+    const std::string name = cut_text(safe_to_print(series.name), width - 72);
+    const double room = 38 + svg_text_width(name) + 18;
     if (x > 16 && x + room > width) {
       x = 16;
       y += 22;
@@ -184,7 +156,7 @@ std::string legend_svg(const Layout& layout, double& y) {
       text += fmt::format("<path class=\"line\" d=\"M{:.1f} {:.1f}h28\"/>", x, y);
     if (series.of != ChartSeries::Of::bound)
       text += fmt::format("<path class=\"mark\" d=\"{}\"/>", mark_path(i, x + 14, y));
-    text += "</g>\n" + text_at(x + 36, y + 4.5, "", name);
+    text += "</g>\n" + svg_text(x + 36, y + 4.5, "", name);
     x += room;
   }
   y += 18;
@@ -192,6 +164,34 @@ std::string legend_svg(const Layout& layout, double& y) {
 }
 
 }  // namespace
+
+double svg_text_width(const std::string& text) { return letter * static_cast<double>(characters(text)); }
+
+std::string cut_text(const std::string& text, double room) {
+  const auto most = static_cast<std::size_t>(room / letter);
+  if (characters(text) <= most) return text;
+  std::string short_text;
+  std::size_t n = 0;
+  for (const char c : text) {
+    if ((static_cast<unsigned char>(c) & 0xC0) != 0x80 && ++n > most - 1) break;
+    short_text += c;
+  }
+  return short_text + "…";
+}
+
+std::string svg_text(double x, double y, const char* more, const std::string& text) {
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\"{}>{}</text>\n", x, y, more, escaped_xml(text));
+}
+
+std::string svg_opened(double width, double height, const std::string& title, bool alone,
+                       const std::string& more_style) {
+  return fmt::format(
+             "<svg {}class=\"chart\" width=\"{:.0f}\" height=\"{:.0f}\" viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\">\n",
+             alone ? "xmlns=\"http://www.w3.org/2000/svg\" " : "", width, height, width, height) +
+         (alone ? "<!-- made by ringsim -->\n" : "") + fmt::format("<title>{}</title>\n", escaped_xml(title)) +
+         (alone ? fmt::format("<style>\n{}{}</style>\n", svg_style(), more_style) : "") +
+         (alone ? fmt::format("<rect class=\"page\" width=\"{:.0f}\" height=\"{:.0f}\"/>\n", width, height) : "");
+}
 
 std::string escaped_xml(const std::string& text) {
   std::string escaped;
@@ -259,17 +259,17 @@ std::string chart_svg(const Chart& chart, bool alone) {
   body += legend_svg(layout, y);
   for (const std::string& note : chart.notes)
     for (const std::string& line : short_lines(safe_to_print(note), 92)) {
-      body += text_at(16, y + 4.5, " class=\"soft\"", line);
+      body += svg_text(16, y + 4.5, " class=\"soft\"", line);
       y += 20;
     }
-  return opened(y, chart.title.empty() ? chart.y_label : chart.title, alone) + body + "</svg>\n";
+  return svg_opened(width, y, chart.title.empty() ? chart.y_label : chart.title, alone) + body + "</svg>\n";
 }
 
 std::string bars_svg(const std::string& title, const std::vector<Bar>& bars) {
   double label = 0, value = 0, longest = 0;
   for (const Bar& bar : bars) {
-    label = std::max(label, text_width(bar.label));
-    value = std::max(value, text_width(bar.value));
+    label = std::max(label, svg_text_width(bar.label));
+    value = std::max(value, svg_text_width(bar.value));
     longest = std::max(longest, bar.length);
   }
   label = std::min(label, width / 2);
@@ -278,14 +278,14 @@ std::string bars_svg(const std::string& title, const std::vector<Bar>& bars) {
   double y = 4;
   for (const Bar& bar : bars) {
     const double length = longest > 0 ? bar.length / longest * room : 0;
-    body += text_at(label, y + 15, " text-anchor=\"end\"", cut(safe_to_print(bar.label), width / 2));
+    body += svg_text(label, y + 15, " text-anchor=\"end\"", cut_text(safe_to_print(bar.label), width / 2));
     body += fmt::format(
         "<g class=\"s{}\"><rect class=\"mark\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"14\"/></g>\n",
         bar.strong ? 0 : 5, left, y + 3, std::max(length, 1.0));
-    body += text_at(left + std::max(length, 1.0) + 8, y + 15, "", safe_to_print(bar.value));
+    body += svg_text(left + std::max(length, 1.0) + 8, y + 15, "", safe_to_print(bar.value));
     y += 22;
   }
-  return opened(y + 4, title, /*alone=*/false) + body + "</svg>\n";
+  return svg_opened(width, y + 4, title, /*alone=*/false) + body + "</svg>\n";
 }
 
 }  // namespace ringsim::tools

@@ -14,6 +14,16 @@ std::string escaped_xml(const std::string& text);
 /// The rules of all pictures: colors that color-blind people tell apart, light and dark. For <style>.
 std::string svg_style();
 
+/// The beginning of a picture, up to its title, style and page. `more_style`: of files of their own, after svg_style().
+std::string svg_opened(double width, double height, const std::string& title, bool alone,
+                       const std::string& more_style = "");
+/// A line of text; `more`: attributes, each after a blank.
+std::string svg_text(double x, double y, const char* more, const std::string& text);
+/// How wide text of 13 px is, by estimate.
+double svg_text_width(const std::string& text);
+/// The text with an ellipsis for what is too long.
+std::string cut_text(const std::string& text, double room);
+
 /// A picture, 720 px wide, on logarithmic axes, with title and legend. Marks tell series apart as colors do. Equal
 /// charts give equal bytes. `alone`: a file of its own; else a part of an HTML page that has svg_style().
 std::string chart_svg(const Chart& chart, bool alone);

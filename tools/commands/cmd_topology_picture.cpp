@@ -1,0 +1,66 @@
+// ringsim topology picture: devices and links as a picture.
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "scenarios/predict/setup.hpp"
+#include "scenarios/scenario.hpp"
+#include "tools/command_line/input.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/exit.hpp"
+#include "tools/output/output.hpp"
+#include "tools/output/progress_line.hpp"
+#include "tools/pictures/topology_svg.hpp"
+#include "tools/stop.hpp"
+
+namespace ringsim::tools {
+
+namespace {
+
+struct TopologyPictureArguments {
+  std::string scenario;
+  std::vector<std::string> set;
+  std::string output;
+  bool force = false;
+};
+
+void declare(Options& options, TopologyPictureArguments& picture) {
+  options.scenario(picture.scenario, picture.set);
+  options.svg_output(picture.output, picture.force);
+}
+
+int execute(const TopologyPictureArguments& arguments) {
+  refuse_as_output(arguments.scenario, arguments.output);
+  refuse_to_replace(arguments.output, arguments.force);
+  const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
+  const Scenario scenario = first_point(file);
+  const Topology topology = while_saying("building the topology", [&] { return topology_of(scenario); });
+  const std::string name = file.name().empty() ? "topology" : file.name();
+  const std::string picture =
+      while_saying("drawing", [&] { return topology_svg(topology, name, nullptr, /*alone=*/true); });
+  stop_if_asked();
+  Output output(arguments.output);
+  output.write(picture);
+  output.finish();
+  return good;
+}
+
+}  // namespace
+
+Command topology_picture_command() {
+  return {
+      .name = "topology picture",
+      .group = Group::look,
+      .summary = "Draw devices and links (SVG)",
+      .example =
+          "ringsim topology picture scenarios/examples/machines/two-node-server.json \\\n"
+          "    -o topology.svg",
+      .details =
+          "Of equal nodes four are drawn, of equal devices in a row eight to sixteen, and a note says how many more "
+          "there are. `ringsim topology export --to dot` has all of them, for Graphviz. Of several points the first "
+          "is drawn; choose another with --set.",
+      .prepare = with<TopologyPictureArguments>(declare, execute)};
+}
+
+}  // namespace ringsim::tools

@@ -1,0 +1,24 @@
+// A topology as a picture.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "sim/topology/topology.hpp"
+
+namespace ringsim::tools {
+
+/// What a link carried in a run.
+struct LinkLoad {
+  Bytes bytes;
+  double busy = 0;  ///< 0 to 1: the share of the time in which it was busy, at its full rate
+};
+
+/// Devices, hosts and links with their rates, and a legend of the kinds of links. `loads`: nullptr, or those of a run,
+/// then links have the color of the busier direction; links that are not in it were idle. Pointing at a device or a
+/// link shows its name and figures. `alone`: a file of its own; else a part of a page that has svg_style() and
+/// picture_style().
+std::string topology_svg(const Topology& topology, const std::string& title, const std::map<LinkId, LinkLoad>* loads,
+                         bool alone);
+
+}  // namespace ringsim::tools
