@@ -129,7 +129,8 @@ std::uint32_t Tracer::add_track(std::uint32_t process, const std::string& name, 
 Trace::Slice Tracer::slice_of(const PathElement& element) const {
   const bool of_message =
       element.cause == PathCause::link || element.cause == PathCause::latency || element.cause == PathCause::staging;
-  Trace::Slice slice{.begin = element.begin, .end = element.end, .category = to_string(element.cause)};
+  Trace::Slice slice{
+      .begin = element.begin, .end = element.end, .category = to_string(element.cause), .actor = element.from};
   const std::string what = element.cause == PathCause::link && element.resource != no_resource
                                ? topology_.resource_name(element.resource)
                                : std::string(to_string(element.cause));

@@ -49,6 +49,7 @@ struct Trace {
     bool flow_ends = false;      ///< at its receiver
     std::optional<Bytes> bytes;  ///< of a message
     std::optional<int> step;     ///< of a message: of the sender's lane, or of its lane in the call; from 0
+    std::optional<Actor> actor;  ///< of the critical path: who sent the message, computed or waited
   };
   struct Sample {
     std::uint32_t track = 0;

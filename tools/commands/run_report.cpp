@@ -9,6 +9,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/base/version.hpp"
+#include "tools/commands/run_pictures.hpp"
 #include "tools/output/html.hpp"
 #include "tools/output/progress_line.hpp"
 #include "tools/output/report.hpp"
@@ -84,10 +85,6 @@ Explained explained(const RunForReport& run, std::size_t point) {
   return one;
 }
 
-std::string section(const std::string& heading, const std::string& body) {
-  return fmt::format("<h2>{}</h2>\n{}", heading, body);
-}
-std::string paragraph(const std::string& text) { return fmt::format("<p>{}</p>\n", escaped_xml(text)); }
 std::string preformatted(const std::string& text) { return fmt::format("<pre>{}</pre>\n", escaped_xml(text)); }
 
 std::string plots(const RunForReport& run) {
@@ -106,7 +103,7 @@ std::string plots(const RunForReport& run) {
     fields.y = "time_us";
     add(fields);
   }
-  return section("Plots", text);
+  return html_section("Plots", text);
 }
 
 std::string change_text(double change) {
@@ -136,9 +133,9 @@ std::string what_if_bars(const Explained& one) {
                                          change_text(change_of(*what_if, one.result))),
                     .length = static_cast<double>(time(*what_if->result).count())});
   if (bars.size() == 1) return "";
-  return section("What if",
-                 paragraph("The same point with links of one class, or latencies, a tenth and twice as fast, and "
-                           "without what its closed form does not account for. Shorter is faster.") +
+  return html_section(
+      "What if", html_paragraph("The same point with links of one class, or latencies, a tenth and twice as fast, and "
+                                "without what its closed form does not account for. Shorter is faster.") +
                      "<figure>\n" + bars_svg("time of the point with each change", bars) + "</figure>\n" +
                      (refused.empty() ? "" : "<ul>\n" + refused + "</ul>\n"));
 }
@@ -162,7 +159,7 @@ std::string results_table(const std::vector<Result>& results) {
     text += "</tr>\n";
     if (line == 0) text += "</thead>\n";
   }
-  return section("Results", text + "</tbody>\n</table>\n</div>\n");
+  return html_section("Results", text + "</tbody>\n</table>\n</div>\n");
 }
 
 }  // namespace
@@ -181,12 +178,13 @@ std::string report_page(const RunForReport& run) {
   const Explained one = explained(run, chosen_point(run.results));
   std::string body = fmt::format("<h1>{}</h1>\n", escaped_xml(why_sentence(one.scenario, one.result)));
   if (run.file.size() > 1)
-    body += paragraph(fmt::format("Of {} points this is the fastest of the largest message.", run.file.size()));
-  body += plots(run) + what_if_bars(one) + results_table(run.results);
-  body += section("Scenario", preformatted(run.input.text));
-  body += section("How it was made",
-                  preformatted(run.command) + paragraph(fmt::format("ringsim {}, model version {}, scenario {}",
-                                                                    version, model_version, run.file.hash())));
+    body += html_paragraph(fmt::format("Of {} points this is the fastest of the largest message.", run.file.size()));
+  body +=
+      plots(run) + what_if_bars(one) + run_pictures(one.scenario, one.result.prediction) + results_table(run.results);
+  body += html_section("Scenario", preformatted(run.input.text));
+  body += html_section("How it was made", preformatted(run.command) +
+                                              html_paragraph(fmt::format("ringsim {}, model version {}, scenario {}",
+                                                                         version, model_version, run.file.hash())));
   return html_page(run.file.name().empty() ? "ringsim" : run.file.name(), body);
 }
 

@@ -21,9 +21,10 @@ struct RunForReport {
   int jobs = 0;         ///< what-ifs at a time; 0: one per core
 };
 
-/// The page (HTML): a sentence, plots, what faster links would change, the results, the scenario, versions and command.
-/// The sentence and the what-ifs are of one point, the fastest of the largest message, which is simulated again with
-/// its critical path and its bound. Throws what predict() throws, UsageError as chart_of(), and Interrupted.
+/// The page (HTML): a sentence, plots, what faster links would change, what links carried over time, the results, the
+/// scenario, versions and command. The sentence and the what-ifs are of one point, the fastest of the largest message,
+/// which is simulated again with its critical path and its bound. Throws what predict() throws, UsageError as
+/// chart_of(), and Interrupted.
 std::string report_page(const RunForReport& run);
 
 /// A word as a shell reads it back.

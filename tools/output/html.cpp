@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "tools/output/picture_style.hpp"
 #include "tools/output/svg.hpp"
 
 namespace ringsim::tools {
@@ -21,6 +22,7 @@ constexpr const char* page_style =
     "td.text, th.text { text-align: left }\n"
     "pre { padding: .8rem; background: #f2f4f6; font-size: .85rem; white-space: pre-wrap; overflow-wrap: anywhere }\n"
     ".wide { overflow-x: auto }\n"
+    ".wide svg.chart { max-width: none }\n"
     ".wide:focus-visible { outline: 2px solid #0072b2 }\n"
     "@media (prefers-color-scheme: dark) {\n"
     "body { color: #e6edf3; background: #16191d }\n"
@@ -31,12 +33,24 @@ constexpr const char* page_style =
     "@media print {\n"
     "body { max-width: none; padding: 0; font-size: 11pt }\n"
     ".wide { overflow: visible }\n"
+    ".wide svg.chart { max-width: 100% }\n"
     "th, td { white-space: normal; padding: .15rem .4rem }\n"
     "figure, tr { break-inside: avoid }\n"
     "h2 { break-after: avoid }\n"
     "}\n";
 
 }  // namespace
+
+std::string html_section(const std::string& heading, const std::string& body) {
+  return fmt::format("<h2>{}</h2>\n{}", heading, body);
+}
+
+std::string html_paragraph(const std::string& text) { return fmt::format("<p>{}</p>\n", escaped_xml(text)); }
+
+std::string html_wide_figure(const std::string& name, const std::string& svg) {
+  return fmt::format("<figure class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">\n{}</figure>\n",
+                     escaped_xml(name), svg);
+}
 
 std::string html_page(const std::string& title, const std::string& body) {
   return fmt::format(
@@ -48,11 +62,11 @@ std::string html_page(const std::string& title, const std::string& body) {
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<title>{}</title>\n"
-      "<style>\n{}{}</style>\n"
+      "<style>\n{}{}{}</style>\n"
       "</head>\n"
       "<body>\n{}</body>\n"
       "</html>\n",
-      escaped_xml(title.empty() ? "ringsim" : title), page_style, svg_style(), body);
+      escaped_xml(title.empty() ? "ringsim" : title), page_style, svg_style(), picture_style(), body);
 }
 
 }  // namespace ringsim::tools

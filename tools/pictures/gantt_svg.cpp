@@ -1,0 +1,118 @@
+#include "tools/pictures/gantt_svg.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "tools/output/output.hpp"
+#include "tools/output/svg.hpp"
+#include "tools/pictures/time_axis.hpp"
+#include "topologies/layout/plane.hpp"
+
+namespace ringsim::tools {
+
+namespace {
+
+constexpr double gantt_width = 940, lane_height = 24, bar_height = 16;
+constexpr std::size_t most_titles = 2000;
+constexpr std::size_t n_colors = 6;  // of plots
+
+std::string bar_path(double x, double width, double y, double height) {
+  return fmt::format("M{:.1f} {:.1f}h{:.1f}v{:.0f}h{:.1f}z", x, y, width, height, -width);
+}
+
+/// Each bar with its title.
+std::string bars_svg_of(const GanttLane& lane, const TimeAxis& axis, double y) {
+  std::string text;
+  for (const GanttBar& bar : lane.bars) {
+    const double x = axis.x_of(bar.begin), width = std::max(axis.x_of(bar.end) - x - 0.6, 0.5);
+    text += fmt::format("<g class=\"s{}\"><path class=\"mark\" d=\"{}\"><title>{}</title></path></g>\n", bar.color,
+                        bar_path(x, width, y, bar_height), escaped_xml(bar.title));
+  }
+  return text;
+}
+
+/// [column][color] the share of each pixel column's time.
+std::vector<std::array<double, n_colors>> columns_of(const GanttLane& lane, const TimeAxis& axis) {
+  std::vector<std::array<double, n_colors>> columns(static_cast<std::size_t>(std::ceil(axis.right - axis.left)));
+  for (const GanttBar& bar : lane.bars) {
+    const double from = axis.x_of(bar.begin) - axis.left, to = axis.x_of(bar.end) - axis.left;
+    for (auto i = static_cast<std::size_t>(from); i < columns.size() && static_cast<double>(i) < to; ++i) {
+      const auto left = static_cast<double>(i);
+      columns[i][bar.color % n_colors] += std::min(to, left + 1) - std::max(from, left);
+    }
+  }
+  return columns;
+}
+
+/// A path for each color: each pixel column has the color that takes most of its time, and is as high as the share of
+/// it in which anything happens, in quarters.
+std::string joined_bars_svg(const GanttLane& lane, const TimeAxis& axis, double y) {
+  const auto columns = columns_of(lane, axis);
+  const auto look = [&](std::size_t i) {  // color and height
+    const auto most = std::max_element(columns[i].begin(), columns[i].end());
+    const double busy = std::min(std::accumulate(columns[i].begin(), columns[i].end(), 0.0), 1.0);
+    return std::pair{static_cast<std::size_t>(most - columns[i].begin()), std::ceil(busy * 4) / 4 * bar_height};
+  };
+  std::array<std::string, n_colors> paths;
+  for (std::size_t first = 0; first < columns.size();) {
+    const auto [color, height] = look(first);
+    std::size_t end = first + 1;
+    while (end < columns.size() && look(end) == std::pair{color, height}) ++end;
+    if (height > 0)
+      paths[color] += bar_path(axis.left + static_cast<double>(first), static_cast<double>(end - first),
+                               y + bar_height - height, height);
+    first = end;
+  }
+  std::string text;
+  for (std::size_t color = 0; color < n_colors; ++color)
+    if (!paths[color].empty())
+      text += fmt::format("<g class=\"s{}\"><path class=\"mark\" d=\"{}\"/></g>\n", color, paths[color]);
+  return text;
+}
+
+}  // namespace
+
+std::string gantt_svg(const std::string& title, const std::vector<GanttLane>& lanes,
+                      const std::vector<GanttColor>& colors, SimTime finish) {
+  double label = 0;
+  std::size_t n_bars = 0;
+  for (const GanttLane& lane : lanes) {
+    label = std::max(label, layout::width_of(lane.name, 12));
+    n_bars += lane.bars.size();
+  }
+  label = std::min(label + 6, 240.0);
+  const TimeAxis axis{.left = label + 14, .right = gantt_width - 30, .finish = finish};
+  const double bottom = 4 + lane_height * static_cast<double>(lanes.size());
+  std::string text = axis.svg(4, bottom);
+  double y = 4;
+  for (const GanttLane& lane : lanes) {
+    text += svg_text(label, y + 16, " class=\"name\" text-anchor=\"end\"",
+                     cut_text(safe_to_print(lane.name), label * 1.07));
+    text += n_bars <= most_titles ? bars_svg_of(lane, axis, y + 4) : joined_bars_svg(lane, axis, y + 4);
+    y += lane_height;
+  }
+  y += 36;
+  double x = axis.left;
+  for (const GanttColor& color : colors) {
+    text += fmt::format(
+                "<g class=\"s{}\"><rect class=\"mark\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"16\" height=\"12\"/></g>\n",
+                color.color, x, y - 10) +
+            svg_text(x + 22, y, " class=\"small\"", color.name);
+    x += 22 + layout::width_of(color.name, 11) + 18;
+  }
+  if (n_bars > most_titles) {
+    y += 22;
+    text +=
+        svg_text(axis.left, y, " class=\"small soft\"",
+                 "Too many bars to draw each: the color is that of what takes most of the time, the height the share "
+                 "of the time taken.");
+  }
+  return svg_opened(gantt_width, y + 8, title, /*alone=*/false) + text + "</svg>\n";
+}
+
+}  // namespace ringsim::tools

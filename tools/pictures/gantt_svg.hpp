@@ -1,0 +1,34 @@
+// What happens on a few lanes over the time of a run.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "sim/base/units.hpp"
+
+namespace ringsim::tools {
+
+struct GanttBar {
+  SimTime begin{}, end{};
+  std::size_t color = 0;  ///< of plots, 0 to 5
+  std::string title;      ///< what a pointer over it shows
+};
+
+struct GanttLane {
+  std::string name;
+  std::vector<GanttBar> bars;  ///< by begin
+};
+
+struct GanttColor {
+  std::size_t color = 0;
+  std::string name;
+};
+
+/// Lanes below each other. Of more than 2000 bars each pixel column has the color that takes most of its time and the
+/// height of the share that is taken, and there are no titles. A part of a page that has svg_style() and
+/// picture_style(). Requires a lane.
+std::string gantt_svg(const std::string& title, const std::vector<GanttLane>& lanes,
+                      const std::vector<GanttColor>& colors, SimTime finish);
+
+}  // namespace ringsim::tools

@@ -1,0 +1,73 @@
+#include "tools/pictures/heat_map_svg.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "tools/output/output.hpp"
+#include "tools/output/picture_style.hpp"
+#include "tools/output/svg.hpp"
+#include "tools/pictures/time_axis.hpp"
+#include "topologies/layout/plane.hpp"
+
+namespace ringsim::tools {
+
+namespace {
+
+constexpr double heat_width = 940, row_height = 14, label_font = 11;
+
+/// A row's cells, one path for each class; equal neighbors are one cell.
+std::string cells_svg(const HeatRow& row, Picoseconds bin, const TimeAxis& axis, double y) {
+  std::array<std::string, n_loads> paths;
+  for (std::size_t first = 0; first < row.shares.size();) {
+    const std::size_t load = load_class(row.shares[first]);
+    std::size_t end = first + 1;
+    while (end < row.shares.size() && load_class(row.shares[end]) == load) ++end;
+    const auto moment = [&](std::size_t i) {
+      return std::min(SimTime{static_cast<std::int64_t>(i) * bin}, axis.finish);
+    };
+    const double x = axis.x_of(moment(first)), width = axis.x_of(moment(end)) - x;
+    if (load > 0)
+      paths[load] += fmt::format("M{:.1f} {:.1f}h{:.1f}v{:.0f}h{:.1f}z", x, y, width, row_height - 2, -width);
+    first = end;
+  }
+  std::string text;
+  for (std::size_t i = 0; i < paths.size(); ++i)
+    if (!paths[i].empty()) text += fmt::format("<g class=\"l{}\"><path class=\"cell\" d=\"{}\"/></g>", i, paths[i]);
+  return text;
+}
+
+}  // namespace
+
+std::string heat_map_svg(const std::string& title, const std::vector<HeatRow>& rows, Picoseconds bin, SimTime finish) {
+  double label = 0;
+  for (const HeatRow& row : rows) label = std::max(label, layout::width_of(row.name, label_font));
+  label = std::min(label + 6, 330.0);
+  const TimeAxis axis{.left = label + 14, .right = heat_width - 62, .finish = finish};
+  const double bottom = 4 + row_height * static_cast<double>(rows.size());
+  std::string text = axis.svg(4, bottom);
+  double y = 4;
+  for (const HeatRow& row : rows) {
+    text += fmt::format("<g><title>{}: {}</title>\n", escaped_xml(row.name), escaped_xml(row.figures)) +
+            svg_text(label, y + 10.5, " class=\"small\" text-anchor=\"end\"",
+                     cut_text(safe_to_print(row.name), label * 1.17)) +
+            cells_svg(row, bin, axis, y + 1) +
+            svg_text(axis.right + 6, y + 10.5, " class=\"small soft\"", row.figures) + "</g>\n";
+    y += row_height;
+  }
+  y += 36;
+  double x = axis.left;
+  for (std::size_t i = 1; i < n_loads; ++i) {
+    text += fmt::format(
+                "<g class=\"l{}\"><rect class=\"cell\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"16\" height=\"12\"/></g>\n", i,
+                x, y - 10) +
+            svg_text(x + 22, y, " class=\"small\"", load_names()[i]);
+    x += 22 + layout::width_of(load_names()[i], label_font) + 18;
+  }
+  return svg_opened(heat_width, y + 8, title, /*alone=*/false) + text + "</svg>\n";
+}
+
+}  // namespace ringsim::tools

@@ -1,0 +1,43 @@
+#include "tools/pictures/time_axis.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+
+#include "sim/base/quantity.hpp"
+#include "tools/output/svg.hpp"
+
+namespace ringsim::tools {
+
+namespace {
+
+/// The shortest of 1, 2 or 5 times a power of ten that makes at most 6 steps.
+Picoseconds round_step(Picoseconds time) {
+  std::int64_t power = 1;
+  while (true) {
+    for (const std::int64_t digit : {1, 2, 5})
+      if (time.count() / 6 < digit * power) return Picoseconds{digit * power};
+    power *= 10;
+  }
+}
+
+}  // namespace
+
+double TimeAxis::x_of(SimTime when) const {
+  return left + (right - left) * static_cast<double>(when.time_since_epoch().count()) /
+                    static_cast<double>(finish.time_since_epoch().count());
+}
+
+std::string TimeAxis::svg(double top, double bottom) const {
+  const Picoseconds step = round_step(finish.time_since_epoch());
+  std::string grid, text;
+  for (Picoseconds at{0}; at <= finish.time_since_epoch(); at += step) {
+    const double x = x_of(SimTime{at});
+    grid += fmt::format("M{:.1f} {:.1f}V{:.1f}", x, top, bottom);
+    text +=
+        svg_text(x, bottom + 15, " class=\"small soft\" text-anchor=\"middle\"", at.count() == 0 ? "0" : format(at));
+  }
+  return fmt::format("<path class=\"grid\" d=\"{}\"/>\n", grid) + text;
+}
+
+}  // namespace ringsim::tools
