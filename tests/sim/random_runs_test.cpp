@@ -6,13 +6,13 @@
 #include <array>
 #include <cstdint>
 #include <map>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "algorithms/catalog.hpp"
 #include "sim/base/error.hpp"
 #include "sim/run/link_use.hpp"
+#include "tests/support/draw.hpp"
 #include "tests/support/tiny.hpp"
 #include "topologies/catalog.hpp"
 
@@ -21,21 +21,9 @@ namespace random_runs_test {
 using namespace ringsim;
 using namespace ringsim::literals;
 using namespace std::chrono_literals;
+using ringsim::test::Draw;
 
 namespace {
-
-struct Draw {
-  explicit Draw(std::uint64_t seed) : random(seed) {}
-  std::int64_t number(std::int64_t low, std::int64_t high) {
-    return low + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(high - low + 1));
-  }
-  bool once_in(int n) { return number(1, n) == 1; }
-  template <class Array>
-  auto one_of(const Array& all) {
-    return all[static_cast<std::size_t>(number(0, static_cast<std::int64_t>(std::size(all)) - 1))];
-  }
-  std::mt19937_64 random;
-};
 
 /// A star, two switches that join all (so that a cable can be lost), a ring of cables (GPUs relay), or two machines of
 /// several GPUs and NICs (host memory relays without GPUDirect).
