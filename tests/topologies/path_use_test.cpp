@@ -55,6 +55,21 @@ TEST_CASE("a link counts if messages of collectives or of point-to-point operati
   CHECK(differ > 0);
 }
 
+TEST_CASE("where a policy chooses among ways over GPUs that relay, all links count") {
+  // gpu5 and gpu1 of a ring of six: two hops over gpu0. Tables take these, 2 cables of two directions; ECMP may take
+  // others elsewhere, and its ways cannot be listed as those of packets that are spread, which no GPU relays.
+  const Topology topology = build(Ring{6, {.bandwidth = 10_GBps, .latency = Picoseconds{1000}}});
+  const std::vector<NodeId> two{topology.ranks()[5], topology.ranks()[1]};
+  const PathUse fixed = path_use(topology, two, {}, {});
+  CHECK(fixed.all_pairs);
+  CHECK(std::count(fixed.links.begin(), fixed.links.end(), true) == 4);
+  for (const Routing::Policy policy : {Routing::Policy::ecmp, Routing::Policy::flow_spray}) {
+    const PathUse use = path_use(topology, two, {}, {.policy = policy});
+    CHECK_FALSE(use.all_pairs);
+    CHECK(std::count(use.links.begin(), use.links.end(), true) == 12);
+  }
+}
+
 TEST_CASE("links of a host count the crossings of bytes that rest in host memory") {
   // Without GPUDirect a byte that leaves a DGX-1V goes from its GPU over PCIe into host memory, and from there to the
   // NIC: it crosses the links from PCIe switch to CPU once, those back once, and memory once in each direction.

@@ -112,20 +112,32 @@ Routing all_ways(Routing routing) {
   return routing;
 }
 
+bool leads(Routes& routes, NodeId from, NodeId to) {
+  try {
+    routes.find_parts(from, to);
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+PathUse all_links(const Topology& topology) {
+  return {.links = std::vector<bool>(topology.n_links(), true), .host_links = {}, .all_pairs = false};
+}
+
 }  // namespace
 
 PathUse path_use(const Topology& topology, std::span<const NodeId> devices, const Transport& transport,
                  const Routing& routing, const std::vector<bool>& down) {
   PathUse use;
   const std::set<NodeId> distinct(devices.begin(), devices.end());
-  use.all_pairs = distinct.size() * distinct.size() <= most_pairs_of_paths;
-  use.links.assign(topology.n_links(), !use.all_pairs);
-  if (!use.all_pairs) return use;
+  if (distinct.size() * distinct.size() > most_pairs_of_paths) return all_links(topology);
+  use.links.assign(topology.n_links(), false);
   Crossings crossings(topology);
   for (const bool point_to_point : {false, true}) {
     Transport either = transport;
     either.point_to_point = point_to_point;
-    Routes routes(topology, either, all_ways(routing), down);
+    Routes routes(topology, either, all_ways(routing), down), chosen(topology, either, routing, down);
     for (const NodeId from : distinct) {
       for (const NodeId to : distinct) {
         if (from == to) continue;
@@ -133,6 +145,8 @@ PathUse path_use(const Topology& topology, std::span<const NodeId> devices, cons
         try {
           parts = routes.find_parts(from, to);
         } catch (const InputError&) {
+          // Packets cannot be spread over GPUs that relay, so their ways are not listed; a message takes one of them.
+          if (leads(chosen, from, to)) return all_links(topology);
           continue;  // others may relay; if nobody can, the bound says that ranks cannot be reached
         }
         for (const Path& path : parts)

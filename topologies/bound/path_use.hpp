@@ -25,7 +25,9 @@ struct HostLinks {
 struct PathUse {
   std::vector<bool> links;            ///< [link] whether data between two of the devices can cross it
   std::vector<HostLinks> host_links;  ///< of hosts that data must enter or leave; those with no crossings left out
-  bool all_pairs = true;              ///< false: there are too many; then all links count, and there are no host_links
+  /// False: there are too many, or a routing policy chooses among ways over GPUs that relay. Then all links count, and
+  /// there are no host_links.
+  bool all_pairs = true;
 };
 
 /// Pairs that are looked at, at most: a path takes about 2 us.
