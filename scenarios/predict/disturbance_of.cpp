@@ -20,7 +20,9 @@ std::vector<LinkId> links_named(const Topology& topology, const std::string& nam
   if (!links.empty()) return links;
   throw InputError(
       pointer, fmt::format("expected a link, FROM -> TO, or the name of a node that has links, found \"{}\"", name),
-      fmt::format("for example \"{}\"; `ringsim topology show` lists nodes and links", topology.link_name({0})));
+      topology.n_links() == 0
+          ? "the topology has no links: a single gpu needs none"
+          : fmt::format("for example \"{}\"; `ringsim topology show` lists nodes and links", topology.link_name({0})));
 }
 
 namespace {

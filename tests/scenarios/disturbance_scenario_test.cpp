@@ -243,6 +243,12 @@ TEST_CASE("bad faults, disturbances and jobs are refused, each with its place") 
   CHECK(complaint(scenario(R"("faults": [{"link": "gpu0", "state": "down", "until": "1 us"}])", "packet")) ==
         "s.json: /faults/0/state: expected no link that is down with the network model packet, found one\n"
         "  hint: packets cannot be taken back from the buffers they wait in: take the model fair");
+  // The hint names no link if there is none.
+  CHECK(complaint(R"({"version": 1, "topology": {"kind": "ring", "ranks": 1, "link": {"bandwidth": "10 GB/s"}},
+    "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 B"},
+    "faults": [{"link": "gpu0", "bandwidth": "50%"}]})") ==
+        "s.json: /faults/0/link: expected a link, FROM -> TO, or the name of a node that has links, found \"gpu0\"\n"
+        "  hint: the topology has no links: a single gpu needs none");
   // A helper needs a star, in a job as well.
   CHECK(
       complaint(R"({"version": 1,
