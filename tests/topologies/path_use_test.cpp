@@ -70,6 +70,21 @@ TEST_CASE("where a policy chooses among ways over GPUs that relay, all links cou
   }
 }
 
+TEST_CASE("where the channels of a GPU take turns among NICs, the NICs of all channels count") {
+  // A GH200 has four NICs for its one GPU: channel k takes NIC k modulo 4. Each message by itself takes one of them.
+  const Topology topology = two_of("gh200-one");
+  const auto cables = [&](Transport::Nics nics) {
+    const PathUse use = path_use(topology, topology.ranks(), {.nics = nics}, {});
+    int n = 0;
+    for (std::uint32_t l = 0; l < topology.n_links(); ++l)
+      if (use.links[l] && topology.node(topology.link({l}).to).kind == NodeKind::network_switch) ++n;
+    return n;
+  };
+  CHECK(cables(Transport::Nics::nearest) == 2);
+  CHECK(cables(Transport::Nics::per_channel) == 8);
+  CHECK(cables(Transport::Nics::all) == 8);
+}
+
 TEST_CASE("links of a host count the crossings of bytes that rest in host memory") {
   // Without GPUDirect a byte that leaves a DGX-1V goes from its GPU over PCIe into host memory, and from there to the
   // NIC: it crosses the links from PCIe switch to CPU once, those back once, and memory once in each direction.

@@ -121,6 +121,29 @@ bool leads(Routes& routes, NodeId from, NodeId to) {
   }
 }
 
+std::vector<LinkId> links_of(const std::vector<Path>& parts) {
+  std::vector<LinkId> links;
+  for (const Path& path : parts)
+    for (const Leg& leg : path.legs) links.insert(links.end(), leg.links.begin(), leg.links.end());
+  return links;
+}
+
+/// The ways of a pair's messages, each in its equal parts. Several with Nics::per_channel: the channels of a GPU take
+/// turns, so once as many of them as there are ways have added none, further ones do not either.
+std::vector<std::vector<Path>> ways_of(Routes& routes, NodeId from, NodeId to, Transport::Nics nics) {
+  std::vector<std::vector<Path>> ways{routes.find_parts(from, to)};
+  if (nics != Transport::Nics::per_channel) return ways;
+  std::set<std::vector<LinkId>> known{links_of(ways.front())};
+  std::uint32_t last = 0;  // that added one
+  for (std::uint32_t channel = 1; channel <= last + ways.size(); ++channel) {
+    std::vector<Path> parts = routes.find_parts(from, to, channel);
+    if (!known.insert(links_of(parts)).second) continue;
+    ways.push_back(std::move(parts));
+    last = channel;
+  }
+  return ways;
+}
+
 PathUse all_links(const Topology& topology) {
   return {.links = std::vector<bool>(topology.n_links(), true), .host_links = {}, .all_pairs = false};
 }
@@ -141,18 +164,18 @@ PathUse path_use(const Topology& topology, std::span<const NodeId> devices, cons
     for (const NodeId from : distinct) {
       for (const NodeId to : distinct) {
         if (from == to) continue;
-        std::vector<Path> parts;
+        std::vector<std::vector<Path>> ways;
         try {
-          parts = routes.find_parts(from, to);
+          ways = ways_of(routes, from, to, transport.nics);
         } catch (const InputError&) {
           // Packets cannot be spread over GPUs that relay, so their ways are not listed; a message takes one of them.
           if (leads(chosen, from, to)) return all_links(topology);
           continue;  // others may relay; if nobody can, the bound says that ranks cannot be reached
         }
-        for (const Path& path : parts)
-          for (const Leg& leg : path.legs)
-            for (const LinkId link : leg.links) use.links[link.value] = true;
-        crossings.add(from, to, parts);
+        for (const std::vector<Path>& parts : ways) {
+          for (const LinkId link : links_of(parts)) use.links[link.value] = true;
+          crossings.add(from, to, parts);
+        }
       }
     }
     if (!transport.pxn) break;  // without PXN both take the same ways
