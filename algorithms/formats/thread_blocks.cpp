@@ -274,40 +274,46 @@ void drop_pauses(std::vector<std::vector<Step>>& lanes) {
   }
 }
 
-/// Puts every chunk of every operation where moved(rank, chunk, is_first) says, in operations of one chunk. `is_first`:
-/// the first step of lane 0 reads it.
+/// Puts every chunk of every operation where moved(rank, chunk, is_input) says, in operations of one chunk. `is_input`:
+/// the operation reads it, and no step before, lane by lane, has written to it.
 template <class Moved>
 void renumber(StoredSchedule& stored, Moved moved) {
+  using Chunk = std::pair<Buffer, std::uint32_t>;
   for (Actor rank = 0; rank < stored.actors; ++rank) {
+    std::set<Chunk> written;
+    const auto place = [&](const Region& region, std::uint32_t c, bool reads) {
+      const std::uint32_t chunk = region.first + c;
+      return moved(rank, Region{region.buffer, chunk, 1}, reads && written.count({region.buffer, chunk}) == 0);
+    };
     for (Lane lane = 0; lane < stored.lanes; ++lane) {
-      auto& steps = stored.lane(rank, lane);
-      for (std::size_t i = 0; i < steps.size(); ++i) {
-        const bool is_first = lane == 0 && i == 0;
+      for (Step& step : stored.lane(rank, lane)) {
         std::vector<Op> ops;
-        for (const Op& op : steps[i].ops) {
+        std::vector<Chunk> writes;
+        for (const Op& op : step.ops) {
           for (std::uint32_t c = 0; c < op.region.count; ++c) {
             Op single = op;
-            single.region = moved(rank, {op.region.buffer, op.region.first + c, 1}, is_first && op.what == Do::send);
-            if (op.operand.count > 0)
-              single.operand = moved(rank, {op.operand.buffer, op.operand.first + c, 1}, is_first);
+            single.region = place(op.region, c, op.what == Do::send);
+            if (op.operand.count > 0) single.operand = place(op.operand, c, true);
             ops.push_back(single);
+            if (op.what != Do::send) writes.emplace_back(op.region.buffer, op.region.first + c);
           }
         }
-        steps[i].ops = std::move(ops);
+        step.ops = std::move(ops);
+        written.insert(writes.begin(), writes.end());
       }
     }
   }
 }
 
-/// Blocks numbered from the rank itself become MPI's. In place they are the result's, but in what the rank reads first:
-/// there, as in_place() writes it, the input is put aside.
+/// Blocks numbered from the rank itself become MPI's. In place they are the result's, but in what the rank reads before
+/// it writes there: so each piece puts its input aside, as in_place() writes it.
 void number_absolutely(StoredSchedule& stored) {
   const bool in_one = in_one_buffer(stored.placement);
   const Grid& whole = stored.grids[static_cast<std::size_t>(in_one ? Buffer::data : Buffer::input)];
   const auto m = static_cast<std::uint32_t>(whole.chunks / stored.ranks);
-  renumber(stored, [&](Actor rank, Region region, bool is_first) {
+  renumber(stored, [&](Actor rank, Region region, bool reads_input) {
     if (region.buffer == Buffer::scratch) return region;
-    const bool is_input = region.buffer == Buffer::input || (in_one && is_first);
+    const bool is_input = region.buffer == Buffer::input || (in_one && reads_input);
     const auto j = static_cast<int>(region.first / m);
     region.first =
         static_cast<std::uint32_t>(wrap(is_input ? rank + j : rank - j, stored.ranks)) * m + region.first % m;

@@ -224,6 +224,29 @@ TEST_CASE("what is put into other buffers than it is written for is written as M
   CHECK(written >= 30);
 }
 
+TEST_CASE(
+    "an all-to-all in place that runs in pieces puts the input of each piece aside, and is proved when read again") {
+  // 2 channels and pieces of at most 1260 B of 10080: 4 rounds each. 10080 / 8 pieces are 1260 B, or 4 and 3 equal
+  // blocks.
+  for (const char* algorithm : {"pairwise", "direct", "bruck"}) {
+    for (const int ranks : {3, 4}) {
+      CAPTURE(algorithm);
+      CAPTURE(ranks);
+      const Schedule schedule = make_schedule(*find_algorithm(algorithm),
+                                              {.op = CollectiveOp::all_to_all,
+                                               .ranks = ranks,
+                                               .bytes = Bytes{10080},
+                                               .channels = 2,
+                                               .chunk = Bytes{1260},
+                                               .in_place = true},
+                                              {});
+      const StoredSchedule back = again(store(schedule));
+      CHECK(back.placement == Placement::in_place);
+      CHECK_NOTHROW(check(schedule_of(std::make_shared<const StoredSchedule>(back), Bytes{10080})));
+    }
+  }
+}
+
 TEST_CASE("a ring's step is two of one thread block, the send first, and needs a slot") {
   const StoredSchedule blocks = as_thread_blocks(store(ring_all_reduce(4, 64_B)));
   CHECK(blocks.lanes == 1);
