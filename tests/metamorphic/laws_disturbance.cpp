@@ -155,9 +155,8 @@ bool fits_all_late(Draw& /*draw*/, Json& scenario) {
 void hold_all_late(Trial& trial) {
   const Picoseconds by{trial.draw.number(0, 90'000'000)};
   const int ranks = trial.before.request.ranks;
-  const Prediction after = trial.run(all_late(trial.scenario, ranks, by));
-  const bool moves = ranks > 1;
-  trial.require_time(after.time, trial.before.time + (moves ? by : Picoseconds{0}));
+  if (ranks < 2) throw DoesNotApply("of one rank it depends on whether its schedule has any step");
+  trial.require_time(trial.run(all_late(trial.scenario, ranks, by)).time, trial.before.time + by);
 }
 
 void hold_fault_before_start(Trial& trial) {

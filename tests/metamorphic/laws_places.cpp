@@ -27,6 +27,9 @@ bool fits_tree(Draw& /*draw*/, Json& scenario) {
   return is_graph(scenario) && scenario["topology"]["links"].size() + 1 == scenario["topology"]["nodes"].size();
 }
 
+/// Which of several switches adds up depends on their order.
+bool fits_tree_of_switches(Draw& draw, Json& scenario) { return fits_tree(draw, scenario) && !uses_switches(scenario); }
+
 void hold_idle_switch(Trial& trial) {
   Json changed = trial.scenario;
   Json& topology = changed["topology"];
@@ -248,12 +251,12 @@ std::vector<Law> place_laws() {
        "and both halves carry the same flows. In a tree, where there is one way only. Not with packets, which a switch "
        "takes in before it passes them on, nor with switches that add up.",
        fits_split_link, hold_split_link},
-      {"cable_order", "Cables listed in another order, or from the other end: the same times, in a tree.", fits_tree,
-       hold_cable_order},
+      {"cable_order", "Cables listed in another order, or from the other end: the same times, in a tree.",
+       fits_tree_of_switches, hold_cable_order},
       {"one_way_links", "A full duplex cable is two links of one direction each: the same run.", fits_graph,
        hold_one_way_links},
-      {"renamed_switches", "Switches of other names, listed in another order: the same times, in a tree.", fits_tree,
-       hold_renamed_switches},
+      {"renamed_switches", "Switches of other names, listed in another order: the same times, in a tree.",
+       fits_tree_of_switches, hold_renamed_switches},
       {"relabeled_ranks",
        "Ranks on other places that a symmetry of the topology maps to theirs: the same time. Any order on a star and a "
        "full mesh, a turn of a ring.",
