@@ -21,7 +21,7 @@ class Violation : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The law says nothing of this scenario, as its run shows.
+/// The law does not cover this scenario; only its run shows that.
 class DoesNotApply : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -139,7 +139,7 @@ void hold_bound(Trial& trial) {
 }
 
 bool fits_bound(Draw& /*draw*/, Json& scenario) {
-  return scenario.contains("collective") && !has_groups(scenario) && value_at(scenario, "jobs/0/after").is_null() &&
+  return scenario.contains("collective") && !has_groups(scenario) && !scenario.contains("jobs") &&
          !is_at(scenario, "network.model", "ideal");
 }
 

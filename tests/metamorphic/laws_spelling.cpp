@@ -106,7 +106,7 @@ void hold_overrides(Trial& trial) {
   require_same_hash(trial, json_text(file), set);
 }
 
-/// A name is for people; it is part of the hash, so that a sweep tells scenarios apart.
+/// The name is part of the hash, so that a sweep distinguishes scenarios.
 void hold_name(Trial& trial) {
   trial.require_same_run(trial.run(with(trial.scenario, "name", "another name, 1 GB/s")));
 }

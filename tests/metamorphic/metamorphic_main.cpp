@@ -124,7 +124,7 @@ bool read_number(std::string_view text, std::int64_t& number) {
   return error == std::errc() && end == text.data() + text.size() && number >= 0;
 }
 
-/// Nothing for words that are none of ours.
+/// Returns nothing if an argument is unknown.
 std::optional<Arguments> read(const std::vector<std::string>& words) {
   Arguments found;
   for (std::size_t i = 0; i < words.size(); ++i) {
