@@ -59,6 +59,8 @@ void check_task(const Program& program, const TaskPlace& place) {
     if (!is_index(touch.variable, program.variables.size()) ||
         (touch.as == Program::Touch::As::apply && !is_index(touch.to, program.variables.size())))
       fail("it touches a variable that does not exist");
+  for (const Program::Touch& touch : task.touches)
+    if (touch.as == Program::Touch::As::divide && touch.divisor < 1) fail("it divides by less than 1");
 }
 
 /// The actors of the program that take part in a call, by number.
@@ -80,7 +82,7 @@ std::vector<Actor> members_of(const Program& program, const Program::Call& call)
 
 bool can_name_variables(CollectiveOp op) {
   using enum CollectiveOp;
-  return op == all_reduce || op == reduce || op == gather || op == broadcast || op == scatter;
+  return op == all_reduce || op == reduce || op == gather || op == broadcast || op == scatter || op == send_recv;
 }
 
 void check_structure_of(const Program& program) {
@@ -105,11 +107,20 @@ void check_structure_of(const Program& program) {
     for (const int variable : call.variables)
       if (!is_index(variable, program.variables.size()))
         refuse_program(program, fmt::format("call {} names a variable that does not exist", call.name));
+    for (const int variable : call.into)
+      if (!is_index(variable, program.variables.size()))
+        refuse_program(program, fmt::format("call {} names a variable that does not exist", call.name));
     if (!call.variables.empty() && !can_name_variables(call.schedule.schedule().collective.op))
       refuse_program(program,
                      fmt::format("call {} is a {}, whose data the proof cannot follow", call.name,
                                  to_string(call.schedule.schedule().collective.op)),
-                     "variables are for all_reduce, reduce, gather, broadcast and scatter");
+                     "variables are for all_reduce, reduce, gather, broadcast, scatter and send_recv");
+    const bool is_shift = call.schedule.schedule().collective.op == CollectiveOp::send_recv;
+    if (call.into.size() != (is_shift ? call.variables.size() : 0))
+      refuse_program(program,
+                     fmt::format("call {} has {} variables and {} places for what comes in", call.name,
+                                 call.variables.size(), call.into.size()),
+                     "a send_recv has one for each variable, no other collective has any");
     if (call.divisor < 1) refuse_program(program, fmt::format("call {} divides by {}", call.name, call.divisor));
   }
 }

@@ -23,12 +23,15 @@ struct Access {
 std::vector<Access> accesses_of(const Program& program, const Program::Task& task) {
   std::vector<Access> accesses;
   for (const Touch& touch : task.touches) {
-    accesses.push_back({touch.variable, touch.as == Touch::As::make || touch.as == Touch::As::clear});
+    const bool writes = touch.as == Touch::As::make || touch.as == Touch::As::clear || touch.as == Touch::As::divide;
+    accesses.push_back({touch.variable, writes});
     if (touch.as == Touch::As::apply) accesses.push_back({touch.to, true});
   }
-  if (task.call >= 0)
-    for (const int variable : program.calls[static_cast<std::size_t>(task.call)].variables)
-      accesses.push_back({variable, true});
+  if (task.call >= 0) {
+    const Program::Call& call = program.calls[static_cast<std::size_t>(task.call)];
+    for (const int variable : call.variables) accesses.push_back({variable, call.into.empty()});
+    for (const int variable : call.into) accesses.push_back({variable, true});
+  }
   return accesses;
 }
 
@@ -106,12 +109,13 @@ class RoleClocks {
 }  // namespace
 
 void check_races(const Program& program, const Order& order) {
+  std::vector<std::vector<TaskPlace>> of(program.roles.size());  // [role] in order
+  for (const std::vector<TaskPlace>& places : order)
+    for (const TaskPlace& place : places) of[static_cast<std::size_t>(place.role)].push_back(place);
   for (int role = 0; role < static_cast<int>(program.roles.size()); ++role) {
     RoleClocks clocks(program, role);
     for (int iteration = 0; iteration < 2; ++iteration)
-      for (const std::vector<TaskPlace>& places : order)
-        for (const TaskPlace& place : places)
-          if (place.role == role) clocks.take(place, iteration);
+      for (const TaskPlace& place : of[static_cast<std::size_t>(role)]) clocks.take(place, iteration);
     clocks.refuse_races();
   }
 }
@@ -144,13 +148,15 @@ class Contributions {
     sums_.resize(program.variables.size());
     learnt_.resize(program.variables.size());
     averaged_.resize(program.variables.size());
+    own_.resize(program.variables.size());
     actors_of_.resize(program.roles.size());
     for (Actor actor = 0; actor < program.actors; ++actor)
       actors_of_[static_cast<std::size_t>(program.role_of.empty() ? 0 : program.role_of[index(actor)])].push_back(
           actor);
     for (const Program::Learns& learns : program.learns) {
       learnt_[static_cast<std::size_t>(learns.weights)] = &learns;
-      averaged_[static_cast<std::size_t>(learns.gradient)] = learns.how == How::weights_averaged;
+      averaged_[static_cast<std::size_t>(learns.gradient)] = learns.how != How::gradients_summed;
+      if (is_by_neighbors(learns)) own_[static_cast<std::size_t>(learns.gradient)].resize(n_actors());
       find_calls(learns);
     }
   }
@@ -158,6 +164,7 @@ class Contributions {
   void go(const Order& order) {
     for (int iteration = 0; iteration < 2; ++iteration) {
       std::fill(sums_.begin(), sums_.end(), 0);
+      for (std::vector<std::uint64_t>& own : own_) std::fill(own.begin(), own.end(), 0);
       for (std::vector<State>& states : states_) std::fill(states.begin(), states.end(), State::old);
       before_ = values_;
       for (const std::vector<TaskPlace>& places : order) {
@@ -178,10 +185,24 @@ class Contributions {
     return actor < program_.ranks ? fmt::format("rank {}", actor) : fmt::format("helper {}", actor - program_.ranks);
   }
 
-  // Where there are several ranks, a gradient (or the weights that are averaged) is in one call of each.
+  static bool is_by_neighbors(const Program::Learns& learns) {
+    return learns.how == How::neighbors_averaged || learns.how == How::neighbors_first;
+  }
+  /// The ranks whose weights a rank averages, itself first.
+  std::vector<Actor> neighbors_of(Actor rank) const {
+    std::vector<Actor> found{rank};
+    for (const int d : {-1, 1})
+      if (const Actor other = wrap(rank + d, program_.ranks);
+          std::find(found.begin(), found.end(), other) == found.end())
+        found.push_back(other);
+    return found;
+  }
+
+  // Where there are several ranks, a gradient (or the weights that are averaged) is in one call of each; weights that
+  // go to neighbors are in one call per neighbor.
   void find_calls(const Program::Learns& learns) const {
     if (program_.ranks == 1) return;
-    const bool is_average = learns.how == How::weights_averaged;
+    const bool is_average = learns.how != How::gradients_summed;
     const int summed = is_average ? learns.weights : learns.gradient;
     std::vector<std::string> found;
     for (const Program::Call& call : program_.calls)
@@ -191,6 +212,7 @@ class Contributions {
         is_average ? "weights are averaged once an iteration" : "every gradient belongs in one bucket";
     if (found.empty())
       refuse_program(program_, fmt::format("{} is in no call: the ranks never sum it", name(summed)), hint);
+    if (is_by_neighbors(learns) && found.size() == neighbors_of(0).size() - 1) return;
     if (found.size() > 1)
       refuse_program(program_,
                      fmt::format("{} is summed {} times, in {} and {}", name(summed), found.size(), found[0], found[1]),
@@ -225,6 +247,8 @@ class Contributions {
         state = State::made;
         std::uint64_t& sum = sums_[static_cast<std::size_t>(touch.variable)];
         if (actor < program_.ranks) sum = Field61::add(sum, value);
+        if (std::vector<std::uint64_t>& own = own_[static_cast<std::size_t>(touch.variable)]; !own.empty())
+          own[index(actor)] = Field61::add(own[index(actor)], value);
         break;
       }
       case Touch::As::clear:
@@ -239,6 +263,9 @@ class Contributions {
         weights = Field61::add(weights, value);
         break;
       }
+      case Touch::As::divide:
+        value = Field61::multiply(value, Field61::inverse(static_cast<std::uint64_t>(touch.divisor)));
+        break;
     }
   }
 
@@ -262,7 +289,23 @@ class Contributions {
 
   void call(const TaskPlace& place) {
     const Program::Call& it = program_.calls[static_cast<std::size_t>(at(program_, place).call)];
-    for (const int variable : it.variables) exchange(it, variable);
+    for (std::size_t i = 0; i < it.variables.size(); ++i)
+      it.into.empty() ? exchange(it, it.variables[i]) : shift(it, it.variables[i], it.into[i]);
+  }
+
+  /// send_recv: the next rank of the schedule has a copy.
+  void shift(const Program::Call& it, int variable, int into) {
+    const int ranks = it.schedule.schedule().collective.ranks;
+    const auto member = [&](int i) { return index(it.members.empty() ? i : it.members[static_cast<std::size_t>(i)]); };
+    const auto from = static_cast<std::size_t>(variable), to = static_cast<std::size_t>(into);
+    for (int i = 0; i < ranks; ++i) {
+      if (states_[from][member(i)] == State::old && learnt_[from] == nullptr)
+        refuse_program(program_, fmt::format("{}: {} sends {} before it is made in this iteration",
+                                             who(static_cast<Actor>(member(i))), it.name, name(variable)));
+      const std::size_t next = member(i + 1 < ranks ? i + 1 : 0);
+      values_[to][next] = values_[from][member(i)];
+      states_[to][next] = State::summed;
+    }
   }
 
   void exchange(const Program::Call& it, int variable) {
@@ -305,8 +348,32 @@ class Contributions {
   }
 
   void compare(const Program::Learns& learns) const {
+    if (is_by_neighbors(learns)) {
+      for (Actor rank = 0; rank < program_.ranks; ++rank) compare_with_neighbors(learns, rank);
+      return;
+    }
     if (learns.keeper >= 0) return compare(learns, learns.keeper);
     for (Actor rank = 0; rank < program_.ranks; ++rank) compare(learns, rank);
+  }
+
+  /// The new weights: the mean of those of rank and neighbors, each once; the gradients are each one's own.
+  void compare_with_neighbors(const Program::Learns& learns, Actor rank) const {
+    const auto weights = static_cast<std::size_t>(learns.weights), gradient = static_cast<std::size_t>(learns.gradient);
+    const bool averages_first = learns.how == How::neighbors_first;
+    const std::vector<Actor> of = neighbors_of(rank);
+    std::uint64_t sum = 0;
+    for (const Actor actor : of) {
+      sum = Field61::add(sum, before_[weights][index(actor)]);
+      if (!averages_first) sum = Field61::add(sum, own_[gradient][index(actor)]);
+    }
+    std::uint64_t found = values_[weights][index(rank)];
+    if (averages_first) found = Field61::subtract(found, own_[gradient][index(rank)]);
+    if (Field61::multiply(found, of.size()) == sum) return;
+    refuse_program(program_,
+                   fmt::format("{}: an iteration must leave {} as the mean of those of the rank and its {} neighbor{}, "
+                               "each once, {}; found something else",
+                               who(rank), name(learns.weights), of.size() - 1, of.size() == 2 ? "" : "s",
+                               averages_first ? "and then add the rank's own gradient" : "each with its own gradient"));
   }
 
   void compare(const Program::Learns& learns, Actor keeper) const {
@@ -334,6 +401,7 @@ class Contributions {
   std::vector<std::uint64_t> sums_;                          // [variable] of what the ranks made in this iteration
   std::vector<const Program::Learns*> learnt_;               // [variable] of weights
   std::vector<bool> averaged_;                               // [variable] a gradient whose weights are averaged
+  std::vector<std::vector<std::uint64_t>> own_;  // [variable][actor] what each made in this iteration; for neighbors
 };
 
 }  // namespace

@@ -39,10 +39,12 @@ struct Program {
       make,   ///< writes the actor's own new contribution into it: a gradient
       apply,  ///< reads it, and adds it to the variable `to`: an update of weights
       clear,  ///< writes zero: a server that adds up what comes in
+      divide  ///< divides it by `divisor`
     };
     As as = As::read;
     int variable = 0;
     int to = -1;
+    int divisor = 1;
   };
 
   struct Task {
@@ -60,9 +62,12 @@ struct Program {
     std::vector<Actor> members;  ///< [actor of the schedule] which actor of the program; empty: the same numbers
     /// What its data is. all_reduce: each becomes the sum over the schedule's ranks, divided by `divisor`; reduce,
     /// gather: the same at the root alone (of a gather it stands for everybody's part); broadcast, scatter: what the
-    /// root has (of a scatter a part of it). No other collective has variables.
+    /// root has (of a scatter a part of it); send_recv: see `into`. No other collective has variables.
     std::vector<int> variables;
     int divisor = 1;
+    /// send_recv: for each of `variables` the one in which the next rank of the schedule keeps what comes in; else
+    /// empty.
+    std::vector<int> into = {};
   };
 
   /// What an actor does in one iteration.
@@ -70,11 +75,15 @@ struct Program {
     std::vector<std::vector<Task>> streams;  ///< [stream][task]; as many streams as the program has
   };
 
-  /// Promises that each iteration adds to `weights` the mean of all ranks' new `gradient`s, each once.
+  /// Promises that each iteration adds to `weights` the mean of all ranks' new `gradient`s, each once. Of neighbors,
+  /// ranks r - 1, r and r + 1 on the ring of ranks (each once if they are the same), it promises that the new weights
+  /// are the mean of theirs.
   struct Learns {
     enum class How : std::uint8_t {
       gradients_summed,  ///< gradients are summed over the ranks; weights are read as the last iteration left them
-      weights_averaged   ///< each rank updates weights of its own with its own gradients; then the weights are averaged
+      weights_averaged,  ///< each rank updates weights of its own with its own gradients; then the weights are averaged
+      neighbors_averaged,  ///< the same, with those of its neighbors
+      neighbors_first      ///< each rank averages with its neighbors, then updates with its own gradients
     };
     int weights = 0, gradient = 0;
     Actor keeper = -1;  ///< who keeps the weights from one iteration to the next; -1: every rank
@@ -135,7 +144,7 @@ class CheckedProgram {
 ///  4. Counting. With 3 every legal order gives the same data, so one order is followed for two iterations. Each rank's
 ///     contribution to a variable is a random number modulo the prime 2^61 - 1 (so that a mean can be divided); a wrong
 ///     sum passes with probability 2^-60 or so. Every promise of `learns` must hold after each of the two. Named are: a
-///     variable in no call or in several, one that is summed before it is made or applied before it is summed, read
+///     variable in no call or in too many, one that is summed before it is made or applied before it is summed, read
 ///     before it is made or has come in, weights that are not those of the step before, a divisor that is not the
 ///     number of ranks.
 ///
