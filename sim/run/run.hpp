@@ -53,6 +53,9 @@ struct RunOptions {
   std::function<void(double)> progress;
   /// Told of every compute, in order of time; messages are never told of, so it costs them nothing.
   std::function<void(const ComputeEvent&)> on_compute;
+  /// Asked after every compute; true ends the run by count: no further step begins, and what is under way comes to its
+  /// end. Lanes that are not through are no stall then. No run is folded with it.
+  std::function<bool()> enough;
   /// Told of every message when it arrives, as Timeline::spans would have it, without keeping it. No run is folded
   /// then, nor with the next one.
   std::function<void(const Span&)> on_message;

@@ -84,6 +84,7 @@ class Disturber {
       case What::resume:
         return run_.lanes_.resume(event.id);
       case What::background:
+        if (run_.is_over_) return;
         return start_background(event.id);
     }
   }

@@ -47,11 +47,15 @@ std::string_view to_string(Do what);
 /// One thing that an actor does within a step.
 struct Op {
   Do what = Do::send;
-  std::uint16_t channel = 0;   ///< send, receive: number of the connection to the peer
+  std::uint16_t channel = 0;   ///< send, receive: number of the connection to the peer; compute: see unit()
   Actor peer = -1;             ///< send: to whom; receive, receive_add: from whom
   Region region;               ///< send: read; receive, receive_add, copy, add: written
   Region operand{.count = 0};  ///< copy, add: read; receive_add: what is added to, where it is not `region` itself
   Picoseconds time{0};         ///< compute: how long
+
+  /// compute: which unit of the schedule does it, one at a time, first come first served; -1: none is shared. (A field
+  /// of its own would make every operation larger.)
+  int unit() const { return what == Do::compute ? channel - 1 : -1; }
 };
 
 /// Before the step starts, `lane` of the same actor must have completed `steps` steps.
@@ -81,7 +85,10 @@ struct Step {
   void copy(Region from, Region to) { ops.push_back({.what = Do::copy, .region = to, .operand = from}); }
   /// to = to + from
   void add(Region from, Region to) { ops.push_back({.what = Do::add, .region = to, .operand = from}); }
-  void compute(Picoseconds time) { ops.push_back({.what = Do::compute, .time = time}); }
+  void compute(Picoseconds time, int unit = -1) {
+    ensure(unit >= -1 && unit < UINT16_MAX, "a unit is a number from 0 to 65534");
+    ops.push_back({.what = Do::compute, .channel = static_cast<std::uint16_t>(unit + 1), .time = time});
+  }
   void wait(Lane lane, int steps) { waits.push_back({lane, steps}); }
 
  private:

@@ -1,0 +1,57 @@
+// Units: processors that several lanes share.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "sim/base/units.hpp"
+#include "sim/schedule/lanes.hpp"
+
+namespace ringsim {
+
+/// Computes one thing at a time for whoever asks, first come first served. Two that ask at one instant are served in
+/// the order of the engine's events.
+class ComputeUnits {
+ public:
+  struct Job {
+    LaneNumber lane = 0;
+    Picoseconds time{0};
+  };
+
+  /// Whether the job begins now; else it waits for its turn.
+  bool take(int unit, const Job& job) {
+    Unit& its = at(unit);
+    if (its.is_busy) {
+      its.waiting.push_back(job);
+      return false;
+    }
+    return its.is_busy = true;
+  }
+  /// The unit's job is done: which one begins now, if any waits.
+  std::optional<Job> next(int unit) {
+    Unit& its = at(unit);
+    its.is_busy = !its.waiting.empty();
+    if (!its.is_busy) return std::nullopt;
+    const Job job = its.waiting.front();
+    its.waiting.pop_front();
+    return job;
+  }
+
+ private:
+  struct Unit {
+    bool is_busy = false;
+    std::deque<Job> waiting;
+  };
+
+  Unit& at(int unit) {
+    const auto index = static_cast<std::size_t>(unit);
+    if (index >= units_.size()) units_.resize(index + 1);
+    return units_[index];
+  }
+
+  std::vector<Unit> units_;
+};
+
+}  // namespace ringsim
