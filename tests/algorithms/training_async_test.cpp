@@ -206,7 +206,7 @@ TEST_CASE("updates wait for each other at the server's unit, first come first se
     *next = free + 2us + 20ms + 2us;
   }
   for (const Picoseconds ask : asks)
-    waited += std::max(Picoseconds{0}, free - ask);  // who stands in the queue at the end
+    waited += std::max(Picoseconds{0}, free - ask);  // of those still in the queue at the end
   CHECK(ran.result.window == free);
   Picoseconds waiting{0};
   for (const AsyncWorker& worker : ran.result.workers) waiting += worker.split.waiting_for_others;

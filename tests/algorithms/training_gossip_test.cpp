@@ -124,7 +124,7 @@ TEST_CASE("a rank that is slow for good slows all ranks, one hop a step") {
     const Stragglers stragglers{.slow = {{.rank = 1, .millionths = 2'000'000}}, .jitter = {}};
     Program program = gossip_program(step, {}, to_the_next(ranks));
     add_stragglers(program, stragglers, 1);
-    // The slow rank and its neighbors: 42.562 ms a step, from the first step on.
+    // The slow rank and its neighbors: 42.562 ms per step.
     CHECK(run_on_star(program).duration() == 20 * (40ms + 2 * copy + 2us));
     const StepLimits limits = gossip_step_limits(step, {}, stragglers, ranks, copy, 2, 2us, 0);
     CHECK(limits.high == 40ms + 2 * copy + 2us);
