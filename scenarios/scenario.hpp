@@ -79,6 +79,14 @@ struct Job {
   int members() const { return request.ranks * n_groups(); }
 };
 
+/// parameter_server with mode async: no worker waits for another.
+struct AsyncSpec {
+  enum class Start : std::uint8_t { staggered, together, random };
+  Start start = Start::staggered;
+  std::uint64_t seed = 0;                ///< of random offsets
+  std::int64_t updates = 0, warmup = 0;  ///< of the whole model; how many of them do not count
+};
+
 /// A training step: scenario key `training`.
 struct TrainingSpec {
   const Regime* regime = nullptr;
@@ -88,13 +96,15 @@ struct TrainingSpec {
   std::int64_t batch = 0;  ///< samples per GPU
   std::int64_t parameters = 0;
   int bytes_per_parameter = 4;
-  int warmup = 0;        ///< how many of the steps (of local_sgd: rounds) do not count
-  TrainingStep step;     ///< without schedules and the launch of a collective
-  int servers = 0;       ///< parameter_server: separate ones; 0: the master, a rank
-  Actor master = 0;      ///< parameter_server, data_parallel
-  Picoseconds loss{0};   ///< data_parallel: on the master
-  Bytes sample, output;  ///< data_parallel: what a sample has, and its output
-  int every = 1;         ///< local_sgd: steps in a round
+  int warmup = 0;                  ///< how many of the steps (of local_sgd and gossip: rounds) do not count
+  TrainingStep step;               ///< without schedules and the launch of a collective
+  int servers = 0;                 ///< parameter_server: separate ones; 0: the master, a rank
+  Actor master = 0;                ///< parameter_server, data_parallel
+  Picoseconds loss{0};             ///< data_parallel: on the master
+  Bytes sample, output;            ///< data_parallel: what a sample has, and its output
+  int every = 1;                   ///< local_sgd, gossip: steps in a round
+  std::optional<AsyncSpec> async;  ///< parameter_server; else workers wait for each other
+  bool overlap = false;            ///< gossip: weights travel during both passes
   Stragglers stragglers;
 
   Bytes gradients() const { return Bytes{parameters} * bytes_per_parameter; }

@@ -24,10 +24,13 @@ const std::vector<Regime> all_regimes{
      .source = "torch.nn.parallel.DataParallel"},
     {.kind = Regime::Kind::parameter_server,
      .name = "parameter_server",
-     .summary = "a synchronous parameter server: workers push gradients and pull the model",
+     .summary =
+         "a parameter server: workers push gradients and pull the model, all together or (mode async) each by itself",
      .travels = "per step: the gradients of all workers to the server, the model back to each",
-     .computes = "both passes on every worker, each with a batch of its own; the update on the server",
-     .source = "Li et al., OSDI 2014"},
+     .computes =
+         "both passes on every worker, each with a batch of its own; the update on the server, of all gradients "
+         "together or (mode async) of each worker's by itself",
+     .source = "Li et al., OSDI 2014; mode async: Dean et al., NIPS 2012"},
     {.kind = Regime::Kind::ddp,
      .name = "ddp",
      .summary = "DistributedDataParallel: buckets of gradients are reduced while the backward pass goes on",
@@ -39,7 +42,13 @@ const std::vector<Regime> all_regimes{
      .summary = "every GPU trains by itself; every few steps all average their weights",
      .travels = "every H steps: the weights, by an all-reduce",
      .computes = "all of it on every GPU, each with a batch and weights of its own",
-     .source = "Stich, ICLR 2019"}};
+     .source = "Stich, ICLR 2019"},
+    {.kind = Regime::Kind::gossip,
+     .name = "gossip",
+     .summary = "every GPU trains by itself, and averages its weights with those of two neighbors",
+     .travels = "every H steps: the weights, from each rank to both of its neighbors on a ring of ranks",
+     .computes = "all of it on every GPU, each with a batch and weights of its own",
+     .source = "Lian et al., NIPS 2017"}};
 
 }  // namespace
 

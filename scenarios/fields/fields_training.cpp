@@ -159,7 +159,19 @@ std::vector<Field> settings_of(Regime::Kind kind, Field algorithm) {
                .doc = "Where separate servers sit; default: on extra ports of a star. cpu: the first CPU of each node, "
                       "then the second.",
                .choices = {"cpu"}},
-              rank("The rank that is the server, if there are no separate ones; default: 0.")};
+              rank("The rank that is the server, if there are no separate ones; default: 0."),
+              {.name = "mode",
+               .type = Type::text,
+               .doc = "sync: the server waits for all workers, and they for it (default); async: each worker's "
+                      "gradients are applied when they come in, and it goes on with the weights of that moment. async "
+                      "needs separate servers.",
+               .choices = {"sync", "async"}},
+              {.name = "start",
+               .type = Type::text,
+               .doc = "async: when workers begin. staggered: worker w of K after w/K of both passes (default); random: "
+                      "after a random part of them; together.",
+               .choices = {"staggered", "together", "random"}},
+              {.name = "seed", .type = Type::whole, .doc = "async: other seeds give other random starts; default: 0."}};
     case Regime::Kind::ddp:
       algorithm.doc += " It reduces the buckets.";
       return {std::move(algorithm),
@@ -184,8 +196,21 @@ std::vector<Field> settings_of(Regime::Kind kind, Field algorithm) {
                .min = 1,
                .max = 100'000,
                .examples = {"16"}}};
+    case Regime::Kind::gossip:
+      return {{.name = "every",
+               .type = Type::whole,
+               .doc = "Steps from one average to the next, a round; steps and warmup of training then count rounds.",
+               .fallback = "1",
+               .min = 1,
+               .max = 100'000,
+               .examples = {"4"}},
+              {.name = "overlap",
+               .type = Type::boolean,
+               .doc = "true: the weights of the round before travel during both passes of a round's first step, and "
+                      "are averaged before its update.",
+               .fallback = "false"}};
   }
-  fail_invariant("a regime has one of five kinds");
+  fail_invariant("a regime has one of six kinds");
 }
 
 Field regime_field(const Field& algorithm) {
@@ -288,7 +313,19 @@ Field training_field(Field algorithm) {
                        .type = Type::whole,
                        .doc = "Steps before them, which do not count.",
                        .fallback = "1",
-                       .max = 1'000'000}}};
+                       .max = 1'000'000},
+                      {.name = "updates",
+                       .type = Type::whole,
+                       .doc = "Mode async, instead of steps: after how many updates of the model, by all workers "
+                              "together, the run ends; default: 110 per worker.",
+                       .min = 1,
+                       .max = 1'000'000'000,
+                       .examples = {"2000"}},
+                      {.name = "warmup_updates",
+                       .type = Type::whole,
+                       .doc = "How many of them do not count; default: 10 per worker, of fewer updates none.",
+                       .max = 1'000'000'000,
+                       .examples = {"200"}}}};
 }
 
 }  // namespace ringsim::scenarios

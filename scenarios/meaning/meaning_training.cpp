@@ -257,6 +257,49 @@ void take_stragglers(const Canonical& canonical, std::int64_t ranks, TrainingSpe
   if (out.stragglers.jitter->spread.count() == 0) warn("/training/jitter", "a spread of 0 changes nothing");
 }
 
+void expect_no_async_keys(const Canonical& canonical, const Blame& blame) {
+  const auto refuse = [&](const std::string& pointer, const std::string& key) {
+    blame.fail(pointer, fmt::format("expected {} only with mode async of parameter_server, found it without", key),
+               R"("regime": {"name": "parameter_server", "servers": 1, "mode": "async"})");
+  };
+  for (const char* key : {"start", "seed"})
+    if (canonical["regime"].contains(key)) refuse(std::string("/training/regime/") + key, key);
+  for (const char* key : {"updates", "warmup_updates"})
+    if (canonical.contains(key)) refuse(std::string("/training/") + key, key);
+}
+
+void take_async(const Canonical& canonical, std::int64_t ranks, TrainingSpec& out, const Blame& blame,
+                std::vector<std::string>& warnings) {
+  const Canonical& regime = canonical["regime"];
+  if (regime.value("mode", "sync") != "async") return expect_no_async_keys(canonical, blame);
+  const auto warn = [&](const std::string& pointer, const std::string& why) {
+    warnings.push_back(blame.where(pointer) + ": has no effect: " + why);
+  };
+  if (out.servers == 0)
+    blame.fail("/training/regime", "expected the key \"servers\" with mode async, found none",
+               "a master among the ranks would train and serve at once: that is modelled for mode sync alone");
+  AsyncSpec async;
+  const std::string start = regime.value("start", "staggered");
+  async.start = start == "together" ? AsyncSpec::Start::together
+                : start == "random" ? AsyncSpec::Start::random
+                                    : AsyncSpec::Start::staggered;
+  async.seed = regime.value("seed", std::uint64_t{0});
+  if (regime.contains("seed") && async.start != AsyncSpec::Start::random)
+    warn("/training/regime/seed", "only start random draws");
+  async.updates = canonical.value("updates", 110 * ranks);
+  async.warmup = canonical.value("warmup_updates", async.updates > 10 * ranks ? 10 * ranks : std::int64_t{0});
+  if (async.updates <= async.warmup)
+    blame.fail(canonical.contains("updates") ? "/training/updates" : "/training/warmup_updates",
+               fmt::format("expected more updates than warmup_updates, found {} and {}", async.updates, async.warmup),
+               "updates counts all of them, the warm-up included");
+  for (const auto& [key, fallback] : {std::pair{"steps", 2}, std::pair{"warmup", 1}})
+    if (canonical[key] != fallback)
+      warn(std::string("/training/") + key, "mode async counts updates and warmup_updates");
+  out.step.steps = static_cast<int>(async.updates);  // no worker has more
+  out.warmup = 0;
+  out.async = async;
+}
+
 /// How many samples a GPU has; of a global batch its part, in its part of the time.
 void divide_batch(const Canonical& workload, std::int64_t ranks, TrainingSpec& out, const Blame& blame) {
   if (!workload.contains("global_batch")) return;
@@ -319,7 +362,10 @@ TrainingSpec training_of(const Canonical& canonical, std::size_t gpus, double sp
   speed_up(out.step.hook, speed);
   if (kind == Regime::Kind::data_parallel || kind == Regime::Kind::parameter_server)
     take_master(canonical, ranks, speed, out, blame);
-  if (kind == Regime::Kind::local_sgd) out.every = canonical["regime"]["every"].get<int>();
+  if (kind == Regime::Kind::local_sgd || kind == Regime::Kind::gossip)
+    out.every = canonical["regime"]["every"].get<int>();
+  if (kind == Regime::Kind::gossip) out.overlap = canonical["regime"]["overlap"].get<bool>();
+  take_async(canonical, ranks, out, blame, warnings);
   take_stragglers(canonical, ranks, out, blame, warnings);
   for (const char* key : {"sample_bytes", "output_bytes"})
     if (workload.contains(key) && kind != Regime::Kind::data_parallel)
@@ -355,6 +401,10 @@ Canonical gradients_of(const Canonical& canonical, const TrainingSpec& training)
       break;
     case Regime::Kind::data_parallel:
       collective["op"] = "reduce";
+      collective["algorithm"] = {{"name", "direct"}};
+      break;
+    case Regime::Kind::gossip:
+      collective["op"] = "send_recv";
       collective["algorithm"] = {{"name", "direct"}};
       break;
   }

@@ -15,7 +15,7 @@ TrainingSpec training_of(const nlohmann::json& canonical, std::size_t gpus, doub
                          std::vector<std::string>& warnings);
 
 /// The exchange of all gradients (of local_sgd: weights), as the canonical form of a `collective`: an all-reduce; of
-/// data_parallel the reduce to the master.
+/// data_parallel the reduce to the master, of gossip what each rank sends to the next.
 nlohmann::json gradients_of(const nlohmann::json& canonical, const TrainingSpec& training);
 
 /// The layers of a model of scenarios/workloads, without times, and their multiply-adds.

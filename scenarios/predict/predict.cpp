@@ -139,7 +139,10 @@ class Recorder {
     if (!recording.filter) return;
     options.record_path = true;
     tracer_.emplace(*recording.filter, topology, options, std::move(actors), ranks, program);
-    options.on_message = [this](const Span& message) { tracer_->on_message(message); };
+    options.on_message = [this, before = options.on_message](const Span& message) {
+      if (before) before(message);
+      tracer_->on_message(message);
+    };
     if (program != nullptr)
       program->tell_tasks([this](const TaskSpan& task) { tracer_->on_task(task); });
     else
@@ -230,7 +233,7 @@ Work work_of(const Scenario& scenario, const Setup& setup, const PredictOptions&
     if (scenario.training) {
       work.training.emplace(scenario, placed, options.stop);
       work.program = &work.training->run();
-      work.placement.resize(static_cast<std::size_t>(work.program->program().actors));
+      work.placement = work.training->placement();
       work.schedules.push_back(work.program->schedule());
     } else {
       work.schedules.push_back(options.schedules ? (*options.schedules)[j].schedule
@@ -240,7 +243,17 @@ Work work_of(const Scenario& scenario, const Setup& setup, const PredictOptions&
     std::iota(actors.begin(), actors.end(), static_cast<Actor>(first));
   }
   work.names = actor_names(scenario, setup, work.actors);
+  if (work.training) work.training->name_lanes(setup.topology, work.names);
   return work;
+}
+
+// What holds a step is the critical path to its end; without steps there is none.
+void expect_explainable(const Scenario& scenario, const PredictOptions& options) {
+  if (options.explain && scenario.training && scenario.training->async)
+    throw InputError(
+        scenario.file + ": /training/regime/mode",
+        "expected the mode sync to say what holds a step, found async, whose workers have no step in common",
+        "`ringsim run --format json` has where each worker and server spends its time");
 }
 
 /// Of one collective, or of its groups.
@@ -304,6 +317,7 @@ void report_jobs_side_by_side(const Scenario& scenario, const Setup& setup, cons
 Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOptions& options) {
   const std::size_t n = setup.collectives.size();
   ensure(!options.schedules || options.schedules->size() == n, "given schedules are those of all jobs");
+  expect_explainable(scenario, options);
   Work work = work_of(scenario, setup, options);
   RunOptions run_options{.model = scenario.model,
                          .packet = scenario.packet,
@@ -314,11 +328,15 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
                          .fold = options.fold,
                          .stop = options.stop,
                          .progress = options.progress};
-  if (work.program != nullptr) run_options.on_compute = [&](const ComputeEvent& event) { work.program->listen(event); };
+  const bool is_async = work.training && work.training->is_async();
+  if (work.program != nullptr && (!is_async || options.recording != nullptr))
+    run_options.on_compute = [&](const ComputeEvent& event) { work.program->listen(event); };
+  if (is_async) work.training->listen(run_options);
   const Topology topology = rated(setup.topology, scenario, work.called());
   run_options.disturbance = disturbance_of(topology, scenario, work.actors);
   const CheckedSchedule whole = work.whole();
-  const std::int64_t n_messages = whole.proof().operations / 2;  // a message is two operations
+  // A message is two operations.
+  const std::int64_t n_messages = is_async ? work.training->n_messages() : whole.proof().operations / 2;
   if (options.stage) options.stage(fmt::format("simulating {} messages", n_messages));
   run_options.record_path = options.explain;
   std::optional<Recorder> recorder;

@@ -18,6 +18,7 @@ class ProgramRun {
 
   const Program& program() const { return lowered_->program(); }
   const CheckedSchedule& schedule() const { return lowered_->schedule(); }
+  const LoweredProgram& lowered() const { return *lowered_; }
   const Accounts& accounts() const { return *accounts_; }
 
   /// Told of each task when it has ended. Comes before the run.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "algorithms/training/data_parallel.hpp"
+#include "algorithms/training/gossip.hpp"
 #include "algorithms/training/local_sgd.hpp"
 #include "algorithms/training/server.hpp"
 #include "scenarios/predict/predict.hpp"
@@ -30,6 +31,21 @@ TimeSplit over(const TimeSplit& split, int steps) {
 /// ZeRO, SC 2020, section 3.1, without the fp32 copy of the weights that mixed precision adds).
 std::int64_t state_per_parameter(const std::string& optimizer) {
   return optimizer == "adam" ? 8 : optimizer == "momentum" ? 4 : 0;
+}
+
+/// Adds what an actor does. Neighbors that are alike are one entry, whose first is `first`; servers come after `ranks`.
+void add_report(std::vector<RankReport>& reports, RankReport one, Actor actor, int ranks, Actor& first) {
+  const bool is_alike = !reports.empty() && actor != ranks && reports.back().split == one.split &&
+                        reports.back().sent == one.sent && reports.back().received == one.received &&
+                        reports.back().memory == one.memory;
+  if (!is_alike) {
+    first = actor;
+    reports.push_back(std::move(one));
+  }
+  const char* what = actor < ranks ? "rank" : "server";
+  const Actor zero = actor < ranks ? 0 : ranks;
+  reports.back().who = first == actor ? fmt::format("{} {}", what, actor - zero)
+                                      : fmt::format("{}s {} to {}", what, first - zero, actor - zero);
 }
 
 }  // namespace
@@ -95,6 +111,10 @@ Program TrainingRun::program_of(const Scenario& scenario, const std::atomic<bool
     }
     case Regime::Kind::parameter_server: {
       if (is_alone) return parameter_server_program(step_, ranks, std::nullopt);
+      if (spec_.async) {
+        async_ = std::make_unique<AsyncServer>(async_server_of(spec_, placed_));
+        return async_server_program(step_, *async_, spec_.stragglers);
+      }
       ServerExchange by{.push = {}, .pull = {}, .servers = spec_.servers, .master = spec_.master};
       const int n_shards = std::max(1, spec_.servers);
       const Layout shards = Layout::near_equal(gradients, n_shards);
@@ -129,15 +149,59 @@ Program TrainingRun::program_of(const Scenario& scenario, const std::atomic<bool
       if (!is_alone) average = schedule_of(scenario, placed_, stop);
       return local_sgd_program(step_, spec_.every, average);
     }
+    case Regime::Kind::gossip: {
+      std::optional<CheckedSchedule> to_the_next;
+      if (!is_alone) to_the_next = schedule_of(scenario, placed_, stop);
+      return gossip_program(step_, {.every = spec_.every, .overlap = spec_.overlap}, to_the_next);
+    }
   }
-  fail_invariant("a regime has one of five kinds");
+  fail_invariant("a regime has one of six kinds");
 }
 
 TrainingRun::TrainingRun(const Scenario& scenario, const PlacedCollective& placed, const std::atomic<bool>* stop)
     : spec_(*scenario.training), placed_(placed), step_(training_step_of(scenario)) {
   Program program = program_of(scenario, stop);
-  add_stragglers(program, spec_.stragglers, spec_.every);
+  if (!async_) add_stragglers(program, spec_.stragglers, spec_.every);
   run_.emplace(std::move(program), spec_.warmup);
+  if (async_) account_ = std::make_unique<AsyncAccount>(run_->lowered(), *async_, spec_.async->warmup);
+}
+
+void TrainingRun::listen(RunOptions& options) {
+  if (!async_) return;
+  AsyncAccount& account = *account_;
+  options.on_compute = [&account, before = options.on_compute](const ComputeEvent& event) {
+    account.on_compute(event);
+    if (before) before(event);
+  };
+  options.on_message = [&account](const Span& message) { account.on_message(message); };
+  options.enough = [&account] { return account.enough(); };
+  if (options.progress)
+    options.progress = [&account, before = options.progress](double) { before(account.progress()); };
+}
+
+std::vector<NodeId> TrainingRun::placement() const {
+  std::vector<NodeId> nodes = placed_.ranks;
+  if (!async_) {
+    nodes.insert(nodes.end(), placed_.helpers.begin(), placed_.helpers.end());
+    nodes.resize(static_cast<std::size_t>(run_->program().actors));
+    return nodes;
+  }
+  for (Actor worker = 0; worker < async_->workers; ++worker)
+    nodes.insert(nodes.end(), placed_.helpers.begin(), placed_.helpers.begin() + async_->servers);
+  return nodes;
+}
+
+void TrainingRun::name_lanes(const Topology& topology, std::vector<std::string>& names) const {
+  if (!async_) return;
+  names.resize(static_cast<std::size_t>(async_->workers));
+  for (Actor worker = 0; worker < async_->workers; ++worker)
+    for (int server = 0; server < async_->servers; ++server)
+      names.push_back(fmt::format("server {} for rank {} ({})", server, worker,
+                                  topology.node(placed_.helpers[static_cast<std::size_t>(server)]).name));
+}
+
+std::int64_t TrainingRun::n_messages() const {
+  return async_ ? 2 * async_->updates * async_->servers : run_->schedule().proof().operations / 2;
 }
 
 TrainingMemory TrainingRun::memory_of(Actor actor) const {
@@ -154,6 +218,8 @@ TrainingMemory TrainingRun::memory_of(Actor actor) const {
     return memory;
   }
   for (const Bucket& bucket : step_.buckets) memory.copies += bucket.bytes;
+  if (spec_.regime->kind == Regime::Kind::gossip)  // a copy of the weights from each neighbor
+    for (std::size_t i = 0; i < run_->program().calls.size(); ++i) memory.copies += all;
   const bool has_master =
       spec_.regime->kind == Regime::Kind::data_parallel || spec_.regime->kind == Regime::Kind::parameter_server;
   if (!has_master || run_->program().actors == 1) return memory;
@@ -182,50 +248,97 @@ std::vector<RankReport> TrainingRun::by_rank(const Topology& topology, const Tim
     for (const LinkId link : topology.links_to(node)) one.received += timeline.link_bytes[link.value];
     one.sent.count /= all_steps;
     one.received.count /= all_steps;
-    const bool is_alike = !reports.empty() && actor != ranks && reports.back().split == one.split &&
-                          reports.back().sent == one.sent && reports.back().received == one.received &&
-                          reports.back().memory == one.memory;
-    if (!is_alike) {
-      first = actor;
-      reports.push_back(std::move(one));
-    }
-    const char* what = actor < ranks ? "rank" : "server";
-    const Actor zero = actor < ranks ? 0 : ranks;
-    reports.back().who = first == actor ? fmt::format("{} {}", what, actor - zero)
-                                        : fmt::format("{}s {} to {}", what, first - zero, actor - zero);
+    add_report(reports, std::move(one), actor, ranks, first);
   }
   return reports;
 }
 
-TrainingReport TrainingRun::report(const Topology& topology, const Timeline& timeline) const {
-  const RankAccount last = run_->last_to_end();
-  const int rounds = step_.steps - spec_.warmup, steps = rounds * spec_.every;
-  TrainingReport report;
+// What follows from the scenario and the parts of the step.
+void TrainingRun::describe(TrainingReport& report) const {
   report.regime = spec_.regime->name;
   report.workload = spec_.workload;
   report.compute = spec_.compute;
   report.optimizer = spec_.optimizer;
-  report.batch = spec_.batch * run_->program().ranks;
+  report.batch = spec_.batch * placed_.job.request.ranks;
   report.parameters = spec_.parameters;
   report.buckets = step_.buckets.size();
-  report.split = over(last.split, steps);
   report.step = report.split.total();
+  for (Actor rank = 0; rank < placed_.job.request.ranks; ++rank)
+    if (const TrainingMemory memory = memory_of(rank); memory.total() > report.memory.total()) report.memory = memory;
+  const double seconds = static_cast<double>(report.step.count()) / static_cast<double>(picoseconds_per_second);
+  if (seconds <= 0) return;
+  report.samples_per_s = static_cast<double>(report.batch) / seconds;
+  TrainingStep alone = step_;
+  alone.buckets.clear();
+  const Picoseconds one =
+      add(training_step_time(alone, {}), spec_.loss);  // the host of data_parallel, which has a loss, takes no time
+  report.efficiency = static_cast<double>(one.count()) / static_cast<double>(report.step.count());
+}
+
+// Of one worker the mean over its own updates; of a server per update of the model.
+std::vector<RankReport> TrainingRun::async_by_rank() const {
+  const AsyncResult& result = account_->result();
+  const Bytes all = spec_.gradients();
+  std::vector<RankReport> reports;
+  Actor first = 0;
+  for (Actor w = 0; w < async_->workers; ++w) {
+    const AsyncWorker& worker = result.workers[static_cast<std::size_t>(w)];
+    RankReport one{.sent = all, .received = all};
+    if (worker.updates > 0) {
+      one.split = worker.split;
+      for (Picoseconds TimeSplit::*part :
+           {&TimeSplit::compute, &TimeSplit::waiting_for_others, &TimeSplit::exposed_communication,
+            &TimeSplit::waiting_for_host, &TimeSplit::idle})
+        one.split.*part = one.split.*part / worker.updates;
+    }
+    one.memory = memory_of(w);
+    add_report(reports, std::move(one), w, async_->workers, first);
+  }
+  const Layout shards = Layout::near_equal(all, async_->servers);
+  for (int server = 0; server < async_->servers; ++server) {
+    RankReport one;
+    one.sent = one.received = shards.size(static_cast<std::uint32_t>(server), 1);
+    one.split.compute = result.busy[static_cast<std::size_t>(server)] / result.updates;
+    one.split.idle = result.window / result.updates - one.split.compute;
+    one.memory = memory_of(async_->workers + server);
+    add_report(reports, std::move(one), async_->workers + server, async_->workers, first);
+  }
+  return reports;
+}
+
+TrainingReport TrainingRun::async_training_report() const {
+  const AsyncResult& result = account_->result();
+  ensure(account_->enough(), "the run of an asynchronous server ends when enough updates are there");
+  TrainingReport report;
+  report.split = async_split(result);
+  report.async = async_report(spec_, result);
+  for (const AsyncWorker& worker : result.workers) {
+    if (worker.longest.count() == 0) continue;
+    report.shortest = report.shortest.count() == 0 ? worker.shortest : std::min(report.shortest, worker.shortest);
+    report.longest = std::max(report.longest, worker.longest);
+  }
+  report.steady = report.longest.count() > 0 && report.shortest == report.longest;
+  report.sent = spec_.gradients() * 2 * async_->workers;
+  report.by_rank = async_by_rank();
+  return report;
+}
+
+TrainingReport TrainingRun::report(const Topology& topology, const Timeline& timeline) const {
+  if (async_) {
+    TrainingReport report = async_training_report();
+    describe(report);
+    return report;
+  }
+  const RankAccount last = run_->last_to_end();
+  const int rounds = step_.steps - spec_.warmup, steps = rounds * spec_.every;
+  TrainingReport report;
+  report.split = over(last.split, steps);
   report.shortest = last.shortest / spec_.every;
   report.longest = last.longest / spec_.every;
   report.steady = rounds > 1 && last.last == last.before_last;
-  const double seconds = static_cast<double>(report.step.count()) / static_cast<double>(picoseconds_per_second);
-  if (seconds > 0) {
-    report.samples_per_s = static_cast<double>(report.batch) / seconds;
-    TrainingStep alone = step_;
-    alone.buckets.clear();
-    const Picoseconds one =
-        add(training_step_time(alone, {}), spec_.loss);  // the host of data_parallel, which has a loss, takes no time
-    report.efficiency = static_cast<double>(one.count()) / static_cast<double>(report.step.count());
-  }
   report.sent = Bytes{timeline.bytes_sent.count / (static_cast<std::int64_t>(step_.steps) * spec_.every)};
-  for (Actor rank = 0; rank < placed_.job.request.ranks; ++rank)
-    if (const TrainingMemory memory = memory_of(rank); memory.total() > report.memory.total()) report.memory = memory;
   report.by_rank = by_rank(topology, timeline);
+  describe(report);
   return report;
 }
 

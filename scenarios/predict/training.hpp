@@ -3,10 +3,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "scenarios/predict/async_training.hpp"
 #include "scenarios/predict/program_run.hpp"
 #include "scenarios/predict/setup.hpp"
 
@@ -16,7 +18,7 @@ namespace ringsim {
 struct TrainingMemory {
   Bytes weights, gradients;
   Bytes state;    ///< the optimizer's
-  Bytes copies;   ///< of gradients: buckets; what comes in at the master of data_parallel
+  Bytes copies;   ///< of gradients: buckets; what comes in at the master of data_parallel, or from neighbors
   Bytes outputs;  ///< of the whole batch, at the master of data_parallel
 
   Bytes total() const { return weights + gradients + state + copies + outputs; }
@@ -43,10 +45,11 @@ struct TrainingReport {
   bool steady = false;  ///< the last two steps took equally long
   TimeSplit split;
   double samples_per_s = 0;
-  double efficiency = 0;            ///< of one GPU's step without any communication, over this one
-  Bytes sent;                       ///< by all ranks and helpers, a step
-  TrainingMemory memory;            ///< of the GPU that needs most
-  std::vector<RankReport> by_rank;  ///< ranks, then servers; neighbors that are alike in all of it are one entry
+  double efficiency = 0;             ///< of one GPU's step without any communication, over this one
+  Bytes sent;                        ///< by all ranks and helpers, a step
+  TrainingMemory memory;             ///< of the GPU that needs most
+  std::optional<AsyncReport> async;  ///< of a server that waits for nobody. Means are then over all workers and updates
+  std::vector<RankReport> by_rank;   ///< ranks, then servers; neighbors that are alike in all of it are one entry
 };
 
 /// The step without the schedules of its buckets: with the launch of a collective.
@@ -66,17 +69,31 @@ class TrainingRun {
   TrainingRun(const Scenario& scenario, const PlacedCollective& placed, const std::atomic<bool>* stop);
 
   ProgramRun& run() { return *run_; }
+  bool is_async() const { return async_ != nullptr; }
+  /// Tells the options to listen, and, of an asynchronous server, when to end. Must outlive the run.
+  void listen(RunOptions& options);
+  /// [actor] where it sits; lanes of servers come last.
+  std::vector<NodeId> placement() const;
+  /// Names the lanes of the servers of an asynchronous one: "server 0 for rank 3 (port3)". `names`: [actor]
+  void name_lanes(const Topology& topology, std::vector<std::string>& names) const;
+  /// At most.
+  std::int64_t n_messages() const;
   TrainingReport report(const Topology& topology, const Timeline& timeline) const;
 
  private:
   Program program_of(const Scenario& scenario, const std::atomic<bool>* stop);
   TrainingMemory memory_of(Actor actor) const;
+  TrainingReport async_training_report() const;
+  void describe(TrainingReport& report) const;
+  std::vector<RankReport> async_by_rank() const;
   std::vector<RankReport> by_rank(const Topology& topology, const Timeline& timeline) const;
 
   const TrainingSpec& spec_;
   PlacedCollective placed_;
   TrainingStep step_;
+  std::unique_ptr<AsyncServer> async_;  // none: workers wait for each other
   std::optional<ProgramRun> run_;
+  std::unique_ptr<AsyncAccount> account_;
 };
 
 }  // namespace ringsim

@@ -243,7 +243,8 @@ TEST_CASE("every regime agrees with its closed form, whatever the number of rank
   for (const char* regime :
        {R"("parameter_server")", R"({"name": "parameter_server", "servers": 1})",
         R"({"name": "parameter_server", "servers": 3})", R"({"name": "data_parallel", "loss": "3 us"})",
-        R"({"name": "local_sgd", "algorithm": "ring", "every": 5})", R"({"name": "ddp", "algorithm": "ring"})"})
+        R"({"name": "local_sgd", "algorithm": "ring", "every": 5})", R"({"name": "ddp", "algorithm": "ring"})",
+        R"({"name": "gossip", "every": 3})", R"({"name": "gossip", "overlap": true})"})
     for (const int ranks : {1, 2, 3, 8, 13}) {
       CAPTURE(regime);
       CAPTURE(ranks);
@@ -391,9 +392,10 @@ TEST_CASE("settings that a regime does not have are refused, and those without e
 
 // The form works with the same draws; rounds of 2 steps for local_sgd.
 TEST_CASE("stragglers: regimes agree with the closed form of the same draws, or say that none holds") {
-  for (const char* regime : {R"("parameter_server")", R"({"name": "parameter_server", "servers": 1})",
-                             R"({"name": "local_sgd", "algorithm": "ring", "every": 2})",
-                             R"({"name": "ddp", "algorithm": "halving_doubling"})"})
+  for (const char* regime :
+       {R"("parameter_server")", R"({"name": "parameter_server", "servers": 1})",
+        R"({"name": "local_sgd", "algorithm": "ring", "every": 2})", R"("gossip")",
+        R"({"name": "gossip", "every": 2, "overlap": true})", R"({"name": "ddp", "algorithm": "halving_doubling"})"})
     for (const char* unequal :
          {R"("slow": [{"rank": 1, "factor": 1.5, "from": 2, "until": 5}])",
           R"("jitter": {"distribution": "exponential", "spread": "4 ms", "seed": 5})",
@@ -417,6 +419,90 @@ TEST_CASE("stragglers: regimes agree with the closed form of the same draws, or 
       resnet_by(R"({"name": "parameter_server", "servers": 2})", 4, R"(, "slow": [{"rank": 1, "factor": 2}])");
   CHECK(!several.form->holds());
   CHECK(several.form->because == std::vector<std::string>{"ranks compute unequally"});
+}
+
+// Copies of 10 MB take 0.8 ms: equal workers that start 5 ms apart never meet. 90 of 100 updates: 22.5 steps of 4
+// workers, so the form has room; 88 are 22 steps.
+TEST_CASE("an asynchronous server agrees with its closed form where workers never meet, and says so where they may") {
+  const auto of = [](const std::string& regime, const std::string& more) {
+    return result_of(star_scenario(
+        4, fmt::format(R"({{"workload": {{"layers": [{{"name": "l", "parameters": 2500000, "forward": "7 ms",
+            "backward": "13 ms"}}], "batch": 32}}, "regime": {{"name": "parameter_server", "mode": "async", {}}}, {}}})",
+                       regime, more)));
+  };
+  const Result apart = of(R"("servers": 1)", R"("updates": 100, "warmup_updates": 12)");
+  CHECK(apart.form->holds());
+  CHECK(apart.form->time == 21'604us);
+  CHECK(apart.prediction.time == 21'604us);
+  CHECK(apart.form->agrees(apart.prediction.time));
+  const TrainingReport& report = *apart.prediction.training;
+  CHECK(report.split.total() == apart.prediction.time);
+  CHECK(report.split.compute == 20ms);
+  CHECK(report.split.exposed_communication == 1'604us);
+  CHECK(report.steady);
+  CHECK(report.batch == 128);
+  CHECK(report.sent.count == 2 * 4 * 10'000'000);
+  REQUIRE(report.async);
+  CHECK(report.async->updates == 88);
+  CHECK(report.async->staleness == 3);
+  CHECK(report.async->start == "staggered");
+  CHECK(report.async->updates_per_s == doctest::Approx(4 / 21.604e-3));
+  CHECK(report.async->histogram == std::vector<std::pair<std::int64_t, std::int64_t>>{{3, 88}});
+  REQUIRE(report.by_rank.size() == 2);
+  CHECK(report.by_rank[0].who == "ranks 0 to 3");
+  CHECK(report.by_rank[1].who == "server 0");
+  // The server's time is idle but for updates: 2 ms each, per update of the model.
+  const Result updates = of(R"("servers": 2)", R"("optimizer": {"time": "4 ms"}, "updates": 50)");
+  CHECK(updates.prediction.training->by_rank.back().who == "servers 0 to 1");
+  CHECK(updates.prediction.training->by_rank.back().split.compute == 2ms);
+  CHECK(updates.form->holds());
+  CHECK(updates.form->agrees(updates.prediction.time));
+  // Together they are a synchronous server, to the picosecond: 20 + 8 * 0.8 ms and four times a microsecond.
+  const Result together = of(R"("servers": 1, "start": "together")", R"("updates": 100, "warmup_updates": 12)");
+  CHECK(together.prediction.time == 26'404us);
+  CHECK(!together.form->holds());
+  CHECK(together.form->because == std::vector<std::string>{"workers may meet at a server's port or unit"});
+  const Result seeds[] = {of(R"("servers": 1, "start": "random")", R"("updates": 100)"),
+                          of(R"("servers": 1, "start": "random", "seed": 1)", R"("updates": 100)")};
+  CHECK(seeds[0].prediction.time != seeds[1].prediction.time);
+  CHECK(seeds[1].prediction.training->async->start == "random 1");
+}
+
+TEST_CASE("settings of an asynchronous server that cannot be are refused, and those without effect are warned of") {
+  const auto scenario = [](const std::string& regime, const std::string& more = "") {
+    return star_scenario(4, fmt::format(R"({{{}, "regime": {}{}}})", resnet, regime, more));
+  };
+  const std::string async = R"({"name": "parameter_server", "servers": 1, "mode": "async"})";
+  CHECK(complaint_of(scenario(R"({"name": "parameter_server", "mode": "async"})")) ==
+        "t.json: /training/regime: expected the key \"servers\" with mode async, found none");
+  CHECK(complaint_of(scenario(async, R"(, "updates": 20, "warmup_updates": 20)")) ==
+        "t.json: /training/updates: expected more updates than warmup_updates, found 20 and 20");
+  CHECK(complaint_of(scenario(async, R"(, "warmup_updates": 440)")) ==
+        "t.json: /training/warmup_updates: expected more updates than warmup_updates, found 440 and 440");
+  CHECK(complaint_of(scenario(async, R"(, "updates": -1)")) ==
+        "t.json: /training/updates: expected a whole number from 1 to 1000000000, found -1");
+  CHECK(complaint_of(scenario(R"("parameter_server")", R"(, "updates": 20)")) ==
+        "t.json: /training/updates: expected updates only with mode async of parameter_server, found it without");
+  CHECK(complaint_of(scenario(R"({"name": "ddp", "algorithm": "ring"})", R"(, "warmup_updates": 20)")) ==
+        "t.json: /training/warmup_updates: expected warmup_updates only with mode async of parameter_server, found it "
+        "without");
+  CHECK(complaint_of(scenario(R"({"name": "parameter_server", "servers": 1, "start": "together"})")) ==
+        "t.json: /training/regime/start: expected start only with mode async of parameter_server, found it without");
+  CHECK(complaint_of(scenario(R"({"name": "ddp", "algorithm": "ring", "mode": "async"})")) ==
+        "t.json: /training/regime/mode: expected a known key of ddp, found \"mode\"");
+  const auto warnings = [&](const std::string& regime, const std::string& more) {
+    return ScenarioFile::parse(scenario(regime, more), "t.json").point(0).warnings;
+  };
+  CHECK(warnings(async, "").empty());
+  CHECK(
+      warnings(async, R"(, "steps": 5)") ==
+      std::vector<std::string>{"t.json: /training/steps: has no effect: mode async counts updates and warmup_updates"});
+  CHECK(warnings(R"({"name": "parameter_server", "servers": 1, "mode": "async", "seed": 3})", "") ==
+        std::vector<std::string>{"t.json: /training/regime/seed: has no effect: only start random draws"});
+  // No step is common to all workers.
+  CHECK(test::complaint([&] {
+          predict(ScenarioFile::parse(scenario(async), "t.json").point(0), {.explain = true});
+        }).find("t.json: /training/regime/mode: expected the mode sync to say what holds a step, found async") == 0);
 }
 
 TEST_CASE("stragglers that cannot be are refused, and those without effect are warned of") {
@@ -446,7 +532,8 @@ TEST_CASE("stragglers that cannot be are refused, and those without effect are w
 TEST_CASE("every regime runs over several channels, and takes as long") {
   for (const char* regime :
        {R"("parameter_server")", R"({"name": "parameter_server", "servers": 2})", R"({"name": "data_parallel"})",
-        R"({"name": "local_sgd", "algorithm": "ring", "every": 2})", R"({"name": "ddp", "algorithm": "ring"})"}) {
+        R"({"name": "local_sgd", "algorithm": "ring", "every": 2})", R"({"name": "ddp", "algorithm": "ring"})",
+        R"({"name": "gossip", "every": 2})"}) {
     CAPTURE(regime);
     const auto time = [&](const char* transport) {
       return result_of(star_scenario(4,

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "algorithms/training/async_server.hpp"
 #include "algorithms/training/data_parallel.hpp"
+#include "algorithms/training/gossip.hpp"
 #include "algorithms/training/local_sgd.hpp"
 #include "algorithms/training/server.hpp"
 #include "algorithms/training/stragglers.hpp"
@@ -48,6 +50,8 @@ class TrainingForm {
         return data_parallel();
       case Regime::Kind::local_sgd:
         return local_sgd();
+      case Regime::Kind::gossip:
+        return gossip();
     }
     return std::nullopt;
   }
@@ -170,6 +174,7 @@ class TrainingForm {
     even.bytes.count -= even.bytes.count % spec_.servers;
     one.low = std::min(one.low, server_form(spec_.servers, even, machine).low);
     const Times both = take(std::move(one), *job.algorithm, job.arguments, job.request, machine);
+    if (spec_.async) return async_server(machine);
     if (job.request.channels > 1 || job.request.chunk) assume("several channels or pieces");
     if (spec_.servers == 1 && is_queue()) return queue(-1, launches);
     assume_equal();
@@ -179,6 +184,33 @@ class TrainingForm {
     };
     form_.low = step_time(both.low);
     form_.time = step_time(both.high);
+    return std::move(form_);
+  }
+
+  // Where equal workers never meet, all steps are alike; and then so many updates as workers take one step.
+  std::optional<ClosedForm> async_server(const Uniform& machine) {
+    const AsyncServer given = async_server_of(spec_, placed_);
+    const Picoseconds copy = transfer_time(spec_.gradients(), machine.b), update = server_update(step_, given.servers);
+    const Picoseconds passes = async_passes(step_, {}, 0), gap = passes / given.workers;
+    form_.formula = fmt::format("K / X, X = sum over workers of 1/(f + B + 2(p/b + a) + u{}{})",
+                                given.servers > 1 ? "/S" : "", step_.launch.count() > 0 ? " + t" : "");
+    if (spec_.async->start != AsyncSpec::Start::staggered || copy > gap || update > gap || spec_.stragglers.any())
+      assume("workers may meet at a server's port or unit");
+    if (spec_.gradients().count % given.servers != 0) assume("shards are not equally large");
+    if (step_.host_launch.count() > 0) assume("a host launches kernels");
+    const UpdateRates rates = async_rates(step_, given, spec_.stragglers, copy, machine.a);
+    const std::int64_t counted = spec_.async->updates - spec_.async->warmup;
+    if (!form_.because.empty()) {
+      form_.time = form_.low = Picoseconds{static_cast<std::int64_t>(given.workers * 1e12 / rates.apart)};
+      return std::move(form_);
+    }
+    form_.time = add(add(passes, step_.launch), add(add(copy, machine.a), add(copy, add(machine.a, update))));
+    form_.low = form_.time - Picoseconds{5};  // the parts of a step are rounded down each
+    form_.steps = 2 * given.servers;
+    if (counted % given.workers == 0 && spec_.async->warmup > 0) return std::move(form_);
+    const Picoseconds edge{2 * form_.time.count() / counted * given.workers + given.workers};  // a step at both ends
+    form_.low -= edge;
+    form_.time += edge;
     return std::move(form_);
   }
 
@@ -232,6 +264,34 @@ class TrainingForm {
     const int parts = spec_.every > 1 ? 5 : 0;
     form_.low = local_sgd_round_time(step_, spec_.every, average->low) / spec_.every - Picoseconds{parts};
     form_.time = local_sgd_round_time(step_, spec_.every, average->high) / spec_.every;
+    return std::move(form_);
+  }
+
+  // Each rank sends to both neighbors at once: on a star through one port, else each copy has a cable to itself.
+  std::optional<ClosedForm> gossip() {
+    const std::optional<Times> once = time_of(placed_.job);
+    if (!once) return std::nullopt;
+    const Gossip rounds{.every = spec_.every, .overlap = spec_.overlap};
+    const int ranks = placed_.job.request.ranks;
+    const Uniform machine = machine_of(placed_.job);
+    const int copies = machine.shape == Shape::star && ranks > 2 ? 2 : 1;
+    const Picoseconds copy = transfer_time(spec_.gradients(), machine.b);
+    const std::string exchange =
+        fmt::format("{}p/b + a{}", copies == 2 ? "2" : "", step_.launch.count() > 0 ? " + t" : "");
+    form_.formula = fmt::format("f + B + u + {}, T = {}", spec_.overlap ? "max(0, T - f - B)/H" : "T/H", exchange);
+    if (is_barrel()) {
+      const StepLimits limits =
+          gossip_step_limits(step_, rounds, spec_.stragglers, ranks, copy, copies, machine.a, spec_.warmup);
+      form_.formula += ", of the last of a rank and its neighbors";
+      form_.steps += 4 * ranks;  // shares of ports are rounded whenever a copy begins or ends
+      take_mean(limits.low, limits.high);
+      return std::move(form_);
+    }
+    // The parts of a step are rounded down each.
+    const int parts = spec_.every > 1 ? 5 : 0;
+    const Picoseconds more = copies == 2 ? transfer_time(spec_.gradients() * 2, machine.b) - copy : Picoseconds{0};
+    form_.low = gossip_round_time(step_, rounds, add(once->low, more)) / spec_.every - Picoseconds{parts};
+    form_.time = gossip_round_time(step_, rounds, add(once->high, more)) / spec_.every;
     return std::move(form_);
   }
 

@@ -8,8 +8,9 @@
 
 namespace ringsim {
 
-/// As training_step_time(), server_step_time(), data_parallel_step_time() and local_sgd_round_time()
-/// (algorithms/training) have it; nothing if no form of an exchange is known. Requires scenario.training.
+/// As training_step_time(), server_step_time(), data_parallel_step_time(), local_sgd_round_time() and
+/// gossip_round_time() (algorithms/training) have it; nothing if no form of an exchange is known. Requires
+/// scenario.training.
 std::optional<ClosedForm> training_form(const Scenario& scenario, const Setup& setup);
 
 }  // namespace ringsim

@@ -105,6 +105,21 @@ Json ranks_of(const TrainingReport& training) {
   return ranks;
 }
 
+/// A figure of a server that waits for nobody; null of all else.
+template <class Of>
+Json of_async(const Result& r, Of of) {
+  return is_training(r) && r.prediction.training->async ? Json(of(*r.prediction.training->async)) : Json(nullptr);
+}
+bool is_async(const Result& r) { return is_training(r) && r.prediction.training->async.has_value(); }
+
+Json staleness_of(const AsyncReport& async) {
+  Json histogram = Json::array(), workers = Json::array();
+  for (const auto& [staleness, updates] : async.histogram) histogram.push_back({staleness, updates});
+  for (const AsyncReport::Worker& worker : async.workers)
+    workers.push_back({{"updates", worker.updates}, {"mean", worker.staleness}, {"largest", worker.stalest}});
+  return {{"histogram", std::move(histogram)}, {"by_worker", std::move(workers)}};
+}
+
 /// A column of a part of the step's time.
 constexpr Column time_of_step(std::string_view name, std::string_view meaning, Json (*value)(const Result&),
                               std::string_view heading = "", bool (*relevant)(const Result&) = nullptr) {
@@ -281,6 +296,42 @@ constexpr std::array columns{
         .value = [](const Result& r) { return of_training(r, [](const auto& t) { return t.efficiency; }); },
         .heading = "efficiency",
         .shown = [](const Result& r) { return is_training(r) ? share_text(r.prediction.training->efficiency) : ""; }},
+    Column{.name = "updates_per_s",
+           .unit = "1/s",
+           .meaning =
+               "of a parameter_server of mode async: updates of the model by all workers, after the warm-up. Then "
+               "time_us is the workers over it, the mean step of a worker, and the five parts are means over all "
+               "workers and updates",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_async(r, [](const auto& a) { return a.updates_per_s; }); },
+           .heading = "updates/s",
+           .relevant = is_async},
+    Column{.name = "updates",
+           .unit = "",
+           .meaning = "how many updates that is",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_async(r, [](const auto& a) { return a.updates; }); }},
+    Column{.name = "staleness_mean",
+           .unit = "updates",
+           .meaning =
+               "updates by other workers between the moment when weights begin to leave for a worker and its own "
+               "update, per shard of the model; K - 1 but for the ends of the run",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_async(r, [](const auto& a) { return a.staleness; }); },
+           .heading = "staleness",
+           .relevant = is_async},
+    Column{.name = "staleness_max",
+           .unit = "updates",
+           .meaning = "the largest",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_async(r, [](const auto& a) { return a.stalest; }); },
+           .heading = "stalest",
+           .relevant = is_async},
+    Column{.name = "worker_start",
+           .unit = "",
+           .meaning = "mode async: when workers began: staggered, together, or random and the seed",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_async(r, [](const auto& a) { return a.start; }); }},
     time_of_step(
         "step_min_us", "the shortest step after the warm-up",
         [](const Result& r) { return of_training(r, [](const auto& t) { return microseconds(t.shortest); }); }),
@@ -554,6 +605,13 @@ constexpr std::array columns{
                       "received_bytes over the links of its node, memory",
            .in = In::details,
            .value = [](const Result& r) { return is_training(r) ? ranks_of(*r.prediction.training) : Json(nullptr); },
+           .in_csv = false},
+    Column{.name = "staleness",
+           .unit = "",
+           .meaning = "mode async: histogram, a list of staleness and how many updates of a shard; by_worker: updates, "
+                      "mean and largest staleness of each rank",
+           .in = In::details,
+           .value = [](const Result& r) { return of_async(r, staleness_of); },
            .in_csv = false},
     Column{.name = "ring",
            .unit = "",

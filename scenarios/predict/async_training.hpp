@@ -1,0 +1,39 @@
+// An asynchronous parameter server of a scenario: who starts when, and what its run says.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "algorithms/training/async_account.hpp"
+#include "scenarios/predict/setup.hpp"
+
+namespace ringsim {
+
+/// What only a server has that waits for nobody. Of the updates that count.
+struct AsyncReport {
+  double updates_per_s = 0;  ///< of the whole model, by all workers
+  std::int64_t updates = 0;
+  double staleness = 0;  ///< mean: updates by others between reading the weights and one's own update
+  std::int64_t stalest = 0;
+  std::string start;  ///< the offsets between workers, as the scenario spells them
+  std::vector<std::pair<std::int64_t, std::int64_t>> histogram;  ///< staleness, how many updates (of a shard)
+  struct Worker {
+    std::int64_t updates = 0;
+    double staleness = 0;
+    std::int64_t stalest = 0;
+  };
+  std::vector<Worker> workers;  ///< [worker]
+};
+
+/// Of how many workers and servers; which of them starts when.
+AsyncServer async_server_of(const TrainingSpec& spec, const PlacedCollective& placed);
+
+AsyncReport async_report(const TrainingSpec& spec, const AsyncResult& result);
+
+/// Of all workers together, per update: so a step is the workers over the updates per time.
+TimeSplit async_split(const AsyncResult& result);
+
+}  // namespace ringsim
