@@ -1,7 +1,8 @@
 #include "algorithms/training/gossip.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -46,14 +47,14 @@ class GossipWriter : StepWriter {
   /// To the next rank; to the left with the ranks reversed.
   void add_exchange(const CheckedSchedule& schedule, const char* to) {
     exchanges_.push_back(add_stream(Program::StreamKind::communication));
-    Program::Call call{.name = std::string("send ") + to, .schedule = schedule, .members = {}, .variables = {}};
+    Program::Call call{.name = fmt::format("send {}", to), .schedule = schedule, .members = {}, .variables = {}};
     if (exchanges_.size() == 2)
       for (Actor rank = out_.ranks; rank-- > 0;) call.members.push_back(rank);
     each_piece([&](const Piece& piece) {
       const auto weights = static_cast<std::size_t>(piece.weights);
       call.variables.push_back(piece.weights);
-      call.into.push_back(
-          add_variable(out_.variables[weights] + " of the rank to the " + (exchanges_.size() == 2 ? "right" : "left")));
+      call.into.push_back(add_variable(
+          fmt::format("{} of the rank to the {}", out_.variables[weights], exchanges_.size() == 2 ? "right" : "left")));
     });
     out_.calls.push_back(std::move(call));
   }

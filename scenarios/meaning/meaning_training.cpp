@@ -263,9 +263,9 @@ void expect_no_async_keys(const Canonical& canonical, const Blame& blame) {
                R"("regime": {"name": "parameter_server", "servers": 1, "mode": "async"})");
   };
   for (const char* key : {"start", "seed"})
-    if (canonical["regime"].contains(key)) refuse(std::string("/training/regime/") + key, key);
+    if (canonical["regime"].contains(key)) refuse(fmt::format("/training/regime/{}", key), key);
   for (const char* key : {"updates", "warmup_updates"})
-    if (canonical.contains(key)) refuse(std::string("/training/") + key, key);
+    if (canonical.contains(key)) refuse(fmt::format("/training/{}", key), key);
 }
 
 void take_async(const Canonical& canonical, std::int64_t ranks, TrainingSpec& out, const Blame& blame,
@@ -294,7 +294,7 @@ void take_async(const Canonical& canonical, std::int64_t ranks, TrainingSpec& ou
                "updates counts all of them, the warm-up included");
   for (const auto& [key, fallback] : {std::pair{"steps", 2}, std::pair{"warmup", 1}})
     if (canonical[key] != fallback)
-      warn(std::string("/training/") + key, "mode async counts updates and warmup_updates");
+      warn(fmt::format("/training/{}", key), "mode async counts updates and warmup_updates");
   out.step.steps = static_cast<int>(async.updates);  // no worker has more
   out.warmup = 0;
   out.async = async;
