@@ -11,10 +11,10 @@ set(RINGSIM_LAYERS
 # folder. No folder has sources in a subfolder that is not listed here. `text` comes last in sim because the simulator
 # itself reads no files: text is there for the folders above.
 set(RINGSIM_ROOMS_sim base topology schedule check network run program text)
-set(RINGSIM_ROOMS_topologies bound search fabrics machines formats nccl layout)
+set(RINGSIM_ROOMS_topologies bound synthesis search fabrics machines formats nccl layout)
 set(RINGSIM_ROOMS_algorithms composed trees exchanges training formats)
 set(RINGSIM_ROOMS_scenarios fields decoder meaning conditions predict)
-set(RINGSIM_ROOMS_validate bound replay closed_forms measured results score training)
+set(RINGSIM_ROOMS_validate bound replay closed_forms measured results synthesis score training)
 set(RINGSIM_ROOMS_tools bench output pictures sweep command_line replay commands)
 set(RINGSIM_ROOMS_validate/replay tcp lab mpi gpu cuda nccl)
 

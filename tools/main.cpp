@@ -16,6 +16,7 @@ const std::vector<Command>& command_table() {
       sweep_command(),
       crossover_command(),
       bound_command(),
+      synthesize_command(),
       explain_command(),
       diff_command(),
 

@@ -14,6 +14,7 @@ Command run_command();
 Command sweep_command();
 Command crossover_command();
 Command bound_command();
+Command synthesize_command();
 Command explain_command();
 Command diff_command();
 

@@ -1,0 +1,35 @@
+// Collectives over many spanning trees at once: all-gather from their roots, reduce-scatter back, all-reduce both.
+#pragma once
+
+#include <vector>
+
+#include "sim/schedule/schedule.hpp"
+
+namespace ringsim {
+
+/// A spanning tree of the ranks.
+struct SpanningTree {
+  Actor root = 0;
+  std::vector<Actor> parents;  ///< [rank]; -1: the root
+
+  Actor parent(Actor rank) const { return parents[static_cast<std::size_t>(rank)]; }
+};
+
+/// A reduce_scatter or reduce goes up the trees, an all_gather or broadcast comes down, an all_reduce does both. Each
+/// tree carries an equal part of its root's block (reduce, broadcast: of the message) in `slices` messages that follow
+/// one another: an inner rank passes one on while the next comes in.
+///
+/// Lanes: one for each tree, and in an all_reduce two, as in pipelined.hpp. Steps: slices + 1 of an inner rank, else
+/// slices. Bytes sent per rank: its children over all trees, times bytes / trees. Channels: the trees that have the same
+/// two ranks as neighbors in the same direction are numbered from 0.
+///
+/// Why a lane for each tree: where links are shared fairly, every message then gets at least the rate for which its
+/// tree was planned, so that the trees of a plan (topologies/synthesis) that carries U trees over capacity 1 need at
+/// most (slices + height) steps of bytes / (trees * slices) * U, and latencies.
+///
+/// `down`, `up`: the trees of the part that goes down or up, in the order of their roots, as many from each; only those
+/// that the op needs are looked at, and of an all_reduce those of one place have the same root. Requires trees.
+Schedule packed_trees(CollectiveOp op, Bytes bytes, std::vector<SpanningTree> down, std::vector<SpanningTree> up,
+                      int slices);
+
+}  // namespace ringsim

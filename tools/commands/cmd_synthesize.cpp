@@ -1,0 +1,185 @@
+// ringsim synthesize: a schedule made for a machine, as good as any on its links.
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "algorithms/formats/json_schedule.hpp"
+#include "algorithms/formats/msccl_export.hpp"
+#include "scenarios/predict/setup.hpp"
+#include "scenarios/scenario.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
+#include "sim/text/table.hpp"
+#include "sim/text/wrap.hpp"
+#include "tools/command_line/input.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/exit.hpp"
+#include "tools/output/output.hpp"
+#include "tools/output/progress_line.hpp"
+#include "tools/stop.hpp"
+#include "validate/synthesis/synthesize.hpp"
+
+namespace ringsim::tools {
+
+namespace {
+
+struct SynthesizeArguments {
+  std::string scenario;
+  std::vector<std::string> set;
+  std::optional<std::int64_t> trees;
+  bool trees_only = false;
+  std::string output;  ///< the schedule's file; empty: none is written
+};
+
+void declare(Options& options, SynthesizeArguments& synthesize) {
+  options.scenario(synthesize.scenario, synthesize.set);
+  options.whole(
+      "--trees", "K", 1, 1024, [&synthesize](int k) { synthesize.trees = k; },
+      "trees from each root; without it, the fewest that come near the optimum");
+  options.flag("--trees-only", synthesize.trees_only, "write the trees even if an algorithm of the catalog is faster");
+  options.file("-o,--output", "FILE", synthesize.output, "write the schedule to FILE: .json, or .xml for MSCCL");
+}
+
+bool ends_in_xml(const std::string& path) {
+  const std::string extension = std::filesystem::path(path).extension();
+  if (extension == ".xml") return true;
+  if (extension == ".json") return false;
+  throw UsageError("--output (-o)", fmt::format("expected a file that ends in .json or .xml, found {}", path));
+}
+
+std::string trees_in_words(const DirectedTrees& trees, const std::string& what) {
+  const TreePlan& plan = trees.plan;
+  return fmt::format("{}: {} per root, {} in all, {} deep; {:.2f} % of the optimum's rate{}", what, plan.rate.k,
+                     plan.graph.n_trees(),
+                     trees.lowest == trees.highest ? fmt::to_string(trees.lowest)
+                                                   : fmt::format("{} to {}", trees.lowest, trees.highest),
+                     100 * plan.share_of_optimum(),
+                     trees.as_planned >= 1
+                         ? ""
+                         : fmt::format("; {:.1f} % of their edges take other links than planned, because switches and "
+                                       "NICs route by themselves",
+                                       100 * (1 - trees.as_planned)));
+}
+
+std::string text_of(const Scenario& scenario, const Synthesis& made) {
+  const CollectiveRequest& request = scenario.main().request;
+  std::string text = wrapped(fmt::format("{}: {} of {} over {} ranks", scenario.name, to_string(request.op),
+                                         format(request.bytes), request.ranks));
+  text += '\n' + wrapped(fmt::format("{}: {:.3f} us ({})",
+                                     request.op == CollectiveOp::all_reduce
+                                         ? "optimum of a reduce-scatter and an all-gather"
+                                     : made.bound.is_optimum ? "optimum"
+                                                             : "lower bound",
+                                     microseconds(made.target), made.bound.why));
+  if (made.up) text += '\n' + wrapped(trees_in_words(*made.up, "trees that add up"));
+  if (made.down) text += '\n' + wrapped(trees_in_words(*made.down, "trees that copy"));
+  Table table({"schedule", "time us", "share of the optimum"});
+  const auto row = [&](const std::string& name, Picoseconds time) {
+    const double share = static_cast<double>(made.target.count()) / static_cast<double>(time.count());
+    table.add({name, fmt::format("{:.3f}", microseconds(time)), fmt::format("{:.1f} %", 100 * share)});
+  };
+  row(fmt::format("trees, {} slice{}", made.slices, made.slices == 1 ? "" : "s"), made.time);
+  for (std::size_t i = 0; i < made.catalog.size() && i < 3; ++i) row(made.catalog[i].name, made.catalog[i].time);
+  text += "\n\n" + table.fitted() + '\n';
+  if (made.catalog.empty())
+    text += wrapped("No algorithm of the catalog serves this.");
+  else if (made.trees_are_faster())
+    text += wrapped(fmt::format("The trees are the fastest; {} takes {:.2f} times as long.", made.catalog.front().name,
+                                static_cast<double>(made.catalog.front().time.count()) /
+                                    static_cast<double>(made.time.count())));
+  else
+    text += wrapped(fmt::format("{} of the catalog is faster at this size; the trees take {:.2f} times as long.",
+                                made.catalog.front().name,
+                                static_cast<double>(made.time.count()) /
+                                    static_cast<double>(made.catalog.front().time.count())));
+  return text + '\n';
+}
+
+/// The schedule that is written: the trees, or what is faster.
+StoredSchedule chosen(const Synthesis& made, bool trees_only) {
+  if (trees_only || made.trees_are_faster()) return *made.schedule;
+  return store(schedule_of(made.catalog.front().scenario, &stop_requested).schedule());
+}
+
+std::string run_command_of(const SynthesizeArguments& arguments, const Scenario& scenario) {
+  const std::filesystem::path folder = std::filesystem::path(arguments.scenario).parent_path();
+  const std::string file = std::filesystem::proximate(arguments.output, folder.empty() ? "." : folder).string();
+  std::string line = "ringsim run " + arguments.scenario;
+  for (const std::string& each : arguments.set) line += fmt::format(" --set '{}'", each);
+  line += fmt::format(" --set 'collective.algorithm={{\"file\": \"{}\"}}' --set collective.bytes={}", file,
+                      scenario.main().request.bytes.count);
+  line += "B";
+  const CollectiveRequest& request = scenario.main().request;
+  if (request.channels > 1) line += " --set transport.channels=null";
+  if (request.chunk) line += " --set transport.chunk=null";
+  if (request.in_place) line += " --set collective.in_place=null";
+  if (scenario.main().channel_rings) line += " --set collective.order=null";
+  return line;
+}
+
+void write_schedule(const SynthesizeArguments& arguments, const Scenario& scenario, const Synthesis& made,
+                    Output& file) {
+  const bool trees = arguments.trees_only || made.trees_are_faster();
+  const std::string name = trees ? "the trees" : made.catalog.front().name;
+  try {
+    const StoredSchedule stored = chosen(made, arguments.trees_only);
+    file.write(ends_in_xml(arguments.output) ? export_msccl(stored) : export_json(stored));
+  } catch (const ScheduleError&) {
+    throw;
+  } catch (const InputError& error) {
+    throw InputError(arguments.output, fmt::format("{} cannot be written: {}", name, error.message()), error.hint());
+  }
+  file.finish();
+  say(fmt::format("ringsim: wrote {} to {}; run it with\n  {}\n", name, arguments.output,
+                  run_command_of(arguments, scenario)));
+}
+
+int execute(const SynthesizeArguments& arguments) {
+  refuse_as_output(arguments.scenario, arguments.output);
+  std::optional<Output> file;
+  if (!arguments.output.empty()) {
+    (void)ends_in_xml(arguments.output);
+    file.emplace(arguments.output);
+  }
+  const ScenarioFile scenarios = load_scenario(arguments.scenario, arguments.set);
+  const Scenario scenario = first_point(scenarios);
+  expect_collective(scenario);
+  const Setup setup = while_saying("building the topology", [&] { return set_up(scenario); });
+  ProgressLine progress(1);
+  const Synthesis made = synthesize(scenario, setup,
+                                    {.trees = arguments.trees, .stop = &stop_requested, .stage = [&](const std::string& stage) {
+                                       progress.now(stage);
+                                     }});
+  Output output;
+  output.write(text_of(scenario, made));
+  output.finish();
+  if (file) write_schedule(arguments, scenario, made, *file);
+  return good;
+}
+
+}  // namespace
+
+Command synthesize_command() {
+  return {.name = "synthesize",
+          .group = Group::predict,
+          .summary = "Make the schedule that uses a machine's links best",
+          .example = "ringsim synthesize scenarios/star.json --set collective.op=all_gather",
+          .details =
+              "Packs spanning trees into the links of the scenario's first point so that together they move data as "
+              "fast as any schedule can, proves the schedule, times it, and compares it with the bound and with the "
+              "catalog's algorithms. For all-gather, reduce-scatter, all-reduce (one after the other), broadcast and "
+              "reduce.\n\n"
+              "The optimum may need many trees from each root; a few often come within a percent. Latency is not "
+              "optimized: for small messages an algorithm of the catalog is faster, and then -o writes that one, "
+              "unless --trees-only is given. Algorithms whose switches add up are not compared.\n\n"
+              "docs/guide/synthesize.md explains the result.",
+          .prepare = with<SynthesizeArguments>(declare, execute)};
+}
+
+}  // namespace ringsim::tools
