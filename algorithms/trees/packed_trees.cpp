@@ -53,26 +53,49 @@ struct ChanneledTree {
   }
 };
 
+/// What one stream of a tree carries: chunks [first, first + ...) of `data`, `width` in a slice, of which the first
+/// slice may have only `lead`, and the last one the rest.
+struct StreamSlices {
+  int first = 0, width = 1, lead = 0;
+  int count = 0;  ///< of slices
+
+  Region operator[](int i) const {
+    if (lead == 0) return chunks(first + i * width, width);
+    if (i == 0) return chunks(first, lead);
+    return chunks(first + lead + (i - 1) * width, i + 1 == count ? width - lead : width);
+  }
+};
+
+/// [tree * streams + stream]
 struct PackedParts {
-  std::vector<ChanneledTree> up, down;  // [tree]
-  int slices = 1;
+  std::vector<ChanneledTree> up, down;
+  TreeSlices slices;
+
   bool both() const { return !up.empty() && !down.empty(); }
+  bool is_up(Lane lane) const { return !up.empty() && (!both() || lane % 2 == 0); }
+  std::size_t place(Lane lane) const { return static_cast<std::size_t>(both() ? lane / 2 : lane); }
+  StreamSlices slices_of(Lane lane) const {
+    const int place = both() ? lane / 2 : lane, lead = place % slices.streams;
+    return {.first = place * slices.count * slices.streams,
+            .width = slices.streams,
+            .lead = lead,
+            .count = slices.count + (lead > 0 ? 1 : 0)};
+  }
 };
 
 void packed_step(const PackedParts& parts, Actor r, Lane lane, int i, Step& out) {
-  const int t = parts.both() ? lane / 2 : lane;
-  const Segments slice{t * parts.slices, parts.slices};
-  const auto tree = static_cast<std::size_t>(t);
-  if (!parts.up.empty() && (!parts.both() || lane % 2 == 0)) {
-    pipelined_up(parts.up[tree], r, i, slice, 0, out);
-    return parts.up[tree].number(r, out);
+  const StreamSlices slices = parts.slices_of(lane);
+  const std::size_t at = parts.place(lane);
+  if (parts.is_up(lane)) {
+    pipelined_up(parts.up[at], r, i, slices, 0, out);
+    return parts.up[at].number(r, out);
   }
-  if (parts.both() && i < parts.slices) {  // a slice has gone up: an inner rank sends it one step after it came in
-    const bool is_inner = parts.up[tree].parent(r) >= 0 && parts.up[tree].has_child(r);
+  if (parts.both() && i < slices.count) {  // a slice has gone up: an inner rank sends it one step after it came in
+    const bool is_inner = parts.up[at].parent(r) >= 0 && parts.up[at].has_child(r);
     out.wait(lane - 1, is_inner ? i + 2 : i + 1);
   }
-  pipelined_down(parts.down[tree], r, i, slice, 0, out);
-  parts.down[tree].number(r, out);
+  pipelined_down(parts.down[at], r, i, slices, 0, out);
+  parts.down[at].number(r, out);
 }
 
 Collective collective_of(CollectiveOp op, int ranks, Bytes bytes, Actor root, int pieces) {
@@ -94,36 +117,36 @@ Collective collective_of(CollectiveOp op, int ranks, Bytes bytes, Actor root, in
 
 }  // namespace
 
-Schedule packed_trees(CollectiveOp op, Bytes bytes, std::vector<SpanningTree> down, std::vector<SpanningTree> up,
-                      int slices) {
+Schedule packed_trees(CollectiveOp op, Bytes bytes, const std::vector<SpanningTree>& down,
+                      const std::vector<SpanningTree>& up, const TreeSlices& slices) {
   const bool goes_up =
       op == CollectiveOp::all_reduce || op == CollectiveOp::reduce_scatter || op == CollectiveOp::reduce;
   const bool comes_down = !goes_up || op == CollectiveOp::all_reduce;
   const std::vector<SpanningTree>& some = goes_up ? up : down;
-  ensure(!some.empty() && slices > 0, "a collective over trees has some, and slices");
+  ensure(!some.empty() && slices.count > 0 && slices.streams > 0, "a collective over trees has some, and slices");
   if (goes_up && comes_down)
     ensure(std::equal(up.begin(), up.end(), down.begin(), down.end(),
                       [](const SpanningTree& a, const SpanningTree& b) { return a.root == b.root; }),
            "trees up and down have the same roots");
   const int ranks = static_cast<int>(some.front().parents.size()), n_trees = static_cast<int>(some.size());
-  const Actor root = some.front().root;
+  const int pieces = slices.count * slices.streams * slices.streams;  // of a tree
   auto parts = std::make_shared<PackedParts>();
   parts->slices = slices;
   ConnectionNumbers numbers;
-  if (goes_up)
-    for (SpanningTree& tree : up) parts->up.emplace_back(std::move(tree), true, numbers);
-  if (comes_down)
-    for (SpanningTree& tree : down) parts->down.emplace_back(std::move(tree), false, numbers);
+  for (std::size_t t = 0; t < some.size(); ++t)
+    for (int stream = 0; stream < slices.streams; ++stream) {
+      if (goes_up) parts->up.emplace_back(up[t], true, numbers);
+      if (comes_down) parts->down.emplace_back(down[t], false, numbers);
+    }
   Schedule s{.algorithm = "packed_trees",
-             .collective = collective_of(op, ranks, bytes, root, n_trees / ranks * slices),
+             .collective = collective_of(op, ranks, bytes, some.front().root, n_trees / ranks * pieces),
              .actors = ranks,
-             .lanes = n_trees * (parts->both() ? 2 : 1)};
-  s.layout[0] = Layout::near_equal(bytes, n_trees * slices);
+             .lanes = n_trees * slices.streams * (parts->both() ? 2 : 1)};
+  s.layout[0] = Layout::near_equal(bytes, n_trees * pieces);
   const std::shared_ptr<const PackedParts> made = std::move(parts);
   s.n_steps = [made](Actor r, Lane lane) {
-    const auto tree = static_cast<std::size_t>(made->both() ? lane / 2 : lane);
-    const bool is_up = !made->up.empty() && (!made->both() || lane % 2 == 0);
-    return pipelined_steps((is_up ? made->up : made->down)[tree], r, made->slices);
+    const ChanneledTree& tree = (made->is_up(lane) ? made->up : made->down)[made->place(lane)];
+    return pipelined_steps(tree, r, made->slices_of(lane).count);
   };
   s.step = [made](Actor r, Lane lane, int i, Step& out) { packed_step(*made, r, lane, i, out); };
   return s;

@@ -14,6 +14,9 @@ namespace ringsim {
 //   bool has_child(Actor) const
 //   void for_each_child(Actor, Visit visit) const visit(Actor child)
 
+// Pieces give
+//   int count, Region operator[](int i) const     what moves one after the other
+
 /// The segments of one tree: chunks [first, first + count) of `data`, one each.
 struct Segments {
   int first = 0;
@@ -30,8 +33,8 @@ int pipelined_steps(const Tree& tree, Actor r, int segments) {
 }
 
 /// Step i of what goes up: segments are added up on their way to the root.
-template <class Tree>
-void pipelined_up(const Tree& tree, Actor r, int i, Segments segment, int channel, Step& out) {
+template <class Tree, class Pieces>
+void pipelined_up(const Tree& tree, Actor r, int i, const Pieces& segment, int channel, Step& out) {
   const Actor parent = tree.parent(r);
   if (!tree.has_child(r)) return out.send(parent, segment[i], channel);
   if (i < segment.count) tree.for_each_child(r, [&](Actor child) { out.receive_add(child, segment[i], channel); });
@@ -39,8 +42,8 @@ void pipelined_up(const Tree& tree, Actor r, int i, Segments segment, int channe
 }
 
 /// Step i of what comes down from the root.
-template <class Tree>
-void pipelined_down(const Tree& tree, Actor r, int i, Segments segment, int channel, Step& out) {
+template <class Tree, class Pieces>
+void pipelined_down(const Tree& tree, Actor r, int i, const Pieces& segment, int channel, Step& out) {
   const Actor parent = tree.parent(r);
   if (parent >= 0 && i < segment.count) out.receive(parent, segment[i], channel);
   const int passed_on = parent >= 0 ? i - 1 : i;

@@ -55,55 +55,59 @@ bool ends_in_xml(const std::string& path) {
 
 std::string trees_in_words(const DirectedTrees& trees, const std::string& what) {
   const TreePlan& plan = trees.plan;
-  return fmt::format("{}: {} per root, {} in all, {} deep; {:.2f} % of the optimum's rate{}", what, plan.rate.k,
-                     plan.graph.n_trees(),
-                     trees.lowest == trees.highest ? fmt::to_string(trees.lowest)
-                                                   : fmt::format("{} to {}", trees.lowest, trees.highest),
-                     100 * plan.share_of_optimum(),
-                     trees.as_planned >= 1
-                         ? ""
-                         : fmt::format("; {:.1f} % of their edges take other links than planned, because switches and "
-                                       "NICs route by themselves",
-                                       100 * (1 - trees.as_planned)));
+  std::string text = fmt::format("{}: {} per root, {} in all, {} deep; {:.2f} % of the optimum's rate", what,
+                                 plan.rate.k, plan.graph.n_trees(),
+                                 trees.lowest == trees.highest ? fmt::to_string(trees.lowest)
+                                                               : fmt::format("{} to {}", trees.lowest, trees.highest),
+                                 100 * plan.share_of_optimum());
+  // Twice the rounding of a double: a link that is full carries exactly what it should.
+  if (plan.crowding > 1 + 1e-9)
+    text += fmt::format(
+        "; switches and NICs route messages over other links than planned, one of which carries {:.2f} times what it "
+        "should",
+        plan.crowding);
+  return text;
 }
 
 std::string text_of(const Scenario& scenario, const Synthesis& made) {
   const CollectiveRequest& request = scenario.main().request;
   std::string text = wrapped(fmt::format("{}: {} of {} over {} ranks", scenario.name, to_string(request.op),
                                          format(request.bytes), request.ranks));
-  text += '\n' + wrapped(fmt::format("{}: {:.3f} us ({})",
-                                     request.op == CollectiveOp::all_reduce
-                                         ? "optimum of a reduce-scatter and an all-gather"
-                                     : made.bound.is_optimum ? "optimum"
-                                                             : "lower bound",
-                                     microseconds(made.target), made.bound.why));
-  if (made.up) text += '\n' + wrapped(trees_in_words(*made.up, "trees that add up"));
-  if (made.down) text += '\n' + wrapped(trees_in_words(*made.down, "trees that copy"));
+  text += '\n' +
+          wrapped(fmt::format("{}: {:.3f} us ({})",
+                              request.op == CollectiveOp::all_reduce ? "optimum of a reduce-scatter and an all-gather"
+                              : made.bound.is_optimum                ? "optimum"
+                                                                     : "lower bound",
+                              microseconds(made.target), made.bound.why));
+  if (made.trees.up) text += '\n' + wrapped(trees_in_words(*made.trees.up, "trees that add up"));
+  if (made.trees.down) text += '\n' + wrapped(trees_in_words(*made.trees.down, "trees that copy"));
   Table table({"schedule", "time us", "share of the optimum"});
   const auto row = [&](const std::string& name, Picoseconds time) {
     const double share = static_cast<double>(made.target.count()) / static_cast<double>(time.count());
     table.add({name, fmt::format("{:.3f}", microseconds(time)), fmt::format("{:.1f} %", 100 * share)});
   };
-  row(fmt::format("trees, {} slice{}", made.slices, made.slices == 1 ? "" : "s"), made.time);
+  const TreeSlices& slices = made.trees.slices;
+  row(fmt::format("trees, {} slice{}{}", slices.count, slices.count == 1 ? "" : "s",
+                  slices.streams == 1 ? "" : fmt::format(" in each of {} streams", slices.streams)),
+      made.trees.time);
   for (std::size_t i = 0; i < made.catalog.size() && i < 3; ++i) row(made.catalog[i].name, made.catalog[i].time);
   text += "\n\n" + table.fitted() + '\n';
   if (made.catalog.empty())
     text += wrapped("No algorithm of the catalog serves this.");
   else if (made.trees_are_faster())
-    text += wrapped(fmt::format("The trees are the fastest; {} takes {:.2f} times as long.", made.catalog.front().name,
-                                static_cast<double>(made.catalog.front().time.count()) /
-                                    static_cast<double>(made.time.count())));
+    text += wrapped(fmt::format(
+        "The trees are the fastest; {} takes {:.2f} times as long.", made.catalog.front().name,
+        static_cast<double>(made.catalog.front().time.count()) / static_cast<double>(made.trees.time.count())));
   else
-    text += wrapped(fmt::format("{} of the catalog is faster at this size; the trees take {:.2f} times as long.",
-                                made.catalog.front().name,
-                                static_cast<double>(made.time.count()) /
-                                    static_cast<double>(made.catalog.front().time.count())));
+    text += wrapped(fmt::format(
+        "{} of the catalog is faster at this size; the trees take {:.2f} times as long.", made.catalog.front().name,
+        static_cast<double>(made.trees.time.count()) / static_cast<double>(made.catalog.front().time.count())));
   return text + '\n';
 }
 
 /// The schedule that is written: the trees, or what is faster.
 StoredSchedule chosen(const Synthesis& made, bool trees_only) {
-  if (trees_only || made.trees_are_faster()) return *made.schedule;
+  if (trees_only || made.trees_are_faster()) return *made.trees.schedule;
   return store(schedule_of(made.catalog.front().scenario, &stop_requested).schedule());
 }
 
@@ -152,10 +156,10 @@ int execute(const SynthesizeArguments& arguments) {
   expect_collective(scenario);
   const Setup setup = while_saying("building the topology", [&] { return set_up(scenario); });
   ProgressLine progress(1);
-  const Synthesis made = synthesize(scenario, setup,
-                                    {.trees = arguments.trees, .stop = &stop_requested, .stage = [&](const std::string& stage) {
-                                       progress.now(stage);
-                                     }});
+  const Synthesis made = synthesize(
+      scenario, setup, {.trees = arguments.trees, .stop = &stop_requested, .stage = [&](const std::string& stage) {
+                          progress.now(stage);
+                        }});
   Output output;
   output.write(text_of(scenario, made));
   output.finish();

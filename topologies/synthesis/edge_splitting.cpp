@@ -133,8 +133,7 @@ class SwitchRemoval {
       for (std::size_t o = 0; o < outs.size(); ++o) {
         const PairKind kind = kind_of(ins[i], outs[o]);
         if (kind != PairKind::between_hosts && kind != PairKind::within_host) continue;
-        const std::size_t turn =
-            (place[graph_.edges[outs[o]].to] + n - place[graph_.edges[ins[i]].from]) % n;
+        const std::size_t turn = (place[graph_.edges[outs[o]].to] + n - place[graph_.edges[ins[i]].from]) % n;
         candidates[kind == PairKind::within_host].push_back({turn, i, o});
       }
     std::vector<std::int64_t> left_in, left_out;
@@ -152,7 +151,8 @@ class SwitchRemoval {
         for (std::size_t c = 0; c < some.size(); ++c) {
           const auto [turn, i, o] = some[c];
           if (left_in[i] == 0 || left_out[o] == 0) continue;
-          const std::int64_t share = std::max<std::int64_t>(1, std::min(had_in[i] / open_in[i], had_out[o] / open_out[o]));
+          const std::int64_t share =
+              std::max<std::int64_t>(1, std::min(had_in[i] / open_in[i], had_out[o] / open_out[o]));
           const std::int64_t amount = std::min({share, left_in[i], left_out[o]});
           given[c] += amount;
           left_in[i] -= amount;
@@ -165,20 +165,23 @@ class SwitchRemoval {
     }
   }
 
-  /// What is left of w, in any pairs: to be dropped.
+  /// What is left of w in pairs that may be dropped whole: from a device back to itself, then between ranks. Other
+  /// switches would no longer be balanced.
   void pair_off(int w, std::vector<EdgePair>& out) const {
     const std::vector<std::size_t> ins = edges_of(w, true), outs = edges_of(w, false);
-    std::vector<std::int64_t> left_out;
-    for (const std::size_t e : outs) left_out.push_back(graph_.edges[e].capacity);
-    for (const std::size_t in : ins) {
-      std::int64_t left = graph_.edges[in].capacity;
-      for (std::size_t o = 0; o < outs.size() && left > 0; ++o) {
-        const std::int64_t amount = std::min(left, left_out[o]);
-        if (amount > 0) out.push_back({in, outs[o], amount});
-        left -= amount;
-        left_out[o] -= amount;
-      }
-    }
+    std::map<std::size_t, std::int64_t> left;
+    for (const auto* some : {&ins, &outs})
+      for (const std::size_t e : *some) left[e] = graph_.edges[e].capacity;
+    for (const bool back : {true, false})
+      for (const std::size_t in : ins)
+        for (const std::size_t o : outs) {
+          const int u = graph_.edges[in].from, t = graph_.edges[o].to;
+          const std::int64_t amount = std::min(left[in], left[o]);
+          if (amount == 0 || !(back ? u == t : is_rank_[index(u)] && is_rank_[index(t)])) continue;
+          out.push_back({in, o, amount});
+          left[in] -= amount;
+          left[o] -= amount;
+        }
   }
 
   /// Replaces as much of the pairs as may be.

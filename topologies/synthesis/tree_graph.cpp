@@ -53,12 +53,12 @@ class Surplus {
     return total;
   }
   void cut(std::vector<std::size_t> edges, std::int64_t amount) {
-    std::stable_sort(edges.begin(), edges.end(), [&](std::size_t a, std::size_t b) {
-      return wires_.edges[a].capacity > wires_.edges[b].capacity;
-    });
+    std::stable_sort(edges.begin(), edges.end(),
+                     [&](std::size_t a, std::size_t b) { return wires_.edges[a].capacity > wires_.edges[b].capacity; });
     for (const std::size_t e : edges) {
       Wires::Edge& edge = wires_.edges[e];
-      const std::int64_t less = std::min({amount, edge.capacity, std::max<std::int64_t>(0, edge.capacity - back_of(edge))});
+      const std::int64_t less =
+          std::min({amount, edge.capacity, std::max<std::int64_t>(0, edge.capacity - back_of(edge))});
       edge.capacity -= less;
       amount -= less;
     }
@@ -151,9 +151,7 @@ bool TreesFit::operator()(const TreeGraph& graph) {
 TreeRate best_tree_rate(const Wires& wires, const Fraction& inverse_rate) {
   std::int64_t common = inverse_rate.under;
   for (const Wires::Edge& edge : wires.edges) common = std::gcd(common, edge.capacity);
-  return {.k = inverse_rate.under / common,
-          .scale = fraction(inverse_rate.over, common),
-          .inverse_rate = inverse_rate};
+  return {.k = inverse_rate.under / common, .scale = fraction(inverse_rate.over, common), .inverse_rate = inverse_rate};
 }
 
 TreeRate tree_rate_of(const Wires& wires, const std::vector<int>& roots, std::int64_t k, const Fraction& optimum,

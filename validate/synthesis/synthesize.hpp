@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "algorithms/stored_schedule.hpp"
+#include "algorithms/trees/packed_trees.hpp"
 #include "scenarios/predict/setup.hpp"
 #include "scenarios/scenario.hpp"
 #include "topologies/synthesis/tree_plan.hpp"
@@ -24,13 +25,10 @@ struct SynthesisOptions {
   std::function<void(const std::string&)> stage;
 };
 
-/// Trees of one direction, and how the scenario's messages take their edges.
+/// Trees of one direction.
 struct DirectedTrees {
   TreePlan plan;
   int lowest = 0, highest = 0;  ///< their heights
-  /// Of all edges of all trees the share whose messages take the way that was planned. Switches and NICs route by
-  /// themselves (sim/topology/routes.hpp), so that a message from u to t may cross other links than the plan.
-  double as_planned = 1;
 };
 
 /// An algorithm of the catalog on the same machine, by the same simulation.
@@ -41,25 +39,28 @@ struct TimedAlgorithm {
 };
 
 struct Synthesis {
+  struct Trees {
+    std::optional<DirectedTrees> down, up;           ///< up: of what is reduced
+    TreeSlices slices;                               ///< the fastest of those tried
+    Picoseconds time{0};                             ///< by simulation
+    std::shared_ptr<const StoredSchedule> schedule;  ///< proved
+  };
   /// What bandwidth allows at best with trees: the bound of the op; of an all_reduce that of a reduce_scatter and an
   /// all_gather, one after the other.
   Picoseconds target{0};
-  Bound bound;                              ///< of the op itself
-  std::optional<DirectedTrees> down, up;    ///< up: of what is reduced
-  int slices = 1;                           ///< the fastest of those tried
-  std::vector<std::pair<int, Picoseconds>> tried;  ///< slices and times
-  Picoseconds time{0};                      ///< of the trees, by simulation
-  std::shared_ptr<const StoredSchedule> schedule;  ///< of the trees, proved
-  std::vector<TimedAlgorithm> catalog;      ///< the fastest first; may be empty
-  bool trees_are_faster() const { return catalog.empty() || time <= catalog.front().time; }
+  Bound bound;  ///< of the op itself
+  Trees trees;
+  std::vector<TimedAlgorithm> catalog;  ///< the fastest first; may be empty
+
+  bool trees_are_faster() const { return catalog.empty() || trees.time <= catalog.front().time; }
 };
 
-/// Plans trees (topologies/synthesis), makes a schedule of them, proves and times it with several numbers of slices, and
-/// times every algorithm of the catalog that serves the scenario's collective there: with its defaults, pipelined ones
-/// also with 16 and 128 segments, and the scenario's own as it is set. Left out are algorithms whose switches add.
-/// Throws InputError for what trees are not made for: another collective than all_gather, reduce_scatter, all_reduce,
-/// broadcast and reduce, a scenario with a library or several jobs, fewer than two ranks; what MachineBounds throws;
-/// Interrupted.
+/// Plans trees (topologies/synthesis), makes a schedule of them, proves and times it with several numbers of slices and
+/// streams, and times every algorithm of the catalog that serves the scenario's collective there: with its defaults,
+/// pipelined ones also with 16 and 128 segments, and the scenario's own as it is set. Left out are algorithms whose
+/// switches add. Throws InputError for what trees are not made for: another collective than all_gather, reduce_scatter,
+/// all_reduce, broadcast and reduce, a scenario with a library or several jobs, fewer than two ranks; what
+/// MachineBounds throws; Interrupted.
 Synthesis synthesize(const Scenario& scenario, const Setup& setup, const SynthesisOptions& options = {});
 
 /// The scenario with its collective run by a stored schedule.
