@@ -33,6 +33,7 @@ struct SynthesizeArguments {
   std::string scenario;
   std::vector<std::string> set;
   std::optional<std::int64_t> trees;
+  int most_slices = 256;
   bool trees_only = false;
   std::string output;  ///< the schedule's file; empty: none is written
 };
@@ -42,6 +43,8 @@ void declare(Options& options, SynthesizeArguments& synthesize) {
   options.whole(
       "--trees", "K", 1, 1024, [&synthesize](int k) { synthesize.trees = k; },
       "trees from each root; without it, the fewest that come near the optimum");
+  options.whole("--slices", "N", 1, 256, synthesize.most_slices, "at most so many messages of a tree in turn")
+      .fallback = "256";
   options.flag("--trees-only", synthesize.trees_only, "write the trees even if an algorithm of the catalog is faster");
   options.file("-o,--output", "FILE", synthesize.output, "write the schedule to FILE: .json, or .xml for MSCCL");
 }
@@ -100,7 +103,7 @@ std::string text_of(const Scenario& scenario, const Synthesis& made) {
         static_cast<double>(made.catalog.front().time.count()) / static_cast<double>(made.trees.time.count())));
   else
     text += wrapped(fmt::format(
-        "{} of the catalog is faster at this size; the trees take {:.2f} times as long.", made.catalog.front().name,
+        "{} of the catalog is faster at this size; the trees take {:.3f} times as long.", made.catalog.front().name,
         static_cast<double>(made.trees.time.count()) / static_cast<double>(made.catalog.front().time.count())));
   return text + '\n';
 }
@@ -111,15 +114,15 @@ StoredSchedule chosen(const Synthesis& made, bool trees_only) {
   return store(schedule_of(made.catalog.front().scenario, &stop_requested).schedule());
 }
 
-std::string run_command_of(const SynthesizeArguments& arguments, const Scenario& scenario) {
+/// `points`: of the scenario's file.
+std::string run_command_of(const SynthesizeArguments& arguments, const Scenario& scenario, std::size_t points) {
   const std::filesystem::path folder = std::filesystem::path(arguments.scenario).parent_path();
   const std::string file = std::filesystem::proximate(arguments.output, folder.empty() ? "." : folder).string();
   std::string line = "ringsim run " + arguments.scenario;
   for (const std::string& each : arguments.set) line += fmt::format(" --set '{}'", each);
-  line += fmt::format(" --set 'collective.algorithm={{\"file\": \"{}\"}}' --set collective.bytes={}", file,
-                      scenario.main().request.bytes.count);
-  line += "B";
+  line += fmt::format(" --set 'collective.algorithm={{\"file\": \"{}\"}}'", file);
   const CollectiveRequest& request = scenario.main().request;
+  if (points > 1) line += fmt::format(" --set 'collective.bytes={} B'", request.bytes.count);
   if (request.channels > 1) line += " --set transport.channels=null";
   if (request.chunk) line += " --set transport.chunk=null";
   if (request.in_place) line += " --set collective.in_place=null";
@@ -127,7 +130,7 @@ std::string run_command_of(const SynthesizeArguments& arguments, const Scenario&
   return line;
 }
 
-void write_schedule(const SynthesizeArguments& arguments, const Scenario& scenario, const Synthesis& made,
+void write_schedule(const SynthesizeArguments& arguments, const std::string& command, const Synthesis& made,
                     Output& file) {
   const bool trees = arguments.trees_only || made.trees_are_faster();
   const std::string name = trees ? "the trees" : made.catalog.front().name;
@@ -137,11 +140,11 @@ void write_schedule(const SynthesizeArguments& arguments, const Scenario& scenar
   } catch (const ScheduleError&) {
     throw;
   } catch (const InputError& error) {
-    throw InputError(arguments.output, fmt::format("{} cannot be written: {}", name, error.message()), error.hint());
+    const std::string hint = error.hint().empty() && trees ? "fewer slices need fewer steps: --slices 8" : error.hint();
+    throw InputError(arguments.output, fmt::format("{} cannot be written: {}", name, error.message()), hint);
   }
   file.finish();
-  say(fmt::format("ringsim: wrote {} to {}; run it with\n  {}\n", name, arguments.output,
-                  run_command_of(arguments, scenario)));
+  say(fmt::format("ringsim: wrote {} to {}; run it with\n  {}\n", name, arguments.output, command));
 }
 
 int execute(const SynthesizeArguments& arguments) {
@@ -156,14 +159,15 @@ int execute(const SynthesizeArguments& arguments) {
   expect_collective(scenario);
   const Setup setup = while_saying("building the topology", [&] { return set_up(scenario); });
   ProgressLine progress(1);
-  const Synthesis made = synthesize(
-      scenario, setup, {.trees = arguments.trees, .stop = &stop_requested, .stage = [&](const std::string& stage) {
-                          progress.now(stage);
-                        }});
+  const Synthesis made = synthesize(scenario, setup,
+                                    {.trees = arguments.trees,
+                                     .most_slices = arguments.most_slices,
+                                     .stop = &stop_requested,
+                                     .stage = [&](const std::string& stage) { progress.now(stage); }});
   Output output;
   output.write(text_of(scenario, made));
   output.finish();
-  if (file) write_schedule(arguments, scenario, made, *file);
+  if (file) write_schedule(arguments, run_command_of(arguments, scenario, scenarios.size()), made, *file);
   return good;
 }
 

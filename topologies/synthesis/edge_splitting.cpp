@@ -243,7 +243,7 @@ class SwitchRemoval {
     const std::int64_t all = graph_.n_trees();
     std::int64_t least = pair.amount;
     for (const int v : graph_.ranks) {
-      if (into ? v == u || v == t : false) continue;  // no cut has them behind it
+      if (into && (v == u || v == t)) continue;  // u and t are on the other side of such a cut
       if (breath_) breath_();
       const int door = v == to ? -1 : flows.add_edge(v, to, FlowGraph::unlimited);
       least = std::min(least, std::max<std::int64_t>(0, flows.max_flow(from, to, all + least) - all));

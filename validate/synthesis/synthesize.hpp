@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "algorithms/stored_schedule.hpp"
@@ -20,6 +21,7 @@ namespace ringsim {
 
 struct SynthesisOptions {
   std::optional<std::int64_t> trees;  ///< from each root; none: as choose_rate()
+  int most_slices = 256;              ///< TreeSlices::count is at most this
   const std::atomic<bool>* stop = nullptr;
   /// Told what is done from now on, in words.
   std::function<void(const std::string&)> stage;
@@ -44,6 +46,7 @@ struct Synthesis {
     TreeSlices slices;                               ///< the fastest of those tried
     Picoseconds time{0};                             ///< by simulation
     std::shared_ptr<const StoredSchedule> schedule;  ///< proved
+    std::vector<std::pair<TreeSlices, Picoseconds>> tried;
   };
   /// What bandwidth allows at best with trees: the bound of the op; of an all_reduce that of a reduce_scatter and an
   /// all_gather, one after the other.
