@@ -10,6 +10,7 @@
 #include "algorithms/trees/packed_trees.hpp"
 #include "scenarios/predict/predict.hpp"
 #include "sim/base/error.hpp"
+#include "topologies/search/channel_rings.hpp"
 #include "validate/results/columns.hpp"
 #include "validate/synthesis/message_ways.hpp"
 
@@ -181,6 +182,7 @@ class SynthesisRun {
       if (std::any_of(all.begin(), all.end(), [](const Parameter& each) { return each.name == "segments"; }))
         for (const int segments : {16, 128}) try_set(algorithm, segments);
     }
+    try_channel_rings();
     std::stable_sort(out_.catalog.begin(), out_.catalog.end(),
                      [](const TimedAlgorithm& a, const TimedAlgorithm& b) { return a.time < b.time; });
   }
@@ -192,12 +194,32 @@ class SynthesisRun {
     if (segments) job.arguments.numbers["segments"] = *segments;
     try_one(changed);
   }
-  void try_one(const Scenario& scenario) {
+  /// As NCCL runs it: a ring of its own for each channel.
+  void try_channel_rings() {
+    const Algorithm* ring = find_algorithm("ring");
+    if (!ring->supports(request_.op) || has_root(request_.op)) return;
+    say("timing rings on channels");
+    Scenario changed = scenario_;
+    Job& job = changed.jobs.front();
+    job.algorithm = ring;
+    job.arguments = {};
+    job.best_ring = false;
+    job.channel_rings = true;
+    try {
+      const ChannelRings rings =
+          channel_rings(machine_.topology(), setup_.collectives.front().ranks, scenario_.transport);
+      job.request.channels = static_cast<int>(rings.orders.size());
+    } catch (const InputError&) {
+      return;  // no candidate: no ring joins the ranks
+    }
+    try_one(changed, fmt::format(", order channel_rings, {} channels", job.request.channels));
+  }
+  void try_one(const Scenario& scenario, const std::string& more = "") {
     breathe();
     say(fmt::format("timing {}", scenario.main().algorithm->name));
     try {
       const Prediction result = time_of(scenario);
-      const std::string name = algorithm_text(result);
+      const std::string name = algorithm_text(result) + more;
       if (std::none_of(out_.catalog.begin(), out_.catalog.end(), [&](const auto& each) { return each.name == name; }))
         out_.catalog.push_back({name, result.time, scenario});
     } catch (const UnservedError&) {

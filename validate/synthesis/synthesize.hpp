@@ -60,8 +60,9 @@ struct Synthesis {
 
 /// Plans trees (topologies/synthesis), makes a schedule of them, proves and times it with several numbers of slices and
 /// streams, and times every algorithm of the catalog that serves the scenario's collective there: with its defaults,
-/// pipelined ones also with 16 and 128 segments, and the scenario's own as it is set. Left out are algorithms whose
-/// switches add. Throws InputError for what trees are not made for: another collective than all_gather, reduce_scatter,
+/// pipelined ones also with 16 and 128 segments, the ring also with one of its own for each channel
+/// (topologies/search/channel_rings.hpp), and the scenario's own as it is set. Left out are algorithms whose switches
+/// add. Throws InputError for what trees are not made for: another collective than all_gather, reduce_scatter,
 /// all_reduce, broadcast and reduce, a scenario with a library or several jobs, fewer than two ranks; what
 /// MachineBounds throws; Interrupted.
 Synthesis synthesize(const Scenario& scenario, const Setup& setup, const SynthesisOptions& options = {});

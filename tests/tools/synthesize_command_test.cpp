@@ -1,0 +1,92 @@
+// ringsim synthesize as a user meets it.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/command.hpp"
+
+namespace synthesize_command_test {
+
+using ringsim::test::has;
+using ringsim::test::Outcome;
+using ringsim::test::run_command;
+using ringsim::test::temporary_file;
+
+namespace {
+
+// Four ports of 10 GB/s: three blocks of 10 MB enter each, 3000 us.
+std::string four_ports() {
+  return temporary_file("four.json", R"({
+    "version": 1, "name": "four",
+    "topology": {"kind": "star", "ranks": 4, "link": {"bandwidth": "10 GB/s", "latency": "1 us"}},
+    "collective": {"op": "all_gather", "algorithm": "ring", "bytes": "40 MB"}})");
+}
+
+std::string box_of_eight() {
+  return temporary_file("box.json", R"({
+    "version": 1, "name": "box",
+    "topology": {"kind": "cluster", "node": "dgx-1v", "nodes": 1,
+                 "fabric": {"kind": "star", "link": {"bandwidth": "100 Gb/s", "latency": "1 us"}}},
+    "collective": {"op": "all_gather", "algorithm": "ring", "bytes": "64 B"}})");
+}
+
+std::string beside(const std::string& scenario, const std::string& name) {
+  return (std::filesystem::path(scenario).parent_path() / name).string();
+}
+
+}  // namespace
+
+TEST_CASE("the trees of a star are written, and run in the time that is printed, by the command that is printed") {
+  const std::string scenario = four_ports(), file = beside(scenario, "trees.json");
+  const Outcome made = run_command({"synthesize", scenario, "-o", file});
+  REQUIRE(made.code == 0);
+  CHECK(has(made.out, "four: all_gather of 40 MB over 4 ranks\n"));
+  CHECK(has(made.out, "optimum: 3000.000 us (3 of the 4 blocks must enter gpu0 over switch0 -> gpu0 (10 GB/s))"));
+  CHECK(has(made.out, "trees that copy: 1 per root, 4 in all, 1 deep; 100.00 % of the optimum's rate"));
+  CHECK(has(made.out, "3002.000"));  // and the latency of a path
+  CHECK(has(made.err, "wrote the trees to " + file));
+  CHECK(has(made.err, "ringsim run " + scenario + " --set 'collective.algorithm={\"file\": \"trees.json\"}'\n"));
+  const Outcome run =
+      run_command({"run", scenario, "--set", R"(collective.algorithm={"file": "trees.json"})", "--format", "json"});
+  REQUIRE(run.code == 0);
+  CHECK(nlohmann::json::parse(run.out).at("results").at(0).at("time_us") == 3002.0);
+}
+
+TEST_CASE("what is faster is written, unless the trees are asked for") {
+  const std::string scenario = box_of_eight();
+  const Outcome direct = run_command({"synthesize", scenario, "-o", beside(scenario, "best.json")});
+  REQUIRE(direct.code == 0);
+  CHECK(has(direct.out, "direct of the catalog is faster at this size"));
+  CHECK(has(direct.err, "wrote direct to "));
+  const Outcome trees = run_command({"synthesize", scenario, "--trees-only", "-o", beside(scenario, "trees.json")});
+  REQUIRE(trees.code == 0);
+  CHECK(trees.out == direct.out);
+  CHECK(has(trees.err, "wrote the trees to "));
+  for (const char* name : {"best.json", "trees.json"})
+    CHECK(run_command({"schedule", "check", beside(scenario, name)}).code == 0);
+}
+
+TEST_CASE("MSCCL XML is written where it can hold the trees, else what to do is said") {
+  const std::string scenario = four_ports(), file = beside(scenario, "trees.xml");
+  REQUIRE(run_command({"synthesize", scenario, "--slices", "4", "-o", file}).code == 0);
+  const Outcome proved = run_command({"schedule", "check", file});
+  CHECK(proved.code == 0);
+  CHECK(has(proved.out, "packed_trees all_gather, 4 ranks: proved"));
+  // 400 MB from a box take 256 slices, too many steps for a thread block.
+  const Outcome refused = run_command({"synthesize", box_of_eight(), "--set", "collective.bytes=400 MB", "-o", file});
+  CHECK(refused.code == 3);
+  CHECK(has(refused.err, "the trees cannot be written: MSCCL XML cannot hold packed_trees"));
+  CHECK(has(refused.err, "fewer slices need fewer steps: --slices 8"));
+}
+
+TEST_CASE("a file of another kind is refused before anything is made") {
+  const Outcome refused = run_command({"synthesize", four_ports(), "-o", "trees.txt"});
+  CHECK(refused.code == 2);
+  CHECK(has(refused.err, "--output (-o): expected a file that ends in .json or .xml, found trees.txt"));
+  CHECK(refused.out == "");
+}
+
+}  // namespace synthesize_command_test
