@@ -177,7 +177,7 @@ Command synthesize_command() {
   return {.name = "synthesize",
           .group = Group::predict,
           .summary = "Make the schedule that uses a machine's links best",
-          .example = "ringsim synthesize scenarios/star.json --set collective.op=all_gather",
+          .example = "ringsim synthesize scenarios/two-dgx-a100.json --set collective.bytes=256MiB",
           .details =
               "Packs spanning trees into the links of the scenario's first point so that together they move data as "
               "fast as any schedule can, proves the schedule, times it, and compares it with the bound and with the "

@@ -19,7 +19,7 @@ namespace ringsim {
 namespace {
 
 /// A simulation of more takes minutes; streams that are out of step take longer, since fewer messages end together.
-constexpr std::int64_t most_messages(int streams) { return std::int64_t{1} << (streams == 1 ? 20 : 18); }
+constexpr std::int64_t most_messages(int streams) { return std::int64_t{1} << (streams == 1 ? 20 : 19); }
 constexpr int most_streams = 3;
 
 bool serves_trees(CollectiveOp op) {
