@@ -33,14 +33,14 @@ std::string box_of_eight() {
     "collective": {"op": "all_gather", "algorithm": "ring", "bytes": "64 B"}})");
 }
 
-std::string beside(const std::string& scenario, const std::string& name) {
+std::string next_to(const std::string& scenario, const std::string& name) {
   return (std::filesystem::path(scenario).parent_path() / name).string();
 }
 
 }  // namespace
 
 TEST_CASE("the trees of a star are written, and run in the time that is printed, by the command that is printed") {
-  const std::string scenario = four_ports(), file = beside(scenario, "trees.json");
+  const std::string scenario = four_ports(), file = next_to(scenario, "trees.json");
   const Outcome made = run_command({"synthesize", scenario, "-o", file});
   REQUIRE(made.code == 0);
   CHECK(has(made.out, "four: all_gather of 40 MB over 4 ranks\n"));
@@ -57,20 +57,20 @@ TEST_CASE("the trees of a star are written, and run in the time that is printed,
 
 TEST_CASE("what is faster is written, unless the trees are asked for") {
   const std::string scenario = box_of_eight();
-  const Outcome direct = run_command({"synthesize", scenario, "-o", beside(scenario, "best.json")});
+  const Outcome direct = run_command({"synthesize", scenario, "-o", next_to(scenario, "best.json")});
   REQUIRE(direct.code == 0);
   CHECK(has(direct.out, "direct of the catalog is faster at this size"));
   CHECK(has(direct.err, "wrote direct to "));
-  const Outcome trees = run_command({"synthesize", scenario, "--trees-only", "-o", beside(scenario, "trees.json")});
+  const Outcome trees = run_command({"synthesize", scenario, "--trees-only", "-o", next_to(scenario, "trees.json")});
   REQUIRE(trees.code == 0);
   CHECK(trees.out == direct.out);
   CHECK(has(trees.err, "wrote the trees to "));
   for (const char* name : {"best.json", "trees.json"})
-    CHECK(run_command({"schedule", "check", beside(scenario, name)}).code == 0);
+    CHECK(run_command({"schedule", "check", next_to(scenario, name)}).code == 0);
 }
 
 TEST_CASE("MSCCL XML is written where it can hold the trees, else what to do is said") {
-  const std::string scenario = four_ports(), file = beside(scenario, "trees.xml");
+  const std::string scenario = four_ports(), file = next_to(scenario, "trees.xml");
   REQUIRE(run_command({"synthesize", scenario, "--slices", "4", "-o", file}).code == 0);
   const Outcome proved = run_command({"schedule", "check", file});
   CHECK(proved.code == 0);
