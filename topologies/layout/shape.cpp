@@ -10,7 +10,7 @@ namespace ringsim::layout {
 
 namespace {
 
-constexpr std::size_t most_on_circle = 24, first_of_many = 12, last_of_many = 3;
+constexpr std::size_t most_on_circle = 24, first_on_circle = 12, last_on_circle = 3;
 constexpr std::size_t most_in_mesh = 16;
 
 using Pairs = std::set<std::pair<NodeId, NodeId>>;
@@ -43,10 +43,10 @@ std::vector<NodeId> ring_of(const Plan& plan) {
 Draft circle(const Plan& plan, const std::vector<NodeId>& order, std::optional<NodeId> center) {
   std::vector<std::optional<NodeId>> places;  // none: the note
   for (std::size_t i = 0; i < order.size(); ++i) {
-    const bool hidden = order.size() > most_on_circle && i >= first_of_many && i < order.size() - last_of_many;
+    const bool hidden = order.size() > most_on_circle && i >= first_on_circle && i < order.size() - last_on_circle;
     if (!hidden)
       places.emplace_back(order[i]);
-    else if (i == first_of_many)
+    else if (i == first_on_circle)
       places.emplace_back(std::nullopt);
   }
   Draft draft;
@@ -61,7 +61,7 @@ Draft circle(const Plan& plan, const std::vector<NodeId>& order, std::optional<N
     if (places[i])
       draft.place(plan, *places[i], at);
     else
-      draft.note(at, lines_for_more(plan, order, first_of_many + last_of_many));
+      draft.note(at, lines_for_more(plan, order, first_on_circle + last_on_circle));
   }
   if (center) draft.place(plan, *center, {0, 0});
   return draft;
