@@ -95,7 +95,7 @@ TEST_CASE("the number of trees can be asked for") {
 
 TEST_CASE("trees do without a link and a NIC that are down, on ways that messages take") {
   const std::string two =
-      R"({"kind": "cluster", "node": "dgx-1v", "nodes": 2, "fabric": {"kind": "star", "link": {"bandwidth": "100 Gb/s", "latency": "1 us"}}})";
+      R"({"kind": "cluster", "node": "dgx-1p", "nodes": 2, "fabric": {"kind": "star", "link": {"bandwidth": "100 Gb/s", "latency": "1 us"}}})";
   const std::string damage =
       R"(, "faults": [{"link": "node0.gpu0 -> node0.gpu4", "state": "down"}, {"link": "node0.gpu4 -> node0.gpu0", "state": "down"},
           {"link": "node1.nic1", "state": "down"}])";

@@ -145,7 +145,20 @@ std::vector<std::vector<Path>> ways_of(Routes& routes, NodeId from, NodeId to, T
 }
 
 PathUse all_links(const Topology& topology) {
-  return {.links = std::vector<bool>(topology.n_links(), true), .host_links = {}, .all_pairs = false};
+  return {.links = std::vector<bool>(topology.n_links(), true), .cost = {}, .host_links = {}, .all_pairs = false};
+}
+
+void add_links(const std::vector<Path>& parts, PathUse& use) {
+  for (const Path& path : parts) {
+    for (const Leg& leg : path.legs) {
+      for (std::size_t i = 0; i < leg.links.size(); ++i) {
+        const std::uint32_t link = leg.links[i].value;
+        const double cost = std::max(1.0, leg.share(i));
+        use.cost[link] = use.links[link] ? std::min(use.cost[link], cost) : cost;
+        use.links[link] = true;
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -156,6 +169,7 @@ PathUse path_use(const Topology& topology, std::span<const NodeId> devices, cons
   const std::set<NodeId> distinct(devices.begin(), devices.end());
   if (distinct.size() * distinct.size() > most_pairs_of_paths) return all_links(topology);
   use.links.assign(topology.n_links(), false);
+  use.cost.assign(topology.n_links(), 1);
   Crossings crossings(topology);
   for (const bool point_to_point : {false, true}) {
     Transport either = transport;
@@ -173,7 +187,7 @@ PathUse path_use(const Topology& topology, std::span<const NodeId> devices, cons
           continue;  // others may relay; if nobody can, the bound says that ranks cannot be reached
         }
         for (const std::vector<Path>& parts : ways) {
-          for (const LinkId link : links_of(parts)) use.links[link.value] = true;
+          add_links(parts, use);
           crossings.add(from, to, parts);
         }
       }

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -108,6 +110,18 @@ std::string crossed(const std::string& amount, const char* way, std::uint32_t ho
   return fmt::format("{} must {} node{}, crossing {}", amount, way, host, often);
 }
 
+/// What of a link's rate data can take, where each byte costs more than one of it. Rounded up to 10 MB/s: the bound
+/// stays one, and its fractions stay small.
+std::vector<Bandwidth> payload_rates(std::vector<Bandwidth> rates, const std::vector<double>& cost) {
+  constexpr std::int64_t step = 10'000'000;
+  for (std::size_t l = 0; l < cost.size(); ++l) {
+    if (cost[l] <= 1) continue;
+    const auto rate = static_cast<std::int64_t>(static_cast<double>(rates[l].bytes_per_second) / cost[l]);
+    rates[l].bytes_per_second = std::min(rates[l].bytes_per_second, (rate / step + 1) * step);
+  }
+  return rates;
+}
+
 }  // namespace
 
 MachineBounds::MachineBounds(const Scenario& scenario, const Setup& setup, std::vector<NodeId> ranks,
@@ -126,7 +140,7 @@ MachineBounds::MachineBounds(const Scenario& scenario, const Setup& setup, std::
   }
   for (std::size_t l = 0; l < down.size(); ++l)
     if (down[l]) use_.links[l] = false;
-  wires_ = wires_of(topology_, ranks_, use_.links, rates_);
+  wires_ = wires_of(topology_, ranks_, use_.links, payload_rates(rates_, use_.cost));
 }
 
 Limit MachineBounds::limit(const BoundedCollective& what) const {
