@@ -23,9 +23,9 @@ struct HostLinks {
 };
 
 struct PathUse {
-  std::vector<bool> links;            ///< [link] whether data between two of the devices can cross it
-  /// [link] what a byte takes of it at least, 1 or more (Leg::shares: peers over a CPU, adapters that read GPUs); empty:
-  /// not known.
+  std::vector<bool> links;  ///< [link] whether data between two of the devices can cross it
+  /// [link] what a byte takes of it at least, 1 or more (Leg::shares: peers over a CPU, adapters that read GPUs);
+  /// empty: not known.
   std::vector<double> cost;
   std::vector<HostLinks> host_links;  ///< of hosts that data must enter or leave; those with no crossings left out
   /// False: there are too many, or a routing policy chooses among ways over GPUs that relay. Then all links count, and
