@@ -38,8 +38,8 @@ inline constexpr int async_update_step = 2;
 /// unit, and messages share its port. A worker computes with the weights that it got, to which others have added by the
 /// time its gradients arrive: they are stale.
 ///
-/// That no lane chooses, and so the proof, needs a lane of a server for each worker: which update comes first is not in
-/// the schedule, but in the run.
+/// Lanes must not choose (the proof relies on it), so each worker has its own lane on each server; the run decides
+/// which update comes first.
 ///
 /// Sent per update: the gradients to the servers, the weights back.
 /// Closed form where workers never meet, S = 1: C + 2(p/b + a) + u per step of a worker, so X = sum_w 1/(C_w + 2(p/b +

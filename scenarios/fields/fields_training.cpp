@@ -194,7 +194,7 @@ std::vector<Field> settings_of(Regime::Kind kind, Field algorithm) {
                .doc = "Steps from one average to the next, a round; steps and warmup of training then count rounds.",
                .required = true,
                .min = 1,
-               .max = 100'000,
+               .max = 1000,
                .examples = {"16"}}};
     case Regime::Kind::gossip:
       return {{.name = "every",
@@ -202,7 +202,7 @@ std::vector<Field> settings_of(Regime::Kind kind, Field algorithm) {
                .doc = "Steps from one average to the next, a round; steps and warmup of training then count rounds.",
                .fallback = "1",
                .min = 1,
-               .max = 100'000,
+               .max = 1000,
                .examples = {"4"}},
               {.name = "overlap",
                .type = Type::boolean,

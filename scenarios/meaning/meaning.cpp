@@ -320,7 +320,7 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
   take_jobs(canonical, written, gpus, blame, files, out);
   if (out.training && out.training->async && out.main().request.channels > 1)
     out.warnings.push_back(blame.where("/transport/channels") +
-                           ": it has no effect with mode async, where each shard goes in one message");
+                           ": has no effect: with mode async each shard goes in one message");
 
   check_spellings(written, blame);
   out.transport = transport_of(canonical["transport"], out.main().request.op);

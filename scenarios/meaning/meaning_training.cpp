@@ -288,6 +288,10 @@ void take_async(const Canonical& canonical, std::int64_t ranks, TrainingSpec& ou
     warn("/training/regime/seed", "only start random draws");
   async.updates = canonical.value("updates", 110 * ranks);
   async.warmup = canonical.value("warmup_updates", async.updates > 10 * ranks ? 10 * ranks : std::int64_t{0});
+  if (!canonical.contains("warmup_updates") && async.warmup == 0)
+    warnings.push_back(blame.where("/training/updates") +
+                       fmt::format(": no warm-up: {} updates are too few for 10 of each worker, so the start-up counts",
+                                   async.updates));
   if (async.updates <= async.warmup)
     blame.fail(canonical.contains("updates") ? "/training/updates" : "/training/warmup_updates",
                fmt::format("expected more updates than warmup_updates, found {} and {}", async.updates, async.warmup),

@@ -253,7 +253,7 @@ void expect_explainable(const Scenario& scenario, const PredictOptions& options)
     throw InputError(
         scenario.file + ": /training/regime/mode",
         "expected the mode sync to say what holds a step, found async, whose workers have no step in common",
-        "`ringsim run --format json` has where each worker and server spends its time");
+        "`ringsim run --explain --format json` has where each worker and server spends its time");
 }
 
 /// Of one collective, or of its groups.

@@ -22,20 +22,21 @@ class ComputeUnits {
 
   /// Whether the job begins now; else it waits for its turn.
   bool take(int unit, const Job& job) {
-    Unit& its = at(unit);
-    if (its.is_busy) {
-      its.waiting.push_back(job);
+    Unit& one = at(unit);
+    if (one.is_busy) {
+      one.waiting.push_back(job);
       return false;
     }
-    return its.is_busy = true;
+    one.is_busy = true;
+    return true;
   }
   /// The unit's job is done: which one begins now, if any waits.
   std::optional<Job> next(int unit) {
-    Unit& its = at(unit);
-    its.is_busy = !its.waiting.empty();
-    if (!its.is_busy) return std::nullopt;
-    const Job job = its.waiting.front();
-    its.waiting.pop_front();
+    Unit& one = at(unit);
+    one.is_busy = !one.waiting.empty();
+    if (!one.is_busy) return std::nullopt;
+    const Job job = one.waiting.front();
+    one.waiting.pop_front();
     return job;
   }
 

@@ -141,7 +141,7 @@ struct Routes::Impl {
     std::vector<Share> shares = chain(way);
     if (!transport.gpudirect_costs) return shares;
     if (topology.node(from).kind == NodeKind::gpu && topology.link(shares.back().link).kind == LinkKind::pcie)
-      shares.back().share = topology.hosts()[*topology.node(from).host].gpudirect_cost;
+      shares.back().share *= topology.hosts()[*topology.node(from).host].gpudirect_cost;
     return shares;
   }
 

@@ -499,13 +499,12 @@ TEST_CASE("settings of an asynchronous server that cannot be are refused, and th
       std::vector<std::string>{"t.json: /training/steps: has no effect: mode async counts updates and warmup_updates"});
   CHECK(warnings(R"({"name": "parameter_server", "servers": 1, "mode": "async", "seed": 3})", "") ==
         std::vector<std::string>{"t.json: /training/regime/seed: has no effect: only start random draws"});
-  CHECK(
-      ScenarioFile::parse(
-          star_scenario(4, fmt::format(R"({{{}, "regime": {}}})", resnet, async), R"(, "transport": {"channels": 2})"),
-          "t.json")
-          .point(0)
-          .warnings == std::vector<std::string>{"t.json: /transport/channels: it has no effect with mode async, where "
-                                                "each shard goes in one message"});
+  CHECK(ScenarioFile::parse(star_scenario(4, fmt::format(R"({{{}, "regime": {}}})", resnet, async),
+                                          R"(, "transport": {"channels": 2})"),
+                            "t.json")
+            .point(0)
+            .warnings == std::vector<std::string>{"t.json: /transport/channels: has no effect: with mode async "
+                                                  "each shard goes in one message"});
   // No step is common to all workers.
   CHECK(test::complaint([&] {
           predict(ScenarioFile::parse(scenario(async), "t.json").point(0), {.explain = true});

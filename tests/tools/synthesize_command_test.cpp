@@ -75,9 +75,9 @@ TEST_CASE("MSCCL XML is written where it can hold the trees, else what to do is 
   const Outcome proved = run_command({"schedule", "check", file});
   CHECK(proved.code == 0);
   CHECK(has(proved.out, "packed_trees all_gather, 4 ranks: proved"));
-  // 400 MB from a box take 256 slices, too many steps for a thread block.
-  const Outcome refused =
-      run_command({"synthesize", box_of_eight(), "--set", "collective.bytes=400 MB", "--trees-only", "-o", file});
+  // 256 slices are too many steps for a thread block.
+  const Outcome refused = run_command(
+      {"synthesize", box_of_eight(), "--set", "collective.bytes=64 MB", "--slices", "256", "--trees-only", "-o", file});
   CHECK(refused.code == 3);
   CHECK(has(refused.err, "the trees cannot be written: MSCCL XML cannot hold packed_trees"));
   CHECK(has(refused.err, "fewer slices need fewer steps: --slices 8"));

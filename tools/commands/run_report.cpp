@@ -175,12 +175,21 @@ std::string shell_word(const std::string& word) {
 }
 
 std::string report_page(const RunForReport& run) {
-  const Explained one = explained(run, chosen_point(run.results));
-  std::string body = fmt::format("<h1>{}</h1>\n", escaped_xml(why_sentence(one.scenario, one.result)));
-  if (run.file.size() > 1)
-    body += html_paragraph(fmt::format("Of {} points this is the fastest of the largest message.", run.file.size()));
-  body +=
-      plots(run) + what_if_bars(one) + run_pictures(one.scenario, one.result.prediction) + results_table(run.results);
+  const std::size_t point = chosen_point(run.results);
+  const auto training = run.file.point(point).training;
+  std::string body;
+  if (training && training->async) {
+    body = fmt::format("<h1>{}</h1>\n", escaped_xml(run.file.name())) +
+           html_paragraph("Asynchronous workers have no step in common, so there is no critical path to show.") +
+           plots(run) + results_table(run.results);
+  } else {
+    const Explained one = explained(run, point);
+    body = fmt::format("<h1>{}</h1>\n", escaped_xml(why_sentence(one.scenario, one.result)));
+    if (run.file.size() > 1)
+      body += html_paragraph(fmt::format("Of {} points this is the fastest of the largest message.", run.file.size()));
+    body +=
+        plots(run) + what_if_bars(one) + run_pictures(one.scenario, one.result.prediction) + results_table(run.results);
+  }
   body += html_section("Scenario", preformatted(run.input.text));
   body += html_section("How it was made", preformatted(run.command) +
                                               html_paragraph(fmt::format("ringsim {}, model version {}, scenario {}",

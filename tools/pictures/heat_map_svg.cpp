@@ -27,7 +27,8 @@ std::string cells_svg(const HeatRow& row, Picoseconds bin, const TimeAxis& axis,
     std::size_t end = first + 1;
     while (end < row.shares.size() && load_class(row.shares[end]) == load) ++end;
     const auto moment = [&](std::size_t i) {
-      return std::min(SimTime{static_cast<std::int64_t>(i) * bin}, axis.finish);
+      const auto n = static_cast<std::int64_t>(i);
+      return n > axis.finish.time_since_epoch() / bin ? axis.finish : SimTime{n * bin};
     };
     const double x = axis.x_of(moment(first)), width = axis.x_of(moment(end)) - x;
     if (load > 0)

@@ -42,7 +42,8 @@ std::vector<Arrow> arrows_of(const Schedule& schedule, const std::vector<RoundMe
   }
   std::vector<Arrow> result;
   for (auto& [key, chunks] : arrows) {
-    if (chunks.size() > 20) chunks = chunks.substr(0, chunks.find_last_of(',', 17)) + ", ...";
+    const std::size_t comma = chunks.find_last_of(',', 17);
+    if (chunks.size() > 20 && comma != std::string::npos) chunks = chunks.substr(0, comma) + ", ...";
     result.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), std::move(chunks)});
   }
   return result;

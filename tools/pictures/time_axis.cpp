@@ -31,7 +31,8 @@ double TimeAxis::x_of(SimTime when) const {
 std::string TimeAxis::svg(double top, double bottom) const {
   const Picoseconds step = round_step(finish.time_since_epoch());
   std::string grid, text;
-  for (Picoseconds at{0}; at <= finish.time_since_epoch(); at += step) {
+  for (std::int64_t i = 0; i <= finish.time_since_epoch() / step; ++i) {
+    const Picoseconds at = i * step;
     const double x = x_of(SimTime{at});
     grid += fmt::format("M{:.1f} {:.1f}V{:.1f}", x, top, bottom);
     text +=

@@ -93,6 +93,16 @@ std::vector<std::uint32_t> grid_of(const Plan& plan) {
     for (std::uint32_t b = 2; b <= n / a / 2; ++b)
       if (n / a % b == 0) all.push_back({a, b, n / a / b});
   }
+  const auto cabled_to_first = [&](std::uint32_t device) {
+    const auto& near = plan.neighbors[0];
+    return std::find(near.begin(), near.end(), NodeId{device}) != near.end();
+  };
+  // The first device of a grid has a neighbor in each direction; that leaves few of the many ways to divide n.
+  std::erase_if(all, [&](const std::vector<std::uint32_t>& sizes) {
+    std::uint32_t stride = n;
+    return !std::all_of(sizes.begin(), sizes.end(),
+                        [&](std::uint32_t size) { return cabled_to_first(stride /= size); });
+  });
   for (const auto& sizes : all)
     for (const bool closed : {true, false}) {
       std::size_t expected = 0;

@@ -198,6 +198,7 @@ class TrainingForm {
       assume("workers may meet at a server's port or unit");
     if (spec_.gradients().count % given.servers != 0) assume("shards are not equally large");
     if (step_.host_launch.count() > 0) assume("a host launches kernels");
+    if (spec_.async->warmup == 0) assume("the start-up counts, as there is no warm-up");
     const UpdateRates rates = async_rates(step_, given, spec_.stragglers, copy, machine.a);
     const std::int64_t counted = spec_.async->updates - spec_.async->warmup;
     if (!form_.because.empty()) {
