@@ -16,7 +16,7 @@ inline constexpr double box_height = 24;
 
 /// What a layout is made of.
 struct Plan {
-  explicit Plan(const Topology& topology);
+  explicit Plan(const Topology& of);
 
   const Topology& topology;
   std::vector<Cable> cables;

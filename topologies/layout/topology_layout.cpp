@@ -151,8 +151,8 @@ TopologyLayout framed(const Draft& draft, std::vector<PlacedCable> cables) {
 
 }  // namespace
 
-Plan::Plan(const Topology& topology)
-    : topology(topology), cables(cables_of(topology)), likeness(likeness_of(topology)), neighbors(topology.n_nodes()) {
+Plan::Plan(const Topology& of)
+    : topology(of), cables(cables_of(of)), likeness(likeness_of(of)), neighbors(of.n_nodes()) {
   for (const Cable& cable : cables) {
     neighbors[cable.a.value].push_back(cable.b);
     neighbors[cable.b.value].push_back(cable.a);
