@@ -74,8 +74,10 @@ class SchedulePanels {
     body += svg_text(picture_edge, y, " class=\"soft\"", summary());
     y += 14;
     const int shown = std::min(n_rounds_, most_steps_drawn);
-    for (int round = 0; round < shown; ++round)
-      body += panel(round, picture_edge + round % columns_ * panel_, y + round / columns_ * (panel_ + 22));
+    for (int round = 0; round < shown; ++round) {
+      const int row = round / columns_;
+      body += panel(round, picture_edge + round % columns_ * panel_, y + row * (panel_ + 22));
+    }
     y += std::ceil(static_cast<double>(shown) / columns_) * (panel_ + 22) + 12;
     for (const std::string& note : notes(shown)) {
       body += svg_text(picture_edge, y + 4.5, " class=\"soft\"", note);

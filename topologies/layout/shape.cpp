@@ -106,7 +106,7 @@ std::vector<std::uint32_t> grid_of(const Plan& plan) {
   for (const auto& sizes : all)
     for (const bool closed : {true, false}) {
       std::size_t expected = 0;
-      for (const std::uint32_t size : sizes) expected += n / size * (closed && size > 2 ? size : size - 1);
+      for (const std::size_t size : sizes) expected += n / size * (closed && size > 2 ? size : size - 1);
       if (expected == pairs.size() && grid_pairs(sizes, n, closed) == pairs) return sizes;
     }
   return {};

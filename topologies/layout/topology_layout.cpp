@@ -43,7 +43,8 @@ Curve around(const Draft& draft, const PlacedNode& a, const PlacedNode& b, bool 
   std::optional<Curve> best;
   int fewest = 0;
   for (int i = 0; i < 25; ++i) {
-    const double bend = (i % 2 == 0 ? -1 : 1) * 13.0 * ((i + 1) / 2);
+    const int distance = (i + 1) / 2;
+    const double bend = (i % 2 == 0 ? -13.0 : 13.0) * distance;
     const Curve curve = clipped(bent(from, to, bend), a.box, b.box);
     int in_the_way = 0;
     for (const PlacedNode& other : draft.nodes)
