@@ -86,7 +86,9 @@ bool lies_in(const Box& inner, const Box& outer) {
 }  // namespace
 
 TEST_CASE("nothing overlaps and everything lies on the page, whatever the topology") {
-  for (const auto& [name, topology] : many()) {
+  for (const auto& each_of_many : many()) {
+    const auto& name = each_of_many.first;
+    const Topology& topology = each_of_many.second;
     CAPTURE(name);
     CAPTURE(topology.ranks().size());
     const TopologyLayout layout = layout_of(topology);
@@ -117,7 +119,9 @@ TEST_CASE("nothing overlaps and everything lies on the page, whatever the topolo
 }
 
 TEST_CASE("a picture has at most 200 devices and each cable between two that are drawn, once") {
-  for (const auto& [name, topology] : many()) {
+  for (const auto& each_of_many : many()) {
+    const auto& name = each_of_many.first;
+    const Topology& topology = each_of_many.second;
     CAPTURE(name);
     const TopologyLayout layout = layout_of(topology);
     CHECK(layout.nodes.size() <= 200);
