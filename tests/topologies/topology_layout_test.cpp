@@ -42,9 +42,10 @@ std::vector<std::pair<std::string, Topology>> many() {
        {std::vector<int>{4, 4}, {3, 5}, {20, 20}, {2, 2, 2}, {4, 4, 4}, {8, 8, 8}, {16}})
     all.emplace_back(fmt::format("torus of {} dimensions", sizes.size()), build(Torus{sizes, link}));
   for (const CatalogEntry& machine : node_catalog()) {
-    const auto& devices = cluster_of(machine.name).parts.front().machine->devices;
+    const Cluster one = cluster_of(machine.name);
+    const auto& devices = one.parts.front().machine->devices;
     const bool has_nics = std::any_of(devices.begin(), devices.end(), [](const auto& each) { return each.port; });
-    all.emplace_back(machine.name, build(cluster_of(machine.name)));
+    all.emplace_back(machine.name, build(one));
     if (has_nics) all.emplace_back(machine.name, cluster(machine.name, 5));
   }
   const LeafSpine leaves{.nodes_per_leaf = 4, .oversubscription = 2, .link = link};
