@@ -11,7 +11,7 @@
 
 namespace ringsim {
 
-/// Computes one thing at a time for whoever asks, first come first served. Two that ask at one instant are served in
+/// Each unit runs one job at a time, in the order in which the jobs arrive; of jobs that arrive at the same instant, in
 /// the order of the engine's events.
 class ComputeUnits {
  public:

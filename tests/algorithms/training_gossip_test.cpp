@@ -11,6 +11,7 @@
 #include "algorithms/catalog.hpp"
 #include "sim/program/lower.hpp"
 #include "tests/support/tiny.hpp"
+#include "tests/support/verdict.hpp"
 
 namespace training_gossip_test {
 
@@ -41,15 +42,6 @@ std::optional<CheckedSchedule> to_the_next(int ranks) {
 
 Timeline run_on_star(const Program& program) {
   return run(star(program.ranks, port), LoweredProgram(check(program)).schedule());
-}
-
-std::string verdict_of(Program program) {
-  try {
-    check(std::move(program));
-    return "accepted";
-  } catch (const ScheduleError& error) {
-    return error.message();
-  }
 }
 
 /// The first task of that name.

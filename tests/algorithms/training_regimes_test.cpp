@@ -16,6 +16,7 @@
 #include "sim/program/account.hpp"
 #include "sim/program/lower.hpp"
 #include "tests/support/tiny.hpp"
+#include "tests/support/verdict.hpp"
 
 namespace training_regimes_test {
 
@@ -87,15 +88,6 @@ Ran run_on_star(const Program& program) {
   ran.ranks = accounts.ranks();
   for (Actor actor = program.ranks; actor < program.actors; ++actor) ran.servers.push_back(accounts.of(actor));
   return ran;
-}
-
-std::string verdict_of(Program program) {
-  try {
-    check(std::move(program));
-    return "accepted";
-  } catch (const ScheduleError& error) {
-    return error.message();
-  }
 }
 
 /// The first task of that name; there must be one.

@@ -17,6 +17,7 @@
 #include "sim/program/lower.hpp"
 #include "tests/support/naive/naive_program.hpp"
 #include "tests/support/tiny.hpp"
+#include "tests/support/verdict.hpp"
 
 namespace program_test {
 
@@ -27,15 +28,6 @@ using namespace std::chrono_literals;
 namespace {
 
 const LinkSpec port{.bandwidth = 100_Gbps, .latency = 1us};
-
-std::string verdict_of(Program program) {
-  try {
-    check(std::move(program));
-    return "accepted";
-  } catch (const ScheduleError& error) {
-    return error.message();
-  }
-}
 
 /// Four layers of one tensor each on `ranks` GPUs, every layer a bucket.
 Program four_buckets(int ranks, int iterations = 2) {

@@ -6,6 +6,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/check/check.hpp"
+#include "sim/program/program.hpp"
 #include "tests/support/written_schedule.hpp"
 
 namespace ringsim {
@@ -21,6 +22,16 @@ inline std::string verdict(const Schedule& schedule, const CheckOptions& options
 }
 inline std::string verdict(const WrittenSchedule& table, const CheckOptions& options = {}) {
   return verdict(table.schedule(), options);
+}
+
+/// Of a program, without the place.
+inline std::string verdict_of(Program program) {
+  try {
+    check(std::move(program));
+    return "accepted";
+  } catch (const ScheduleError& error) {
+    return error.message();
+  }
 }
 
 /// The same schedule, which claims no symmetry: all ranks are followed.

@@ -154,7 +154,7 @@ std::string rank_over_time(const Trace& trace, SimTime finish, Actor rank) {
     const Trace::Track& track = trace.tracks[slice.track];
     const std::string& process = trace.processes[track.process].name;
     const bool is_path = process == "critical path";
-    const bool is_rank = process == name || process.find(mine) != std::string::npos;
+    const bool is_rank = process == name || process.starts_with(mine) || process.find(": " + mine) != std::string::npos;
     if (slice.category == "step" || (!is_path && !is_rank)) continue;
     GanttLane& lane = lanes[slice.track];
     lane.name = track.name;

@@ -50,18 +50,6 @@ std::string class_of(const ChartSeries& series, std::size_t index) {
   return fmt::format("s{}", index % palette.size());
 }
 
-/// Lines of a heading.
-std::vector<std::string> short_lines(const std::string& text, std::size_t columns) {
-  std::vector<std::string> lines;
-  const std::string broken = wrapped(text, 0, columns);
-  for (std::size_t at = 0; at <= broken.size();) {
-    const std::size_t end = std::min(broken.find('\n', at), broken.size());
-    if (end > at) lines.push_back(broken.substr(at, end - at));
-    at = end + 1;
-  }
-  return lines;
-}
-
 /// Where things are on a chart's picture.
 struct Layout {
   const Chart& chart;
@@ -78,7 +66,7 @@ Layout laid_out(const Chart& chart) {
   Layout layout{.chart = chart,
                 .x = log_axis(chart.xs(), chart.x_of, 9),
                 .y = log_axis(chart.ys(), chart.y_of, 8),
-                .title = short_lines(safe_to_print(chart.title), 76),
+                .title = svg_lines(safe_to_print(chart.title), 76),
                 .left = 0,
                 .top = 0};
   for (const Tick& tick : layout.y.ticks) layout.left = std::max(layout.left, svg_text_width(tick.label) + 24);
@@ -166,6 +154,17 @@ std::string legend_svg(const Layout& layout, double& y) {
 }  // namespace
 
 double svg_text_width(const std::string& text) { return letter * static_cast<double>(characters(text)); }
+
+std::vector<std::string> svg_lines(const std::string& text, std::size_t columns) {
+  std::vector<std::string> lines;
+  const std::string broken = wrapped(text, 0, columns);
+  for (std::size_t at = 0; at <= broken.size();) {
+    const std::size_t end = std::min(broken.find('\n', at), broken.size());
+    if (end > at) lines.push_back(broken.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
 
 std::string cut_text(const std::string& text, double room) {
   const auto most = static_cast<std::size_t>(room / letter);
@@ -258,7 +257,7 @@ std::string chart_svg(const Chart& chart, bool alone) {
   double y = layout.bottom() + 66;
   body += legend_svg(layout, y);
   for (const std::string& note : chart.notes)
-    for (const std::string& line : short_lines(safe_to_print(note), 92)) {
+    for (const std::string& line : svg_lines(safe_to_print(note), 92)) {
       body += svg_text(16, y + 4.5, " class=\"soft\"", line);
       y += 20;
     }

@@ -21,6 +21,8 @@ std::string svg_opened(double width, double height, const std::string& title, bo
 std::string svg_text(double x, double y, const char* more, const std::string& text);
 /// How wide text of 13 px is, by estimate.
 double svg_text_width(const std::string& text);
+/// The text broken at blanks into lines of at most so many letters.
+std::vector<std::string> svg_lines(const std::string& text, std::size_t columns);
 /// The text with an ellipsis for what is too long.
 std::string cut_text(const std::string& text, double room);
 

@@ -97,14 +97,9 @@ std::string gantt_svg(const std::string& title, const std::vector<GanttLane>& la
     y += lane_height;
   }
   y += 36;
-  double x = axis.left;
-  for (const GanttColor& color : colors) {
-    text += fmt::format(
-                "<g class=\"s{}\"><rect class=\"mark\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"16\" height=\"12\"/></g>\n",
-                color.color, x, y - 10) +
-            svg_text(x + 22, y, " class=\"small\"", color.name);
-    x += 22 + layout::width_of(color.name, 11) + 18;
-  }
+  std::vector<LegendEntry> legend;
+  for (const GanttColor& color : colors) legend.push_back({fmt::format("s{}", color.color), "mark", color.name});
+  text += axis.legend_svg(legend, y);
   if (n_bars > most_titles) {
     y += 22;
     text +=

@@ -6,6 +6,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "tools/output/output.hpp"
 #include "tools/output/picture_style.hpp"
@@ -60,14 +62,9 @@ std::string heat_map_svg(const std::string& title, const std::vector<HeatRow>& r
     y += row_height;
   }
   y += 36;
-  double x = axis.left;
-  for (std::size_t i = 1; i < n_loads; ++i) {
-    text += fmt::format(
-                "<g class=\"l{}\"><rect class=\"cell\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"16\" height=\"12\"/></g>\n", i,
-                x, y - 10) +
-            svg_text(x + 22, y, " class=\"small\"", load_names()[i]);
-    x += 22 + layout::width_of(load_names()[i], label_font) + 18;
-  }
+  std::vector<LegendEntry> legend;
+  for (std::size_t i = 1; i < n_loads; ++i) legend.push_back({fmt::format("l{}", i), "cell", load_names()[i]});
+  text += axis.legend_svg(legend, y);
   return svg_opened(heat_width, y + 8, title, /*alone=*/false) + text + "</svg>\n";
 }
 

@@ -6,6 +6,7 @@
 
 #include "sim/base/quantity.hpp"
 #include "tools/output/svg.hpp"
+#include "topologies/layout/plane.hpp"
 
 namespace ringsim::tools {
 
@@ -39,6 +40,20 @@ std::string TimeAxis::svg(double top, double bottom) const {
         svg_text(x, bottom + 15, " class=\"small soft\" text-anchor=\"middle\"", at.count() == 0 ? "0" : format(at));
   }
   return fmt::format("<path class=\"grid\" d=\"{}\"/>\n", grid) + text;
+}
+
+std::string TimeAxis::legend_svg(const std::vector<LegendEntry>& entries, double y) const {
+  constexpr double font = 11;  // of class small
+  std::string text;
+  double x = left;
+  for (const LegendEntry& entry : entries) {
+    text +=
+        fmt::format("<g class=\"{}\"><rect class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"16\" height=\"12\"/></g>\n",
+                    entry.group, entry.mark, x, y - 10) +
+        svg_text(x + 22, y, " class=\"small\"", entry.name);
+    x += 22 + layout::width_of(entry.name, font) + 18;
+  }
+  return text;
 }
 
 }  // namespace ringsim::tools

@@ -2,10 +2,17 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "sim/base/units.hpp"
 
 namespace ringsim::tools {
+
+/// What a color below the axis means.
+struct LegendEntry {
+  std::string group, mark;  ///< the classes of the style that give the color
+  std::string name;
+};
 
 struct TimeAxis {
   double left = 0, right = 0;
@@ -14,6 +21,8 @@ struct TimeAxis {
   double x_of(SimTime when) const;
   /// Lines from `top` to `bottom` at round times, with their labels below. At least one besides 0.
   std::string svg(double top, double bottom) const;
+  /// A line with a patch of color and a name for each entry.
+  std::string legend_svg(const std::vector<LegendEntry>& entries, double y) const;
 };
 
 }  // namespace ringsim::tools

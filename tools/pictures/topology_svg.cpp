@@ -137,14 +137,7 @@ class Drawing {
   };
 
   static std::vector<std::string> lines(const std::string& text, double columns) {
-    const std::string broken = wrapped(text, 0, static_cast<std::size_t>(std::max(columns, 16.0)));
-    std::vector<std::string> result;
-    for (std::size_t at = 0; at <= broken.size();) {
-      const std::size_t end = std::min(broken.find('\n', at), broken.size());
-      if (end > at) result.push_back(broken.substr(at, end - at));
-      at = end + 1;
-    }
-    return result;
+    return svg_lines(text, static_cast<std::size_t>(std::max(columns, 16.0)));
   }
 
   std::string devices_text() const {
