@@ -1,7 +1,7 @@
-# ringsim_folder(NAME [COLD] [IN folder] DEPENDS folder... PACKAGES target... PUBLIC_PACKAGES target...)
+# ringsim_folder(NAME [COLD] [COLD_ROOMS room...] [IN folder] DEPENDS folder... PACKAGES target... PUBLIC_PACKAGES target...)
 # One static library for the folder that calls it: its .cpp files and those of its rooms (cmake/layers.cmake), but for
 # rooms that have a CMakeLists.txt and so a library of their own. Headers are found from the root.
-# COLD: speed does not matter there (ringsim_cold). IN: NAME lies within that folder and is of its layer. DEPENDS names the
+# COLD, COLD_ROOMS: speed does not matter there (ringsim_cold). IN: NAME lies within that folder and is of its layer. DEPENDS names the
 # folders that it links, downward only
 # (cmake/layers.cmake); cmake/check_layers.cmake holds the includes to the same rule. PACKAGES are for the sources alone:
 # those that are nothing but headers, no consumer has to find, and headers that include them are not installed.
@@ -9,7 +9,7 @@
 include(cmake/layers.cmake)
 
 function(ringsim_folder name)
-  cmake_parse_arguments(arg "COLD" "IN" "DEPENDS;PACKAGES;PUBLIC_PACKAGES" ${ARGN})
+  cmake_parse_arguments(arg "COLD" "IN" "COLD_ROOMS;DEPENDS;PACKAGES;PUBLIC_PACKAGES" ${ARGN})
   if(NOT arg_IN)
     set(arg_IN ${name})
   else()
@@ -28,6 +28,16 @@ function(ringsim_folder name)
   endforeach()
 
   ringsim_sources(sources headers)
+  if(arg_COLD_ROOMS)
+    list(JOIN arg_COLD_ROOMS "|" cold_rooms)
+    set(cold_sources ${sources})
+    list(FILTER cold_sources INCLUDE REGEX "/(${cold_rooms})/[^/]*$")
+    list(REMOVE_ITEM sources ${cold_sources})
+    add_library(ringsim_${name}_cold OBJECT ${cold_sources})
+    target_include_directories(ringsim_${name}_cold PRIVATE ${PROJECT_SOURCE_DIR})
+    target_link_libraries(ringsim_${name}_cold PRIVATE ${arg_PACKAGES} ${arg_PUBLIC_PACKAGES} ringsim_flags ringsim_cold)
+    list(APPEND sources $<TARGET_OBJECTS:ringsim_${name}_cold>)
+  endif()
   add_library(ringsim_${name} STATIC ${sources} ${headers})
   add_library(ringsim::${name} ALIAS ringsim_${name})
   set_target_properties(ringsim_${name} PROPERTIES EXPORT_NAME ${name})

@@ -8,28 +8,36 @@ if [[ $# -ne 2 ]]; then
 fi
 a=$(realpath -e "$1")
 b=$(realpath -e "$2")
+export a b
 cd "$(dirname "$0")/../.."
+export work
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-count=0
-for scenario in scenarios/*.json scenarios/examples/*/*.json scenarios/questions/*.json; do
-  [[ -f $scenario ]] || continue
-  "$a" run "$scenario" --format json -j 1 > "$work/a1"
-  "$a" run "$scenario" --format json -j 2 > "$work/a2"
-  "$b" run "$scenario" --format json -j 2 > "$work/b2"
-  [[ -s $work/a1 ]] || { echo "$scenario: no result" >&2; exit 1; }
+# One scenario: `a` on one thread and on two, `b` on two.
+agree() {
+  local scenario=$1 results
+  results=$(mktemp -d -p "$work") || return 1
+  "$a" run "$scenario" --format json -j 1 > "$results/a1" || return 1
+  "$a" run "$scenario" --format json -j 2 > "$results/a2" || return 1
+  "$b" run "$scenario" --format json -j 2 > "$results/b2" || return 1
+  [[ -s $results/a1 ]] || { echo "$scenario: no result" >&2; return 1; }
   for other in a2 b2; do
-    if ! cmp -s "$work/a1" "$work/$other"; then
+    if ! cmp -s "$results/a1" "$results/$other"; then
       echo "$scenario: $a -j 1 (<) and the run $other (>) part; a is $a, b is $b, the digit is -j:" >&2
-      diff "$work/a1" "$work/$other" | head -20 >&2
-      exit 1
+      diff "$results/a1" "$results/$other" | head -20 >&2
+      return 1
     fi
   done
-  count=$((count + 1))
-done
-if [[ $count -eq 0 ]]; then
+}
+export -f agree
+
+shopt -s nullglob
+scenarios=(scenarios/*.json scenarios/examples/*/*.json scenarios/questions/*.json)
+if [[ ${#scenarios[@]} -eq 0 ]]; then
   echo "compilers_agree: no scenario found" >&2
   exit 1
 fi
-echo "compilers_agree: $count scenarios, byte for byte"
+# 255: xargs starts no further one.
+printf '%s\0' "${scenarios[@]}" | xargs -0 -P "$(nproc)" -I{} bash -c 'agree "$1" || exit 255' agree {} || exit 1
+echo "compilers_agree: ${#scenarios[@]} scenarios, byte for byte"
