@@ -1,0 +1,316 @@
+#!/usr/bin/env python3
+"""Makes the page that holds what public texts say about collectives and training against what ringsim predicts.
+
+Usage: docs/results/make/claims.py RINGSIM [--check]
+
+Runs the examples and writes docs/results/claims.md; with --check compares, exit code 1 where it differs.
+"""
+import json
+import pathlib
+import shlex
+import subprocess
+import sys
+import tempfile
+from typing import Callable, NamedTuple
+
+import page
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+EXAMPLES = "scenarios/examples"
+
+
+class Claim(NamedTuple):
+    says: str
+    verdict: str  # "Confirmed", "Quantified" or "Corrected": what follows is what the run shows; "Not simulated": why
+    arguments: list  # of `ringsim run`; none where nothing is simulated
+    shows: Callable  # rows of the result -> text
+
+
+def ringsim(arguments):
+    done = subprocess.run([sys.argv[1], "run", *arguments], cwd=ROOT, text=True, capture_output=True)
+    if done.returncode != 0:
+        sys.exit(f"ringsim run {shlex.join(arguments)}: {done.stderr}")
+    return done.stdout
+
+
+def rows_of(arguments):
+    return json.loads(ringsim([*arguments, "--format", "json"]))["results"]
+
+
+def ms(row):
+    return row["time_us"] / 1000
+
+
+def per_cent(share):
+    return f"{100 * share:.1f} %"
+
+
+def data_parallel_step(rows):
+    row = rows[0]
+    split = row["split_us"]
+    return (f"8 GPUs: the step takes {ms(row):.1f} ms, of which the master computes {split['compute'] / 1000:.1f} and waits for "
+            f"messages {split['exposed_communication'] / 1000:.1f}; {per_cent(row['efficiency'])} of what eight GPUs by themselves "
+            f"would do. The closed form `{row['closed_form']['formula']}` holds to the picosecond.")
+
+
+def data_parallel_master(rows):
+    master, others = rows[0]["by_rank"]
+    total = [sum(each["memory"].values()) / 1e6 for each in (master, others)]
+    return (f"8 GPUs: the master sends {master['sent_bytes'] / 1e6:.0f} MB in a step and each other GPU "
+            f"{others['sent_bytes'] / 1e6:.0f}; it needs {total[0]:.0f} MB for weights, gradients and what comes in, the others "
+            f"{total[1]:.0f} MB. Its port, {rows[0]['bottleneck']['link']}, holds the step up.")
+
+
+def server_grows(rows):
+    return ("1 GiB over ports of 10 GB/s: " + ", ".join(f"{ms(row):.0f} ms for K = {row['ranks']}" for row in rows) +
+            ". Equal to the form, to the picosecond, with the latency of both ways added.")
+
+
+def ring_stays(rows):
+    return ("1 GiB over ports of 10 GB/s: " + ", ".join(f"{ms(row):.1f} ms for K = {row['ranks']}" for row in rows) +
+            f"; 2p/b is {2 * 2**30 / 10e9 * 1000:.1f}. Equal to the form, to the picosecond, with 2(K-1) latencies added.")
+
+
+def ddp(rows):
+    one, many = rows[0], rows[3]
+    return (f"8 GPUs, 102.4 MB of gradients: one bucket, reduced after the backward pass, makes a step of {ms(one):.3f} ms; 25 buckets, "
+            f"reduced meanwhile, {ms(many):.3f}. Each GPU computes {many['split_us']['compute'] / 1000:.0f} ms.")
+
+
+def loop(rows):
+    row = rows[0]
+    return (f"ResNet-50, 256 images, one A100: {ms(row):.2f} ms, a measured step; forward pass, backward pass and update are tasks of "
+            f"one stream, and `--picture` draws them.")
+
+
+def scales(rows):
+    good = [row for row in rows if row["workload"] == "resnet50" and row["algorithm"] == "hierarchical"]
+    return ("ResNet-50 on DGX A100 with InfiniBand: " +
+            ", ".join(f"{per_cent(row['efficiency'])} on {row['ranks']} GPUs" for row in good) +
+            ". That takes such a network: [buckets-slow-network]"
+            f"(../../{EXAMPLES}/training/buckets-slow-network.json) shows another.")
+
+
+def stale(rows):
+    sync, asynchronous = rows[8], rows[9]
+    return (f"4 workers, one of them half as fast, 10 MB: a synchronous step takes {ms(sync):.1f} ms; without waiting "
+            f"{ms(asynchronous):.1f} pass for as many samples. The price: an update is computed from weights that are "
+            f"{asynchronous['staleness_mean']:.0f} updates old on average, {asynchronous['staleness_max']} at most.")
+
+
+def no_faster(rows):
+    sync, asynchronous = rows[4], rows[6]
+    return (f"Only where the server's port has time left. 4 workers, 200 MB: the synchronous step takes {ms(sync):.1f} ms and the "
+            f"asynchronous one {ms(asynchronous):.1f} when all begin together: the port is busy all the time in both.")
+
+
+def barrel(rows):
+    waits = [(row["ranks"], row["split_us"]["waiting_for_others"] / 1000) for row in rows if row["training"] == "ddp"]
+    return ("Passes that take longer by 10 ms on average, at random: the rank that ends last waits " +
+            ", ".join(f"{wait:.1f} ms with {ranks} GPUs" for ranks, wait in waits) +
+            ". It grows as 1 + 1/2 + ... + 1/K, so like a logarithm.")
+
+
+def reducer(rows):
+    at_32 = {row["training"]: row for row in rows if row["ranks"] == 32}
+    return (f"32 GPUs with passes of random length: {ms(at_32['ddp']):.0f} ms with a ring, {ms(at_32['parameter_server']):.0f} with one "
+            f"server, whose port alone takes {at_32['parameter_server']['split_us']['exposed_communication'] / 1000:.0f}.")
+
+
+def busy_server(rows):
+    on_time, late = rows[4], rows[12]
+    return (f"Not always: a rank twice as slow costs nothing where the server is busy with the others meanwhile. 4 workers, 200 MB: "
+            f"{ms(on_time):.3f} ms with equal ranks, {ms(late):.3f} with a slow one.")
+
+
+def one_machine(rows):
+    one, other = rows
+    return (f"8 GPUs on one switch: {ms(one):.1f} ms with DataParallel, {ms(other):.1f} with DistributedDataParallel and the same "
+            f"model, batch and ports.")
+
+
+def gpudirect(rows):
+    with_it, without = rows
+    return (f"All GPUs of two DGX A100 send to the other node at once, 256 MiB each: {with_it['busbw_GBps']:.1f} GB/s per GPU with "
+            f"GPUDirect RDMA, {without['busbw_GBps']:.1f} without; then {without['bottleneck']['link']} is what all share.")
+
+
+def copies(rows):
+    with_it, without = rows
+    return (f"One pair of DGX A100 GPUs, 256 MiB: {ms(with_it):.2f} ms straight from GPU memory, {ms(without):.2f} by way of host "
+            f"memory. The two copies overlap; what takes longer is {without['bottleneck']['link']}, which both cross.")
+
+
+def hyperplane(rows):
+    by = {row["point"]["transport.gpudirect"]: row for row in rows if row["bytes"] == 2**30}
+    return (f"NCCL's all-reduce over two such nodes, 1 GiB: {by[True]['busbw_GBps']:.1f} GB/s predicted with GPUDirect "
+            f"({per_cent(by[True]['busbw_GBps'] / 50)} of the cables), {by[False]['busbw_GBps']:.1f} without. Between the cables' 50 "
+            "and the prediction lie PCIe gen3 x16 (48 GB/s) and how fast adapters read V100 memory.")
+
+
+def big_models(rows):
+    at_64 = {row["workload"]: row for row in rows if row["ranks"] == 64 and row["algorithm"] == "hierarchical"}
+    return ("Step of 64 A100 in eight nodes against one GPU: " +
+            ", ".join(f"{name} {row['samples_per_s'] / next(each for each in rows if each['workload'] == name and each['ranks'] == 1)['samples_per_s']:.1f} times the samples"
+                      for name, row in at_64.items()) + ". GPT-2 XL and Llama-2 7B are workloads, too; NasNet is not.")
+
+
+def centralised(rows):
+    one, many = rows[1], rows[5]
+    return (f"VGG-16 on 16 GPUs: {ms(one):.0f} ms with one server of its own, {ms(many):.0f} with 16 that hold a part of the model "
+            f"each, for {one['split_us']['compute'] / 1000:.0f} ms of computing.")
+
+
+def decentralised(rows):
+    ddp_row, *averaged = rows
+    every = {row["point"]["training.regime"]["every"]: row for row in averaged}
+    return (f"BERT-large, 16 GPUs, ports of 10 Gb/s: averaged after every step {ms(every[1]):.0f} ms, every 4 steps {ms(every[4]):.0f}, "
+            f"every 64 {ms(every[64]):.0f}: on a slow network far more than a bit. Averaging after every step is slower than "
+            f"DistributedDataParallel ({ms(ddp_row):.0f} ms), which sends meanwhile.")
+
+
+def without_averaging(rows):
+    all_together, gossip, meanwhile = rows[:3]
+    return (f"8 GPUs with passes of random length: {ms(all_together):.1f} ms if all average after every step, {ms(gossip):.1f} if each "
+            f"does with its two neighbors, {ms(meanwhile):.1f} if that happens during the next step.")
+
+
+def on_workers(rows):
+    server, ring, _ = (row for row in rows if row["ranks"] == 64)
+    return (f"ResNet-50 on 64 GPUs: {ms(ring):.1f} ms with a ring of workers, {ms(server):.1f} with a server; a step of one GPU is "
+            f"310.7.")
+
+
+def server_in_parts(rows):
+    parts = {row["job"]: row for row in rows}
+    return (f"One after another in one run: scatter {ms(parts['main']):.3f} ms, reduce {ms(parts['gradients']):.3f}, broadcast "
+            f"{ms(parts['model']):.3f}, together {ms(parts['all']):.3f}. Reduce and broadcast take what `parameter_server` takes for as "
+            "many bytes, to the picosecond.")
+
+
+def last_step(_):
+    with tempfile.TemporaryDirectory() as folder:
+        trace = pathlib.Path(folder) / "trace.json"
+        ringsim([*HALVING, "--trace", str(trace)])
+        steps = [each["dur"] / 1000 for each in json.loads(trace.read_text())["traceEvents"] if each.get("cat") == "link"]
+    return (f"8 GPUs, 1 GiB: the six steps of the critical path take {', '.join(f'{each:.1f}' for each in steps)} ms. The last and the "
+            f"first carry half of the buffer each, {per_cent(steps[-1] / sum(steps))} of the time each. All ports send and receive all "
+            "the time.")
+
+
+def thirteen(rows):
+    eight, many = rows[0], rows[2]
+    return (f"64 MiB: {ms(many):.2f} ms with 13 GPUs, {ms(eight):.2f} with 8: the five extra ones, which send all before and receive "
+            f"all after, have {per_cent(1 - ms(eight) / ms(many))} of the time.")
+
+
+def long_ring(rows):
+    ring, halving = rows
+    return (f"4096 GPUs: 1 KiB takes {ms(ring):.2f} ms with a ring, {ms(halving):.3f} with halving-doubling, "
+            f"{ms(ring) / ms(halving):.0f} times less: a ring has 2(K-1) latencies, the other 2 log2(K).")
+
+
+def collectives(rows):
+    by = {(row["collective"], row["ranks"]): row for row in rows if row["point"]["topology.kind"] == "ring"}
+    whole, first, second = (ms(by[op, 8]) for op in ("all_reduce", "reduce_scatter", "all_gather"))
+    return (f"On a ring of 8, 8 MiB: reduce-scatter {first:.4f} ms and all-gather {second:.4f} make all-reduce {whole:.4f}. "
+            "`ringsim schedule picture` draws each, step by step.")
+
+
+TRAINING, STAR = f"{EXAMPLES}/training", "scenarios/star.json"
+DP = f"{TRAINING}/data-parallel.json"
+HALVING = [STAR, "--set", 'collective.algorithm="halving_doubling"', "--set", 'network.model="fair"', "--set", 'collective.bytes="1 GiB"']
+
+
+def star(algorithm, *more):
+    settings = [f'collective.algorithm={algorithm}', 'network.model="fair"', *more]
+    return [STAR, *(word for each in settings for word in ("--set", each))]
+
+
+CLAIMS = {
+    "Training on one machine": [
+        Claim("The loop of training: forward pass, loss, backward pass, update.", "Confirmed",
+              [f"{TRAINING}/dgx-a100.json", "--set", "topology.nodes=1"], loop),
+        Claim("DataParallel: the master scatters the batch, broadcasts the model, gathers outputs, scatters their losses, gathers the "
+              "gradients and updates.", "Quantified", [DP, "--set", "topology.ranks=8"], data_parallel_step),
+        Claim("The master has more load.", "Quantified", [DP, "--set", "topology.ranks=8", "--explain"], data_parallel_master),
+        Claim("One process drives all GPUs, with one CPU core.", "Not simulated", [],
+              lambda _: "The time of launches on several GPUs by one thread is not modelled: `host.launch` is refused with this regime."),
+        Claim("DistributedDataParallel is faster than DataParallel on one machine.", "Confirmed",
+              [DP, "--set", "topology.ranks=8", "--set",
+               'training.regime=["data_parallel",{"name":"ddp","algorithm":"ring"}]'], one_machine),
+        Claim("Model parallelism: parts of a model on different GPUs wait for each other, and scale poorly.", "Not simulated", [],
+              lambda _: "No regime divides a model among GPUs. ringsim simulates what data parallelism needs."),
+    ],
+    "Parameter server and ring": [
+        Claim("A parameter server needs T = 2(K-1) p/b, which grows with K.", "Confirmed",
+              star('"parameter_server"', "topology.ranks=[2,8,64]", 'collective.bytes="1 GiB"'), server_grows),
+        Claim("A ring sends p/K in each of 2(K-1) steps: T = 2(K-1) p/(Kb), below 2p/b whatever K is.", "Confirmed",
+              star('"ring"', "topology.ranks=[2,8,64]", 'collective.bytes="1 GiB"'), ring_stays),
+        Claim("A parameter server is scatter, reduce and broadcast.", "Confirmed", [f"{EXAMPLES}/collectives/server-in-parts.json"],
+              server_in_parts),
+        Claim("Workers that average among themselves need no server (PyTorch DDP, MultiWorkerMirroredStrategy).", "Quantified",
+              [f"{TRAINING}/server-or-ring.json"], on_workers),
+    ],
+    "Synchronous and asynchronous": [
+        Claim("DistributedDataParallel: rank 0 broadcasts the model once; then every GPU has its own data, and gradients are "
+              "all-reduced.", "Quantified", [f"{TRAINING}/buckets.json"], ddp),
+        Claim("Data parallelism scales well.", "Quantified", [f"{TRAINING}/dgx-a100.json"], scales),
+        Claim("A synchronous update waits for the slowest; an asynchronous one does not, and its gradients are stale.", "Quantified",
+              [f"{TRAINING}/async-server.json"], stale),
+        Claim("Asynchronous updates are faster.", "Corrected", [f"{TRAINING}/async-server.json"], no_faster),
+        Claim("The barrel effect: the more GPUs, the longer all wait for the slowest.", "Quantified", [f"{TRAINING}/stragglers.json"],
+              barrel),
+        Claim("The reducer is a bottleneck.", "Quantified", [f"{TRAINING}/stragglers.json"], reducer),
+        Claim("A straggler costs its delay.", "Corrected", [f"{TRAINING}/async-server.json"], busy_server),
+    ],
+    "Centralised and decentralised": [
+        Claim("Centralised: gradients go to a server, are averaged once all are there, and new weights come back.", "Quantified",
+              [f"{TRAINING}/parameter-server.json"], centralised),
+        Claim("Decentralised: several steps each, then weights are averaged; a bit faster, because machines talk less.", "Quantified",
+              [f"{TRAINING}/local-sgd.json"], decentralised),
+        Claim("The same without waiting for all.", "Quantified", [f"{TRAINING}/gossip.json"], without_averaging),
+    ],
+    "What machines need": [
+        Claim("Full speed needs NVLink, InfiniBand and GPUDirect RDMA.", "Quantified",
+              [f"{EXAMPLES}/machines/gpudirect-all.json", "--set", 'topology.node="dgx-a100"'], gpudirect),
+        Claim("Without RDMA data is copied twice: from GPU to CPU, from CPU to adapter.", "Quantified",
+              [f"{EXAMPLES}/machines/gpudirect-pair.json", "--set", 'topology.node="dgx-a100"'], copies),
+        Claim("Hyperplane V100: of 4 x 100 Gb/s, 50 GB/s, 42 GB/s were measured between nodes.", "Quantified",
+              [f"{EXAMPLES}/library/hyperplane-v100.json"], hyperplane),
+        Claim("Such training is useful for NasNet, BERT and GPT-2.", "Quantified", [f"{TRAINING}/dgx-a100.json"], big_models),
+    ],
+    "Collectives": [
+        Claim("All-reduce is reduce-scatter and all-gather.", "Confirmed", [f"{EXAMPLES}/collectives/ring-collectives.json"], collectives),
+        Claim("Halving-doubling has no single bottleneck and uses both directions; much data travels in the last step.", "Quantified",
+              HALVING, last_step),
+        Claim("13 servers: the five beyond eight send everything before and receive everything after; their share of the time is huge.",
+              "Quantified", [f"{EXAMPLES}/algorithms/thirteen-ranks.json"], thirteen),
+        Claim("A ring has full bandwidth at medium scale; long rings lose.", "Quantified",
+              star('["ring","halving_doubling"]', "topology.ranks=4096", 'collective.bytes="1 KiB"'), long_ring),
+    ],
+}
+
+
+def entry(claim):
+    text = f"### {claim.says}\n\n"
+    rows = rows_of(claim.arguments) if claim.arguments else []
+    text += f"**{claim.verdict}.** {claim.shows(rows)}\n"
+    if claim.arguments:
+        text += f"\n    ringsim run {shlex.join(claim.arguments)}\n"
+    return text
+
+
+def text():
+    sections = "\n".join(f"## {title}\n\n" + "\n".join(entry(claim) for claim in claims) for title, claims in CLAIMS.items())
+    return f"""# What is said, and what ringsim shows
+
+ringsim was begun from public texts that explain data parallelism, parameter servers, ring all-reduce, halving-doubling,
+DistributedDataParallel and GPUDirect RDMA. Each of their claims is here, with the run that confirms it, puts a number to it or
+corrects it. Made by `docs/results/make/claims.py build/tools/ringsim`; a test compares the page with what the script writes.
+
+{sections}"""
+
+
+if __name__ == "__main__":
+    page.write_or_check(ROOT / "docs/results/claims.md", text, __doc__)
