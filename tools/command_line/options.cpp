@@ -196,7 +196,7 @@ void Options::format(Format& target, const std::string& more) {
   choice<Format>("--format", formats, target, "format of the results" + more).fallback = "table";
 }
 
-void Options::format_or_matrix(Format& target) {
+Option& Options::format_or_matrix(Format& target) {
   std::vector<std::pair<std::string, Format>> all = formats;
   all.insert(all.end(), matrix_formats().begin(), matrix_formats().end());
   Option& option = choice<Format>("--format", all, target,
@@ -204,6 +204,7 @@ void Options::format_or_matrix(Format& target) {
                                   "matrix-markdown and matrix-csv need --rows and --columns");
   option.value = "FORMAT";
   option.fallback = "table";
+  return option;
 }
 
 const std::vector<std::pair<std::string, Format>>& matrix_formats() {

@@ -81,7 +81,7 @@ class Options {
   void svg_output(std::string& target, bool& force);
   void format(Format& target, const std::string& more = "");
   /// --format for commands that print matrices, too.
-  void format_or_matrix(Format& target);
+  Option& format_or_matrix(Format& target);
   /// --rows, --columns and --cell of a matrix.
   void matrix(MatrixFields& fields);
   /// --x, --y and --by of a plot.

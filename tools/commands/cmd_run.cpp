@@ -31,6 +31,7 @@ struct RunArguments {
   std::string scenario;
   std::vector<std::string> set;
   Format format = Format::table;
+  bool says_format = false;  ///< --format was given; else the ending of `output` may decide
   MatrixFields matrix;
   bool plot = false;  ///< below the table, or on standard output if the results are in a file
   ChartFields chart;
@@ -49,11 +50,16 @@ struct RunArguments {
 
 void declare(Options& options, RunArguments& run) {
   options.scenario(run.scenario, run.set);
-  options.format_or_matrix(run.format);
+  Option& format = options.format_or_matrix(run.format);
+  format.take = [&run, take = format.take](const std::string& word) {
+    run.says_format = true;
+    take(word);
+  };
   options.matrix(run.matrix);
   options.flag("--plot", run.plot, "plot the results in the terminal, below the table");
   options.chart(run.chart);
-  options.output(run.output);
+  options.output(run.output,
+                 "the results (FILE.json, FILE.jsonl and FILE.csv: in that format, unless --format is given)");
   options.flag("--force", run.force, "let -o and --report replace a file that holds something other than results");
   Option& report = options.file("--report", "FILE", run.report,
                                 "write a page that shows all of it, FILE.html: plots, what would change it, the table");
@@ -70,6 +76,15 @@ void declare(Options& options, RunArguments& run) {
   options.file("--measured", "FILE", run.measured, "add the measured times of FILE to the rows");
   options.collective(run.collective);
   declare_recording(options, run.recording);
+}
+
+/// What the ending of the file asks for, where --format does not say it.
+Format format_of(const RunArguments& arguments) {
+  if (arguments.says_format) return arguments.format;
+  for (const auto& [ending, format] :
+       {std::pair{".json", Format::json}, std::pair{".jsonl", Format::jsonl}, std::pair{".csv", Format::csv}})
+    if (arguments.output.ends_with(ending)) return format;
+  return arguments.format;
 }
 
 std::string document(const ScenarioFile& file, const std::vector<Result>& results, const RunArguments& arguments) {
@@ -126,7 +141,9 @@ std::string command_of(const RunArguments& arguments) {
   return text;
 }
 
-int execute(const RunArguments& arguments) {
+int execute(const RunArguments& given) {
+  RunArguments arguments = given;
+  arguments.format = format_of(given);
   require_matrix_fields(arguments.matrix, arguments.format);
   require_plot(arguments);
   const ScenarioText input = read_input(arguments.scenario);
