@@ -53,6 +53,8 @@ struct BackgroundSpec {
   Disturbance::Background message;  ///< but for its ends
 };
 
+struct TrainingSpec;
+
 /// A collective, and who takes part.
 struct Job {
   std::string name;
@@ -71,6 +73,8 @@ struct Job {
   Picoseconds start{0};
   std::vector<std::size_t> after;       ///< [job] those that a GPU is done with before it begins
   std::string pointer = "/collective";  ///< where the scenario says it; "/training/regime", "/jobs/0/collective"
+  /// Of another job than the first: what it trains, the collective being that of all its gradients; else nullptr.
+  std::shared_ptr<const TrainingSpec> training;
 
   /// Whether its helpers are switches of the fabric.
   bool uses_fabric() const { return algorithm->uses_fabric(arguments); }
@@ -106,6 +110,7 @@ struct TrainingSpec {
   std::optional<AsyncSpec> async;  ///< parameter_server; else workers wait for each other
   bool overlap = false;            ///< gossip: weights travel during both passes
   Stragglers stragglers;
+  std::int64_t slowdown = 1'000'000;  ///< millionths: kernels take so many times as long while a collective runs
 
   Bytes gradients() const { return Bytes{parameters} * bytes_per_parameter; }
 };
@@ -167,6 +172,15 @@ struct Scenario {
   }
   /// Whether all jobs together have a result, "all".
   bool has_total() const { return by_program() && jobs.size() > 1; }
+  /// What job j trains; nullptr: it is a collective.
+  const TrainingSpec* training_of(std::size_t j) const {
+    if (j > 0) return jobs[j].training.get();
+    return training ? &*training : nullptr;
+  }
+  /// Whether some job trains.
+  bool trains() const {
+    return training || std::any_of(jobs.begin(), jobs.end(), [](const Job& job) { return job.training != nullptr; });
+  }
 };
 
 /// What tells a point from others, without building it.

@@ -25,7 +25,8 @@ std::string child(const std::string& pointer, std::string_view key) {
 
 std::string child(const std::string& pointer, std::size_t index) { return pointer + '/' + std::to_string(index); }
 
-std::string Blame::where(const std::string& pointer) const {
+std::string Blame::where(const std::string& below) const {
+  const std::string pointer = prefix_ + below;
   const auto covers = [&](const Origin& origin) {
     return pointer.starts_with(origin.pointer) &&
            (pointer.size() == origin.pointer.size() || pointer[origin.pointer.size()] == '/');

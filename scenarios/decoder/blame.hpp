@@ -28,6 +28,13 @@ class Blame {
     origins_.push_back({std::move(pointer), file_ + ": " + place, false});
   }
 
+  /// The same for a part of the file: of pointers that begin at `prefix`.
+  Blame within(const std::string& prefix) const {
+    Blame part = *this;
+    part.prefix_ += prefix;
+    return part;
+  }
+
   /// How errors and warnings call the place.
   std::string where(const std::string& pointer) const;
   [[noreturn]] void fail(const std::string& pointer, std::string message, std::string hint = "") const;
@@ -38,6 +45,7 @@ class Blame {
     bool with_pointer;
   };
   std::string file_;
+  std::string prefix_;
   std::vector<Origin> origins_;
 };
 

@@ -375,7 +375,7 @@ Field make_scenario_field() {
                       network_field(),
                       faults_field(),
                       disturbance_field(),
-                      jobs_field(collective_field()),
+                      jobs_field(collective_field(), training_field(algorithm_field())),
                       calibration_field(),
                       {.name = "sweep",
                        .type = Type::sweep,

@@ -62,7 +62,7 @@ Field fabric_field();
 /// What disturbs the run; each job has a `collective`.
 Field faults_field();
 Field disturbance_field();
-Field jobs_field(Field collective);
+Field jobs_field(Field collective, Field training);
 /// A training step; `algorithm` as a collective has it.
 Field training_field(Field algorithm);
 /// A communication library, whose variables include those of `transport`; and what GPUs are known to do.

@@ -123,15 +123,16 @@ Field disturbance_field() {
                       R"([{"from": "node0.gpu0", "to": "node1.gpu0", "bytes": "1 GiB"}])")}};
 }
 
-Field jobs_field(Field collective) {
+Field jobs_field(Field collective, Field training) {
   collective.doc = "What its GPUs do.";
-  collective.required = true;
+  training.doc = "What its GPUs train, on GPUs (\"ranks\") that no other job trains on; instead of `collective`.";
   const Field job{
       .name = "job",
       .type = Type::object,
-      .doc = "Another collective at the same time, or after others.",
+      .doc = "Another collective at the same time, or after others, or another training step.",
       .members = {name_field("name", "What results call it.", R"("second")"),
                   std::move(collective),
+                  std::move(training),
                   time_field("start", "When its ranks begin; its time counts from there.", "0 us"),
                   {.name = "after",
                    .type = Type::list,
@@ -142,7 +143,7 @@ Field jobs_field(Field collective) {
                    .examples = {R"(["main"])"},
                    .members = {{.name = "job", .type = Type::text, .doc = "Its name.", .min = 1, .varies = false}},
                    .unique = true}}};
-  return list_of("jobs", "Other collectives on the same links, each with a result of its own.", job,
+  return list_of("jobs", "Other collectives and training steps on the same links, each with a result of its own.", job,
                  R"([{"name": "second", "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "64 MiB"}}])");
 }
 

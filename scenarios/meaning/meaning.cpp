@@ -29,11 +29,8 @@ using Canonical = nlohmann::json;
 
 namespace {
 
-/// What a scenario with a training step cannot have.
+/// What a scenario with a training step, its own or a job's, cannot have.
 void check_beside_training(const Canonical& canonical, const Blame& blame) {
-  if (canonical.contains("jobs") && !canonical["jobs"].empty())
-    blame.fail("/jobs", "expected no other collectives next to a training step, found some",
-               "leave \"jobs\" out; background messages may share the links");
   if (!canonical.contains("disturbance")) return;
   for (const char* key : {"slow", "jitter"})
     if (canonical["disturbance"].contains(key))
@@ -179,7 +176,7 @@ void use_one_spelling(Canonical& canonical) {
   drop_empty_devices(canonical);
   if (canonical.contains("jobs") && canonical["jobs"].is_array())
     for (Canonical& job : canonical["jobs"])
-      if (job.is_object()) in_each(job["collective"], use_one_op);
+      if (job.is_object() && job.contains("collective")) in_each(job["collective"], use_one_op);
   // Other models have no packets, so their settings are no part of the question.
   if (Canonical& network = canonical["network"]; network.is_object() && network.contains("model")) {
     const Canonical& model = network["model"];
@@ -306,7 +303,10 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
                "collective: What the GPUs do. training: What the GPUs train.");
   if (canonical.contains("training")) {
     out.training = training_of(canonical["training"], gpus, compute_scale_of(canonical), blame, out.warnings);
-    check_beside_training(canonical, blame);
+    for (const char* key : {"steps", "warmup"})
+      if (out.training->async && written["training"].contains(key))
+        out.warnings.push_back(blame.where(fmt::format("/training/{}", key)) +
+                               ": has no effect: mode async counts updates and warmup_updates");
   }
   if (by_library && out.training && out.training->regime->kind == Regime::Kind::single) {
     out.warnings.push_back(blame.where("/library") + ": it has no effect with the regime single: nothing is exchanged");
@@ -318,6 +318,7 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
   }
   warn_of_library(canonical, blame, out);
   take_jobs(canonical, written, gpus, blame, files, out);
+  if (out.trains()) check_beside_training(canonical, blame);
   if (out.training && out.training->async && out.main().request.channels > 1)
     out.warnings.push_back(blame.where("/transport/channels") +
                            ": has no effect: with mode async each shard goes in one message");

@@ -55,7 +55,7 @@ void take_calibration(const nlohmann::json& canonical, const Blame& blame, const
   }
   scenario.calibration->classes = class_scales_of(given);
   scenario.calibration->compute = compute_scale_of(canonical);
-  if (!scenario.training && scenario.calibration->compute != 1)
+  if (!scenario.trains() && scenario.calibration->compute != 1)
     scenario.warnings.push_back(blame.where("/calibration/scale_compute") +
                                 ": it has no effect, because nothing is trained");
   try {

@@ -110,12 +110,6 @@ void take_disturbance(const Canonical& canonical, const Blame& blame, Scenario& 
   }
   if (!canonical.contains("disturbance")) return;
   const Canonical& given = canonical["disturbance"];
-  // Launches and starts are steps of a program, too, which they would delay as well.
-  for (const char* key : {"slow", "jitter"})
-    if (scenario.by_program() && given.contains(key))
-      blame.fail(fmt::format("/disturbance/{}", key),
-                 fmt::format("expected no {} with groups or jobs after others, found it", key),
-                 "ranks that are late, faults and background messages act on them");
   const auto for_each = [&](const char* list, const auto& take) {
     if (!given.contains(list)) return;
     for (std::size_t i = 0; i < given[list].size(); ++i)

@@ -12,6 +12,7 @@
 #include <variant>
 
 #include "algorithms/formats/schedule_file.hpp"
+#include "scenarios/meaning/meaning_calibration.hpp"
 #include "scenarios/meaning/meaning_groups.hpp"
 #include "scenarios/meaning/meaning_training.hpp"
 #include "sim/base/error.hpp"
@@ -240,6 +241,23 @@ std::vector<std::size_t> after_of(const Canonical& names, const std::vector<Job>
   return after;
 }
 
+/// A job that trains: the exchange of its gradients, and the step around it.
+Job training_job_of(const Canonical& canonical, std::size_t i, std::size_t gpus, const Blame& blame, const Files& files,
+                    Scenario& out) {
+  const Canonical& training = canonical["jobs"][i]["training"];
+  const std::string pointer = fmt::format("/jobs/{}/training", i);
+  TrainingSpec spec =
+      training_of(training, gpus, compute_scale_of(canonical), blame.within(fmt::format("/jobs/{}", i)), out.warnings);
+  if (spec.async)
+    blame.fail(pointer + "/regime/mode", "expected the mode sync next to other jobs, found async",
+               "a run of mode async ends by its count of updates, that of other jobs by their steps");
+  Job job = job_of(gradients_of(training, spec), Json::object(), out.topology, gpus, canonical["transport"],
+                   pointer + "/regime", blame, files, out.warnings);
+  if (spec.regime->kind == Regime::Kind::single) job.request.ranks = 1;
+  job.training = std::make_shared<const TrainingSpec>(std::move(spec));
+  return job;
+}
+
 /// Appends the jobs of the list "jobs".
 void add_others(const Canonical& canonical, const Json& written, std::size_t gpus, const Blame& blame,
                 const Files& files, Scenario& out) {
@@ -248,14 +266,24 @@ void add_others(const Canonical& canonical, const Json& written, std::size_t gpu
   for (std::size_t i = 0; i < canonical["jobs"].size(); ++i) {
     const Canonical& given = canonical["jobs"][i];
     const std::string pointer = fmt::format("/jobs/{}", i);
-    Job job = job_of(given["collective"], written["jobs"][i]["collective"], out.topology, gpus, canonical["transport"],
-                     pointer + "/collective", blame, files, out.warnings);
+    if (given.contains("collective") == given.contains("training"))
+      blame.fail(pointer,
+                 fmt::format("expected the key \"collective\" or \"training\", found {}",
+                             given.contains("training") ? "both" : "none"),
+                 "a job is what its GPUs do, or what they train");
+    Job job = given.contains("training")
+                  ? training_job_of(canonical, i, gpus, blame, files, out)
+                  : job_of(given["collective"], written["jobs"][i]["collective"], out.topology, gpus,
+                           canonical["transport"], pointer + "/collective", blame, files, out.warnings);
     job.name = given["name"].get<std::string>();
     job.start = Picoseconds{given["start"].get<std::int64_t>()};
-    job.pointer = pointer + "/collective";
+    job.pointer = pointer + (job.training ? "/training/regime" : "/collective");
     if (find_job(jobs, job.name))
       blame.fail(pointer + "/name", fmt::format("expected a name of its own, found \"{}\" again", job.name),
                  "main is the scenario's own collective");
+    if (given.contains("after") && (job.training || out.training))
+      blame.fail(pointer + "/after", "expected no order between a training step and other jobs, found one",
+                 "\"start\" says when a job begins; \"after\" orders collectives");
     if (given.contains("after")) job.after = after_of(given["after"], jobs, pointer + "/after", blame);
     jobs.push_back(std::move(job));
   }
@@ -283,6 +311,14 @@ void take_jobs(const Canonical& canonical, const Json& written, std::size_t gpus
                const Files& files, Scenario& out) {
   out.jobs = {main_of(canonical, written, gpus, blame, files, out)};
   add_others(canonical, written, gpus, blame, files, out);
+  if (out.jobs.size() > 1 && out.training && out.training->async)
+    blame.fail("/training/regime/mode", "expected the mode sync next to other jobs, found async",
+               "a run of mode async ends by its count of updates, that of other jobs by their steps");
+  for (std::size_t j = 1; j < out.jobs.size(); ++j)
+    for (const std::size_t before : out.jobs[j].after)
+      if (out.training_of(before) != nullptr)
+        blame.fail(fmt::format("/jobs/{}/after", j - 1), "expected collectives before a collective, found a training",
+                   "\"start\" says when a job begins");
   for (std::size_t j = 1; j < out.jobs.size() && out.has_total(); ++j)
     if (out.jobs[j].name == "all")
       blame.fail(fmt::format("/jobs/{}/name", j - 1), "expected another name than \"all\", found it",

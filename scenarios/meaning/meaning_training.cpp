@@ -296,9 +296,6 @@ void take_async(const Canonical& canonical, std::int64_t ranks, TrainingSpec& ou
     blame.fail(canonical.contains("updates") ? "/training/updates" : "/training/warmup_updates",
                fmt::format("expected more updates than warmup_updates, found {} and {}", async.updates, async.warmup),
                "updates counts all of them, the warm-up included");
-  for (const auto& [key, fallback] : {std::pair{"steps", 2}, std::pair{"warmup", 1}})
-    if (canonical[key] != fallback)
-      warn(fmt::format("/training/{}", key), "mode async counts updates and warmup_updates");
   out.step.steps = static_cast<int>(async.updates);  // no worker has more
   out.warmup = 0;
   out.async = async;
@@ -371,6 +368,16 @@ TrainingSpec training_of(const Canonical& canonical, std::size_t gpus, double sp
   if (kind == Regime::Kind::gossip) out.overlap = canonical["regime"]["overlap"].get<bool>();
   take_async(canonical, ranks, out, blame, warnings);
   take_stragglers(canonical, ranks, out, blame, warnings);
+  if (canonical.contains("slowdown")) {
+    out.slowdown = canonical["slowdown"].get<std::int64_t>();
+    if (out.async)
+      blame.fail("/training/slowdown", "expected no slowdown with mode async, found one",
+                 "workers compute and exchange in turn: nothing would be slowed");
+    const bool overlaps = (kind == Regime::Kind::ddp && out.step.overlap) || out.overlap;
+    if (!overlaps && out.slowdown > 1'000'000)
+      warnings.push_back(blame.where("/training/slowdown") +
+                         ": has no effect: no kernel runs next to a collective in this regime");
+  }
   for (const char* key : {"sample_bytes", "output_bytes"})
     if (workload.contains(key) && kind != Regime::Kind::data_parallel)
       warnings.push_back(blame.where(fmt::format("/training/workload/{}", key)) +

@@ -60,13 +60,8 @@ AsyncReport async_report(const TrainingSpec& spec, const AsyncResult& result) {
 TimeSplit async_split(const AsyncResult& result) {
   ensure(result.updates > 0, "some updates count");
   TimeSplit split;
-  for (Picoseconds TimeSplit::*part :
-       {&TimeSplit::compute, &TimeSplit::waiting_for_others, &TimeSplit::exposed_communication,
-        &TimeSplit::waiting_for_host, &TimeSplit::idle}) {
-    for (const AsyncWorker& worker : result.workers) split.*part = add(split.*part, worker.split.*part);
-    split.*part = split.*part / result.updates;
-  }
-  return split;
+  for (const AsyncWorker& worker : result.workers) split += worker.split;
+  return split / result.updates;
 }
 
 }  // namespace ringsim

@@ -57,15 +57,16 @@ std::vector<LinkChange> faults_of(const Topology& topology, const Scenario& scen
 }
 
 Disturbance disturbance_of(const Topology& topology, const Scenario& scenario,
-                           const std::vector<std::vector<Actor>>& actors) {
+                           const std::vector<std::vector<Actor>>& actors,
+                           const std::vector<Disturbance::Lanes>& lanes) {
   Disturbance out;
   out.links = faults_of(topology, scenario);
   const auto actor = [&](const RankDelay& delay) { return actors[delay.job][static_cast<std::size_t>(delay.rank)]; };
-  for (const RankDelay& each : scenario.late) out.late.push_back({actor(each), SimTime{each.time}});
-  for (const RankDelay& each : scenario.slow) out.slow.push_back({actor(each), each.time});
-  for (std::size_t j = 1; j < scenario.jobs.size() && !scenario.by_program(); ++j)
-    for (const Actor each : actors[j])
-      if (scenario.jobs[j].start.count() > 0) out.late.push_back({each, SimTime{scenario.jobs[j].start}});
+  const auto lanes_of = [&](const RankDelay& delay) { return lanes.empty() ? Disturbance::Lanes{} : lanes[delay.job]; };
+  for (const RankDelay& each : scenario.late)
+    if (each.time > scenario.jobs[each.job].start)  // else it begins with the others
+      out.late.push_back({actor(each), SimTime{each.time}, lanes_of(each)});
+  for (const RankDelay& each : scenario.slow) out.slow.push_back({actor(each), each.time, lanes_of(each)});
   out.jitter = scenario.jitter;
   for (std::size_t i = 0; i < scenario.background.size(); ++i) {
     const BackgroundSpec& spec = scenario.background[i];

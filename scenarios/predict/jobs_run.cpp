@@ -24,30 +24,41 @@ std::vector<NodeId> in_rank_order(const Job& job, const std::vector<const Placed
 
 }  // namespace
 
-JobsRun::JobsRun(const Scenario& scenario, const Setup& setup, const std::atomic<bool>* stop)
+JobsRun::JobsRun(const Scenario& scenario, const Setup& setup, const std::vector<PlacedSchedule>* schedules, int room,
+                 const std::atomic<bool>* stop)
     : scenario_(scenario), setup_(setup), jobs_(scenario.jobs.size()) {
   program_.name = "of the jobs";
   std::vector<std::vector<const PlacedCollective*>> groups;  // [job]
   for (std::size_t j = 0; j < jobs_.size(); ++j) {
     groups.push_back({&setup.collectives[j]});
+    if (scenario.training_of(j) != nullptr) {
+      actors_.emplace_back();
+      continue;
+    }
     for (const PlacedCollective& other : setup.other_groups[j]) groups.back().push_back(&other);
     actors_.emplace_back();
     for (const NodeId gpu : in_rank_order(scenario.jobs[j], groups.back())) actors_.back().push_back(actor_of(gpu));
   }
   program_.ranks = static_cast<int>(placement_.size());
-  calls_.assign(placement_.size(), std::vector<int>(jobs_.size(), -1));
-  for (std::size_t j = 0; j < jobs_.size(); ++j) add_calls(j, groups[j], stop);
+  parts_.assign(placement_.size(), std::vector<Part>(jobs_.size()));
+  for (std::size_t j = 0; j < jobs_.size(); ++j)
+    if (scenario.training_of(j) == nullptr) add_calls(j, groups[j], schedules, stop);
+  for (const RankDelay& late : scenario.late) {
+    if (scenario.training_of(late.job) != nullptr || late.time <= scenario.jobs[late.job].start) continue;
+    const Actor actor = actors_[late.job][static_cast<std::size_t>(late.rank)];
+    parts_[static_cast<std::size_t>(actor)][late.job].is_late = true;
+  }
   program_.actors = static_cast<int>(placement_.size());
   program_.streams.assign(jobs_.size(), Program::StreamKind::communication);
 
-  std::map<std::pair<bool, std::vector<int>>, int> known;
-  for (std::size_t actor = 0; actor < calls_.size(); ++actor) {
+  std::map<std::pair<bool, std::vector<Part>>, int> known;
+  for (std::size_t actor = 0; actor < parts_.size(); ++actor) {
     const bool is_rank = actor < static_cast<std::size_t>(program_.ranks);
-    const auto [role, is_new] = known.try_emplace({is_rank, calls_[actor]}, static_cast<int>(program_.roles.size()));
-    if (is_new) program_.roles.push_back(role_of(calls_[actor], is_rank));
+    const auto [role, is_new] = known.try_emplace({is_rank, parts_[actor]}, static_cast<int>(program_.roles.size()));
+    if (is_new) program_.roles.push_back(role_of(parts_[actor], is_rank));
     program_.role_of.push_back(role->second);
   }
-  run_.emplace(std::move(program_), 0);
+  run_.emplace(std::move(program_), 0, SimTime{}, room);
   run_->tell_tasks([this](const TaskSpan& span) {
     const ProgramRun& run = *run_;
     const auto stream = static_cast<std::size_t>(span.place.stream);
@@ -69,10 +80,11 @@ Actor JobsRun::actor_of(NodeId gpu) {
 }
 
 void JobsRun::add_calls(std::size_t job, const std::vector<const PlacedCollective*>& groups,
-                        const std::atomic<bool>* stop) {
+                        const std::vector<PlacedSchedule>* schedules, const std::atomic<bool>* stop) {
   const Job& its = scenario_.jobs[job];
   const PlacedCollective& first = *groups.front();
   std::optional<CheckedSchedule> schedule;
+  if (schedules != nullptr) schedule = (*schedules)[job].schedule;
   for (const PlacedCollective* group : groups) {
     // Groups of one size have one schedule, unless it goes by the links between their GPUs.
     const CollectiveRequest& request = group->job.request;
@@ -87,9 +99,9 @@ void JobsRun::add_calls(std::size_t job, const std::vector<const PlacedCollectiv
       members.push_back(static_cast<Actor>(placement_.size()));
       placement_.push_back(helper);
       names_.push_back(fmt::format("{} ({})", setup_.topology.node(helper).name, its.name));
-      calls_.emplace_back(jobs_.size(), -1);
+      parts_.emplace_back(jobs_.size());
     }
-    for (const Actor member : members) calls_[static_cast<std::size_t>(member)][job] = call;
+    for (const Actor member : members) parts_[static_cast<std::size_t>(member)][job].call = call;
     const std::string name = jobs_.size() > 1 ? its.name : std::string(to_string(its.request.op));
     program_.calls.push_back({.name = name, .schedule = *schedule, .members = std::move(members), .variables = {}});
   }
@@ -99,8 +111,9 @@ std::vector<SettingEffect> JobsRun::effects() const {
   std::vector<SettingEffect> effects;
   for (std::size_t j = 0; j < scenario_.jobs.size(); ++j) {
     for (const std::size_t before : scenario_.jobs[j].after) {
-      const bool meet = std::any_of(calls_.begin(), calls_.end(),
-                                    [&](const std::vector<int>& calls) { return calls[j] >= 0 && calls[before] >= 0; });
+      const bool meet = std::any_of(parts_.begin(), parts_.end(), [&](const std::vector<Part>& parts) {
+        return parts[j].call >= 0 && parts[before].call >= 0;
+      });
       const std::string &name = scenario_.jobs[j].name, &other = scenario_.jobs[before].name;
       effects.push_back({.setting = fmt::format("{}: /jobs/{}/after: {}", scenario_.file, j - 1, other),
                          .idle = meet ? "" : fmt::format("no GPU of {} takes part in {}", name, other)});
@@ -110,15 +123,16 @@ std::vector<SettingEffect> JobsRun::effects() const {
 }
 
 // A job's start is a task of its own, which waits for nothing.
-Program::Role JobsRun::role_of(const std::vector<int>& calls, bool is_rank) const {
+Program::Role JobsRun::role_of(const std::vector<Part>& parts, bool is_rank) const {
   Program::Role role;
-  role.streams.resize(calls.size());
-  for (std::size_t j = 0; j < calls.size(); ++j) {
-    if (calls[j] < 0) continue;
+  role.streams.resize(parts.size());
+  for (std::size_t j = 0; j < parts.size(); ++j) {
+    if (parts[j].call < 0) continue;
     const Job& job = scenario_.jobs[j];
     std::vector<Program::Task>& tasks = role.streams[j];
-    if (job.start.count() > 0) tasks.push_back({.name = "start of " + job.name, .time = job.start});
-    Program::Task call{.name = job.name, .call = calls[j]};
+    if (job.start.count() > 0)
+      tasks.push_back({.name = "start of " + job.name, .time = parts[j].is_late ? Picoseconds{0} : job.start});
+    Program::Task call{.name = job.name, .call = parts[j].call};
     if (is_rank && job.request.ranks > 1) call.time = launch_of(scenario_);
     for (const std::size_t before : job.after) {
       const auto n = static_cast<int>(role.streams[before].size());

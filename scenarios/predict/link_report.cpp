@@ -12,7 +12,9 @@ BottleneckReport bottleneck_report(const Topology& topology, const Bottleneck& f
                                    Picoseconds start) {
   BottleneckReport result;
   const auto total = static_cast<double>(duration.count());
-  result.delay = static_cast<double>((found.delay - start).count()) / total;
+  // A rank that is late waits for the start, too; others compute until then.
+  const Picoseconds before = found.delay >= start && found.compute < start ? start : Picoseconds{0};
+  result.delay = static_cast<double>((found.delay - before).count()) / total;
   if (found.resource != no_resource) {
     result.link = topology.resource_name(found.resource);
     result.kind = to_string(topology.link(topology.resource(found.resource).link).kind);

@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
-#include <numeric>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "algorithms/stored_schedule.hpp"
-#include "scenarios/predict/jobs_run.hpp"
 #include "scenarios/predict/link_report.hpp"
+#include "scenarios/predict/work.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/setting_error.hpp"
 #include "sim/run/link_use.hpp"
@@ -109,28 +108,12 @@ Timeline run_blaming(const Scenario& scenario, const Topology& topology, const C
   }
 }
 
-/// "rank 3 (gpu3)"; where several collectives run, "other: rank 3 (gpu3)".
-std::vector<std::string> actor_names(const Scenario& scenario, const Setup& setup,
-                                     const std::vector<std::vector<Actor>>& actors) {
-  std::vector<std::string> names;
-  for (std::size_t j = 0; j < setup.collectives.size(); ++j) {
-    const PlacedCollective& placed = setup.collectives[j];
-    const std::string job = setup.collectives.size() > 1 ? scenario.jobs[j].name + ": " : "";
-    const std::size_t end = names.size() + actors[j].size();
-    for (std::size_t i = 0; i < placed.ranks.size() && names.size() < end; ++i)
-      names.push_back(fmt::format("{}rank {} ({})", job, i, setup.topology.node(placed.ranks[i]).name));
-    for (std::size_t i = 0; i < placed.helpers.size() && names.size() < end; ++i)
-      names.push_back(fmt::format("{}helper {} ({})", job, i, setup.topology.node(placed.helpers[i]).name));
-  }
-  return names;
-}
-
 /// Fills a Recording while the run goes.
 class Recorder {
  public:
   /// Sets what the options must tell it. All references must outlive it.
   Recorder(Recording& recording, const Topology& topology, RunOptions& options, std::vector<std::string> actors,
-           int ranks, ProgramRun* program)
+           int ranks, ProgramsRun* program)
       : recording_(recording),
         topology_(topology),
         use_(recording.use_step.value_or(Picoseconds{0})),
@@ -144,7 +127,7 @@ class Recorder {
       tracer_->on_message(message);
     };
     if (program != nullptr)
-      program->tell_tasks([this](const TaskSpan& task) { tracer_->on_task(task); });
+      program->tell_tasks([this](const ProgramsRun::Task& task) { tracer_->on_task(task); });
     else
       options.on_compute = [this](const ComputeEvent& event) { tracer_->on_compute(event); };
   }
@@ -190,63 +173,6 @@ Prediction predict(const Scenario& scenario, const PredictOptions& options) {
 
 namespace {
 
-/// What is run: one collective, several side by side, or a program.
-struct Work {
-  std::vector<CheckedSchedule> schedules;  ///< [job]; of a program one, all of it
-  std::vector<std::vector<Actor>> actors;  ///< [job][rank, then helpers]
-  std::vector<NodeId> placement;           ///< [actor]
-  std::vector<std::string> names;          ///< [actor]
-  std::optional<TrainingRun> training;
-  std::unique_ptr<JobsRun> jobs;
-  ProgramRun* program = nullptr;  ///< of one of the two
-
-  /// The schedules of single collectives that are run: a program moves the channels of what it calls.
-  std::vector<CheckedSchedule> called() const {
-    if (program == nullptr) return schedules;
-    std::vector<CheckedSchedule> found;
-    for (const Program::Call& call : program->program().calls)
-      if (found.empty() || &found.back().schedule() != &call.schedule.schedule()) found.push_back(call.schedule);
-    return found;
-  }
-
-  CheckedSchedule whole() const { return schedules.size() == 1 ? schedules.front() : side_by_side(schedules); }
-};
-
-Work work_of(const Scenario& scenario, const Setup& setup, const PredictOptions& options) {
-  Work work;
-  if (scenario.by_program()) {
-    if (options.stage) options.stage(fmt::format("proving the schedule of {} ranks", scenario.main().request.ranks));
-    work.jobs = std::make_unique<JobsRun>(scenario, setup, options.stop);
-    work.program = &work.jobs->run();
-    work.schedules.push_back(work.program->schedule());
-    work.actors = work.jobs->actors();
-    work.placement = work.jobs->placement();
-    work.names = work.jobs->names();
-    return work;
-  }
-  for (std::size_t j = 0; j < setup.collectives.size(); ++j) {
-    const PlacedCollective& placed = setup.collectives[j];
-    if (options.stage) options.stage(fmt::format("proving the schedule of {} ranks", placed.job.request.ranks));
-    const std::size_t first = work.placement.size();
-    for (const auto* nodes : {&placed.ranks, &placed.helpers})
-      work.placement.insert(work.placement.end(), nodes->begin(), nodes->end());
-    if (scenario.training) {
-      work.training.emplace(scenario, placed, options.stop);
-      work.program = &work.training->run();
-      work.placement = work.training->placement();
-      work.schedules.push_back(work.program->schedule());
-    } else {
-      work.schedules.push_back(options.schedules ? (*options.schedules)[j].schedule
-                                                 : schedule_of(scenario, placed, options.stop));
-    }
-    std::vector<Actor>& actors = work.actors.emplace_back(work.placement.size() - first);
-    std::iota(actors.begin(), actors.end(), static_cast<Actor>(first));
-  }
-  work.names = actor_names(scenario, setup, work.actors);
-  if (work.training) work.training->name_lanes(setup.topology, work.names);
-  return work;
-}
-
 // What holds a step is the critical path to its end; without steps there is none.
 void expect_explainable(const Scenario& scenario, const PredictOptions& options) {
   if (options.explain && scenario.training && scenario.training->async)
@@ -265,21 +191,50 @@ void report_collective(const Topology& topology, const Timeline& timeline, Picos
   if (bytes && result.time.count() > 0) result.inter_node = {*bytes, gigabytes_per_second(*bytes, result.time)};
 }
 
-/// Of each of several jobs that are calls of a program, and of all together, whose bottleneck is that of the run.
-void report_jobs_of_program(const Scenario& scenario, const Setup& setup, const Topology& topology,
-                            const Timeline& timeline, const JobsRun& run, Prediction& result) {
+void report_training(const Topology& topology, const Timeline& timeline, const Work& work, Prediction& result) {
+  result.training = work.report(0, topology, timeline);
+  result.time = result.training->step;
+  result.transfers = timeline.transfers;
+  if (timeline.bottleneck)
+    result.bottleneck = bottleneck_report(topology, *timeline.bottleneck, timeline.duration(), {});
+}
+
+/// Of a job that is a collective; its time counts from its start, or after other jobs from its first GPU.
+void report_job(const Scenario& scenario, std::size_t j, const JobsRun::Done& done, Prediction& one) {
+  const SimTime begin = scenario.jobs[j].after.empty() ? SimTime{scenario.jobs[j].start} : done.begin;
+  one.start = begin.time_since_epoch();
+  set_time(one, std::max(Picoseconds{0}, done.end - begin));
+  one.transfers = done.messages;
+  one.proof = done.proof;
+}
+
+/// Of each of several jobs.
+void report_jobs(const Scenario& scenario, const Setup& setup, const Topology& topology, const Timeline& timeline,
+                 const Work& work, Prediction& result) {
   for (std::size_t j = 0; j < scenario.jobs.size(); ++j) {
     if (j > 0) result.jobs.push_back(about(scenario, setup, j));
     Prediction& one = j == 0 ? result : result.jobs.back();
-    const JobsRun::Done& done = run.jobs()[j];
-    // After other jobs it begins with its first GPU; else its time counts from its start.
-    const SimTime begin = scenario.jobs[j].after.empty() ? SimTime{scenario.jobs[j].start} : done.begin;
-    one.start = begin.time_since_epoch();
-    set_time(one, std::max(Picoseconds{0}, done.end - begin));
-    one.transfers = done.messages;
+    const JobTimeline& job = timeline.jobs[j];
     one.fingerprint = timeline.fingerprint;
-    one.proof = done.proof;
+    Picoseconds length = job.finish.time_since_epoch() - scenario.jobs[j].start;
+    if (work.training(j) != nullptr) {
+      one.training = work.report(j, topology, timeline);
+      one.time = one.training->step;
+      one.transfers = job.transfers;
+      one.proof = work.training(j)->run().schedule().proof();
+    } else {
+      report_job(scenario, j, work.jobs()->jobs()[j], one);
+      length = one.time;
+      if (!scenario.jobs[j].after.empty()) continue;  // what held it back is what held back the jobs before it
+    }
+    if (job.bottleneck && length.count() > 0)
+      one.bottleneck = bottleneck_report(topology, *job.bottleneck, length, scenario.jobs[j].start);
   }
+}
+
+/// Of all jobs together, whose bottleneck is that of the run.
+Prediction total_of(const Scenario& scenario, const Setup& setup, const Topology& topology, const Timeline& timeline,
+                    const JobsRun& run) {
   Prediction all = about(scenario, setup, 0);
   all.job = "all";
   all.is_total = true;
@@ -291,25 +246,19 @@ void report_jobs_of_program(const Scenario& scenario, const Setup& setup, const 
   all.proof = run.jobs().front().proof;
   all.ring.clear();
   if (timeline.bottleneck) all.bottleneck = bottleneck_report(topology, *timeline.bottleneck, all.time, {});
-  result.jobs.push_back(std::move(all));
+  return all;
 }
 
-void report_jobs_side_by_side(const Scenario& scenario, const Setup& setup, const Topology& topology,
-                              const Timeline& timeline, const Work& work, Prediction& result) {
-  for (std::size_t j = 0; j < scenario.jobs.size(); ++j) {
-    if (j > 0) result.jobs.push_back(about(scenario, setup, j));
-    Prediction& one = j == 0 ? result : result.jobs.back();
-    const JobTimeline& job = timeline.jobs[j];
-    const Picoseconds start = setup.collectives[j].job.start;
-    // A job that moves nothing ends as it begins.
-    const Picoseconds launch = one.request.ranks > 1 ? launch_of(scenario) : Picoseconds{0};
-    set_time(one, launch + std::max(Picoseconds{0}, job.finish.time_since_epoch() - start));
-    one.transfers = job.transfers;
-    one.fingerprint = timeline.fingerprint;
-    one.proof = work.schedules[j].proof();
-    if (job.bottleneck && one.time.count() > 0)
-      one.bottleneck = bottleneck_report(topology, *job.bottleneck, one.time, start);
-  }
+/// Of several jobs that have no result together the scenario's own.
+Why why_of_run(const Scenario& scenario, const Topology& topology, const Timeline& timeline, const RunOptions& options,
+               const Work& work, const TimeOffSteps& off_steps, Picoseconds time) {
+  const bool is_whole = scenario.jobs.size() == 1 || scenario.has_total();
+  std::optional<ProgramPath> program;
+  if (work.programs() != nullptr) program = work.programs()->path_of(work.part_of(0));
+  if (program && !is_whole && work.training(0) == nullptr)  // its calls alone
+    program->end = program->begin + time;
+  return why_of(topology, is_whole ? timeline.path : timeline.jobs.front().path, timeline, options, work.n_ranks(),
+                Picoseconds{0}, off_steps, time, program ? &*program : nullptr);
 }
 
 }  // namespace
@@ -318,33 +267,31 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
   const std::size_t n = setup.collectives.size();
   ensure(!options.schedules || options.schedules->size() == n, "given schedules are those of all jobs");
   expect_explainable(scenario, options);
-  Work work = work_of(scenario, setup, options);
+  Work work(scenario, setup, options);
   RunOptions run_options{.model = scenario.model,
                          .packet = scenario.packet,
                          .transport = scenario.transport,
                          .protocol = scenario.protocol,
                          .routing = setup.routing,
-                         .placement = work.placement,
+                         .placement = work.placement(),
                          .fold = options.fold,
                          .stop = options.stop,
                          .progress = options.progress};
-  const bool is_async = work.training && work.training->is_async();
-  if (work.program != nullptr && (!is_async || options.recording != nullptr))
-    run_options.on_compute = [&](const ComputeEvent& event) { work.program->listen(event); };
-  if (is_async) work.training->listen(run_options);
+  work.listen(run_options, options.recording != nullptr);
   const Topology topology = rated(setup.topology, scenario, work.called());
-  run_options.disturbance = disturbance_of(topology, scenario, work.actors);
-  const CheckedSchedule whole = work.whole();
-  // A message is two operations.
-  const std::int64_t n_messages = is_async ? work.training->n_messages() : whole.proof().operations / 2;
+  run_options.disturbance = disturbance_of(topology, scenario, work.actors(), work.lanes());
+  if (work.programs() != nullptr)
+    run_options.disturbance.delays = [&](Actor actor, Lane lane, int step) {
+      return work.programs()->is_called(actor, lane, step);
+    };
+  const std::int64_t n_messages = work.n_messages();
   if (options.stage) options.stage(fmt::format("simulating {} messages", n_messages));
   run_options.record_path = options.explain;
   std::optional<Recorder> recorder;
   if (options.recording != nullptr)
-    recorder.emplace(*options.recording, topology, run_options, work.names,
-                     work.jobs ? work.jobs->n_gpus() : setup.collectives.front().job.request.ranks, work.program);
+    recorder.emplace(*options.recording, topology, run_options, work.names(), work.n_ranks(), work.programs());
   run_options.record_spans = options.explain && n_messages < run_options.fold_from;  // they would prevent folding
-  const Timeline timeline = run_blaming(scenario, topology, whole, run_options);
+  const Timeline timeline = run_blaming(scenario, topology, work.whole(), run_options);
   if (recorder) recorder->finish(timeline);
 
   Prediction result = about(scenario, setup, 0);
@@ -352,40 +299,27 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
   result.fingerprint = timeline.fingerprint;
   result.folded = timeline.folded;
   result.not_folded = timeline.not_folded;
-  result.proof = work.jobs ? work.jobs->jobs().front().proof : work.schedules.front().proof();
+  result.proof = work.proof();
   const bool moves = result.request.ranks > 1;
-  // A program has its launches within.
-  const Picoseconds launch = moves && work.program == nullptr ? launch_of(scenario) : Picoseconds{0};
+  // A program has its launches within. Without one all ranks launch at once, so that a launch shifts everything.
+  const Picoseconds launch = moves && work.programs() == nullptr ? launch_of(scenario) : Picoseconds{0};
   const Picoseconds own_pass = moves ? own_pass_of(scenario) : Picoseconds{0};
-  if (work.training) {
-    result.training = work.training->report(topology, timeline);
-    result.time = result.training->step;
-    result.transfers = timeline.transfers;
-    if (timeline.bottleneck)
-      result.bottleneck = bottleneck_report(topology, *timeline.bottleneck, timeline.duration(), {});
-  } else if (n == 1) {
-    // All ranks launch at once, so a launch shifts everything; a single rank has nothing to launch.
-    const Picoseconds steps = work.jobs ? work.jobs->time() : timeline.duration();
-    report_collective(topology, timeline, steps + launch + own_pass, result);
-  }
+  if (n > 1)
+    report_jobs(scenario, setup, topology, timeline, work, result);
+  else if (work.training(0) != nullptr)
+    report_training(topology, timeline, work, result);
+  else
+    report_collective(topology, timeline, (work.jobs() ? work.jobs()->time() : timeline.duration()) + launch + own_pass,
+                      result);
+  if (scenario.has_total()) result.jobs.push_back(total_of(scenario, setup, topology, timeline, *work.jobs()));
   if (timeline.duration().count() > 0) result.links = link_groups(topology, timeline);
-  result.settings = effects_of_settings(scenario, topology, run_options, whole, timeline);
-  if (work.jobs)
-    for (SettingEffect& effect : work.jobs->effects()) result.settings.push_back(std::move(effect));
-  if (n > 1 && work.jobs)
-    report_jobs_of_program(scenario, setup, topology, timeline, *work.jobs, result);
-  else if (n > 1)
-    report_jobs_side_by_side(scenario, setup, topology, timeline, work, result);
+  result.settings = effects_of_settings(scenario, topology, run_options, work.whole(), timeline);
+  if (work.jobs())
+    for (SettingEffect& effect : work.jobs()->effects()) result.settings.push_back(std::move(effect));
   if (options.explain) {
-    const std::optional<ProgramPath> program =
-        work.program != nullptr ? std::optional(work.program->path()) : std::nullopt;
-    // Of jobs that are calls of a program all of it is explained, not the first alone.
-    const bool is_one = n == 1 || work.jobs;
     Prediction& explained = scenario.has_total() ? result.jobs.back() : result;
-    explained.why =
-        why_of(topology, is_one ? timeline.path : timeline.jobs.front().path, timeline, run_options,
-               work.jobs ? work.jobs->n_gpus() : result.request.ranks, work.jobs ? Picoseconds{0} : result.start,
-               {.launch = launch, .own_pass = own_pass}, explained.time, program ? &*program : nullptr);
+    explained.why = why_of_run(scenario, topology, timeline, run_options, work,
+                               {.launch = launch, .own_pass = own_pass}, explained.time);
   }
   return result;
 }

@@ -7,9 +7,9 @@
 
 namespace ringsim {
 
-ProgramRun::ProgramRun(Program program, int warmup)
-    : lowered_(std::make_unique<LoweredProgram>(check(std::move(program)))),
-      accounts_(std::make_unique<Accounts>(*lowered_, warmup)) {
+ProgramRun::ProgramRun(Program program, int warmup, SimTime start, int room)
+    : lowered_(std::make_unique<LoweredProgram>(check(std::move(program)), room)),
+      accounts_(std::make_unique<Accounts>(*lowered_, warmup, start)) {
   accounts_->on_task = [this](const TaskSpan& span) {
     for (const auto& listener : on_task_) listener(span);
   };

@@ -3,18 +3,21 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "scenarios/predict/why.hpp"
 #include "sim/program/account.hpp"
 #include "sim/program/lower.hpp"
+#include "sim/program/slowdown.hpp"
 
 namespace ringsim {
 
 class ProgramRun {
  public:
-  /// `warmup`: iterations that do not count. Throws what check() throws.
-  ProgramRun(Program program, int warmup);
+  /// `warmup`: iterations that do not count. `start`: as Accounts'; `room`: as LoweredProgram's. Throws what check()
+  /// throws.
+  ProgramRun(Program program, int warmup, SimTime start = {}, int room = all_channels);
 
   const Program& program() const { return lowered_->program(); }
   const CheckedSchedule& schedule() const { return lowered_->schedule(); }
@@ -24,7 +27,14 @@ class ProgramRun {
   /// Told of each task when it has ended. Comes before the run.
   void tell_tasks(std::function<void(const TaskSpan&)> on_task) { on_task_.push_back(std::move(on_task)); }
   /// Give it to RunOptions::on_compute.
-  void listen(const ComputeEvent& event) { accounts_->on_compute(event); }
+  void listen(const ComputeEvent& event) {
+    accounts_->on_compute(event);
+    if (slowdown_) slowdown_->on_compute(event);
+  }
+  /// Has kernels take so many millionths of their time while a collective runs on their GPU. Comes before the run.
+  void slow_down(std::int64_t millionths) { slowdown_.emplace(*lowered_, millionths); }
+  /// Give it to RunOptions::longer.
+  Picoseconds longer(const ComputeEvent& event) { return slowdown_ ? slowdown_->longer(event) : Picoseconds{0}; }
 
   /// When the run is over: of the rank that ended last (of several, the first).
   RankAccount last_to_end() const;
@@ -37,6 +47,7 @@ class ProgramRun {
   std::vector<std::function<void(const TaskSpan&)>> on_task_;
   std::unique_ptr<LoweredProgram> lowered_;
   std::unique_ptr<Accounts> accounts_;
+  std::optional<Slowdown> slowdown_;  // none: kernels take their time
 };
 
 }  // namespace ringsim

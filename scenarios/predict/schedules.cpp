@@ -48,6 +48,10 @@ void expect_collective(const Scenario& scenario) {
                      "`ringsim run` and `ringsim sweep` predict training steps; this needs one schedule");
   for (std::size_t j = 0; j < scenario.jobs.size(); ++j) {
     const Job& job = scenario.jobs[j];
+    if (job.training)
+      throw InputError(fmt::format("{}: /jobs/{}/training", scenario.file, j - 1),
+                       "expected a collective, found a training step",
+                       "`ringsim run` and `ringsim sweep` predict training steps; this needs one schedule");
     if (job.after.empty() && job.groups.empty()) continue;
     const bool comes_after = !job.after.empty();
     throw InputError(

@@ -111,9 +111,11 @@ PlacedCollective placed_on(std::vector<NodeId> ranks, const Topology& topology, 
 }
 
 /// [group]
-std::vector<PlacedCollective> placed_job(const Topology& topology, const Scenario& scenario, const Job& job) {
+std::vector<PlacedCollective> placed_job(const Topology& topology, const Scenario& scenario, std::size_t j) {
+  const Job& job = scenario.jobs[j];
+  const TrainingSpec* spec = scenario.training_of(j);
   std::vector<NodeId> ranks = blaming(scenario, job.pointer, [&] { return places(topology, job); });
-  if (scenario.training && scenario.training->regime->kind == Regime::Kind::single) ranks.resize(1);
+  if (spec != nullptr && spec->regime->kind == Regime::Kind::single) ranks.resize(1);
   if (job.groups.empty()) return {placed_on(std::move(ranks), topology, scenario, job)};
   std::vector<PlacedCollective> placed;
   Job of_group = job;  // there may be thousands
@@ -249,8 +251,9 @@ std::vector<std::vector<PlacedCollective>> collectives_of(const Scenario& scenar
   std::vector<std::vector<PlacedCollective>> placed;
   // Helpers that are neither switches nor on CPUs take the extra ports in order.
   std::size_t helpers = 0;
-  for (const Job& job : scenario.jobs) {
-    placed.push_back(placed_job(topology, scenario, job));
+  for (std::size_t j = 0; j < scenario.jobs.size(); ++j) {
+    const Job& job = scenario.jobs[j];
+    placed.push_back(placed_job(topology, scenario, j));
     if (job.uses_fabric()) continue;
     if (job.servers_on_cpu) {
       place_on_cpus(topology, scenario, placed.back());
@@ -285,7 +288,7 @@ Setup set_up(const Scenario& scenario) {
 
 std::string ring_order_of(const Scenario& scenario) {
   if (!scenario.main().best_ring && !scenario.main().channel_rings) return "";
-  return placed_job(topology_of(scenario), scenario, scenario.main()).front().ring;
+  return placed_job(topology_of(scenario), scenario, 0).front().ring;
 }
 
 }  // namespace ringsim

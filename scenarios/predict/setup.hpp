@@ -49,10 +49,9 @@ void fit_channels(CollectiveRequest& request);
 std::string ring_order_of(const Scenario& scenario);
 /// What faults do to links, by time in the scenario's order.
 std::vector<LinkChange> faults_of(const Topology& topology, const Scenario& scenario);
-/// Faults, delays and background messages; late starts of jobs count as delays, but for those of a program. `actors`:
-/// [job][rank, then helpers].
+/// Faults, delays and background messages. `actors`: [job][rank]; `lanes`: [job], all of an actor where it is empty.
 Disturbance disturbance_of(const Topology& topology, const Scenario& scenario,
-                           const std::vector<std::vector<Actor>>& actors);
+                           const std::vector<std::vector<Actor>>& actors, const std::vector<Disturbance::Lanes>& lanes);
 
 /// The links of that name, "FROM -> TO", or all of the node of that name. Throws InputError at `pointer`.
 std::vector<LinkId> links_named(const Topology& topology, const std::string& name, const std::string& pointer);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "scenarios/predict/program_run.hpp"
 #include "scenarios/predict/setup.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
@@ -25,16 +24,6 @@ bool opens_before(const Trace::Slice& a, const Trace::Slice& b) {
   return a.end > b.end;
 }
 
-std::string stream_name(const Program& program, Stream stream) {
-  const auto kind = [&](Stream which) { return program.streams[static_cast<std::size_t>(which)]; };
-  int earlier = 0;
-  for (Stream each = 0; each < stream; ++each) earlier += kind(each) == kind(stream) ? 1 : 0;
-  const std::string name = kind(stream) == Program::StreamKind::compute         ? "compute"
-                           : kind(stream) == Program::StreamKind::communication ? "communication"
-                                                                                : "host";
-  return earlier == 0 ? name : fmt::format("{} {}", name, earlier + 1);
-}
-
 }  // namespace
 
 double utilisation(const Recording& recording, const Recording::Use& use, std::size_t step) {
@@ -48,7 +37,7 @@ double utilisation(const Recording& recording, const Recording::Use& use, std::s
 // ------------------------------------------------------------------------------------------------------- collecting
 
 Tracer::Tracer(const TraceFilter& filter, const Topology& topology, const RunOptions& options,
-               std::vector<std::string> actors, int ranks, const ProgramRun* program)
+               std::vector<std::string> actors, int ranks, const ProgramsRun* program)
     : filter_(filter), topology_(topology), options_(options), actors_(std::move(actors)), program_(program) {
   if (!filter.ranks.empty()) wanted_ranks_.resize(actors_.size());
   for (const Actor rank : filter.ranks) {
@@ -101,16 +90,12 @@ void Tracer::on_compute(const ComputeEvent& event) {
     keep_task({.actor = event.actor, .stream = event.lane, .begin = begin, .end = event.when, .name = "compute"});
 }
 
-void Tracer::on_task(const TaskSpan& span) {
-  const Program::Task& task =
-      program_->program()
-          .role(span.actor)
-          .streams[static_cast<std::size_t>(span.place.stream)][static_cast<std::size_t>(span.place.task)];
-  keep_task({.actor = span.actor,
-             .stream = span.place.stream,
-             .iteration = span.place.iteration,
-             .begin = span.begin,
-             .end = span.end,
+void Tracer::on_task(const ProgramsRun::Task& task) {
+  keep_task({.actor = task.actor,
+             .stream = task.stream,
+             .iteration = task.iteration,
+             .begin = task.begin,
+             .end = task.end,
              .name = task.name});
 }
 
@@ -166,7 +151,7 @@ void Tracer::add_tasks(const std::vector<std::uint32_t>& own, std::uint32_t proc
   for (const std::uint32_t index : own) streams[tasks_[index].stream].push_back(&tasks_[index]);
   int lanes = 0;
   for (auto& [stream, tasks] : streams) {
-    const std::string name = program_ != nullptr ? stream_name(program_->program(), stream)
+    const std::string name = program_ != nullptr ? program_->stream_name(stream)
                              : lanes++ == 0      ? "compute"
                                                  : fmt::format("compute {}", lanes);
     const std::uint32_t on = add_track(process, name);

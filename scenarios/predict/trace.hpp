@@ -10,16 +10,14 @@
 #include <utility>
 #include <vector>
 
+#include "scenarios/predict/programs_run.hpp"
 #include "scenarios/predict/route_use.hpp"
 #include "scenarios/predict/why.hpp"
-#include "sim/program/account.hpp"
 #include "sim/run/link_use.hpp"
 #include "sim/run/run.hpp"
 #include "sim/run/timeline.hpp"
 
 namespace ringsim {
-
-class ProgramRun;
 
 /// Which part of a run is traced. Where both ranks and links are chosen, a message must satisfy both.
 struct TraceFilter {
@@ -88,15 +86,15 @@ double utilisation(const Recording& recording, const Recording::Use& use, std::s
 /// Listens to a run. All references must outlive it.
 class Tracer {
  public:
-  /// `actors`: their names. `ranks`: of the scenario's own collective, the first actors. `training`: nullptr for
-  /// collectives. Throws InputError for a rank or a link that is not there, and for links that
+  /// `actors`: their names. `ranks`: of the scenario's own collective, the first actors. `program`: nullptr for
+  /// a collective. Throws InputError for a rank or a link that is not there, and for links that
   /// are chosen where the routes are not known beforehand.
   Tracer(const TraceFilter& filter, const Topology& topology, const RunOptions& options,
-         std::vector<std::string> actors, int ranks, const ProgramRun* program);
+         std::vector<std::string> actors, int ranks, const ProgramsRun* program);
 
   void on_message(const Span& message);
-  void on_compute(const ComputeEvent& event);  ///< of collectives
-  void on_task(const TaskSpan& task);          ///< of training
+  void on_compute(const ComputeEvent& event);   ///< of collectives
+  void on_task(const ProgramsRun::Task& task);  ///< of programs
 
   /// When the run is over. `use`: of all links that carried anything.
   Trace finish(const Timeline& timeline, const Recording& use);
@@ -105,7 +103,7 @@ class Tracer {
   struct Task {
     Actor actor = 0;
     Stream stream = 0;
-    int iteration = 0;  // of training
+    int iteration = 0;  // of a program
     SimTime begin{}, end{};
     std::string name;
   };
@@ -126,7 +124,7 @@ class Tracer {
   const Topology& topology_;
   const RunOptions& options_;
   std::vector<std::string> actors_;
-  const ProgramRun* program_;
+  const ProgramsRun* program_;
   std::vector<bool> wanted_ranks_;  // empty: all
   std::vector<bool> wanted_links_;  // empty: all
   std::optional<RouteUse> routes_;  // where links are chosen

@@ -18,15 +18,6 @@ namespace ringsim {
 
 namespace {
 
-TimeSplit over(const TimeSplit& split, int steps) {
-  TimeSplit mean;
-  for (Picoseconds TimeSplit::*part :
-       {&TimeSplit::compute, &TimeSplit::waiting_for_others, &TimeSplit::exposed_communication,
-        &TimeSplit::waiting_for_host, &TimeSplit::idle, &TimeSplit::overlapped})
-    mean.*part = split.*part / steps;
-  return mean;
-}
-
 /// What an optimizer keeps per parameter, in fp32: SGD nothing, with momentum one number, Adam two (Rajbhandari et al.,
 /// ZeRO, SC 2020, section 3.1, without the fp32 copy of the weights that mixed precision adds).
 std::int64_t state_per_parameter(const std::string& optimizer) {
@@ -158,11 +149,13 @@ Program TrainingRun::program_of(const Scenario& scenario, const std::atomic<bool
   fail_invariant("a regime has one of six kinds");
 }
 
-TrainingRun::TrainingRun(const Scenario& scenario, const PlacedCollective& placed, const std::atomic<bool>* stop)
+TrainingRun::TrainingRun(const Scenario& scenario, const PlacedCollective& placed, const std::atomic<bool>* stop,
+                         int room)
     : spec_(*scenario.training), placed_(placed), step_(training_step_of(scenario)) {
   Program program = program_of(scenario, stop);
   if (!async_) add_stragglers(program, spec_.stragglers, spec_.every);
-  run_.emplace(std::move(program), spec_.warmup);
+  run_.emplace(std::move(program), spec_.warmup, SimTime{scenario.main().start}, room);
+  if (spec_.slowdown > 1'000'000) run_->slow_down(spec_.slowdown);
   if (async_) account_ = std::make_unique<AsyncAccount>(run_->lowered(), *async_, spec_.async->warmup);
 }
 
@@ -232,7 +225,7 @@ TrainingMemory TrainingRun::memory_of(Actor actor) const {
   return memory;
 }
 
-std::vector<RankReport> TrainingRun::by_rank(const Topology& topology, const Timeline& timeline) const {
+std::vector<RankReport> TrainingRun::by_rank(const Traffic& traffic) const {
   const int ranks = placed_.job.request.ranks, steps = (step_.steps - spec_.warmup) * spec_.every;
   const int all_steps = step_.steps * spec_.every;
   std::vector<RankReport> reports;
@@ -240,14 +233,10 @@ std::vector<RankReport> TrainingRun::by_rank(const Topology& topology, const Tim
   const Actor end = ranks + spec_.servers;
   for (Actor actor = 0; actor < end; ++actor) {
     RankReport one;
-    one.split = over(run_->accounts().of(actor).split, steps);
+    one.split = run_->accounts().of(actor).split / steps;
     one.memory = memory_of(actor);
-    const auto rank = static_cast<std::size_t>(actor);
-    const NodeId node = actor < ranks ? placed_.ranks[rank] : placed_.helpers[rank - static_cast<std::size_t>(ranks)];
-    for (const LinkId link : topology.links_from(node)) one.sent += timeline.link_bytes[link.value];
-    for (const LinkId link : topology.links_to(node)) one.received += timeline.link_bytes[link.value];
-    one.sent.count /= all_steps;
-    one.received.count /= all_steps;
+    one.sent = {traffic.sent_by[static_cast<std::size_t>(actor)].count / all_steps};
+    one.received = {traffic.received_by[static_cast<std::size_t>(actor)].count / all_steps};
     add_report(reports, std::move(one), actor, ranks, first);
   }
   return reports;
@@ -285,11 +274,7 @@ std::vector<RankReport> TrainingRun::async_by_rank() const {
     const AsyncWorker& worker = result.workers[static_cast<std::size_t>(w)];
     RankReport one{.sent = all, .received = all};
     if (worker.updates > 0) {
-      one.split = worker.split;
-      for (Picoseconds TimeSplit::*part :
-           {&TimeSplit::compute, &TimeSplit::waiting_for_others, &TimeSplit::exposed_communication,
-            &TimeSplit::waiting_for_host, &TimeSplit::idle})
-        one.split.*part = one.split.*part / worker.updates;
+      one.split = worker.split / worker.updates;
     }
     one.memory = memory_of(w);
     add_report(reports, std::move(one), w, async_->workers, first);
@@ -329,15 +314,29 @@ TrainingReport TrainingRun::report(const Topology& topology, const Timeline& tim
     describe(report);
     return report;
   }
+  Traffic traffic{.sent = timeline.bytes_sent, .sent_by = {}, .received_by = {}};
+  for (const auto* nodes : {&placed_.ranks, &placed_.helpers}) {
+    for (const NodeId node : *nodes) {
+      Bytes sent, received;
+      for (const LinkId link : topology.links_from(node)) sent += timeline.link_bytes[link.value];
+      for (const LinkId link : topology.links_to(node)) received += timeline.link_bytes[link.value];
+      traffic.sent_by.push_back(sent);
+      traffic.received_by.push_back(received);
+    }
+  }
+  return report(traffic);
+}
+
+TrainingReport TrainingRun::report(const Traffic& traffic) const {
   const RankAccount last = run_->last_to_end();
   const int rounds = step_.steps - spec_.warmup, steps = rounds * spec_.every;
   TrainingReport report;
-  report.split = over(last.split, steps);
+  report.split = last.split / steps;
   report.shortest = last.shortest / spec_.every;
   report.longest = last.longest / spec_.every;
   report.steady = rounds > 1 && last.last == last.before_last;
-  report.sent = Bytes{timeline.bytes_sent.count / (static_cast<std::int64_t>(step_.steps) * spec_.every)};
-  report.by_rank = by_rank(topology, timeline);
+  report.sent = Bytes{traffic.sent.count / (static_cast<std::int64_t>(step_.steps) * spec_.every)};
+  report.by_rank = by_rank(traffic);
   describe(report);
   return report;
 }

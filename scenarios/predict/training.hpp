@@ -65,8 +65,10 @@ PlacedCollective exchange_of(const TrainingSpec& spec, const PlacedCollective& p
 /// The program of a scenario's training, and what its run says of it.
 class TrainingRun {
  public:
-  /// Throws what schedule_of() and check() throw.
-  TrainingRun(const Scenario& scenario, const PlacedCollective& placed, const std::atomic<bool>* stop);
+  /// Throws what schedule_of() and check() throw. The scenario's own training; `room`: as ProgramRun's. Its first step
+  /// begins at the start of the scenario's own job.
+  TrainingRun(const Scenario& scenario, const PlacedCollective& placed, const std::atomic<bool>* stop,
+              int room = all_channels);
 
   ProgramRun& run() { return *run_; }
   bool is_async() const { return async_ != nullptr; }
@@ -79,6 +81,13 @@ class TrainingRun {
   /// At most.
   std::int64_t n_messages() const;
   TrainingReport report(const Topology& topology, const Timeline& timeline) const;
+  /// The same next to other jobs, whose messages cross the same links: `sent` by all its actors, and of each actor what
+  /// the messages that it sent and received have.
+  struct Traffic {
+    Bytes sent;
+    std::vector<Bytes> sent_by, received_by;  ///< [actor]
+  };
+  TrainingReport report(const Traffic& traffic) const;
 
  private:
   Program program_of(const Scenario& scenario, const std::atomic<bool>* stop);
@@ -86,7 +95,7 @@ class TrainingRun {
   TrainingReport async_training_report() const;
   void describe(TrainingReport& report) const;
   std::vector<RankReport> async_by_rank() const;
-  std::vector<RankReport> by_rank(const Topology& topology, const Timeline& timeline) const;
+  std::vector<RankReport> by_rank(const Traffic& traffic) const;
 
   const TrainingSpec& spec_;
   PlacedCollective placed_;

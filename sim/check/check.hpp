@@ -59,7 +59,7 @@ class CheckedSchedule {
  private:
   friend CheckedSchedule check(Schedule schedule, const struct CheckOptions& options);
   friend class LoweredProgram;  // sim/program/lower.hpp
-  friend CheckedSchedule side_by_side(const std::vector<CheckedSchedule>& jobs);
+  friend class ProgramsBeside;  // in sim/program
   CheckedSchedule(Schedule schedule, Proof proof)
       : schedule_(std::make_shared<const Schedule>(std::move(schedule))), proof_(std::move(proof)) {}
 
@@ -127,11 +127,5 @@ struct CheckOptions {
 /// Time: O(operations a pass + chunks moved). Memory: O(actors + messages that wait + cells of a pass); with several
 /// lanes also O(connections + steps of one actor). Chunks that change their number on the way need one pass for all.
 CheckedSchedule check(Schedule schedule, const CheckOptions& options = {});
-
-/// Several schedules as one: the actors of the first, then those of the second, and so on (Schedule::jobs), each with
-/// chunks of its own. They share no actor, chunk or connection, so that the proof of the parts is the proof of the
-/// whole; the weakest of their proofs is stated. Its `collective` has all ranks and bytes but promises nothing as a
-/// whole. Needs at least one; run() needs a placement.
-CheckedSchedule side_by_side(const std::vector<CheckedSchedule>& jobs);
 
 }  // namespace ringsim

@@ -1,6 +1,7 @@
 #include "sim/program/account.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "sim/base/error.hpp"
@@ -9,14 +10,39 @@ namespace ringsim {
 
 using StreamKind = Program::StreamKind;
 
-Accounts::Accounts(const LoweredProgram& lowered, int warmup)
+namespace {
+
+constexpr std::array parts_of_time{&TimeSplit::compute,
+                                   &TimeSplit::waiting_for_others,
+                                   &TimeSplit::exposed_communication,
+                                   &TimeSplit::waiting_for_host,
+                                   &TimeSplit::idle,
+                                   &TimeSplit::overlapped};
+
+}  // namespace
+
+TimeSplit& TimeSplit::operator+=(const TimeSplit& other) {
+  for (Picoseconds TimeSplit::*part : parts_of_time) this->*part = add(this->*part, other.*part);
+  return *this;
+}
+
+TimeSplit TimeSplit::operator/(std::int64_t n) const {
+  TimeSplit mean;
+  for (Picoseconds TimeSplit::*part : parts_of_time) mean.*part = this->*part / n;
+  return mean;
+}
+
+Accounts::Accounts(const LoweredProgram& lowered, int warmup, SimTime start)
     : lowered_(lowered),
       warmup_(warmup),
       actors_(static_cast<std::size_t>(lowered.program().actors)),
       launches_(lowered.program().calls.size()),
       first_(lowered.program().calls.size()) {
   ensure(warmup >= 0 && warmup < lowered.program().iterations, "some iterations come after the warm-up");
-  for (Of& it : actors_) it.begun.resize(lowered.program().streams.size());
+  for (Of& it : actors_) {
+    it.begun.resize(lowered.program().streams.size());
+    it.since = it.ended = start;
+  }
 }
 
 int Accounts::tasks_of(Actor actor) const {
@@ -99,12 +125,7 @@ void Accounts::end_task(Of& it, const StepPlace& place, const Program::Task& tas
       account.longest = std::max(account.longest, time);
       account.before_last = std::exchange(account.last, time);
       ensure(it.split.total() == time, "the parts of an iteration add up to its time");
-      account.split.compute += it.split.compute;
-      account.split.waiting_for_others += it.split.waiting_for_others;
-      account.split.exposed_communication += it.split.exposed_communication;
-      account.split.waiting_for_host += it.split.waiting_for_host;
-      account.split.idle += it.split.idle;
-      account.split.overlapped += it.split.overlapped;
+      account.split += it.split;
     }
     it.split = {};
     it.ended = account.end = now;

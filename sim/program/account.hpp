@@ -25,6 +25,10 @@ struct TimeSplit {
 
   bool operator==(const TimeSplit&) const = default;
 
+  TimeSplit& operator+=(const TimeSplit& other);
+  /// Each part by itself, rounded down to a picosecond. Requires n > 0.
+  TimeSplit operator/(std::int64_t n) const;
+
   Picoseconds total() const { return compute + waiting_for_others + exposed_communication + waiting_for_host + idle; }
   /// While any call is open: from the start of its launch to its end at this rank.
   Picoseconds communication() const { return waiting_for_others + exposed_communication + overlapped; }
@@ -50,8 +54,9 @@ struct TaskSpan {
 /// Listens to a run of a lowered program. Memory: O(actors * (streams + open iterations)), not the iterations.
 class Accounts {
  public:
-  /// The program must outlive it. `warmup`: how many iterations are left out; less than the program has.
-  Accounts(const LoweredProgram& lowered, int warmup);
+  /// The program must outlive it. `warmup`: how many iterations are left out; less than the program has. `start`: when
+  /// the first one begins.
+  Accounts(const LoweredProgram& lowered, int warmup, SimTime start = {});
 
   /// Give it to RunOptions::on_compute.
   void on_compute(const ComputeEvent& event);

@@ -27,8 +27,8 @@ struct LoweredProgram::Parts {
     std::vector<Actor> number;  // [actor - first] -1: not a member; empty: all have the same numbers in both
   };
 
-  explicit Parts(const Program& given) : program(given) {
-    lay_out_lanes();
+  explicit Parts(const Program& given, int room = all_channels) : program(given) {
+    lay_out_lanes(room);
     lay_out_chunks();
     for (const Program::Call& call : program.calls) {
       Members found;
@@ -58,7 +58,7 @@ struct LoweredProgram::Parts {
     }
   }
 
-  void lay_out_lanes() {
+  void lay_out_lanes(int room) {
     std::vector<int> widths(program.streams.size(), 1);
     std::vector<bool> calls(program.streams.size());
     for (const Program::Role& role : program.roles)
@@ -69,7 +69,7 @@ struct LoweredProgram::Parts {
           calls[s] = true;
         }
     const auto n_calling = std::max<std::ptrdiff_t>(1, std::count(calls.begin(), calls.end(), true));
-    channels = (1 << 16) / static_cast<int>(n_calling);
+    channels = channels_apart(static_cast<int>(n_calling), room);
     int n = 0;
     for (std::size_t s = 0; s < widths.size(); ++s) {
       base.push_back(lanes);
@@ -205,7 +205,7 @@ struct LoweredProgram::Parts {
 
   Program program;
   Lane lanes = 0;
-  int channels = 1 << 16;                                         // of each stream that calls
+  int channels = all_channels;                                    // of each stream that calls
   std::vector<Lane> base;                                         // [stream] its first lane
   std::vector<Stream> stream_of;                                  // [lane]
   std::vector<int> first_channel;                                 // [stream]
@@ -234,6 +234,13 @@ Schedule LoweredProgram::make(std::shared_ptr<const Parts> parts) {
   return whole;
 }
 
+int channels_apart(int n, int room) {
+  const int most = room / n;
+  for (const int multiple : {10'080, 2'520, 96, 32, 8})
+    if (n > 1 && most >= multiple) return most - most % multiple;
+  return most;
+}
+
 Schedule lowered(const Program& program) {
   return LoweredProgram::make(std::make_shared<const LoweredProgram::Parts>(program));
 }
@@ -250,10 +257,16 @@ Proof proof_of(const CheckedProgram& checked) {
 
 }  // namespace
 
-LoweredProgram::LoweredProgram(const CheckedProgram& program)
+LoweredProgram::LoweredProgram(const CheckedProgram& program, int room)
     : program_(program),
-      parts_(std::make_shared<const Parts>(program.program())),
+      parts_(std::make_shared<const Parts>(program.program(), room)),
       schedule_(make(parts_), proof_of(program)) {}
+
+LoweredProgram::LaneRange LoweredProgram::lanes_of(Stream stream) const {
+  const auto s = static_cast<std::size_t>(stream);
+  const Lane end = s + 1 < parts_->base.size() ? parts_->base[s + 1] : parts_->lanes;
+  return {.first = parts_->base[s], .count = end - parts_->base[s]};
+}
 
 StepPlace LoweredProgram::place_of(Actor actor, Lane lane, int step) const {
   const Stream stream = parts_->stream_of[static_cast<std::size_t>(lane)];

@@ -13,12 +13,21 @@ namespace ringsim {
 /// Stream s has as many lanes as the widest call on it; its tasks follow one another on the first. A task that computes
 /// is one step. A call is a step that launches it (and waits for what it comes after), the steps of its schedule, and a
 /// step that joins its lanes; its other lanes wait for the launch. So streams and their `after` need only the first
-/// lanes. Regions are moved behind those of the calls before, channels by 2^16 over the number of streams that call.
+/// lanes. Regions are moved behind those of the calls before, channels by channels_apart() the number of streams that
+/// call.
 ///
 /// Memory: 4 bytes a lane, 8 bytes a chunk of all calls, and the steps of the tasks of one iteration for each kind of
 /// actor (by role and by place in the calls); not the iterations, nor the messages.
 /// Throws InputError where a lane would have more than 2^31 - 1 steps.
 Schedule lowered(const Program& program);
+
+inline constexpr int all_channels = 1 << 16;  ///< how many numbers of channels there are
+
+/// How far apart the channels of n streams (or programs) lie, that have `room` numbers together. Devices have few
+/// channels and NICs, which the channels of a connection take in turn, modulo their number: where there is room for it
+/// the distance is a multiple of all numbers up to 10, and of 12, 16, 24 and 32, so that channel c of one stream uses
+/// what channel c of another does.
+int channels_apart(int n, int room = all_channels);
 
 /// Where a step of the lowered schedule belongs.
 struct StepPlace {
@@ -31,13 +40,20 @@ struct StepPlace {
 
 class LoweredProgram {
  public:
-  explicit LoweredProgram(const CheckedProgram& program);
+  /// It uses channels below `room`.
+  explicit LoweredProgram(const CheckedProgram& program, int room = all_channels);
 
   const Program& program() const { return program_.program(); }
   const CheckedSchedule& schedule() const { return schedule_; }
   /// Of a step on any lane. The first lane of a stream has a step of every task; the others those of calls alone.
   /// O(log tasks).
   StepPlace place_of(Actor actor, Lane lane, int step) const;
+  /// The lanes of a stream, the same for all actors. A call's first steps wait for the first of them.
+  struct LaneRange {
+    Lane first = 0;
+    int count = 0;
+  };
+  LaneRange lanes_of(Stream stream) const;
 
  private:
   struct Parts;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -57,16 +58,23 @@ class StrandedError : public InputError {
 struct Disturbance {
   std::vector<LinkChange> links;
 
-  /// All lanes of the actor begin no earlier than `by`.
+  /// Of an actor's lanes; count -1: all of them.
+  struct Lanes {
+    Lane first = 0;
+    int count = -1;
+  };
+  /// The actor's lanes begin no earlier than `by`.
   struct Late {
     Actor actor = 0;
     SimTime by{};
+    Lanes lanes = {};
   };
   std::vector<Late> late;
   /// Each step of the actor begins this much later than it could: a time added per step, as by a slower host.
   struct Slow {
     Actor actor = 0;
     Picoseconds step_delay{0};
+    Lanes lanes = {};
   };
   std::vector<Slow> slow;
   /// Each step of each actor begins later by a time drawn from [0, most], all equally likely; see jitter_of().
@@ -74,6 +82,8 @@ struct Disturbance {
     Picoseconds most{0};
     std::uint64_t seed = 0;
   } jitter;
+  /// Which steps `slow` and `jitter` delay; none: all. A program's launches and starts are no steps of a collective.
+  std::function<bool(Actor, Lane, int step)> delays;
 
   /// Messages that are no part of the schedule but share links with it, by the same model and routes (channel 0).
   /// They are sent until the schedule is done, none after `until`; what is under way then is left where it is.

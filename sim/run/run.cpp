@@ -49,8 +49,11 @@ class Run : private Movement<Run> {
         folding_(folding),
         lanes_(schedule_, options.protocol->slots, *this),
         trails_(topology, lanes_, folding, !options.disturbance.empty()) {
-    if (options.record_path) trails_.record(schedule_.jobs.size());
-    jobs_.resize(schedule_.jobs.size());
+    if (!options.jobs.empty()) {
+      ensure(options.jobs.size() == static_cast<std::size_t>(schedule_.lanes), "every lane belongs to a job");
+      jobs_.resize(*std::max_element(options.jobs.begin(), options.jobs.end()) + 1);
+    }
+    if (options.record_path) trails_.record(jobs_.size());
     is_followed_ = options.protocol->done_when_left || options.record_path;
     needs_slots_ = checked.proof().slots_needed > 0;
     if (options.protocol->done_when_left) {
@@ -156,6 +159,7 @@ class Run : private Movement<Run> {
         if (!disturber_ || !disturber_->swallows(event)) piece_arrived(event.id, event.stamp);
         break;
       case Event::Kind::local:
+        if (options_.longer && takes_longer(event)) break;
         compute_done(event.id, static_cast<int>(event.stamp) - 1);
         break;
       case Event::Kind::device:
@@ -229,13 +233,10 @@ class Run : private Movement<Run> {
     work_->begin(transfer.receiver, LinkKind::reduce, options_.protocol->data_of(transfer.size), trail);
   }
 
-  JobTimeline& job_of(Actor actor) {
-    const auto next = std::upper_bound(schedule_.jobs.begin(), schedule_.jobs.end(), actor);
-    return jobs_[static_cast<std::size_t>(next - schedule_.jobs.begin()) - 1];
-  }
+  JobTimeline& job_of(LaneNumber lane) { return jobs_[options_.jobs[static_cast<std::size_t>(lanes_.lane_of(lane))]]; }
 
   [[gnu::noinline]] void count_for_job(const Transfer& transfer) {
-    JobTimeline& job = job_of(lanes_.actor(transfer.sender));
+    JobTimeline& job = job_of(transfer.sender);
     ++job.transfers;
     job.bytes_sent += transfer.size;
   }
@@ -271,6 +272,12 @@ class Run : private Movement<Run> {
       options_.on_compute({lanes_.actor(lane), lanes_.lane_of(lane), lanes_.step(lane), begins, engine_.now()});
   }
 
+  [[gnu::noinline]] bool takes_longer(const Event& event) {
+    const Picoseconds more = options_.longer(
+        {lanes_.actor(event.id), lanes_.lane_of(event.id), lanes_.step(event.id), false, engine_.now()});
+    if (more.count() > 0) engine_.after(more, event);
+    return more.count() > 0;
+  }
   /// Whether it ends at once.
   bool begins_compute(LaneNumber lane, Picoseconds time, int unit) {
     tell(lane, true);
@@ -301,7 +308,7 @@ class Run : private Movement<Run> {
   }
 
   [[gnu::noinline]] void end_of_job_step(LaneNumber lane) {
-    JobTimeline& job = job_of(lanes_.actor(lane));
+    JobTimeline& job = job_of(lane);
     if (job.finish < engine_.now() || !job.bottleneck) {
       job.bottleneck = trails_[lane].bottleneck(engine_.now());
       trails_.is_last_of_job(static_cast<std::size_t>(&job - jobs_.data()), lane);
@@ -438,7 +445,7 @@ Timeline run(const Topology& topology, const CheckedSchedule& checked, const Run
   const std::vector<NodeId> placement = places(topology, checked.schedule(), options);
   std::string why_not;
   // A message is two operations.
-  if (options.fold && !options.enough && checked.proof().operations / 2 >= options.fold_from) {
+  if (options.fold && !options.enough && !options.longer && checked.proof().operations / 2 >= options.fold_from) {
     if (!options.disturbance.empty())
       why_not = "something disturbs the run, so that ranks need not do the same at one time";
     else if (topology.has_rates())

@@ -41,6 +41,9 @@ struct RunOptions {
   Disturbance disturbance;
   /// Where each actor sits, [actor]. Empty: ranks on topology.ranks(), helpers on topology.helpers(), in order.
   std::vector<NodeId> placement;
+  /// [lane] to which of several jobs it belongs, the same for all actors; they count from 0. Timeline::jobs then tells
+  /// of each by itself. Empty: all is one.
+  std::vector<std::size_t> jobs;
   bool record_spans = false;
   bool record_path = false;  ///< Timeline::path; for its memory see sim/run/path_record.hpp
   /// Whether one rank may stand for all where that is exact (sim/run/fold.hpp), in runs of at least `fold_from`
@@ -53,6 +56,9 @@ struct RunOptions {
   std::function<void(double)> progress;
   /// Told of every compute, in order of time; messages are never told of, so it costs them nothing.
   std::function<void(const ComputeEvent&)> on_compute;
+  /// Asked when the time of a compute is up: how much longer it takes, after which it is asked again; 0: it is done.
+  /// None: none takes longer. No run is folded with it.
+  std::function<Picoseconds(const ComputeEvent&)> longer;
   /// Asked after every compute; true ends the run by count: no further step begins, and what is under way comes to its
   /// end. Lanes that are not through are no stall then. No run is folded with it.
   std::function<bool()> enough;

@@ -37,19 +37,8 @@ class Disturber {
         states_(run.topology_, what_.links),
         messages_(what_.background.size()) {
     ensure(what_.background.size() < (1U << 16), "background messages are numbered with 16 bits");
-    const auto actors = static_cast<std::size_t>(run.schedule_.actors);
-    late_.resize(actors);
-    slow_.resize(actors, Picoseconds{0});
-    for (const Disturbance::Late& each : what_.late) {
-      SimTime& late = late_.at(static_cast<std::size_t>(each.actor));
-      late = std::max(late, each.by);
-    }
-    for (const Disturbance::Slow& each : what_.slow) {
-      Picoseconds& slow = slow_.at(static_cast<std::size_t>(each.actor));
-      slow = add(slow, each.step_delay);
-    }
     delays_ = !what_.late.empty() || !what_.slow.empty() || what_.jitter.most.count() > 0;
-    if (delays_) held_.resize(actors * static_cast<std::size_t>(run.schedule_.lanes), no_hold);
+    if (delays_) take_delays();
     for (const Disturbance::Background& each : what_.background) {
       ensure(each.bytes.count > 0 && each.from != each.to && (!each.every || each.every->count() > 0),
              "a background message has bytes and a way to go");
@@ -91,6 +80,32 @@ class Disturber {
 
   // --- ranks -------------------------------------------------------------------------------------------------------
 
+  void take_delays() {
+    const auto n_lanes = static_cast<std::size_t>(run_.schedule_.lanes);
+    const std::size_t all = static_cast<std::size_t>(run_.schedule_.actors) * n_lanes;
+    held_.resize(all, no_hold);
+    late_.resize(all);
+    slow_.resize(all, Picoseconds{0});
+    const auto on_lanes = [&](Actor actor, const Disturbance::Lanes& lanes, const auto& change) {
+      const Lane end = lanes.count < 0 ? run_.schedule_.lanes : lanes.first + lanes.count;
+      for (Lane lane = lanes.first; lane < end; ++lane)
+        change(static_cast<std::size_t>(actor) * n_lanes + static_cast<std::size_t>(lane));
+    };
+    for (const Disturbance::Late& each : what_.late)
+      on_lanes(each.actor, each.lanes, [&](std::size_t lane) { late_.at(lane) = std::max(late_[lane], each.by); });
+    for (const Disturbance::Slow& each : what_.slow)
+      on_lanes(each.actor, each.lanes, [&](std::size_t lane) { slow_.at(lane) = add(slow_[lane], each.step_delay); });
+  }
+
+  /// What a step of the lane waits for because its rank is slow, and because of the jitter.
+  std::pair<Picoseconds, Picoseconds> delays_of(LaneNumber lane) const {
+    const Actor actor = run_.lanes_.actor(lane);
+    const Lane own = run_.lanes_.lane_of(lane);
+    const int step = run_.lanes_.step(lane);
+    if (what_.delays && !what_.delays(actor, own, step)) return {};
+    return {slow_[lane], jitter_of(what_.jitter, actor, own, step)};
+  }
+
   /// Whether the lane's next step, which could begin now, does not yet.
   bool holds(LaneNumber lane) {
     if (!delays_) return false;
@@ -101,12 +116,9 @@ class Disturber {
       since = no_hold;
       return false;
     }
-    const Actor actor = run_.lanes_.actor(lane);
-    const auto a = static_cast<std::size_t>(actor);
-    const SimTime free = std::max(now, late_[a]);
-    const Picoseconds more =
-        add(slow_[a], jitter_of(what_.jitter, actor, run_.lanes_.lane_of(lane), run_.lanes_.step(lane)));
-    const SimTime begins{add(free.time_since_epoch(), more)};
+    const SimTime free = std::max(now, late_[lane]);
+    const auto [slow, jitter] = delays_of(lane);
+    const SimTime begins{add(free.time_since_epoch(), add(slow, jitter))};
     if (begins == now) return false;
     since = now;
     schedule(begins, What::resume, lane);
@@ -115,10 +127,9 @@ class Disturber {
 
   /// The critical path waited until now because the lane's actor is late, then because it is slow, then for the jitter.
   void end_hold(LaneNumber lane, SimTime since) {
-    const auto actor = static_cast<std::size_t>(run_.lanes_.actor(lane));
-    const SimTime free = std::max(since, late_[actor]);
+    const SimTime free = std::max(since, late_[lane]);
     run_.trails_.delay_until(lane, free, PathCause::late);
-    run_.trails_.delay_until(lane, free + slow_[actor], PathCause::slow);
+    run_.trails_.delay_until(lane, free + delays_of(lane).first, PathCause::slow);
     run_.trails_.delay_until(lane, run_.engine_.now(), PathCause::jitter);
   }
 
@@ -420,7 +431,7 @@ class Disturber {
     }
     const auto name = [&](Actor actor) {
       const std::string& device = run_.topology_.node(place(actor)).name;
-      const bool is_rank = actor < run_.schedule_.collective.ranks && run_.schedule_.jobs.empty();
+      const bool is_rank = actor < run_.schedule_.collective.ranks && run_.options_.jobs.empty();
       return is_rank ? fmt::format("rank {} ({})", actor, device) : device;
     };
     std::vector<std::string> pairs;
@@ -469,8 +480,8 @@ class Disturber {
   LinkStates states_;
   std::unique_ptr<Routes> detours_;
   bool delays_ = false;
-  std::vector<SimTime> late_;      // [actor]
-  std::vector<Picoseconds> slow_;  // [actor]
+  std::vector<SimTime> late_;      // [lane]
+  std::vector<Picoseconds> slow_;  // [lane]
   std::vector<SimTime> held_;      // [lane] since when its next step could begin
   std::vector<std::uint32_t> stranded_;
   std::map<std::uint32_t, GivenUp> given_up_;

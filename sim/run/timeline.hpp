@@ -67,7 +67,7 @@ struct Bottleneck {
   Picoseconds delay{0};
 };
 
-/// One of several schedules that ran side by side (side_by_side() in sim/check/check.hpp).
+/// One of several jobs whose steps lie on lanes of their own: RunOptions::jobs.
 struct JobTimeline {
   SimTime finish{};
   std::int64_t transfers = 0;
@@ -87,9 +87,8 @@ struct Timeline {
   /// A digest of all messages in order of arrival (who, how much, from when to when): equal runs, equal digests.
   /// None where the run was folded: it has no such order.
   std::optional<std::uint64_t> fingerprint = 0;
-  std::vector<JobTimeline>
-      jobs;                 ///< where the schedule is several side by side, [job]; then `bottleneck` is the last's
-  std::vector<Span> spans;  ///< in order of arrival; only where RunOptions::record_spans asks for them
+  std::vector<JobTimeline> jobs;  ///< [job] as RunOptions::jobs; then `bottleneck` is that of the job that ends last
+  std::vector<Span> spans;        ///< in order of arrival; only where RunOptions::record_spans asks for them
   /// The critical path, first element first, without a gap from 0 to `finish`; only where RunOptions::record_path asks
   /// for it. Of a folded run: rank 0's, whose messages stand for those of all.
   std::vector<PathElement> path;

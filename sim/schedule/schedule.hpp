@@ -241,8 +241,6 @@ struct Schedule {
   /// Where the helpers are switches that join the ranks: [actor] the parent of each, -1 for the root. Empty: helpers
   /// are endpoints.
   std::vector<Actor> tree;
-  /// Of several schedules side by side, the first actor of each; else empty.
-  std::vector<Actor> jobs;
   /// False: of a format that tells sizes only. Regions then stand for their bytes; what they hold cannot be proved.
   bool names_regions = true;
   /// How many steps the lane has. Cheap: it is asked often.

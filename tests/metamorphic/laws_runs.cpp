@@ -114,7 +114,7 @@ Timeline run_of(const Scenario& scenario, bool fold) {
   std::vector<Actor> actors(options.placement.size());
   std::iota(actors.begin(), actors.end(), 0);
   const Topology topology = rated(setup.topology, scenario, {schedule});
-  options.disturbance = disturbance_of(topology, scenario, {actors});
+  options.disturbance = disturbance_of(topology, scenario, {actors}, {});
   return run(topology, schedule, options);
 }
 

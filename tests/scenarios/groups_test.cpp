@@ -1,4 +1,4 @@
-// Groups of GPUs with a collective each, and jobs that come after others.
+// Groups of GPUs with a collective each, jobs that come after others, and jobs that train.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -66,6 +66,15 @@ Picoseconds sum_of_parts(const Why& why) {
 }
 
 }  // namespace
+
+TEST_CASE("a slow rank delays the steps of its group as it does those of the same collective alone") {
+  // Launches and starts of a program are steps, too, which it does not delay: to the picosecond the time without them.
+  const std::string slow = R"(disturbance.slow=[{"rank": 1, "step_delay": "7 us"}])", launch = "transport.launch=3 us";
+  const Picoseconds alone =
+      predict(only(groups_of_ring, {R"(collective.ranks=["gpu0", "gpu1", "gpu2", "gpu3"])", slow, launch})).time;
+  CHECK(predict(only(groups_of_ring, {R"(collective.split="DIV 4")", slow, launch})).time == alone);
+  CHECK(predict(only(groups_of_ring, {R"(collective.split="DIV 4")", launch})).time < alone);
+}
 
 TEST_CASE("groups by a rule are those of nccl-tests") {
   struct Row {
@@ -292,9 +301,6 @@ TEST_CASE("what is said of groups and of jobs after others is checked where it i
   has(complaint(groups_of_ring, {groups({{0, 1}, {2, 9}})}), "/collective/groups/1/1: expected the name of a gpu");
   has(complaint(groups_of_ring, {groups({{0, 1}}), R"(collective.split="DIV 4")"}), "either groups or split");
   has(complaint(gather_then_scatter, {R"(jobs.0.after=["second"])"}), "/jobs/0/after/0: expected main");
-  has(complaint(gather_then_scatter, {R"(disturbance.slow=[{"rank": 1, "step_delay": "1 us"}])"}),
-      "/disturbance/slow: expected no slow with groups");
-  has(complaint(gather_then_scatter, {R"(disturbance.jitter={"most": "1 us"})"}), "expected no jitter with groups");
   const std::string apart = test::complaint([] {
     expect_collective(only(gather_then_scatter, {"jobs.0.after=null", "collective.split=null"}));
   });
@@ -310,6 +316,105 @@ TEST_CASE("there is a result for each job, and one for all") {
   CHECK(rows[2].prediction.is_total);
   CHECK_FALSE(rows[2].form.has_value());
   CHECK(n_results(only(groups_of_ring, {R"(collective.split="DIV 4")"})) == 1);
+}
+
+// ------------------------------------------------------------------------------------------------- jobs that train
+
+namespace {
+
+/// Passes of 10 and 20 ms, 100 MB of gradients in one bucket.
+std::string training_on(const std::string& ranks) {
+  return R"({"workload": {"layers": [{"name": "all", "parameters": 25000000, "forward": "10 ms", "backward": "20 ms"}],
+    "batch": 1}, "regime": {"name": "ddp", "algorithm": "ring"}, "steps": 3, "ranks": )" +
+         ranks + "}";
+}
+
+/// Two racks with two GPUs each and a trunk of 10 GB/s; main trains across it, and so may `job`.
+std::string on_trunk(const std::string& job) {
+  return R"({"version": 1, "topology": {"kind": "graph",
+    "nodes": [{"name": "a0", "kind": "gpu"}, {"name": "a1", "kind": "gpu"}, {"name": "b0", "kind": "gpu"},
+      {"name": "b1", "kind": "gpu"}, {"name": "s0", "kind": "switch"}, {"name": "s1", "kind": "switch"}],
+    "links": [{"from": "a0", "to": "s0", "bandwidth": "10 GB/s", "latency": "1 us"},
+      {"from": "b0", "to": "s0", "bandwidth": "10 GB/s", "latency": "1 us"},
+      {"from": "a1", "to": "s1", "bandwidth": "10 GB/s", "latency": "1 us"},
+      {"from": "b1", "to": "s1", "bandwidth": "10 GB/s", "latency": "1 us"},
+      {"from": "s0", "to": "s1", "bandwidth": "10 GB/s", "latency": "1 us"}]}, "training": )" +
+         training_on(R"(["a0", "a1"])") + R"(, "jobs": [)" + job + "]}";
+}
+
+std::string second_training(const std::string& ranks, const std::string& start) {
+  return R"({"name": "second", "start": ")" + start + R"(", "training": )" + training_on(ranks) + "}";
+}
+
+}  // namespace
+
+TEST_CASE("two trainings that send at the same time have half of their trunk each; out of step they have all of it") {
+  // Alone: 30 ms, and a ring of 2: two steps of 50 MB at 10 GB/s and 3 us. Together the steps take 10 ms each.
+  CHECK(predict(only(on_trunk(""))).time == 40'006us);
+  Prediction both = predict(only(on_trunk(second_training(R"(["b0", "b1"])", "0 us"))));
+  REQUIRE(both.jobs.size() == 1);
+  CHECK(both.time == 50'006us);
+  CHECK(both.jobs[0].time == 50'006us);
+  REQUIRE(both.jobs[0].training);
+  CHECK(both.jobs[0].training->split.exposed_communication == 20'006us);
+  CHECK(both.jobs[0].training->sent == both.training->sent);
+  REQUIRE(both.jobs[0].bottleneck);
+  CHECK(both.jobs[0].bottleneck->kind == both.bottleneck->kind);
+  // 15 ms apart one computes while the other sends.
+  both = predict(only(on_trunk(second_training(R"(["b0", "b1"])", "15 ms"))));
+  CHECK(both.time == 40'006us);
+  CHECK(both.jobs[0].time == 40'006us);
+  CHECK(both.jobs[0].start == 15ms);
+}
+
+TEST_CASE("a collective next to a training step slows it, and its own time counts from its start") {
+  // 80 MB over the same trunk, from 32 ms on, 2 ms into the exchange of 100 MB. Each direction of the trunk carries
+  // both, 18 ms in all, without a break but for the latency of one exchange, and both end at the same time.
+  const std::string job = R"({"name": "other", "start": "32 ms", "collective":
+      {"op": "all_reduce", "algorithm": "ring", "bytes": "80 MB", "ranks": ["b0", "b1"]}})";
+  const Prediction both = predict(only(on_trunk(job), {"training.steps=1", "training.warmup=0"}));
+  CHECK(both.time == 48'003us);
+  CHECK(both.jobs[0].time == 16'003us);
+  CHECK(!both.jobs[0].training);
+  // On the GPUs that train, it does the same: only links are shared.
+  const Prediction shared = predict(
+      only(on_trunk(job), {"training.steps=1", "training.warmup=0", R"(jobs.0.collective.ranks=["a0", "a1"])"}));
+  CHECK(shared.time == both.time);
+  CHECK(shared.jobs[0].time == both.jobs[0].time);
+}
+
+TEST_CASE("jobs next to training that cannot be are refused at their place") {
+  const auto has = [](const std::string& text, const std::string& part) {
+    CAPTURE(text);
+    CHECK(text.find(part) != std::string::npos);
+  };
+  const auto complaint = [](const std::string& text, const Texts& set = {}) {
+    return test::complaint([&] { predict(only(text, set)); });
+  };
+  has(complaint(on_trunk(second_training(R"(["b0", "a1"])", "0 us"))),
+      "/jobs/0/training/ranks: expected GPUs that no other job trains on, found a1, which trains for main");
+  has(complaint(on_trunk(second_training(R"(["b0", "b1"])", "0 us")), {R"(jobs.0.after=["main"])"}),
+      "/jobs/0/after: expected no order between a training step and other jobs, found one");
+  has(complaint(on_trunk(second_training(R"(["b0", "b1"])", "0 us")), {"jobs.0.training.workload.model=resnet50"}),
+      "/jobs/0/training/workload: expected either model or layers, found both");
+  has(complaint(on_trunk(R"({"name": "none"})")),
+      "/jobs/0: expected the key \"collective\" or \"training\", found none");
+}
+
+TEST_CASE("collectives at the same time share the channels of their GPUs, and a late rank is late in its own job") {
+  // One channel of 2 GB/s per GPU: 14 steps of 1 MB, each 500 us and 2 us of latency; with two jobs 1000 us.
+  const std::string ring = R"({"op": "all_reduce", "algorithm": "ring", "bytes": "8 MB"})";
+  const std::string two = on_star(ring, R"(, "devices": {"gpu": {"channel": "2 GB/s"}},
+      "jobs": [{"name": "second", "collective": )" +
+                                            ring + "}]");
+  CHECK(predict(only(two, {"jobs=[]"})).time == 14 * 502us);
+  Prediction both = predict(only(two));
+  CHECK(both.time == 14 * 1002us);
+  CHECK(both.jobs[0].time == 14 * 1002us);
+  // The second begins, at one rank, when the first is over: both are alone.
+  both = predict(only(two, {R"(disturbance.late=[{"rank": 3, "job": "second", "by": "20 ms"}])"}));
+  CHECK(both.time < 14 * 1002us);
+  CHECK(both.jobs[0].time == 20ms + 14 * 502us);
 }
 
 }  // namespace groups_test

@@ -1,4 +1,4 @@
-// Ranks that are late, slow or unsteady, the traffic of others, and several collectives at once.
+// Ranks that are late, slow or unsteady, and the traffic of others.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -190,88 +190,6 @@ TEST_CASE("a disturbed run is not folded, and says why") {
   CHECK(run(net, ring, options).not_folded ==
         "something disturbs the run, so that ranks need not do the same at one time");
   CHECK(run(net, ring, {.fold_from = 0}).folded.has_value());
-}
-
-// --------------------------------------------------------------------------------------------------- several at once
-
-TEST_CASE("two jobs on ranks of their own take exactly what each takes alone") {
-  const Topology net = star(8, port);
-  const CheckedSchedule ring = check(ring_all_reduce(4, 40'000'001_B)),
-                        pairs = check(direct_pairs(4, 3'000'003_B, true));
-  const std::vector<NodeId> low{NodeId{0}, NodeId{1}, NodeId{2}, NodeId{3}},
-      high{NodeId{7}, NodeId{6}, NodeId{5}, NodeId{4}};
-  std::vector<NodeId> both = low;
-  both.insert(both.end(), high.begin(), high.end());
-  const Timeline found = run(net, side_by_side({ring, pairs}), {.placement = both});
-  REQUIRE(found.jobs.size() == 2);
-  for (const auto& [job, alone] : {std::pair{found.jobs[0], run(net, ring, {.placement = low})},
-                                   std::pair{found.jobs[1], run(net, pairs, {.placement = high})}}) {
-    CHECK(job.finish == alone.finish);
-    CHECK(job.transfers == alone.transfers);
-    CHECK(job.bytes_sent == alone.bytes_sent);
-    REQUIRE(job.bottleneck);
-    CHECK(job.bottleneck->busy == alone.bottleneck->busy);
-    CHECK(job.bottleneck->latency == alone.bottleneck->latency);
-  }
-  CHECK(found.finish == found.jobs[0].finish);
-  CHECK(found.transfers == found.jobs[0].transfers + found.jobs[1].transfers);
-}
-
-TEST_CASE("jobs that share ports share them by the model, each counted from its own start") {
-  // gpu0 -> gpu1, 10 MB and 5 MB at once: half of 10 GB/s each until 1000 us; then the rest of the first, 5 MB, alone.
-  const Topology net = star(2, port);
-  const auto message = [](std::int64_t bytes) { return check(direct_pairs(2, {bytes}, false)); };
-  const std::vector<NodeId> placement{NodeId{0}, NodeId{1}, NodeId{0}, NodeId{1}};
-  RunOptions options{.placement = placement};
-  const CheckedSchedule both = side_by_side({message(10'000'000), message(5'000'000)});
-  Timeline found = run(net, both, options);
-  CHECK(found.jobs[0].finish == at(1502us));
-  CHECK(found.jobs[1].finish == at(1002us));
-  CHECK(found.jobs[1].bytes_sent == 5'000'000_B);
-  // The second from 500 us on: both have 5 MB left and half a port, until 1500 us.
-  options.disturbance.late = {{2, at(500us)}, {3, at(500us)}};
-  found = run(net, both, options);
-  CHECK(found.jobs[0].finish == at(1502us));
-  CHECK(found.jobs[1].finish == at(1502us));
-  REQUIRE(found.jobs[1].bottleneck);
-  CHECK(found.jobs[1].bottleneck->delay == 500us);
-}
-
-TEST_CASE("side by side, schedules keep their steps: actors, chunks and lanes are moved, sizes are not") {
-  const std::vector<Schedule> parts{sharded_parameter_server(3, 1001_B, 2), ring_all_reduce(4, 77_B),
-                                    direct_pairs(2, 5_B, true)};
-  std::vector<CheckedSchedule> checked;
-  for (const Schedule& part : parts) checked.push_back(check(part));
-  const CheckedSchedule whole_checked = side_by_side(checked);
-  const Schedule& whole = whole_checked.schedule();
-  CHECK(whole.actors == 5 + 4 + 2);
-  CHECK(whole.jobs == std::vector<Actor>{0, 5, 9});
-  CHECK(whole.algorithm == parts[0].algorithm + " and " + parts[1].algorithm + " and " + parts[2].algorithm);
-  std::int64_t operations = 0;
-  for (std::size_t p = 0; p < parts.size(); ++p) {
-    const Schedule& one = parts[p];
-    const Actor first = whole.jobs[p];
-    operations += checked[p].proof().operations;
-    for (Actor actor = 0; actor < one.actors; ++actor) {
-      for (Lane lane = 0; lane < whole.lanes; ++lane) {
-        const int n = lane < one.lanes ? one.n_steps(actor, lane) : 0;
-        REQUIRE(whole.n_steps(first + actor, lane) == n);
-        for (int i = 0; i < n; ++i) {
-          Step is, was;
-          whole.step(first + actor, lane, i, is);
-          one.step(actor, lane, i, was);
-          REQUIRE(is.ops.size() == was.ops.size());
-          CHECK(is.waits.size() == was.waits.size());
-          for (std::size_t o = 0; o < was.ops.size(); ++o) {
-            CHECK(is.ops[o].what == was.ops[o].what);
-            CHECK(is.ops[o].peer == was.ops[o].peer + first);
-            CHECK(whole.size(is.ops[o].region) == one.size(was.ops[o].region));
-          }
-        }
-      }
-    }
-  }
-  CHECK(whole_checked.proof().operations == operations);
 }
 
 }  // namespace disturbance_ranks_test

@@ -53,7 +53,8 @@ void declare(Options& options, ScorecardArguments& scorecard) {
                "score published figures of training instead: DIR/published.csv, and what its machines and regimes are, "
                "DIR/mapping.json, where the bundled mapping does not say it");
   options.texts("--set", "PATH=VALUE", scorecard.score.set,
-                "change every scenario; keys below library change the column of the library alone");
+                "change every scenario; keys below library change the column of the library alone; with --training "
+                "the predictions of ringsim alone, such as training.slowdown=1.03");
   options.flag("--only-library", scorecard.score.only_library,
                "leave out predictions without a library, which take most of the time");
   options.file("--limits", "FILE", scorecard.limits,
@@ -79,14 +80,14 @@ int execute_training(const ScorecardArguments& arguments) {
   };
   if (arguments.format == ScorecardFormat::limits) alone("--format limits");
   if (!arguments.limits.empty()) alone("--limits");
-  if (!arguments.score.set.empty()) alone("--set");
   if (arguments.score.only_library) alone("--only-library");
   const TrainingFigures figures = training_figures_in(arguments.training);
   const std::filesystem::path folder(arguments.training);
   for (const char* input : {"published.csv", "mapping.json"})
     refuse_as_output((folder / input).string(), arguments.output);
   Output output(arguments.output);
-  const TrainingScore scored = score_training(figures, bundled_training().rows, predict_with(arguments.jobs));
+  const TrainingScore scored =
+      score_training(figures, bundled_training().rows, predict_with(arguments.jobs), arguments.score.set);
   output.write(training_text(scored, figures.map, arguments.format));
   output.finish();
   return good;

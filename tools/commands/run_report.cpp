@@ -64,7 +64,7 @@ Explained explained(const RunForReport& run, std::size_t point) {
   {
     ProgressLine progress(1);
     Bounds bounds;
-    const bool bounded = !one.scenario.training && !one.scenario.by_program();  // a program has no bound
+    const bool bounded = !one.scenario.trains() && !one.scenario.by_program();  // a program has no bound
     one.result = whole_of(results_of(one.scenario,
                                      {.stop = &stop_requested,
                                       .progress = {},

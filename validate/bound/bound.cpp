@@ -302,7 +302,8 @@ std::vector<std::optional<Bound>> Bounds::of(const Scenario& scenario, const Set
                              .helpers_add = request.op == CollectiveOp::all_reduce && !placed.helpers.empty()},
                             request.bytes);
     // Weights that are averaged once in several steps: a step has its part of the exchange.
-    if (scenario.training && result[j]) result[j]->time /= scenario.training->every;
+    if (const TrainingSpec* training = scenario.training_of(j); training != nullptr && result[j])
+      result[j]->time /= training->every;
   }
   return result;
 }

@@ -26,7 +26,8 @@ std::vector<std::string> disturbances(const Scenario& scenario) {
 }  // namespace
 
 std::optional<ClosedForm> form_of(const Scenario& scenario, const Setup& setup, std::size_t j) {
-  if (scenario.training) {
+  if (j > 0 && scenario.training_of(j) != nullptr) return std::nullopt;  // next to others none would hold
+  if (scenario.training && j == 0) {
     std::optional<ClosedForm> form = training_form(scenario, setup);
     if (form)
       for (std::string& because : disturbances(scenario)) form->because.push_back(std::move(because));

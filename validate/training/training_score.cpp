@@ -167,7 +167,7 @@ std::string gap_of(const TrainingFigure& row, const TrainingMap& map) {
 }
 
 ScoredFigure score_figure(const TrainingFigure& row, const TrainingFigure& input, bool is_borrowed,
-                          const TrainingMap& map, const PredictAll& predict_all) {
+                          const TrainingMap& map, const PredictAll& predict_all, const std::vector<std::string>& set) {
   ScoredFigure scored;
   scored.row = row;
   scored.family = row.machine + ", " + row.regime;
@@ -177,7 +177,7 @@ ScoredFigure score_figure(const TrainingFigure& row, const TrainingFigure& input
   scored.published = unit_of_figure(row).kind == FigureKind::efficiency ? scored.compute / row.value : step_us(row);
   scored.missing = gap_of(row, map);
   scored.scenario = scenario_of(row, map, scored.compute);
-  const ScenarioFile file = ScenarioFile::parse(scored.scenario, row.where);
+  const ScenarioFile file = ScenarioFile::parse(scored.scenario, row.where, set);
   const std::vector<Prediction> predictions = predict_all(file);
   ensure(predictions.size() == 1, "a published row is one point");
   const Prediction& prediction = predictions.front();
@@ -230,7 +230,7 @@ std::string scenario_of(const TrainingFigure& row, const TrainingMap& map, doubl
 }
 
 TrainingScore score_training(const TrainingFigures& figures, std::span<const TrainingFigure> more,
-                             const PredictAll& predict_all) {
+                             const PredictAll& predict_all, const std::vector<std::string>& set) {
   TrainingScore score;
   for (const TrainingFigure& row : figures.rows) {
     const TrainingFigure* input = fewest(figures.rows, more, row);
@@ -245,12 +245,13 @@ TrainingScore score_training(const TrainingFigures& figures, std::span<const Tra
         score.inputs.push_back(row.where);
         continue;
       }
-      scenario_of(row, figures.map, 1);  // may say why not
+      const std::string scenario = scenario_of(row, figures.map, step_us(*input));  // may say why not
+      if (!set.empty()) ScenarioFile::parse(scenario, row.where, set).point(0);
     } catch (const InputError& error) {
       count_unmapped(score, error.message(), row.where);
       continue;
     }
-    score.rows.push_back(score_figure(row, *input, is_borrowed, figures.map, predict_all));
+    score.rows.push_back(score_figure(row, *input, is_borrowed, figures.map, predict_all, set));
   }
   return score;
 }

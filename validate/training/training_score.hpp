@@ -68,8 +68,10 @@ struct TrainingScore {
 /// model, batch, precision and GPU. No other number of the table is used.
 /// Files that a mapping names are relative to the folder of the rows. Throws InputError, at the row, for a mapping that
 /// makes no scenario.
+/// `set`: changes of every scenario, as ScenarioFile::parse() takes them; a row whose scenario refuses one (no regime
+/// but ddp has hooks) is not mapped.
 TrainingScore score_training(const TrainingFigures& figures, std::span<const TrainingFigure> more,
-                             const PredictAll& predict_all);
+                             const PredictAll& predict_all, const std::vector<std::string>& set = {});
 
 /// The names of the families, in the order of the rows.
 std::vector<std::string> families_of(const TrainingScore& score);

@@ -1,0 +1,49 @@
+// Kernels that run slower while a collective runs on their GPU.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/program/lower.hpp"
+#include "sim/run/run.hpp"
+
+namespace ringsim {
+
+/// Of every actor that ranks have: while one of its calls is open (from the end of its launch to its end at that
+/// actor), tasks of its compute streams take `millionths` / 10^6 times as long. Listens to a run of the lowered
+/// program. Memory: O(actors * streams).
+class Slowdown {
+ public:
+  /// The program must outlive it. Requires millionths >= 10^6.
+  Slowdown(const LoweredProgram& lowered, std::int64_t millionths);
+
+  /// Give it to RunOptions::on_compute.
+  void on_compute(const ComputeEvent& event);
+  /// RunOptions::longer: a task whose time is up takes at least so much longer; 0: it is done. Never too long: what
+  /// remains is waited for as if no call were open, and looked at again.
+  Picoseconds longer(const ComputeEvent& event);
+
+ private:
+  __extension__ using Work = __int128;  // millionths of picoseconds at the slow rate
+  struct Kernel {
+    Work left = 0;
+    SimTime since{};        // the work was counted up to then
+    Picoseconds called{0};  // Of::called at that time
+  };
+  struct Of {  // one actor
+    int open = 0;
+    SimTime since{};              // of the last change of `open`
+    Picoseconds called{0};        // how long some call was open until then
+    std::vector<Kernel> kernels;  // [stream]
+  };
+  const Program::Task& task_of(Actor actor, const StepPlace& place) const;
+  bool is_kernel(const StepPlace& place, const Program::Task& task) const;
+  static Picoseconds called_until(const Of& it, SimTime now);
+  void count(Of& it, int change, SimTime now) const;
+
+  const LoweredProgram& lowered_;
+  std::int64_t millionths_;
+  std::vector<Of> actors_;
+};
+
+}  // namespace ringsim
