@@ -34,10 +34,10 @@ ProgramsRun::ProgramsRun(std::vector<Part> parts) : parts_(std::move(parts)) {
       streams_.push_back(part.name + (part.name.empty() ? "" : ": ") + name_of(program, stream));
   }
   if (parts_.size() == 1 && parts_.front().start == SimTime{}) return;
-  std::vector<ProgramsBeside::Part> beside;
+  std::vector<ProgramsBeside::Part> together;
   for (const Part& part : parts_)
-    beside.push_back({.program = &part.run->lowered(), .actors = part.actors, .start = part.start});
-  beside_.emplace(std::move(beside), actors);
+    together.push_back({.program = &part.run->lowered(), .actors = part.actors, .start = part.start});
+  beside_.emplace(std::move(together), actors);
 }
 
 const CheckedSchedule& ProgramsRun::schedule() const {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "scenarios/predict/program_run.hpp"
-#include "sim/program/beside.hpp"
+#include "sim/program/beside_programs.hpp"
 #include "sim/run/disturbance.hpp"
 
 namespace ringsim {

@@ -10,7 +10,7 @@
 #include "algorithms/parameter_server.hpp"
 #include "algorithms/ring.hpp"
 #include "sim/program/account.hpp"
-#include "sim/program/beside.hpp"
+#include "sim/program/beside_programs.hpp"
 #include "sim/program/slowdown.hpp"
 #include "tests/support/tiny.hpp"
 
@@ -98,7 +98,7 @@ TEST_CASE("programs that share ports share them by the model, each from its own 
   CHECK(found.jobs[1].bottleneck->compute == 500us);  // until its start
 }
 
-TEST_CASE("programs beside each other keep their steps: actors, chunks, lanes and channels are moved, sizes are not") {
+TEST_CASE("programs next to each other keep their steps: actors, chunks, lanes and channels are moved, sizes are not") {
   const std::vector<CheckedSchedule> checked{check(sharded_parameter_server(3, 1001_B, 2)),
                                              check(ring_all_reduce(4, 77_B)), check(direct_pairs(2, 5_B, true))};
   // They share actors, in other orders.

@@ -1,4 +1,4 @@
-#include "sim/program/beside.hpp"
+#include "sim/program/beside_programs.hpp"
 
 #include <algorithm>
 #include <array>
