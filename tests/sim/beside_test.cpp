@@ -25,6 +25,8 @@ namespace {
 SimTime at(Picoseconds time) { return SimTime{time}; }
 const LinkSpec port{.bandwidth = 10_GBps, .latency = 1us};
 
+std::vector<NodeId> all_of(const Topology& net) { return {net.ranks().begin(), net.ranks().end()}; }
+
 /// One call of a schedule.
 Program call_of(const CheckedSchedule& schedule) {
   Program program{.name = schedule.schedule().algorithm,
@@ -60,7 +62,7 @@ TEST_CASE("two programs on ranks of their own take exactly what each takes alone
   calls.add(ring, {0, 1, 2, 3});
   calls.add(pairs, {7, 6, 5, 4});
   const ProgramsBeside both = calls.on(8);
-  const Timeline found = run(net, both.schedule(), {.jobs = both.jobs()});
+  const Timeline found = run(net, both.schedule(), {.placement = all_of(net), .jobs = both.jobs()});
   REQUIRE(found.jobs.size() == 2);
   for (const auto& [job, alone] : {std::pair{found.jobs[0], run(net, ring, {.placement = low})},
                                    std::pair{found.jobs[1], run(net, pairs, {.placement = high})}}) {
@@ -84,7 +86,7 @@ TEST_CASE("programs that share ports share them by the model, each from its own 
     calls.add(message(10'000'000), {0, 1});
     calls.add(message(5'000'000), {0, 1}, start);
     const ProgramsBeside both = calls.on(2);
-    return run(net, both.schedule(), {.jobs = both.jobs()});
+    return run(net, both.schedule(), {.placement = all_of(net), .jobs = both.jobs()});
   };
   Timeline found = run_from(0us);
   CHECK(found.jobs[0].finish == at(1502us));
