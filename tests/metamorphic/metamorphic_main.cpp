@@ -1,15 +1,17 @@
 // Holds the simulator to laws over random scenarios.
 //
-//     ringsim_metamorphic [--runs N] [--seed S] [--law NAME] [--list]
+//     ringsim_metamorphic [--runs N] [--seed S] [--law NAME] [--limit SECONDS] [--verbose] [--list]
 //
 // Run i has the seed S + i, from which its scenario and all else is drawn; without --law the laws take turns. Prints
-// how often each law was applied. Exit code: 0 if all laws held; 1 if one did not, or was never applied; 2 for a wrong
-// command line.
+// how often each law was applied. A run that takes more than SECONDS of processor time (default 300) ends the program;
+// it and a crash print the run's seed and scenario. --verbose prints each run to stderr before it begins. Exit code: 0
+// if all laws held; 1 if one did not, was never applied, or took too long; 2 for a wrong command line.
 #include <fmt/format.h>
 
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -20,6 +22,7 @@
 
 #include "sim/base/error.hpp"
 #include "tests/metamorphic/law.hpp"
+#include "tests/metamorphic/watch.hpp"
 
 namespace ringsim::metamorphic {
 
@@ -27,8 +30,9 @@ namespace {
 
 struct Arguments {
   std::int64_t runs = 500, seed = 1;
-  std::string law;  ///< empty: all
-  bool list = false;
+  std::int64_t limit = 300;  ///< seconds of processor time per run
+  std::string law;           ///< empty: all
+  bool list = false, verbose = false;
 };
 
 struct Count {
@@ -49,6 +53,7 @@ void print_violation(const Law& law, std::uint64_t seed, const std::vector<Json>
 /// Whether the law was applied to that scenario.
 bool apply(const Law& law, std::uint64_t seed, Draw& draw, const Json& scenario, Count& count) {
   std::optional<Trial> trial;
+  scenario_begins(json_text(scenario));
   try {
     trial.emplace(draw, scenario);
     law.holds(*trial);
@@ -68,6 +73,7 @@ bool apply(const Law& law, std::uint64_t seed, Draw& draw, const Json& scenario,
 }
 
 void run_once(const Law& law, std::uint64_t seed, Count& count) {
+  run_begins(seed, law.name);
   Draw draw(seed);
   for (int i = 0; i < most_draws; ++i) {
     Json scenario = random_scenario(draw);
@@ -78,12 +84,21 @@ void run_once(const Law& law, std::uint64_t seed, Count& count) {
   }
 }
 
-/// For the test of this program.
+// For the tests of this program: laws that --list does not show.
 void hold_wrong(Trial& trial) { trial.require_time(trial.before.time, trial.before.time + Picoseconds{1}); }
-constexpr Law wrong_law{"wrong", "A run takes a picosecond longer than it takes.", always, hold_wrong};
+void hold_endless(Trial& /*trial*/) {
+  volatile bool goes_on = true;
+  while (goes_on) {
+  }
+}
+void hold_crash(Trial& /*trial*/) { std::abort(); }
+constexpr Law laws_of_tests[] = {{"wrong", "A run takes a picosecond longer than it takes.", always, hold_wrong},
+                                 {"endless", "A run that does not end.", always, hold_endless},
+                                 {"crash", "A run that crashes.", always, hold_crash}};
 
 std::vector<Law> chosen(const std::string& name) {
-  if (name == wrong_law.name) return {wrong_law};
+  for (const Law& law : laws_of_tests)
+    if (law.name == name) return {law};
   if (name.empty()) return laws();
   for (const Law& law : laws())
     if (law.name == name) return {law};
@@ -97,10 +112,12 @@ int run_all(const Arguments& arguments) {
     return 2;
   }
   std::vector<Count> counts(chosen_laws.size());
+  watch_runs(arguments.limit);
   for (std::int64_t i = 0; i < arguments.runs; ++i) {
-    const std::uint64_t law =
-        (static_cast<std::uint64_t>(arguments.seed) + static_cast<std::uint64_t>(i)) % counts.size();
-    run_once(chosen_laws[law], static_cast<std::uint64_t>(arguments.seed + i), counts[law]);
+    const auto seed = static_cast<std::uint64_t>(arguments.seed + i);
+    const std::uint64_t law = seed % counts.size();
+    if (arguments.verbose) fmt::print(stderr, "seed {}: {}\n", seed, chosen_laws[law].name);
+    run_once(chosen_laws[law], seed, counts[law]);
   }
   Count all;
   bool good = true;
@@ -128,17 +145,19 @@ bool read_number(std::string_view text, std::int64_t& number) {
 std::optional<Arguments> read(const std::vector<std::string>& words) {
   Arguments found;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == "--list") {
-      found.list = true;
+    if (words[i] == "--list" || words[i] == "--verbose") {
+      (words[i] == "--list" ? found.list : found.verbose) = true;
       continue;
     }
     if (i + 1 == words.size()) return std::nullopt;
-    const std::string& value = words[++i];
-    if (words[i - 1] == "--law")
+    const std::string &word = words[i], &value = words[++i];
+    std::int64_t* const number = word == "--runs"    ? &found.runs
+                                 : word == "--seed"  ? &found.seed
+                                 : word == "--limit" ? &found.limit
+                                                     : nullptr;
+    if (word == "--law")
       found.law = value;
-    else if (words[i - 1] != "--runs" && words[i - 1] != "--seed")
-      return std::nullopt;
-    else if (!read_number(value, words[i - 1] == "--runs" ? found.runs : found.seed))
+    else if (number == nullptr || !read_number(value, *number))
       return std::nullopt;
   }
   return found;
@@ -152,7 +171,9 @@ int main(int argc, char** argv) {
   using namespace ringsim::metamorphic;
   const auto arguments = read({argv + 1, argv + argc});
   if (!arguments) {
-    fmt::print(stderr, "usage: ringsim_metamorphic [--runs N] [--seed S] [--law NAME] [--list]\n");
+    fmt::print(
+        stderr,
+        "usage: ringsim_metamorphic [--runs N] [--seed S] [--law NAME] [--limit SECONDS] [--verbose] [--list]\n");
     return 2;
   }
   if (!arguments->list) return run_all(*arguments);
