@@ -1,8 +1,13 @@
 #include "tools/stop.hpp"
 
+#include <unistd.h>
+
 #include <csignal>
+#include <string>
+#include <string_view>
 
 #include "sim/base/error.hpp"
+#include "tools/exit.hpp"
 
 namespace ringsim::tools {
 
@@ -10,7 +15,21 @@ std::atomic<bool> stop_requested{false};
 
 namespace {
 
-void on_interrupt(int) { stop_requested.store(true, std::memory_order_relaxed); }
+std::atomic<bool> ends_at_once{false};
+
+constexpr std::string_view not_written = "stopped before the result was written";
+
+/// What ending_of() says and does, as far as a handler of signals may.
+void end_at_once() {
+  for (const std::string_view part : {std::string_view("ringsim: interrupted: "), not_written, std::string_view("\n")})
+    [[maybe_unused]] const ssize_t ignored = write(STDERR_FILENO, part.data(), part.size());
+  _exit(interrupted);
+}
+
+void on_interrupt(int) {
+  stop_requested.store(true, std::memory_order_relaxed);
+  if (ends_at_once.load(std::memory_order_relaxed)) end_at_once();
+}
 
 }  // namespace
 
@@ -27,7 +46,17 @@ void catch_interrupts() {
 }
 
 void stop_if_asked() {
-  if (stop_requested.load(std::memory_order_relaxed)) throw Interrupted("stopped before the result was written");
+  if (stop_requested.load(std::memory_order_relaxed)) throw Interrupted(std::string(not_written));
 }
+
+EndsAtOnce::EndsAtOnce() {
+  ends_at_once.store(true, std::memory_order_relaxed);
+  if (stop_requested.load(std::memory_order_relaxed)) {  // by a signal that came before
+    ends_at_once.store(false, std::memory_order_relaxed);
+    stop_if_asked();
+  }
+}
+
+EndsAtOnce::~EndsAtOnce() { ends_at_once.store(false, std::memory_order_relaxed); }
 
 }  // namespace ringsim::tools

@@ -15,4 +15,14 @@ void catch_interrupts();
 /// Throws Interrupted if stop_requested is set. For commands whose work is a few long stages.
 void stop_if_asked();
 
+/// While one lives, Ctrl-C, SIGTERM and SIGHUP end the process at once, with exit code 130. For long computations that
+/// do not look at stop_requested, of commands that have opened no output yet and have nothing to clean up.
+class EndsAtOnce {
+ public:
+  EndsAtOnce();  ///< throws Interrupted if stop_requested is set
+  ~EndsAtOnce();
+  EndsAtOnce(const EndsAtOnce&) = delete;
+  EndsAtOnce& operator=(const EndsAtOnce&) = delete;
+};
+
 }  // namespace ringsim::tools

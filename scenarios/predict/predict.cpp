@@ -168,7 +168,7 @@ void set_time(Prediction& result, Picoseconds time) {
 
 Prediction predict(const Scenario& scenario, const PredictOptions& options) {
   if (options.stage) options.stage("building the topology");
-  return predict(scenario, set_up(scenario), options);
+  return predict(scenario, set_up(scenario, options.stop), options);
 }
 
 namespace {

@@ -66,14 +66,14 @@ CheckedSchedule schedule_of(const Scenario& scenario, const std::atomic<bool>* s
   // Only the tree of switches and rings for channels need the topology.
   if (!scenario.main().uses_fabric() && !scenario.main().channel_rings)
     return checked(scenario, scenario.main(), stop, 1);
-  return schedule_of(scenario, collectives_of(scenario, topology_of(scenario)).front().front(), stop);
+  return schedule_of(scenario, collectives_of(scenario, topology_of(scenario), stop).front().front(), stop);
 }
 
 std::vector<PlacedSchedule> schedules_of_elements(const Scenario& scenario, int element,
                                                   const std::atomic<bool>* stop) {
   expect_collective(scenario);
   std::vector<PlacedSchedule> result;
-  for (std::vector<PlacedCollective>& groups : collectives_of(scenario, topology_of(scenario))) {
+  for (std::vector<PlacedCollective>& groups : collectives_of(scenario, topology_of(scenario), stop)) {
     PlacedCollective& placed = groups.front();
     CheckedSchedule schedule = checked(scenario, placed.job, stop, element);
     placed.ranks.insert(placed.ranks.end(), placed.helpers.begin(), placed.helpers.end());

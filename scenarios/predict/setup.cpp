@@ -59,8 +59,8 @@ std::string put_in_best_ring(const Topology& topology, const Transport& transpor
 
 /// Gives each channel a ring of its own, and says which they are. `decided`: by a library, not by the user.
 std::string take_channel_rings(const Topology& topology, const Transport& transport, const std::vector<NodeId>& ranks,
-                               CollectiveRequest& request, bool decided) {
-  ChannelRings rings = channel_rings(topology, ranks, transport);
+                               CollectiveRequest& request, bool decided, const std::atomic<bool>* stop) {
+  ChannelRings rings = channel_rings(topology, ranks, transport, stop);
   std::string text = fmt::format("{} ring{}", rings.orders.size(), rings.orders.size() == 1 ? "" : "s");
   if (ranks.size() > 1) text += fmt::format(" of {} each", format(rings.each));
   for (std::size_t k = 0; k < rings.orders.size(); ++k) {
@@ -94,13 +94,14 @@ ReductionTree tree_for(const Job& job, const Topology& topology, const std::vect
 }
 
 /// A collective on these ranks.
-PlacedCollective placed_on(std::vector<NodeId> ranks, const Topology& topology, const Scenario& scenario, Job job) {
+PlacedCollective placed_on(std::vector<NodeId> ranks, const Topology& topology, const Scenario& scenario, Job job,
+                           const std::atomic<bool>* stop) {
   PlacedCollective placed{.job = std::move(job), .ranks = std::move(ranks), .helpers = {}, .ring = {}};
   return blaming(scenario, placed.job.pointer, [&] {
     if (placed.job.best_ring) placed.ring = put_in_best_ring(topology, scenario.transport, placed.ranks);
     if (placed.job.channel_rings)
       placed.ring = take_channel_rings(topology, scenario.transport, placed.ranks, placed.job.request,
-                                       scenario.library.has_value());
+                                       scenario.library.has_value(), stop);
     if (placed.job.uses_fabric()) {
       ReductionTree tree = by_the_algorithm(placed.job, [&] { return tree_for(placed.job, topology, placed.ranks); });
       placed.job.request.tree = std::move(tree.parents);
@@ -111,12 +112,13 @@ PlacedCollective placed_on(std::vector<NodeId> ranks, const Topology& topology, 
 }
 
 /// [group]
-std::vector<PlacedCollective> placed_job(const Topology& topology, const Scenario& scenario, std::size_t j) {
+std::vector<PlacedCollective> placed_job(const Topology& topology, const Scenario& scenario, std::size_t j,
+                                         const std::atomic<bool>* stop) {
   const Job& job = scenario.jobs[j];
   const TrainingSpec* spec = scenario.training_of(j);
   std::vector<NodeId> ranks = blaming(scenario, job.pointer, [&] { return places(topology, job); });
   if (spec != nullptr && spec->regime->kind == Regime::Kind::single) ranks.resize(1);
-  if (job.groups.empty()) return {placed_on(std::move(ranks), topology, scenario, job)};
+  if (job.groups.empty()) return {placed_on(std::move(ranks), topology, scenario, job, stop)};
   std::vector<PlacedCollective> placed;
   Job of_group = job;  // there may be thousands
   of_group.groups.clear();
@@ -124,7 +126,7 @@ std::vector<PlacedCollective> placed_job(const Topology& topology, const Scenari
   for (const std::vector<int>& group : job.groups) {
     std::vector<NodeId> members;
     for (const int place : group) members.push_back(ranks[static_cast<std::size_t>(place)]);
-    placed.push_back(placed_on(std::move(members), topology, scenario, of_group));
+    placed.push_back(placed_on(std::move(members), topology, scenario, of_group, stop));
   }
   return placed;
 }
@@ -247,13 +249,14 @@ Topology rated(const Topology& topology, const Scenario& scenario, const std::ve
   return topology.with_rates(rates, any_channel ? channels_of(schedules) : 1);
 }
 
-std::vector<std::vector<PlacedCollective>> collectives_of(const Scenario& scenario, const Topology& topology) {
+std::vector<std::vector<PlacedCollective>> collectives_of(const Scenario& scenario, const Topology& topology,
+                                                          const std::atomic<bool>* stop) {
   std::vector<std::vector<PlacedCollective>> placed;
   // Helpers that are neither switches nor on CPUs take the extra ports in order.
   std::size_t helpers = 0;
   for (std::size_t j = 0; j < scenario.jobs.size(); ++j) {
     const Job& job = scenario.jobs[j];
-    placed.push_back(placed_job(topology, scenario, j));
+    placed.push_back(placed_job(topology, scenario, j, stop));
     if (job.uses_fabric()) continue;
     if (job.servers_on_cpu) {
       place_on_cpus(topology, scenario, placed.back());
@@ -274,11 +277,11 @@ void fit_channels(CollectiveRequest& request) {
   if (n > 0 && request.channels > n) request.channels -= request.channels % n;
 }
 
-Setup set_up(const Scenario& scenario) {
+Setup set_up(const Scenario& scenario, const std::atomic<bool>* stop) {
   Setup setup;
   setup.topology = topology_of(scenario);
   setup.routing = routing_of(setup.topology, scenario);
-  for (std::vector<PlacedCollective>& groups : collectives_of(scenario, setup.topology)) {
+  for (std::vector<PlacedCollective>& groups : collectives_of(scenario, setup.topology, stop)) {
     setup.collectives.push_back(std::move(groups.front()));
     groups.erase(groups.begin());
     setup.other_groups.push_back(std::move(groups));
@@ -288,7 +291,7 @@ Setup set_up(const Scenario& scenario) {
 
 std::string ring_order_of(const Scenario& scenario) {
   if (!scenario.main().best_ring && !scenario.main().channel_rings) return "";
-  return placed_job(topology_of(scenario), scenario, 0).front().ring;
+  return placed_job(topology_of(scenario), scenario, 0, nullptr).front().ring;
 }
 
 }  // namespace ringsim

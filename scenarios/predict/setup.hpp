@@ -30,8 +30,9 @@ struct Setup {
 };
 
 /// All functions throw InputError that names the scenario's file and the place in it, and UnservedError if an algorithm
-/// cannot do what is asked of it on this topology.
-Setup set_up(const Scenario& scenario);
+/// cannot do what is asked of it on this topology. Those with `stop` ask it now and then, and throw Interrupted when it
+/// is set.
+Setup set_up(const Scenario& scenario, const std::atomic<bool>* stop = nullptr);
 
 Topology topology_of(const Scenario& scenario);
 /// Whether devices take time for work on their own data.
@@ -41,7 +42,8 @@ bool has_rates(const Scenario& scenario);
 Topology rated(const Topology& topology, const Scenario& scenario, const std::vector<CheckedSchedule>& schedules);
 Routing routing_of(const Topology& topology, const Scenario& scenario);
 /// [job][group]; of a job without groups, one.
-std::vector<std::vector<PlacedCollective>> collectives_of(const Scenario& scenario, const Topology& topology);
+std::vector<std::vector<PlacedCollective>> collectives_of(const Scenario& scenario, const Topology& topology,
+                                                          const std::atomic<bool>* stop = nullptr);
 /// NCCL's channels are its rings, or as many again: never one ring more often than another.
 void fit_channels(CollectiveRequest& request);
 /// With order best_ring: "gpu0 -> gpu3 -> ... -> gpu0, narrowest hop 48.5 GB/s"; with channel_rings: "2 rings of 25

@@ -42,6 +42,11 @@ class Place:
             "version": 1, "name": "long", "topology": {"kind": "star", "ranks": 48, "link": {
                 "bandwidth": "1 GB/s", "latency": "1 us"}}, "network": {"model": "packet"}, "collective": {
                     "op": "all_reduce", "algorithm": ["ring", "direct"], "bytes": "1 GiB"}}))
+        self.wide = folder / "wide.json"  # a bound, and rings, of 2400 GPUs: one computation of many seconds
+        self.wide.write_text(json.dumps({
+            "version": 1, "topology": {"kind": "cluster", "node": "dgx-a100", "nodes": 300, "fabric": {
+                "kind": "star", "link": {"bandwidth": "200 Gb/s", "latency": "1 us"}}}, "collective": {
+                    "op": "all_reduce", "algorithm": "ring", "bytes": "1 GiB"}}))
         self.long_one = [self.long, "--set", "collective.algorithm=ring"]
         self.measured = folder / "measured.csv"
         self.measured.write_text("# collective: all_reduce\nbytes,time_us\n" + "".join(f"{i << 28},{i * 500000}\n" for i in range(1, 7)))
@@ -101,6 +106,7 @@ RUNS = {  # what takes long, and ends when it is asked to; {long} and the like a
     "check": ["check", "{long}"], "explain": ["explain", "{long_one}"], "crossover": ["crossover", "{long}"],
     "compare": ["compare", "{long_one}", "{measured}"], "diff": ["diff", "{long}", "{long}", "--set", "collective.algorithm=ring"],
     "calibrate": ["calibrate", "{long_one}", "{measured}", "-o", "fitted.json"],
+    "bound": ["bound", "{wide}"], "topology rings": ["topology", "rings", "{wide}"],
     "replay": ["replay", "{short}", "--backend", "tcp", "--repeats", "1000000"],
 }
 

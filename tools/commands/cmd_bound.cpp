@@ -65,7 +65,6 @@ std::vector<BoundRow> rows_of(const CollectiveRequest& own, MachineBounds& machi
   std::vector<BoundRow> rows;
   ProgressLine progress(asked.size());
   for (const BoundedCollective& what : asked) {
-    stop_if_asked();
     progress.now(fmt::format("the bound of {}", to_string(what.op)));
     const auto bound = machine.of(what, own.bytes);
     ensure(bound.has_value(), "all collectives but a barrier have a bound");
@@ -137,12 +136,13 @@ int execute(const BoundArguments& arguments) {
   const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
   const Scenario scenario = first_point(file);
   expect_collective(scenario);
+  std::optional<EndsAtOnce> nothing_to_lose(std::in_place);
   const Setup setup = while_saying("building the topology", [&] { return set_up(scenario); });
-  stop_if_asked();
   MachineBounds machine = while_saying("finding the links that paths take", [&] {
     return MachineBounds(scenario, setup, setup.collectives.front().ranks, {}, arguments.all_links);
   });
   const std::vector<BoundRow> rows = rows_of(scenario.main().request, machine);
+  nothing_to_lose.reset();
   Output output(arguments.output);
   output.write(arguments.json ? json_of(file, scenario, machine, rows) : text_of(scenario, machine, rows));
   output.finish();

@@ -157,7 +157,7 @@ int execute(const SynthesizeArguments& arguments) {
   const ScenarioFile scenarios = load_scenario(arguments.scenario, arguments.set);
   const Scenario scenario = first_point(scenarios);
   expect_collective(scenario);
-  const Setup setup = while_saying("building the topology", [&] { return set_up(scenario); });
+  const Setup setup = while_saying("building the topology", [&] { return set_up(scenario, &stop_requested); });
   ProgressLine progress(1);
   const Synthesis made = synthesize(scenario, setup,
                                     {.trees = arguments.trees,

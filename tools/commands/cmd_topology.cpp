@@ -239,11 +239,15 @@ std::uint32_t host_of(const Topology& topology, const TopologyShowArguments& arg
                           : fmt::format("expected the number of a node, 0 to {}, found {}", n - 1, arguments.host));
 }
 
+Topology built(const Scenario& scenario) {
+  const EndsAtOnce nothing_to_lose;
+  return while_saying("building the topology", [&] { return topology_of(scenario); });
+}
+
 int execute(const TopologyShowArguments& arguments) {
   const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
   const Scenario scenario = first_point(file);
-  const Topology topology = while_saying("building the topology", [&] { return topology_of(scenario); });
-  stop_if_asked();
+  const Topology topology = built(scenario);
   Output output;
   Routes routes(topology, scenario.transport, routing_of(topology, scenario));
   output.write(devices_text(topology) + "\n" + links_text(topology) + "\n" +
@@ -257,8 +261,7 @@ int execute(const TopologyShowArguments& arguments) {
 int execute(const PathArguments& arguments) {
   const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
   const Scenario scenario = first_point(file);
-  const Topology topology = while_saying("building the topology", [&] { return topology_of(scenario); });
-  stop_if_asked();
+  const Topology topology = built(scenario);
   const NodeId from = device(topology, arguments.from), to = device(topology, arguments.to);
   Routes routes(topology, scenario.transport, routing_of(topology, scenario));
   const std::vector<Path> parts = routes.find_parts(from, to);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "scenarios/decoder/files.hpp"
 #include "scenarios/predict/setup.hpp"
@@ -178,8 +179,9 @@ int execute(const ExportArguments& arguments) {
     throw UsageError("--bound", "expected --to dot or --to graphml with it, found a machine's format");
   refuse_as_output(arguments.scenario, arguments.output);
   const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
+  std::optional<EndsAtOnce> nothing_to_lose(std::in_place);
   const std::string text = topology_as(first_point(file), arguments.to, arguments.bound);
-  stop_if_asked();
+  nothing_to_lose.reset();
   Output output(arguments.output);
   output.write(text);
   output.finish();

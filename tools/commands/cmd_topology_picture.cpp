@@ -1,7 +1,9 @@
 // ringsim topology picture: devices and links as a picture.
 #include <fmt/format.h>
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scenarios/predict/setup.hpp"
@@ -35,11 +37,12 @@ int execute(const TopologyPictureArguments& arguments) {
   refuse_to_replace(arguments.output, arguments.force);
   const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
   const Scenario scenario = first_point(file);
+  std::optional<EndsAtOnce> nothing_to_lose(std::in_place);
   const Topology topology = while_saying("building the topology", [&] { return topology_of(scenario); });
   const std::string name = file.name().empty() ? "topology" : file.name();
   const std::string picture =
       while_saying("drawing", [&] { return topology_svg(topology, name, nullptr, /*alone=*/true); });
-  stop_if_asked();
+  nothing_to_lose.reset();
   Output output(arguments.output);
   output.write(picture);
   output.finish();

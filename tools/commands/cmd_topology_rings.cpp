@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "scenarios/predict/setup.hpp"
 #include "scenarios/scenario.hpp"
@@ -80,13 +82,14 @@ std::vector<InNode> in_nodes(const Topology& topology, Routes& routes, const std
 int execute(const RingsArguments& arguments) {
   const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
   const Scenario scenario = first_point(file);
+  std::optional<EndsAtOnce> nothing_to_lose(std::in_place);
   const Topology topology = while_saying("building the topology", [&] { return topology_of(scenario); });
   const std::vector<NodeId> ranks = collectives_of(scenario, topology).front().front().ranks;
   Transport transport = scenario.transport;
   if (transport.nics == Transport::Nics::nearest) transport.nics = Transport::Nics::per_channel;
   const ChannelRings rings =
       while_saying("searching for rings", [&] { return channel_rings(topology, ranks, transport); });
-  stop_if_asked();
+  nothing_to_lose.reset();
   Output output;
   if (ranks.size() < 2) {
     output.write("one GPU: no ring\n");

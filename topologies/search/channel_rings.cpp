@@ -36,15 +36,22 @@ struct Hop {
 /// Hops between ranks, found once. Within a node they are the same for all channels.
 class Hops {
  public:
-  Hops(const Topology& topology, std::span<const NodeId> ranks, const Transport& transport)
-      : topology_(topology), ranks_(ranks), routes_(topology, as_nccl_sees(transport)) {}
+  Hops(const Topology& topology, std::span<const NodeId> ranks, const Transport& transport,
+       const std::atomic<bool>* stop)
+      : topology_(topology), ranks_(ranks), routes_(topology, as_nccl_sees(transport)), stop_(stop) {}
+
+  void stop_if_asked() const {
+    if (stop_ != nullptr && stop_->load(std::memory_order_relaxed))
+      throw Interrupted("stopped while rings for its channels were searched for");
+  }
 
   const Hop& find(Actor from, Actor to, int channel) {
     const auto host = [&](Actor rank) { return topology_.node(node(rank)).host; };
     const bool inside = host(from) == host(to);
     const auto [entry, is_new] = known_.try_emplace({from, to, inside ? 0 : channel});
-    if (is_new) entry->second = made(node(from), node(to), channel);
-    return entry->second;
+    if (!is_new) return entry->second;
+    stop_if_asked();
+    return entry->second = made(node(from), node(to), channel);
   }
   double rate(std::uint32_t resource) const {
     return static_cast<double>(topology_.resource({resource}).bandwidth.bytes_per_second);
@@ -84,6 +91,7 @@ class Hops {
   std::span<const NodeId> ranks_;
   Routes routes_;
   std::map<std::tuple<Actor, Actor, int>, Hop> known_;
+  const std::atomic<bool>* stop_;
 };
 
 /// The ranks by node, in the order of each node's first rank.
@@ -165,6 +173,7 @@ class Search {
       order_.clear();
       bool found = true;
       for (std::size_t n = 0; n < nodes_.size() && found; ++n) {
+        hops_.stop_if_asked();
         const auto& next = nodes_[(n + 1) % nodes_.size()];
         exit_to_ = next[start % next.size()];
         direct_exit_ = direct && nodes_.size() > 1;
@@ -295,13 +304,14 @@ std::set<double, std::greater<>> speeds(Hops& hops, const std::vector<std::vecto
 
 }  // namespace
 
-ChannelRings channel_rings(const Topology& topology, std::span<const NodeId> ranks, const Transport& transport) {
+ChannelRings channel_rings(const Topology& topology, std::span<const NodeId> ranks, const Transport& transport,
+                           const std::atomic<bool>* stop) {
   ChannelRings best{.orders = {}, .each = {0}};
   if (ranks.size() < 2) {
     best.orders.assign(1, std::vector<Actor>(ranks.size(), 0));
     return best;
   }
-  Hops hops(topology, ranks, transport);
+  Hops hops(topology, ranks, transport, stop);
   const std::vector<std::vector<Actor>> nodes = by_node(topology, ranks);
   double best_each = 0, best_sum = 0, last = 1e30;
   for (const double speed : speeds(hops, nodes)) {

@@ -1,6 +1,7 @@
 // Rings for channels: several closed ways round all GPUs that use different links at once, as NCCL's channels do.
 #pragma once
 
+#include <atomic>
 #include <span>
 #include <vector>
 
@@ -31,8 +32,10 @@ struct ChannelRings {
 /// twice where they are fast (ncclTopoDupChannels), which shares the same links and is left to who sets the channels.
 ///
 /// `transport.nics` should be per_channel: the k-th ring is channel k. At most `most_channel_rings` are looked for.
-/// Deterministic. Throws InputError (`where` empty) where no ring joins the ranks.
-ChannelRings channel_rings(const Topology& topology, std::span<const NodeId> ranks, const Transport& transport);
+/// Deterministic. Throws InputError (`where` empty) where no ring joins the ranks; Interrupted when `stop`, which is
+/// asked now and then, is set.
+ChannelRings channel_rings(const Topology& topology, std::span<const NodeId> ranks, const Transport& transport,
+                           const std::atomic<bool>* stop = nullptr);
 
 /// NCCL's most channels (src/include/device.h, MAXCHANNELS).
 inline constexpr int most_channel_rings = 64;

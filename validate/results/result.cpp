@@ -11,7 +11,7 @@ namespace ringsim {
 std::vector<Result> results_of(const Scenario& scenario, const PredictOptions& options, Bounds* bounds) {
   if (bounds != nullptr) expect_collective(scenario);
   if (options.stage) options.stage("building the topology");
-  const Setup setup = set_up(scenario);
+  const Setup setup = set_up(scenario, options.stop);
   std::vector<Result> rows(1);
   rows.front().prediction = predict(scenario, setup, options);
   for (Prediction& job : rows.front().prediction.jobs) rows.push_back({.prediction = std::move(job)});

@@ -207,7 +207,7 @@ class SynthesisRun {
     job.channel_rings = true;
     try {
       const ChannelRings rings =
-          channel_rings(machine_.topology(), setup_.collectives.front().ranks, scenario_.transport);
+          channel_rings(machine_.topology(), setup_.collectives.front().ranks, scenario_.transport, options_.stop);
       job.request.channels = static_cast<int>(rings.orders.size());
     } catch (const InputError&) {
       return;  // no candidate: no ring joins the ranks
