@@ -97,13 +97,14 @@ class Tokens {
 
  private:
   static constexpr std::string_view blanks = " \t\r\n", signs = "{}[]:,";
+  static constexpr std::string_view ends_of_line = "\r\n";  // of a comment, as nlohmann's parser sees it
 
   void skip() {
     for (;;) {
       at_ = std::min(text_.find_first_not_of(blanks, at_), text_.size());
       const std::string_view two = text_.substr(at_, 2);
       if (two == "//") {
-        at_ = std::min(text_.find('\n', at_), text_.size());
+        at_ = std::min(text_.find_first_of(ends_of_line, at_), text_.size());
       } else if (two == "/*" && text_.find("*/", at_ + 2) != std::string_view::npos) {
         at_ = text_.find("*/", at_ + 2) + 2;
       } else {
