@@ -2,7 +2,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <iterator>
@@ -43,6 +45,23 @@ bool reads(const fuzz::Target& target, const std::string& text) {
   }
 }
 
+/// Whether one of the files was read after mutations that the seed draws.
+bool reads_damaged(const fuzz::Target& target, const std::vector<std::string>& files, unsigned seed) {
+  CAPTURE(seed);
+  std::mt19937 random(seed);
+  const std::string& file = files[seed % files.size()];
+  CAPTURE(file);
+  std::string text = test::read_file(file);
+  do text = random() % 3 == 0 ? with_other_number(text, random) : test::damaged(text, random);
+  while (random() % 3 == 0 && !text.empty());
+  return reads(target, text);
+}
+
+unsigned number_in_environment(const char* name, unsigned fallback) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? fallback : static_cast<unsigned>(std::stoul(text));
+}
+
 /// The files of a target in the corpus, or among the crashes.
 std::size_t files_of(const fs::path& folder) {
   std::error_code none;
@@ -73,16 +92,25 @@ TEST_CASE("every reader reads or refuses damaged seeds") {
     const std::vector<std::string> files = fuzz::seed_files(target);
     REQUIRE_FALSE(files.empty());
     int read = 0;
-    for (unsigned seed = 0; seed < n_mutations; ++seed) {
-      CAPTURE(seed);
-      std::mt19937 random(seed);
-      std::string text = test::read_file(files[seed % files.size()]);
-      CAPTURE(files[seed % files.size()]);
-      do text = random() % 3 == 0 ? with_other_number(text, random) : test::damaged(text, random);
-      while (random() % 3 == 0 && !text.empty());
-      read += reads(target, text);
-    }
+    for (unsigned seed = 0; seed < n_mutations; ++seed) read += reads_damaged(target, files, seed);
     CHECK(read < static_cast<int>(n_mutations));
+  }
+}
+
+// As CI asks for, with other seeds each time; a failure names its own. Without libFuzzer's feedback, and so less than
+// run.sh, but under the same sanitizers and at no cost of a build.
+TEST_CASE("every reader reads or refuses damaged seeds for RINGSIM_FUZZ_SECONDS each, from RINGSIM_FUZZ_SEED on") {
+  const unsigned milliseconds = 1000 * number_in_environment("RINGSIM_FUZZ_SECONDS", 0);
+  if (milliseconds == 0) return;
+  const unsigned first = number_in_environment("RINGSIM_FUZZ_SEED", std::random_device()());
+  for (const fuzz::Target& target : fuzz::targets()) {
+    CAPTURE(target.name);
+    const std::vector<std::string> files = fuzz::seed_files(target);
+    const auto begin = std::chrono::steady_clock::now();
+    unsigned seed = first;
+    while (std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(milliseconds))
+      reads_damaged(target, files, seed++);
+    MESSAGE(target.name << ": " << seed - first << " texts, seeds from " << first);
   }
 }
 
