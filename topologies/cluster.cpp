@@ -42,6 +42,7 @@ Topology build_cluster(const Cluster& spec) {
         const NodeId id = builder.add_node(prefix + device.name, device.kind, host);
         if (d == 0) first = id.value;
         if (device.kind == NodeKind::gpu) builder.add_rank(id);
+        if (device.idle) builder.leave_idle(id);
         if (device.port) ports.push_back({id, host, n_nics++, *device.port});
       }
       for (const Machine::Cable& cable : part.machine->cables) {

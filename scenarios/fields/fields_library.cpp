@@ -44,7 +44,10 @@ Field library_field(const std::vector<Field>& transport) {
                   count("NCCL_NTHREADS", "Threads of a channel's block, for LL and Simple.", 64, 512),
                   variable("NCCL_NVLS_ENABLE", "\"0\": no reduction in the NVSwitches.", {"0", "1", "2"}),
                   variable("NCCL_CROSS_NIC", "Read, but not modelled: a warning says so.", {"0", "1", "2"}),
-                  variable("NCCL_IB_HCA", "Read, but not modelled: a warning says so.", {}, R"("mlx5_0,mlx5_1")"),
+                  variable("NCCL_IB_HCA",
+                           "NICs between nodes: what their names, or their adapters' (mlx5_0), begin with, and a port "
+                           "(:1); =NAMES: whole names, ^NAMES: all but those.",
+                           {}, R"("=nic0,nic1")"),
                   count("NCCL_BUFFSIZE", "Read, but not modelled: a warning says so.", 1, 1LL << 40)}};
   for (const Field& field : transport)
     if (field.name.starts_with("NCCL_")) env.members.push_back(field);

@@ -15,6 +15,7 @@
 #include "scenarios/meaning/meaning_disturbance.hpp"
 #include "scenarios/meaning/meaning_jobs.hpp"
 #include "scenarios/meaning/meaning_library.hpp"
+#include "scenarios/meaning/meaning_nics.hpp"
 #include "scenarios/meaning/meaning_topology.hpp"
 #include "scenarios/meaning/meaning_training.hpp"
 #include "sim/base/error.hpp"
@@ -313,6 +314,7 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
   } else if (by_library) {
     share_variables(decided, written, blame);
     use_one_level(decided["transport"]);  // its variables are spelled as NCCL's
+    select_nics(decided, out.topology, blame, out.warnings);
     out.library =
         out.training ? decide_training(decided, written, out, blame) : decide(decided, written, out.topology, blame);
   }

@@ -447,7 +447,7 @@ void warn_of_library(const Canonical& canonical, const Blame& blame, Scenario& s
     return canonical.contains("devices") && canonical["devices"].contains(kind);
   };
   if (canonical.contains("library")) {
-    for (const char* name : {"NCCL_CROSS_NIC", "NCCL_IB_HCA", "NCCL_BUFFSIZE"})
+    for (const char* name : {"NCCL_CROSS_NIC", "NCCL_BUFFSIZE"})
       if (canonical["library"]["env"].contains(name))
         warn(fmt::format("/library/env/{}", name), "what it changes is not modelled");
     if (canonical.contains("harness"))

@@ -136,6 +136,7 @@ bool HostWays::is_cabled_nic(NodeId id) const {
 
 Bandwidth HostWays::cable_of(NodeId nic, bool outward) const {
   Bandwidth widest;
+  if (topology_.node(nic).idle) return widest;
   for (const LinkId id : outward ? topology_.links_from(nic) : topology_.links_to(nic)) {
     const Link& link = topology_.link(id);
     if (topology_.node(outward ? link.to : link.from).host != topology_.node(nic).host && is_up(id))

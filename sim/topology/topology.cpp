@@ -153,7 +153,7 @@ NodeId TopologyBuilder::add_node(std::string name, NodeKind kind, std::optional<
   if (!made_.by_name_.emplace(name, id).second) {
     throw InputError("", "two nodes are called \"" + name + "\"", "give every node a name of its own");
   }
-  made_.nodes_.push_back({std::move(name), kind, host});
+  made_.nodes_.push_back({.name = std::move(name), .kind = kind, .host = host});
   if (host && *host >= made_.hosts_.size()) made_.hosts_.resize(*host + 1);
   return id;
 }

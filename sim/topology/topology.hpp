@@ -64,6 +64,7 @@ struct Node {
   NodeKind kind = NodeKind::gpu;
   /// Which machine it sits in; none for what belongs to the fabric. Data between hosts crosses a NIC.
   std::optional<std::uint32_t> host;
+  bool idle = false;  ///< a NIC that is cabled, and by which no message leaves or enters its host
 };
 
 /// What a machine is, beyond its devices.
@@ -212,6 +213,8 @@ class TopologyBuilder {
   NodeId add_node(std::string name, NodeKind kind, std::optional<std::uint32_t> host = std::nullopt);
   /// The next rank runs here. add_gpu() = add_node() + add_rank().
   void add_rank(NodeId node);
+  /// No message leaves or enters the NIC's host by it.
+  void leave_idle(NodeId nic) { made_.nodes_[nic.value].idle = true; }
   /// The next helper (a parameter server's port) sits here.
   void add_helper(NodeId node);
   NodeId add_gpu(std::string name, std::optional<std::uint32_t> host = std::nullopt);

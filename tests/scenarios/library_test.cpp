@@ -181,7 +181,7 @@ TEST_CASE("what a library's costs have already changes nothing, which is said") 
 TEST_CASE("a thread that calls several GPUs launches later, and what is not modelled is warned of") {
   const Prediction one = predicted(one_dgx_a100), eight = predicted(one_dgx_a100, {"harness.gpus_per_thread=8"});
   CHECK(eight.time - one.time == Picoseconds{51'800'000});  // 7 more of 7.4 us
-  const Scenario scenario = point(one_dgx_a100, {"library.env.NCCL_CROSS_NIC=1", "library.env.NCCL_IB_HCA=mlx5_0"});
+  const Scenario scenario = point(one_dgx_a100, {"library.env.NCCL_CROSS_NIC=1", "library.env.NCCL_BUFFSIZE=4194304"});
   REQUIRE(scenario.warnings.size() == 2);
   CHECK(has(scenario.warnings.front(), "/library/env/NCCL_CROSS_NIC: it has no effect"));
   CHECK(has(point(one_dgx_a100, {"harness.iterations=20"}).warnings.front(), "/harness/iterations: it has no effect"));

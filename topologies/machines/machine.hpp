@@ -24,6 +24,8 @@ struct Machine {
     /// What the simulation does not need and a file format wants to keep, in the words of NCCL's topology XML:
     /// "busid", "sm", "numaid", "vendor", "guid"...
     std::map<std::string, std::string> attributes;
+    /// A NIC that is cabled, and that no message uses: NCCL_IB_HCA leaves it out. No file says so.
+    bool idle = false;
   };
   struct Cable {
     std::uint32_t from = 0, to = 0;  ///< index into devices

@@ -171,7 +171,9 @@ class Looked {
   }
 
  private:
-  bool has_port(std::uint32_t device) const { return machine_.devices[device].port.has_value(); }
+  bool has_port(std::uint32_t device) const {
+    return machine_.devices[device].port.has_value() && !machine_.devices[device].idle;
+  }
 
   std::set<std::uint32_t> all_nics() const {
     std::set<std::uint32_t> nics;

@@ -21,7 +21,7 @@ namespace {
 
 /// The machine of the rows, as far as alternatives ask for it.
 struct NodeCounts {
-  int nodes = 1, gpus = 1, nics = 0;  ///< of a node; NICs with a cable
+  int nodes = 1, gpus = 1, nics = 0;  ///< of a node; NICs that messages may use
 };
 
 NodeCounts counts_of(const ComparedRow& row) {
@@ -34,7 +34,8 @@ NodeCounts counts_of(const ComparedRow& row) {
     return false;
   };
   for (std::uint32_t n = 0; n < topology.n_nodes(); ++n)
-    if (const Node& node = topology.node({n}); node.host == 0U && node.kind == NodeKind::nic && is_cabled({n}))
+    if (const Node& node = topology.node({n});
+        node.host == 0U && node.kind == NodeKind::nic && !node.idle && is_cabled({n}))
       ++counts.nics;
   return counts;
 }

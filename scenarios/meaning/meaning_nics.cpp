@@ -1,0 +1,78 @@
+#include "scenarios/meaning/meaning_nics.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <variant>
+
+#include "sim/base/error.hpp"
+#include "sim/text/json.hpp"
+#include "topologies/nccl/nic_selection.hpp"
+
+namespace ringsim::scenarios {
+
+namespace {
+
+constexpr const char* ib_hca = "/library/env/NCCL_IB_HCA";
+
+/// What the list makes of a machine's NICs, by name.
+struct Chosen {
+  std::vector<std::string> used, idle, in_part;
+};
+
+Chosen choose(const nccl::NicSelection& selection, Machine& machine) {
+  Chosen found;
+  for (Machine::Device& device : machine.devices) {
+    if (!device.port) continue;
+    const nccl::Selected how = selected(selection, device);
+    device.idle = how == nccl::Selected::no;
+    (device.idle ? found.idle : found.used).push_back(device.name);
+    if (how == nccl::Selected::in_part) found.in_part.push_back(device.name);
+  }
+  return found;
+}
+
+nccl::NicSelection selection_of(const std::string& text, const Blame& blame) {
+  try {
+    return nccl::read_ib_hca(text);
+  } catch (const InputError& error) {
+    blame.fail(ib_hca, error.message(), error.hint());
+  }
+}
+
+}  // namespace
+
+void select_nics(const nlohmann::json& canonical, TopologySpec& topology, const Blame& blame,
+                 std::vector<std::string>& warnings) {
+  const auto& env = canonical["library"]["env"];
+  auto* cluster = std::get_if<Cluster>(&topology);
+  if (!env.contains("NCCL_IB_HCA") || cluster == nullptr) return;
+  const auto text = env["NCCL_IB_HCA"].get<std::string>();
+  const nccl::NicSelection selection = selection_of(text, blame);
+  const auto no_effect = [&](const std::string& because) {
+    warnings.push_back(fmt::format("{}: it has no effect, because {}", blame.where(ib_hca), because));
+  };
+  if (!cluster->fabric) return no_effect("nothing leaves the node");
+  for (Cluster::Part& part : cluster->parts) {
+    Machine machine = *part.machine;
+    const Chosen found = choose(selection, machine);
+    if (found.used.empty())
+      blame.fail(ib_hca,
+                 fmt::format("expected a list that selects a NIC of {}, found {}, which selects none", machine.name,
+                             in_quotes(text)),
+                 fmt::format("its NICs are {}; {}", fmt::join(found.idle, ", "),
+                             "names of adapters (mlx5_0) are known if the machine's file has them"));
+    if (!found.in_part.empty())
+      warnings.push_back(fmt::format("{}: it selects some ports of {}: the simulated NIC has the rate of all of them",
+                                     blame.where(ib_hca), fmt::join(found.in_part, ", ")));
+    if (found.idle.empty())
+      no_effect(fmt::format("it selects all NICs of {}", machine.name));
+    else
+      part.machine = std::make_shared<const Machine>(std::move(machine));
+  }
+}
+
+}  // namespace ringsim::scenarios

@@ -1,0 +1,38 @@
+// NCCL_IB_HCA: which adapters NCCL uses.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "topologies/machines/machine.hpp"
+
+namespace ringsim::nccl {
+
+/// A list of names, or of what names begin with, each with or without the port of an adapter.
+///
+/// Source: NCCL's user guide, "Environment Variables", NCCL_IB_HCA. `mlx5`: all ports of all adapters whose names begin
+/// with mlx5, `mlx5_1` those of mlx5_1, mlx5_10, mlx5_11... `=mlx5_0:1,mlx5_1:1`: port 1 of mlx5_0 and of mlx5_1.
+/// `^=mlx5_3,mlx5_4`: all but these two. `^` and `=` stand before the whole list.
+struct NicSelection {
+  struct Entry {
+    std::string name;
+    int port = any_port;
+  };
+  static constexpr int any_port = -1;
+  bool excludes = false;  ///< ^
+  bool exact = false;     ///< =
+  std::vector<Entry> entries;
+
+  bool selects(std::string_view name, int port) const;
+};
+
+/// Throws InputError (`where` empty) for a list without names, and for a port that is no number.
+NicSelection read_ib_hca(const std::string& text);
+
+/// How much of a NIC is selected. It has the name of the machine file and those of its adapter ("name", "net0.name" ...
+/// of its attributes); without a port that it says ("net0.port") its port is 1. A name that the list has is enough.
+enum class Selected { no, in_part, yes };
+Selected selected(const NicSelection& selection, const Machine::Device& nic);
+
+}  // namespace ringsim::nccl
