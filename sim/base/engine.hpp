@@ -4,6 +4,7 @@
 #include <tsl/robin_map.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -58,6 +59,16 @@ class Engine {
     std::size_t n = 0;
     for (const Instant& instant : heap_) n += buckets_[instant.bucket].events.size() - buckets_[instant.bucket].taken;
     return n;
+  }
+
+  /// Whether an event is waiting that `counts(event)`. Looks at all of them: for rare questions.
+  template <class Counts>
+  bool any_waiting(Counts counts) const {
+    return std::any_of(heap_.begin(), heap_.end(), [&](const Instant& instant) {
+      const Bucket& bucket = buckets_[instant.bucket];
+      return std::any_of(bucket.events.begin() + static_cast<std::ptrdiff_t>(bucket.taken), bucket.events.end(),
+                         counts);
+    });
   }
 
  private:

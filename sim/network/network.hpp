@@ -113,6 +113,9 @@ class Network {
   /// Takes off those of the pieces (in ascending order) of which nothing was said yet; no due() will tell of them.
   virtual std::vector<Withdrawn> withdraw(const std::vector<std::uint64_t>& pieces) = 0;
 
+  /// Whether a piece is under way that `counts(piece)`; in a disturbed run. Looks at all of them: for rare questions.
+  virtual bool any_under_way(const std::function<bool(std::uint64_t)>& counts) const = 0;
+
   /// What each resource carried so far, [resource]; of those that the model can saturate.
   virtual std::vector<Carried> carried() const = 0;
 

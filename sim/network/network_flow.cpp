@@ -557,6 +557,12 @@ bool FlowNetwork::is_under_way(FlowIndex flow) const {
   return flows_[flow].rate > 0 || std::find(new_flows_.begin(), new_flows_.end(), flow) != new_flows_.end();
 }
 
+bool FlowNetwork::any_under_way(const std::function<bool(std::uint64_t)>& counts) const {
+  for (FlowIndex f = 0; f < flows_.size(); ++f)
+    if ((flows_[f].rate == 0 || is_under_way(f)) && counts(flows_[f].piece)) return true;
+  return false;
+}
+
 std::vector<Network::Withdrawn> FlowNetwork::withdraw(const std::vector<std::uint64_t>& pieces) {
   std::vector<Withdrawn> taken;
   for (FlowIndex f = 0; f < flows_.size(); ++f) {

@@ -31,6 +31,7 @@ class FlowNetwork final : public Network {
   void expect_changes() override { keeps_inner_ = true; }
   void set_bandwidth(ResourceId resource, Bandwidth bandwidth) override;
   std::vector<Withdrawn> withdraw(const std::vector<std::uint64_t>& pieces) override;
+  bool any_under_way(const std::function<bool(std::uint64_t)>& counts) const override;
   std::vector<Carried> carried() const override;
 
   /// Rate of each flow in progress by piece, bytes/s: for tests.

@@ -145,6 +145,14 @@ std::vector<Network::Withdrawn> PacketNetwork::withdraw(const std::vector<std::u
   fail_invariant("packets are not taken back: links that are down were refused");
 }
 
+bool PacketNetwork::any_under_way(const std::function<bool(std::uint64_t)>& counts) const {
+  std::vector<bool> is_free(flows_.size(), false);
+  for (const Index flow : free_flows_) is_free[flow] = true;
+  for (Index f = 0; f < flows_.size(); ++f)
+    if (!is_free[f] && counts(flows_[f].piece)) return true;
+  return false;
+}
+
 std::vector<Carried> PacketNetwork::carried() const {
   std::vector<Carried> result;
   for (const Serialiser& serialiser : serialisers_) result.push_back(serialiser.carried);

@@ -371,6 +371,11 @@ class Run : private Movement<Run> {
 
   [[noreturn]] void stalled() const {
     network_->explain_stall();
+    all_wait();
+  }
+
+  /// Nothing of the schedule is under way, and its lanes wait for each other.
+  [[noreturn]] void all_wait() const {
     // The proof counts messages.
     if (const Protocol& protocol = *options_.protocol; needs_slots_ && ahead_ && ahead_->largest() > protocol.slot)
       throw SettingError(

@@ -454,10 +454,44 @@ class Disturber {
 
   NodeId place(Actor actor) const { return run_.placement_[static_cast<std::size_t>(actor)]; }
 
+  /// Other runs have stalled where no event is left. Background messages go on for ever, so that it is looked now and
+  /// then whether anything else is under way.
+  void expect_progress() {
+    const std::int64_t done = run_.lanes_.steps_done();
+    if (done != std::exchange(steps_seen_, done)) started_since_ = 0;
+    if (++started_since_ % 1024 == 0 && !schedule_moves()) run_.all_wait();
+  }
+
+  bool schedule_moves() const {
+    const auto is_own = [&](std::uint32_t transfer) {
+      while (run_.transfers_[transfer].whole < first_background) transfer = run_.transfers_[transfer].whole;
+      return run_.transfers_[transfer].whole == no_transfer;
+    };
+    const auto is_own_event = [&](const Event& event) {
+      switch (event.kind) {
+        case Event::Kind::flow:
+          return false;  // the network says what is under way
+        case Event::Kind::arrival:
+          return is_own(event.id);
+        case Event::Kind::disturbance:
+          return static_cast<What>(event.stamp) != What::background;
+        case Event::Kind::local:
+        case Event::Kind::device:
+          return true;
+      }
+      fail_invariant("every kind of event is known");
+    };
+    const auto is_own_piece = [&](std::uint64_t piece) {
+      return DeviceWork<Run>::is_work(piece) || is_own(transfer_of(piece));
+    };
+    return run_.engine_.any_waiting(is_own_event) || run_.network_->any_under_way(is_own_piece);
+  }
+
   void start_background(std::uint32_t number) {
     const Disturbance::Background& each = what_.background[number];
     const SimTime now = run_.engine_.now();
     if (run_.lanes_.finished() || (each.until && now > *each.until)) return;
+    expect_progress();
     messages_[number] = now;
     if (each.every) schedule(SimTime{add(now.time_since_epoch(), *each.every)}, What::background, number);
     const std::uint32_t index = run_.transfers_.make();
@@ -486,6 +520,8 @@ class Disturber {
   std::vector<std::uint32_t> stranded_;
   std::map<std::uint32_t, GivenUp> given_up_;
   std::vector<SimTime> messages_;  // [background] when its last message started
+  std::int64_t steps_seen_ = 0;    // the schedule's steps that were done when one last started
+  std::int64_t started_since_ = 0;
   std::set<std::uint32_t> background_routes_;
 };
 

@@ -16,9 +16,9 @@ namespace {
 
 bool fits_training(Draw& /*draw*/, Json& scenario) { return scenario.contains("training"); }
 
-/// Without random or temporary slowness, so that steps may come out alike.
+/// Ranks that lie alike, without random or temporary slowness, so that steps may come out alike.
 bool fits_steady(Draw& /*draw*/, Json& scenario) {
-  if (!scenario.contains("training")) return false;
+  if (!scenario.contains("training") || !is_bare(scenario)) return false;
   scenario["training"].erase("jitter");
   scenario.erase("faults");
   return true;
@@ -142,7 +142,10 @@ void hold_scaled_training(Trial& trial) {
 
 std::vector<Law> training_laws() {
   return {
-      {"more_steps", "If all steps take equally long, so do further ones.", fits_steady, hold_steps},
+      {"more_steps",
+       "If all steps take equally long, so do further ones. Where ranks lie alike: others drift apart, and may share "
+       "links in a later step only.",
+       fits_steady, hold_steps},
       {"layers_written_out", "A layer that is there n times is n layers: the same run.", fits_training,
        hold_layers_written_out},
       {"optimizer_state", "What the optimizer keeps changes memory, not time: its time is given.", fits_training,
