@@ -19,6 +19,8 @@ bool fits_training(Draw& /*draw*/, Json& scenario) { return scenario.contains("t
 /// Ranks that lie alike, without random or temporary slowness, so that steps may come out alike.
 bool fits_steady(Draw& /*draw*/, Json& scenario) {
   if (!scenario.contains("training") || !is_bare(scenario)) return false;
+  const Json routing = value_at(scenario, "network.routing");
+  if (routing == "flow_spray" || routing == "packet_spray") return false;  // which go on in turn from step to step
   scenario["training"].erase("jitter");
   scenario.erase("faults");
   return true;
