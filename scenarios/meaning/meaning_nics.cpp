@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* ib_hca = "/library/env/NCCL_IB_HCA";
 
-/// What the list makes of a machine's NICs, by name.
+/// A machine's NICs by what the list says of them, each by name.
 struct Chosen {
   std::vector<std::string> used, idle, in_part;
 };
