@@ -36,6 +36,8 @@ if [[ ${1:-} == ci ]]; then
   need libopenmpi-dev "/usr/lib/*/openmpi/include/mpi.h"
   need openmpi-bin mpirun
   need iproute2 tc
+  need chromium-headless-shell chromium-headless-shell
+  need fonts-dejavu-core "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf"
   need python3-jsonschema "/usr/lib/python3/dist-packages/jsonschema/__init__.py"
 fi
 

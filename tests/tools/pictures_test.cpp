@@ -95,6 +95,20 @@ TEST_CASE("a topology's picture names each device, and each link with both direc
   CHECK(has(svg, ">4 GPUs, 1 switch</text>"));
 }
 
+TEST_CASE("links of two kinds do not look alike in one machine") {
+  // A GH200 has NVLink-C2C to its CPU, that a memory; two sockets are joined by a link that is no memory.
+  const auto machine = [](const std::string& node) {
+    return picture("topology", scenario(fmt::format(R"({{"kind": "cluster", "node": "{}", "nodes": 2,
+      "fabric": {{"kind": "star", {}}}}})",
+                                                    node, link)));
+  };
+  const std::string grace = machine("gh200-one"), sockets = machine("dgx-1v");
+  CHECK(has(grace, "<g class=\"s2 dashed\"><path class=\"line\""));  // in the legend: c2c
+  CHECK(has(sockets, "<g class=\"s2\"><path class=\"line\""));       // nvlink
+  CHECK(has(sockets, "<g class=\"s3\"><path class=\"line\""));       // memory
+  CHECK(has(sockets, "<g class=\"s4\"><path class=\"line\""));       // socket
+}
+
 TEST_CASE("NVLinks of twice the rate are thick") {
   const std::string svg = picture("topology", scenario(R"({"kind": "cluster", "node": "dgx-1v", "nodes": 1})"));
   const std::size_t thick = svg.find("<g class=\"s2 thick\">");

@@ -30,7 +30,8 @@ constexpr const char* light_rules =
     ".chart .memory { stroke-dasharray: 3 2 }\n"
     ".chart .frame { fill: none; stroke: #8c959f }\n"
     ".chart .wire { fill: none }\n"
-    ".chart .thick .line { stroke-width: 3.6 }\n";
+    ".chart .thick .line { stroke-width: 3.6 }\n"
+    ".chart .dashed .line { stroke-dasharray: 8 3 }\n";
 
 constexpr const char* dark_rules =
     ".chart .device { fill: #16191d; stroke: #9ea7b3 }\n"

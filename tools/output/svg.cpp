@@ -8,15 +8,14 @@
 #include <utility>
 
 #include "sim/base/utf8.hpp"
-#include "sim/text/wrap.hpp"
 #include "tools/output/output.hpp"
+#include "topologies/layout/text_width.hpp"
 
 namespace ringsim::tools {
 
 namespace {
 
 constexpr double width = 720, field_height = 320, right = 700;
-constexpr double letter = 7.3;  // of text of 13 px: the mean of wide fonts, such as DejaVu Sans
 
 /// The palette of Okabe and Ito (2008), without yellow, which is too light on white; for dark pages the same hues,
 /// lighter.
@@ -66,10 +65,11 @@ Layout laid_out(const Chart& chart) {
   Layout layout{.chart = chart,
                 .x = log_axis(chart.xs(), chart.x_of, 9),
                 .y = log_axis(chart.ys(), chart.y_of, 8),
-                .title = svg_lines(safe_to_print(chart.title), 76),
+                .title = svg_lines(safe_to_print(chart.title), width - 32, title_size, layout::Weight::bold),
                 .left = 0,
                 .top = 0};
-  for (const Tick& tick : layout.y.ticks) layout.left = std::max(layout.left, svg_text_width(tick.label) + 24);
+  for (const Tick& tick : layout.y.ticks)
+    layout.left = std::max(layout.left, layout::width_of(tick.label, text_size) + 24);
   layout.left = std::max(layout.left, 44.0);
   layout.top = 14 + 22 * static_cast<double>(layout.title.size()) + 26;
   return layout;
@@ -91,7 +91,7 @@ std::string axes_svg(const Layout& layout) {
   }
   double taken = 0;
   for (const Tick& tick : layout.x.ticks) {
-    const double at = layout.x_of(tick.value), half = svg_text_width(tick.label) / 2;
+    const double at = layout.x_of(tick.value), half = layout::width_of(tick.label, text_size) / 2;
     grid += fmt::format("M{:.1f} {:.1f}V{:.1f}", at, layout.top, layout.bottom());
     const double middle = std::min(at, width - 4 - half);
     if (middle - half < taken) continue;  // it would touch the one before
@@ -134,7 +134,7 @@ std::string legend_svg(const Layout& layout, double& y) {
   for (std::size_t i = 0; i < layout.chart.series.size(); ++i) {
     const ChartSeries& series = layout.chart.series[i];
     const std::string name = cut_text(safe_to_print(series.name), width - 72);
-    const double room = 38 + svg_text_width(name) + 18;
+    const double room = 38 + layout::width_of(name, text_size) + 18;
     if (x > 16 && x + room > width) {
       x = 16;
       y += 22;
@@ -153,29 +153,31 @@ std::string legend_svg(const Layout& layout, double& y) {
 
 }  // namespace
 
-double svg_text_width(const std::string& text) { return letter * static_cast<double>(characters(text)); }
-
-std::vector<std::string> svg_lines(const std::string& text, std::size_t columns) {
-  std::vector<std::string> lines;
-  const std::string broken = wrapped(text, 0, columns);
-  for (std::size_t at = 0; at <= broken.size();) {
-    const std::size_t end = std::min(broken.find('\n', at), broken.size());
-    if (end > at) lines.push_back(broken.substr(at, end - at));
-    at = end + 1;
+std::string cut_text(const std::string& text, double room, double size, layout::Weight weight) {
+  if (layout::width_of(text, size, weight) <= room) return text;
+  const std::string ellipsis = "…";
+  std::size_t kept = 0;
+  for (std::size_t i = 1; i <= text.size(); ++i) {
+    const bool splits = i < text.size() && (static_cast<unsigned char>(text[i]) & 0xC0U) == 0x80U;
+    if (!splits && layout::width_of(text.substr(0, i) + ellipsis, size, weight) <= room) kept = i;
   }
-  return lines;
+  return text.substr(0, kept) + ellipsis;
 }
 
-std::string cut_text(const std::string& text, double room) {
-  const auto most = static_cast<std::size_t>(room / letter);
-  if (characters(text) <= most) return text;
-  std::string short_text;
-  std::size_t n = 0;
-  for (const char c : text) {
-    if ((static_cast<unsigned char>(c) & 0xC0) != 0x80 && ++n > most - 1) break;
-    short_text += c;
+std::vector<std::string> svg_lines(const std::string& text, double room, double size, layout::Weight weight) {
+  std::vector<std::string> lines;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find_first_of(" \n", at), text.size());
+    const std::string word = cut_text(text.substr(at, end - at), room, size, weight);
+    at = end + 1;
+    if (word.empty()) continue;
+    const std::string longer = lines.empty() ? word : fmt::format("{} {}", lines.back(), word);
+    if (lines.empty() || layout::width_of(longer, size, weight) > room)
+      lines.push_back(word);
+    else
+      lines.back() = longer;
   }
-  return short_text + "…";
+  return lines;
 }
 
 std::string svg_text(double x, double y, const char* more, const std::string& text) {
@@ -257,7 +259,7 @@ std::string chart_svg(const Chart& chart, bool alone) {
   double y = layout.bottom() + 66;
   body += legend_svg(layout, y);
   for (const std::string& note : chart.notes)
-    for (const std::string& line : svg_lines(safe_to_print(note), 92)) {
+    for (const std::string& line : svg_lines(safe_to_print(note), width - 32)) {
       body += svg_text(16, y + 4.5, " class=\"soft\"", line);
       y += 20;
     }
@@ -267,8 +269,8 @@ std::string chart_svg(const Chart& chart, bool alone) {
 std::string bars_svg(const std::string& title, const std::vector<Bar>& bars) {
   double label = 0, value = 0, longest = 0;
   for (const Bar& bar : bars) {
-    label = std::max(label, svg_text_width(bar.label));
-    value = std::max(value, svg_text_width(bar.value));
+    label = std::max(label, layout::width_of(bar.label, text_size) + 6);
+    value = std::max(value, layout::width_of(bar.value, text_size));
     longest = std::max(longest, bar.length);
   }
   label = std::min(label, width / 2);

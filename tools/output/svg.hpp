@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tools/output/chart.hpp"
+#include "topologies/layout/text_width.hpp"
 
 namespace ringsim::tools {
 
@@ -19,12 +20,15 @@ std::string svg_opened(double width, double height, const std::string& title, bo
                        const std::string& more_style = "");
 /// A line of text; `more`: attributes, each after a blank.
 std::string svg_text(double x, double y, const char* more, const std::string& text);
-/// How wide text of 13 px is, by estimate.
-double svg_text_width(const std::string& text);
-/// The text broken at blanks into lines of at most so many letters.
-std::vector<std::string> svg_lines(const std::string& text, std::size_t columns);
+
+inline constexpr double text_size = 13, title_size = 16;  ///< of letters; titles are bold
+
+/// The text broken at blanks into lines of at most that width in pixels; a longer word is cut.
+std::vector<std::string> svg_lines(const std::string& text, double room, double size = text_size,
+                                   layout::Weight weight = layout::Weight::normal);
 /// The text with an ellipsis for what is too long.
-std::string cut_text(const std::string& text, double room);
+std::string cut_text(const std::string& text, double room, double size = text_size,
+                     layout::Weight weight = layout::Weight::normal);
 
 /// A picture, 720 px wide, on logarithmic axes, with title and legend. Marks tell series apart as colors do. Equal
 /// charts give equal bytes. `alone`: a file of its own; else a part of an HTML page that has svg_style().

@@ -11,7 +11,7 @@
 #include "tools/output/output.hpp"
 #include "tools/output/svg.hpp"
 #include "tools/pictures/time_axis.hpp"
-#include "topologies/layout/plane.hpp"
+#include "topologies/layout/text_width.hpp"
 
 namespace ringsim::tools {
 
@@ -91,8 +91,8 @@ std::string gantt_svg(const std::string& title, const std::vector<GanttLane>& la
   std::string text = axis.svg(4, bottom);
   double y = 4;
   for (const GanttLane& lane : lanes) {
-    text += svg_text(label, y + 16, " class=\"name\" text-anchor=\"end\"",
-                     cut_text(safe_to_print(lane.name), label * 1.07));
+    text +=
+        svg_text(label, y + 16, " class=\"name\" text-anchor=\"end\"", cut_text(safe_to_print(lane.name), label, 12));
     text += n_bars <= most_titles ? bars_svg_of(lane, axis, y + 4) : joined_bars_svg(lane, axis, y + 4);
     y += lane_height;
   }

@@ -13,7 +13,7 @@
 #include "tools/output/picture_style.hpp"
 #include "tools/output/svg.hpp"
 #include "tools/pictures/time_axis.hpp"
-#include "topologies/layout/plane.hpp"
+#include "topologies/layout/text_width.hpp"
 
 namespace ringsim::tools {
 
@@ -56,7 +56,7 @@ std::string heat_map_svg(const std::string& title, const std::vector<HeatRow>& r
   for (const HeatRow& row : rows) {
     text += fmt::format("<g><title>{}: {}</title>\n", escaped_xml(row.name), escaped_xml(row.figures)) +
             svg_text(label, y + 10.5, " class=\"small\" text-anchor=\"end\"",
-                     cut_text(safe_to_print(row.name), label * 1.17)) +
+                     cut_text(safe_to_print(row.name), label, label_font)) +
             cells_svg(row, bin, axis, y + 1) +
             svg_text(axis.right + 6, y + 10.5, " class=\"small soft\"", row.figures) + "</g>\n";
     y += row_height;

@@ -18,6 +18,7 @@
 #include "tools/output/schedule_text.hpp"
 #include "tools/output/svg.hpp"
 #include "topologies/layout/plane.hpp"
+#include "topologies/layout/text_width.hpp"
 
 namespace ringsim::tools {
 
@@ -65,11 +66,12 @@ class SchedulePanels {
   }
 
   std::string text(const std::string& title) {
-    const double width = std::max({2 * picture_edge + columns_ * panel_, 460.0,
-                                   std::min(svg_text_width(title) * 1.25 + 2 * picture_edge, page_width)});
+    const double width =
+        std::max({2 * picture_edge + columns_ * panel_, 460.0,
+                  std::min(layout::width_of(title, title_size, layout::Weight::bold) + 2 * picture_edge, page_width)});
     double y = 28;
-    std::string body =
-        svg_text(picture_edge, y, " class=\"title\"", cut_text(title, (width - 2 * picture_edge) * 0.78));
+    std::string body = svg_text(picture_edge, y, " class=\"title\"",
+                                cut_text(title, width - 2 * picture_edge, title_size, layout::Weight::bold));
     y += 20;
     body += svg_text(picture_edge, y, " class=\"soft\"", summary());
     y += 14;

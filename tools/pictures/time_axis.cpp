@@ -6,7 +6,7 @@
 
 #include "sim/base/quantity.hpp"
 #include "tools/output/svg.hpp"
-#include "topologies/layout/plane.hpp"
+#include "topologies/layout/text_width.hpp"
 
 namespace ringsim::tools {
 

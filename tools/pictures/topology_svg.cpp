@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "sim/base/quantity.hpp"
-#include "sim/text/wrap.hpp"
 #include "tools/output/picture_style.hpp"
 #include "tools/output/svg.hpp"
+#include "topologies/layout/text_width.hpp"
 #include "topologies/layout/topology_layout.hpp"
 
 namespace ringsim::tools {
@@ -24,28 +24,32 @@ namespace {
 constexpr double least_width = 420;
 constexpr std::size_t most_classes = 16;
 
-/// The number of a color of plots.
-std::size_t color_of(LinkKind kind) {
+/// The class of lines of that kind, which has a color of plots. Each kind looks different from all others, but for
+/// NVLink and xGMI, which no machine has both of.
+std::string_view look_of(LinkKind kind) {
   switch (kind) {
     case LinkKind::nvlink:
     case LinkKind::xgmi:
+      return "s2";
     case LinkKind::c2c:
-      return 2;
+      return "s2 dashed";
     case LinkKind::pcie:
-      return 0;
+      return "s0";
     case LinkKind::socket:
+      return "s4";
     case LinkKind::memory:
-      return 4;
+      return "s3";
     case LinkKind::infiniband:
+      return "s1";
     case LinkKind::ethernet:
-      return 1;
+      return "s1 dashed";
     case LinkKind::generic:
     case LinkKind::copy:
     case LinkKind::reduce:
     case LinkKind::channel:
       break;
   }
-  return 5;
+  return "s5";
 }
 
 std::string_view class_of(NodeKind kind) {
@@ -107,12 +111,13 @@ class Drawing {
   }
 
   std::string text(const std::string& title, bool alone) {
-    std::vector<std::string> heading = lines(title, 16);
     const std::vector<std::string> legend = legend_lines();
     double legend_width = 0;
-    for (const std::string& line : legend) legend_width = std::max(legend_width, svg_text_width(line) + 60);
-    width_ = std::max({layout_.width, legend_width + 2 * picture_edge, least_width, loads_ != nullptr ? 620.0 : 0.0});
-    heading = lines(title, (width_ - 2 * picture_edge) / 9.5);
+    for (const std::string& line : legend)
+      legend_width = std::max(legend_width, layout::width_of(line, text_size) + 60);
+    width_ = std::max(
+        {layout_.width, legend_width + 2 * picture_edge, least_width, loads_ != nullptr ? load_legend_width() : 0.0});
+    const auto heading = svg_lines(title, width_ - 2 * picture_edge, title_size, layout::Weight::bold);
     std::string body;
     double y = 28;
     for (const std::string& line : heading) {
@@ -135,10 +140,6 @@ class Drawing {
     std::string text;
     std::size_t n = 0;
   };
-
-  static std::vector<std::string> lines(const std::string& text, double columns) {
-    return svg_lines(text, static_cast<std::size_t>(std::max(columns, 16.0)));
-  }
 
   std::string devices_text() const {
     std::map<NodeKind, std::size_t> counts;
@@ -181,12 +182,18 @@ class Drawing {
     std::string text;
     for (std::size_t i = 0; i < legend.size(); ++i) {
       if (loads_ == nullptr && i < classes_.size())
-        text += fmt::format("<g class=\"s{}\"><path class=\"line\" d=\"M{:.1f} {:.1f}h28\"/></g>\n",
-                            color_of(classes_[i].kind), picture_edge, y);
+        text += fmt::format("<g class=\"{}\"><path class=\"line\" d=\"M{:.1f} {:.1f}h28\"/></g>\n",
+                            look_of(classes_[i].kind), picture_edge, y);
       text += svg_text(picture_edge + (loads_ == nullptr ? 38 : 0), y + 4.5, " class=\"soft\"", legend[i]);
       y += 20;
     }
     return text;
+  }
+
+  static double load_legend_width() {
+    double width = 2 * picture_edge + 46;
+    for (const char* name : load_names()) width += 27 + layout::width_of(name, text_size) + 12;
+    return width;
   }
 
   std::string load_legend(double& y) const {
@@ -195,7 +202,7 @@ class Drawing {
     for (std::size_t i = 0; i < n_loads; ++i) {
       text += fmt::format("<g class=\"l{}\"><path class=\"wire\" d=\"M{:.1f} {:.1f}h22\"/></g>\n", i, x, y) +
               svg_text(x + 27, y + 4.5, "", load_names()[i]);
-      x += 27 + svg_text_width(load_names()[i]) + 12;
+      x += 27 + layout::width_of(load_names()[i], text_size) + 12;
     }
     y += 24;
     return text;
@@ -219,7 +226,7 @@ class Drawing {
   /// or more.
   std::string wire_class(const layout::Cable& cable) const {
     const bool thick = rate_of(cable) >= slowest_.at(key_of(cable)) / 2 * 3;
-    if (loads_ == nullptr) return fmt::format("s{}{}", color_of(cable.kind), thick ? " thick" : "");
+    if (loads_ == nullptr) return fmt::format("{}{}", look_of(cable.kind), thick ? " thick" : "");
     return fmt::format("l{}", load_class(std::max(busy(cable.there), busy(cable.back))));
   }
 

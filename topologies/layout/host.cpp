@@ -6,6 +6,7 @@
 #include <set>
 
 #include "topologies/layout/layout_draft.hpp"
+#include "topologies/layout/text_width.hpp"
 
 namespace ringsim::layout {
 
@@ -149,7 +150,7 @@ class HostPlan {
     const bool is_bar = kind(r) == NodeKind::nvswitch;
     std::vector<double> wants, widths;
     for (const auto& [want, node] : order) {
-      const double label = box_width(label_of(plan_.topology, node));
+      const double label = box_width(plan_.topology, node);
       wants.push_back(want);
       widths.push_back(is_bar ? std::max(label, (right - left) / static_cast<double>(order.size()) - 16) : label);
     }
@@ -159,7 +160,7 @@ class HostPlan {
       widths.push_back(box_of({}, lines_for_more(plan_, rows_[r], shown_[r].size())).width);
     }
     const bool is_wide = kind(r) == NodeKind::gpu && is_mesh(r);
-    const std::vector<double> centers = spread(wants, widths, is_wide ? 34 : 24);
+    const std::vector<double> centers = spread(wants, widths, is_wide ? 34 : 28);
     for (std::size_t i = 0; i < order.size(); ++i) {
       x_[order[i].second] = centers[i];
       width_[order[i].second] = widths[i];
@@ -216,7 +217,8 @@ Draft host_of(const Plan& plan, std::uint32_t host, const std::vector<NodeId>& m
     bottom = std::max(bottom, inside.find(ends.first)->box.bottom() + sag + 10);
   const std::string& name = plan.topology.node(members.front()).name;
   const std::string label = name.substr(0, name.find('.'));
-  const double title = width_of(label, font_size) + 8, width = std::max(right - left, title) + 2 * padding;
+  const double title = width_of(label, font_size, Weight::bold) + 8,
+               width = std::max(right - left, title) + 2 * padding;
   const double height = bottom + footing + 10;
   Draft draft;
   draft.add(inside, padding - left + (width - 2 * padding - (right - left)) / 2, 0);

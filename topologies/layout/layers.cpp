@@ -96,7 +96,7 @@ class UnitRow {
     const std::size_t shown = gpus.size() > most_gpus ? first_gpus : gpus.size();
     for (std::size_t i = 0; i < shown; ++i) {
       Draft one;
-      const double width = box_width(label_of(plan_.topology, gpus[i]));
+      const double width = box_width(plan_.topology, gpus[i]);
       one.place(plan_, gpus[i], {width / 2, box_height / 2});
       add(one, width);
     }
@@ -205,7 +205,7 @@ void add_layer(const Plan& plan, const std::vector<NodeId>& layer, double width,
   std::vector<double> wants, widths;
   for (const auto& [want, node] : order) {
     wants.push_back(want);
-    widths.push_back(std::max(box_width(label_of(plan.topology, node)), room * (n == 1 ? 0.9 : 0.6)));
+    widths.push_back(std::max(box_width(plan.topology, node), room * (n == 1 ? 0.9 : 0.6)));
   }
   if (!more.empty()) {
     wants.push_back(width);

@@ -38,7 +38,7 @@ struct Draft {
 };
 
 std::string label_of(const Topology& topology, NodeId node);  ///< its name without the host's
-double box_width(const std::string& label);
+double box_width(const Topology& topology, NodeId node);
 /// The box around lines of small text.
 Box box_of(Point at, const std::vector<std::string>& lines);
 /// "... 5 more", "like gpu0" where they are.

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <cstddef>
 
-#include "sim/text/wrap.hpp"
-
 namespace ringsim::layout {
 
 namespace {
@@ -89,8 +87,6 @@ std::vector<double> spread(const std::vector<double>& wanted, const std::vector<
     for (std::size_t i = 0; i < pool.n; ++i) centers.push_back(pool.mean() + offsets[centers.size()]);
   return centers;
 }
-
-double width_of(const std::string& text, double size) { return 0.6 * size * static_cast<double>(characters(text)); }
 
 std::optional<Point> LabelRoom::place(const Curve& curve, double width, double height, bool clear) {
   for (const double t : {0.5, 0.4, 0.6, 0.3, 0.7, 0.22, 0.78}) {

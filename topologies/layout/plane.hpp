@@ -45,9 +45,6 @@ bool meets(const Curve& curve, const Box& box, double margin);
 /// between neighbors.
 std::vector<double> spread(const std::vector<double>& wanted, const std::vector<double>& widths, double gap);
 
-/// An estimate that wide fonts such as DejaVu Sans keep to. `size`: of the font.
-double width_of(const std::string& text, double size);
-
 /// Finds room for the labels of lines.
 class LabelRoom {
  public:

@@ -51,7 +51,7 @@ Draft circle(const Plan& plan, const std::vector<NodeId>& order, std::optional<N
   }
   Draft draft;
   double widest = 0;
-  for (const NodeId node : order) widest = std::max(widest, box_width(label_of(plan.topology, node)));
+  for (const NodeId node : order) widest = std::max(widest, box_width(plan.topology, node));
   const double circumference = static_cast<double>(places.size()) * (widest + 62);
   const double radius = std::max(center ? 130.0 : 110.0, circumference / (2 * std::numbers::pi));
   for (std::size_t i = 0; i < places.size(); ++i) {

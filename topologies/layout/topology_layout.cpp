@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "topologies/layout/layout_draft.hpp"
+#include "topologies/layout/text_width.hpp"
 
 namespace ringsim::layout {
 
@@ -42,9 +43,9 @@ Curve around(const Draft& draft, const PlacedNode& a, const PlacedNode& b, bool 
   }
   std::optional<Curve> best;
   int fewest = 0;
-  for (int i = 0; i < 25; ++i) {
+  for (int i = 0; i < 61; ++i) {
     const int distance = (i + 1) / 2;
-    const double bend = (i % 2 == 0 ? -13.0 : 13.0) * distance;
+    const double bend = (i % 2 == 0 ? -6.5 : 6.5) * distance;
     const Curve curve = clipped(bent(from, to, bend), a.box, b.box);
     int in_the_way = 0;
     for (const PlacedNode& other : draft.nodes)
@@ -163,7 +164,7 @@ Plan::Plan(const Topology& of)
 
 void Draft::place(const Plan& plan, NodeId node, Point at, double width) {
   std::string label = label_of(plan.topology, node);
-  const double least = box_width(label);
+  const double least = box_width(plan.topology, node);
   nodes.push_back({.node = node,
                    .label = std::move(label),
                    .box = {.x = at.x, .y = at.y, .width = std::max(width, least), .height = box_height}});
@@ -202,7 +203,10 @@ std::string label_of(const Topology& topology, NodeId node) {
   return dot == std::string::npos ? device.name : device.name.substr(dot + 1);
 }
 
-double box_width(const std::string& label) { return std::max(34.0, width_of(label, font_size) + 12); }
+double box_width(const Topology& topology, NodeId node) {
+  const Weight weight = topology.node(node).kind == NodeKind::gpu ? Weight::bold : Weight::normal;
+  return std::max(34.0, width_of(label_of(topology, node), font_size, weight) + 6);
+}
 
 Box box_of(Point at, const std::vector<std::string>& lines) {
   double width = 0;
