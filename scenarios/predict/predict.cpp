@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "algorithms/stored_schedule.hpp"
+#include "scenarios/predict/flow_record.hpp"
 #include "scenarios/predict/link_report.hpp"
 #include "scenarios/predict/work.hpp"
 #include "sim/base/error.hpp"
@@ -119,6 +120,14 @@ class Recorder {
         use_(recording.use_step.value_or(Picoseconds{0})),
         is_spread_(options.model == NetworkModel::packet && options.routing.policy == Routing::Policy::packet_spray) {
     options.on_traffic = [this](const Traffic& traffic) { use_.add(traffic); };
+    if (recording.keep_flows && RouteUse::is_known(options)) {
+      flows_.emplace(topology, options);
+      actors_ = actors;
+      options.on_message = [this, before = options.on_message](const Span& message) {
+        if (before) before(message);
+        flows_->on_message(message);
+      };
+    }
     if (!recording.filter) return;
     options.record_path = true;
     tracer_.emplace(*recording.filter, topology, options, std::move(actors), ranks, program);
@@ -147,6 +156,7 @@ class Recorder {
                                 .bytes = std::move(series.bytes)});
     recording_.step = use_.step();
     recording_.finish = timeline.finish;
+    if (flows_) recording_.flows = flows_->finish(actors_);
     if (tracer_) recording_.trace = tracer_->finish(timeline, recording_);
   }
 
@@ -156,6 +166,8 @@ class Recorder {
   LinkUse use_;
   bool is_spread_;
   std::optional<Tracer> tracer_;
+  std::optional<FlowRecord> flows_;
+  std::vector<std::string> actors_;  // where flows are kept
 };
 
 void set_time(Prediction& result, Picoseconds time) {

@@ -1,12 +1,14 @@
-// Which messages of a run cross certain links, from their ends and their channel alone.
+// Which links the messages of a run cross, from their ends and their channel alone.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "sim/run/run.hpp"
 #include "sim/topology/routes.hpp"
@@ -26,24 +28,30 @@ class RouteUse {
   RouteUse(const Topology& topology, const RunOptions& options, std::function<bool(LinkId)> wanted)
       : options_(options), routes_(topology, options.transport, options.routing), wanted_(std::move(wanted)) {}
 
-  bool crosses(const Span& message) {
+  bool crosses(const Span& message) { return !links_of(message).empty(); }
+
+  /// The wanted links that it crosses, ascending.
+  const std::vector<LinkId>& links_of(const Span& message) {
     const bool by_channel =
         options_.routing.policy == Routing::Policy::ecmp || options_.transport.nics == Transport::Nics::per_channel;
     const std::uint16_t label = by_channel ? message.channel : std::uint16_t{0};
-    const auto [entry, is_new] = known_.try_emplace({message.from, message.to, label}, false);
-    if (!is_new) return entry->second;
+    const auto [entry, is_new] = known_.try_emplace({message.from, message.to, label});
+    std::vector<LinkId>& links = entry->second;
+    if (!is_new) return links;
     const auto place = [&](Actor actor) { return options_.placement[static_cast<std::size_t>(actor)]; };
     for (const Path& path : routes_.find_parts(place(message.from), place(message.to), label))
       for (const Leg& leg : path.legs)
-        entry->second = entry->second || std::any_of(leg.links.begin(), leg.links.end(), wanted_);
-    return entry->second;
+        std::copy_if(leg.links.begin(), leg.links.end(), std::back_inserter(links), wanted_);
+    std::sort(links.begin(), links.end());
+    links.erase(std::unique(links.begin(), links.end()), links.end());
+    return links;
   }
 
  private:
   const RunOptions& options_;
   Routes routes_;
   std::function<bool(LinkId)> wanted_;
-  std::map<std::tuple<Actor, Actor, std::uint16_t>, bool> known_;
+  std::map<std::tuple<Actor, Actor, std::uint16_t>, std::vector<LinkId>> known_;
 };
 
 }  // namespace ringsim

@@ -38,7 +38,12 @@ double utilisation(const Recording& recording, const Recording::Use& use, std::s
 
 Tracer::Tracer(const TraceFilter& filter, const Topology& topology, const RunOptions& options,
                std::vector<std::string> actors, int ranks, const ProgramsRun* program)
-    : filter_(filter), topology_(topology), options_(options), actors_(std::move(actors)), program_(program) {
+    : filter_(filter),
+      topology_(topology),
+      options_(options),
+      actors_(std::move(actors)),
+      ranks_(ranks),
+      program_(program) {
   if (!filter.ranks.empty()) wanted_ranks_.resize(actors_.size());
   for (const Actor rank : filter.ranks) {
     if (rank < 0 || rank >= ranks)
@@ -59,6 +64,7 @@ Tracer::Tracer(const TraceFilter& filter, const Topology& topology, const RunOpt
 
 // Half of the events are for messages and tasks. They come in the order in which they end.
 bool Tracer::has_room(std::size_t events, SimTime now) {
+  if (filter_.critical_rank && !trace_.critical_rank) return true;  // keep_critical_rank() counts them
   if (!cut_ && events_ + events <= filter_.most_events / 2) {
     events_ += events;
     return true;
@@ -253,7 +259,24 @@ void Tracer::say_left_out(const Timeline& timeline) {
         filter_.most_events, trace_.left_out);
 }
 
+/// Drops what is of other ranks, when the critical path is known.
+void Tracer::keep_critical_rank(const Timeline& timeline) {
+  std::map<Actor, Picoseconds> times;
+  for (const PathElement& element : timeline.path)
+    if (element.from < ranks_) times[element.from] += element.end - element.begin;
+  Actor longest = 0;
+  for (const auto& [actor, time] : times)
+    if (time > times[longest]) longest = actor;
+  trace_.critical_rank = longest;
+  std::erase_if(messages_, [&](const Span& message) { return message.from != longest && message.to != longest; });
+  std::erase_if(tasks_, [&](const Task& task) { return task.actor != longest; });
+  messages_left_out_ +=
+      std::erase_if(messages_, [&](const Span& message) { return !has_room(events_of_message, message.finish); });
+  std::erase_if(tasks_, [&](const Task& task) { return !has_room(2, task.end); });
+}
+
 Trace Tracer::finish(const Timeline& timeline, const Recording& recording) {
+  if (filter_.critical_rank) keep_critical_rank(timeline);
   add_path(timeline.path);
   // The path may have been cut before them.
   const auto is_late = [&](SimTime end) { return cut_ && end > *cut_; };

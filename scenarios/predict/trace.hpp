@@ -22,6 +22,7 @@ namespace ringsim {
 /// Which part of a run is traced. Where both ranks and links are chosen, a message must satisfy both.
 struct TraceFilter {
   std::vector<Actor> ranks;               ///< messages from or to them, and what they compute; empty: all
+  bool critical_rank = false;             ///< only the rank that is on the critical path for longest; `ranks` is empty
   std::vector<std::string> links;         ///< "FROM -> TO", or a node: messages over such links, and their utilisation
   SimTime begin{}, end = SimTime::max();  ///< what overlaps this time
   /// Slices, ends of flows and samples; the viewers take a few seconds to open as many. What ends first is kept.
@@ -58,14 +59,16 @@ struct Trace {
   std::vector<Track> tracks;
   /// By begin; at one moment those without length first, then the longer before the shorter.
   std::vector<Slice> slices;
-  std::vector<Sample> samples;  ///< by time
-  std::string left_out;         ///< what most_events left out, in words; empty: nothing
+  std::vector<Sample> samples;         ///< by time
+  std::optional<Actor> critical_rank;  ///< if the filter asks for it: the lowest of several
+  std::string left_out;                ///< what most_events left out, in words; empty: nothing
 };
 
 /// What is kept of a run besides its prediction: give it to PredictOptions.
 struct Recording {
   std::optional<TraceFilter> filter;    ///< asks for `trace`
   std::optional<Picoseconds> use_step;  ///< asks for `use`: LinkUse's step
+  bool keep_flows = false;              ///< asks for `flows`
 
   Trace trace;
   /// What a link carried in each step of time.
@@ -76,7 +79,18 @@ struct Recording {
     std::vector<std::int64_t> bytes;  ///< [step]
   };
   std::vector<Use> use;  ///< links that carried anything
-  Picoseconds step{0};   ///< the length of the steps; the last one may be cut by `finish`
+  /// All messages from one actor to another that take the same way.
+  struct Flow {
+    std::string from, to;  ///< "rank 3 (gpu3)"
+    std::int64_t messages = 0;
+    Bytes bytes;
+    std::vector<std::pair<SimTime, SimTime>> when;  ///< when any of them was under way; ascending, none touch
+    std::vector<LinkId> links;                      ///< ascending
+  };
+  /// Ascending by the numbers of the ends. Nothing if messages of a pair take turns on several ways (flow_spray), or
+  /// links go down.
+  std::optional<std::vector<Flow>> flows;
+  Picoseconds step{0};  ///< the length of the steps; the last one may be cut by `finish`
   SimTime finish{};
 };
 
@@ -117,6 +131,7 @@ class Tracer {
   void add_tasks(const std::vector<std::uint32_t>& own, std::uint32_t process);
   void add_messages(Actor actor, std::uint32_t process, const std::vector<std::uint32_t>& own, bool sends);
   void add_use(const Recording& recording);
+  void keep_critical_rank(const Timeline& timeline);
   Trace::Slice slice_of(const PathElement& element) const;
   void say_left_out(const Timeline& timeline);
 
@@ -124,6 +139,7 @@ class Tracer {
   const Topology& topology_;
   const RunOptions& options_;
   std::vector<std::string> actors_;
+  int ranks_ = 0;
   const ProgramsRun* program_;
   std::vector<bool> wanted_ranks_;  // empty: all
   std::vector<bool> wanted_links_;  // empty: all

@@ -3,7 +3,7 @@
 
 A page must load without a request, without a word in the console and within 3 s, fit on a phone, be dark in dark mode
 and printable. Every picture in it must be drawn as PICTURES has it, with each text inside of the picture and on no other
-text. --update writes PICTURES anew: look at each. Without a Chromium the exit code is 77.
+text. --update replaces PICTURES: look at each. If no Chromium is installed the exit code is 77.
 """
 import base64
 import json
@@ -11,6 +11,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 
 from browser import Browser, find_chromium
 
@@ -45,18 +46,28 @@ GPUS_512 = {
                             "link": {"bandwidth": "200 Gb/s", "latency": "1 us"}}},
     "collective": {"op": "all_reduce", "algorithm": "halving_doubling", "bytes": "64 MiB"}}
 WHY = "scenarios/examples/why/"
-# The name of each page's pictures, and its scenario.
-PAGES = {"two-dgx-a100": "scenarios/two-dgx-a100.json", "degraded-nic": WHY + "degraded-nic.json",
-         "exposed-bucket": WHY + "exposed-bucket.json", "server-incast": WHY + "server-incast.json",
-         "thousand-points": THOUSAND_POINTS, "512-gpus": GPUS_512}
+TABLES = "validate/measured/tables/"
+# The name of each page's pictures, and the command that writes it: words, files of the repository, scenarios.
+PAGES = {"two-dgx-a100": ["run", "scenarios/two-dgx-a100.json"],
+         "degraded-nic": ["run", WHY + "degraded-nic.json"],
+         "exposed-bucket": ["run", WHY + "exposed-bucket.json"],
+         "server-incast": ["run", WHY + "server-incast.json"],
+         "thousand-points": ["sweep", THOUSAND_POINTS],
+         "512-gpus": ["run", GPUS_512],
+         "abci-compared": ["compare", "scenarios/examples/machines/abci-v100.json",
+                           TABLES + "abci-v100-2n4g-all_reduce.csv"],
+         "gpudirect-diff": ["diff", WHY + "gpudirect-off.json", WHY + "gpudirect-off.json", "--set-b",
+                            "transport.gpudirect=true"]}
 
-BOXES = """[...document.querySelectorAll('svg.chart')].map(svg => {
+# Those of links appear after a click.
+SHOWN = "[...document.querySelectorAll('svg.chart')].filter(svg => svg.getBoundingClientRect().width > 0)"
+BOXES = SHOWN + """.map(svg => {
   const box = svg.getBoundingClientRect()
   return [box.x + scrollX, box.y + scrollY, box.width, box.height]
 })"""
 
 # What is wrong with the texts of a picture: names of those outside of it, and pairs of which one is on the other.
-MISPLACED_TEXTS = """[...document.querySelectorAll('svg.chart')].flatMap((svg, i) => {
+MISPLACED_TEXTS = SHOWN + """.flatMap((svg, i) => {
   const page = svg.viewBox.baseVal, wrong = []
   const texts = [...svg.querySelectorAll('text')].map(text => {
     const box = text.getBBox()
@@ -73,6 +84,16 @@ MISPLACED_TEXTS = """[...document.querySelectorAll('svg.chart')].flatMap((svg, i
         wrong.push(`picture ${i}: "${texts[k].name}" is on "${texts[j].name}"`)
   return wrong
 })"""
+
+# Where the first link of a picture can be clicked: x and y in the window, and what the click leads to.
+FIRST_LINK = """(() => {
+  const line = document.querySelector('.chart a .hit')
+  if (line === null) return null
+  line.scrollIntoView({block: 'center', inline: 'center'})
+  const at = line.getPointAtLength(0.3 * line.getTotalLength()), m = line.getScreenCTM()
+  return [m.a * at.x + m.c * at.y + m.e, m.b * at.x + m.d * at.y + m.f, line.parentNode.getAttribute('href')]
+})()"""
+CHOSEN = "[...document.querySelectorAll('.choice')].filter(part => part.offsetHeight > 0).map(part => '#' + part.id)"
 
 # Both pictures, as data URLs, on canvases of the second one's size: the share of pixels that differ, and the first one.
 COMPARE = """(async (taken, stored, width, height) => {
@@ -113,14 +134,16 @@ class Failures:
             print("FAILED:", text)
 
 
-def write_report(ringsim, scenario, folder, name):
-    path = pathlib.Path(folder, name + ".json")
-    if isinstance(scenario, str):
-        path = REPOSITORY / scenario
-    else:
-        path.write_text(json.dumps(scenario))
+def write_report(ringsim, command, folder, name):
     page = pathlib.Path(folder, name + ".html")
-    subprocess.run([ringsim, "run", str(path), "--report", str(page)], check=True, stdout=subprocess.DEVNULL,
+    words = []
+    for word in command:
+        if isinstance(word, dict):
+            path = pathlib.Path(folder, name + ".json")
+            path.write_text(json.dumps(word))
+            word = str(path)
+        words.append(str(REPOSITORY / word) if "/" in word else word)
+    subprocess.run([ringsim, *words, "--report", str(page)], check=True, stdout=subprocess.DEVNULL,
                    stderr=subprocess.DEVNULL)
     return page
 
@@ -144,7 +167,24 @@ def compare_pictures(browser, name, shots, folder, update, failures):
                              found.get("because", "look at it, then --update"))
 
 
-def check_page(browser, name, page, pictures, update, failures):
+def check_click(browser, require):
+    """A click on a link shows who used it, and nothing else."""
+    require(browser.evaluate(CHOSEN) == [], "a link is shown before a click")
+    link = browser.evaluate(FIRST_LINK)
+    require(link is not None, "no link can be clicked")
+    if link is None:
+        return
+    for event in ("mousePressed", "mouseReleased"):
+        browser.call("Input.dispatchMouseEvent", type=event, x=link[0], y=link[1], button="left", clickCount=1)
+    until = time.monotonic() + 5
+    while browser.evaluate(CHOSEN) != [link[2]] and time.monotonic() < until:
+        time.sleep(0.02)
+    require(browser.evaluate(CHOSEN) == [link[2]], f"a click on {link[2]} shows {browser.evaluate(CHOSEN)}")
+    for text in browser.evaluate(MISPLACED_TEXTS):
+        require(False, text)
+
+
+def check_page(browser, name, page, pictures, update, failures, has_topology):
     url = page.as_uri()
     require = lambda condition, text: failures.require(condition, f"{name}: {text}")
     seconds = min(browser.open(url) for _ in range(2))  # another process may be in the way of one
@@ -163,6 +203,8 @@ def check_page(browser, name, page, pictures, update, failures):
     boxes = browser.evaluate(BOXES)
     shots = [(browser.picture(box), box) for box in boxes]
     browser.evaluate("document.body.style.maxWidth = ''")
+    if has_topology:
+        check_click(browser, require)
 
     require(len(browser.evaluate("[...document.querySelectorAll('.wide')].filter(wide => wide.tabIndex !== 0)")) == 0,
             "what scrolls is not reached by keyboard")
@@ -204,8 +246,9 @@ def main(ringsim, pictures, update):
             print("the font DejaVu Sans is not installed (Debian: fonts-dejavu-core): no page is looked at")
             return 77
         check_checks(browser, pages, failures)
-        for name, scenario in PAGES.items():
-            check_page(browser, name, write_report(ringsim, scenario, pages, name), folder, update, failures)
+        for name, command in PAGES.items():
+            page = write_report(ringsim, command, pages, name)
+            check_page(browser, name, page, folder, update, failures, has_topology=command[0] in ("run", "sweep"))
     print(f"{len(PAGES)} pages, {len(failures.found)} failures")
     return 1 if failures.found else 0
 

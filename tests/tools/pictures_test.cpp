@@ -239,4 +239,25 @@ TEST_CASE("one rank moves nothing, and a run of too many messages is not recorde
   CHECK(!has(many, "Links by load"));
 }
 
+TEST_CASE("each link of a report leads to who used it, and when") {
+  // A ring of 4: 6 steps of 8 MiB / 4; rank r sends to r+1, over gpu r -> switch0 and switch0 -> gpu r+1.
+  const std::string page = report(scenario(star(4)));
+  CHECK(count(page, "<a href=\"#link-") == 4);  // a cable for each GPU, both directions
+  for (std::size_t at = 0; (at = page.find("<a href=\"#", at)) != std::string::npos; ++at) {
+    const std::string anchor = page.substr(at + 10, page.find('"', at + 10) - at - 10);
+    CHECK(count(page, fmt::format("<section class=\"choice\" id=\"{}\">", anchor)) == 1);
+  }
+  for (int r = 0; r < 4; ++r) {
+    CHECK(count(page, fmt::format("<title>rank {} to rank {}: 6 messages, 12 MiB</title>", r, (r + 1) % 4)) == 2);
+    CHECK(has(page, fmt::format("<p>gpu{} -&gt; switch0: 12 MiB, busy 99", r)));
+  }
+  // Where messages of a pair take turns on several ways nobody knows which took which.
+  const std::string spread = report(temporary_file("spread.json", R"({"version": 1, "name": "spread",
+    "topology": {"kind": "cluster", "node": "hgx-h100", "nodes": 2, "fabric": {"kind": "leaf_spine",
+      "nodes_per_leaf": 1, "spines": 2, "link": {"bandwidth": "400 Gb/s", "latency": "1 us"}}},
+    "network": {"routing": "flow_spray"}, "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 MiB"}})"));
+  CHECK(!has(spread, "<a href"));
+  CHECK(!has(spread, "A click on it"));
+}
+
 }  // namespace pictures_test

@@ -15,12 +15,15 @@
 #include "sim/text/wrap.hpp"
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
+#include "tools/commands/run_report.hpp"
 #include "tools/exit.hpp"
+#include "tools/output/html.hpp"
 #include "tools/output/mismatch_text.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/plot.hpp"
 #include "tools/output/progress_line.hpp"
 #include "tools/output/report.hpp"
+#include "tools/output/svg.hpp"
 #include "tools/output/warnings.hpp"
 #include "tools/stop.hpp"
 #include "tools/sweep/points.hpp"
@@ -44,6 +47,8 @@ struct CompareArguments {
   int jobs = 0;
   bool bound = false;  ///< both times as shares of what the machine allows
   bool explain = false;
+  std::string report;  ///< a page of all, FILE.html; empty: none
+  bool force = false;  ///< let it replace a file that is not ringsim's
 };
 
 void declare(Options& options, CompareArguments& compare) {
@@ -60,6 +65,9 @@ void declare(Options& options, CompareArguments& compare) {
   options.bound(compare.bound);
   options.flag("--explain", compare.explain,
                "row by row: what ran, what holds it, where measured and predicted part, and the likely reason");
+  declare_report(options, compare.report, "write a page that shows both, FILE.html: plots, errors, the scenario");
+  options.flag("--force", compare.force, "let --report replace a file that holds something other than results").needs =
+      "--report";
 }
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
@@ -238,6 +246,8 @@ void refuse_with_explain(const CompareArguments& arguments) {
   if (arguments.bound)
     throw UsageError("--explain", "expected no --bound next to it, found one",
                      "it works with the bound anyway; --format json has it in every row");
+  if (!arguments.report.empty())
+    throw UsageError("--explain", "expected no --report next to it, found one", "run `ringsim compare` with each");
 }
 
 int explain(const CompareArguments& arguments, const MeasuredTable& table, const ScenarioFile& file,
@@ -252,6 +262,29 @@ int explain(const CompareArguments& arguments, const MeasuredTable& table, const
   return good;
 }
 
+std::string compare_page(const CompareArguments& arguments, const MeasuredTable& table, const ScenarioFile& file,
+                         const ScenarioText& input, const std::vector<Result>& results) {
+  const std::vector<Curve> curves = curves_of(results);
+  const Curve& nearest = nearest_of(curves);
+  std::vector<ResultRow> rows;
+  for (const Result& result : results) rows.push_back(row_of(file, result));
+  const std::string sentence =
+      fmt::format("{}: {}, predicted times are off by {} in the median, by {} or more in one row of ten", file.name(),
+                  nearest.name, percent(nearest.all.median_abs), percent(nearest.all.p90_abs));
+  std::string command =
+      fmt::format("ringsim compare {} {}", shell_word(arguments.scenario), shell_word(arguments.measured)) +
+      set_words("--set", arguments.set);
+  if (!arguments.algorithm.empty()) command += " --algorithm " + shell_word(arguments.algorithm);
+  if (!arguments.collective.empty()) command += " --collective " + shell_word(arguments.collective);
+  command += (arguments.bound ? " --bound --report " : " --report ") + shell_word(arguments.report);
+  const std::string body = fmt::format("<h1>{}</h1>\n", escaped_xml(sentence)) +
+                           report_plots(rows, {.bound = arguments.bound}) +
+                           html_section("Predicted and measured", report_preformatted(comparison_text(table, curves))) +
+                           report_table("Results", table_cells(results)) +
+                           report_end({input}, command, fmt::format(", scenario {}", file.hash()));
+  return html_page(file.name(), body);
+}
+
 int execute(const CompareArguments& arguments) {
   if (arguments.explain) refuse_with_explain(arguments);
   const MeasuredTable table = read_measured_as(arguments.measured, arguments.collective);
@@ -263,6 +296,13 @@ int execute(const CompareArguments& arguments) {
   Warnings().say(told);
   for (const std::string& read : {arguments.scenario, arguments.measured}) refuse_as_output(read, arguments.output);
   if (arguments.explain) return explain(arguments, table, file, input, set);
+  std::optional<Output> page;
+  if (!arguments.report.empty()) {
+    for (const std::string& other : {arguments.scenario, arguments.measured, arguments.output})
+      refuse_as_output(other, arguments.report);
+    refuse_to_replace(arguments.report, arguments.force, "--report");
+    page.emplace(arguments.report);
+  }
   Output output(arguments.output);
   Beside matcher(table);
   std::vector<Result> results;
@@ -281,6 +321,10 @@ int execute(const CompareArguments& arguments) {
     output.write(report(file, results, arguments.format, /*explain=*/false));
   }
   output.finish();
+  if (page) {
+    page->write(compare_page(arguments, table, file, input, results));
+    page->finish();
+  }
   if (!arguments.max_error || !is_beyond(curves, *arguments.max_error)) return good;
   const auto least = std::min_element(curves.begin(), curves.end(),
                                       [](const Curve& a, const Curve& b) { return a.all.p90_abs < b.all.p90_abs; });

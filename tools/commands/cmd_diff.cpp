@@ -1,15 +1,22 @@
 // ringsim diff: two scenarios or results, what differs in them, and which causes account for it.
+#include <fmt/format.h>
+
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
+#include "tools/commands/run_report.hpp"
 #include "tools/exit.hpp"
 #include "tools/output/diff_text.hpp"
+#include "tools/output/html.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/progress_line.hpp"
+#include "tools/output/svg.hpp"
 #include "tools/output/warnings.hpp"
+#include "tools/output/why_text.hpp"
 #include "tools/stop.hpp"
 
 namespace ringsim::tools {
@@ -22,6 +29,8 @@ struct DiffArguments {
   std::vector<std::string> set_b;  ///< of B alone
   bool json = false;
   std::string output;  ///< a file; empty or "-": stdout
+  std::string report;  ///< a page of both, FILE.html; empty: none
+  bool force = false;  ///< let it replace a file that is not ringsim's
 };
 
 void declare(Options& options, DiffArguments& diff) {
@@ -32,10 +41,14 @@ void declare(Options& options, DiffArguments& diff) {
   options.choice<bool>("--format", {{"text", false}, {"json", true}}, diff.json, "print text or JSON").fallback =
       "text";
   options.output(diff.output, "the differences");
+  declare_report(options, diff.report, "write a page with both side by side, FILE.html");
+  options.flag("--force", diff.force, "let --report replace a file that holds something other than results").needs =
+      "--report";
 }
 
-ExplainedRun side(const std::string& path, const std::vector<std::string>& set) {
-  const ScenarioText input = read_input(path, "a scenario or a result");
+ScenarioText read_side(const std::string& path) { return read_input(path, "a scenario or a result"); }
+
+ExplainedRun side(const ScenarioText& input, const std::vector<std::string>& set) {
   if (is_result_text(input.text)) {
     if (!set.empty())
       throw UsageError("--set", "expected a scenario to change, found a result: " + input.name,
@@ -57,21 +70,69 @@ ExplainedRun side(const std::string& path, const std::vector<std::string>& set) 
   return explained_run(input.name, result, file.canonical(0));
 }
 
+/// The times of both, in all and by cause.
+std::string bars_of_both(const ExplainedRun& a, const ExplainedRun& b) {
+  const auto bar = [](const std::string& label, Picoseconds time, bool strong) {
+    return Bar{
+        .label = label, .value = short_time(time), .length = static_cast<double>(time.count()), .strong = strong};
+  };
+  std::string text = html_section(
+      "Times",
+      "<figure>\n" + bars_svg("time of A and of B", {bar("A", a.time, false), bar("B", b.time, true)}) + "</figure>\n");
+  if (!a.parts || !b.parts) return text;
+  std::vector<Bar> bars;
+  for (const PartChange& each : part_changes(a, b)) {
+    const std::string cause = each.cause == "link" && !each.kind.empty() ? each.kind : each.cause;
+    const std::string name =
+        (each.task.empty() ? "" : each.task + ": ") + cause + (each.links.empty() ? "" : " " + each.links);
+    bars.push_back(bar("A: " + name, each.a, false));
+    bars.push_back(bar("B: " + name, each.b, true));
+  }
+  if (bars.empty()) return text;
+  return text + html_section("Causes that differ",
+                             "<figure>\n" + bars_svg("time by cause, of A and of B", bars) + "</figure>\n");
+}
+
+std::string diff_page(const DiffArguments& arguments, const ExplainedRun& a, const ExplainedRun& b,
+                      const std::vector<ScenarioText>& inputs) {
+  const std::string text = diff_text(a, b);
+  const std::size_t end = text.find("\n\n");
+  const std::string command = fmt::format("ringsim diff {} {}", shell_word(arguments.a), shell_word(arguments.b)) +
+                              set_words("--set", arguments.set) + set_words("--set-b", arguments.set_b) + " --report " +
+                              shell_word(arguments.report);
+  return html_page("A and B", fmt::format("<h1>{}</h1>\n", escaped_xml(text.substr(0, end))) +
+                                  html_paragraph(fmt::format("A: {}. B: {}.", a.name, b.name)) + bars_of_both(a, b) +
+                                  html_section("Differences", report_preformatted(text.substr(end + 2))) +
+                                  report_end(inputs, command, ""));
+}
+
 int execute(const DiffArguments& arguments) {
   refuse_as_output(arguments.a, arguments.output);
   refuse_as_output(arguments.b, arguments.output);
   if (arguments.a == "-" && arguments.b == "-")
     throw UsageError("B", "expected another file than A, found standard input for both");
+  std::optional<Output> page;
+  if (!arguments.report.empty()) {
+    for (const std::string& other : {arguments.a, arguments.b, arguments.output})
+      refuse_as_output(other, arguments.report);
+    refuse_to_replace(arguments.report, arguments.force, "--report");
+    page.emplace(arguments.report);
+  }
   Output output(arguments.output);
+  const std::vector<ScenarioText> inputs{read_side(arguments.a), read_side(arguments.b)};
   std::vector<std::string> set_b = arguments.set;
   set_b.insert(set_b.end(), arguments.set_b.begin(), arguments.set_b.end());
-  ExplainedRun a = side(arguments.a, arguments.set), b = side(arguments.b, set_b);
+  ExplainedRun a = side(inputs[0], arguments.set), b = side(inputs[1], set_b);
   if (a.name == b.name) {
     a.name += " (A)";
     b.name += " (B)";
   }
   output.write(arguments.json ? diff_json(a, b) : diff_text(a, b));
   output.finish();
+  if (page) {
+    page->write(diff_page(arguments, a, b, inputs));
+    page->finish();
+  }
   return good;
 }
 

@@ -61,13 +61,8 @@ void declare(Options& options, RunArguments& run) {
   options.output(run.output,
                  "the results (FILE.json, FILE.jsonl and FILE.csv: in that format, unless --format is given)");
   options.flag("--force", run.force, "let -o and --report replace a file that holds something other than results");
-  Option& report = options.file("--report", "FILE", run.report,
-                                "write a page that shows all of it, FILE.html: plots, what would change it, the table");
-  report.take = [&run](const std::string& path) {
-    if (!path.ends_with(".html"))
-      throw InputError("", fmt::format("expected a name that ends in .html, found \"{}\"", path));
-    run.report = path;
-  };
+  declare_report(options, run.report,
+                 "write a page that shows all of it, FILE.html: plots, what would change it, the table");
   options.jobs(run.jobs);
   options.flag("--explain", run.explain, "add what the links carried");
   options.bound(run.bound);
@@ -129,7 +124,7 @@ std::string command_of(const RunArguments& arguments) {
   const auto add = [&](const std::string& option, const std::string& value) {
     if (!value.empty()) text += ' ' + option + ' ' + shell_word(value);
   };
-  for (const std::string& change : arguments.set) add("--set", change);
+  text += set_words("--set", arguments.set);
   add("--measured", arguments.measured);
   add("--collective", arguments.collective);
   for (const auto& [given, option] : {std::pair{arguments.bound, " --bound"}, {!arguments.fold, " --no-fold"}})
@@ -210,10 +205,19 @@ int execute(const RunArguments& given) {
   }
   finish();
   if (page) {
+    std::vector<ResultRow> rows;
+    std::vector<std::size_t> points;  // [row]
+    for (const Result& result : results) {
+      const std::string& job = result.prediction.job;
+      points.push_back(points.empty() ? 0 : points.back() + (job.empty() || job == "main" ? 1 : 0));
+      rows.push_back(row_of(file, result));
+    }
     page->write(report_page({.file = file,
                              .input = input,
                              .set = arguments.set,
-                             .results = results,
+                             .rows = rows,
+                             .table = table_cells(results),
+                             .point = chosen_point(rows, points),
                              .chart = chart_fields(arguments),
                              .command = command_of(arguments),
                              .jobs = arguments.jobs}));

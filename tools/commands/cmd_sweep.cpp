@@ -7,12 +7,16 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sim/base/error.hpp"
 #include "sim/text/table.hpp"
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
+#include "tools/commands/run_report.hpp"
+#include "tools/commands/sweep_report.hpp"
 #include "tools/exit.hpp"
 #include "tools/output/junit.hpp"
 #include "tools/output/output.hpp"
@@ -41,6 +45,8 @@ struct SweepArguments {
   double tolerance = 0;  ///< a share: 0.02 is 2 %
   std::string junit;     ///< a file for the verdict as XML; empty: none
   bool bound = false;    ///< each result as a share of what the machine allows
+  std::string report;    ///< a page of all, FILE.html; empty: none
+  bool force = false;    ///< let it replace a file that is not ringsim's
 };
 
 void declare(Options& options, SweepArguments& sweep) {
@@ -71,6 +77,10 @@ void declare(Options& options, SweepArguments& sweep) {
   tolerance.fallback = "0%";
   options.file("--junit", "FILE", sweep.junit, "write the verdict to FILE as JUnit XML");
   options.bound(sweep.bound);
+  declare_report(options, sweep.report,
+                 "write a page that shows all of it, FILE.html: plots, what would change it, the table");
+  options.flag("--force", sweep.force, "let --report replace a file that holds something other than results").needs =
+      "--report";
 }
 
 constexpr std::size_t most_told = 20;  // failures on stderr; --junit has all
@@ -204,17 +214,26 @@ int tell(const GateReport& report, const SweepArguments& arguments) {
   return report.failed_points + report.failed_gates > 0 ? check_failed : good;
 }
 
+/// The rows of the sweep's file, or what went to the stream.
+std::vector<ResultRow> all_rows(const RowSink& rows, const SweepArguments& arguments, bool in_file) {
+  std::vector<ResultRow> all;
+  if (in_file)
+    read_results(arguments.output,
+                 [&](ResultRow&& row, std::string_view, const RowPlace&) { all.push_back(std::move(row)); });
+  for (const std::string& text : rows.written())
+    for (std::size_t at = 0, end = 0; at < text.size(); at = end + 1) {
+      end = text.find('\n', at);
+      all.push_back(ResultRow::parse(std::string_view(text).substr(at, end - at), "a row"));
+    }
+  return all;
+}
+
 int hold_to_gates(const ScenarioFile& file, Gates& gates, const RowSink& rows, const SweepArguments& arguments,
                   bool in_file) {
   if (in_file) {
     read_results(arguments.output, [&](ResultRow&& row, std::string_view, const RowPlace&) { gates.take(row); });
   } else {
-    for (const std::string& text : rows.written()) {
-      for (std::size_t at = 0, end = 0; at < text.size(); at = end + 1) {
-        end = text.find('\n', at);
-        gates.take(ResultRow::parse(std::string_view(text).substr(at, end - at), "a row"));
-      }
-    }
+    for (const ResultRow& row : all_rows(rows, arguments, in_file)) gates.take(row);
   }
   const GateReport report = std::move(gates).report();
   if (!arguments.junit.empty()) {
@@ -235,8 +254,16 @@ void require_known_names(const std::vector<std::string>& assertions, const Sweep
   }
 }
 
+std::string command_of(const SweepArguments& arguments) {
+  std::string text = "ringsim sweep " + shell_word(arguments.scenario) + set_words("--set", arguments.set);
+  if (arguments.shard) text += fmt::format(" --shard {}/{}", arguments.shard->i, arguments.shard->n);
+  if (!arguments.output.empty()) text += " -o " + shell_word(arguments.output);
+  return text + (arguments.bound ? " --bound" : "") + " --report " + shell_word(arguments.report);
+}
+
 /// What rank 0, or the only process, does.
-int lead(const ScenarioFile& file, const SweepArguments& arguments, replay::MpiPool* others) {
+int lead(const ScenarioFile& file, const ScenarioText& input, const SweepArguments& arguments,
+         replay::MpiPool* others) {
   const Shard shard = arguments.shard ? *arguments.shard : shard_of_slurm();
   const SweepPlan plan = plan_of(file, shard, arguments.jobs, arguments.bound);
   require_known_names(arguments.assertions, plan);
@@ -254,6 +281,13 @@ int lead(const ScenarioFile& file, const SweepArguments& arguments, replay::MpiP
     refuse_as_output(input, arguments.junit);
   }
   refuse_as_output(arguments.output, arguments.junit);
+  std::optional<Output> page;
+  if (!arguments.report.empty()) {
+    for (const std::string& other : {arguments.scenario, arguments.baseline, arguments.output, arguments.junit})
+      refuse_as_output(other, arguments.report);
+    refuse_to_replace(arguments.report, arguments.force, "--report");
+    page.emplace(arguments.report);
+  }
   std::optional<SweepFile> own;
   std::optional<Output> stream;
   std::vector<std::size_t> to_do = plan.points;
@@ -293,6 +327,18 @@ int lead(const ScenarioFile& file, const SweepArguments& arguments, replay::MpiP
                                   in_file ? "; --resume does the rest" : ""));
   idle.say();
   if (own) own->put_in_order();
+  if (page) {
+    const std::vector<ResultRow> all = all_rows(rows, arguments, in_file);
+    page->write(sweep_page({.file = file,
+                            .input = input,
+                            .set = arguments.set,
+                            .plan = plan,
+                            .rows = all,
+                            .command = command_of(arguments),
+                            .jobs = arguments.jobs,
+                            .bound = arguments.bound}));
+    page->finish();
+  }
   const int code = hold_to_gates(file, gates, rows, arguments, in_file);
   if (tally.no_memory > 0)
     throw EnvironmentError(fmt::format("out of memory for {} of {} points{}", tally.no_memory, plan.points.size(),
@@ -304,17 +350,19 @@ int execute(const SweepArguments& arguments) {
   const std::unique_ptr<replay::MpiPool> processes = replay::MpiPool::join();
   if (processes) refuse_standard_input(arguments.scenario);
   std::optional<ScenarioFile> file;
+  ScenarioText input;
   const auto read = [&] {
-    file.emplace(load_scenario(arguments.scenario, arguments.set));
+    input = read_input(arguments.scenario);
+    file.emplace(ScenarioFile::parse(input.text, input.name, arguments.set));
     return file->hash();
   };
   if (!processes) {
     read();
-    return lead(*file, arguments, nullptr);
+    return lead(*file, input, arguments, nullptr);
   }
   // The one that could not begin says why; mpirun's exit code is the first that is not 0, which must be its.
   if (!processes->agree(read)) return good;
-  if (processes->first()) return lead(*file, arguments, processes.get());
+  if (processes->first()) return lead(*file, input, arguments, processes.get());
   Bounds bounds;
   processes->work([&](std::size_t point) {
     return packed(sweep_point(*file, arguments.scenario, point, arguments.bound ? &bounds : nullptr));

@@ -14,13 +14,12 @@
 #include "scenarios/predict/setup.hpp"
 #include "scenarios/predict/trace.hpp"
 #include "sim/base/quantity.hpp"
+#include "tools/commands/link_users.hpp"
 #include "tools/output/axis.hpp"
 #include "tools/output/html.hpp"
-#include "tools/output/progress_line.hpp"
 #include "tools/pictures/gantt_svg.hpp"
 #include "tools/pictures/heat_map_svg.hpp"
 #include "tools/pictures/topology_svg.hpp"
-#include "tools/stop.hpp"
 
 namespace ringsim::tools {
 
@@ -28,15 +27,6 @@ namespace {
 
 constexpr std::int64_t most_messages = 2'000'000;
 constexpr std::size_t most_rows = 40, most_bins = 120;
-
-Recording recorded(const Scenario& scenario, Actor rank) {
-  Recording recording;
-  recording.filter = TraceFilter{.ranks = {rank}};
-  recording.use_step = Picoseconds{0};
-  while_saying("recording the run",
-               [&] { return predict(scenario, {.stop = &stop_requested, .fold = false, .recording = &recording}); });
-  return recording;
-}
 
 // ------------------------------------------------------------------------------------------------------------- links
 
@@ -67,15 +57,19 @@ std::vector<LinkRow> rows_of(const Recording& recording, const Topology& topolog
   return rows;
 }
 
-std::string loaded_topology(const Topology& topology, const std::vector<LinkRow>& rows) {
+std::string loaded_topology(const Recording& recording, const Topology& topology, const std::vector<LinkRow>& rows) {
   std::map<LinkId, LinkLoad> loads;
   for (const LinkRow& row : rows) loads[row.use->id] = row.load;
+  const LinkUsers users(topology, recording, loads);
+  const std::string more = users.anchors().empty() ? "" : " A click on it shows who used it when.";
   return html_section(
       "Links by load",
       html_paragraph("The share of the run for which each link was busy at its full rate, of the busier direction. A "
-                     "pointer over a link shows its name, rate, bytes and share.") +
+                     "pointer over a link shows its name, rate, bytes and share." +
+                     more) +
           html_wide_figure("topology, links by load",
-                           topology_svg(topology, "links by load", &loads, /*alone=*/false)));
+                           topology_svg(topology, "links by load", &loads, /*alone=*/false, users.anchors())) +
+          users.sections());
 }
 
 /// Utilisation in at most most_bins bins, each of several steps of the recording.
@@ -95,7 +89,11 @@ std::vector<double> bins_of(const Recording& recording, const Recording::Use& us
   return shares;
 }
 
-std::string links_over_time(const Recording& recording, const std::vector<LinkRow>& rows) {
+/// The link that holds the critical path comes first: below its nominal rate, by a fault, it is never among the
+/// busiest.
+std::string links_over_time(const Recording& recording, std::vector<LinkRow> rows, const Prediction& found) {
+  const std::string holds = found.bottleneck ? found.bottleneck->link : "";
+  std::stable_partition(rows.begin(), rows.end(), [&](const LinkRow& row) { return row.use->link == holds; });
   const std::size_t steps = (rows.front().use->bytes.size() + most_bins - 1) / most_bins;
   std::vector<HeatRow> heat;
   for (std::size_t i = 0; i < std::min(rows.size(), most_rows); ++i)
@@ -114,17 +112,6 @@ std::string links_over_time(const Recording& recording, const std::vector<LinkRo
 }
 
 // -------------------------------------------------------------------------------------------------------------- rank
-
-/// The one that sent, computed or waited on the critical path for longest; the lowest of several.
-Actor critical_rank(const Trace& trace, int ranks) {
-  std::map<Actor, Picoseconds> times;
-  for (const Trace::Slice& slice : trace.slices)
-    if (slice.actor && *slice.actor < ranks) times[*slice.actor] += slice.end - slice.begin;
-  Actor longest = 0;
-  for (const auto& [actor, time] : times)
-    if (time > times[longest]) longest = actor;
-  return longest;
-}
 
 /// The color of a bar, and its name in the legend.
 GanttColor color_of(const Trace::Slice& slice) {
@@ -179,21 +166,27 @@ std::string rank_over_time(const Trace& trace, SimTime finish, Actor rank) {
 
 }  // namespace
 
-std::string run_pictures(const Scenario& scenario, const Prediction& found) {
-  if (found.transfers > most_messages)
+std::optional<Recording> recording_for_pictures(std::int64_t messages) {
+  if (messages > most_messages) return std::nullopt;
+  Recording recording;
+  recording.filter = TraceFilter{.critical_rank = true};
+  recording.use_step = Picoseconds{0};
+  recording.keep_flows = true;
+  return recording;
+}
+
+std::string run_pictures(const Scenario& scenario, const Prediction& found, const std::optional<Recording>& recording) {
+  if (!recording)
     return html_section("Links",
                         html_paragraph(fmt::format("Links and ranks are not drawn: {} messages are more than {}, "
                                                    "and each would have to be recorded. Choose a smaller point "
                                                    "with --set.",
                                                    found.transfers, most_messages)));
-  Recording recording = recorded(scenario, 0);
-  if (recording.use.empty() || recording.finish == SimTime{}) return "";  // nothing moved
-  if (const Actor rank = critical_rank(recording.trace, found.request.ranks); rank != 0)
-    recording = recorded(scenario, rank);
+  if (recording->use.empty() || recording->finish == SimTime{}) return "";  // nothing moved
   const Topology topology = topology_of(scenario);
-  const std::vector<LinkRow> rows = rows_of(recording, topology);
-  return loaded_topology(topology, rows) + links_over_time(recording, rows) +
-         rank_over_time(recording.trace, recording.finish, recording.filter->ranks.front());
+  const std::vector<LinkRow> rows = rows_of(*recording, topology);
+  return loaded_topology(*recording, topology, rows) + links_over_time(*recording, rows, found) +
+         rank_over_time(recording->trace, recording->finish, *recording->trace.critical_rank);
 }
 
 }  // namespace ringsim::tools

@@ -5,14 +5,18 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <string_view>
 #include <utility>
+#include <variant>
 
 #include "sim/base/error.hpp"
 #include "sim/base/version.hpp"
 #include "tools/commands/run_pictures.hpp"
 #include "tools/output/html.hpp"
 #include "tools/output/progress_line.hpp"
-#include "tools/output/report.hpp"
 #include "tools/output/svg.hpp"
 #include "tools/output/why_text.hpp"
 #include "tools/stop.hpp"
@@ -24,21 +28,11 @@ namespace ringsim::tools {
 
 namespace {
 
-/// The fastest point of the largest message.
-std::size_t chosen_point(const std::vector<Result>& results) {
-  std::size_t point = 0, chosen = 0;
-  const Prediction* best = nullptr;
-  for (const Result& result : results) {
-    const Prediction& p = result.prediction;
-    if (!p.job.empty() && p.job != "main") continue;  // another job of the point before
-    const bool larger = best == nullptr || p.request.bytes > best->request.bytes;
-    if (larger || (p.request.bytes == best->request.bytes && p.time < best->time)) {
-      best = &p;
-      chosen = point;
-    }
-    ++point;
-  }
-  return chosen;
+/// A number of a row; 0 if it has none.
+std::int64_t whole_number(const ResultRow& row, std::string_view column) {
+  const Cell* cell = row.find(column);
+  const auto* value = cell == nullptr ? nullptr : std::get_if<std::int64_t>(&cell->value);
+  return value == nullptr ? 0 : *value;
 }
 
 /// What --set needs to make one point of the file its only one.
@@ -53,14 +47,17 @@ std::vector<std::string> set_for(const RunForReport& run, std::size_t point) {
 struct Explained {
   Scenario scenario;
   Result result;
+  std::optional<Recording> recording;  ///< nothing of a large run
   std::vector<WhatIf> what_ifs;
 };
 
-Explained explained(const RunForReport& run, std::size_t point) {
-  const std::vector<std::string> set = set_for(run, point);
+Explained explained(const RunForReport& run, const ReportPoint& point) {
+  const std::vector<std::string> set = set_for(run, point.index);
   const ScenarioFile file = ScenarioFile::parse(run.input.text, run.input.name, set);
-  ensure(file.size() == 1 && file.id(0).hash == run.file.id(point).hash, "a point that is chosen with --set is itself");
-  Explained one{.scenario = file.point(0), .result = {}, .what_ifs = {}};
+  ensure(file.size() == 1 && file.id(0).hash == run.file.id(point.index).hash,
+         "a point that is chosen with --set is itself");
+  Explained one{
+      .scenario = file.point(0), .result = {}, .recording = recording_for_pictures(point.messages), .what_ifs = {}};
   {
     ProgressLine progress(1);
     Bounds bounds;
@@ -69,7 +66,8 @@ Explained explained(const RunForReport& run, std::size_t point) {
                                      {.stop = &stop_requested,
                                       .progress = {},
                                       .stage = [&](const std::string& text) { progress.now(text); },
-                                      .explain = true},
+                                      .explain = true,
+                                      .recording = one.recording ? &*one.recording : nullptr},
                                      bounded ? &bounds : nullptr));
   }
   one.what_ifs = what_ifs_of(one.scenario, one.result);
@@ -83,27 +81,6 @@ Explained explained(const RunForReport& run, std::size_t point) {
     return true;
   });
   return one;
-}
-
-std::string preformatted(const std::string& text) { return fmt::format("<pre>{}</pre>\n", escaped_xml(text)); }
-
-std::string plots(const RunForReport& run) {
-  std::vector<ResultRow> rows;
-  for (const Result& result : run.results) rows.push_back(row_of(run.file, result));
-  if (rows.size() < 2) return "";
-  std::string text;
-  const auto add = [&](const ChartFields& fields) {
-    text += "<figure>\n" + chart_svg(chart_of(rows, fields), /*alone=*/false) + "</figure>\n";
-  };
-  ChartFields fields = run.chart;
-  add(fields);
-  const bool has_bandwidth = std::any_of(run.results.begin(), run.results.end(),
-                                         [](const Result& result) { return result.prediction.busbw > 0; });
-  if (fields.y.empty() && has_bandwidth) {  // it was the bandwidth
-    fields.y = "time_us";
-    add(fields);
-  }
-  return html_section("Plots", text);
 }
 
 std::string change_text(double change) {
@@ -140,28 +117,6 @@ std::string what_if_bars(const Explained& one) {
                      (refused.empty() ? "" : "<ul>\n" + refused + "</ul>\n"));
 }
 
-std::string results_table(const std::vector<Result>& results) {
-  const std::vector<std::vector<std::string>> lines = table_cells(results);
-  std::vector<bool> is_text(lines.front().size(), false);
-  for (std::size_t line = 1; line < lines.size(); ++line)
-    for (std::size_t i = 0; i < lines[line].size(); ++i) {
-      const std::string& cell = lines[line][i];
-      is_text[i] =
-          is_text[i] || (!cell.empty() && (cell[0] < '0' || cell[0] > '9') && cell[0] != '-' && cell[0] != '+');
-    }
-  std::string text = "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"results\">\n<table>\n";
-  for (std::size_t line = 0; line < lines.size(); ++line) {
-    if (line < 2) text += line == 0 ? "<thead>\n" : "<tbody>\n";
-    text += "<tr>";
-    for (std::size_t i = 0; i < lines[line].size(); ++i)
-      text += fmt::format("<{0}{1}{2}>{3}</{0}>", line == 0 ? "th" : "td", line == 0 ? " scope=\"col\"" : "",
-                          is_text[i] ? " class=\"text\"" : "", escaped_xml(lines[line][i]));
-    text += "</tr>\n";
-    if (line == 0) text += "</thead>\n";
-  }
-  return html_section("Results", text + "</tbody>\n</table>\n</div>\n");
-}
-
 }  // namespace
 
 std::string shell_word(const std::string& word) {
@@ -174,26 +129,110 @@ std::string shell_word(const std::string& word) {
   return quoted + "'";
 }
 
+std::string set_words(const std::string& option, const std::vector<std::string>& set) {
+  std::string text;
+  for (const std::string& each : set) text += fmt::format(" {} {}", option, shell_word(each));
+  return text;
+}
+
+Option& declare_report(Options& options, std::string& report, const char* text) {
+  Option& option = options.file("--report", "FILE", report, text);
+  option.take = [&report](const std::string& path) {
+    if (!path.ends_with(".html"))
+      throw InputError("", fmt::format("expected a name that ends in .html, found \"{}\"", path));
+    report = path;
+  };
+  return option;
+}
+
+std::optional<ReportPoint> chosen_point(const std::vector<ResultRow>& rows, const std::vector<std::size_t>& points) {
+  const ResultRow* best = nullptr;
+  ReportPoint chosen;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const ResultRow& row = rows[i];
+    if (row.failed() || (!row.job().empty() && row.job() != "main")) continue;
+    const std::int64_t bytes = whole_number(row, "bytes");
+    const std::int64_t most = best == nullptr ? -1 : whole_number(*best, "bytes");
+    if (bytes < most || (bytes == most && row.time_us() >= best->time_us())) continue;
+    best = &row;
+    chosen.index = points[i];
+  }
+  if (best == nullptr) return std::nullopt;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (points[i] == chosen.index && rows[i].job() != "all") chosen.messages += whole_number(rows[i], "transfers");
+  return chosen;
+}
+
+std::string report_preformatted(const std::string& text) { return fmt::format("<pre>{}</pre>\n", escaped_xml(text)); }
+
+std::string report_plots(const std::vector<ResultRow>& rows, ChartFields fields) {
+  std::vector<ResultRow> good;
+  std::copy_if(rows.begin(), rows.end(), std::back_inserter(good), [](const ResultRow& row) { return !row.failed(); });
+  if (good.size() < 2) return "";
+  std::string text;
+  const auto add = [&] { text += "<figure>\n" + chart_svg(chart_of(good, fields), /*alone=*/false) + "</figure>\n"; };
+  add();
+  const bool has_bandwidth = std::any_of(good.begin(), good.end(), [](const ResultRow& row) {
+    const Cell* busbw = row.find("busbw_GBps");
+    return busbw != nullptr && std::holds_alternative<double>(busbw->value) && std::get<double>(busbw->value) > 0;
+  });
+  if (fields.y.empty() && has_bandwidth) {  // it was the bandwidth
+    fields.y = "time_us";
+    add();
+  }
+  return html_section("Plots", text);
+}
+
+std::string report_table(const std::string& heading, const TableCells& lines) {
+  std::vector<bool> is_text(lines.front().size(), false);
+  for (std::size_t line = 1; line < lines.size(); ++line)
+    for (std::size_t i = 0; i < lines[line].size(); ++i) {
+      const std::string& cell = lines[line][i];
+      is_text[i] =
+          is_text[i] || (!cell.empty() && (cell[0] < '0' || cell[0] > '9') && cell[0] != '-' && cell[0] != '+');
+    }
+  std::string text =
+      "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"" + escaped_xml(heading) + "\">\n<table>\n";
+  for (std::size_t line = 0; line < lines.size(); ++line) {
+    if (line < 2) text += line == 0 ? "<thead>\n" : "<tbody>\n";
+    text += "<tr>";
+    for (std::size_t i = 0; i < lines[line].size(); ++i)
+      text += fmt::format("<{0}{1}{2}>{3}</{0}>", line == 0 ? "th" : "td", line == 0 ? " scope=\"col\"" : "",
+                          is_text[i] ? " class=\"text\"" : "", escaped_xml(lines[line][i]));
+    text += "</tr>\n";
+    if (line == 0) text += "</thead>\n";
+  }
+  return html_section(heading, text + "</tbody>\n</table>\n</div>\n");
+}
+
+std::string report_end(const std::vector<ScenarioText>& inputs, const std::string& command, const std::string& about) {
+  std::string body;
+  for (const ScenarioText& input : inputs)
+    body += html_section(inputs.size() == 1 ? "Scenario" : escaped_xml(input.name), report_preformatted(input.text));
+  return body + html_section("How it was made",
+                             report_preformatted(command) + html_paragraph(fmt::format("ringsim {}, model version {}{}",
+                                                                                       version, model_version, about)));
+}
+
 std::string report_page(const RunForReport& run) {
-  const std::size_t point = chosen_point(run.results);
-  const auto training = run.file.point(point).training;
+  ensure(run.point.has_value(), "a run has a result");
+  const ReportPoint& point = *run.point;
+  const auto training = run.file.point(point.index).training;
   std::string body;
   if (training && training->async) {
     body = fmt::format("<h1>{}</h1>\n", escaped_xml(run.file.name())) +
            html_paragraph("Asynchronous workers have no step in common, so there is no critical path to show.") +
-           plots(run) + results_table(run.results);
+           report_plots(run.rows, run.chart);
   } else {
     const Explained one = explained(run, point);
     body = fmt::format("<h1>{}</h1>\n", escaped_xml(why_sentence(one.scenario, one.result)));
     if (run.file.size() > 1)
       body += html_paragraph(fmt::format("Of {} points this is the fastest of the largest message.", run.file.size()));
-    body +=
-        plots(run) + what_if_bars(one) + run_pictures(one.scenario, one.result.prediction) + results_table(run.results);
+    body += report_plots(run.rows, run.chart) + what_if_bars(one) +
+            run_pictures(one.scenario, one.result.prediction, one.recording);
   }
-  body += html_section("Scenario", preformatted(run.input.text));
-  body += html_section("How it was made", preformatted(run.command) +
-                                              html_paragraph(fmt::format("ringsim {}, model version {}, scenario {}",
-                                                                         version, model_version, run.file.hash())));
+  body += report_table("Results", run.table) +
+          report_end({run.input}, run.command, fmt::format(", scenario {}", run.file.hash()));
   return html_page(run.file.name().empty() ? "ringsim" : run.file.name(), body);
 }
 

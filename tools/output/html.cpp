@@ -21,7 +21,10 @@ constexpr const char* page_style =
     "th { font-weight: 600 }\n"
     "td.text, th.text { text-align: left }\n"
     "pre { padding: .8rem; background: #f2f4f6; font-size: .85rem; white-space: pre-wrap; overflow-wrap: anywhere }\n"
+    "h1, h2, p { overflow-wrap: anywhere }\n"
     ".wide { overflow-x: auto }\n"
+    ".choice { display: none }\n"
+    ".choice:target { display: block; border: 1px solid #8c959f; border-radius: 4px; padding: 0 1rem }\n"
     ".wide svg.chart { max-width: none }\n"
     ".wide:focus-visible { outline: 2px solid #0072b2 }\n"
     "@media (prefers-color-scheme: dark) {\n"
@@ -50,6 +53,10 @@ std::string html_paragraph(const std::string& text) { return fmt::format("<p>{}<
 std::string html_wide_figure(const std::string& name, const std::string& svg) {
   return fmt::format("<figure class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">\n{}</figure>\n",
                      escaped_xml(name), svg);
+}
+
+std::string html_choice(const std::string& anchor, const std::string& body) {
+  return fmt::format("<section class=\"choice\" id=\"{}\">\n{}</section>\n", anchor, body);
 }
 
 std::string html_page(const std::string& title, const std::string& body) {

@@ -31,6 +31,9 @@ constexpr const char* light_rules =
     ".chart .frame { fill: none; stroke: #8c959f }\n"
     ".chart .wire { fill: none }\n"
     ".chart .thick .line { stroke-width: 3.6 }\n"
+    ".chart .hit { fill: none; stroke: transparent; stroke-width: 12; pointer-events: stroke }\n"
+    ".chart a:hover .hit, .chart a:focus-visible .hit { stroke: #0072b2; stroke-opacity: .3 }\n"
+    ".chart a:focus-visible { outline: none }\n"
     ".chart .dashed .line { stroke-dasharray: 8 3 }\n";
 
 constexpr const char* dark_rules =

@@ -100,8 +100,8 @@ std::string path_of(const layout::Curve& curve) {
 /// Draws one topology.
 class Drawing {
  public:
-  Drawing(const Topology& topology, const std::map<LinkId, LinkLoad>* loads)
-      : topology_(topology), loads_(loads), layout_(layout::layout_of(topology)) {
+  Drawing(const Topology& topology, const std::map<LinkId, LinkLoad>* loads, const std::set<std::string>& told)
+      : topology_(topology), loads_(loads), told_(told), layout_(layout::layout_of(topology)) {
     for (std::size_t r = 0; r < topology.ranks().size(); ++r) rank_[topology.ranks()[r]] = r;
     for (const layout::PlacedCable& placed : layout_.cables) {
       const std::int64_t rate = rate_of(placed.cable);
@@ -251,10 +251,7 @@ class Drawing {
     std::string text = fmt::format("<g transform=\"translate({:.1f} {:.1f})\">\n", dx, dy);
     for (const layout::PlacedFrame& frame : layout_.frames) text += rect("frame", frame.box);
     std::map<std::string, std::string> wires;  // by class: one group for each; l0 lies below l5
-    for (const layout::PlacedCable& placed : layout_.cables)
-      wires[wire_class(placed.cable)] +=
-          fmt::format("<path class=\"{}\" d=\"{}\"><title>{}</title></path>\n", loads_ == nullptr ? "line" : "wire",
-                      path_of(placed.curve), escaped_xml(wire_title(placed.cable)));
+    for (const layout::PlacedCable& placed : layout_.cables) wires[wire_class(placed.cable)] += wire(placed);
     for (const auto& [name, paths] : wires) text += fmt::format("<g class=\"{}\">\n{}</g>\n", name, paths);
     for (const layout::PlacedNode& placed : layout_.nodes) text += device(placed);
     for (const layout::PlacedNote& note : layout_.notes)
@@ -273,6 +270,18 @@ class Drawing {
                 svg_text(placed.label->x, placed.label->y + 4, " class=\"small\" text-anchor=\"middle\"",
                          placed.cable.rate);
     return text + "</g>\n";
+  }
+
+  /// A wide, invisible line above one that leads somewhere, so that it is easy to hit.
+  std::string wire(const layout::PlacedCable& placed) const {
+    const std::string path = path_of(placed.curve), title = escaped_xml(wire_title(placed.cable));
+    const char* kind = loads_ == nullptr ? "line" : "wire";
+    const std::string anchor = anchor_of(placed.cable);
+    if (!told_.contains(anchor))
+      return fmt::format("<path class=\"{}\" d=\"{}\"><title>{}</title></path>\n", kind, path, title);
+    return fmt::format(
+        "<a href=\"#{}\"><title>{}</title><path class=\"{}\" d=\"{}\"/><path class=\"hit\" d=\"{}\"/></a>\n", anchor,
+        title, kind, path, path);
   }
 
   /// Hides lines below a text.
@@ -305,6 +314,7 @@ class Drawing {
 
   const Topology& topology_;
   const std::map<LinkId, LinkLoad>* loads_;
+  const std::set<std::string>& told_;
   layout::TopologyLayout layout_;
   std::map<Key, std::int64_t> slowest_;
   std::map<NodeId, std::size_t> rank_;
@@ -315,9 +325,13 @@ class Drawing {
 
 }  // namespace
 
+std::string anchor_of(const layout::Cable& cable) {
+  return fmt::format("link-{}", (cable.there.empty() ? cable.back : cable.there).front().value);
+}
+
 std::string topology_svg(const Topology& topology, const std::string& title, const std::map<LinkId, LinkLoad>* loads,
-                         bool alone) {
-  return Drawing(topology, loads).text(title, alone);
+                         bool alone, const std::set<std::string>& told) {
+  return Drawing(topology, loads, told).text(title, alone);
 }
 
 }  // namespace ringsim::tools

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "sim/topology/topology.hpp"
+#include "topologies/layout/cables.hpp"
 
 namespace ringsim::tools {
 
@@ -14,11 +16,15 @@ struct LinkLoad {
   double busy = 0;  ///< 0 to 1: the share of the time in which it was busy, at its full rate
 };
 
+/// Where a page tells more of a link between two devices, or of one parallel to it: "link-17".
+std::string anchor_of(const layout::Cable& cable);
+
 /// Devices, hosts and links with their rates, and a legend of the kinds of links. `loads`: nullptr, or those of a run,
 /// then links have the color of the busier direction; links that are not in it were idle. Pointing at a device or a
-/// link shows its name and figures. `alone`: a file of its own; else a part of a page that has svg_style() and
+/// link shows its name and figures. `told`: if the page has more to tell of a cable, then a click leads to its
+/// anchor_of(). `alone`: a file of its own; else a part of a page that has svg_style() and
 /// picture_style().
 std::string topology_svg(const Topology& topology, const std::string& title, const std::map<LinkId, LinkLoad>* loads,
-                         bool alone);
+                         bool alone, const std::set<std::string>& told = {});
 
 }  // namespace ringsim::tools
