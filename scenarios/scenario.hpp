@@ -128,8 +128,8 @@ struct LibraryRun {
   nccl::LibraryPlan plan;                    ///< of a training step that of the largest exchange
   std::shared_ptr<const Protocol> protocol;  ///< with the steps of the library's kernels on these GPUs
   Picoseconds own_pass{0};                   ///< copying or adding up a rank's own part, which no wire hides
-  double nvlink = 1, pcie = 1;          ///< what kernels move over NVLink and over PCIe, as shares of the links' rates
-  std::map<Bytes, Exchange> exchanges;  ///< of a training step, by size
+  double nvlink = 1, pcie = 1, network = 1;  ///< what kernels move, as shares of the links' rates; network: of NICs
+  std::map<Bytes, Exchange> exchanges;       ///< of a training step, by size
 };
 
 /// What devices of each kind do with data within themselves; where nothing is said, it takes no time.

@@ -154,20 +154,43 @@ nccl::TunerMachine machine_of(const Canonical& collective, const std::string& po
 /// broadcasts of validate/measured/tables, whose time is a constant and one pass over the wire at all sizes.
 constexpr std::int64_t least_piece = 8'192, pieces_in_flight = 32;
 
-std::int64_t segments_of(Bytes bytes, int channels, int ways, TunerProtocol protocol) {
+std::int64_t segments_of(Bytes bytes, int channels, int ways, TunerProtocol protocol, bool whole_chunks = false) {
   const std::int64_t each = bytes.count / channels / ways, chunk = nccl::chunk_of(protocol).count;
-  const std::int64_t fine = std::min(each / least_piece, pieces_in_flight);
+  const std::int64_t fine = whole_chunks ? 1 : std::min(each / least_piece, pieces_in_flight);
   return std::clamp<std::int64_t>(std::max(fine, (each + chunk - 1) / chunk), 1, most_segments);
 }
 
+/// A library's settings, and the machine that it decides for.
+struct Decider {
+  nccl::LibrarySettings settings;
+  nccl::TunerMachine machine;
+  Canonical gpu = Canonical::object();  ///< devices.gpu, as the user states it
+  int in_turn = 1;                      ///< GPUs that one thread launches for
+  bool own_staging = false;             ///< the user states how data rests in host memory
+};
+
+/// Between nodes a chunk is passed on when all of it is there: NCCL's proxies post whole ones.
+std::int64_t tree_segments(const nccl::LibraryPlan& plan, Bytes bytes, const Decider& by) {
+  const std::int64_t each = bytes.count / plan.channels / 2,
+                     chunk = tree_chunk(plan, bytes, by.machine, by.settings.release).count;
+  return std::clamp<std::int64_t>((each + chunk - 1) / chunk, 1, most_segments);
+}
+
 /// The schedule that stands for what NCCL's kernels do.
-Canonical algorithm_of(const nccl::LibraryPlan& plan, CollectiveOp op, Bytes bytes, const nccl::TunerMachine& machine) {
+Canonical algorithm_of(const nccl::LibraryPlan& plan, CollectiveOp op, Bytes bytes, const Decider& by) {
+  const nccl::TunerMachine& machine = by.machine;
   const bool rooted = op == CollectiveOp::broadcast || op == CollectiveOp::reduce;
   switch (plan.algorithm) {
     case TunerAlgorithm::ring:
       if (!rooted) return {{"name", "ring"}};
-      return {{"name", "chain"}, {"segments", segments_of(bytes, plan.channels, 1, plan.protocol)}};
+      // Between nodes a proxy of Simple posts whole slices, here of a chunk each.
+      return {{"name", "chain"},
+              {"segments", segments_of(bytes, plan.channels, 1, plan.protocol,
+                                       machine.nodes > 1 && plan.protocol == TunerProtocol::simple)}};
     case TunerAlgorithm::tree:
+      if (machine.nodes > 1)
+        return {{"name", "double_binary_tree"}, {"group", machine.gpus}, {"segments", tree_segments(plan, bytes, by)}};
+      [[fallthrough]];
     case TunerAlgorithm::nvls_tree:  // the same trees between nodes; nccl_costs has what the switches save inside
       return {{"name", "double_binary_tree"},
               {"group", machine.gpus},
@@ -179,8 +202,10 @@ Canonical algorithm_of(const nccl::LibraryPlan& plan, CollectiveOp op, Bytes byt
 }
 
 /// What fills a channel's step: of a ring a rank's part, of trees and chains a chunk.
-Bytes chunk_in(const Canonical& algorithm, const nccl::LibraryPlan& plan, Bytes bytes, Bytes own) {
-  if (!algorithm.contains("segments")) return {own.count / plan.channels};
+Bytes chunk_in(const Canonical& algorithm, const nccl::LibraryPlan& plan, Bytes bytes, Bytes own, const Decider& by) {
+  if (!algorithm.contains("segments")) return {own.count / plan.blocks};
+  if (plan.algorithm == TunerAlgorithm::tree && by.machine.nodes > 1)
+    return {std::min(bytes.count / plan.blocks, nccl::tree_chunk(plan, bytes, by.machine, by.settings.release).count)};
   return {std::min(bytes.count / plan.channels, nccl::chunk_of(plan.protocol).count)};
 }
 
@@ -188,7 +213,7 @@ Bytes chunk_in(const Canonical& algorithm, const nccl::LibraryPlan& plan, Bytes 
 nccl::LibraryPlan point_to_point(Bytes a_peer, const nccl::TunerMachine& machine,
                                  const nccl::LibrarySettings& settings) {
   nccl::LibraryPlan plan{.algorithm = TunerAlgorithm::ring, .protocol = TunerProtocol::simple};
-  plan.channels = nccl::p2p_channels(machine, a_peer, settings);
+  plan.channels = plan.blocks = nccl::p2p_channels(machine, a_peer, settings);
   const auto& allowed = settings.protocols;
   const bool may = allowed.empty() || std::find(allowed.begin(), allowed.end(), TunerProtocol::ll) != allowed.end();
   if (may && a_peer.count <= most_of_p2p_ll * plan.channels) plan.protocol = TunerProtocol::ll;
@@ -228,15 +253,6 @@ nccl::LibraryPlan plan_of(CollectiveOp op, Bytes bytes, const nccl::TunerMachine
         "see NCCL_ALGO, NCCL_PROTO and NCCL_NVLS_ENABLE");
   return *plan;
 }
-
-/// A library's settings, and the machine that it decides for.
-struct Decider {
-  nccl::LibrarySettings settings;
-  nccl::TunerMachine machine;
-  Canonical gpu = Canonical::object();  ///< devices.gpu, as the user states it
-  int in_turn = 1;                      ///< GPUs that one thread launches for
-  bool own_staging = false;             ///< the user states how data rests in host memory
-};
 
 /// The collective of its first group, with the names of that group as its ranks: what NCCL decides for it, all groups
 /// do. So they must lie alike.
@@ -305,10 +321,11 @@ Decision decision_of(CollectiveOp op, Bytes bytes, const Decider& by, const Blam
   Decision out;
   out.plan = plan_of(op, bytes, by.machine, by.settings, blame);
   out.algorithm = by.machine.ranks() == 1 || nccl::sends_to_peers(op) ? Canonical{{"name", "direct"}}
-                                                                      : algorithm_of(out.plan, op, bytes, by.machine);
+                                                                      : algorithm_of(out.plan, op, bytes, by);
   const Bytes own{bytes.count / by.machine.ranks()};
-  const Bytes chunk = chunk_in(out.algorithm, out.plan, bytes, own);
-  out.costs = nccl::library_costs(out.plan, by.machine, {.op = op, .bytes = bytes, .chunk = chunk});
+  const Bytes chunk = chunk_in(out.algorithm, out.plan, bytes, own, by);
+  out.costs = nccl::library_costs(out.plan, by.machine,
+                                  {.op = op, .bytes = bytes, .chunk = chunk, .release = by.settings.release});
   const bool adds = op == CollectiveOp::all_reduce || op == CollectiveOp::reduce_scatter;
   const bool copies = op == CollectiveOp::all_gather || op == CollectiveOp::all_to_all;
   const std::int64_t rate = adds     ? by.gpu.value("reduce", out.costs.reduce.bytes_per_second)
@@ -342,6 +359,7 @@ LibraryRun library_run(const Decision& decision, const Canonical& library) {
   out.protocol = std::make_shared<const Protocol>(decision.costs.protocol);
   out.nvlink = decision.costs.nvlink;
   out.pcie = decision.costs.pcie;
+  out.network = decision.costs.network;
   return out;
 }
 

@@ -175,6 +175,7 @@ Topology topology_of(const Scenario& scenario) {
   if (scenario.library) {
     scales.bandwidth[static_cast<std::size_t>(LinkClass::nvlink)] *= scenario.library->nvlink;
     scales.bandwidth[static_cast<std::size_t>(LinkClass::pcie)] *= scenario.library->pcie;
+    scales.bandwidth[static_cast<std::size_t>(LinkClass::nic)] *= scenario.library->network;
   }
   if (scales == ClassScales{}) return topology;
   return blaming(scenario, "/calibration", [&] { return scaled(topology, scales); });

@@ -164,6 +164,93 @@ TEST_CASE("channels go where each would have less than its threads are worth") {
   CHECK(channels(64_KiB, {.protocols = {TunerProtocol::simple}}) == 2);
 }
 
+TEST_CASE("between nodes twice the channels of the search share the buffer") {
+  // Two nodes of four V100 with two NICs: the search finds two rings, and ncclTopoPostset makes four blocks of them. A
+  // ring of LL: 512 threads, 8 B each for 8 ranks: 32 KiB a block.
+  const TunerMachine machine = machine_of("abci-v", 4, 2, Release::v2_8_3);
+  const auto plan = [&](Bytes bytes, const char* algorithm, const LibrarySettings& others = {}) {
+    LibrarySettings settings = others;
+    settings.release = Release::v2_8_3;
+    settings.algorithms = read_algorithms(algorithm);
+    settings.protocols = {TunerProtocol::ll};
+    return library_plan(CollectiveOp::all_reduce, bytes, machine, settings).value();
+  };
+  CHECK(plan(32_KiB, "Ring").blocks == 1);
+  CHECK(plan(64_KiB, "Ring").blocks == 2);
+  CHECK(plan(128_KiB, "Ring").blocks == 4);
+  CHECK(plan(1_GiB, "Ring").blocks == 4);
+  CHECK(plan(1_GiB, "Ring").channels == 2);  // the others would take the same links
+  CHECK(plan(1_GiB, "Ring", {.max_channels = 3}).blocks == 3);
+  // A channel of trees has both of them, which are two of NCCL's: 4 KiB a block.
+  CHECK(plan(4_KiB, "Tree").blocks == 1);
+  CHECK(plan(16_KiB, "Tree").blocks == 4);
+  CHECK(plan(16_KiB, "Tree").channels == 2);
+}
+
+TEST_CASE(
+    "where a CPU is between NIC and GPU there is no LL128, which moves the changes of protocol to those measured") {
+  // abci-v100-8n4g-broadcast takes 594 us for 4 MiB and 1718 for 8; abci-v100-32n4g-all_reduce 730 for 512 KiB and 507
+  // for 1 MiB: there LL ends. With LL128 it would end at 512 and at 64 KiB.
+  const LibrarySettings settings{.release = Release::v2_8_3};
+  const auto name = [&](CollectiveOp op, int nodes, Bytes bytes) {
+    return name_of(library_plan(op, bytes, machine_of("abci-v", 4, nodes, Release::v2_8_3), settings).value());
+  };
+  CHECK(name(CollectiveOp::broadcast, 8, 4_MiB) == "Ring LL");
+  CHECK(name(CollectiveOp::broadcast, 8, 8_MiB) == "Ring Simple");
+  CHECK(name(CollectiveOp::all_reduce, 32, 512_KiB) == "Ring LL");
+  CHECK(name(CollectiveOp::all_reduce, 32, 1_MiB) == "Tree Simple");
+  CHECK(machine_of("dgx-a100", 8, 2).ll128);
+}
+
+TEST_CASE("trees between nodes take smaller chunks, so that several are on their way") {
+  // Two DGX A100, 16 blocks, LL128: steps 1 + 1 + 0.8 = 2.8, so fewer than 22.4 chunks of more than 128 KiB, or 5.6 of
+  // more than 32 KiB, are halved: 576000 -> 72000 -> 36000 -> 18000.
+  const TunerMachine machine = machine_of("dgx-a100", 8, 2);
+  const auto chunk = [&](TunerProtocol protocol, Bytes bytes, Release release = Release::v2_30_7) {
+    const LibraryPlan plan{TunerAlgorithm::tree, protocol, 8, 0, 16};
+    return tree_chunk(plan, bytes, machine, release);
+  };
+  CHECK(chunk(TunerProtocol::ll128, 1_MiB) == 18'000_B);   // 16 of 36000 are 1.8
+  CHECK(chunk(TunerProtocol::ll128, 4_MiB) == 36'000_B);   // 7 of 36000, 3 of 72000
+  CHECK(chunk(TunerProtocol::ll128, 8_MiB) == 72'000_B);   // 7
+  CHECK(chunk(TunerProtocol::ll128, 1_GiB) == 576'000_B);  // 116
+  CHECK(chunk(TunerProtocol::ll, 1_MiB) == 32_KiB);
+  CHECK(chunk(TunerProtocol::simple, 1_MiB) == 512_KiB);
+  // 2.8.3, depth 7 + 1: 64, 32, 8 chunks. 1 GiB: 128 of 512 KiB. 8 MiB: 8 of 64 KiB, not 32. 1 MiB: 2 of 32 KiB.
+  CHECK(chunk(TunerProtocol::simple, 1_GiB, Release::v2_8_3) == 512_KiB);
+  CHECK(chunk(TunerProtocol::simple, 8_MiB, Release::v2_8_3) == 64_KiB);
+  CHECK(chunk(TunerProtocol::simple, 1_MiB, Release::v2_8_3) == 32_KiB);
+}
+
+TEST_CASE("trees between nodes move what NCCL's own corrections leave of the NICs") {
+  const TunerMachine many = machine_of("abci-v", 4, 32, Release::v2_8_3);
+  const auto share = [&](const TunerMachine& machine, TunerProtocol protocol, Bytes bytes) {
+    return tree_share(protocol, CollectiveOp::all_reduce, bytes, machine, Release::v2_8_3);
+  };
+  // perChMaxTreeBws: 10 GB/s of 12 on more than two nodes of Volta, 18.5 on two. 8 MiB: 0.8 of Simple.
+  CHECK(share(many, TunerProtocol::simple, 8_MiB) == doctest::Approx(10.0 / 12 * 0.8));
+  CHECK(share(machine_of("abci-v", 4, 2, Release::v2_8_3), TunerProtocol::simple, 8_MiB) == doctest::Approx(0.8));
+  CHECK(share(many, TunerProtocol::simple, 1_GiB) == doctest::Approx(10.0 / 12));
+}
+
+TEST_CASE("steps between nodes grow with the chunk, and more over Slingshot") {
+  const TunerMachine infiniband = machine_of("abci-v", 4, 2), slingshot = machine_of("polaris", 4, 2);
+  const auto step = [&](const TunerMachine& machine, TunerProtocol protocol, CollectiveOp op, Bytes chunk) {
+    const LibraryPlan plan{TunerAlgorithm::ring, protocol, 1, 0};
+    return library_costs(plan, machine, {.op = op, .bytes = 1_GiB, .chunk = chunk}).protocol;
+  };
+  constexpr auto reduce = CollectiveOp::all_reduce;
+  CHECK(step(infiniband, TunerProtocol::ll, reduce, 8_KiB).network == Picoseconds{5'500'000});  // 0.5 + 20/4
+  CHECK(step(infiniband, TunerProtocol::ll, reduce, 32_KiB).network == Picoseconds{20'500'000});
+  CHECK(step(infiniband, TunerProtocol::ll, reduce, 1_MiB).network == Picoseconds{20'500'000});  // the next chunk
+  CHECK(step(infiniband, TunerProtocol::ll, reduce, 32_KiB).nvlink == Picoseconds{9'600'000});   // four turns of 2.4
+  CHECK(step(machine_of("abci-v", 4), TunerProtocol::ll, reduce, 32_KiB).nvlink == Picoseconds{2'400'000});
+  CHECK(step(infiniband, TunerProtocol::ll, CollectiveOp::broadcast, 32_KiB).network == Picoseconds{5'500'000});
+  CHECK(step(infiniband, TunerProtocol::simple, reduce, 96_KiB).network == Picoseconds{26'300'000});  // 11.3 + 30/2
+  CHECK(step(slingshot, TunerProtocol::simple, reduce, 96_KiB).network == Picoseconds{51'300'000});   // + 25
+  CHECK(step(slingshot, TunerProtocol::ll, reduce, 32_KiB).network == Picoseconds{20'500'000});
+}
+
 TEST_CASE("what users set leaves the rest to choose from, or nothing") {
   const TunerMachine machine = machine_of("hgx-h100", 8);
   const auto plan = [&](const LibrarySettings& settings) {

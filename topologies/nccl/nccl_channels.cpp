@@ -119,6 +119,14 @@ class Looked {
     return most * nvlink(sm_, release_);
   }
 
+  /// Whether some NIC has that attribute.
+  bool nic_says(const char* key, std::string_view value) const {
+    return std::any_of(machine_.devices.begin(), machine_.devices.end(), [&](const Machine::Device& device) {
+      const auto found = device.attributes.find(key);
+      return device.kind == NodeKind::nic && found != device.attributes.end() && found->second == value;
+    });
+  }
+
   struct OverPcie {
     double most = std::numeric_limits<double>::max();  ///< what a ring in the GPUs' order leaves on its busiest link
     bool through_host = false;                         ///< some hop rests in host memory
@@ -257,6 +265,8 @@ TunerMachine tuner_machine(const Machine& machine, const std::vector<std::string
     const Looked::Nics nics = looked.nics(nic);
     out.ll128 = out.ll128 && nics.near;
     out.rails = std::max(1, nics.count / gpus);
+    out.cxi = looked.nic_says("provider", "cxi");
+    out.ll128 = out.ll128 && !looked.nic_says("distance", "PHB");
     const double room = through > 0 ? through / nics.count : std::numeric_limits<double>::max();
     const double speed = listed(between, std::min(nics.slowest, room));
     out.ring = doubled({nics.count, speed, speed}, sm, release);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 
 #include "sim/base/error.hpp"
@@ -98,7 +99,14 @@ struct PcieCosts {
 constexpr PcieCosts over_pcie{
     .launch = 4.7, .copy = {60, 100, 100}, .through_host = 27, .sends_to_all = 26, .host_read = 0.5};
 constexpr std::array<StepCost, 3> pcie = {{{0, 0.4}, {1.5, 0.4}, {1.3, 3.4}}};  // [protocol]
-constexpr std::array<StepCost, 3> network = {{{0.5, 4}, {2, 13}, {11.3, 30}}};  // posting, polling, flushing
+// Posting, polling, flushing. LL goes through host memory on both sides (src/transport/net.cc, sendProxyConnect: `p !=
+// NCCL_PROTO_LL`), where a proxy looks at every flag and a thread reads 8 bytes at a time: so it grows to a whole
+// chunk.
+constexpr std::array<StepCost, 3> network = {{{0.5, 20}, {2, 13}, {11.3, 30}}};  // [protocol]
+constexpr std::array<double, 3> network_width = {32'768, 65'536, 196'608};       // bytes [protocol]
+// Where libfabric's cxi drives the adapter: us of a step of Simple more, full at ramp_width. Messages of more than 16
+// KiB begin with a handshake there.
+constexpr double cxi_simple = 25;
 constexpr double of_tree_network = 2.5;  // more in trees, as the tuner has it: 5.0 us of LL, in rings 2.7
 constexpr std::array<double, 3> ramp_width = {8'192, 65'536, 65'536};  // bytes
 constexpr double a_gpu_more = 7.4;   // us of launch for each GPU beyond one that a thread calls
@@ -120,19 +128,31 @@ double share_of(std::int64_t rate, const TunerMachine& machine) {
   return std::min(1.0, static_cast<double>(rate) / all);
 }
 
-/// The time of a step at the chunk's size.
+/// How much of StepCost::full a step takes at the chunk's size, in a node and between nodes.
 class Steps {
  public:
-  Steps(TunerProtocol protocol, const LibraryWork& work)
-      : grown_(std::min(1.0, static_cast<double>(work.chunk.count) / ramp_width[static_cast<std::size_t>(protocol)])) {
+  Steps(const LibraryPlan& plan, const TunerMachine& machine, const LibraryWork& work) {
+    const auto p = static_cast<std::size_t>(plan.protocol);
+    const auto chunk = static_cast<double>(work.chunk.count);
     // One slice a chunk where others have two (src/include/collectives.h), so one fence.
     const bool one_slice = work.op == CollectiveOp::broadcast || work.op == CollectiveOp::reduce;
-    if (protocol == TunerProtocol::simple && one_slice) grown_ /= 2;
+    const double fences = plan.protocol == TunerProtocol::simple && one_slice ? 0.5 : 1;
+    grown_ = fences * std::min(1.0, chunk / ramp_width[p]);
+    between_ = fences * std::min(1.0, chunk / network_width[p]);
+    if (plan.protocol != TunerProtocol::ll || machine.nodes == 1) return;
+    const bool passes_on = one_slice || sends_to_peers(work.op);
+    // Chains, and sends to many at once, pass lines on as they come.
+    if (passes_on) between_ = std::min(between_, ramp_width[p] / network_width[p]);
+    // A rank of a ring reads all of a chunk before the next one: 8 bytes a thread and turn, so the blocks of several
+    // nodes, which are few, take as many turns as the chunk has.
+    if (!passes_on && plan.algorithm == TunerAlgorithm::ring)
+      grown_ = std::min(network_width[p], chunk) / ramp_width[p];
   }
   Picoseconds of(const StepCost& cost) const { return micros(cost.fixed + cost.full * grown_); }
+  Picoseconds between(const StepCost& cost) const { return micros(cost.fixed + cost.full * between_); }
 
  private:
-  double grown_;
+  double grown_ = 0, between_ = 0;
 };
 
 std::string shares_of(const std::array<double, 3>& of) { return fmt::format("{} / {} / {}", of[0], of[1], of[2]); }
@@ -147,7 +167,7 @@ std::string steps_of(const std::array<StepCost, 3>& of) {
 LibraryCosts library_costs(const LibraryPlan& plan, const TunerMachine& machine, const LibraryWork& work) {
   const auto p = static_cast<std::size_t>(plan.protocol);
   const KernelCosts& own = costs[generation_of(machine.sm)];
-  const Steps steps(plan.protocol, work);
+  const Steps steps(plan, machine, work);
   const bool nvls = plan.algorithm == TunerAlgorithm::nvls, nvls_tree = plan.algorithm == TunerAlgorithm::nvls_tree;
   const double filled = 1 - std::exp(-static_cast<double>(work.bytes.count) / nvls_width);
 
@@ -157,7 +177,11 @@ LibraryCosts library_costs(const LibraryPlan& plan, const TunerMachine& machine,
   const Picoseconds host_read = micros(machine.through_host ? over_pcie.host_read : 0);
   out.protocol.pcie = steps.of(pcie[p]) + host_read;
   if (only_pcie) out.launch = micros(over_pcie.launch);
-  out.protocol.network = steps.of(network[p]) + micros(plan.algorithm == TunerAlgorithm::ring ? 0 : of_tree_network);
+  const bool over_cxi = machine.cxi && plan.protocol == TunerProtocol::simple;
+  out.protocol.network = steps.between(network[p]) + (over_cxi ? steps.of({0, cxi_simple}) : Picoseconds{0}) +
+                         micros(plan.algorithm == TunerAlgorithm::ring ? 0 : of_tree_network);
+  if (plan.algorithm == TunerAlgorithm::tree && machine.nodes > 1 && plan.protocol != TunerProtocol::ll)
+    out.network = tree_share(plan.protocol, work.op, work.bytes, machine, work.release);
   if (sends_to_peers(work.op)) {
     const bool to_all = work.op != CollectiveOp::send_recv;
     out.protocol.nvlink = micros(own.sends.fixed + (plan.protocol == TunerProtocol::simple ? own.sends.full : 0) +
@@ -191,6 +215,26 @@ Picoseconds launch_of_others(int gpus_per_thread) { return micros(a_gpu_more * (
 Bytes chunk_of(TunerProtocol protocol) {
   const Protocol& found = plain_protocol(protocol);
   return {found.slot.count / found.wire * found.payload};
+}
+
+Bytes tree_chunk(const LibraryPlan& plan, Bytes bytes, const TunerMachine& machine, Release release) {
+  std::int64_t chunk = chunk_of(plan.protocol).count;
+  // As long as each block has fewer than `least` chunks of more than `floor` bytes.
+  const auto halve = [&](double least, std::int64_t floor) {
+    while (static_cast<double>(bytes.count / (plan.blocks * chunk)) < least && chunk > floor) chunk /= 2;
+  };
+  const int levels = static_cast<int>(std::bit_width(static_cast<unsigned>(machine.nodes))) - 1;
+  if (plan.protocol == TunerProtocol::ll128) {
+    const double steps = 1 + levels + 0.1 * machine.gpus;
+    halve(steps * 64 / machine.gpus, 131'072);
+    halve(steps * 16 / machine.gpus, 32'768);
+  } else if (plan.protocol == TunerProtocol::simple && release == Release::v2_8_3) {
+    const int depth = machine.gpus - 1 + levels;  // src/graph/trees: of a rank's place in the tree
+    halve(depth * 8, 131'072);
+    halve(depth * 4, 65'536);
+    halve(depth, 32'768);
+  }
+  return {chunk};
 }
 
 std::vector<CostLine> cost_table() {
@@ -228,7 +272,10 @@ std::vector<CostLine> cost_table() {
   of_all("most of Simple through host memory", "GB/s", fmt::to_string(over_pcie.through_host),
          "slopes of 4 RTX PRO 6000");
   of_all("most of sends to all over PCIe", "GB/s", fmt::to_string(over_pcie.sends_to_all), pcie_tables);
-  of_all("step over the network: fixed + full", "us", steps_of(network), "several nodes: abci-*, polaris-*, sophia-*");
+  of_all("step over the network: fixed + full", "us", steps_of(network), "several nodes: abci-*, sophia-*, h100-*");
+  of_all("chunk at which that is full", "B", shares_of(network_width), "rings of abci-v100-*: one to four turns of LL");
+  of_all("step over Slingshot (cxi) in Simple, more", "us", fmt::to_string(cxi_simple),
+         "alps-gh200-* from 1 MiB, polaris-* from 2 MiB");
   of_all("step over the network in trees, more", "us", fmt::to_string(of_tree_network),
          "NCCL's tuner: LL takes 5.0 us in trees, 2.7 in rings");
   of_all("chunk at which a step costs its full time", "B", shares_of(ramp_width), one_node);

@@ -14,6 +14,7 @@ struct LibraryWork {
   CollectiveOp op{};
   Bytes bytes;  ///< of the whole buffer
   Bytes chunk;  ///< that fills a channel's step
+  Release release = Release::v2_30_7;
 };
 
 /// What comes with a plan. Links are those of the machine; nccl_costs.cpp says what each number was fitted to.
@@ -23,6 +24,7 @@ struct LibraryCosts {
   Picoseconds once{0};     ///< of the protocol, once a collective
   double nvlink = 1;       ///< what kernels move over NVLink, as a share of the links' rate, which copies reach
   double pcie = 1;         ///< the same over PCIe
+  double network = 1;      ///< the same over NICs
   Bandwidth copy, reduce;  ///< the first copy, or the last sum, of a rank's own part, off the wire; 0: takes no time
 };
 
@@ -34,6 +36,9 @@ Picoseconds launch_of_others(int gpus_per_thread);
 /// Bytes of the buffer that a channel takes at a time where data is passed on in chunks (trees, broadcast, reduce): a
 /// slot of the protocol, as payload (src/include/device.h, src/enqueue.cc; protocol.hpp has the slots).
 Bytes chunk_of(TunerProtocol protocol);
+/// The same of trees between nodes, which NCCL makes smaller so that several are on their way: LL128 in all releases,
+/// Simple up to 2.11 (src/enqueue.cc, computeColl and calcCollChunking).
+Bytes tree_chunk(const LibraryPlan& plan, Bytes bytes, const TunerMachine& machine, Release release);
 
 /// Every constant of library_costs() as text, with what it was fitted to. Several values: LL / LL128 / Simple.
 struct CostLine {

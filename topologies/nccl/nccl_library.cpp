@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::int64_t least_of_p2p = 131'072;
 constexpr int most_p2p_channels = 32;
+constexpr int most_channels = 32;  // MAXCHANNELS, src/include/devcomm.h; 64 in the newest
 
 std::array<int, 3> numbers_of(const std::string& version) {
   std::array<int, 3> parts{0, 0, 0};
@@ -93,16 +94,27 @@ int within_bounds(int channels, const LibrarySettings& settings) {
   return std::max(1, std::min(channels, settings.max_channels.value_or(channels)));
 }
 
-int channels_of(const LibraryPlan& plan, Bytes bytes, const TunerMachine& machine, const LibrarySettings& settings) {
-  if (plan.algorithm == TunerAlgorithm::nvls) return machine.nvls.count;
-  // A GPU's NICs act as one: ports of a card are merged (NCCL_IB_MERGE_NICS), and so are rails by aws-ofi-nccl.
-  if (plan.algorithm == TunerAlgorithm::nvls_tree) return machine.nvls.count * machine.rails;
-  const int most =
-      within_bounds(plan.algorithm == TunerAlgorithm::tree ? machine.tree.count : machine.ring.count, settings);
+void set_channels(LibraryPlan& plan, Bytes bytes, const TunerMachine& machine, const LibrarySettings& settings) {
+  const bool several = machine.nodes > 1, tree = plan.algorithm == TunerAlgorithm::tree;
+  if (plan.algorithm == TunerAlgorithm::nvls || plan.algorithm == TunerAlgorithm::nvls_tree) {
+    // A GPU's NICs act as one: ports of a card are merged (NCCL_IB_MERGE_NICS), and so are rails by aws-ofi-nccl.
+    plan.channels = plan.blocks =
+        plan.algorithm == TunerAlgorithm::nvls ? machine.nvls.count : machine.nvls.count * machine.rails;
+    return;
+  }
+  const int found = tree ? machine.tree.count : machine.ring.count;
+  // ncclTopoPostset doubles what the search found (src/graph/connect.cc). On one node that is in the costs of steps,
+  // which were fitted to the channels of the search.
+  const int most = within_bounds(several ? std::min(2 * found, most_channels) : found, settings);
   const Threads each = threads_of(plan, machine, settings);
   const std::int64_t worth = each.threads * each.least;
   const std::int64_t needed = std::max<std::int64_t>(1, bytes.count / worth);
-  return static_cast<int>(std::clamp<std::int64_t>(needed, 1, most));
+  plan.blocks = static_cast<int>(std::clamp<std::int64_t>(needed, 1, most));
+  // Simulated: a channel of trees has both of them, which are two of NCCL's; the second half of the rings takes the
+  // same links as the first.
+  plan.channels = !several ? plan.blocks
+                  : tree   ? (plan.blocks + 1) / 2
+                           : std::min(plan.blocks, within_bounds(found, settings));
 }
 
 }  // namespace
@@ -143,7 +155,7 @@ std::optional<LibraryPlan> library_plan(CollectiveOp op, Bytes bytes, const Tune
     const double us = tuner_time_us(choice, op, bytes, machine, settings.release);
     if (!best || us < best->tuner_us) best = LibraryPlan{choice.algorithm, choice.protocol, 1, us};
   }
-  if (best) best->channels = channels_of(*best, bytes, machine, settings);
+  if (best) set_channels(*best, bytes, machine, settings);
   return best;
 }
 

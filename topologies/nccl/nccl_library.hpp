@@ -36,8 +36,10 @@ std::vector<TunerProtocol> read_protocols(const std::string& text);
 struct LibraryPlan {
   TunerAlgorithm algorithm{};
   TunerProtocol protocol{};
-  int channels = 1;     ///< in use at this size
+  int channels = 1;     ///< simulated at this size
   double tuner_us = 0;  ///< what NCCL itself takes it to last
+  int blocks = 1;       ///< thread blocks that share the buffer: NCCL's own channels. On several nodes up to twice
+                        ///< those that its search finds
 };
 
 /// The tuner's choice for the op, and the channels in use: as many as the search finds, within the user's bounds, but

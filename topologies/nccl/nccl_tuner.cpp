@@ -226,18 +226,28 @@ std::vector<TunerChoice> tuner_choices(CollectiveOp op, const TunerMachine& mach
   return choices;
 }
 
+namespace {
+double correction(TunerProtocol protocol, CollectiveOp op, Bytes bytes, Release release) {
+  const auto size = static_cast<std::uint64_t>(bytes.count);
+  const auto index = static_cast<std::size_t>(std::bit_width(std::max<std::uint64_t>(size / 64, 1))) - 1;
+  if (op != CollectiveOp::all_reduce || index >= tree_correction[0].size()) return 1;
+  const bool differs = release == Release::v2_8_3 && protocol == TunerProtocol::ll128 && index >= 13;
+  return differs ? tree_correction_ll128_2_8_3[index - 13] : tree_correction[at(protocol)][index];
+}
+}  // namespace
+
+double tree_share(TunerProtocol protocol, CollectiveOp op, Bytes bytes, const TunerMachine& machine, Release release) {
+  const Caps& caps = constants(release).tree_channel[generation(machine.sm)];
+  const double most = caps[nodes_column(machine.nodes)] / machine.tree.between;
+  return std::min(1.0, most) * correction(protocol, op, bytes, release);
+}
+
 double tuner_time_us(const TunerChoice& choice, CollectiveOp op, Bytes bytes, const TunerMachine& machine,
                      Release release) {
   double latency = choice.latency_us, bandwidth = choice.bandwidth_GBps;
   const auto size = static_cast<std::uint64_t>(bytes.count);
   const bool old = release == Release::v2_8_3;
-  if (choice.algorithm == TunerAlgorithm::tree && op == CollectiveOp::all_reduce) {
-    const auto index = static_cast<std::size_t>(std::bit_width(std::max<std::uint64_t>(size / 64, 1))) - 1;
-    if (index < tree_correction[0].size())
-      bandwidth *= old && choice.protocol == TunerProtocol::ll128 && index >= 13
-                       ? tree_correction_ll128_2_8_3[index - 13]
-                       : tree_correction[at(choice.protocol)][index];
-  }
+  if (choice.algorithm == TunerAlgorithm::tree) bandwidth *= correction(choice.protocol, op, bytes, release);
   const bool simple_ring = choice.algorithm == TunerAlgorithm::ring && choice.protocol == TunerProtocol::simple;
   if (simple_ring && op == CollectiveOp::all_reduce && machine.nodes > 1) {  // the ring's plateau
     const double a_rank = static_cast<double>(size) / machine.ranks();

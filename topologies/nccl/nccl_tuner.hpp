@@ -38,6 +38,7 @@ struct TunerMachine {
   bool same_rings = false;    ///< all channels visit the GPUs in one order
   bool through_host = false;  ///< some of a node's GPUs have only host memory between them: no NVLink, no peer access
   int rails = 1;              ///< NICs of each GPU, at least one
+  bool cxi = false;           ///< the NICs are Slingshot's, reached through libfabric's provider cxi
   double net_latency_us = 0;  ///< that the net plugin declares; of InfiniBand's own none
   Channels ring, tree, nvls;
 
@@ -82,5 +83,9 @@ std::vector<TunerChoice> tuner_choices(CollectiveOp op, const TunerMachine& mach
 /// What NCCL takes it to last, in microseconds.
 double tuner_time_us(const TunerChoice& choice, CollectiveOp op, Bytes bytes, const TunerMachine& machine,
                      Release release);
+
+/// What trees between nodes move, as a share of what NICs could: NCCL's own measured corrections for their size
+/// (treeCorrectionFactor of src/graph/tuning.cc), and its cap on what a channel brings (perChMaxTreeBws).
+double tree_share(TunerProtocol protocol, CollectiveOp op, Bytes bytes, const TunerMachine& machine, Release release);
 
 }  // namespace ringsim::nccl
