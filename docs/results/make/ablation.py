@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""Writes docs/results/nccl-ablation.md: the scorecard's column of the library with one ingredient switched off at a time.
+
+Usage: docs/results/make/ablation.py path/to/ringsim           writes the page
+       docs/results/make/ablation.py path/to/ringsim --check   compares it with the page that is there; exit 1 where they differ
+"""
+import csv
+import io
+import pathlib
+import subprocess
+import sys
+
+from page import write_or_check
+
+root = pathlib.Path(__file__).resolve().parents[3]
+page = root / "docs/results/nccl-ablation.md"
+BANDS = [("up to 64 KiB", 0, 1 << 16), ("64 KiB to 8 MiB", (1 << 16) + 1, (1 << 23) - 1),
+         ("8 MiB and more", 1 << 23, 1 << 62), ("256 MiB and more", 1 << 28, 1 << 62)]
+FAMILIES = ["one node, NVLink", "one node, PCIe", "several nodes"]
+# What is switched off, and the options of --set that do it.
+INGREDIENTS = [
+    ("nothing", []),
+    ("the launch of kernels", ['devices.gpu.launch="0 us"']),
+    ("copies and sums of a rank's own part", ['devices.gpu.copy="1000000 TB/s"', 'devices.gpu.reduce="1000000 TB/s"']),
+    ("all channels but one", ["library.env.NCCL_MAX_NCHANNELS=1"]),
+    ("trees", ["library.env.NCCL_ALGO=^Tree"]),
+    ("sums in the switches (NVLS, NVLSTree)", ["library.env.NCCL_ALGO=^NVLS,NVLSTree"]),
+    ("LL128", ["library.env.NCCL_PROTO=^LL128"]),
+]
+
+
+def scored(sets):
+    """Rows that count, with what the library's column says of them."""
+    words = [word for each in sets for word in ("--set", each)]
+    done = subprocess.run([sys.argv[1], "scorecard", "--only-library", "--format", "csv", *words], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"docs/results/make/ablation.py: {' '.join(sets)}: exit {done.returncode}\n{done.stderr}")
+    return [row for row in csv.DictReader(io.StringIO(done.stdout)) if row["scored"] == "true" and row["library_us"]]
+
+
+def quantile(values, share):
+    values = sorted(values)
+    at = share * (len(values) - 1)
+    below = int(at)
+    above = min(below + 1, len(values) - 1)
+    return values[below] + (values[above] - values[below]) * (at - below)
+
+
+def cell(rows, least, most):
+    errors = [100 * abs(float(row["library_us"]) / float(row["measured_us"]) - 1)
+              for row in rows if least <= int(row["bytes"]) <= most]
+    return f"{quantile(errors, 0.5):.0f} / {quantile(errors, 0.9):.0f}" if errors else "-"
+
+
+def table(results, family):
+    lines = ["| switched off | " + " | ".join(name for name, _, _ in BANDS) + " |", "| --- |" + " ---: |" * len(BANDS)]
+    for name, rows in results.items():
+        own = [row for row in rows if family in (None, row["family"])]
+        lines.append(f"| {name} | " + " | ".join(cell(own, least, most) for _, least, most in BANDS) + " |")
+    return "\n".join(lines)
+
+
+def write_page():
+    results = {name: scored(sets) for name, sets in INGREDIENTS}
+    options = "\n".join(f"| {name} | {', '.join(f'`{each}`' for each in sets) or '-'} |" for name, sets in INGREDIENTS)
+    families = "\n\n".join(f"## {family[0].upper()}{family[1:]}\n\n{table(results, family)}" for family in FAMILIES)
+    return f"""# What does each part of the model of NCCL buy?
+
+Made by `docs/results/make/ablation.py build/tools/ringsim`. The scorecard's column "ringsim, library" over the
+[published tables](accuracy.md), with one part of the model switched off by options of `--set`; nothing is fitted again.
+Cells: median / 90th percentile of |predicted/measured - 1|, in percent. A variable of NCCL that a
+table fixes is replaced by the option's.
+
+## All tables
+
+{table(results, None)}
+
+{families}
+
+## Options
+
+| switched off | `ringsim scorecard --only-library --set` ... |
+| --- | --- |
+{options}
+"""
+
+
+write_or_check(page, write_page, __doc__)
