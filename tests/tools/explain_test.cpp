@@ -103,6 +103,22 @@ TEST_CASE("one slow NIC of 64 is named first, with its fault") {
   // Without the fault it is faster than with any class of links twice as fast, except the NIC's.
   CHECK(change(document, "without faults") < -0.2);
   CHECK(change(document, "nvlink 2x") > change(document, "nic 2x"));
+  CHECK(what_if(document, "nvlink and nic 2x") == nullptr);  // the NIC alone gains enough
+}
+
+// NCCL's eight rings leave a DGX A100 by PCIe links of 24 GB/s and adapters of 200 Gb/s, which carry as much.
+TEST_CASE("two classes of links that bind alike: neither helps alone, and both together are the first advice") {
+  const std::string file = ringsim::test::source_dir() + "/scenarios/examples/library/nccl-two-dgx-a100.json";
+  const Words large{"--set", R"(collective.bytes="1 GiB")"};
+  const json document = explained(file, large);
+  CHECK(change(document, "pcie 2x") == 0);
+  CHECK(change(document, "nic 2x") == 0);
+  CHECK(change(document, "nvlink and nic 2x") == 0);
+  CHECK(change(document, "pcie and nic 2x") < -0.2);
+  Words both = large;
+  both.insert(both.end(), {"--set", "calibration.scale_pcie=2", "--set", "calibration.scale_nic=2"});
+  CHECK((*what_if(document, "pcie and nic 2x"))["time_us"].get<double>() == time_of_run(file, both));
+  CHECK(has(command("explain", file, large).out, "this helps most: pcie and nic 2x"));
 }
 
 TEST_CASE("an oversubscribed leaf: the cables between switches come first, and no other class helps more") {

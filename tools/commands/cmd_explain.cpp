@@ -67,19 +67,22 @@ int execute(const ExplainArguments& arguments) {
   idle.add(result.prediction.settings);
   idle.say();
 
-  std::vector<WhatIf> what_ifs = what_ifs_of(scenario, result);
-  for (const std::string& own : arguments.what_ifs)
-    what_ifs.push_back({.of = WhatIf::Of::own, .label = own, .set = {own}});
-  {
-    ProgressLine progress(what_ifs.size());
+  const auto run_all = [&](std::vector<WhatIf> asked) {
+    ProgressLine progress(asked.size());
     progress.now("running again with changes");
-    for_each_index(what_ifs.size(), arguments.jobs, [&](std::size_t i) {
+    for_each_index(asked.size(), arguments.jobs, [&](std::size_t i) {
       stop_if_asked();
-      run_what_if(what_ifs[i], input.text, input.name, arguments.set, scenario, result, {.stop = &stop_requested});
+      run_what_if(asked[i], input.text, input.name, arguments.set, scenario, result, {.stop = &stop_requested});
       progress.add(1.0);
       return true;
     });
-  }
+    return asked;
+  };
+  std::vector<WhatIf> asked = what_ifs_of(scenario, result);
+  for (const std::string& own : arguments.what_ifs)
+    asked.push_back({.of = WhatIf::Of::own, .label = own, .set = {own}});
+  std::vector<WhatIf> what_ifs = run_all(std::move(asked));
+  for (WhatIf& pair : run_all(pairs_of(result, what_ifs))) what_ifs.push_back(std::move(pair));
   output.write(arguments.json ? why_json(file, scenario, result, what_ifs, file.canonical(0))
                               : why_text(scenario, result, what_ifs));
   output.finish();
@@ -99,8 +102,9 @@ Command explain_command() {
           "done, that ends with the run. Its parts by cause and links sum to the time, to the picosecond. Of training "
           "steps they are given per task: forward, backward, each bucket of gradients, update.\n\n"
           "Everything else is run again: the scenario without each thing that its closed form does not account for, "
-          "with each class of links (and the GPUs of a training step) a tenth and twice as fast, and with your own "
-          "changes. The last column is what "
+          "with each class of links (and the GPUs of a training step) a tenth and twice as fast, with two classes "
+          "twice "
+          "as fast if no class alone gains a hundredth, and with your own changes. The last column is what "
           "to give `ringsim run` for the same figure.\n\n"
           "A scenario of several points is refused; choose one with --set.",
       .prepare = with<ExplainArguments>(declare, execute)};

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -115,6 +116,23 @@ std::vector<WhatIf> what_ifs_of(const Scenario& scenario, const Result& base) {
   if (base.form)
     for (WhatIf& each : assumptions_of(scenario, why)) all.push_back(std::move(each));
   return all;
+}
+
+std::vector<WhatIf> pairs_of(const Result& base, const std::vector<WhatIf>& done) {
+  ensure(base.prediction.why.has_value(), "what-ifs are made for a prediction that was explained");
+  const std::vector<std::string>& kinds = base.prediction.why->kinds;
+  const bool one_helps = std::any_of(done.begin(), done.end(), [&](const WhatIf& each) {
+    return each.of == WhatIf::Of::link_class && each.is_advice && each.result && change_of(each, base) <= -0.01;
+  });
+  std::vector<WhatIf> pairs;
+  if (one_helps) return pairs;
+  for (std::size_t i = 0; i < kinds.size(); ++i)
+    for (std::size_t j = i + 1; j < kinds.size(); ++j) {
+      WhatIf pair = faster(fmt::format("{} and {} 2x", kinds[i], kinds[j]), kinds[i], "2");
+      pair.set.push_back(fmt::format("calibration.scale_{}=2", kinds[j]));
+      pairs.push_back(std::move(pair));
+    }
+  return pairs;
 }
 
 double change_of(const WhatIf& what_if, const Result& base) {
