@@ -170,8 +170,8 @@ struct Scenario {
     return std::any_of(jobs.begin(), jobs.end(),
                        [](const Job& job) { return !job.after.empty() || !job.groups.empty(); });
   }
-  /// Whether all jobs together have a result, "all".
-  bool has_total() const { return by_program() && jobs.size() > 1; }
+  /// Whether all jobs together have a result, "all": the time of collectives. One that trains has steps instead.
+  bool has_total() const { return by_program() && jobs.size() > 1 && !trains(); }
   /// What job j trains; nullptr: it is a collective.
   const TrainingSpec* training_of(std::size_t j) const {
     if (j > 0) return jobs[j].training.get();

@@ -27,8 +27,8 @@ void end_at_once() {
 }
 
 void on_interrupt(int) {
-  stop_requested.store(true, std::memory_order_relaxed);
-  if (ends_at_once.load(std::memory_order_relaxed)) end_at_once();
+  stop_requested.store(true, std::memory_order_seq_cst);
+  if (ends_at_once.load(std::memory_order_seq_cst)) end_at_once();
 }
 
 }  // namespace
@@ -50,8 +50,9 @@ void stop_if_asked() {
 }
 
 EndsAtOnce::EndsAtOnce() {
-  ends_at_once.store(true, std::memory_order_relaxed);
-  if (stop_requested.load(std::memory_order_relaxed)) {  // by a signal that came before
+  // Either the handler sees the first, or this sees what the handler has stored.
+  ends_at_once.store(true, std::memory_order_seq_cst);
+  if (stop_requested.load(std::memory_order_seq_cst)) {  // by a signal that came before
     ends_at_once.store(false, std::memory_order_relaxed);
     stop_if_asked();
   }

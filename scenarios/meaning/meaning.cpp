@@ -309,6 +309,9 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
         out.warnings.push_back(blame.where(fmt::format("/training/{}", key)) +
                                ": has no effect: mode async counts updates and warmup_updates");
   }
+  if (by_library && written.contains("jobs") && !written["jobs"].empty())
+    blame.fail("/jobs", "expected no jobs next to a library, found some",
+               "each would need a protocol of its own, which is not modeled yet");
   if (by_library && out.training && out.training->regime->kind == Regime::Kind::single) {
     out.warnings.push_back(blame.where("/library") + ": it has no effect with the regime single: nothing is exchanged");
   } else if (by_library) {

@@ -44,9 +44,6 @@ void refuse_decided(const Json& written, const Blame& blame) {
   if (written.contains("training") && written["training"].contains("regime") &&
       written["training"]["regime"].is_object() && written["training"]["regime"].contains("algorithm"))
     refuse("/training/regime/algorithm", "algorithm");
-  if (written.contains("jobs") && !written["jobs"].empty())
-    blame.fail("/jobs", "expected no other collectives next to a library, found some",
-               "each would need a protocol of its own, which is not modelled yet");
 }
 
 /// What users say of GPUs that write into each other's memory; nothing: NCCL's own rule. Variables are resolved.

@@ -376,7 +376,7 @@ TrainingSpec training_of(const Canonical& canonical, std::size_t gpus, double sp
     const bool overlaps = (kind == Regime::Kind::ddp && out.step.overlap) || out.overlap;
     if (!overlaps && out.slowdown > 1'000'000)
       warnings.push_back(blame.where("/training/slowdown") +
-                         ": has no effect: no kernel runs next to a collective in this regime");
+                         ": has no effect: in this regime no kernel runs next to a collective of the training");
   }
   for (const char* key : {"sample_bytes", "output_bytes"})
     if (workload.contains(key) && kind != Regime::Kind::data_parallel)

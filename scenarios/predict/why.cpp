@@ -116,8 +116,12 @@ struct PartSum {
   KnownElement longest;
 };
 
+void longest_first(std::vector<WhyPart>& parts) {
+  std::stable_sort(parts.begin(), parts.end(), [](const WhyPart& a, const WhyPart& b) { return a.time > b.time; });
+}
+
 std::vector<WhyPart> parts_of(const Topology& topology, const std::vector<KnownElement>& path, const Timeline& timeline,
-                              const RunOptions& options, const TimeOffSteps& off_steps) {
+                              const RunOptions& options) {
   std::vector<std::pair<std::string, std::string>> names(topology.n_resources());  // [resource] of its group, its class
   std::map<std::tuple<PathCause, std::string, std::string, std::string>, PartSum> sums;  // by cause, the task's, links
   for (const KnownElement& element : path) {
@@ -162,9 +166,7 @@ std::vector<WhyPart> parts_of(const Topology& topology, const std::vector<KnownE
     }
     parts.push_back(part);
   }
-  if (off_steps.launch.count() > 0) parts.push_back({.cause = "launch", .time = off_steps.launch});
-  if (off_steps.own_pass.count() > 0) parts.push_back({.cause = "own pass", .time = off_steps.own_pass});
-  std::stable_sort(parts.begin(), parts.end(), [](const WhyPart& a, const WhyPart& b) { return a.time > b.time; });
+  longest_first(parts);
   // Looking for those that share takes a pass over all messages: for the part that counts most.
   const auto first = std::find_if(parts.begin(), parts.end(), [](const WhyPart& part) { return !part.link.empty(); });
   if (first != parts.end())
@@ -327,7 +329,7 @@ Why why_of(const Topology& topology, const std::vector<PathElement>& path, const
   const SimTime end = program != nullptr ? program->end : SimTime::max();
   const std::vector<KnownElement> own = elements_between(path, begin, end, program);
   Why why;
-  why.parts = parts_of(topology, own, timeline, options, off_steps);
+  why.parts = parts_of(topology, own, timeline, options);
   if (program == nullptr) {
     why.n_elements = own.size();
     why.lines = folded_lines(drafts_of(topology, own), ranks);
@@ -336,16 +338,22 @@ Why why_of(const Topology& topology, const std::vector<PathElement>& path, const
     why.n_elements = last.size();
     why.lines = folded_lines(drafts_of(topology, last), ranks);
     why.tasks = tasks_of(own);
-    const Picoseconds total = end - begin;
+    const Picoseconds total = end - begin, mean = time - off_steps.launch - off_steps.own_pass;
     if (total.count() > 0) {
       for (WhyPart& part : why.parts) {
-        part.link_time = mean_of(part.link_time, total, time);
-        part.task_time = mean_of(part.task_time, total, time);
+        part.link_time = mean_of(part.link_time, total, mean);
+        part.task_time = mean_of(part.task_time, total, mean);
       }
-      take_means(why.parts, total, time);
-      take_means(why.tasks, total, time);
+      take_means(why.parts, total, mean);
+      take_means(why.tasks, total, mean);
     }
   }
+  for (const auto& [cause, off] : {std::pair{"launch", off_steps.launch}, std::pair{"own pass", off_steps.own_pass}}) {
+    if (off.count() == 0) continue;
+    why.parts.push_back({.cause = cause, .time = off});
+    if (program != nullptr) why.tasks.push_back({.name = cause, .time = off});
+  }
+  longest_first(why.parts);
   std::set<LinkClass> used;
   for (std::uint32_t l = 0; l < timeline.link_bytes.size(); ++l) {
     const Link& link = topology.link({l});

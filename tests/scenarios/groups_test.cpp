@@ -201,6 +201,20 @@ TEST_CASE("jobs with groups that start apart have a result together, which expla
   CHECK(sum_of_parts(*found.jobs[1].why) == 10502us);
 }
 
+// NCCL's reduction of a rank's own part comes after the last step, so it is in no call of the program.
+TEST_CASE("groups with a library are explained, to the picosecond") {
+  const Prediction found = predict(only(on_a100(2, R"("library": "nccl",
+      "collective": {"op": "all_reduce", "bytes": "1 MiB", "split": "DIV 8"})")),
+                                   {.explain = true});
+  REQUIRE(found.why.has_value());
+  CHECK(sum_of_parts(*found.why) == found.time);
+  Picoseconds tasks{0};
+  for (const WhyTask& task : found.why->tasks) tasks += task.time;
+  CHECK(tasks == found.time);
+  CHECK(std::any_of(found.why->parts.begin(), found.why->parts.end(),
+                    [](const WhyPart& part) { return part.cause == "own pass"; }));
+}
+
 TEST_CASE("the time of a job that comes after no other counts from its start, late ranks included") {
   std::string late;
   for (int rank = 0; rank < 8; ++rank)
@@ -383,6 +397,23 @@ TEST_CASE("a collective next to a training step slows it, and its own time count
   CHECK(shared.jobs[0].time == both.jobs[0].time);
 }
 
+// The steps of the training and the time of the groups count from other moments, and are of other things.
+TEST_CASE("groups next to a training step have no result together") {
+  const std::string job = R"({"name": "other", "start": "32 ms", "collective":
+      {"op": "all_reduce", "algorithm": "ring", "bytes": "80 MB", "groups": [["b0", "b1"]]}})";
+  const Prediction both = predict(only(on_trunk(job), {"training.steps=1", "training.warmup=0"}), {.explain = true});
+  REQUIRE(both.jobs.size() == 1);
+  CHECK(both.jobs[0].job == "other");
+  CHECK(both.jobs[0].time == 16'003us);
+  for (const Prediction* each : {&both, &both.jobs[0]}) {
+    REQUIRE(each->bottleneck);
+    CHECK(each->bottleneck->busy <= 1);
+    CHECK(each->bottleneck->delay <= 1);
+  }
+  REQUIRE(both.why.has_value());
+  CHECK(sum_of_parts(*both.why) == both.time);
+}
+
 TEST_CASE("jobs next to training that cannot be are refused at their place") {
   const auto has = [](const std::string& text, const std::string& part) {
     CAPTURE(text);
@@ -397,6 +428,10 @@ TEST_CASE("jobs next to training that cannot be are refused at their place") {
       "/jobs/0/after: expected no order between a training step and other jobs, found one");
   has(complaint(on_trunk(second_training(R"(["b0", "b1"])", "0 us")), {"jobs.0.training.workload.model=resnet50"}),
       "/jobs/0/training/workload: expected either model or layers, found both");
+  has(complaint(on_trunk(""), {"training.slowdown=0.5"}), "/training/slowdown: expected a number from 1 to 1000");
+  has(complaint(on_trunk(second_training(R"(["b0", "b1"])", "0 us")),
+                {"library=nccl", "training.regime=single", R"(training.ranks=["a0"])"}),
+      "/jobs: expected no jobs next to a library, found some");
   has(complaint(on_trunk(R"({"name": "none"})")),
       "/jobs/0: expected the key \"collective\" or \"training\", found none");
 }

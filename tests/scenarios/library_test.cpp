@@ -143,7 +143,7 @@ TEST_CASE("what the library decides cannot be set next to it") {
   CHECK(
       has(refusal(one_dgx_a100,
                   {R"(jobs=[{"name": "b", "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 B"}}])"}),
-          "/jobs: expected no other collectives next to a library"));
+          "/jobs: expected no jobs next to a library"));
 }
 
 TEST_CASE("what is not modelled is refused by name") {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/support/command.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/paths.hpp"
 
 namespace command_test {
@@ -152,6 +153,25 @@ TEST_CASE("results go to stdout, or to the file of -o, and nothing else does") {
   CHECK(to_stdout.out.find("all_reduce,ring,none,fair,8,1073741824,187904.8192,") != std::string::npos);
   CHECK(to_stdout.out.find(" s\n") == std::string::npos);
   CHECK(to_stdout.err.starts_with("1 points, 112 transfers, "));
+}
+
+TEST_CASE("the ending of a result file is its format, unless --format says another") {
+  for (const char* format : {"json", "jsonl", "csv"}) {
+    CAPTURE(format);
+    const std::string path = temporary_file(std::string("by-ending.") + format, "");
+    REQUIRE(run_command({"run", scenario(), "-o", path}).code == 0);
+    CHECK(ringsim::test::read_file(path) == run_command({"run", scenario(), "--format", format}).out);
+  }
+  const std::string table = temporary_file("table.csv", "");
+  REQUIRE(run_command({"run", scenario(), "--format", "table", "-o", table}).code == 0);
+  CHECK(ringsim::test::read_file(table) == run_command({"run", scenario()}).out);
+}
+
+TEST_CASE("--explain with a format of rows alone is a warning") {
+  const Outcome outcome = run_command({"run", scenario(), "--format", "csv", "--explain"});
+  CHECK(outcome.code == 0);
+  CHECK(outcome.err.find("--explain: it has no effect") != std::string::npos);
+  CHECK(outcome.out == run_command({"run", scenario(), "--format", "csv"}).out);
 }
 
 TEST_CASE("exit codes: 2 for the command line, 3 for the input, 5 for what the machine lacks") {

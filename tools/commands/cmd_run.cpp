@@ -141,6 +141,8 @@ int execute(const RunArguments& given) {
   arguments.format = format_of(given);
   require_matrix_fields(arguments.matrix, arguments.format);
   require_plot(arguments);
+  if (arguments.explain && (arguments.format == Format::csv || is_matrix(arguments.format)))
+    Warnings().say({"--explain: it has no effect on rows alone; --format json has what the links carried"});
   const ScenarioText input = read_input(arguments.scenario);
   const ScenarioFile file = ScenarioFile::parse(input.text, input.name, arguments.set);
   if (is_matrix(arguments.format))

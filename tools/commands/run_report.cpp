@@ -227,7 +227,7 @@ std::string report_page(const RunForReport& run) {
     const Explained one = explained(run, point);
     body = fmt::format("<h1>{}</h1>\n", escaped_xml(why_sentence(one.scenario, one.result)));
     if (run.file.size() > 1)
-      body += html_paragraph(fmt::format("Of {} points this is the fastest of the largest message.", run.file.size()));
+      body += html_paragraph("Of the points in the table this is the fastest of the largest message.");
     body += report_plots(run.rows, run.chart) + what_if_bars(one) +
             run_pictures(one.scenario, one.result.prediction, one.recording);
   }

@@ -8,6 +8,7 @@
 
 #include "tools/commands/run_report.hpp"
 #include "tools/output/html.hpp"
+#include "tools/output/svg.hpp"
 #include "validate/results/columns.hpp"
 
 namespace ringsim::tools {
@@ -52,9 +53,12 @@ std::string sweep_page(const SweepForReport& sweep) {
   for (const ResultRow& row : rows) points.push_back(point_of(row));
   const std::optional<ReportPoint> point = chosen_point(rows, points);
   TableCells table = cells_of_rows(rows);
-  if (!point)
-    return html_page(sweep.file.name(), html_paragraph("Every point failed.") + report_table("Results", table) +
-                                            report_end({sweep.input}, sweep.command, ""));
+  if (!point) {
+    const std::string name = sweep.file.name().empty() ? "ringsim" : sweep.file.name();
+    return html_page(
+        name, fmt::format("<h1>{}: every point failed</h1>\n", escaped_xml(name)) + report_table("Results", table) +
+                  report_end({sweep.input}, sweep.command, fmt::format(", scenario {}", sweep.file.hash())));
+  }
   return report_page({.file = sweep.file,
                       .input = sweep.input,
                       .set = sweep.set,

@@ -141,8 +141,9 @@ Made by `ringsim scorecard --format markdown`; a test fails when this page is no
 the scenario of its machine next to it (`ID.csv`, `ID.json`). Error: predicted/measured - 1. Cells: median / 90th percentile of |error|, in percent,
 in brackets the number of rows where a model says nothing of the others. Bias: median error with its sign, below 0: predicted too fast.
 
-No model but the last is fitted to a single table. Machines are presets from published specifications; what
-adapters read from GPUs on Polaris is taken from its own two tables.
+No model but the last is fitted to a single table. Machines are presets from published specifications, but for two facts
+that are taken from their own tables: what adapters read from GPUs on Polaris, and how far NICs of ABCI V are from its
+GPUs, so that NCCL uses no LL128 there.
 
 - **ringsim, library**: what NCCL decides (scenario key `library`), simulated: one point a size. Its kernels' costs are fitted to many of these tables together,
   by protocol and generation of GPU ([nccl-costs](nccl-costs.md)); so these errors are those of a fit, where the others' are not.

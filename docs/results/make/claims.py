@@ -37,6 +37,25 @@ def rows_of(arguments):
     return json.loads(ringsim([*arguments, "--format", "json"]))["results"]
 
 
+def exactly(row):
+    """The words for it, where the closed form holds and the time is its."""
+    form = row["closed_form"]
+    if not form["holds"] or form["ratio"] != 1:
+        sys.exit(f"{row['algorithm']} of {row['ranks']} ranks: expected the time of {form['formula']}, found {form['ratio']} of it")
+    return "to the picosecond"
+
+
+def the(rows, **wanted):
+    """The only row whose `point` has these values, by the last word of their paths."""
+    def holds(row):
+        point = {path.split(".")[-1]: value for path, value in row["point"].items()}
+        return all(point.get(key) == value for key, value in wanted.items())
+    found = [row for row in rows if holds(row)]
+    if len(found) != 1:
+        sys.exit(f"expected one row with {wanted}, found {len(found)}")
+    return found[0]
+
+
 def ms(row):
     return row["time_us"] / 1000
 
@@ -50,7 +69,7 @@ def data_parallel_step(rows):
     split = row["split_us"]
     return (f"8 GPUs: the step takes {ms(row):.1f} ms, of which the master computes {split['compute'] / 1000:.1f} and waits for "
             f"messages {split['exposed_communication'] / 1000:.1f}; {per_cent(row['efficiency'])} of what eight GPUs by themselves "
-            f"would do. The closed form `{row['closed_form']['formula']}` holds to the picosecond.")
+            f"would do. The closed form `{row['closed_form']['formula']}` holds {exactly(row)}.")
 
 
 def data_parallel_master(rows):
@@ -58,29 +77,34 @@ def data_parallel_master(rows):
     total = [sum(each["memory"].values()) / 1e6 for each in (master, others)]
     return (f"8 GPUs: the master sends {master['sent_bytes'] / 1e6:.0f} MB in a step and each other GPU "
             f"{others['sent_bytes'] / 1e6:.0f}; it needs {total[0]:.0f} MB for weights, gradients and what comes in, the others "
-            f"{total[1]:.0f} MB. Its port, {rows[0]['bottleneck']['link']}, holds the step up.")
+            f"{total[1]:.0f} MB. Its port, {rows[0]['bottleneck']['link']}, limits the step.")
 
 
 def server_grows(rows):
     return ("1 GiB over ports of 10 GB/s: " + ", ".join(f"{ms(row):.0f} ms for K = {row['ranks']}" for row in rows) +
-            ". Equal to the form, to the picosecond, with the latency of both ways added.")
+            f". Equal to the form, {[exactly(row) for row in rows][0]}, with the latency of both ways added.")
 
 
 def ring_stays(rows):
-    return ("1 GiB over ports of 10 GB/s: " + ", ".join(f"{ms(row):.1f} ms for K = {row['ranks']}" for row in rows) +
-            f"; 2p/b is {2 * 2**30 / 10e9 * 1000:.1f}. Equal to the form, to the picosecond, with 2(K-1) latencies added.")
+    limit = 2 * 2**30 / 10e9 * 1000
+    return ("Of the bandwidth's part alone. 1 GiB over ports of 10 GB/s: " +
+            ", ".join(f"{ms(row):.1f} ms for K = {row['ranks']}" for row in rows) +
+            f"; 2p/b is {limit:.1f}. The simulation equals the form, {[exactly(row) for row in rows][0]}, with 2(K-1) latencies added, and "
+            f"these make it longer than 2p/b from some size on.")
 
 
 def ddp(rows):
-    one, many = rows[0], rows[3]
+    one, many = (next(row for row in rows if row["buckets"] == buckets) for buckets in (1, 25))
     return (f"8 GPUs, 102.4 MB of gradients: one bucket, reduced after the backward pass, makes a step of {ms(one):.3f} ms; 25 buckets, "
-            f"reduced meanwhile, {ms(many):.3f}. Each GPU computes {many['split_us']['compute'] / 1000:.0f} ms.")
+            f"reduced meanwhile, {ms(many):.3f}. Each GPU computes {many['split_us']['compute'] / 1000:.0f} ms. The broadcast at the start "
+            "belongs to no step and is not in these times.")
 
 
 def loop(rows):
     row = rows[0]
-    return (f"ResNet-50, 256 images, one A100: {ms(row):.2f} ms, a measured step; forward pass, backward pass and update are tasks of "
-            f"one stream, and `--picture` draws them.")
+    return (f"ResNet-50, 32 images, an A100 that reaches 14 % of its peak: {ms(row):.1f} ms, of which it computes "
+            f"{row['split_us']['compute'] / 1000:.1f}. Forward pass, backward pass and update are the tasks of one stream; `--trace` has each "
+            "layer.")
 
 
 def scales(rows):
@@ -91,34 +115,45 @@ def scales(rows):
             f"(../../{EXAMPLES}/training/buckets-slow-network.json) shows another.")
 
 
+SLOW = [{"rank": 3, "factor": 2}]
+SERVER = {"name": "parameter_server", "servers": 1}
+
+
+def server_row(rows, size, slow, start):
+    return the(rows, parameters=size // 4, slow=slow, regime=SERVER if start is None else {**SERVER, "mode": "async", "start": start})
+
+
 def stale(rows):
-    sync, asynchronous = rows[8], rows[9]
+    sync, asynchronous = (server_row(rows, 10_000_000, SLOW, start) for start in (None, "staggered"))
     return (f"4 workers, one of them half as fast, 10 MB: a synchronous step takes {ms(sync):.1f} ms; without waiting "
             f"{ms(asynchronous):.1f} pass for as many samples. The price: an update is computed from weights that are "
             f"{asynchronous['staleness_mean']:.0f} updates old on average, {asynchronous['staleness_max']} at most.")
 
 
 def no_faster(rows):
-    sync, asynchronous = rows[4], rows[6]
-    return (f"Only where the server's port has time left. 4 workers, 200 MB: the synchronous step takes {ms(sync):.1f} ms and the "
-            f"asynchronous one {ms(asynchronous):.1f} when all begin together: the port is busy all the time in both.")
+    sync, staggered, together, at_random = (server_row(rows, 200_000_000, [], start) for start in (None, "staggered", "together", "random"))
+    return (f"It depends on when the workers begin. 4 equal workers, 200 MB: a synchronous step takes {ms(sync):.1f} ms. Without waiting, "
+            f"workers that begin one after another need {ms(staggered):.1f} for as many samples, because one computes while another "
+            f"sends; those that begin at random {ms(at_random):.1f}; those that begin together {ms(together):.1f}: they stay together, "
+            "and gain nothing.")
 
 
 def barrel(rows):
     waits = [(row["ranks"], row["split_us"]["waiting_for_others"] / 1000) for row in rows if row["training"] == "ddp"]
-    return ("Passes that take longer by 10 ms on average, at random: the rank that ends last waits " +
+    return ("Passes take longer by a random time of 10 ms on average. On average over the steps, a rank waits for a slower one " +
             ", ".join(f"{wait:.1f} ms with {ranks} GPUs" for ranks, wait in waits) +
-            ". It grows as 1 + 1/2 + ... + 1/K, so like a logarithm.")
+            ". The slowest of K is late by 10 ms times 1 + 1/2 + ... + 1/K on average, its own 10 ms included: a logarithm.")
 
 
 def reducer(rows):
     at_32 = {row["training"]: row for row in rows if row["ranks"] == 32}
     return (f"32 GPUs with passes of random length: {ms(at_32['ddp']):.0f} ms with a ring, {ms(at_32['parameter_server']):.0f} with one "
-            f"server, whose port alone takes {at_32['parameter_server']['split_us']['exposed_communication'] / 1000:.0f}.")
+            f"server. There {at_32['parameter_server']['split_us']['exposed_communication'] / 1000:.0f} ms of the step are communication "
+            f"that nothing hides; with the ring {at_32['ddp']['split_us']['exposed_communication'] / 1000:.0f}.")
 
 
 def busy_server(rows):
-    on_time, late = rows[4], rows[12]
+    on_time, late = (server_row(rows, 200_000_000, slow, None) for slow in ([], SLOW))
     return (f"Not always: a rank twice as slow costs nothing where the server is busy with the others meanwhile. 4 workers, 200 MB: "
             f"{ms(on_time):.3f} ms with equal ranks, {ms(late):.3f} with a slow one.")
 
@@ -132,7 +167,7 @@ def one_machine(rows):
 def gpudirect(rows):
     with_it, without = rows
     return (f"All GPUs of two DGX A100 send to the other node at once, 256 MiB each: {with_it['busbw_GBps']:.1f} GB/s per GPU with "
-            f"GPUDirect RDMA, {without['busbw_GBps']:.1f} without; then {without['bottleneck']['link']} is what all share.")
+            f"GPUDirect RDMA, {without['busbw_GBps']:.1f} without, where {without['bottleneck']['link']} is the limit: the GPUs of one CPU share its memory.")
 
 
 def copies(rows):
@@ -155,13 +190,13 @@ def big_models(rows):
     return (f"Samples per second of 64 A100 in eight nodes, against one that computes at 14 % of its peak: {', '.join(gains)}.")
 
 
-def centralised(rows):
-    one, many = rows[1], rows[5]
+def centralized(rows):
+    one, many = (the(rows, regime={"name": "parameter_server", "servers": servers}) for servers in (1, 16))
     return (f"VGG-16 on 16 GPUs: {ms(one):.0f} ms with one server of its own, {ms(many):.0f} with 16 that hold a part of the model "
             f"each, for {one['split_us']['compute'] / 1000:.0f} ms of computing.")
 
 
-def decentralised(rows):
+def decentralized(rows):
     ddp_row, *averaged = rows
     every = {row["point"]["training.regime"]["every"]: row for row in averaged}
     return (f"BERT-large, 16 GPUs, ports of 10 Gb/s: averaged after every step {ms(every[1]):.0f} ms, every 4 steps {ms(every[4]):.0f}, "
@@ -177,15 +212,20 @@ def without_averaging(rows):
 
 def on_workers(rows):
     server, ring, _ = (row for row in rows if row["ranks"] == 64)
-    return (f"ResNet-50 on 64 GPUs: {ms(ring):.1f} ms with a ring of workers, {ms(server):.1f} with a server; a step of one GPU is "
-            f"310.7.")
+    return (f"ResNet-50 on 64 GPUs: {ms(ring):.1f} ms with a ring of workers, {ms(server):.1f} with a server; a GPU computes "
+            f"{ring['split_us']['compute'] / 1000:.1f} of it.")
 
 
 def server_in_parts(rows):
     parts = {row["job"]: row for row in rows}
-    return (f"One after another in one run: scatter {ms(parts['main']):.3f} ms, reduce {ms(parts['gradients']):.3f}, broadcast "
-            f"{ms(parts['model']):.3f}, together {ms(parts['all']):.3f}. Reduce and broadcast take what `parameter_server` takes for as "
-            "many bytes, to the picosecond.")
+    server = rows_of([*SERVER_IN_PARTS, "--set", "jobs=null", "--set",
+                      'collective={"op":"all_reduce","algorithm":"parameter_server","bytes":"256 MiB"}'])[0]
+    both = parts["gradients"]["time_us"] + parts["model"]["time_us"]
+    if abs(both - server["time_us"]) > 1e-6:
+        sys.exit(f"expected reduce and broadcast to take a server's {server['time_us']} us, found {both}")
+    return (f"The exchange of a step is reduce and broadcast: {ms(parts['gradients']):.3f} and {ms(parts['model']):.3f} ms, together what "
+            f"`parameter_server` takes for as many bytes, {ms(server):.3f}, to the picosecond. A scatter comes before it only where the "
+            f"server hands out the samples, too: {ms(parts['main']):.3f} ms here, {ms(parts['all']):.3f} in all.")
 
 
 def last_step(_):
@@ -194,8 +234,7 @@ def last_step(_):
         ringsim([*HALVING, "--trace", str(trace)])
         steps = [each["dur"] / 1000 for each in json.loads(trace.read_text())["traceEvents"] if each.get("cat") == "link"]
     return (f"8 GPUs, 1 GiB: the six steps of the critical path take {', '.join(f'{each:.1f}' for each in steps)} ms. The last and the "
-            f"first carry half of the buffer each, {per_cent(steps[-1] / sum(steps))} of the time each. All ports send and receive all "
-            "the time.")
+            f"first carry half of the buffer each, {per_cent(steps[-1] / sum(steps))} of the time each.")
 
 
 def thirteen(rows):
@@ -205,9 +244,11 @@ def thirteen(rows):
 
 
 def long_ring(rows):
-    ring, halving = rows
-    return (f"4096 GPUs: 1 KiB takes {ms(ring):.2f} ms with a ring, {ms(halving):.3f} with halving-doubling, "
-            f"{ms(ring) / ms(halving):.0f} times less: a ring has 2(K-1) latencies, the other 2 log2(K).")
+    small, large = ({(row["algorithm"], row["ranks"]): ms(row) for row in rows if row["bytes"] == size} for size in (2**10, 2**30))
+    return (f"1 GiB on 64 GPUs: {large['ring', 64]:.1f} ms with a ring, {large['halving_doubling', 64]:.1f} with halving-doubling; on 4096 "
+            f"{large['ring', 4096]:.1f} and {large['halving_doubling', 4096]:.1f}. 1 KiB on 4096: {small['ring', 4096]:.2f} ms and "
+            f"{small['halving_doubling', 4096]:.3f}, {small['ring', 4096] / small['halving_doubling', 4096]:.0f} times less: a ring has "
+            "2(K-1) latencies, the other 2 log2(K).")
 
 
 def collectives(rows):
@@ -217,6 +258,7 @@ def collectives(rows):
             "`ringsim schedule picture` draws each, step by step.")
 
 
+SERVER_IN_PARTS = [f"{EXAMPLES}/collectives/server-in-parts.json"]
 TRAINING, STAR = f"{EXAMPLES}/training", "scenarios/star.json"
 DP = f"{TRAINING}/data-parallel.json"
 HALVING = [STAR, "--set", 'collective.algorithm="halving_doubling"', "--set", 'network.model="fair"', "--set", 'collective.bytes="1 GiB"']
@@ -232,25 +274,26 @@ def star(algorithm, *more):
 
 CLAIMS = {
     "Training on one machine": [
-        Claim("The loop of training: forward pass, loss, backward pass, update.", "Confirmed",
-              [f"{TRAINING}/dgx-a100.json", "--set", "topology.nodes=1"], loop),
+        Claim("The loop of training: forward pass, loss, backward pass, update.", "Quantified",
+              [f"{TRAINING}/dgx-a100.json", "--set", "topology.nodes=1", "--set", 'training.regime="single"', "--set",
+               'training.workload={"model":"resnet50","batch":32,"compute":{"flops":"156 TFLOP/s","efficiency":"14%"}}'], loop),
         Claim("DataParallel: the master scatters the batch, broadcasts the model, gathers outputs, scatters their losses, gathers the "
               "gradients and updates.", "Quantified", [DP, "--set", "topology.ranks=8"], data_parallel_step),
         Claim("The master has more load.", "Quantified", [DP, "--set", "topology.ranks=8", "--explain"], data_parallel_master),
         Claim("One process drives all GPUs, with one CPU core.", "Not simulated", [],
-              lambda _: "The time of launches on several GPUs by one thread is not modelled: `host.launch` is refused with this regime."),
+              lambda _: "The time of launches on several GPUs by one thread is not modeled: `host.launch` is refused with this regime."),
         Claim("DistributedDataParallel is faster than DataParallel on one machine.", "Confirmed",
               [DP, "--set", "topology.ranks=8", "--set",
-               'training.regime=["data_parallel",{"name":"ddp","algorithm":"ring"}]'], one_machine),
+               'training.regime=[{"name":"data_parallel","loss":"1 ms"},{"name":"ddp","algorithm":"ring"}]'], one_machine),
         Claim("Model parallelism: parts of a model on different GPUs wait for each other, and scale poorly.", "Not simulated", [],
               lambda _: "No regime divides a model among GPUs. ringsim simulates what data parallelism needs."),
     ],
     "Parameter server and ring": [
         Claim("A parameter server needs T = 2(K-1) p/b, which grows with K.", "Confirmed",
               star('"parameter_server"', "topology.ranks=[2,8,64]", 'collective.bytes="1 GiB"'), server_grows),
-        Claim("A ring sends p/K in each of 2(K-1) steps: T = 2(K-1) p/(Kb), below 2p/b whatever K is.", "Confirmed",
-              star('"ring"', "topology.ranks=[2,8,64]", 'collective.bytes="1 GiB"'), ring_stays),
-        Claim("A parameter server is scatter, reduce and broadcast.", "Confirmed", [f"{EXAMPLES}/collectives/server-in-parts.json"],
+        Claim("A ring sends p/K in each of 2(K-1) steps: T = 2(K-1) p/(Kb), below 2p/b whatever K is.", "Corrected",
+              star('"ring"', "topology.ranks=[2,8,64,4096]", 'collective.bytes="1 GiB"'), ring_stays),
+        Claim("A parameter server is scatter, reduce and broadcast.", "Corrected", SERVER_IN_PARTS,
               server_in_parts),
         Claim("Workers that average among themselves need no server (PyTorch DDP, MultiWorkerMirroredStrategy).", "Quantified",
               [f"{TRAINING}/server-or-ring.json"], on_workers),
@@ -267,11 +310,11 @@ CLAIMS = {
         Claim("The reducer is a bottleneck.", "Quantified", [f"{TRAINING}/stragglers.json"], reducer),
         Claim("A straggler costs its delay.", "Corrected", [f"{TRAINING}/async-server.json"], busy_server),
     ],
-    "Centralised and decentralised": [
-        Claim("Centralised: gradients go to a server, are averaged once all are there, and new weights come back.", "Quantified",
-              [f"{TRAINING}/parameter-server.json"], centralised),
-        Claim("Decentralised: several steps each, then weights are averaged; a bit faster, because machines talk less.", "Quantified",
-              [f"{TRAINING}/local-sgd.json"], decentralised),
+    "Centralized and decentralized": [
+        Claim("Centralized: gradients go to a server, are averaged once all are there, and new weights come back.", "Quantified",
+              [f"{TRAINING}/parameter-server.json"], centralized),
+        Claim("Decentralized: several steps each, then weights are averaged; a bit faster, because machines talk less.", "Quantified",
+              [f"{TRAINING}/local-sgd.json"], decentralized),
         Claim("The same without waiting for all.", "Quantified", [f"{TRAINING}/gossip.json"], without_averaging),
     ],
     "What machines need": [
@@ -292,7 +335,7 @@ CLAIMS = {
         Claim("13 servers: the five beyond eight send everything before and receive everything after; their share of the time is huge.",
               "Quantified", [f"{EXAMPLES}/algorithms/thirteen-ranks.json"], thirteen),
         Claim("A ring has full bandwidth at medium scale; long rings lose.", "Quantified",
-              star('["ring","halving_doubling"]', "topology.ranks=4096", 'collective.bytes="1 KiB"'), long_ring),
+              star('["ring","halving_doubling"]', "topology.ranks=[64,4096]", 'collective.bytes=["1 KiB","1 GiB"]'), long_ring),
     ],
 }
 
