@@ -221,7 +221,11 @@ Bytes tree_chunk(const LibraryPlan& plan, Bytes bytes, const TunerMachine& machi
   std::int64_t chunk = chunk_of(plan.protocol).count;
   // As long as each block has fewer than `least` chunks of more than `floor` bytes.
   const auto halve = [&](double least, std::int64_t floor) {
-    while (static_cast<double>(bytes.count / (plan.blocks * chunk)) < least && chunk > floor) chunk /= 2;
+    while (chunk > floor) {
+      const std::int64_t chunks = bytes.count / (plan.blocks * chunk);  // whole ones
+      if (static_cast<double>(chunks) >= least) break;
+      chunk /= 2;
+    }
   };
   const int levels = static_cast<int>(std::bit_width(static_cast<unsigned>(machine.nodes))) - 1;
   if (plan.protocol == TunerProtocol::ll128) {
