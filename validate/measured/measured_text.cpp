@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -138,8 +140,7 @@ class Log {
     const auto next = rank + (grouped ? 4 : 2);
     if (!marked && (next == words.end() || *next != "Pid")) return;
     const std::int64_t number = measured_count(rank[1], "Rank", line.where);
-    check_ranks(number, line.where);  // before one is added to it
-    check_ranks(number + 1, line.where);
+    check_ranks(number == std::numeric_limits<std::int64_t>::max() ? number : number + 1, line.where);
     members_[grouped ? std::string(rank[3]) : "0"].insert(static_cast<int>(number));
     last_rank_ = line.where;
   }
