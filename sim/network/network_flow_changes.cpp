@@ -1,0 +1,89 @@
+// Links that change while flows are under way, and flows that are taken back.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "sim/network/network_flow.hpp"
+
+namespace ringsim {
+
+void FlowNetwork::set_bandwidth(ResourceId changed, Bandwidth bandwidth) {
+  resources_[changed.value].capacity = static_cast<double>(bandwidth.bytes_per_second);
+  changed_.push_back(changed.value);
+  const auto is_it = [&](const Use& use) { return use.resource == changed.value; };
+  for (LegInfo& leg : legs_) {
+    const auto uses = uses_.begin() + leg.first_use, inner = inner_.begin() + leg.first_inner;
+    if (std::any_of(uses, uses + leg.n_uses, is_it) || std::any_of(inner, inner + leg.n_inner, is_it))
+      set_alone_rate(leg);
+  }
+}
+
+// All flows over the resources count as new ones: what other flows take is left to settle().
+void FlowNetwork::take_changes() {
+  std::sort(changed_.begin(), changed_.end());
+  const auto has_changed = [&](const Use& use) {
+    return std::binary_search(changed_.begin(), changed_.end(), use.resource);
+  };
+  for (FlowIndex f = 0; f < flows_.size(); ++f) {
+    if (flows_[f].rate <= 0) continue;  // has left, or is new already
+    const LegInfo& leg = legs_[flows_[f].leg];
+    const auto uses = uses_.begin() + leg.first_use, inner = inner_.begin() + leg.first_inner;
+    if (std::any_of(uses, uses + leg.n_uses, has_changed) || std::any_of(inner, inner + leg.n_inner, has_changed))
+      new_flows_.push_back(f);
+  }
+  changed_.clear();
+}
+
+// As add_leg() works them out, in the same order.
+void FlowNetwork::set_alone_rate(LegInfo& leg) {
+  leg.cap = leg.alone = std::numeric_limits<double>::infinity();
+  const auto narrow = [](double& least, ResourceId& which, double rate, std::uint32_t resource) {
+    if (rate >= least) return;
+    least = rate;
+    which = {resource};
+  };
+  for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u)
+    narrow(leg.alone, leg.alone_resource, resources_[uses_[u].resource].capacity / uses_[u].weight, uses_[u].resource);
+  for (std::uint32_t i = leg.first_inner; i < leg.first_inner + leg.n_inner; ++i) {
+    const double rate = resources_[inner_[i].resource].capacity / inner_[i].weight;
+    narrow(leg.cap, leg.cap_resource, rate, inner_[i].resource);
+    narrow(leg.alone, leg.alone_resource, rate, inner_[i].resource);
+  }
+}
+
+// Empty flows have a rate of 0, those that have left one of -1.
+bool FlowNetwork::is_under_way(FlowIndex flow) const {
+  return flows_[flow].rate > 0 || std::find(new_flows_.begin(), new_flows_.end(), flow) != new_flows_.end();
+}
+
+bool FlowNetwork::any_under_way(const std::function<bool(std::uint64_t)>& counts) const {
+  for (FlowIndex f = 0; f < flows_.size(); ++f)
+    if ((flows_[f].rate == 0 || is_under_way(f)) && counts(flows_[f].piece)) return true;
+  return false;
+}
+
+std::vector<Network::Withdrawn> FlowNetwork::withdraw(const std::vector<std::uint64_t>& pieces) {
+  std::vector<Withdrawn> taken;
+  for (FlowIndex f = 0; f < flows_.size(); ++f) {
+    Flow& flow = flows_[f];
+    if (!is_under_way(f) || !std::binary_search(pieces.begin(), pieces.end(), flow.piece)) continue;
+    // The tolerance covers floating-point noise, and what leaves within the picosecond to which times are rounded.
+    const double little = 1e-6 + static_cast<double>(flow.size.count) * 1e-14 + std::max(0.0, flow.rate) * 2e-15;
+    const auto rest = std::max<std::int64_t>(0, static_cast<std::int64_t>(std::ceil(bytes_left(flow) - little)));
+    taken.push_back({flow.piece, {rest}, flow.limiter});
+    if (watcher_) tell_moved(flow, flow.left - static_cast<double>(rest));
+    const LegInfo& leg = legs_[flow.leg];
+    for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u)
+      resources_[uses_[u].resource].carried.bytes -= static_cast<double>(rest) * uses_[u].weight;
+    leave(f);
+    std::erase(new_flows_, f);
+    ++flow.stamp;
+    flow.rate = -1;
+    free_flows_.push_back(f);
+  }
+  return taken;
+}
+
+}  // namespace ringsim
