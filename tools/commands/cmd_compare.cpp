@@ -268,9 +268,10 @@ std::string compare_page(const CompareArguments& arguments, const MeasuredTable&
   const Curve& nearest = nearest_of(curves);
   std::vector<ResultRow> rows;
   for (const Result& result : results) rows.push_back(row_of(file, result));
-  const std::string sentence =
-      fmt::format("{}: {}, predicted times are off by {} in the median, by {} or more in one row of ten", file.name(),
-                  nearest.name, percent(nearest.all.median_abs), percent(nearest.all.p90_abs));
+  std::string sentence = fmt::format("{}: {}, predicted times are off by {} in the median", file.name(), nearest.name,
+                                     percent(nearest.all.median_abs));
+  if (nearest.all.rows >= 10)
+    sentence += fmt::format(", by {} or more in one row of ten", percent(nearest.all.p90_abs));
   std::string command =
       fmt::format("ringsim compare {} {}", shell_word(arguments.scenario), shell_word(arguments.measured)) +
       set_words("--set", arguments.set);
@@ -296,13 +297,8 @@ int execute(const CompareArguments& arguments) {
   Warnings().say(told);
   for (const std::string& read : {arguments.scenario, arguments.measured}) refuse_as_output(read, arguments.output);
   if (arguments.explain) return explain(arguments, table, file, input, set);
-  std::optional<Output> page;
-  if (!arguments.report.empty()) {
-    for (const std::string& other : {arguments.scenario, arguments.measured, arguments.output})
-      refuse_as_output(other, arguments.report);
-    refuse_to_replace(arguments.report, arguments.force, "--report");
-    page.emplace(arguments.report);
-  }
+  std::optional<Output> page =
+      open_report(arguments.report, {arguments.scenario, arguments.measured, arguments.output}, arguments.force);
   Output output(arguments.output);
   Beside matcher(table);
   std::vector<Result> results;

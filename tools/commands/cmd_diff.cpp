@@ -95,14 +95,12 @@ std::string bars_of_both(const ExplainedRun& a, const ExplainedRun& b) {
 
 std::string diff_page(const DiffArguments& arguments, const ExplainedRun& a, const ExplainedRun& b,
                       const std::vector<ScenarioText>& inputs) {
-  const std::string text = diff_text(a, b);
-  const std::size_t end = text.find("\n\n");
   const std::string command = fmt::format("ringsim diff {} {}", shell_word(arguments.a), shell_word(arguments.b)) +
                               set_words("--set", arguments.set) + set_words("--set-b", arguments.set_b) + " --report " +
                               shell_word(arguments.report);
-  return html_page("A and B", fmt::format("<h1>{}</h1>\n", escaped_xml(text.substr(0, end))) +
+  return html_page("A and B", fmt::format("<h1>{}</h1>\n", escaped_xml(diff_sentence(a, b))) +
                                   html_paragraph(fmt::format("A: {}. B: {}.", a.name, b.name)) + bars_of_both(a, b) +
-                                  html_section("Differences", report_preformatted(text.substr(end + 2))) +
+                                  html_section("Differences", report_preformatted(diff_tables(a, b))) +
                                   report_end(inputs, command, ""));
 }
 
@@ -111,13 +109,8 @@ int execute(const DiffArguments& arguments) {
   refuse_as_output(arguments.b, arguments.output);
   if (arguments.a == "-" && arguments.b == "-")
     throw UsageError("B", "expected another file than A, found standard input for both");
-  std::optional<Output> page;
-  if (!arguments.report.empty()) {
-    for (const std::string& other : {arguments.a, arguments.b, arguments.output})
-      refuse_as_output(other, arguments.report);
-    refuse_to_replace(arguments.report, arguments.force, "--report");
-    page.emplace(arguments.report);
-  }
+  std::optional<Output> page =
+      open_report(arguments.report, {arguments.a, arguments.b, arguments.output}, arguments.force);
   Output output(arguments.output);
   const std::vector<ScenarioText> inputs{read_side(arguments.a), read_side(arguments.b)};
   std::vector<std::string> set_b = arguments.set;

@@ -161,14 +161,12 @@ int execute(const RunArguments& given) {
   if (arguments.recording.is_asked()) require_one_point(file);
   std::optional<Recording> recording =
       recording_of(arguments.recording, {arguments.scenario, arguments.output, arguments.measured});
-  for (const std::string& other : {arguments.scenario, arguments.measured, arguments.output, arguments.recording.trace,
-                                   arguments.recording.utilisation})
-    if (!arguments.report.empty()) refuse_as_output(other, arguments.report);
   refuse_to_replace(arguments.output, arguments.force);
-  refuse_to_replace(arguments.report, arguments.force, "--report");
+  std::optional<Output> page = open_report(arguments.report,
+                                           {arguments.scenario, arguments.measured, arguments.output,
+                                            arguments.recording.trace, arguments.recording.utilisation},
+                                           arguments.force);
   Output output(arguments.output);
-  std::optional<Output> page;
-  if (!arguments.report.empty()) page.emplace(arguments.report);
   std::vector<Result> results;  // for the formats that are one document, plots and the report
   std::size_t done = 0;
   std::int64_t events = 0, transfers = 0;

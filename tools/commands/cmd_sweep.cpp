@@ -261,19 +261,6 @@ std::string command_of(const SweepArguments& arguments) {
   return text + (arguments.bound ? " --bound" : "") + " --report " + shell_word(arguments.report);
 }
 
-/// No file is read and written, or written twice.
-void require_own_outputs(const SweepArguments& arguments) {
-  for (const std::string& read : {arguments.scenario, arguments.baseline}) {
-    refuse_as_output(read, arguments.output);
-    refuse_as_output(read, arguments.junit);
-  }
-  refuse_as_output(arguments.output, arguments.junit);
-  if (arguments.report.empty()) return;
-  for (const std::string& other : {arguments.scenario, arguments.baseline, arguments.output, arguments.junit})
-    refuse_as_output(other, arguments.report);
-  refuse_to_replace(arguments.report, arguments.force, "--report");
-}
-
 /// What rank 0, or the only process, does.
 int lead(const ScenarioFile& file, const ScenarioText& input, const SweepArguments& arguments,
          replay::MpiPool* others) {
@@ -289,9 +276,13 @@ int lead(const ScenarioFile& file, const ScenarioText& input, const SweepArgumen
   if (arguments.resume && !in_file)
     throw UsageError("--resume", fmt::format("expected a file to continue, found -o {}", arguments.output),
                      "-o FILE.jsonl names it");
-  require_own_outputs(arguments);
-  std::optional<Output> page;
-  if (!arguments.report.empty()) page.emplace(arguments.report);
+  for (const std::string& read : {arguments.scenario, arguments.baseline}) {
+    refuse_as_output(read, arguments.output);
+    refuse_as_output(read, arguments.junit);
+  }
+  refuse_as_output(arguments.output, arguments.junit);
+  std::optional<Output> page = open_report(
+      arguments.report, {arguments.scenario, arguments.baseline, arguments.output, arguments.junit}, arguments.force);
   std::optional<SweepFile> own;
   std::optional<Output> stream;
   std::vector<std::size_t> to_do = plan.points;

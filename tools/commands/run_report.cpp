@@ -135,6 +135,13 @@ std::string set_words(const std::string& option, const std::vector<std::string>&
   return text;
 }
 
+std::optional<Output> open_report(const std::string& report, std::initializer_list<std::string> others, bool force) {
+  if (report.empty()) return std::nullopt;
+  for (const std::string& other : others) refuse_as_output(other, report);
+  refuse_to_replace(report, force, "--report");
+  return std::optional<Output>(std::in_place, report);
+}
+
 Option& declare_report(Options& options, std::string& report, const char* text) {
   Option& option = options.file("--report", "FILE", report, text);
   option.take = [&report](const std::string& path) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "tools/command_line/input.hpp"
 #include "tools/command_line/options.hpp"
 #include "tools/output/chart.hpp"
+#include "tools/output/output.hpp"
 #include "validate/results/results.hpp"
 
 namespace ringsim::tools {
@@ -19,6 +21,9 @@ using TableCells = std::vector<std::vector<std::string>>;  ///< the headings, th
 
 /// The option, which takes a name that ends in .html. `text`: its help.
 Option& declare_report(Options& options, std::string& report, const char* text);
+/// The page that --report names; nothing if it names none. Throws for one that is among `others`, which are read or
+/// written too, and, without `force`, for a file that ringsim did not write.
+std::optional<Output> open_report(const std::string& report, std::initializer_list<std::string> others, bool force);
 
 /// The point that a report explains, the fastest of the largest message.
 struct ReportPoint {

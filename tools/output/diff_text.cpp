@@ -24,24 +24,24 @@ std::string shown_input(const std::optional<std::string>& value) {
   return value->size() <= most ? *value : value->substr(0, most - 4) + " ...";
 }
 
-std::string change_in_words(const ExplainedRun& a, const ExplainedRun& b) {
+}  // namespace
+
+std::string diff_sentence(const ExplainedRun& a, const ExplainedRun& b) {
   if (a.time == b.time) return fmt::format("Both take {}.", short_time(a.time));
   const double change = 100 * (microseconds(b.time) / microseconds(a.time) - 1);
   const std::string of = a.time.count() > 0 ? fmt::format(", {:+.1f} %", change) : "";
   return fmt::format("{} takes {}, {} {}{}.", a.name, short_time(a.time), b.name, short_time(b.time), of);
 }
 
-}  // namespace
-
-std::string diff_text(const ExplainedRun& a, const ExplainedRun& b) {
-  std::string text = wrapped(change_in_words(a, b)) + '\n';
+std::string diff_tables(const ExplainedRun& a, const ExplainedRun& b) {
+  std::string text;
   const std::vector<InputChange> inputs = input_changes(a, b);
   if (inputs.empty()) {
-    text += "\nThe input is the same.\n";
+    text = "The input is the same.\n";
   } else {
     Table table({"input", "A", "B"});
     for (const InputChange& each : inputs) table.add({each.path, shown_input(each.a), shown_input(each.b)});
-    text += "\nWhat differs in the input (bytes, bytes per second, ps):\n" + table.fitted();
+    text = "What differs in the input (bytes, bytes per second, ps):\n" + table.fitted();
   }
   Table output({"output", "A", "B"});
   output.add({"time us", us_of(a.time), us_of(b.time)});
@@ -63,6 +63,10 @@ std::string diff_text(const ExplainedRun& a, const ExplainedRun& b) {
   parts.add({"sum", "", us_of(a.time), us_of(b.time), signed_us(b.time - a.time)});
   return text + "\nWhere the difference comes from, on the critical paths (the sum is of all causes):\n" +
          parts.fitted();
+}
+
+std::string diff_text(const ExplainedRun& a, const ExplainedRun& b) {
+  return wrapped(diff_sentence(a, b)) + "\n\n" + diff_tables(a, b);
 }
 
 std::string diff_json(const ExplainedRun& a, const ExplainedRun& b) {
