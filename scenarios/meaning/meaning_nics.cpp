@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -43,6 +44,20 @@ nccl::NicSelection selection_of(const std::string& text, const Blame& blame) {
   }
 }
 
+/// Entries that are no NIC's name on any of the machines. NCCL passes over them.
+std::vector<std::string> strangers(const nccl::NicSelection& selection, const Cluster& cluster) {
+  std::vector<std::string> found;
+  for (const nccl::NicSelection::Entry& entry : selection.entries) {
+    const bool known = std::any_of(cluster.parts.begin(), cluster.parts.end(), [&](const Cluster::Part& part) {
+      return std::any_of(
+          part.machine->devices.begin(), part.machine->devices.end(),
+          [&](const Machine::Device& device) { return device.port && nccl::names(selection, entry, device); });
+    });
+    if (!known) found.push_back(in_quotes(entry.name));
+  }
+  return found;
+}
+
 }  // namespace
 
 void select_nics(const nlohmann::json& canonical, TopologySpec& topology, const Blame& blame,
@@ -56,6 +71,7 @@ void select_nics(const nlohmann::json& canonical, TopologySpec& topology, const 
     warnings.push_back(fmt::format("{}: it has no effect, because {}", blame.where(ib_hca), because));
   };
   if (!cluster->fabric) return no_effect("nothing leaves the node");
+  const std::vector<std::string> unknown = strangers(selection, *cluster);
   for (Cluster::Part& part : cluster->parts) {
     Machine machine = *part.machine;
     const Chosen found = choose(selection, machine);
@@ -73,6 +89,10 @@ void select_nics(const nlohmann::json& canonical, TopologySpec& topology, const 
     else
       part.machine = std::make_shared<const Machine>(std::move(machine));
   }
+  if (!unknown.empty())
+    warnings.push_back(
+        fmt::format("{}: no NIC has the name {}, so that says nothing; `ringsim topology show` lists them",
+                    blame.where(ib_hca), fmt::join(unknown, ", ")));
 }
 
 }  // namespace ringsim::scenarios

@@ -68,6 +68,9 @@ TEST_CASE("a list of NICs without names, and a port that is no number, are refus
         "expected the number of a port after the colon, found \"mlx5_0:a\"\n  hint: such as \"mlx5_0:1\"");
   CHECK(refusal("mlx5_0:") ==
         "expected the number of a port after the colon, found \"mlx5_0:\"\n  hint: such as \"mlx5_0:1\"");
+  // A prefix without a letter would be every NIC's.
+  CHECK(refusal(":1") == "expected the name of a NIC before the colon, found \":1\"\n  hint: such as \"mlx5_0:1\"");
+  CHECK(refusal("=^mlx5_0") == "expected ^ before =, found \"=^mlx5_0\"\n  hint: such as \"^=mlx5_3\"");
 }
 
 }  // namespace nic_selection_test

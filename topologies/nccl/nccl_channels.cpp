@@ -119,11 +119,11 @@ class Looked {
     return most * nvlink(sm_, release_);
   }
 
-  /// Whether some NIC has that attribute.
+  /// Whether some NIC that NCCL uses has that attribute.
   bool nic_says(const char* key, std::string_view value) const {
     return std::any_of(machine_.devices.begin(), machine_.devices.end(), [&](const Machine::Device& device) {
       const auto found = device.attributes.find(key);
-      return device.kind == NodeKind::nic && found != device.attributes.end() && found->second == value;
+      return device.kind == NodeKind::nic && !device.idle && found != device.attributes.end() && found->second == value;
     });
   }
 

@@ -104,8 +104,8 @@ constexpr std::array<StepCost, 3> pcie = {{{0, 0.4}, {1.5, 0.4}, {1.3, 3.4}}};  
 // chunk.
 constexpr std::array<StepCost, 3> network = {{{0.5, 20}, {2, 13}, {11.3, 30}}};  // [protocol]
 constexpr std::array<double, 3> network_width = {32'768, 65'536, 196'608};       // bytes [protocol]
-// Where libfabric's cxi drives the adapter: us of a step of Simple more, full at ramp_width. Messages of more than 16
-// KiB begin with a handshake there.
+// Where libfabric's cxi drives the adapter: us of a step of Simple more, full at ramp_width. Its larger messages begin
+// with a handshake (FI_CXI_RDZV_THRESHOLD); whether that is the cause, the tables do not say.
 constexpr double cxi_simple = 25;
 constexpr double of_tree_network = 2.5;  // more in trees, as the tuner has it: 5.0 us of LL, in rings 2.7
 constexpr std::array<double, 3> ramp_width = {8'192, 65'536, 65'536};  // bytes
@@ -143,8 +143,8 @@ class Steps {
     const bool passes_on = one_slice || sends_to_peers(work.op);
     // Chains, and sends to many at once, pass lines on as they come.
     if (passes_on) between_ = std::min(between_, ramp_width[p] / network_width[p]);
-    // A rank of a ring reads all of a chunk before the next one: 8 bytes a thread and turn, so the blocks of several
-    // nodes, which are few, take as many turns as the chunk has.
+    // A rank of a ring over several nodes reads a chunk in turns, of 8 bytes a thread, and each takes its time. On one
+    // node tables show a single turn whatever the chunk is; why is not known.
     if (!passes_on && plan.algorithm == TunerAlgorithm::ring)
       grown_ = std::min(network_width[p], chunk) / ramp_width[p];
   }
@@ -276,8 +276,12 @@ std::vector<CostLine> cost_table() {
   of_all("most of Simple through host memory", "GB/s", fmt::to_string(over_pcie.through_host),
          "slopes of 4 RTX PRO 6000");
   of_all("most of sends to all over PCIe", "GB/s", fmt::to_string(over_pcie.sends_to_all), pcie_tables);
-  of_all("step over the network: fixed + full", "us", steps_of(network), "several nodes: abci-*, sophia-*, h100-*");
+  of_all("step over the network: fixed + full", "us", steps_of(network),
+         "several nodes: abci-*, polaris-*, sophia-*; LL's full time: abci-v100-*");
   of_all("chunk at which that is full", "B", shares_of(network_width), "rings of abci-v100-*: one to four turns of LL");
+  of_all("the same of a step in a node, rings of LL over several nodes", "B",
+         fmt::to_string(network_width[static_cast<std::size_t>(TunerProtocol::ll)]),
+         "rings of abci-v100-*: such a step takes as many turns as the chunk has");
   of_all("step over Slingshot (cxi) in Simple, more", "us", fmt::to_string(cxi_simple),
          "alps-gh200-* from 1 MiB, polaris-* from 2 MiB");
   of_all("step over the network in trees, more", "us", fmt::to_string(of_tree_network),

@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::int64_t least_of_p2p = 131'072;
 constexpr int most_p2p_channels = 32;
-constexpr int most_channels = 32;  // MAXCHANNELS, src/include/devcomm.h; 64 in the newest
+constexpr int most_channels =
+    32;  // MAXCHANNELS, src/include/devcomm.h, up to 2.24; from 2.25 on 64, which is not modeled
 
 std::array<int, 3> numbers_of(const std::string& version) {
   std::array<int, 3> parts{0, 0, 0};

@@ -24,15 +24,21 @@ struct NicSelection {
   bool exact = false;     ///< =
   std::vector<Entry> entries;
 
+  bool matches(const Entry& entry, std::string_view name, int port) const;
   bool selects(std::string_view name, int port) const;
 };
 
-/// Throws InputError (`where` empty) for a list without names, and for a port that is no number.
+/// Throws InputError (`where` empty) for a list without names, an entry without one, `=` before `^`, and a port that is
+/// no number.
 NicSelection read_ib_hca(const std::string& text);
 
-/// How much of a NIC is selected. It has the name of the machine file and those of its adapter ("name", "net0.name" ...
-/// of its attributes); without a port that it says ("net0.port") its port is 1. A name that the list has is enough.
+/// How much of a NIC is selected. It has the name of the machine file, which stands for all its ports, and those of its
+/// adapter's ports ("name", "net0.name" ... of its attributes; "net0.port" is the port's number, else 1). If the list
+/// has the first, the others are not looked at.
 enum class Selected { no, in_part, yes };
 Selected selected(const NicSelection& selection, const Machine::Device& nic);
+
+/// Whether the entry is a name of this NIC, or of one of its ports.
+bool names(const NicSelection& selection, const NicSelection::Entry& entry, const Machine::Device& nic);
 
 }  // namespace ringsim::nccl
