@@ -118,6 +118,10 @@ void take_disturbance(const Canonical& canonical, const Blame& blame, Scenario& 
   for_each("late", [&](const Canonical& each, const std::string& pointer) {
     const auto [job, rank] = rank_of(each, pointer, blame, scenario);
     scenario.late.push_back({job, rank, time_of(each["by"])});
+    const Picoseconds start = scenario.jobs[job].start;
+    if (start.count() > 0 && time_of(each["by"]) <= start)
+      scenario.warnings.push_back(blame.where(pointer + "/by") +
+                                  fmt::format(": has no effect: the whole job starts at {}", format(start)));
   });
   for_each("slow", [&](const Canonical& each, const std::string& pointer) {
     const auto [job, rank] = rank_of(each, pointer, blame, scenario);

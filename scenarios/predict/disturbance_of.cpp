@@ -63,9 +63,13 @@ Disturbance disturbance_of(const Topology& topology, const Scenario& scenario,
   out.links = faults_of(topology, scenario);
   const auto actor = [&](const RankDelay& delay) { return actors[delay.job][static_cast<std::size_t>(delay.rank)]; };
   const auto lanes_of = [&](const RankDelay& delay) { return lanes.empty() ? Disturbance::Lanes{} : lanes[delay.job]; };
-  for (const RankDelay& each : scenario.late)
-    if (each.time > scenario.jobs[each.job].start)  // else it begins with the others
-      out.late.push_back({actor(each), SimTime{each.time}, lanes_of(each)});
+  for (const RankDelay& each : scenario.late) {
+    const Picoseconds start = scenario.jobs[each.job].start;
+    if (each.time <= start) continue;  // it begins with the others
+    // The start of a collective is a task on its ranks' own lanes, that of a training on a lane of its own.
+    const bool trains = scenario.training_of(each.job) != nullptr;
+    out.late.push_back({actor(each), SimTime{trains ? each.time : each.time - start}, lanes_of(each)});
+  }
   for (const RankDelay& each : scenario.slow) out.slow.push_back({actor(each), each.time, lanes_of(each)});
   out.jitter = scenario.jitter;
   for (std::size_t i = 0; i < scenario.background.size(); ++i) {

@@ -40,31 +40,23 @@ JobsRun::JobsRun(const Scenario& scenario, const Setup& setup, const std::vector
     for (const NodeId gpu : in_rank_order(scenario.jobs[j], groups.back())) actors_.back().push_back(actor_of(gpu));
   }
   program_.ranks = static_cast<int>(placement_.size());
-  parts_.assign(placement_.size(), std::vector<Part>(jobs_.size()));
+  calls_.assign(placement_.size(), std::vector<int>(jobs_.size(), -1));
   for (std::size_t j = 0; j < jobs_.size(); ++j)
     if (scenario.training_of(j) == nullptr) add_calls(j, groups[j], schedules, stop);
-  for (const RankDelay& late : scenario.late) {
-    if (scenario.training_of(late.job) != nullptr || late.time <= scenario.jobs[late.job].start) continue;
-    const Actor actor = actors_[late.job][static_cast<std::size_t>(late.rank)];
-    parts_[static_cast<std::size_t>(actor)][late.job].is_late = true;
-  }
   program_.actors = static_cast<int>(placement_.size());
   program_.streams.assign(jobs_.size(), Program::StreamKind::communication);
 
-  std::map<std::pair<bool, std::vector<Part>>, int> known;
-  for (std::size_t actor = 0; actor < parts_.size(); ++actor) {
+  std::map<std::pair<bool, std::vector<int>>, int> known;
+  for (std::size_t actor = 0; actor < calls_.size(); ++actor) {
     const bool is_rank = actor < static_cast<std::size_t>(program_.ranks);
-    const auto [role, is_new] = known.try_emplace({is_rank, parts_[actor]}, static_cast<int>(program_.roles.size()));
-    if (is_new) program_.roles.push_back(role_of(parts_[actor], is_rank));
+    const auto [role, is_new] = known.try_emplace({is_rank, calls_[actor]}, static_cast<int>(program_.roles.size()));
+    if (is_new) program_.roles.push_back(role_of(calls_[actor], is_rank));
     program_.role_of.push_back(role->second);
   }
   run_.emplace(std::move(program_), 0, SimTime{}, room);
   run_->tell_tasks([this](const TaskSpan& span) {
-    const ProgramRun& run = *run_;
-    const auto stream = static_cast<std::size_t>(span.place.stream);
-    const auto& tasks = run.program().role(span.actor).streams[stream];
-    if (tasks[static_cast<std::size_t>(span.place.task)].call < 0) return;
-    Done& done = jobs_[stream];
+    if (run_->lowered().task_of(span.actor, span.place).call < 0) return;
+    Done& done = jobs_[static_cast<std::size_t>(span.place.stream)];
     done.begin = std::min(done.begin, span.begin);
     done.end = std::max(done.end, span.end);
   });
@@ -99,9 +91,9 @@ void JobsRun::add_calls(std::size_t job, const std::vector<const PlacedCollectiv
       members.push_back(static_cast<Actor>(placement_.size()));
       placement_.push_back(helper);
       names_.push_back(fmt::format("{} ({})", setup_.topology.node(helper).name, its.name));
-      parts_.emplace_back(jobs_.size());
+      calls_.emplace_back(jobs_.size(), -1);
     }
-    for (const Actor member : members) parts_[static_cast<std::size_t>(member)][job].call = call;
+    for (const Actor member : members) calls_[static_cast<std::size_t>(member)][job] = call;
     const std::string name = jobs_.size() > 1 ? its.name : std::string(to_string(its.request.op));
     program_.calls.push_back({.name = name, .schedule = *schedule, .members = std::move(members), .variables = {}});
   }
@@ -111,9 +103,8 @@ std::vector<SettingEffect> JobsRun::effects() const {
   std::vector<SettingEffect> effects;
   for (std::size_t j = 0; j < scenario_.jobs.size(); ++j) {
     for (const std::size_t before : scenario_.jobs[j].after) {
-      const bool meet = std::any_of(parts_.begin(), parts_.end(), [&](const std::vector<Part>& parts) {
-        return parts[j].call >= 0 && parts[before].call >= 0;
-      });
+      const bool meet = std::any_of(calls_.begin(), calls_.end(),
+                                    [&](const std::vector<int>& calls) { return calls[j] >= 0 && calls[before] >= 0; });
       const std::string &name = scenario_.jobs[j].name, &other = scenario_.jobs[before].name;
       effects.push_back({.setting = fmt::format("{}: /jobs/{}/after: {}", scenario_.file, j - 1, other),
                          .idle = meet ? "" : fmt::format("no GPU of {} takes part in {}", name, other)});
@@ -123,16 +114,15 @@ std::vector<SettingEffect> JobsRun::effects() const {
 }
 
 // A job's start is a task of its own, which waits for nothing.
-Program::Role JobsRun::role_of(const std::vector<Part>& parts, bool is_rank) const {
+Program::Role JobsRun::role_of(const std::vector<int>& calls, bool is_rank) const {
   Program::Role role;
-  role.streams.resize(parts.size());
-  for (std::size_t j = 0; j < parts.size(); ++j) {
-    if (parts[j].call < 0) continue;
+  role.streams.resize(calls.size());
+  for (std::size_t j = 0; j < calls.size(); ++j) {
+    if (calls[j] < 0) continue;
     const Job& job = scenario_.jobs[j];
     std::vector<Program::Task>& tasks = role.streams[j];
-    if (job.start.count() > 0)
-      tasks.push_back({.name = "start of " + job.name, .time = parts[j].is_late ? Picoseconds{0} : job.start});
-    Program::Task call{.name = job.name, .call = parts[j].call};
+    if (job.start.count() > 0) tasks.push_back({.name = "start of " + job.name, .time = job.start});
+    Program::Task call{.name = job.name, .call = calls[j]};
     if (is_rank && job.request.ranks > 1) call.time = launch_of(scenario_);
     for (const std::size_t before : job.after) {
       const auto n = static_cast<int>(role.streams[before].size());

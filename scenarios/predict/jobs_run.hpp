@@ -49,19 +49,13 @@ class JobsRun {
   /// Adds the calls of a job, and for whom they are.
   void add_calls(std::size_t job, const std::vector<const PlacedCollective*>& groups,
                  const std::vector<PlacedSchedule>* schedules, const std::atomic<bool>* stop);
-  /// What an actor does in each job.
-  struct Part {
-    int call = -1;
-    bool is_late = false;  // beyond the job's start: the delay of the rank stands for it
-    auto operator<=>(const Part&) const = default;
-  };
-  Program::Role role_of(const std::vector<Part>& parts, bool is_rank) const;
+  Program::Role role_of(const std::vector<int>& calls, bool is_rank) const;
 
   const Scenario& scenario_;
   const Setup& setup_;
-  Program program_;                       // until run_ has it
-  std::vector<std::vector<Part>> parts_;  // [actor][job]
-  std::map<std::uint32_t, Actor> gpus_;   // by node
+  Program program_;                      // until run_ has it
+  std::vector<std::vector<int>> calls_;  // [actor][job] its call, or -1
+  std::map<std::uint32_t, Actor> gpus_;  // by node
   std::vector<NodeId> placement_;
   std::vector<std::string> names_;
   std::vector<std::vector<Actor>> actors_;

@@ -8,13 +8,10 @@
 
 namespace ringsim {
 
-BottleneckReport bottleneck_report(const Topology& topology, const Bottleneck& found, Picoseconds duration,
-                                   Picoseconds start) {
+BottleneckReport bottleneck_report(const Topology& topology, const Bottleneck& found, Picoseconds duration) {
   BottleneckReport result;
   const auto total = static_cast<double>(duration.count());
-  // A rank that is late waits for the start, too; others compute until then.
-  const Picoseconds before = found.delay >= start && found.compute < start ? start : Picoseconds{0};
-  result.delay = static_cast<double>((found.delay - before).count()) / total;
+  result.delay = static_cast<double>(found.delay.count()) / total;
   if (found.resource != no_resource) {
     result.link = topology.resource_name(found.resource);
     result.kind = to_string(topology.link(topology.resource(found.resource).link).kind);

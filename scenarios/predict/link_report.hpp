@@ -10,9 +10,7 @@
 
 namespace ringsim {
 
-/// `start`: when a job's ranks began; all of them waited for it, so it does not count as a delay.
-BottleneckReport bottleneck_report(const Topology& topology, const Bottleneck& found, Picoseconds duration,
-                                   Picoseconds start);
+BottleneckReport bottleneck_report(const Topology& topology, const Bottleneck& found, Picoseconds duration);
 /// The most bytes that left one host for the fabric; nothing if fewer than two hosts send there.
 std::optional<Bytes> most_leaving_a_host(const Topology& topology, const Timeline& timeline);
 /// Links that carried data, grouped by their names without numbers; the highest utilisation first.

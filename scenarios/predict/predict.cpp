@@ -198,17 +198,16 @@ void expect_explainable(const Scenario& scenario, const PredictOptions& options)
 void report_collective(const Topology& topology, const Timeline& timeline, Picoseconds time, Prediction& result) {
   set_time(result, time);
   result.transfers = timeline.transfers;
-  if (timeline.bottleneck) result.bottleneck = bottleneck_report(topology, *timeline.bottleneck, result.time, {});
+  if (timeline.bottleneck) result.bottleneck = bottleneck_report(topology, *timeline.bottleneck, result.time);
   const auto bytes = most_leaving_a_host(topology, timeline);
   if (bytes && result.time.count() > 0) result.inter_node = {*bytes, gigabytes_per_second(*bytes, result.time)};
 }
 
 void report_training(const Topology& topology, const Timeline& timeline, const Work& work, Prediction& result) {
-  result.training = work.report(0, topology, timeline);
+  result.training = work.report(0);
   result.time = result.training->step;
   result.transfers = timeline.transfers;
-  if (timeline.bottleneck)
-    result.bottleneck = bottleneck_report(topology, *timeline.bottleneck, timeline.duration(), {});
+  if (timeline.bottleneck) result.bottleneck = bottleneck_report(topology, *timeline.bottleneck, timeline.duration());
 }
 
 /// Of a job that is a collective; its time counts from its start, or after other jobs from its first GPU.
@@ -230,7 +229,7 @@ void report_jobs(const Scenario& scenario, const Setup& setup, const Topology& t
     one.fingerprint = timeline.fingerprint;
     Picoseconds length = job.finish.time_since_epoch() - scenario.jobs[j].start;
     if (work.training(j) != nullptr) {
-      one.training = work.report(j, topology, timeline);
+      one.training = work.report(j);
       one.time = one.training->step;
       one.transfers = job.transfers;
       one.proof = work.training(j)->run().schedule().proof();
@@ -239,8 +238,7 @@ void report_jobs(const Scenario& scenario, const Setup& setup, const Topology& t
       length = one.time;
       if (!scenario.jobs[j].after.empty()) continue;  // what held it back is what held back the jobs before it
     }
-    if (job.bottleneck && length.count() > 0)
-      one.bottleneck = bottleneck_report(topology, *job.bottleneck, length, scenario.jobs[j].start);
+    if (job.bottleneck && length.count() > 0) one.bottleneck = bottleneck_report(topology, *job.bottleneck, length);
   }
 }
 
@@ -257,7 +255,7 @@ Prediction total_of(const Scenario& scenario, const Setup& setup, const Topology
   all.fingerprint = timeline.fingerprint;
   all.proof = run.jobs().front().proof;
   all.ring.clear();
-  if (timeline.bottleneck) all.bottleneck = bottleneck_report(topology, *timeline.bottleneck, all.time, {});
+  if (timeline.bottleneck) all.bottleneck = bottleneck_report(topology, *timeline.bottleneck, all.time);
   return all;
 }
 

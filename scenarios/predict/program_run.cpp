@@ -34,7 +34,7 @@ ProgramPath ProgramRun::path() const {
 PathTask ProgramRun::task_of(Actor actor, Lane lane, int step, PathCause cause) const {
   const StepPlace place = lowered_->place_of(actor, lane, step);
   const auto stream = static_cast<std::size_t>(place.stream);
-  const Program::Task& task = program().role(actor).streams[stream][static_cast<std::size_t>(place.task)];
+  const Program::Task& task = lowered_->task_of(actor, place);
   PathTask found{.kind = task.name.substr(0, task.name.find(' ')),
                  .name = task.name,
                  .cause = std::string(to_string(cause)),

@@ -24,14 +24,20 @@ std::string name_of(const Program& program, Stream stream) {
 
 }  // namespace
 
+std::vector<std::string> ProgramsRun::stream_names(const Program& program, const std::string& before) {
+  std::vector<std::string> names;
+  for (Stream stream = 0; stream < static_cast<Stream>(program.streams.size()); ++stream)
+    names.push_back(before + name_of(program, stream));
+  return names;
+}
+
 ProgramsRun::ProgramsRun(std::vector<Part> parts) : parts_(std::move(parts)) {
   ensure(!parts_.empty(), "a run has a program");
   Actor actors = 0;
   for (const Part& part : parts_) {
     actors = std::max(actors, *std::max_element(part.actors.begin(), part.actors.end()) + 1);
-    const Program& program = part.run->program();
-    for (Stream stream = 0; stream < static_cast<Stream>(program.streams.size()); ++stream)
-      streams_.push_back(part.name + (part.name.empty() ? "" : ": ") + name_of(program, stream));
+    ensure(part.streams.size() == part.run->program().streams.size(), "every stream has a name");
+    streams_.insert(streams_.end(), part.streams.begin(), part.streams.end());
   }
   if (parts_.size() == 1 && parts_.front().start == SimTime{}) return;
   std::vector<ProgramsBeside::Part> together;
@@ -103,16 +109,12 @@ void ProgramsRun::tell_tasks(const std::function<void(const Task&)>& on_task) {
   Stream first = 0;
   for (const Part& part : parts_) {
     part.run->tell_tasks([&part, first, on_task](const TaskSpan& span) {
-      const Program::Task& task =
-          part.run->program()
-              .role(span.actor)
-              .streams[static_cast<std::size_t>(span.place.stream)][static_cast<std::size_t>(span.place.task)];
       on_task({.actor = part.actors[static_cast<std::size_t>(span.actor)],
                .stream = first + span.place.stream,
                .iteration = span.place.iteration,
                .begin = span.begin,
                .end = span.end,
-               .name = task.name});
+               .name = part.run->lowered().task_of(span.actor, span.place).name});
     });
     first += static_cast<Stream>(part.run->program().streams.size());
   }

@@ -17,11 +17,11 @@ namespace ringsim {
 class ProgramsRun {
  public:
   struct Part {
-    ProgramRun* run = nullptr;      ///< must outlive it
-    std::vector<Actor> actors;      ///< [actor of the program] which actor of the run
-    std::vector<std::size_t> jobs;  ///< [stream of the program] of which job of the scenario
-    std::string name;               ///< in front of what traces call its streams; may be empty
-    SimTime start{};                ///< as ProgramsBeside::Part's
+    ProgramRun* run = nullptr;         ///< must outlive it
+    std::vector<Actor> actors;         ///< [actor of the program] which actor of the run
+    std::vector<std::size_t> jobs;     ///< [stream of the program] of which job of the scenario
+    std::vector<std::string> streams;  ///< [stream] what traces call it
+    SimTime start{};                   ///< as ProgramsBeside::Part's
   };
   /// A task of any of them, for traces.
   struct Task {
@@ -31,6 +31,9 @@ class ProgramsRun {
     SimTime begin{}, end{};
     std::string name;
   };
+
+  /// What traces call the streams of a training: "compute", its second of that kind "compute 2"; after `before`.
+  static std::vector<std::string> stream_names(const Program& program, const std::string& before);
 
   /// Its actors are those of all parts, numbered from 0 without a gap.
   explicit ProgramsRun(std::vector<Part> parts);

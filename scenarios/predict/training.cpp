@@ -308,26 +308,12 @@ TrainingReport TrainingRun::async_training_report() const {
   return report;
 }
 
-TrainingReport TrainingRun::report(const Topology& topology, const Timeline& timeline) const {
+TrainingReport TrainingRun::report(const Traffic& traffic) const {
   if (async_) {
     TrainingReport report = async_training_report();
     describe(report);
     return report;
   }
-  Traffic traffic{.sent = timeline.bytes_sent, .sent_by = {}, .received_by = {}};
-  for (const auto* nodes : {&placed_.ranks, &placed_.helpers}) {
-    for (const NodeId node : *nodes) {
-      Bytes sent, received;
-      for (const LinkId link : topology.links_from(node)) sent += timeline.link_bytes[link.value];
-      for (const LinkId link : topology.links_to(node)) received += timeline.link_bytes[link.value];
-      traffic.sent_by.push_back(sent);
-      traffic.received_by.push_back(received);
-    }
-  }
-  return report(traffic);
-}
-
-TrainingReport TrainingRun::report(const Traffic& traffic) const {
   const RankAccount last = run_->last_to_end();
   const int rounds = step_.steps - spec_.warmup, steps = rounds * spec_.every;
   TrainingReport report;

@@ -80,13 +80,12 @@ class TrainingRun {
   void name_lanes(const Topology& topology, std::vector<std::string>& names) const;
   /// At most.
   std::int64_t n_messages() const;
-  TrainingReport report(const Topology& topology, const Timeline& timeline) const;
-  /// The same next to other jobs, whose messages cross the same links: `sent` by all its actors, and of each actor what
-  /// the messages that it sent and received have.
+  /// The bytes of its messages: of all, and of those that each actor sent and received.
   struct Traffic {
     Bytes sent;
     std::vector<Bytes> sent_by, received_by;  ///< [actor]
   };
+  /// When the run is over. An asynchronous one counts for itself: it takes no `traffic`.
   TrainingReport report(const Traffic& traffic) const;
 
  private:

@@ -61,15 +61,19 @@ void Work::take_collective(const PredictOptions& options) {
 
 void Work::take_training_alone(const PredictOptions& options) {
   const PlacedCollective& placed = setup_.collectives.front();
-  TrainingRun& run = *(trainings_.front().run = std::make_unique<TrainingRun>(scenario_, placed, options.stop));
+  trainings_.front().take(std::make_unique<TrainingRun>(scenario_, placed, options.stop));
+  TrainingRun& run = *trainings_.front().run;
   placement_ = run.placement();
   n_ranks_ = placed.job.request.ranks;
   actors_.front() = first_actors(placement_.size());
   names_ = names_of(setup_.topology, placed, placement_.size());
   run.name_lanes(setup_.topology, names_);
-  const std::size_t n_streams = run.run().program().streams.size();
-  programs_ = std::make_unique<ProgramsRun>(std::vector<ProgramsRun::Part>{
-      {.run = &run.run(), .actors = actors_.front(), .jobs = std::vector<std::size_t>(n_streams), .name = ""}});
+  const Program& program = run.run().program();
+  programs_ = std::make_unique<ProgramsRun>(
+      std::vector<ProgramsRun::Part>{{.run = &run.run(),
+                                      .actors = actors_.front(),
+                                      .jobs = std::vector<std::size_t>(program.streams.size()),
+                                      .streams = ProgramsRun::stream_names(program, "")}});
 }
 
 void Work::take_jobs_alone(const PredictOptions& options) {
@@ -78,10 +82,16 @@ void Work::take_jobs_alone(const PredictOptions& options) {
   names_ = jobs_->names();
   actors_ = jobs_->actors();
   n_ranks_ = jobs_->n_gpus();
-  std::vector<std::size_t> jobs(scenario_.jobs.size());
-  std::iota(jobs.begin(), jobs.end(), std::size_t{0});
-  programs_ = std::make_unique<ProgramsRun>(std::vector<ProgramsRun::Part>{
-      {.run = &jobs_->run(), .actors = first_actors(placement_.size()), .jobs = std::move(jobs), .name = ""}});
+  ProgramsRun::Part part{.run = &jobs_->run(), .actors = first_actors(placement_.size())};
+  name_jobs(part);
+  programs_ = std::make_unique<ProgramsRun>(std::vector<ProgramsRun::Part>{std::move(part)});
+}
+
+void Work::name_jobs(ProgramsRun::Part& part) const {
+  for (std::size_t j = 0; j < scenario_.jobs.size(); ++j) {
+    part.jobs.push_back(j);
+    part.streams.push_back(scenario_.jobs.size() > 1 ? scenario_.jobs[j].name : "communication");
+  }
 }
 
 // A GPU computes for one training: what two of them would leave each other of its processors is not modelled.
@@ -112,7 +122,7 @@ void Work::take_trainings(int room, const PredictOptions& options) {
       job.alone = std::move(alone);
     }
     const Scenario& its = job.alone ? *job.alone : scenario_;
-    job.run = std::make_unique<TrainingRun>(its, setup_.collectives[j], options.stop, room);
+    job.take(std::make_unique<TrainingRun>(its, setup_.collectives[j], options.stop, room));
   }
 }
 
@@ -157,10 +167,8 @@ void Work::take_several(const PredictOptions& options) {
     const auto ranks = static_cast<std::size_t>(run.run().program().ranks);
     ProgramsRun::Part part = part_with(run.run(), run.placement(), ranks);
     part.jobs.assign(run.run().program().streams.size(), j);
-    part.name = scenario_.jobs[j].name;
+    part.streams = ProgramsRun::stream_names(run.run().program(), scenario_.jobs[j].name + ": ");
     part.start = SimTime{scenario_.jobs[j].start};
-    trainings_[j].traffic.sent_by.resize(part.actors.size());
-    trainings_[j].traffic.received_by.resize(part.actors.size());
     actors_[j] = part.actors;
     part_of_[j] = parts.size();
     parts.push_back(std::move(part));
@@ -168,9 +176,7 @@ void Work::take_several(const PredictOptions& options) {
   if (has_collectives) {
     jobs_ = std::make_unique<JobsRun>(scenario_, setup_, nullptr, room, options.stop);
     ProgramsRun::Part part = part_with(jobs_->run(), jobs_->placement(), static_cast<std::size_t>(jobs_->n_gpus()));
-    part.jobs.resize(scenario_.jobs.size());
-    std::iota(part.jobs.begin(), part.jobs.end(), std::size_t{0});
-    part.name = "jobs";
+    name_jobs(part);
     for (std::size_t j = 0; j < scenario_.jobs.size(); ++j) {
       if (trainings_[j].run != nullptr) continue;
       part_of_[j] = parts.size();
@@ -185,10 +191,17 @@ std::vector<CheckedSchedule> Work::called() const {
   return programs_ ? programs_->called() : std::vector<CheckedSchedule>{*collective_};
 }
 
+void Work::TrainingJob::take(std::unique_ptr<TrainingRun> its) {
+  run = std::move(its);
+  const auto actors = static_cast<std::size_t>(run->run().program().actors);
+  traffic.sent_by.resize(actors);
+  traffic.received_by.resize(actors);
+}
+
 TrainingRun* Work::training(std::size_t job) const { return trainings_[job].run.get(); }
 
 void Work::count_message(const Span& message) {
-  const std::size_t job = job_of_lane_[message.lane];
+  const std::size_t job = job_of_lane_.empty() ? 0 : job_of_lane_[message.lane];
   if (trainings_[job].run == nullptr) return;
   TrainingRun::Traffic& traffic = trainings_[job].traffic;
   traffic.sent += message.bytes;
@@ -213,14 +226,8 @@ void Work::listen(RunOptions& options, bool is_recorded) {
       }))
     options.longer = [this](const ComputeEvent& event) { return programs_->longer(event); };
   if (is_async) training(0)->listen(options);
-  if (scenario_.jobs.size() == 1) return;
   options.jobs = job_of_lane_;
-  if (scenario_.trains()) options.on_message = [this](const Span& message) { count_message(message); };
-}
-
-TrainingReport Work::report(std::size_t job, const Topology& topology, const Timeline& timeline) const {
-  if (scenario_.jobs.size() == 1) return training(job)->report(topology, timeline);
-  return training(job)->report(trainings_[job].traffic);
+  if (scenario_.trains() && !is_async) options.on_message = [this](const Span& message) { count_message(message); };
 }
 
 const Proof& Work::proof() const {

@@ -42,7 +42,7 @@ class Work {
   /// [job] as disturbance_of() wants them.
   std::vector<Disturbance::Lanes> lanes() const;
   /// Of a training step, when the run is over.
-  TrainingReport report(std::size_t job, const Topology& topology, const Timeline& timeline) const;
+  TrainingReport report(std::size_t job) const { return training(job)->report(trainings_[job].traffic); }
   const Proof& proof() const;       ///< of the scenario's own collective or training
   std::int64_t n_messages() const;  ///< at most
 
@@ -51,7 +51,8 @@ class Work {
   struct TrainingJob {
     std::unique_ptr<const Scenario> alone;  // none: it is the scenario's own
     std::unique_ptr<TrainingRun> run;
-    TrainingRun::Traffic traffic;  // next to other jobs
+    void take(std::unique_ptr<TrainingRun> its);
+    TrainingRun::Traffic traffic;
   };
   void take_collective(const PredictOptions& options);
   void take_training_alone(const PredictOptions& options);
@@ -60,6 +61,8 @@ class Work {
   void take_trainings(int room, const PredictOptions& options);
   void expect_own_gpus() const;
   ProgramsRun::Part part_with(ProgramRun& run, const std::vector<NodeId>& nodes, std::size_t ranks);
+  /// The streams of the program of the jobs' collectives, one for each job.
+  void name_jobs(ProgramsRun::Part& part) const;
   void count_message(const Span& message);
 
   const Scenario& scenario_;

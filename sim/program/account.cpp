@@ -136,10 +136,7 @@ void Accounts::end_task(Of& it, const StepPlace& place, const Program::Task& tas
 void Accounts::on_compute(const ComputeEvent& event) {
   Of& it = actors_[static_cast<std::size_t>(event.actor)];
   const StepPlace place = lowered_.place_of(event.actor, event.lane, event.step);
-  const Program::Task& task =
-      lowered_.program()
-          .role(event.actor)
-          .streams[static_cast<std::size_t>(place.stream)][static_cast<std::size_t>(place.task)];
+  const Program::Task& task = lowered_.task_of(event.actor, place);
   pass(it, event.when);
   if (event.begins) {
     if (place.first) begin_task(it, place, task, event.when);

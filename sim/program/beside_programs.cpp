@@ -68,7 +68,7 @@ struct ProgramsBeside::Table {
       if (op.peer < 0) continue;
       op.peer = part.actors[static_cast<std::size_t>(op.peer)];
       if (parts.size() == 1) continue;
-      ensure(op.channel < channels, "a program's channels are its own");
+      if (op.channel >= channels) too_many_channels(op.channel, channels);
       op.channel = static_cast<std::uint16_t>(op.channel + static_cast<int>(place.part) * channels);
     }
   }

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/base/error.hpp"
+#include "sim/base/setting_error.hpp"
 
 namespace ringsim {
 
@@ -198,7 +198,7 @@ struct LoweredProgram::Parts {
       if (op.operand.count > 0) op.operand.first += chunk_of[static_cast<std::size_t>(op.operand.buffer)];
       if (op.peer < 0) continue;
       if (!call.members.empty()) op.peer = call.members[static_cast<std::size_t>(op.peer)];
-      ensure(op.channel < channels, "a call's channels are those of its stream");
+      if (op.channel >= channels) too_many_channels(op.channel, channels);
       op.channel = static_cast<std::uint16_t>(op.channel + first_channel[stream]);
     }
   }
@@ -239,6 +239,14 @@ int channels_apart(int n, int room) {
   for (const int multiple : {10'080, 2'520, 96, 32, 8})
     if (n > 1 && most >= multiple) return most - most % multiple;
   return most;
+}
+
+void too_many_channels(int channel, int most) {
+  throw SettingError(
+      SettingError::Setting::scale,
+      fmt::format("expected at most {} channels of each of the calls that may run at the same time, found {}", most,
+                  channel + 1),
+      "fewer jobs, or fewer transport.channels");
 }
 
 Schedule lowered(const Program& program) {

@@ -8,13 +8,13 @@
 
 namespace ringsim {
 
-/// The schedule of a program without its proof: what lower() makes, for those who prove it otherwise.
+/// The schedule of a program without its proof, for those who prove it otherwise.
 ///
 /// Stream s has as many lanes as the widest call on it; its tasks follow one another on the first. A task that computes
 /// is one step. A call is a step that launches it (and waits for what it comes after), the steps of its schedule, and a
 /// step that joins its lanes; its other lanes wait for the launch. So streams and their `after` need only the first
-/// lanes. Regions are moved behind those of the calls before, channels by channels_apart() the number of streams that
-/// call.
+/// lanes. Regions are moved behind those of the calls before; the channels of the n streams that call lie
+/// channels_apart(n) from each other.
 ///
 /// Memory: 4 bytes a lane, 8 bytes a chunk of all calls, and the steps of the tasks of one iteration for each kind of
 /// actor (by role and by place in the calls); not the iterations, nor the messages.
@@ -28,6 +28,9 @@ inline constexpr int all_channels = 1 << 16;  ///< how many numbers of channels 
 /// the distance is a multiple of all numbers up to 10, and of 12, 16, 24 and 32, so that channel c of one stream uses
 /// what channel c of another does.
 int channels_apart(int n, int room = all_channels);
+
+/// Throws SettingError: a call uses that channel, where each may have `most` next to the others.
+[[noreturn]] void too_many_channels(int channel, int most);
 
 /// Where a step of the lowered schedule belongs.
 struct StepPlace {
@@ -48,6 +51,9 @@ class LoweredProgram {
   /// Of a step on any lane. The first lane of a stream has a step of every task; the others those of calls alone.
   /// O(log tasks).
   StepPlace place_of(Actor actor, Lane lane, int step) const;
+  const Program::Task& task_of(Actor actor, const StepPlace& place) const {
+    return program().role(actor).streams[static_cast<std::size_t>(place.stream)][static_cast<std::size_t>(place.task)];
+  }
   /// The lanes of a stream, the same for all actors. A call's first steps wait for the first of them.
   struct LaneRange {
     Lane first = 0;

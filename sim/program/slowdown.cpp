@@ -14,11 +14,6 @@ Slowdown::Slowdown(const LoweredProgram& lowered, std::int64_t millionths)
   for (Of& it : actors_) it.kernels.resize(lowered.program().streams.size());
 }
 
-const Program::Task& Slowdown::task_of(Actor actor, const StepPlace& place) const {
-  return lowered_.program().role(actor).streams[static_cast<std::size_t>(place.stream)]
-                                               [static_cast<std::size_t>(place.task)];
-}
-
 bool Slowdown::is_kernel(const StepPlace& place, const Program::Task& task) const {
   return task.call < 0 &&
          lowered_.program().streams[static_cast<std::size_t>(place.stream)] == Program::StreamKind::compute;
@@ -37,7 +32,7 @@ void Slowdown::count(Of& it, int change, SimTime now) const {
 void Slowdown::on_compute(const ComputeEvent& event) {
   Of& it = actors_[static_cast<std::size_t>(event.actor)];
   const StepPlace place = lowered_.place_of(event.actor, event.lane, event.step);
-  const Program::Task& task = task_of(event.actor, place);
+  const Program::Task& task = lowered_.task_of(event.actor, place);
   if (task.call >= 0 && !event.begins) {
     if (place.first) count(it, 1, event.when);
     if (place.last) count(it, -1, event.when);
@@ -55,7 +50,7 @@ void Slowdown::on_compute(const ComputeEvent& event) {
 Picoseconds Slowdown::longer(const ComputeEvent& event) {
   Of& it = actors_[static_cast<std::size_t>(event.actor)];
   const StepPlace place = lowered_.place_of(event.actor, event.lane, event.step);
-  if (!is_kernel(place, task_of(event.actor, place))) return Picoseconds{0};
+  if (!is_kernel(place, lowered_.task_of(event.actor, place))) return Picoseconds{0};
   Kernel& kernel = it.kernels[static_cast<std::size_t>(place.stream)];
   const Picoseconds all = event.when - kernel.since, called_now = called_until(it, event.when),
                     called = called_now - kernel.called;

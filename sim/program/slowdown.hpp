@@ -9,9 +9,9 @@
 
 namespace ringsim {
 
-/// Of every actor that ranks have: while one of its calls is open (from the end of its launch to its end at that
-/// actor), tasks of its compute streams take `millionths` / 10^6 times as long. Listens to a run of the lowered
-/// program. Memory: O(actors * streams).
+/// While one of an actor's calls is open (from the end of its launch to its end at that actor), the actor's tasks on
+/// compute streams take `millionths` / 10^6 times as long. Calls of other programs do not count. Listens to a run of
+/// the lowered program. Memory: O(actors * streams).
 class Slowdown {
  public:
   /// The program must outlive it. Requires millionths >= 10^6.
@@ -19,8 +19,9 @@ class Slowdown {
 
   /// Give it to RunOptions::on_compute.
   void on_compute(const ComputeEvent& event);
-  /// RunOptions::longer: a task whose time is up takes at least so much longer; 0: it is done. Never too long: what
-  /// remains is waited for as if no call were open, and looked at again.
+  /// Give it to RunOptions::longer. A task whose time is up takes at least that much longer; 0: it is done. It asks
+  /// for what remains as if no call were open, and is asked again then: some s * log(time in ps) times for a factor s
+  /// if a call stays open.
   Picoseconds longer(const ComputeEvent& event);
 
  private:
@@ -36,7 +37,6 @@ class Slowdown {
     Picoseconds called{0};        // how long some call was open until then
     std::vector<Kernel> kernels;  // [stream]
   };
-  const Program::Task& task_of(Actor actor, const StepPlace& place) const;
   bool is_kernel(const StepPlace& place, const Program::Task& task) const;
   static Picoseconds called_until(const Of& it, SimTime now);
   void count(Of& it, int change, SimTime now) const;

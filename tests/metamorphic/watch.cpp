@@ -49,7 +49,7 @@ void print_all() {
   print(watched().scenario);
 }
 
-/// Prints, and leaves the rest to whoever had the signal before: a sanitizer's report, or the system.
+/// Prints, then gives the signal to its former handler: a sanitizer's, which reports, or the system's.
 void on_end(int signal) {
   print_all();
   sigaction(signal, &watched().before[static_cast<std::size_t>(signal)], nullptr);

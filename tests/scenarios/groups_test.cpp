@@ -1,4 +1,4 @@
-// Groups of GPUs with a collective each, jobs that come after others, and jobs that train.
+// Groups of GPUs with a collective each, and jobs that come after others.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -330,110 +330,6 @@ TEST_CASE("there is a result for each job, and one for all") {
   CHECK(rows[2].prediction.is_total);
   CHECK_FALSE(rows[2].form.has_value());
   CHECK(n_results(only(groups_of_ring, {R"(collective.split="DIV 4")"})) == 1);
-}
-
-// ------------------------------------------------------------------------------------------------- jobs that train
-
-namespace {
-
-/// Passes of 10 and 20 ms, 100 MB of gradients in one bucket.
-std::string training_on(const std::string& ranks) {
-  return R"({"workload": {"layers": [{"name": "all", "parameters": 25000000, "forward": "10 ms", "backward": "20 ms"}],
-    "batch": 1}, "regime": {"name": "ddp", "algorithm": "ring"}, "steps": 3, "ranks": )" +
-         ranks + "}";
-}
-
-/// Two racks with two GPUs each and a trunk of 10 GB/s; main trains across it, and so may `job`.
-std::string on_trunk(const std::string& job) {
-  return R"({"version": 1, "topology": {"kind": "graph",
-    "nodes": [{"name": "a0", "kind": "gpu"}, {"name": "a1", "kind": "gpu"}, {"name": "b0", "kind": "gpu"},
-      {"name": "b1", "kind": "gpu"}, {"name": "s0", "kind": "switch"}, {"name": "s1", "kind": "switch"}],
-    "links": [{"from": "a0", "to": "s0", "bandwidth": "10 GB/s", "latency": "1 us"},
-      {"from": "b0", "to": "s0", "bandwidth": "10 GB/s", "latency": "1 us"},
-      {"from": "a1", "to": "s1", "bandwidth": "10 GB/s", "latency": "1 us"},
-      {"from": "b1", "to": "s1", "bandwidth": "10 GB/s", "latency": "1 us"},
-      {"from": "s0", "to": "s1", "bandwidth": "10 GB/s", "latency": "1 us"}]}, "training": )" +
-         training_on(R"(["a0", "a1"])") + R"(, "jobs": [)" + job + "]}";
-}
-
-std::string second_training(const std::string& ranks, const std::string& start) {
-  return R"({"name": "second", "start": ")" + start + R"(", "training": )" + training_on(ranks) + "}";
-}
-
-}  // namespace
-
-TEST_CASE("two trainings that send at the same time have half of their trunk each; out of step they have all of it") {
-  // Alone: 30 ms, and a ring of 2: two steps of 50 MB at 10 GB/s and 3 us. Together the steps take 10 ms each.
-  CHECK(predict(only(on_trunk(""))).time == 40'006us);
-  Prediction both = predict(only(on_trunk(second_training(R"(["b0", "b1"])", "0 us"))));
-  REQUIRE(both.jobs.size() == 1);
-  CHECK(both.time == 50'006us);
-  CHECK(both.jobs[0].time == 50'006us);
-  REQUIRE(both.jobs[0].training);
-  CHECK(both.jobs[0].training->split.exposed_communication == 20'006us);
-  CHECK(both.jobs[0].training->sent == both.training->sent);
-  REQUIRE(both.jobs[0].bottleneck);
-  CHECK(both.jobs[0].bottleneck->kind == both.bottleneck->kind);
-  // 15 ms apart one computes while the other sends.
-  both = predict(only(on_trunk(second_training(R"(["b0", "b1"])", "15 ms"))));
-  CHECK(both.time == 40'006us);
-  CHECK(both.jobs[0].time == 40'006us);
-  CHECK(both.jobs[0].start == 15ms);
-}
-
-TEST_CASE("a collective next to a training step slows it, and its own time counts from its start") {
-  // 80 MB over the same trunk, from 32 ms on, 2 ms into the exchange of 100 MB. Each direction of the trunk carries
-  // both, 18 ms in all, without a break but for the latency of one exchange, and both end at the same time.
-  const std::string job = R"({"name": "other", "start": "32 ms", "collective":
-      {"op": "all_reduce", "algorithm": "ring", "bytes": "80 MB", "ranks": ["b0", "b1"]}})";
-  const Prediction both = predict(only(on_trunk(job), {"training.steps=1", "training.warmup=0"}));
-  CHECK(both.time == 48'003us);
-  CHECK(both.jobs[0].time == 16'003us);
-  CHECK(!both.jobs[0].training);
-  // On the GPUs that train, it does the same: only links are shared.
-  const Prediction shared = predict(
-      only(on_trunk(job), {"training.steps=1", "training.warmup=0", R"(jobs.0.collective.ranks=["a0", "a1"])"}));
-  CHECK(shared.time == both.time);
-  CHECK(shared.jobs[0].time == both.jobs[0].time);
-}
-
-// The steps of the training and the time of the groups count from other moments, and are of other things.
-TEST_CASE("groups next to a training step have no result together") {
-  const std::string job = R"({"name": "other", "start": "32 ms", "collective":
-      {"op": "all_reduce", "algorithm": "ring", "bytes": "80 MB", "groups": [["b0", "b1"]]}})";
-  const Prediction both = predict(only(on_trunk(job), {"training.steps=1", "training.warmup=0"}), {.explain = true});
-  REQUIRE(both.jobs.size() == 1);
-  CHECK(both.jobs[0].job == "other");
-  CHECK(both.jobs[0].time == 16'003us);
-  for (const Prediction* each : {&both, &both.jobs[0]}) {
-    REQUIRE(each->bottleneck);
-    CHECK(each->bottleneck->busy <= 1);
-    CHECK(each->bottleneck->delay <= 1);
-  }
-  REQUIRE(both.why.has_value());
-  CHECK(sum_of_parts(*both.why) == both.time);
-}
-
-TEST_CASE("jobs next to training that cannot be are refused at their place") {
-  const auto has = [](const std::string& text, const std::string& part) {
-    CAPTURE(text);
-    CHECK(text.find(part) != std::string::npos);
-  };
-  const auto complaint = [](const std::string& text, const Texts& set = {}) {
-    return test::complaint([&] { predict(only(text, set)); });
-  };
-  has(complaint(on_trunk(second_training(R"(["b0", "a1"])", "0 us"))),
-      "/jobs/0/training/ranks: expected GPUs that no other job trains on, found a1, which trains for main");
-  has(complaint(on_trunk(second_training(R"(["b0", "b1"])", "0 us")), {R"(jobs.0.after=["main"])"}),
-      "/jobs/0/after: expected no order between a training step and other jobs, found one");
-  has(complaint(on_trunk(second_training(R"(["b0", "b1"])", "0 us")), {"jobs.0.training.workload.model=resnet50"}),
-      "/jobs/0/training/workload: expected either model or layers, found both");
-  has(complaint(on_trunk(""), {"training.slowdown=0.5"}), "/training/slowdown: expected a number from 1 to 1000");
-  has(complaint(on_trunk(second_training(R"(["b0", "b1"])", "0 us")),
-                {"library=nccl", "training.regime=single", R"(training.ranks=["a0"])"}),
-      "/jobs: expected no jobs next to a library, found some");
-  has(complaint(on_trunk(R"({"name": "none"})")),
-      "/jobs/0: expected the key \"collective\" or \"training\", found none");
 }
 
 TEST_CASE("collectives at the same time share the channels of their GPUs, and a late rank is late in its own job") {

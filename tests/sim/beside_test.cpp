@@ -22,7 +22,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-SimTime at(Picoseconds time) { return SimTime{time}; }
 const LinkSpec port{.bandwidth = 10_GBps, .latency = 1us};
 
 std::vector<NodeId> all_of(const Topology& net) { return {net.ranks().begin(), net.ranks().end()}; }

@@ -27,8 +27,6 @@ namespace {
 
 using To = LinkChange::To;
 
-SimTime at(Picoseconds time) { return SimTime{time}; }
-
 LinkChange quarter(Picoseconds when, LinkId link) {
   return {.to = To::share, .at = at(when), .links = {link}, .millionths = 250'000};
 }

@@ -21,7 +21,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-SimTime at(Picoseconds time) { return SimTime{time}; }
 const LinkSpec port{.bandwidth = 10_GBps, .latency = 1us};
 
 Timeline run_with(const Topology& net, const Schedule& schedule, Disturbance disturbance) {

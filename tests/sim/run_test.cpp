@@ -53,7 +53,6 @@ SimTime finish_of(const Timeline& timeline, Actor from) {
     if (span.from == from) return span.finish;
   return SimTime::max();
 }
-SimTime at(Picoseconds time) { return SimTime{time}; }
 
 /// Size over rate in whole picoseconds, rounded up: the time on the wire.
 Picoseconds wire(std::int64_t bytes, Bandwidth rate) { return transfer_time({bytes}, rate); }

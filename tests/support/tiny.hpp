@@ -10,6 +10,8 @@
 
 namespace ringsim {
 
+inline SimTime at(Picoseconds time) { return SimTime{time}; }
+
 inline Topology star(int ranks, const LinkSpec& link, int extra_ports = 0) {
   return build(Star{.ranks = ranks, .link = link, .extra_ports = extra_ports});
 }
