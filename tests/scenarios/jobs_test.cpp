@@ -109,14 +109,14 @@ TEST_CASE("what a rank of a training sends does not depend on other jobs, nor on
                 .training;
   };
   const TrainingReport alone = report("");
-  const TrainingReport beside = report(R"(, "jobs": [{"name": "later", "start": "1 s", "collective":
+  const TrainingReport next_to = report(R"(, "jobs": [{"name": "later", "start": "1 s", "collective":
       {"op": "all_reduce", "algorithm": "ring", "bytes": "1 MiB"}}])");
-  CHECK(alone.sent == beside.sent);
-  REQUIRE(alone.by_rank.size() == beside.by_rank.size());
+  CHECK(alone.sent == next_to.sent);
+  REQUIRE(alone.by_rank.size() == next_to.by_rank.size());
   for (std::size_t i = 0; i < alone.by_rank.size(); ++i) {
-    CHECK(alone.by_rank[i].sent == beside.by_rank[i].sent);
+    CHECK(alone.by_rank[i].sent == next_to.by_rank[i].sent);
     CHECK(alone.by_rank[i].sent == Bytes{7'500'000});  // 2 * 15/16 of 4 MB, for every rank of a ring
-    CHECK(alone.by_rank[i].received == beside.by_rank[i].received);
+    CHECK(alone.by_rank[i].received == next_to.by_rank[i].received);
   }
 }
 
