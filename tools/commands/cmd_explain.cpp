@@ -11,13 +11,13 @@
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/recording.hpp"
+#include "tools/commands/what_ifs.hpp"
 #include "tools/exit.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/progress_line.hpp"
 #include "tools/output/warnings.hpp"
 #include "tools/output/why_text.hpp"
 #include "tools/stop.hpp"
-#include "tools/sweep/workers.hpp"
 
 namespace ringsim::tools {
 
@@ -67,22 +67,9 @@ int execute(const ExplainArguments& arguments) {
   idle.add(result.prediction.settings);
   idle.say();
 
-  const auto run_all = [&](std::vector<WhatIf> asked) {
-    ProgressLine progress(asked.size());
-    progress.now("running again with changes");
-    for_each_index(asked.size(), arguments.jobs, [&](std::size_t i) {
-      stop_if_asked();
-      run_what_if(asked[i], input.text, input.name, arguments.set, scenario, result, {.stop = &stop_requested});
-      progress.add(1.0);
-      return true;
-    });
-    return asked;
-  };
-  std::vector<WhatIf> asked = what_ifs_of(scenario, result);
-  for (const std::string& own : arguments.what_ifs)
-    asked.push_back({.of = WhatIf::Of::own, .label = own, .set = {own}});
-  std::vector<WhatIf> what_ifs = run_all(std::move(asked));
-  for (WhatIf& pair : run_all(pairs_of(result, what_ifs))) what_ifs.push_back(std::move(pair));
+  const std::vector<WhatIf> what_ifs = run_what_ifs(
+      {.input = input, .set = arguments.set, .scenario = scenario, .result = result, .jobs = arguments.jobs},
+      arguments.what_ifs);
   output.write(arguments.json ? why_json(file, scenario, result, what_ifs, file.canonical(0))
                               : why_text(scenario, result, what_ifs));
   output.finish();
