@@ -112,9 +112,7 @@ class DeviceWork {
   }
 
   void go_on(Work& work, ResourceId limiter, Picoseconds busy, Picoseconds start) {
-    const Actor actor = run_.lanes_.actor(work.lane);
-    run_.trails_.go_on(work.trail, work.lane, {.from = actor, .to = actor, .bytes = work.size},
-                       {.busy = busy, .latency = start, .limiter = limiter});
+    run_.trails_.go_on(work.trail, work.lane, work.size, {.busy = busy, .latency = start, .limiter = limiter});
   }
 
   Run& run_;

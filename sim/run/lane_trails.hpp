@@ -1,6 +1,7 @@
 // The critical path of each lane of a run, and so that of the run and of its jobs.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -106,7 +107,7 @@ class LaneTrails {
   }
 
   /// A trail that leads to the start of a message, or of a part of one, goes on to its end. `lane`: that of the two
-  /// whose step let it start.
+  /// whose step let it start. `wire`: as record()'s.
   [[gnu::always_inline]] void go_on(Trail& trail, LaneNumber lane, const Transfer& transfer, Picoseconds wire,
                                     MessageTime time) {
     record(trail, lane, transfer, wire, time);
@@ -115,13 +116,26 @@ class LaneTrails {
   [[gnu::always_inline]] void go_on(LaneNumber lane, const Transfer& transfer, Picoseconds wire, MessageTime time) {
     go_on(trails_[lane], lane, transfer, wire, time);
   }
-  void go_on(Trail& trail, LaneNumber lane, const PassingMessage& message, MessageTime time) {
-    if (path_) time.node = node_after(trail, lane, message, time);
+  /// A trail that leads to the start of work within the lane's device goes on to its end.
+  void go_on(Trail& trail, LaneNumber lane, Bytes work, MessageTime time) {
+    if (path_) {
+      const Actor actor = lanes_.actor(lane);
+      time.node = path_->add(trail.path_end,
+                             {.busy = time.busy,
+                              .latency = time.latency,
+                              .bytes = work,
+                              .resource = time.limiter,
+                              .from = actor,
+                              .to = actor,
+                              .lane = static_cast<std::uint16_t>(lanes_.lane_of(lane))},
+                             lanes_.step(lane));
+    }
     go_on(trail, time);
   }
-  /// Puts the message after the trail, into the record only, where there is one. `wire`: as PassingMessage's.
+  /// Puts the message after the trail, into the record only, where there is one. `wire`: at most so much of its latency
+  /// is its links', the rest is staging.
   void record(const Trail& trail, LaneNumber lane, const Transfer& transfer, Picoseconds wire, MessageTime& time) {
-    if (path_) time.node = node_after(trail, lane, passing(transfer, wire), time);
+    if (path_) time.node = node_after(trail.path_end, lane, transfer, wire, time);
   }
   /// The same, without a record.
   [[gnu::always_inline]] void go_on(Trail& trail, const MessageTime& time) const {
@@ -182,23 +196,37 @@ class LaneTrails {
   }
   std::uint32_t class_of(ResourceId resource) const { return resource == no_resource ? 0 : class_of_[resource.value]; }
 
-  [[gnu::noinline]] PassingMessage passing(const Transfer& transfer, Picoseconds wire) const {
-    return {.from = lanes_.actor(transfer.sender),
-            .to = folding_ == nullptr ? lanes_.actor(transfer.receiver)
-                                      : folding_->peer[static_cast<std::size_t>(lanes_.step(transfer.sender))],
-            .bytes = transfer.size,
-            .wire = wire};
-  }
-  [[gnu::noinline]] std::uint32_t node_after(const Trail& trail, LaneNumber lane, PassingMessage message,
-                                             MessageTime time) {
-    message.by_receiver = lanes_.actor(lane) != message.from;
-    return path_->add_message(trail.path_end, trail.at, lanes_.lane_of(lane), lanes_.step(lane), message, time.limiter,
-                              time.busy, time.latency);
+  // `lane`: that of the two whose step let the message start. `wire`: at most so much of its latency is its links'; the
+  // rest is staging.
+  [[gnu::noinline]] std::uint32_t node_after(std::uint32_t before, LaneNumber lane, const Transfer& transfer,
+                                             Picoseconds wire, const MessageTime& time) {
+    const Actor from = lanes_.actor(transfer.sender);
+    const Picoseconds latency = std::min(time.latency, wire);
+    return path_->add(
+        before,
+        {.busy = time.busy,
+         .staging = time.latency - latency,
+         .latency = latency,
+         .bytes = transfer.size,
+         .resource = time.limiter,
+         .from = from,
+         .to = folding_ == nullptr ? lanes_.actor(transfer.receiver)
+                                   : folding_->peer[static_cast<std::size_t>(lanes_.step(transfer.sender))],
+         .lane = static_cast<std::uint16_t>(lanes_.lane_of(lane)),
+         .by_receiver = lanes_.actor(lane) != from},
+        lanes_.step(lane));
   }
   [[gnu::noinline]] void record_until(LaneNumber lane, SimTime until, PathCause cause) {
     Trail& trail = trails_[lane];
-    trail.path_end =
-        path_->add(trail.path_end, trail.at, until, cause, lanes_.actor(lane), lanes_.lane_of(lane), lanes_.step(lane));
+    if (trail.at >= until) return;
+    const Actor actor = lanes_.actor(lane);
+    trail.path_end = path_->add(trail.path_end,
+                                {.busy = until - trail.at,
+                                 .from = actor,
+                                 .to = actor,
+                                 .lane = static_cast<std::uint16_t>(lanes_.lane_of(lane)),
+                                 .cause = cause},
+                                lanes_.step(lane));
   }
   std::vector<PathElement> whole_path(std::uint32_t end, SimTime finish) const {
     std::vector<PathElement> path = path_->chain(end);

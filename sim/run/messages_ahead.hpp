@@ -195,7 +195,7 @@ class MessagesAhead {
   }
 
   // A lane's operation ends with a message, by whose last part its trail goes on; see Run::end_other_op().
-  // `wire`: as PassingMessage's.
+  // `wire`: as LaneTrails::record()'s.
   void end_op(LaneNumber lane, std::uint32_t index, ResourceId limiter, Picoseconds busy, Picoseconds wire) {
     if (run_.lanes_.is_last(lane)) {
       if (!trails_.go_on_by_own(lane, now())) {

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -17,62 +19,43 @@
 
 namespace ringsim {
 
-/// A message on the critical path, as far as its path element needs it.
-struct PassingMessage {
-  Actor from = 0, to = 0;
-  Bytes bytes;
-  Picoseconds wire = Picoseconds::max();  ///< at most so much of its latency is its links'; the rest is staging
-  bool by_receiver = false;               ///< the receiver's step let it start, not the sender's
+/// A message, or a part of one, or a stretch without one, as it may be on many paths: what the record keeps of it.
+struct PassedElement {
+  Picoseconds busy{0};                 ///< `resource` set its speed for so long; or all of the stretch
+  Picoseconds staging{0}, latency{0};  ///< of a message, after that
+  Bytes bytes;                         ///< of a message
+  ResourceId resource = no_resource;   ///< of a message
+  Actor from = 0, to = 0;              ///< of a stretch: both the one that it is about
+  std::uint16_t lane = 0;              ///< whose step let it start
+  PathCause cause = PathCause::link;
+  bool by_receiver = false;                            ///< the receiver's step let it start, not the sender's
+  bool operator==(const PassedElement& other) const {  // without a branch per member
+    using Words = std::array<std::uint64_t, 6>;
+    const auto mine = std::bit_cast<Words>(*this), its = std::bit_cast<Words>(other);
+    return ((mine[0] ^ its[0]) | (mine[1] ^ its[1]) | (mine[2] ^ its[2]) | (mine[3] ^ its[3]) | (mine[4] ^ its[4]) |
+            (mine[5] ^ its[5])) == 0;
+  }
 };
 
 /// The chains that lead to the lanes' present moments, as nodes that name their forerunner; a Trail has the number of
 /// its last one. Trails are copied from lane to lane, so chains share what they have in common.
 ///
-/// Memory: 64 bytes per node. Nodes that no chain needs any more are dropped whenever the number of nodes has doubled,
-/// so it is at most twice that of the live chains; `most` of those are recorded, and a run that needs more is refused.
+/// Memory: 12 bytes per node, and 48 per element that differs from those before it; ranks mostly do the same in step
+/// after step. Nodes that no chain needs any more are dropped whenever the number of nodes has doubled, so it is at
+/// most twice that of the live chains; `most` of those are recorded, and a run that needs more is refused.
 class PathRecord {
  public:
   /// Number of the node before the first one.
   static constexpr std::uint32_t begin_of_run = 0;
-  static constexpr std::size_t least = std::size_t{1} << 18;  ///< nodes before anything is dropped: 16 MiB
+  static constexpr std::size_t least = std::size_t{1} << 18;  ///< nodes before anything is dropped: 3 to 15 MiB
   static constexpr std::size_t most = std::size_t{1} << 23;
 
-  /// A message, or a part of one: `resource` set its speed for `busy`; then `latency` passed.
-  std::uint32_t add_message(std::uint32_t before, SimTime begin, Lane lane, int step, const PassingMessage& message,
-                            ResourceId resource, Picoseconds busy, Picoseconds latency) {
-    if (busy.count() == 0 && latency.count() == 0) return before;
+  /// What is after node `before`: an element that begins where that one ends. `step`: of the lane that let it start.
+  std::uint32_t add(std::uint32_t before, const PassedElement& element, int step) {
+    if (element.busy.count() == 0 && element.staging.count() == 0 && element.latency.count() == 0) return before;
     ensure(before <= nodes_.size(), "an element of the critical path follows one that is there");
-    const Picoseconds wire = std::min(latency, message.wire);
-    nodes_.push_back({.begin = begin,
-                      .busy = busy,
-                      .staging = latency - wire,
-                      .latency = wire,
-                      .bytes = message.bytes,
-                      .before = before,
-                      .resource = resource,
-                      .from = message.from,
-                      .to = message.to,
-                      .step = step,
-                      .lane = static_cast<std::uint16_t>(lane),
-                      .cause = PathCause::link,
-                      .by_receiver = message.by_receiver});
-    return last();
-  }
-
-  /// A stretch in which no message was under way.
-  std::uint32_t add(std::uint32_t before, SimTime begin, SimTime end, PathCause cause, Actor actor, Lane lane,
-                    int step) {
-    if (begin >= end) return before;
-    ensure(before <= nodes_.size(), "an element of the critical path follows one that is there");
-    nodes_.push_back({.begin = begin,
-                      .busy = end - begin,
-                      .before = before,
-                      .from = actor,
-                      .to = actor,
-                      .step = step,
-                      .lane = static_cast<std::uint16_t>(lane),
-                      .cause = cause});
-    return last();
+    nodes_.push_back({.before = before, .element = number_of(element), .step = step});
+    return static_cast<std::uint32_t>(nodes_.size());
   }
 
   bool is_full() const { return nodes_.size() >= next_; }
@@ -94,6 +77,7 @@ class PathRecord {
     }
     nodes_.resize(kept);
     for (std::uint32_t* end : ends) *end = number[*end];
+    collect_elements();
     if (kept > most)
       throw InputError(
           "", fmt::format("the critical paths of this run have more than {} elements, as many as are recorded", most),
@@ -102,17 +86,17 @@ class PathRecord {
     nodes_.reserve(next_ + 4096);  // no more: a vector that grows by itself would take twice as much
   }
 
-  /// The chain that leads to `end`, first element first.
+  /// The chain that leads to `end`, first element first, from time 0 on.
   std::vector<PathElement> chain(std::uint32_t end) const {
-    std::vector<const Node*> nodes;
+    std::vector<Node> nodes;
     for (std::uint32_t at = end; at != begin_of_run; at = nodes_[at - 1].before) {
-      nodes.push_back(&nodes_[at - 1]);
-      ensure(nodes.back()->before < at, "an element of the critical path follows an older one");
+      nodes.push_back(nodes_[at - 1]);
+      ensure(nodes.back().before < at, "an element of the critical path follows an older one");
     }
     std::vector<PathElement> path;
+    SimTime now{};
     for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
-      const Node& each = **node;
-      SimTime now = each.begin;
+      const PassedElement& each = elements_[node->element];
       const auto stretch = [&](PathCause cause, Picoseconds time) {
         if (time.count() == 0) return;
         path.push_back({.begin = now,
@@ -123,7 +107,7 @@ class PathRecord {
                         .to = each.to,
                         .by = each.by_receiver ? each.to : each.from,
                         .lane = each.lane,
-                        .step = each.step,
+                        .step = node->step,
                         .bytes = each.bytes});
         now += time;
       };
@@ -136,22 +120,46 @@ class PathRecord {
 
  private:
   struct Node {
-    SimTime begin{};
-    Picoseconds busy{0}, staging{0}, latency{0};
-    Bytes bytes;
     std::uint32_t before = begin_of_run;
-    ResourceId resource = no_resource;
-    Actor from = 0, to = 0;
+    std::uint32_t element = 0;  // in elements_
     std::int32_t step = 0;
-    std::uint16_t lane = 0;
-    PathCause cause = PathCause::link;
-    bool by_receiver = false;
   };
-  static_assert(sizeof(Node) == 64);
+  static_assert(sizeof(Node) == 12 && sizeof(PassedElement) == 48);
 
-  std::uint32_t last() const { return static_cast<std::uint32_t>(nodes_.size()); }
+  // That of an element like it, if one is remembered, or of a new one.
+  std::uint32_t number_of(const PassedElement& element) {
+    const auto bits = static_cast<std::uint64_t>(element.busy.count() + element.bytes.count) ^
+                      (static_cast<std::uint64_t>(element.from) << 32) ^ static_cast<std::uint64_t>(element.to);
+    std::uint32_t& remembered = remembered_[(bits * 0x9E3779B97F4A7C15U) >> (64 - remembered_bits)];
+    if (remembered >= elements_.size() || !(elements_[remembered] == element)) {
+      remembered = static_cast<std::uint32_t>(elements_.size());
+      elements_.push_back(element);
+    }
+    return remembered;
+  }
 
-  std::vector<Node> nodes_;   // number n is nodes_[n - 1]
+  // Drops elements that no node has. What was remembered is at other places now, and found to be so.
+  void collect_elements() {
+    constexpr std::uint32_t none = UINT32_MAX;
+    std::vector<std::uint32_t> number(elements_.size(), none);
+    for (const Node& node : nodes_) number[node.element] = 0;
+    std::uint32_t kept = 0;
+    for (std::size_t i = 0; i < elements_.size(); ++i) {
+      if (number[i] == none) continue;
+      elements_[kept] = elements_[i];
+      number[i] = kept++;
+    }
+    elements_.resize(kept);
+    for (Node& node : nodes_) node.element = number[node.element];
+    for (std::uint32_t& remembered : remembered_) remembered = remembered < number.size() ? number[remembered] : none;
+  }
+
+  static constexpr int remembered_bits = 14;
+
+  std::vector<Node> nodes_;  // number n is nodes_[n - 1]
+  std::vector<PassedElement> elements_;
+  // [hash] the number of the latest element with it, in case the next is alike
+  std::vector<std::uint32_t> remembered_ = std::vector<std::uint32_t>(std::size_t{1} << remembered_bits, UINT32_MAX);
   std::size_t next_ = least;  // the number of nodes from which on is_full()
 };
 

@@ -26,11 +26,16 @@ Timeline recorded(const Topology& net, const char* algorithm, int ranks, Bytes b
 
 TEST_CASE("chains share what they have in common, and what leads to no end is dropped") {
   PathRecord record;
-  const PassingMessage message{.from = 0, .to = 1, .bytes = 1_MiB};
-  const std::uint32_t first = record.add_message(0, SimTime{}, 0, 0, message, ResourceId{3}, 10_ps, 2_ps);
-  std::uint32_t left = record.add(first, SimTime{12_ps}, SimTime{20_ps}, PathCause::late, 4, 0, 1);
-  record.add(first, SimTime{12_ps}, SimTime{99_ps}, PathCause::slow, 5, 0, 1);  // leads nowhere
-  std::uint32_t right = record.add_message(first, SimTime{12_ps}, 1, 1, message, ResourceId{4}, 5_ps, 0_ps);
+  const PassedElement message{
+      .busy = 10_ps, .latency = 2_ps, .bytes = 1_MiB, .resource = ResourceId{3}, .from = 0, .to = 1};
+  PassedElement faster = message;
+  faster.busy = 5_ps;
+  faster.latency = 0_ps;
+  faster.resource = ResourceId{4};
+  const std::uint32_t first = record.add(0, message, 0);
+  std::uint32_t left = record.add(first, {.busy = 8_ps, .from = 4, .to = 4, .cause = PathCause::late}, 1);
+  record.add(first, {.busy = 87_ps, .from = 5, .to = 5, .cause = PathCause::slow}, 1);  // leads nowhere
+  std::uint32_t right = record.add(first, faster, 1);
   record.collect({&left, &right});
   CHECK(left == 2);  // the node that was dropped has left its number
   CHECK(right == 3);
@@ -45,12 +50,19 @@ TEST_CASE("chains share what they have in common, and what leads to no end is dr
   CHECK(path[2].to == 4);
   CHECK_NOTHROW(expect_whole_path(path, SimTime{20_ps}));
   CHECK(record.chain(right).back().end == SimTime{17_ps});
+  CHECK(record.chain(right).back().resource == ResourceId{4});  // its element has another number, too
+  // A message like an earlier one, after elements have moved: the node is its own, and its step.
+  const std::uint32_t again = record.add(right, message, 2);
+  const std::vector<PathElement> longer = record.chain(again);
+  REQUIRE(longer.size() == 5);
+  CHECK(longer[3].step == 2);
+  CHECK(longer[3].resource == ResourceId{3});
+  CHECK(longer[4].end == SimTime{29_ps});
 }
 
 TEST_CASE("what took no time is no element") {
   PathRecord record;
-  CHECK(record.add_message(7, SimTime{}, 0, 0, {}, ResourceId{0}, 0_ps, 0_ps) == 7);
-  CHECK(record.add(7, SimTime{5_ps}, SimTime{5_ps}, PathCause::late, 0, 0, 0) == 7);
+  CHECK(record.add(7, {.bytes = 1_MiB, .resource = ResourceId{0}}, 0) == 7);
 }
 
 TEST_CASE("a path with a gap, or that ends early, is a broken law") {

@@ -80,6 +80,19 @@ std::vector<Case> on_leaves_and_spines() {
   };
 }
 
+// Some of the cases as `ringsim explain` runs them: the elements of the critical path are recorded.
+std::vector<Case> recorded(const std::vector<Case>& cases) {
+  std::vector<Case> made;
+  for (const Case& each : cases) {
+    if (each.name != "ring/1024" && each.name != "halving_doubling/1024" && !each.name.starts_with("leaf_spine/"))
+      continue;
+    made.push_back(each);
+    made.back().name += "/recorded";
+    made.back().options.record_path = true;
+  }
+  return made;
+}
+
 // Every rank sends to the next: over ranks in a random order, a permutation.
 Schedule to_the_next(int n, Bytes bytes) {
   Schedule s{.algorithm = "to_the_next", .collective = {.op = CollectiveOp::pairs, .ranks = n, .bytes = bytes}};
@@ -151,6 +164,8 @@ const std::vector<Case>& cases() {
     std::vector<Case> made = on_a_star();
     for (const auto& more : {on_leaves_and_spines(), with_waits(), in_packets()})
       made.insert(made.end(), more.begin(), more.end());
+    const std::vector<Case> again = recorded(made);
+    made.insert(made.end(), again.begin(), again.end());
     return made;
   }();
   return all;
