@@ -14,6 +14,7 @@
 #include "sim/base/quantity.hpp"
 #include "sim/base/version.hpp"
 #include "sim/text/json.hpp"
+#include "sim/text/names_in_short.hpp"
 #include "sim/text/wrap.hpp"
 #include "tools/output/output.hpp"
 #include "validate/results/columns.hpp"
@@ -65,10 +66,11 @@ std::string value_of(const Prediction& r, const std::string& path) {
   return "";
 }
 
-/// What varies, as tables show it: a value too long for a few lines is cut in the middle; --format json has it whole.
+/// What varies, as tables show it: lists of devices in short; a value too long for a few lines is cut in the middle;
+/// --format json has it whole.
 std::string shown_value(const Prediction& r, const std::string& path) {
   constexpr std::size_t head = 300, tail = 60;
-  std::string value = value_of(r, path);
+  std::string value = names_in_short(value_of(r, path));
   if (value.size() <= head + tail + 5) return value;
   return value.substr(0, head) + " ... " + value.substr(value.size() - tail);
 }
@@ -162,7 +164,10 @@ std::vector<ShownColumn> shown_columns(const std::vector<Result>& results, bool 
   for (const Column& column : result_columns()) {
     if (column.name == "point.*") {
       for (const std::string& path : extra_columns(results)) {
-        const std::string heading = path.substr(path.rfind('.') + 1);
+        const std::string word = path.substr(path.rfind('.') + 1);
+        const bool taken = std::any_of(result_columns().begin(), result_columns().end(),
+                                       [&](const Column& other) { return other.heading == word; });
+        const std::string heading = taken ? path : word;
         columns.push_back(
             {heading, heading + " {}", [path](const Result& r) { return shown_value(r.prediction, path); }});
       }

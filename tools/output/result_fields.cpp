@@ -8,6 +8,7 @@
 
 #include "sim/base/quantity.hpp"
 #include "sim/text/json.hpp"
+#include "sim/text/names_in_short.hpp"
 #include "tools/exit.hpp"
 #include "validate/results/columns.hpp"
 
@@ -39,6 +40,7 @@ std::string key_text(const Cell& cell) {
   if (const auto* whole = std::get_if<std::int64_t>(&cell.value); whole != nullptr && unit_of(cell.column) == "B")
     return format(Bytes{*whole});
   std::string text = plain_text(cell);
+  if (cell.column.starts_with(of_varied)) text = names_in_short(text);
   if (!text.starts_with('{') || !cell.column.starts_with(of_varied)) return text;
   std::string shown;
   const Json object = Json::parse(text);
