@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <string>
 #include <vector>
@@ -62,6 +63,67 @@ TEST_CASE("question 1: on two nodes adding up within nodes halves what leaves th
   }
   CHECK(all[2].busbw > nics);
   CHECK(all[5].busbw < nics);
+}
+
+TEST_CASE("question 3: more nodes cost mid sizes their bandwidth, the largest not, because of the steps' latencies") {
+  const auto all = answers("03-mid-sizes");
+  REQUIRE(all.size() == 5 * 5);  // nodes, then sizes
+  const auto busbw = [&](std::size_t nodes, std::size_t size) { return all[5 * nodes + size].busbw; };
+  for (std::size_t nodes = 0; nodes < 5; ++nodes) {
+    CAPTURE(nodes);
+    CHECK(busbw(nodes, 4) == Approx(8 * 24).epsilon(0.02));  // eight NICs of 24 GB/s are full
+    if (nodes == 0) continue;
+    CHECK(busbw(nodes, 0) < 0.6 * busbw(nodes - 1, 0));  // 1 MiB is steps alone: twice the nodes, half the bandwidth
+    CHECK(busbw(nodes, 1) < busbw(nodes - 1, 1));
+  }
+  CHECK(busbw(4, 1) < 0.25 * busbw(0, 1));
+  // 1 MiB takes its steps: 2 (8 nodes - 1) of them.
+  CHECK(microseconds(all[20]) / microseconds(all[15]) == Approx(255.0 / 127).epsilon(0.05));
+}
+
+TEST_CASE(
+    "question 20: 12 GB/s per NIC of 100 Gb/s, 24 per 200, 46 to 48 per 400, where nothing before the NIC is slower") {
+  const auto all = answers("20-what-to-expect");
+  REQUIRE(all.size() == 11);
+  // azure-ndv2, aws-p4d, oci-a100, abci-a, gh200, dgx-a100, hgx-h100, hgx-b200
+  const std::vector<double> rule{1 * 12, 4 * 12, 16 * 12, 4 * 24, 4 * 24, 8 * 24, 8 * 47, 8 * 47};
+  for (std::size_t i = 0; i < rule.size(); ++i) {
+    CAPTURE(i);
+    CHECK(all[i].busbw == Approx(rule[i]).epsilon(0.025));
+  }
+  // The others: four NICs of 12 GB/s that read V100s at 85 %, two of 24 behind sockets and PCIe links.
+  CHECK(all[8].busbw == Approx(4 * 12 * 0.852).epsilon(0.01));
+  CHECK(all[8].bottleneck->kind == "pcie");
+  CHECK(all[9].bottleneck->kind == "socket");
+  CHECK(all[9].busbw < 0.5 * 2 * 24);
+  CHECK(all[10].bottleneck->kind == "pcie");
+  CHECK(all[10].busbw < 0.55 * 2 * 24);
+}
+
+TEST_CASE("question 22: at 10 Gb/s the default bucket is best, at 25 Gb/s the smallest, with latency larger ones") {
+  const auto exposed = [](const Prediction& step) {
+    return static_cast<double>(step.training->split.exposed_communication.count()) / 1e6;
+  };
+  const auto all = answers("22-ddp-buckets");
+  REQUIRE(all.size() == 2 * 6);  // bandwidths, then sizes: 1, 5, 10, 25, 50, 100 MiB
+  const auto best = [](const std::vector<Prediction>& steps, std::size_t first) {
+    const auto begin = steps.begin() + static_cast<std::ptrdiff_t>(first);
+    return std::min_element(begin, begin + 6, [](const auto& a, const auto& b) { return a.time < b.time; }) - begin;
+  };
+  CHECK(best(all, 0) == 3);
+  CHECK(best(all, 6) == 0);
+  for (const Prediction& step : all) CHECK(microseconds(step) == Approx(160000 + exposed(step)));
+  // With two buckets all but the first MiB waits for the end of the backward pass: 1.5 p/b of 102 MB.
+  CHECK(exposed(all[5]) > 0.9 * 1.5 * 102228128 / 1250);
+  CHECK(best(answers("22-ddp-buckets", {"topology.link.latency=1 ms"}), 0) == 4);
+}
+
+TEST_CASE("question 24: cables of four times the rate change nothing behind adapters of 100 Gb/s") {
+  const Prediction now = answers("24-no-change").front();
+  for (const char* change :
+       {"topology.fabric.link.bandwidth=400 Gb/s", "calibration.scale_nvlink=2", "calibration.scale_nic=2"})
+    CHECK(answers("24-no-change", {change}).front().time == now.time);
+  CHECK(answers("24-no-change", {"calibration.scale_pcie=2"}).front().time < now.time * 86 / 100);
 }
 
 TEST_CASE("question 11: with PXN the NICs are the limit on any rails, without it the spines are") {
