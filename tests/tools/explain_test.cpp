@@ -234,6 +234,64 @@ TEST_CASE("a change of one's own is run, and if it does nothing the reason is sa
   CHECK(has(command("explain", file, own).out, "this change does nothing, because: the scenario says the same"));
 }
 
+TEST_CASE("a change of links that does nothing names the reason, at the top") {
+  // DGX-1V read GPUs at 85 % of the PCIe links' 12 GB/s, so that these hold the ring, and neither the NICs' ports nor
+  // NVLink.
+  const std::string file = ringsim::test::source_dir() + "/scenarios/questions/24-no-change.json";
+  const std::string cable = "topology.fabric.link.bandwidth=400 Gb/s";
+  const Words own{"--whatif", cable,
+                  "--whatif", "calibration.scale_nvlink=2",
+                  "--whatif", "calibration.scale_memory=2",
+                  "--whatif", "topology.fabric.link.latency=2 us",
+                  "--whatif", "calibration.scale_pcie=2",
+                  "--whatif", "transport.gdr_level=SYS"};
+  const json document = explained(file, own);
+  const auto idle = [&](const std::string& label) {
+    const json& found = *what_if(document, label);
+    return found.contains("idle") ? found["idle"].get<std::string>() : "";
+  };
+  CHECK(idle(cable) ==
+        "every link keeps its bandwidth and its latency; of an adapter and its cable the slower one counts "
+        "(node0.nic0 -> leaf0 has 12 GB/s)");
+  CHECK(
+      has(idle(own[3]), "the links that it changes (node*.gpu* -> node*.gpu*) are not on the critical path, though "));
+  CHECK(has(idle(own[3]), "; node*.pcie* -> node*.nic* has 99.9 % of it"));
+  CHECK(idle(own[5]) == "no message takes a link that it changes (node*.mem* <-> node*.cpu*)");
+  CHECK(has(idle(own[7]), "have less than 0.1 % of the critical path"));  // 2 us of 49 ms
+  CHECK(idle(own[9]) == "");                                              // it helps
+  CHECK(idle(own[11]) == "");                                             // no change of links
+  const std::string text = command("explain", file, own).out;
+  CHECK(has(text, cable + ": this change does nothing, because: every link"));
+  CHECK(has(text, "2 us: this change does next to nothing, because: "));
+  CHECK(text.find("this change does nothing") < text.find("The critical path by cause"));
+}
+
+TEST_CASE("where some of like links change, nothing is said, as runs tell of like links together") {
+  const std::string file = temporary_file("two.json", R"({"version": 1, "name": "two", "topology": {"kind": "graph",
+    "nodes": [{"name": "gpu0", "kind": "gpu"}, {"name": "gpu1", "kind": "gpu"}, {"name": "switch0", "kind": "switch"}],
+    "links": [{"from": "gpu0", "to": "switch0", "bandwidth": "10 GB/s", "latency": "0 us"},
+              {"from": "gpu1", "to": "switch0", "bandwidth": "10 GB/s", "latency": "0 us"}]},
+    "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "40 MB"}})");
+  const json document = explained(file, {"--whatif", "topology.links.0.bandwidth=20 GB/s"});
+  const json& found = *what_if(document, "topology.links.0.bandwidth=20 GB/s");
+  CHECK(found["change"] == 0);  // the other GPU's port is as slow as before
+  CHECK(!found.contains("idle"));
+}
+
+TEST_CASE("where two links of a way are equally slow, one of them made faster leaves the other") {
+  // gpu - switch - switch - gpu, all of 10 GB/s: the cable in the middle alone changes nothing.
+  const std::string file = temporary_file("way.json", R"({"version": 1, "name": "way", "topology": {"kind": "graph",
+    "nodes": [{"name": "g0", "kind": "gpu"}, {"name": "g1", "kind": "gpu"}, {"name": "s", "kind": "switch"},
+              {"name": "t", "kind": "switch"}],
+    "links": [{"from": "g0", "to": "s", "bandwidth": "10 GB/s", "latency": "0 us"},
+              {"from": "s", "to": "t", "bandwidth": "10 GB/s", "latency": "0 us"},
+              {"from": "t", "to": "g1", "bandwidth": "10 GB/s", "latency": "0 us"}]},
+    "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "40 MB"}})");
+  const json document = explained(file, {"--whatif", "topology.links.0.bandwidth=20 GB/s"});
+  CHECK(has((*what_if(document, "topology.links.0.bandwidth=20 GB/s"))["idle"].get<std::string>(),
+            "% of the critical path, but others on the same way are as slow and hold it in their place"));
+}
+
 TEST_CASE("a wrong change of one's own is an error of the input, several points one of the command line") {
   const std::string file = temporary_file("star.json", star);
   const Outcome wrong = command("explain", file, {"--whatif", "topology.rank=8"});

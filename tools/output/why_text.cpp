@@ -251,6 +251,17 @@ std::string best_text(const Result& result, const std::vector<WhatIf>& what_ifs)
          '\n';
 }
 
+/// The changes that do nothing, and why.
+std::string idle_text(const Result& result, const std::vector<WhatIf>& what_ifs) {
+  std::string text;
+  for (const WhatIf& each : what_ifs)
+    if (!each.idle.empty())
+      text += wrapped(fmt::format("{}: this change does {}, because: {}", each.label,
+                                  change_of(each, result) == 0 ? "nothing" : "next to nothing", each.idle)) +
+              '\n';
+  return text;
+}
+
 std::string what_if_text(const Result& result, const std::vector<WhatIf>& what_ifs) {
   const std::vector<const WhatIf*> all = ranked(what_ifs, result);
   if (all.empty()) return "";
@@ -262,8 +273,6 @@ std::string what_if_text(const Result& result, const std::vector<WhatIf>& what_i
       table.add({each->label, us(each->result->prediction.time), signed_percent(change_of(*each, result)), set});
     else
       table.add({each->label, "refused", "", set});
-    if (!each->idle.empty())
-      notes += wrapped(fmt::format("{}: this change does nothing, because: {}", each->label, each->idle)) + '\n';
   }
   for (const WhatIf& each : what_ifs)
     if (!each.refused.empty()) notes += wrapped(fmt::format("{}: refused: {}", each.label, each.refused)) + '\n';
@@ -376,8 +385,8 @@ std::string why_sentence(const Scenario& scenario, const Result& result) {
 std::string why_text(const Scenario& scenario, const Result& result, const std::vector<WhatIf>& what_ifs) {
   ensure(result.prediction.why.has_value(), "only what was explained is shown");
   const Prediction& p = result.prediction;
-  return wrapped(why_sentence(scenario, result)) + '\n' + best_text(result, what_ifs) + notes_text(p) + parts_text(p) +
-         path_text(p) + form_text(result, what_ifs) + what_if_text(result, what_ifs);
+  return wrapped(why_sentence(scenario, result)) + '\n' + best_text(result, what_ifs) + idle_text(result, what_ifs) +
+         notes_text(p) + parts_text(p) + path_text(p) + form_text(result, what_ifs) + what_if_text(result, what_ifs);
 }
 
 std::string why_json(const ScenarioFile& file, const Scenario& scenario, const Result& result,

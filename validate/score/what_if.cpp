@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -10,6 +11,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
+#include "validate/score/idle_links.hpp"
 
 namespace ringsim {
 
@@ -64,20 +66,25 @@ std::vector<WhatIf> assumptions_of(const Scenario& scenario, const Why& why) {
   return found;
 }
 
-/// What the scenario's own warnings and the run say of a change that did nothing.
+/// What the scenario's own warnings, the run and the links say of a change that did nothing.
 std::string why_idle(const WhatIf& what_if, const Scenario& changed, const Scenario& base_scenario,
                      const Result& base) {
-  if (what_if.result->prediction.time != base.prediction.time) return "";
+  const Prediction &before = base.prediction, &after = what_if.result->prediction;
+  // Of classes of links the table says it all: which do something.
+  const auto of_links = [&] {
+    if (what_if.of != WhatIf::Of::own || std::abs(change_of(what_if, base)) >= next_to_nothing) return std::string();
+    return why_links_are_idle(base_scenario, before, changed, after, what_if.label.starts_with("topology"));
+  };
+  if (before.time != after.time) return of_links();
   if (changed.hash == base_scenario.hash) return "the scenario says the same already";
-  for (const SettingEffect& each : what_if.result->prediction.settings) {
-    const auto& before = base.prediction.settings;
-    if (!each.idle.empty() && std::find(before.begin(), before.end(), each) == before.end()) return each.idle;
-  }
+  for (const SettingEffect& each : after.settings)
+    if (!each.idle.empty() && std::find(before.settings.begin(), before.settings.end(), each) == before.settings.end())
+      return each.idle;
   for (const std::string& warning : changed.warnings)
     if (std::find(base_scenario.warnings.begin(), base_scenario.warnings.end(), warning) ==
         base_scenario.warnings.end())
       return warning;
-  return "";
+  return of_links();
 }
 
 }  // namespace

@@ -22,8 +22,11 @@ struct WhatIf {
 
   std::optional<Result> result;  ///< nothing if the change cannot be made
   std::string refused;           ///< then: why
-  std::string idle;              ///< why it changes nothing, where that is known
+  std::string idle;              ///< why it changes nothing, or next_to_nothing, where that is known
 };
+
+/// A change of the time by less than this share is no change for somebody who hoped for one.
+inline constexpr double next_to_nothing = 0.001;
 
 /// What to run besides `base`, whose prediction has a Why: each class of links that carries data, and all latencies, a
 /// tenth and twice as fast, of training also the computation; and the scenario without each thing that its closed form
