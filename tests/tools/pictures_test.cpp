@@ -133,6 +133,32 @@ TEST_CASE("512 GPUs make a picture of a part, and a report below 2 MB") {
   CHECK(has(page, " more links carried data; none of them was busy for more than "));
 }
 
+TEST_CASE("a node with a fault is drawn though others are not, with a mark, and listed with what it has") {
+  const std::string file = temporary_file("faults.json", fmt::format(R"({{"version": 1, "name": "one slow NIC",
+    "topology": {{"kind": "cluster", "node": "dgx-1v", "nodes": 16, "fabric": {{"kind": "star", {}}}}},
+    "faults": [{{"link": "node9.nic2 -> leaf0", "bandwidth": "25%"}},
+               {{"link": "node3.nic0", "state": "down", "at": "3 ms", "until": "5 ms"}}],
+    "collective": {{"op": "all_reduce", "algorithm": "ring", "bytes": "1 MiB"}}}})",
+                                                                     link));
+  const std::string svg = picture("topology", file);
+  CHECK(has(svg, ">node9</text>"));
+  CHECK(has(svg, ">node3</text>"));
+  CHECK(has(svg, ">node9.nic2 -&gt; leaf0: 25 %</text>"));
+  CHECK(has(svg, ">node3.nic0: down from 3 ms until 5 ms</text>"));
+  CHECK(!has(svg, "(not drawn)"));
+  // Of node9 the cable to the leaf; of node3's NIC that and the one to its PCIe switch; two in the legend.
+  CHECK(count(svg, "class=\"fault-mark\"") == 3 + 2);
+  CHECK(count(svg, "; fault: 25 %") == 1);  // one direction
+  const std::string page = report(file);
+  CHECK(has(svg_of(page, "links by load"), ">node9.nic2 -&gt; leaf0: 25 %</text>"));
+  // A grid shows its corner alone.
+  const std::string torus = temporary_file("torus.json", fmt::format(R"({{"version": 1, "name": "t",
+    "topology": {{"kind": "torus", "dimensions": [20, 20], {}}}, "faults": [{{"link": "gpu399", "bandwidth": "50%"}}],
+    "collective": {{"op": "all_reduce", "algorithm": "ring", "bytes": "1 MiB"}}}})",
+                                                                     link));
+  CHECK(has(picture("topology", torus), ">gpu399: 50 % (not drawn)</text>"));
+}
+
 TEST_CASE("a picture replaces only pictures, and needs a name that ends in .svg") {
   const std::string file = scenario(star(4)), text = temporary_file("x.svg", "mine");
   for (const char* what : {"topology", "schedule"}) {

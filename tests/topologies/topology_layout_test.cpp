@@ -210,6 +210,71 @@ TEST_CASE("nodes of another kind are drawn next to the equal ones") {
   CHECK(n_notes(layout, {"... 2 more nodes", "like node0"}) == 1);
 }
 
+TEST_CASE("what a mark makes different is drawn next to equal nodes, devices and ranks") {
+  const auto marks = [](const Topology& topology, const std::vector<std::string>& names) {
+    LinkMarks found;
+    for (std::uint32_t i = 0; i < topology.n_links(); ++i)
+      for (const std::string& name : names)
+        if (topology.node(topology.link({i}).from).name == name || topology.node(topology.link({i}).to).name == name)
+          found[LinkId{i}] = name;
+    return found;
+  };
+  const auto n_marked = [](const TopologyLayout& layout) {
+    return std::count_if(layout.cables.begin(), layout.cables.end(),
+                         [](const PlacedCable& each) { return each.mark.has_value(); });
+  };
+  const Topology nodes = cluster("dgx-1v", 16);
+  const TopologyLayout one = layout_of(nodes, marks(nodes, {"node9.nic2"}));
+  REQUIRE(one.frames.size() == 5);
+  CHECK(one.frames.back().label == "node9");
+  CHECK(n_notes(one, {"... 11 more nodes", "like node0"}) == 1);
+  CHECK(n_marked(one) == 2);  // its cable to the leaf and that to its PCIe switch
+  // Each mark is another: the first four have a frame, the others are counted.
+  const TopologyLayout six = layout_of(
+      nodes, marks(nodes, {"node1.nic0", "node3.nic0", "node5.nic0", "node7.nic0", "node9.nic0", "node11.nic0"}));
+  CHECK(six.frames.size() == 8);
+  CHECK(n_notes(six, {"... 2 more nodes", "of other kinds"}) == 1);
+  // A leaf whose cables have marks, of 16: one of its nodes is drawn, too.
+  const Topology leaves =
+      cluster("p100x4-roce", 32, LeafSpine{.nodes_per_leaf = 2, .oversubscription = 1, .link = link});
+  LinkMarks up;
+  for (std::uint32_t i = 0; i < leaves.n_links(); ++i)
+    if (leaves.link_name({i}) == "leaf13 -> spine0") up[LinkId{i}] = "slow";
+  REQUIRE(up.size() == 1);
+  const TopologyLayout below = layout_of(leaves, up);
+  CHECK(is_drawn(below, leaves, "leaf13"));
+  CHECK(is_drawn(below, leaves, "node26.gpu0"));
+  CHECK(n_marked(below) == 1);
+  // On a circle, between the first and the last.
+  const Topology star = build(Star{64, link});
+  const TopologyLayout round = layout_of(star, marks(star, {"gpu40"}));
+  CHECK(is_drawn(round, star, "gpu40"));
+  CHECK(!is_drawn(round, star, "gpu39"));
+  CHECK(n_notes(round, {"... 28 more"}) == 1);  // 12 to 39
+  CHECK(n_notes(round, {"... 20 more"}) == 1);  // 41 to 60
+  // In a row of a host with 72 GPUs.
+  const Topology rack = cluster("gb200-nvl72", 1);
+  CHECK(is_drawn(layout_of(rack, marks(rack, {"node0.gpu50"})), rack, "node0.gpu50"));
+}
+
+TEST_CASE("of a long chain of switches the ends are drawn, and a note counts the others") {
+  Graph graph{{{"a", NodeKind::gpu}, {"b", NodeKind::gpu}}, {}};
+  constexpr int n = 1000;
+  for (int i = 0; i < n; ++i) graph.nodes.push_back({fmt::format("s{}", i), NodeKind::network_switch});
+  for (int i = 0; i + 1 < n; ++i) graph.links.push_back({fmt::format("s{}", i), fmt::format("s{}", i + 1), link});
+  graph.links.push_back({"a", "s0", link});
+  graph.links.push_back({"b", fmt::format("s{}", n - 1), link});
+  const Topology chain = build(graph);
+  // Two switches per layer, one from each end: 500 layers, of which 8 are drawn.
+  const TopologyLayout layout = layout_of(chain);
+  CHECK(layout.height < 1200);
+  CHECK(is_drawn(layout, chain, "s7"));
+  CHECK(is_drawn(layout, chain, "s992"));
+  CHECK(!is_drawn(layout, chain, "s8"));
+  CHECK(n_notes(layout, {"... 984 more switches", "in 492 layers"}) == 1);
+  CHECK(layout.left_out == "984 switches in 492 layers");
+}
+
 TEST_CASE("spines lie above leaves, leaves above nodes, NICs above GPUs, NVSwitches below") {
   const Topology topology = cluster("dgx-a100", 2, LeafSpine{.nodes_per_leaf = 1, .oversubscription = 1, .link = link});
   const TopologyLayout layout = layout_of(topology);

@@ -13,6 +13,7 @@
 #include "tools/exit.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/progress_line.hpp"
+#include "tools/pictures/drawn_faults.hpp"
 #include "tools/pictures/topology_svg.hpp"
 #include "tools/stop.hpp"
 
@@ -40,8 +41,9 @@ int execute(const TopologyPictureArguments& arguments) {
   std::optional<EndsAtOnce> nothing_to_lose(std::in_place);
   const Topology topology = while_saying("building the topology", [&] { return topology_of(scenario); });
   const std::string name = file.name().empty() ? "topology" : file.name();
+  const std::vector<DrawnFault> faults = drawn_faults(topology, scenario);
   const std::string picture =
-      while_saying("drawing", [&] { return topology_svg(topology, name, nullptr, /*alone=*/true); });
+      while_saying("drawing", [&] { return topology_svg(topology, name, faults, nullptr, /*alone=*/true); });
   nothing_to_lose.reset();
   Output output(arguments.output);
   output.write(picture);
@@ -61,7 +63,8 @@ Command topology_picture_command() {
           "    -o topology.svg",
       .details =
           "Of equal nodes four are drawn, of equal devices in a row eight to sixteen, and a note says how many more "
-          "there are. `ringsim topology export --to dot` has all of them, for Graphviz. Of several points the first "
+          "there are. What has a fault is drawn and marked, as far as there is room. `ringsim topology export --to "
+          "dot` has all of them, for Graphviz. Of several points the first "
           "is drawn; choose another with --set.",
       .prepare = with<TopologyPictureArguments>(declare, execute)};
 }

@@ -37,12 +37,13 @@ std::vector<GanttBar> bars_of(const Recording::Flow& flow, SimTime finish, const
 
 }  // namespace
 
-LinkUsers::LinkUsers(const Topology& topology, const Recording& recording, const std::map<LinkId, LinkLoad>& loads)
+LinkUsers::LinkUsers(const Topology& topology, const Recording& recording, const std::map<LinkId, LinkLoad>& loads,
+                     const layout::LinkMarks& marks)
     : topology_(topology), recording_(recording), loads_(loads) {
   if (!recording.flows) return;
   for (std::size_t i = 0; i < recording.flows->size(); ++i)
     for (const LinkId link : (*recording.flows)[i].links) flows_[link].push_back(i);
-  for (const layout::PlacedCable& placed : layout::layout_of(topology).cables) add(placed.cable);
+  for (const layout::PlacedCable& placed : layout::layout_of(topology, marks).cables) add(placed.cable);
 }
 
 void LinkUsers::add(const layout::Cable& cable) {

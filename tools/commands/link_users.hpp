@@ -15,8 +15,10 @@ namespace ringsim::tools {
 
 class LinkUsers {
  public:
-  /// All must outlive it. Of links that are drawn, and that something crossed; none if the run kept no flows.
-  LinkUsers(const Topology& topology, const Recording& recording, const std::map<LinkId, LinkLoad>& loads);
+  /// All but `marks` must outlive it. Of links that are drawn, and that something crossed; none if the run kept no
+  /// flows. `marks`: as the picture has them, so that both show the same devices.
+  LinkUsers(const Topology& topology, const Recording& recording, const std::map<LinkId, LinkLoad>& loads,
+            const layout::LinkMarks& marks);
 
   /// anchor_of() of each cable that has a section.
   const std::set<std::string>& anchors() const { return anchors_; }

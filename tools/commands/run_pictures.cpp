@@ -17,6 +17,7 @@
 #include "tools/commands/link_users.hpp"
 #include "tools/output/axis.hpp"
 #include "tools/output/html.hpp"
+#include "tools/pictures/drawn_faults.hpp"
 #include "tools/pictures/gantt_svg.hpp"
 #include "tools/pictures/heat_map_svg.hpp"
 #include "tools/pictures/topology_svg.hpp"
@@ -57,10 +58,11 @@ std::vector<LinkRow> rows_of(const Recording& recording, const Topology& topolog
   return rows;
 }
 
-std::string loaded_topology(const Recording& recording, const Topology& topology, const std::vector<LinkRow>& rows) {
+std::string loaded_topology(const Recording& recording, const Topology& topology, const std::vector<LinkRow>& rows,
+                            const std::vector<DrawnFault>& faults) {
   std::map<LinkId, LinkLoad> loads;
   for (const LinkRow& row : rows) loads[row.use->id] = row.load;
-  const LinkUsers users(topology, recording, loads);
+  const LinkUsers users(topology, recording, loads, marks_of(faults));
   const std::string more = users.anchors().empty() ? "" : " A click on it shows who used it when.";
   return html_section(
       "Links by load",
@@ -68,7 +70,7 @@ std::string loaded_topology(const Recording& recording, const Topology& topology
                      "pointer over a link shows its name, rate, bytes and share." +
                      more) +
           html_wide_figure("topology, links by load",
-                           topology_svg(topology, "links by load", &loads, /*alone=*/false, users.anchors())) +
+                           topology_svg(topology, "links by load", faults, &loads, /*alone=*/false, users.anchors())) +
           users.sections());
 }
 
@@ -185,7 +187,8 @@ std::string run_pictures(const Scenario& scenario, const Prediction& found, cons
   if (recording->use.empty() || recording->finish == SimTime{}) return "";  // nothing moved
   const Topology topology = topology_of(scenario);
   const std::vector<LinkRow> rows = rows_of(*recording, topology);
-  return loaded_topology(*recording, topology, rows) + links_over_time(*recording, rows, found) +
+  return loaded_topology(*recording, topology, rows, drawn_faults(topology, scenario)) +
+         links_over_time(*recording, rows, found) +
          rank_over_time(recording->trace, recording->finish, *recording->trace.critical_rank);
 }
 

@@ -31,6 +31,9 @@ constexpr const char* light_rules =
     ".chart .frame { fill: none; stroke: #8c959f }\n"
     ".chart .wire { fill: none }\n"
     ".chart .thick .line { stroke-width: 3.6 }\n"
+    ".chart .fault { fill: none; stroke: #cc0052; stroke-opacity: .35; stroke-width: 9 }\n"
+    ".chart .fault-mark { fill: #cc0052 }\n"
+    ".chart .fault-text { fill: #ffffff }\n"
     ".chart .hit { fill: none; stroke: transparent; stroke-width: 12; pointer-events: stroke }\n"
     ".chart a:hover .hit, .chart a:focus-visible .hit { stroke: #0072b2; stroke-opacity: .3 }\n"
     ".chart a:focus-visible { outline: none }\n"
@@ -40,6 +43,9 @@ constexpr const char* dark_rules =
     ".chart .device { fill: #16191d; stroke: #9ea7b3 }\n"
     ".chart .gpu { stroke: #e6edf3 }\n"
     ".chart .hub { fill: #333b45 }\n"
+    ".chart .fault { stroke: #ff6b9d; stroke-opacity: .45 }\n"
+    ".chart .fault-mark { fill: #ff6b9d }\n"
+    ".chart .fault-text { fill: #16191d }\n"
     ".chart .frame { stroke: #6e7681 }\n";
 
 /// Wires, arrow heads and boxes that are filled, in the colors of the series of plots (see svg_style()) and of loads.

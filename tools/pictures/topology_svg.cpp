@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -22,7 +23,7 @@ namespace ringsim::tools {
 namespace {
 
 constexpr double least_width = 420;
-constexpr std::size_t most_classes = 16;
+constexpr std::size_t most_classes = 16, most_faults = 8;
 
 /// The class of lines of that kind, which has a color of plots. Each kind looks different from all others, but for
 /// NVLink and xGMI, which no machine has both of.
@@ -100,8 +101,13 @@ std::string path_of(const layout::Curve& curve) {
 /// Draws one topology.
 class Drawing {
  public:
-  Drawing(const Topology& topology, const std::map<LinkId, LinkLoad>* loads, const std::set<std::string>& told)
-      : topology_(topology), loads_(loads), told_(told), layout_(layout::layout_of(topology)) {
+  Drawing(const Topology& topology, const std::vector<DrawnFault>& faults, const std::map<LinkId, LinkLoad>* loads,
+          const std::set<std::string>& told)
+      : topology_(topology),
+        faults_(faults),
+        loads_(loads),
+        told_(told),
+        layout_(layout::layout_of(topology, marks_of(faults))) {
     for (std::size_t r = 0; r < topology.ranks().size(); ++r) rank_[topology.ranks()[r]] = r;
     for (const layout::PlacedCable& placed : layout_.cables) {
       const std::int64_t rate = rate_of(placed.cable);
@@ -111,10 +117,11 @@ class Drawing {
   }
 
   std::string text(const std::string& title, bool alone) {
-    const std::vector<std::string> legend = legend_lines();
+    const std::vector<std::string> legend = legend_lines(), faults = fault_lines();
     double legend_width = 0;
-    for (const std::string& line : legend)
-      legend_width = std::max(legend_width, layout::width_of(line, text_size) + 60);
+    for (const auto* lines : {&legend, &faults})
+      for (const std::string& line : *lines)
+        legend_width = std::max(legend_width, layout::width_of(line, text_size) + 60);
     width_ = std::max(
         {layout_.width, legend_width + 2 * picture_edge, least_width, loads_ != nullptr ? load_legend_width() : 0.0});
     const auto heading = svg_lines(title, width_ - 2 * picture_edge, title_size, layout::Weight::bold);
@@ -124,12 +131,19 @@ class Drawing {
       body += svg_text(picture_edge, y, " class=\"title\"", line);
       y += 22;
     }
-    body += svg_text(picture_edge, y, " class=\"soft\"", devices_text());
-    y += 12;
+    for (const std::string& line : svg_lines(devices_text(), width_ - 2 * picture_edge, text_size)) {
+      body += svg_text(picture_edge, y, " class=\"soft\"", line);
+      y += 16;
+    }
+    y -= 4;
     body += drawn((width_ - layout_.width) / 2, y);
     y += layout_.height + 14;
     if (loads_ != nullptr) body += load_legend(y);
     body += class_legend(legend, y);
+    for (const std::string& line : faults) {
+      body += fault_mark({picture_edge + 14, y}) + svg_text(picture_edge + 38, y + 4.5, "", line);
+      y += 20;
+    }
     return svg_opened(width_, y, title, alone, picture_style()) + body + "</svg>\n";
   }
 
@@ -153,7 +167,26 @@ class Drawing {
         name += name.ends_with("ch") ? "es" : "s";
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ", n, name);
     }
+    if (!layout_.left_out.empty()) text += fmt::format("; without {}", layout_.left_out);
     return text + (layout_.is_whole() ? "" : "; a part is drawn");
+  }
+
+  /// What faults do, and to which links, if need be that they are not in the picture.
+  std::vector<std::string> fault_lines() const {
+    std::set<LinkId> drawn;
+    for (const layout::PlacedCable& placed : layout_.cables)
+      for (const auto* links : {&placed.cable.there, &placed.cable.back}) drawn.insert(links->begin(), links->end());
+    std::vector<std::string> lines;
+    for (const DrawnFault& fault : faults_) {
+      if (lines.size() == most_faults) {
+        lines.push_back(fmt::format("... and {} more faults", faults_.size() - most_faults));
+        break;
+      }
+      const bool seen =
+          std::any_of(fault.links.begin(), fault.links.end(), [&](LinkId l) { return drawn.contains(l); });
+      lines.push_back(fault.text + (seen ? "" : " (not drawn)"));
+    }
+    return lines;
   }
 
   std::vector<std::string> legend_lines() {
@@ -238,6 +271,9 @@ class Drawing {
         const Link& link = topology_.link(id);
         text += fmt::format("{}{}: {}, {}, {}", text.empty() ? "" : "\n", topology_.link_name(id), to_string(link.kind),
                             format(link.bandwidth), format(link.latency));
+        for (const DrawnFault& fault : faults_)
+          if (std::find(fault.links.begin(), fault.links.end(), id) != fault.links.end())
+            text += fmt::format("; fault: {}", fault.what);
         if (loads_ == nullptr) continue;
         const auto load = loads_->find(id);
         text += load == loads_->end()
@@ -252,6 +288,8 @@ class Drawing {
     for (const layout::PlacedFrame& frame : layout_.frames) text += rect("frame", frame.box);
     std::map<std::string, std::string> wires;  // by class: one group for each; l0 lies below l5
     for (const layout::PlacedCable& placed : layout_.cables) wires[wire_class(placed.cable)] += wire(placed);
+    for (const layout::PlacedCable& placed : layout_.cables)
+      if (placed.mark) text += fmt::format("<path class=\"fault\" d=\"{}\"/>\n", path_of(placed.curve));
     for (const auto& [name, paths] : wires) text += fmt::format("<g class=\"{}\">\n{}</g>\n", name, paths);
     for (const layout::PlacedNode& placed : layout_.nodes) text += device(placed);
     for (const layout::PlacedNote& note : layout_.notes)
@@ -269,7 +307,16 @@ class Drawing {
                          .height = 13}) +
                 svg_text(placed.label->x, placed.label->y + 4, " class=\"small\" text-anchor=\"middle\"",
                          placed.cable.rate);
+    for (const layout::PlacedCable& placed : layout_.cables)
+      if (placed.mark) text += fault_mark(*placed.mark);
     return text + "</g>\n";
+  }
+
+  /// An exclamation mark in a disk.
+  static std::string fault_mark(layout::Point at) {
+    return fmt::format("<circle class=\"fault-mark\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\"/>\n", at.x, at.y,
+                       layout::mark_size / 2) +
+           svg_text(at.x, at.y + 4.3, " class=\"name strong fault-text\" text-anchor=\"middle\"", "!");
   }
 
   /// A wide, invisible line above one that leads somewhere, so that it is easy to hit.
@@ -313,6 +360,7 @@ class Drawing {
   }
 
   const Topology& topology_;
+  const std::vector<DrawnFault>& faults_;
   const std::map<LinkId, LinkLoad>* loads_;
   const std::set<std::string>& told_;
   layout::TopologyLayout layout_;
@@ -325,13 +373,20 @@ class Drawing {
 
 }  // namespace
 
+layout::LinkMarks marks_of(const std::vector<DrawnFault>& faults) {
+  layout::LinkMarks marks;
+  for (const DrawnFault& fault : faults)
+    for (const LinkId link : fault.links) marks[link] += fault.what + ';';
+  return marks;
+}
+
 std::string anchor_of(const layout::Cable& cable) {
   return fmt::format("link-{}", (cable.there.empty() ? cable.back : cable.there).front().value);
 }
 
-std::string topology_svg(const Topology& topology, const std::string& title, const std::map<LinkId, LinkLoad>* loads,
-                         bool alone, const std::set<std::string>& told) {
-  return Drawing(topology, loads, told).text(title, alone);
+std::string topology_svg(const Topology& topology, const std::string& title, const std::vector<DrawnFault>& faults,
+                         const std::map<LinkId, LinkLoad>* loads, bool alone, const std::set<std::string>& told) {
+  return Drawing(topology, faults, loads, told).text(title, alone);
 }
 
 }  // namespace ringsim::tools

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -62,8 +63,8 @@ std::vector<Cable> cables_of(const Topology& topology) {
   return cables;
 }
 
-std::vector<std::size_t> likeness_of(const Topology& topology) {
-  using End = std::tuple<bool, NodeKind, LinkKind, std::int64_t, std::int64_t, int>;
+std::vector<std::size_t> likeness_of(const Topology& topology, const LinkMarks& marks) {
+  using End = std::tuple<bool, NodeKind, LinkKind, std::int64_t, std::int64_t, int, std::string>;
   std::map<std::pair<NodeKind, std::vector<End>>, std::size_t> numbers;
   std::vector<std::size_t> likeness;
   for (std::uint32_t n = 0; n < topology.n_nodes(); ++n) {
@@ -71,8 +72,10 @@ std::vector<std::size_t> likeness_of(const Topology& topology) {
     for (const bool leaves : {true, false})
       for (const LinkId id : leaves ? topology.links_from({n}) : topology.links_to({n})) {
         const Link& link = topology.link(id);
+        const auto mark = marks.find(id);
         ends.emplace_back(leaves, topology.node(leaves ? link.to : link.from).kind, link.kind,
-                          link.bandwidth.bytes_per_second, link.latency.count(), link.joined);
+                          link.bandwidth.bytes_per_second, link.latency.count(), link.joined,
+                          mark == marks.end() ? std::string() : mark->second);
       }
     std::sort(ends.begin(), ends.end());
     likeness.push_back(numbers.try_emplace({topology.node({n}).kind, std::move(ends)}, numbers.size()).first->second);

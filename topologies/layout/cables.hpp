@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,11 @@ struct Cable {
 /// By a, then b.
 std::vector<Cable> cables_of(const Topology& topology);
 
+/// What tells links apart from others of the same figures: "25 %", of a fault. Links that are not in it have nothing.
+using LinkMarks = std::map<LinkId, std::string>;
+
 /// Equal numbers for devices that look alike in a picture: of one kind, with equally many links of the same kinds,
-/// rates and latencies to the same kinds of devices. [node]
-std::vector<std::size_t> likeness_of(const Topology& topology);
+/// rates, latencies and marks to the same kinds of devices. [node]
+std::vector<std::size_t> likeness_of(const Topology& topology, const LinkMarks& marks = {});
 
 }  // namespace ringsim::layout

@@ -113,9 +113,9 @@ class HostPlan {
     };
     const bool has_joined = std::any_of(rows_[r].begin(), rows_[r].end(), joins);
     std::vector<NodeId> result;
-    for (const bool joined : {true, false})
-      for (const NodeId node : rows_[r])
-        if (result.size() < first_of_many && joins(node) == joined && (joined || !has_joined)) result.push_back(node);
+    for (const NodeId node : rows_[r])
+      if (!has_joined || joins(node)) result.push_back(node);
+    result = some_devices(plan_, result, first_of_many);
     std::sort(result.begin(), result.end());
     return result;
   }

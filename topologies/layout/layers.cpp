@@ -12,9 +12,10 @@ namespace ringsim::layout {
 
 namespace {
 
-constexpr std::size_t most_equal_hosts = 4, most_kinds_of_hosts = 3;
+constexpr std::size_t most_equal_hosts = 4, most_kinds_of_hosts = 3, most_kinds_with_marks = 4;
 constexpr std::size_t most_gpus = 16, first_gpus = 12;
 constexpr std::size_t most_switches = 10, first_switches = 8;
+constexpr std::size_t most_layers = 12, first_layers = 8;
 constexpr double layer_gap = 96, unit_gap = 40;
 
 /// The devices of a host, and what they are joined to outside.
@@ -40,11 +41,22 @@ std::vector<HostOf> hosts_of(const Plan& plan) {
   return result;
 }
 
-/// Of equal hosts a few: first those on other switches than the ones before, so that a picture has several leaves.
-std::vector<std::size_t> some_of(const std::vector<HostOf>& hosts, const std::vector<std::size_t>& equal) {
+bool has_mark(const Plan& plan, const std::vector<NodeId>& members) {
+  return std::any_of(members.begin(), members.end(), [&](NodeId node) { return plan.marked[node.value]; });
+}
+
+/// Of equal hosts a few: first one below switches with marks, then those on other switches than the ones before, so
+/// that a picture has several leaves.
+std::vector<std::size_t> some_of(const Plan& plan, const std::vector<HostOf>& hosts,
+                                 const std::vector<std::size_t>& equal) {
   if (equal.size() <= most_equal_hosts) return equal;
   std::vector<std::size_t> chosen;
   std::set<std::set<NodeId>> seen;
+  for (const std::size_t i : equal) {
+    const std::vector<NodeId> outside(hosts[i].outside.begin(), hosts[i].outside.end());
+    if (!has_mark(plan, outside) || chosen.size() + 1 == most_equal_hosts) continue;
+    if (seen.insert(hosts[i].outside).second) chosen.push_back(i);
+  }
   for (const bool fresh : {true, false})
     for (const std::size_t i : equal) {
       if (chosen.size() == most_equal_hosts) break;
@@ -74,13 +86,15 @@ class UnitRow {
       if (equal.empty()) in_order.push_back(&equal);
       equal.push_back(i);
     }
-    std::size_t other = 0, n_kinds = 0;
+    std::size_t other = 0;
+    std::map<bool, std::size_t> n_kinds;  // [whether they have marks]
     for (const auto* equal : in_order) {
-      if (n_kinds++ >= most_kinds_of_hosts) {
+      const bool marked = has_mark(plan_, hosts[equal->front()].members);
+      if (n_kinds[marked]++ >= (marked ? most_kinds_with_marks : most_kinds_of_hosts)) {
         other += equal->size();
         continue;
       }
-      const std::vector<std::size_t> shown = some_of(hosts, *equal);
+      const std::vector<std::size_t> shown = some_of(plan_, hosts, *equal);
       for (const std::size_t i : shown) add(host_of(plan_, hosts[i].host, hosts[i].members));
       if (shown.size() < equal->size()) add_note(more_text(hosts[equal->front()], equal->size() - shown.size()));
     }
@@ -93,14 +107,14 @@ class UnitRow {
       const Node& node = plan_.topology.node({i});
       if (!node.host && node.kind == NodeKind::gpu) gpus.push_back({i});
     }
-    const std::size_t shown = gpus.size() > most_gpus ? first_gpus : gpus.size();
-    for (std::size_t i = 0; i < shown; ++i) {
+    const std::vector<NodeId> shown = gpus.size() > most_gpus ? some_devices(plan_, gpus, first_gpus) : gpus;
+    for (const NodeId gpu : shown) {
       Draft one;
-      const double width = box_width(plan_.topology, gpus[i]);
-      one.place(plan_, gpus[i], {width / 2, box_height / 2});
+      const double width = box_width(plan_.topology, gpu);
+      one.place(plan_, gpu, {width / 2, box_height / 2});
       add(one, width);
     }
-    if (shown < gpus.size()) add_note(lines_for_more(plan_, gpus, shown));
+    if (shown.size() < gpus.size()) add_note(lines_for_more(plan_, gpus, shown.size()));
   }
 
   Draft draft;
@@ -161,10 +175,10 @@ std::vector<NodeId> shown_of(const Plan& plan, const std::vector<NodeId>& layer,
     return std::any_of(others.begin(), others.end(), [&](NodeId other) { return drawn.contains(other); });
   };
   const bool has_joined = std::any_of(layer.begin(), layer.end(), joins);
-  std::vector<NodeId> shown;
+  std::vector<NodeId> near;
   for (const NodeId node : layer)
-    if (shown.size() < first_switches && joins(node) == has_joined) shown.push_back(node);
-  return shown;
+    if (joins(node) == has_joined || plan.marked[node.value]) near.push_back(node);
+  return some_devices(plan, near, first_switches);
 }
 
 /// Above what each is joined to, as far as that tells them apart; else evenly across the width.
@@ -224,9 +238,17 @@ Draft layers_of(const Plan& plan) {
   row.add_gpus();
   Draft draft = std::move(row.draft);
   double y = box_height / 2 - layer_gap;
-  for (const auto& layer : fabric_of(plan)) {
-    add_layer(plan, layer, std::max(row.width(), 60.0), y, draft);
-    y -= layer_gap;
+  const std::vector<std::vector<NodeId>> layers = fabric_of(plan);
+  const std::size_t shown = layers.size() > most_layers ? first_layers : layers.size();
+  for (std::size_t i = 0; i < shown; ++i, y -= layer_gap)
+    add_layer(plan, layers[i], std::max(row.width(), 60.0), y, draft);
+  if (shown < layers.size()) {
+    std::size_t n = 0;
+    for (std::size_t i = shown; i < layers.size(); ++i) n += layers[i].size();
+    draft.left_out = fmt::format("{} switch{} in {} layers", n, n == 1 ? "" : "es", layers.size() - shown);
+    std::vector<std::string> lines{fmt::format("... {} more switch{}", n, n == 1 ? "" : "es"),
+                                   fmt::format("in {} layers", layers.size() - shown)};
+    draft.note({std::max(row.width(), 60.0) / 2, y}, std::move(lines));
   }
   return draft;
 }

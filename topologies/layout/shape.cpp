@@ -10,7 +10,7 @@ namespace ringsim::layout {
 
 namespace {
 
-constexpr std::size_t most_on_circle = 24, first_on_circle = 12, last_on_circle = 3;
+constexpr std::size_t most_on_circle = 24, first_on_circle = 12, last_on_circle = 3, most_marked_on_circle = 4;
 constexpr std::size_t most_in_mesh = 16;
 
 using Pairs = std::set<std::pair<NodeId, NodeId>>;
@@ -38,17 +38,31 @@ std::vector<NodeId> ring_of(const Plan& plan) {
   return order.size() == n ? order : std::vector<NodeId>{};
 }
 
-/// On a circle, clockwise from the top; of too many the first and the last, with a note between them. `center`: around
-/// that.
-Draft circle(const Plan& plan, const std::vector<NodeId>& order, std::optional<NodeId> center) {
-  std::vector<std::optional<NodeId>> places;  // none: the note
+/// A place on a circle: a device, or the note that stands for some.
+struct CirclePlace {
+  std::optional<NodeId> node;
+  std::size_t hidden = 0;
+};
+
+/// Of too many devices the first and the last, and a few with marks, with notes between them.
+std::vector<CirclePlace> places_of(const Plan& plan, const std::vector<NodeId>& order) {
+  std::vector<CirclePlace> places;
+  std::size_t n_marked = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {
-    const bool hidden = order.size() > most_on_circle && i >= first_on_circle && i < order.size() - last_on_circle;
-    if (!hidden)
-      places.emplace_back(order[i]);
-    else if (i == first_on_circle)
-      places.emplace_back(std::nullopt);
+    const bool inner = order.size() > most_on_circle && i >= first_on_circle && i < order.size() - last_on_circle;
+    if (!inner || (plan.marked[order[i].value] && n_marked++ < most_marked_on_circle))
+      places.push_back({.node = order[i]});
+    else if (!places.back().node)
+      ++places.back().hidden;
+    else
+      places.push_back({.node = std::nullopt, .hidden = 1});
   }
+  return places;
+}
+
+/// On a circle, clockwise from the top. `center`: around that.
+Draft circle(const Plan& plan, const std::vector<NodeId>& order, std::optional<NodeId> center) {
+  const std::vector<CirclePlace> places = places_of(plan, order);
   Draft draft;
   double widest = 0;
   for (const NodeId node : order) widest = std::max(widest, box_width(plan.topology, node));
@@ -58,10 +72,10 @@ Draft circle(const Plan& plan, const std::vector<NodeId>& order, std::optional<N
     const double turn =
         2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(places.size()) - std::numbers::pi / 2;
     const Point at{radius * std::cos(turn), radius * std::sin(turn)};
-    if (places[i])
-      draft.place(plan, *places[i], at);
+    if (places[i].node)
+      draft.place(plan, *places[i].node, at);
     else
-      draft.note(at, lines_for_more(plan, order, first_on_circle + last_on_circle));
+      draft.note(at, lines_for_more(plan, order, order.size() - places[i].hidden));
   }
   if (center) draft.place(plan, *center, {0, 0});
   return draft;

@@ -66,7 +66,7 @@ std::vector<PlacedCable> cables_in(const Plan& plan, const Draft& draft, bool ce
     const auto sag = draft.sags.find({cable.a, cable.b});
     const Curve curve =
         sag != draft.sags.end() ? hanging(a->box, b->box, sag->second) : around(draft, *a, *b, centered);
-    cables.push_back({.cable = cable, .curve = curve, .label = std::nullopt});
+    cables.push_back({.cable = cable, .curve = curve, .label = std::nullopt, .mark = std::nullopt});
   }
   return cables;
 }
@@ -85,6 +85,15 @@ void label(const Plan& plan, const Draft& draft, std::vector<PlacedCable>& cable
     const auto host = a.host == b.host ? a.host : std::nullopt;
     const auto kinds = std::minmax(a.kind, b.kind);
     classes[{host, placed.cable.kind, kinds.first, kinds.second, placed.cable.rate}].push_back(&placed);
+  }
+  for (PlacedCable& placed : cables) {
+    const auto has_mark = [&](LinkId link) { return plan.marks.contains(link); };
+    const Cable& cable = placed.cable;
+    if (std::none_of(cable.there.begin(), cable.there.end(), has_mark) &&
+        std::none_of(cable.back.begin(), cable.back.end(), has_mark))
+      continue;
+    placed.mark = room.place(placed.curve, mark_size, mark_size, /*clear=*/false);
+    if (!placed.mark) placed.mark = placed.curve.at(0.5);
   }
   const auto try_on = [&](PlacedCable& placed, bool clear) {
     if (!placed.label)
@@ -105,8 +114,11 @@ void label(const Plan& plan, const Draft& draft, std::vector<PlacedCable>& cable
 
 /// Moves everything so that it begins at the margin, and finds the size.
 TopologyLayout framed(const Draft& draft, std::vector<PlacedCable> cables) {
-  TopologyLayout layout{
-      .nodes = draft.nodes, .frames = draft.frames, .notes = draft.notes, .cables = std::move(cables)};
+  TopologyLayout layout{.nodes = draft.nodes,
+                        .frames = draft.frames,
+                        .notes = draft.notes,
+                        .cables = std::move(cables),
+                        .left_out = draft.left_out};
   double left = 1e9, top = 1e9, right = -1e9, bottom = -1e9;
   const auto see = [&](double x0, double y0, double x1, double y1) {
     left = std::min(left, x0);
@@ -145,6 +157,7 @@ TopologyLayout framed(const Draft& draft, std::vector<PlacedCable> cables) {
     move(placed.curve.control);
     move(placed.curve.to);
     if (placed.label) move(*placed.label);
+    if (placed.mark) move(*placed.mark);
   }
   layout.width = right - left + 2 * margin;
   layout.height = bottom - top + 2 * margin;
@@ -153,8 +166,15 @@ TopologyLayout framed(const Draft& draft, std::vector<PlacedCable> cables) {
 
 }  // namespace
 
-Plan::Plan(const Topology& of)
-    : topology(of), cables(cables_of(of)), likeness(likeness_of(of)), neighbors(of.n_nodes()) {
+Plan::Plan(const Topology& of, const LinkMarks& of_links)
+    : topology(of),
+      cables(cables_of(of)),
+      marks(of_links),
+      marked(of.n_nodes()),
+      likeness(likeness_of(of, of_links)),
+      neighbors(of.n_nodes()) {
+  for (const auto& [link, mark] : marks)
+    for (const NodeId end : {of.link(link).from, of.link(link).to}) marked[end.value] = true;
   for (const Cable& cable : cables) {
     neighbors[cable.a.value].push_back(cable.b);
     neighbors[cable.b.value].push_back(cable.a);
@@ -222,8 +242,26 @@ std::vector<std::string> lines_for_more(const Plan& plan, const std::vector<Node
   return lines;
 }
 
-TopologyLayout layout_of(const Topology& topology) {
-  const Plan plan(topology);
+std::vector<NodeId> some_devices(const Plan& plan, const std::vector<NodeId>& all, std::size_t most) {
+  std::vector<bool> taken(all.size());
+  std::size_t n = 0;
+  const auto take = [&](std::size_t limit, bool only_marked) {
+    for (std::size_t i = 0; i < all.size() && n < limit; ++i) {
+      if (taken[i] || (only_marked && !plan.marked[all[i].value])) continue;
+      taken[i] = true;
+      ++n;
+    }
+  };
+  take((most + 1) / 2, true);
+  take(most, false);
+  std::vector<NodeId> some;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (taken[i]) some.push_back(all[i]);
+  return some;
+}
+
+TopologyLayout layout_of(const Topology& topology, const LinkMarks& marks) {
+  const Plan plan(topology, marks);
   const std::optional<Draft> shape = shape_of(plan);
   const Draft draft = shape ? *shape : layers_of(plan);
   std::vector<PlacedCable> cables = cables_in(plan, draft, shape.has_value());
