@@ -13,6 +13,6 @@ def write_or_check(page, write_page, usage):
         return
     found = page.read_text() if page.exists() else ""
     if found != text:
-        name = f"docs/results/{page.name}"
+        name = f"docs/{page.parent.name}/{page.name}"
         sys.stdout.writelines(difflib.unified_diff(found.splitlines(True), text.splitlines(True), name, "now"))
         sys.exit(f"{name} is not what {sys.argv[0]} writes now; run it again and read the difference")

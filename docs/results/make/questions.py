@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""Makes the guide that answers questions of users, each with one command and its output.
+
+Usage: docs/results/make/questions.py RINGSIM [--check]
+
+Runs the commands and writes docs/guide/questions.md; with --check compares, exit code 1 where it differs.
+"""
+import json
+import pathlib
+import shlex
+import subprocess
+import sys
+import textwrap
+from typing import NamedTuple
+
+import page
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+FOLDER = "scenarios/questions"
+NODE_OUT = "inter_node.GBps"
+
+
+STAR = '{"kind": "star", "link": {"bandwidth": "400 Gb/s", "latency": "1 us"}}'
+FOUR_TURNED_ROUND = json.dumps([f"node0.gpu{i}" for i in (0, 2, 4, 6)] + [f"node1.gpu{i}" for i in (6, 4, 2, 0)])
+
+
+class Question(NamedTuple):
+    number: int
+    asks: str
+    threads: str
+    arguments: list  # of ringsim
+    answer: str
+    since: str = ""  # the output begins with the line that begins so; empty: with the first
+    until: str = ""  # the output is cut before the line that begins so; empty: it is whole
+
+
+def matrix(name, rows, columns, cell, *more):
+    return ["run", f"{FOLDER}/{name}.json", "--format", "matrix", "--rows", rows, "--columns", columns, "--cell", cell, *more]
+
+
+QUESTIONS = [
+    Question(3, "With more nodes mid sizes lose bandwidth, the largest do not. Why?", "NVIDIA/nccl#1712",
+             matrix("03-mid-sizes", "topology.nodes", "bytes", "busbw_GBps"),
+             "Read down: a ring of K GPUs has 2(K-1) steps, and each waits for a latency, whatever the size. The next command says how "
+             "much of it."),
+    Question(3, "And why is it so at 16 MiB on 32 nodes?", "NVIDIA/nccl#1712",
+             ["explain", f"{FOLDER}/03-mid-sizes.json", "--set", "topology.nodes=32", "--set", "collective.bytes=16 MiB"],
+             "510 steps' latencies. Twice the nodes need twice the size; or trees, which NCCL chooses if it may "
+             "(`--set library.env.NCCL_ALGO=null`).", until="\nThe critical path, from"),
+    Question(5, "One pair of nodes has half the bandwidth of the others. Which node is bad?", "NVIDIA/nccl-tests#106",
+             matrix("05-one-bad-pair", "collective.ranks", "algorithm", NODE_OUT),
+             "node2: each pair with it has half, and a ring of all four (the first row) as well. `--cell bottleneck.link` names the adapter."),
+    Question(8, "Latency between two sites halves 32 GPUs, not 16. Why?", "NVIDIA/nccl-tests#241",
+             matrix("08-two-sites", "collective.ranks", "topology.fabric.uplink.latency", NODE_OUT, "--set", "collective.bytes=256 MiB"),
+             "Twice the GPUs are twice the steps, each with half the data to hide the latency. With 8 GiB both keep 95 %."),
+    Question(9, "Two nodes are fine, in a rack and across; three in two racks collapse. Is it oversubscription?", "NVIDIA/nccl#1453",
+             matrix("09-three-nodes-two-racks", "collective.ranks", "topology.fabric.oversubscription", NODE_OUT, "--set",
+                    "network.routing=static"),
+             "No: two nodes across racks (the second row) lose as much as three (the last)."),
+    Question(10, "100, 70, 58, 40 GB/s on 2, 3, 4 and 6 nodes. Why?", "NVIDIA/nccl-tests#169",
+             matrix("10-two-to-six-nodes", "collective.ranks", "network.routing", NODE_OUT),
+             "ECMP puts several flows on one cable, and all wait for them; so does a ring that changes racks at every node (the last row)."),
+    Question(18, "NCCL_CROSS_NIC=1 beats the NVLink bound with 4 GPUs, not with 8. Why?", "NVIDIA/nccl#1411",
+             ["run", f"{FOLDER}/18-cross-nic.json", "--explain", "--set", f"topology.fabric={STAR}", "--set",
+              f"collective.ranks={FOUR_TURNED_ROUND}"],
+             "The last row of each kind: of 8 GPUs, 4 per node, 6 use NVLink, because with the second node's order turned round the ring "
+             "leaves by the NIC of the GPU that it is at. In the order of ranks all 8 do, and so do all 16 with 8 GPUs per node.",
+             since="links  "),
+    Question(20, "What should my cluster reach? The rule: 12 GB/s per NIC of 100 Gb/s, 24 per 200, 46 to 48 per 400.",
+             "NVIDIA/nccl-tests#119, #290, #309, NVIDIA/nccl#495",
+             matrix("20-what-to-expect", "topology.node", "library", "busbw_GBps"),
+             "The rule holds (1, 4, 16 NICs of 100 Gb/s; 4, 4, 8 of 200; 8 and 8 of 400) where each NIC has a fast way to a GPU. A DGX-1V "
+             "(4 x 100), whose adapters read GPUs at 85 % of PCIe, and servers without NVLink (2 x 200) stay below."),
+    Question(20, "And mine?", "the same",
+             ["run", f"{FOLDER}/20-what-to-expect.json", "--set", "topology.node=dgx-a100"],
+             "8 NICs of 24 GB/s are 192."),
+    Question(22, "Which bucket size for DDP on 10 GbE?", "pytorch/pytorch#118421, horovod/horovod#2468, #659",
+             matrix("22-ddp-buckets", "training.regime.buckets.size", "topology.link.bandwidth", "time_us"),
+             "25 MiB at 10 Gb/s; where the network is fast enough, the smaller the better, as the last bucket alone is not hidden. What is "
+             "not hidden: `--cell split_us.exposed_communication`."),
+    Question(24, "I changed the bandwidth, and the time is the same. Why?", "astra-sim/astra-sim#207, simgrid/simgrid#338",
+             ["explain", f"{FOLDER}/24-no-change.json", "--whatif", "topology.fabric.link.bandwidth=400 Gb/s", "--whatif",
+              "calibration.scale_nvlink=2"],
+             "Something else holds the time, and each change says so.", until="\nThe critical path by"),
+]
+
+
+def output(question):
+    done = subprocess.run([sys.argv[1], *question.arguments], cwd=ROOT, text=True, capture_output=True)
+    if done.returncode != 0:
+        sys.exit(f"ringsim {shlex.join(question.arguments)}: {done.stderr}")
+    text = done.stdout
+    if question.since:
+        if f"\n{question.since}" not in text:
+            sys.exit(f"ringsim {shlex.join(question.arguments)}: no line begins with {question.since!r}")
+        text = "...\n" + text[text.index(f"\n{question.since}") + 1:]
+    if question.until:
+        if question.until not in text:
+            sys.exit(f"ringsim {shlex.join(question.arguments)}: no line begins with {question.until.strip()!r}")
+        text = text[:text.index(question.until)] + "\n...\n"
+    return text
+
+
+def command(arguments):
+    """In lines of at most 110 characters."""
+    words, lines = [shlex.quote(word) for word in ["ringsim", *arguments]], [""]
+    for word in words:
+        if lines[-1] and len(lines[-1]) + len(word) > 106:
+            lines[-1] += " \\"
+            lines.append("   ")
+        lines[-1] += f" {word}" if lines[-1] else word
+    return lines
+
+
+def entry(question):
+    lines = command(question.arguments)
+    lines[0] = f"$ {lines[0]}"
+    lines += output(question).rstrip("\n").split("\n")
+    block = "\n".join(f"    {line}".rstrip() for line in lines)
+    return f"## {question.asks}\n\n({question.number}; {question.threads})\n\n{block}\n\n{textwrap.fill(question.answer, 120)}\n"
+
+
+def text():
+    entries = "\n".join(entry(question) for question in QUESTIONS)
+    return f"""# Questions that users ask, and one command for each
+
+Asked in public threads; numbers are those of [scenarios/questions](../../scenarios/questions/README.md), which has more of them and
+says what each answer leaves out. In matrices `inter_node.GBps` is what leaves the busiest node: where one ring goes from node to node,
+GPU by GPU, it is what NCCL with a ring per NIC calls busbw. `gpu0-7 x node0-2` are gpu0 of node0, node1 and node2, then gpu1 of each, and
+so on. Made by `docs/results/make/questions.py build/tools/ringsim`; a test compares the page with what the script writes.
+
+{entries}"""
+
+
+if __name__ == "__main__":
+    page.write_or_check(ROOT / "docs/guide/questions.md", text, __doc__)
