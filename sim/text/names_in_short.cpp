@@ -84,8 +84,9 @@ std::vector<Block> blocks_of(const std::vector<DeviceName>& names, bool by_host)
   std::vector<Block> blocks;
   for (const DeviceName& name : names) {
     const auto &slow = by_host ? name.host : name.device, &fast = by_host ? name.device : name.host;
-    const bool goes_on =
-        !blocks.empty() && blocks.back().slow.back() == slow && blocks.back().fast.back().word == fast.word;
+    const bool goes_on = !blocks.empty() && blocks.back().slow.back() == slow &&
+                         blocks.back().fast.back().word == fast.word &&
+                         !fast.word.empty();  // a bare device has no host to count
     if (goes_on)
       blocks.back().fast.push_back(fast);
     else
