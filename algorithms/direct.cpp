@@ -97,6 +97,7 @@ Schedule direct_reduce_scatter(int n, Bytes bytes) {
 
 Schedule one_shot_all_reduce(int n, Bytes bytes) {
   Schedule s = direct(all_reduce(n, bytes), 1, 2);
+  s.phases = phases_in_turn({{"copy", 1}, {"exchange", 1}});
   s.layout[static_cast<std::size_t>(Buffer::scratch)] = Layout::near_equal(bytes, 1);
   s.step = [n](Actor r, Lane, int i, Step& out) {
     if (i == 0) return out.copy(chunk(0), copied);  // what is sent must not change while others are added to it
@@ -110,6 +111,7 @@ Schedule one_shot_all_reduce(int n, Bytes bytes) {
 
 Schedule two_shot_all_reduce(int n, Bytes bytes) {
   Schedule s = direct(all_reduce(n, bytes), n, 2);
+  s.phases = phases_in_turn({{"reduce_scatter", 1}, {"all_gather", 1}});
   s.step = [n](Actor r, Lane, int i, Step& out) { i == 0 ? scatter_step(n, r, out) : gather_step(n, r, out); };
   return s;
 }

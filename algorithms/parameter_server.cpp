@@ -8,6 +8,7 @@ Schedule parameter_server(int n, Bytes bytes, Actor root) {
   Schedule s{.algorithm = "parameter_server", .collective = all_reduce(n, bytes), .actors = n};
   s.layout[0] = Layout::near_equal(bytes, 1);
   s.n_steps = [n](Actor, Lane) { return n > 1 ? 2 : 0; };
+  s.phases = phases_in_turn({{"push", 1}, {"pull", 1}});
   s.step = [n, root](Actor r, Lane, int i, Step& out) {
     if (r != root) {
       if (i == 0)
@@ -32,6 +33,7 @@ Schedule sharded_parameter_server(int n, Bytes bytes, int servers) {
   Schedule s{.algorithm = "parameter_server", .collective = all_reduce(n, bytes), .actors = n + servers};
   s.layout[0] = Layout::near_equal(bytes, servers);
   s.n_steps = [n](Actor, Lane) { return n > 1 ? 2 : 0; };
+  s.phases = phases_in_turn({{"push", 1}, {"pull", 1}});
   s.step = [n, servers](Actor a, Lane, int i, Step& out) {
     if (a < n) {
       for (int server = 0; server < servers; ++server) {

@@ -55,6 +55,7 @@ Stride stride(int n, int d) {
 
 Schedule ring_all_reduce(int n, Bytes bytes) {
   Schedule s = around(all_reduce(n, bytes), 2);
+  s.phases = phases_in_turn({{"reduce_scatter", n - 1}, {"all_gather", n - 1}});
   s.step = [n](Actor r, Lane, int i, Step& out) {
     out.send(wrap(r + 1, n), chunk(wrap(r - i, n)));
     if (i < n - 1)
@@ -103,6 +104,9 @@ Schedule in_pieces(Schedule ring, RingPieces pieces) {
   if (ring.collective.op == CollectiveOp::all_gather)
     s.collective = all_gather_in_pieces(n, ring.collective.bytes, each);
   s.n_steps = [plain = ring.n_steps, slices = pieces.slices](Actor r, Lane) { return plain(r, 0) * slices; };
+  s.phases.of = [plain = ring.phases, slices = pieces.slices](Actor r, Lane, int i) {
+    return plain.at(r, 0, i / slices);  // the same for all ranks
+  };
   s.step = [plain = std::move(ring.step), ways, pieces, each](Actor r, Lane lane, int i, Step& out) {
     // What the plain ring does at our position, with the ranks and blocks of this ring, and one slice of each.
     const Stride& way = ways[static_cast<std::size_t>(lane)];

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "sim/base/error.hpp"
@@ -29,6 +30,15 @@ class Sequence {
       before.erase(std::unique(before.begin(), before.end()), before.end());
       before_.push_back(std::move(before));
     }
+    for (const Part& part : parts_) {
+      std::vector<int>& numbers = phases_.emplace_back();
+      for (std::string& name : part.schedule.phase_names()) {
+        if (!part.where.empty()) name += ' ' + part.where;
+        const auto known = std::find(phase_names_.begin(), phase_names_.end(), name);
+        numbers.push_back(static_cast<int>(known - phase_names_.begin()));
+        if (known == phase_names_.end()) phase_names_.push_back(std::move(name));
+      }
+    }
     of_lane_.resize(static_cast<std::size_t>(lanes_));
     for (std::size_t p = 0; p < parts_.size(); ++p)
       for (Lane lane = parts_[p].lane; lane < end(parts_[p]); ++lane)
@@ -42,6 +52,21 @@ class Sequence {
   }
 
   int n_steps(Actor rank, Lane lane) const { return steps_before(parts_.size(), rank, lane); }
+
+  const std::vector<std::string>& phase_names() const { return phase_names_; }
+  PhaseStep phase_of(Actor rank, Lane lane, int i) const {
+    for (const std::size_t p : of_lane_[static_cast<std::size_t>(lane)]) {
+      const Part& part = parts_[p];
+      if (const int n = steps_of(part, rank, lane); i >= n) {
+        i -= n;
+        continue;
+      }
+      PhaseStep at = part.schedule.phases.at(part.digit.of(rank), lane - part.lane, i);
+      at.phase = phases_[p][static_cast<std::size_t>(at.phase)];
+      return at;
+    }
+    fail_invariant("a lane is asked only for steps that it has");
+  }
 
   void step(Actor rank, Lane lane, int i, Step& out) const {
     for (const std::size_t p : of_lane_[static_cast<std::size_t>(lane)]) {
@@ -100,6 +125,8 @@ class Sequence {
   std::vector<Part> parts_;
   std::vector<std::vector<Lane>> before_;          // [part] lanes that its first steps wait for
   std::vector<std::vector<std::size_t>> of_lane_;  // [lane] its parts, in order
+  std::vector<std::string> phase_names_;
+  std::vector<std::vector<int>> phases_;  // [part][phase of its schedule] in phase_names_
   int lanes_ = 0;
 };
 
@@ -126,6 +153,8 @@ Schedule in_sequence(Collective collective, int n_chunks, std::vector<Part> part
     return lane < sequence->lanes() ? sequence->n_steps(rank, lane) : 0;
   };
   s.step = [sequence](Actor rank, Lane lane, int i, Step& out) { sequence->step(rank, lane, i, out); };
+  s.phases = {sequence->phase_names(),
+              [sequence](Actor rank, Lane lane, int i) { return sequence->phase_of(rank, lane, i); }};
   return s;
 }
 

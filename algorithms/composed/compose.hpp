@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "sim/schedule/schedule.hpp"
@@ -34,6 +35,8 @@ struct Part {
   std::function<int(Actor)> first_chunk = [](Actor) { return 0; };
   int scale = 1;
   Lane lane = 0;  ///< the part's lanes and channels are counted from here on
+  /// "in nodes": what names its phases in the whole, after their own names. Phases of equal names count as one.
+  std::string where;
 };
 
 /// The parts in the order listed. Parts that share a lane run one after the other: each rank starts the later part when

@@ -43,9 +43,9 @@ Schedule hierarchical_all_reduce(int n, Bytes bytes, int group, Schedule scatter
   const auto whole = [](Actor) { return 0; };
   const auto own_chunk = [node, n_chunks](Actor r) { return node.of(r) * n_chunks; };
   std::vector<Part> parts;
-  if (group > 1) parts.push_back({std::move(scatter), node, whole, n_chunks, 0});
-  if (n > group) parts.push_back({std::move(between), rail, own_chunk, 1, 0});
-  if (group > 1) parts.push_back({std::move(gather), node, whole, n_chunks, 0});
+  if (group > 1) parts.push_back({std::move(scatter), node, whole, n_chunks, 0, "in nodes"});
+  if (n > group) parts.push_back({std::move(between), rail, own_chunk, 1, 0, "between nodes"});
+  if (group > 1) parts.push_back({std::move(gather), node, whole, n_chunks, 0, "in nodes"});
   Schedule s = in_sequence(all_reduce(n, bytes), group * n_chunks, std::move(parts));
   s.algorithm = "hierarchical";
   s.symmetry = symmetry;

@@ -54,6 +54,10 @@ Schedule bruck_all_to_all(int n, Bytes bytes) {
   s.layout[static_cast<std::size_t>(Buffer::scratch)] = Layout::of_sizes(sizes);
   const int rounds = ceil_log2(n);
   s.n_steps = [n, rounds](Actor, Lane) { return n == 1 ? 1 : 2 * rounds + 2; };
+  s.phases = {{"copy in", "exchange", "copy out"}, [rounds](Actor, Lane, int i) {
+                if (i == 0) return PhaseStep{0, 0};
+                return i > 2 * rounds ? PhaseStep{2, 0} : PhaseStep{1, (i - 1) / 2};
+              }};
   s.step = [n, rounds](Actor r, Lane, int i, Step& out) {
     if (i == 0) {
       out.copy(run_of(Buffer::input, 0, 1), run_of(Buffer::output, 0, 1));

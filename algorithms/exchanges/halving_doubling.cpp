@@ -1,5 +1,6 @@
 #include "algorithms/exchanges/halving_doubling.hpp"
 
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -150,6 +151,42 @@ int n_steps(const Core& core, Fold fold, Actor r) {
   return r % 2 == 1 ? 3 : core_steps + 3;
 }
 
+/// "fold" and "unfold": between the ranks beyond the power of two and their partners.
+PhaseStep folded_phase_of(const Core& core, Fold fold, Actor r, int i) {
+  enum : std::uint8_t { folding, halving, doubling, unfolding };
+  const bool naive_extra = fold == Fold::naive && r >= core.n_core;
+  const bool in_pair = fold == Fold::rabenseifner && r < 2 * core.n_folded;
+  if (naive_extra || (in_pair && r % 2 == 1)) {
+    const int folds = naive_extra ? 1 : 2;
+    return i < folds ? PhaseStep{folding, i} : PhaseStep{unfolding, i - folds};
+  }
+  const int folds = in_pair ? 2 : fold == Fold::naive && r < core.n_folded ? 1 : 0;
+  if (i < folds) return {folding, i};
+  const int k = i - folds;
+  if (k < core.m) return {halving, k};
+  return k < 2 * core.m ? PhaseStep{doubling, k - core.m} : PhaseStep{unfolding, 0};
+}
+
+/// "up": sums go to the largest block; "down": they come back.
+PhaseStep blockwise_phase_of(int n, Actor r, int i) {
+  enum : std::uint8_t { halving, up, down, doubling };
+  const Block block = block_of(n, r);
+  const int m = floor_log2(block.size), neighbours = block.neighbours();
+  if (i < m) return {halving, i};
+  const int k = i - m;
+  if (k < neighbours) return {up, k};
+  return k < 2 * neighbours ? PhaseStep{down, k - neighbours} : PhaseStep{doubling, k - 2 * neighbours};
+}
+
+Phases phases_with_fold(const Core& core, Fold fold) {
+  if (core.n_folded == 0) return phases_in_turn({{"reduce_scatter", core.m}, {"all_gather", core.m}});
+  if (fold == Fold::binary_blocks)
+    return {{"reduce_scatter", "up", "down", "all_gather"},
+            [n = core.n_core + core.n_folded](Actor r, Lane, int i) { return blockwise_phase_of(n, r, i); }};
+  return {{"fold", "reduce_scatter", "all_gather", "unfold"},
+          [core, fold](Actor r, Lane, int i) { return folded_phase_of(core, fold, r, i); }};
+}
+
 Core core_of(int n) {
   const int m = floor_log2(n);
   return {.m = m, .n_core = 1 << m, .n_folded = n - (1 << m)};
@@ -181,6 +218,7 @@ Schedule halving_doubling(int n, Bytes bytes, Fold fold) {
   const Core core = core_of(n);
   Schedule s = among_core(core, all_reduce(n, bytes));
   s.n_steps = [core, fold](Actor r, Lane) { return n_steps(core, fold, r); };
+  s.phases = phases_with_fold(core, fold);
   s.step = [core, fold](Actor r, Lane, int i, Step& out) {
     switch (fold) {
       case Fold::naive:

@@ -29,6 +29,12 @@ Schedule recursive_doubling_all_reduce(int n, Bytes bytes) {
     if (r >= core) return 2;
     return r + core < n ? 2 * m + 2 : 2 * m;
   };
+  s.phases = {{"fold", "exchange", "unfold"}, [n, m, core](Actor r, Lane, int i) {
+                if (r >= core) return i == 0 ? PhaseStep{0, 0} : PhaseStep{2, 0};
+                const int k = r + core < n ? i - 1 : i;
+                if (k < 0) return PhaseStep{0, 0};
+                return k < 2 * m ? PhaseStep{1, k / 2} : PhaseStep{2, 0};
+              }};
   s.step = [n, m, core](Actor r, Lane, int i, Step& out) {
     if (r >= core) return i == 0 ? out.send(r - core, chunk(0)) : out.receive(r - core, chunk(0));
     if (r + core >= n) return exchange(r, i, out);

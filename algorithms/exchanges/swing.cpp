@@ -113,6 +113,10 @@ Schedule swing_all_reduce(const std::vector<int>& dimensions, Bytes bytes, const
   s.layout[static_cast<std::size_t>(Buffer::data)] = Layout::near_equal(bytes, whole ? lanes : lanes * n);
   if (whole) s.layout[static_cast<std::size_t>(Buffer::scratch)] = Layout::near_equal(bytes, lanes);
   s.n_steps = [m](Actor, Lane) { return 2 * m; };
+  if (whole)
+    s.phases = {{"exchange"}, [](Actor, Lane, int i) { return PhaseStep{0, i / 2}; }};
+  else
+    s.phases = phases_in_turn({{"reduce_scatter", m}, {"all_gather", m}});
   s.step = [swings, whole](Actor r, Lane lane, int i, Step& out) {
     const Swing& swing = (*swings)[static_cast<std::size_t>(lane)];
     whole ? exchange_whole(swing, r, i, lane, out) : exchange_halves(swing, r, i, lane * swing.n, lane, out);

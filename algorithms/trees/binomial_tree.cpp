@@ -58,6 +58,11 @@ Schedule binomial(Collective collective, const Tree& tree, bool goes_up, bool co
   s.n_steps = [tree, ways = (goes_up ? 1 : 0) + (comes_down ? 1 : 0)](Actor r, Lane) {
     return ways * steps_one_way(tree, tree.seen_from_root(r));
   };
+  if (goes_up && comes_down)
+    s.phases = {{"reduce up", "broadcast down"}, [tree](Actor r, Lane, int i) {
+                  const int of_up = steps_one_way(tree, tree.seen_from_root(r));
+                  return i < of_up ? PhaseStep{0, i} : PhaseStep{1, i - of_up};
+                }};
   s.step = [tree, goes_up](Actor r, Lane, int i, Step& out) {
     const int v = tree.seen_from_root(r);
     const int of_up = goes_up ? steps_one_way(tree, v) : 0;

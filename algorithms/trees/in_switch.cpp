@@ -73,6 +73,9 @@ Schedule in_switch_all_reduce(int n, Bytes bytes, const std::vector<Actor>& pare
     if (n == 1) return 0;
     return tree->is_leaf(a) || tree->is_root(a) ? segments : segments + 1;
   };
+  s.phases = {{"reduce up", "broadcast down"}, [](Actor, Lane lane, int i) {
+                return PhaseStep{lane == up ? 0 : 1, i};
+              }};
   s.step = [tree, segments](Actor a, Lane lane, int i, Step& out) {
     if (lane == up)
       climb(*tree, a, i, segments, out);

@@ -148,6 +148,10 @@ Schedule packed_trees(CollectiveOp op, Bytes bytes, const std::vector<SpanningTr
     const ChanneledTree& tree = (made->is_up(lane) ? made->up : made->down)[made->place(lane)];
     return pipelined_steps(tree, r, made->slices_of(lane).count);
   };
+  if (made->both())
+    s.phases = {{"reduce up", "broadcast down"}, [made](Actor, Lane lane, int i) {
+                  return PhaseStep{made->is_up(lane) ? 0 : 1, i};
+                }};
   s.step = [made](Actor r, Lane lane, int i, Step& out) { packed_step(*made, r, lane, i, out); };
   return s;
 }

@@ -66,6 +66,8 @@ Schedule pipelined(std::string algorithm, Collective collective, std::vector<Tre
   s.n_steps = [trees, segments, lanes_a_tree](Actor r, Lane lane) {
     return pipelined_steps(trees[static_cast<std::size_t>(lane / lanes_a_tree)], r, segments);
   };
+  if (both)
+    s.phases = {{"reduce up", "broadcast down"}, [](Actor, Lane lane, int i) { return PhaseStep{lane % 2, i}; }};
   s.step = [trees = std::move(trees), segments, lanes_a_tree, goes_up](Actor r, Lane lane, int i, Step& out) {
     const int t = lane / lanes_a_tree;
     const Tree& tree = trees[static_cast<std::size_t>(t)];

@@ -95,6 +95,17 @@ struct StepOnPieces {
   }
 };
 
+// All rounds and channels of a plain step count together.
+struct PhaseOfPieces {
+  MadeOfPieces made;
+  PhaseStep operator()(Actor actor, Lane lane, int i) const {
+    const Schedule& plain = made->plain;
+    const int channel = lane / plain.lanes, own = lane % plain.lanes;
+    const Actor position = position_of(*made, channel, actor);
+    return plain.phases.at(position, own, i % plain.n_steps(position, own));
+  }
+};
+
 // What the plain collective says of a chunk holds for that chunk of each piece.
 struct PromiseOfPieces {
   MadeOfPieces made;
@@ -133,6 +144,7 @@ Schedule run_piecewise(Piecewise description) {
   s.symmetry = {};
   s.n_steps = StepsOnPieces{made};
   s.step = StepOnPieces{made};
+  s.phases.of = PhaseOfPieces{made};
   s.collective.before = PromiseOfPieces{made, false};
   s.collective.after = PromiseOfPieces{made, true};
   return s;

@@ -47,6 +47,17 @@ struct StepAfterCopy {
   }
 };
 
+struct PhaseAfterCopy {
+  MadeByCopy made;
+  PhaseStep operator()(Actor actor, Lane lane, int i) const {
+    const bool copies = copies_first(*made, actor) && lane == 0;
+    if (copies && i == 0) return {};
+    PhaseStep at = made->plain.phases.at(actor, lane, copies ? i - 1 : i);
+    ++at.phase;
+    return at;
+  }
+};
+
 struct RelocatedBefore {
   MadeByCopy made;
   Content operator()(Actor rank, Buffer buffer, std::uint32_t chunk) const {
@@ -78,6 +89,9 @@ Schedule run_relocated(Relocated description) {
   s.symmetry = {};
   s.n_steps = StepsAfterCopy{made};
   s.step = StepAfterCopy{made};
+  s.phases.names = made->plain.phase_names();
+  s.phases.names.insert(s.phases.names.begin(), "copy in");
+  s.phases.of = PhaseAfterCopy{made};
   s.collective.before = RelocatedBefore{made};
   s.collective.after = RelocatedAfter{made};
   return s;

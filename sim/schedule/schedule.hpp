@@ -12,6 +12,7 @@
 
 #include "sim/base/ids.hpp"
 #include "sim/base/units.hpp"
+#include "sim/schedule/phases.hpp"
 
 namespace ringsim {
 
@@ -247,7 +248,13 @@ struct Schedule {
   std::function<int(Actor, Lane)> n_steps;
   /// Appends operations and waits of step i to `out`, which comes empty. Pure: equal arguments, equal steps.
   std::function<void(Actor, Lane, int i, Step& out)> step;
+  /// For reports: no run and no proof looks at them.
+  Phases phases;
 
+  /// The phases' names, of which there is at least one.
+  std::vector<std::string> phase_names() const {
+    return phases.names.empty() ? std::vector{std::string(to_string(collective.op))} : phases.names;
+  }
   Bytes size(const Region& region) const {
     return layout[static_cast<std::size_t>(region.buffer)].size(region.first, region.count);
   }
