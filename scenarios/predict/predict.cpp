@@ -259,6 +259,25 @@ Prediction total_of(const Scenario& scenario, const Setup& setup, const Topology
   return all;
 }
 
+/// The schedule's phases with what comes before its first step and after its last.
+std::vector<PhaseTime> phases_with_rest(std::vector<PhaseTime> phases, Picoseconds launch, Picoseconds own_pass,
+                                        Picoseconds time) {
+  for (PhaseTime& phase : phases) {
+    for (PhaseUse& step : phase.steps) step.shift(launch);
+    phase.whole.shift(launch);
+  }
+  const auto alone = [](const char* name, SimTime begin, Picoseconds length) {
+    return PhaseTime{
+        .name = name, .whole = {.first_start = begin, .last_end = begin + length, .critical = length}, .steps = {}};
+  };
+  if (launch.count() > 0) phases.insert(phases.begin(), alone("launch", SimTime{}, launch));
+  if (own_pass.count() > 0) phases.push_back(alone("own pass", SimTime{time - own_pass}, own_pass));
+  Picoseconds sum{0};
+  for (const PhaseTime& phase : phases) sum += phase.whole.critical;
+  ensure(sum == time, "the phases' critical times sum to the time");
+  return phases;
+}
+
 /// Of several jobs that have no result together the scenario's own.
 Why why_of_run(const Scenario& scenario, const Topology& topology, const Timeline& timeline, const RunOptions& options,
                const Work& work, const TimeOffSteps& off_steps, Picoseconds time) {
@@ -296,7 +315,14 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
     };
   const std::int64_t n_messages = work.n_messages();
   if (options.stage) options.stage(fmt::format("simulating {} messages", n_messages));
-  run_options.record_path = options.explain;
+  // Programs are accounted for by their tasks.
+  std::optional<PhaseAccount> phases;
+  if (options.phases && work.programs() == nullptr) phases.emplace(work.whole().schedule());
+  run_options.record_path = options.explain || phases;
+  if (phases) {
+    run_options.on_message = [&](const Span& message) { phases->on_message(message); };
+    run_options.messages_may_fold = true;
+  }
   std::optional<Recorder> recorder;
   if (options.recording != nullptr)
     recorder.emplace(*options.recording, topology, run_options, work.names(), work.n_ranks(), work.programs());
@@ -326,6 +352,7 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
   result.settings = effects_of_settings(scenario, topology, run_options, work.whole(), timeline);
   if (work.jobs())
     for (SettingEffect& effect : work.jobs()->effects()) result.settings.push_back(std::move(effect));
+  if (phases) result.phases = phases_with_rest(phases->finish(timeline), launch, own_pass, result.time);
   if (options.explain) {
     Prediction& explained = scenario.has_total() ? result.jobs.back() : result;
     explained.why = why_of_run(scenario, topology, timeline, run_options, work,

@@ -15,6 +15,7 @@
 #include "scenarios/predict/why.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/check/check.hpp"
+#include "sim/run/phase_account.hpp"
 #include "sim/run/timeline.hpp"
 
 namespace ringsim {
@@ -73,6 +74,10 @@ struct Prediction {
   std::vector<std::pair<std::string, std::string>> varied;  ///< see Scenario::varied
   std::optional<Why>
       why;  ///< only where PredictOptions::explain asks for it; of jobs, the first one's, or that of all together
+  /// How `time` divides over the phases of the schedule, whose critical times sum to it; "launch" and "own pass" are
+  /// phases without steps. Moments count from the start of the launch. Only where PredictOptions::phases asks for it,
+  /// of a collective by itself: groups, jobs and training steps have none.
+  std::vector<PhaseTime> phases;
   std::vector<SettingEffect> settings;  ///< those that may have changed nothing, of the whole run; the first job's only
 };
 
@@ -83,6 +88,7 @@ struct PredictOptions {
   std::function<void(const std::string&)> stage;
   bool fold = true;      ///< as RunOptions::fold
   bool explain = false;  ///< sets Prediction::why; keeps the critical path and, of a smaller run, all messages
+  bool phases = false;   ///< sets Prediction::phases; keeps the critical path
   Recording* recording = nullptr;  ///< filled in, if one is given: then no run is folded
   /// What is run in place of the schedules that would be made: schedules_of_elements() of the same scenario.
   const std::vector<PlacedSchedule>* schedules = nullptr;

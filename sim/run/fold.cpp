@@ -312,7 +312,8 @@ std::optional<Folding> fold(const Topology& topology, const CheckedSchedule& che
   const Schedule& schedule = checked.schedule();
   const Proof::By by = checked.proof().by;
   try {
-    if (options.record_spans || options.on_message || options.on_traffic) refuse("every message is recorded");
+    if (options.record_spans || (options.on_message && !options.messages_may_fold) || options.on_traffic)
+      refuse("every message is recorded");
     if (options.model != NetworkModel::ideal && options.model != NetworkModel::fair)
       refuse("in the model {} messages may meet where none shares a link", to_string(options.model));
     if (options.transport.nics == Transport::Nics::per_channel && schedule.lanes > 1)

@@ -81,7 +81,7 @@ class PathRecord {
     if (kept > most)
       throw InputError(
           "", fmt::format("the critical paths of this run have more than {} elements, as many as are recorded", most),
-          "explain a run of fewer ranks or messages; `ringsim run --explain` records no elements");
+          "choose a run of fewer ranks or messages; `ringsim run --explain` without --phases records no elements");
     next_ = std::max(least, 2 * kept);
     nodes_.reserve(next_ + 4096);  // no more: a vector that grows by itself would take twice as much
   }

@@ -63,10 +63,13 @@ struct RunOptions {
   /// end. Lanes that are not through are no stall then. No run is folded with it.
   std::function<bool()> enough;
   /// Told of every message when it arrives, as Timeline::spans would have it, without keeping it. No run is folded
-  /// then, nor with the next one.
+  /// then, except with the next option.
   std::function<void(const Span&)> on_message;
+  /// on_message needs no more of a folded run than rank 0's messages, whose Span::to means nothing.
+  bool messages_may_fold = false;
   /// Told of all that crosses links, but for background messages; of each link they sum to Timeline::link_bytes, to a
-  /// rounded byte. With packets that are spread, which take whole turns, they are what really crossed.
+  /// rounded byte. With packets that are spread, which take whole turns, they are what really crossed. No run is folded
+  /// then.
   std::function<void(const Traffic&)> on_traffic;
 };
 

@@ -12,7 +12,9 @@
 #include "algorithms/catalog.hpp"
 #include "sim/base/error.hpp"
 #include "sim/run/link_use.hpp"
+#include "sim/run/phase_account.hpp"
 #include "tests/support/draw.hpp"
+#include "tests/support/naive/naive_phases.hpp"
 #include "tests/support/tiny.hpp"
 #include "topologies/catalog.hpp"
 
@@ -161,16 +163,36 @@ bool is_in_timeline(const PathElement& element, const Timeline& line) {
   });
 }
 
+/// The account of phases is that of the whole timeline, and its parts sum to the time.
+void check_phases(const Schedule& schedule, const Timeline& line, PhaseAccount& account) {
+  const std::vector<PhaseTime> phases = account.finish(line);
+  Picoseconds sum{0};
+  for (const PhaseTime& phase : phases) sum += phase.whole.critical;
+  REQUIRE(sum == line.duration());
+  const auto found = as_map(phases), naive = naive_phases(schedule, line);
+  REQUIRE(found.size() == naive.size());
+  for (const auto& [key, use] : naive) {
+    const PhaseUse& other = found.at(key);
+    REQUIRE(use.first_start == other.first_start);
+    REQUIRE(use.last_end == other.last_end);
+    REQUIRE(use.critical == other.critical);
+    REQUIRE(use.bytes == other.bytes);
+    REQUIRE(use.messages == other.messages);
+  }
+}
+
 /// How often each cause was on a path: what never was is not tested.
 using Causes = std::map<PathCause, int>;
 
 void check_path(std::uint64_t seed, bool disturbed, Causes& causes) {
   CAPTURE(seed);
   Drawn drawn = draw_run(seed, disturbed);
+  PhaseAccount account(drawn.schedule);
   Timeline plain, line;
   try {
     plain = run(drawn.net, check(drawn.schedule), drawn.options);
     drawn.options.record_path = drawn.options.record_spans = true;
+    drawn.options.on_message = [&](const Span& message) { account.on_message(message); };
     line = run(drawn.net, check(drawn.schedule), drawn.options);
   } catch (const InputError&) {
     return;
@@ -178,6 +200,7 @@ void check_path(std::uint64_t seed, bool disturbed, Causes& causes) {
   REQUIRE(plain.path.empty());
   REQUIRE(line.fingerprint == plain.fingerprint);  // to look does not change the run
   REQUIRE(line.finish == plain.finish);
+  check_phases(drawn.schedule, line, account);
   SimTime now{};
   std::map<PathCause, Picoseconds> sums;
   for (const PathElement& element : line.path) {
