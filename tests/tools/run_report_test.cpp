@@ -118,7 +118,8 @@ TEST_CASE("a report has both plots, a row per result, the scenario, the versions
     "collective": {"op": "all_reduce", "algorithm": ["ring", "recursive_doubling"], "bytes": ["1 KiB", "1 GiB"]}})");
   const std::string page = report(scenario, {"--set", "topology.link.latency=2 us", "--bound"});
   const auto tags = tags_of(page);
-  CHECK(std::count(tags.begin(), tags.end(), "<tr>") == 5);  // the head, and 4 points
+  CHECK(std::count(tags.begin(), tags.end(), "<tr>") ==
+        5 + 3);  // a head and 4 points; of the explained one a head and 2 phases
   CHECK(has(page, ">bus bandwidth (GB/s)</text>"));
   CHECK(has(page, ">time</text>"));
   CHECK(has(page, ">what the machine allows</text>"));

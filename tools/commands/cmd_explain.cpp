@@ -60,6 +60,7 @@ int execute(const ExplainArguments& arguments) {
                                             .progress = {},
                                             .stage = [&](const std::string& text) { progress.now(text); },
                                             .explain = true,
+                                            .phases = true,
                                             .recording = recording ? &*recording : nullptr}));
   }
   if (recording) write_recording(arguments.recording, *recording);

@@ -38,6 +38,7 @@ struct RunArguments {
   std::string output;    ///< a file; empty or "-": stdout
   int jobs = 0;          ///< points at a time; 0: one per core
   bool explain = false;  ///< what the links carried
+  bool phases = false;   ///< how the time divides over the algorithm's phases and steps
   bool timing = false;   ///< events, wall time and why a large run was not folded, on stderr
   bool fold = true;
   bool force = false;      ///< replace a file that holds no results
@@ -65,6 +66,7 @@ void declare(Options& options, RunArguments& run) {
                  "write a page that shows all of it, FILE.html: plots, what would change it, the table");
   options.jobs(run.jobs);
   options.flag("--explain", run.explain, "add what the links carried");
+  options.flag("--phases", run.phases, "add how the time divides over the phases and steps of the algorithm");
   options.bound(run.bound);
   options.flag("--no-fold", run.fold, "simulate every rank, even if one could stand for all", false);
   options.flag("--timing", run.timing, "print events, wall time and why a large run was not folded to stderr");
@@ -87,6 +89,10 @@ std::string document(const ScenarioFile& file, const std::vector<Result>& result
   std::vector<ResultRow> rows;
   for (const Result& result : results) rows.push_back(row_of(file, result));
   return matrix_text(rows, arguments.matrix, arguments.format);
+}
+
+bool shows_phases(Format format) {
+  return format == Format::table || format == Format::json || format == Format::jsonl;
 }
 
 /// Whether the results, and not only a plot of them, go to standard output.
@@ -143,6 +149,8 @@ int execute(const RunArguments& given) {
   require_plot(arguments);
   if (arguments.explain && (arguments.format == Format::csv || is_matrix(arguments.format)))
     Warnings().say({"--explain: it has no effect on rows alone; --format json has what the links carried"});
+  if (arguments.phases && !shows_phases(arguments.format))
+    Warnings().say({"--phases: it has no effect on rows alone; --format json has the phases"});
   const ScenarioText input = read_input(arguments.scenario);
   const ScenarioFile file = ScenarioFile::parse(input.text, input.name, arguments.set);
   if (is_matrix(arguments.format))
@@ -183,10 +191,12 @@ int execute(const RunArguments& given) {
     terminal.finish();
   };
   Bounds bounds;
+  bool lacks_phases = false;  // a result that moves data, and has none
   const auto take = [&](Result&& result) {
     const Prediction& prediction = result.prediction;
     if (prediction.job.empty() || prediction.job == "main") ++done;
     if (matcher) matcher->add(result);
+    lacks_phases = lacks_phases || (prediction.phases.empty() && prediction.time.count() > 0);
     if (!prediction.not_folded.empty()) not_folded.insert(prediction.not_folded);
     events += prediction.events;
     transfers += prediction.transfers;
@@ -195,7 +205,7 @@ int execute(const RunArguments& given) {
   };
   try {
     predict_points(file, arguments.jobs, arguments.fold, take, {}, arguments.bound ? &bounds : nullptr,
-                   recording ? &*recording : nullptr);
+                   recording ? &*recording : nullptr, arguments.phases && shows_phases(arguments.format));
   } catch (const Interrupted& how_far) {
     if (done > 0) finish();  // what is done is not lost
     throw Interrupted(fmt::format("{} of {} points done; the next one {}", done, file.size(), how_far.what()));
@@ -225,6 +235,8 @@ int execute(const RunArguments& given) {
   }
   if (recording) write_recording(arguments.recording, *recording);
   if (matcher) Warnings().say(matcher->unmatched());
+  if (arguments.phases && shows_phases(arguments.format) && lacks_phases)
+    Warnings().say({"--phases: training steps, groups and several jobs have none; --trace shows their tasks"});
   if (arguments.timing) {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
     say(fmt::format("{} points, {} transfers, {} events in {:.3f} s\n", done, transfers, events, seconds));

@@ -17,6 +17,7 @@
 #include "tools/commands/run_pictures.hpp"
 #include "tools/commands/what_ifs.hpp"
 #include "tools/output/html.hpp"
+#include "tools/output/phases_text.hpp"
 #include "tools/output/progress_line.hpp"
 #include "tools/output/svg.hpp"
 #include "tools/output/why_text.hpp"
@@ -67,6 +68,7 @@ Explained explained(const RunForReport& run, const ReportPoint& point) {
                                       .progress = {},
                                       .stage = [&](const std::string& text) { progress.now(text); },
                                       .explain = true,
+                                      .phases = true,
                                       .recording = one.recording ? &*one.recording : nullptr},
                                      bounded ? &bounds : nullptr));
   }
@@ -109,6 +111,10 @@ std::string what_if_bars(const Explained& one) {
                      "without what its closed form does not account for. Shorter is faster.") +
           "<figure>\n" + bars_svg("time of the point with each change", bars) + "</figure>\n" +
           (refused.empty() ? "" : "<ul>\n" + refused + "</ul>\n"));
+}
+
+std::string phases_section(const Prediction& prediction) {
+  return prediction.phases.empty() ? "" : report_table("Phases of the algorithm", phase_cells(prediction));
 }
 
 }  // namespace
@@ -229,7 +235,7 @@ std::string report_page(const RunForReport& run) {
     body = fmt::format("<h1>{}</h1>\n", escaped_xml(why_sentence(one.scenario, one.result)));
     if (run.file.size() > 1)
       body += html_paragraph("Of the points in the table this is the fastest of the largest message.");
-    body += report_plots(run.rows, run.chart) + what_if_bars(one) +
+    body += report_plots(run.rows, run.chart) + phases_section(one.result.prediction) + what_if_bars(one) +
             run_pictures(one.scenario, one.result.prediction, one.recording);
   }
   body += report_table("Results", run.table) +

@@ -17,6 +17,7 @@
 #include "sim/text/names_in_short.hpp"
 #include "sim/text/wrap.hpp"
 #include "tools/output/output.hpp"
+#include "tools/output/phases_text.hpp"
 #include "validate/results/columns.hpp"
 #include "validate/results/results.hpp"
 #include "validate/score/compare.hpp"
@@ -109,14 +110,29 @@ std::string ranks_of_step(const TrainingReport& training) {
   return ranks.fitted();
 }
 
+/// "16 MiB all_reduce ring": what the result is of.
+std::string heading_of_result(const Prediction& r, const std::vector<std::string>& extra) {
+  std::string heading = fmt::format("{}{} {} {}", r.job.empty() ? "" : r.job + ": ", format(r.request.bytes),
+                                    to_string(r.request.op), algorithm_text(r));
+  for (const std::string& path : extra) heading += fmt::format(", {} {}", path, shown_value(r, path));
+  return heading;
+}
+
+/// What --phases adds to the table.
+std::string all_phases(const std::vector<Result>& results, const std::vector<std::string>& extra) {
+  std::string text;
+  for (const Result& result : results)
+    if (const Prediction& r = result.prediction; !r.phases.empty())
+      text += '\n' + wrapped(heading_of_result(r, extra)) + phases_text(r) + phase_steps_text(r);
+  return text;
+}
+
 /// What --explain adds to the table: what held each run back, and what its links carried.
 std::string explanation(const std::vector<Result>& results, const std::vector<std::string>& extra) {
   std::string text;
   for (const Result& result : results) {
     const Prediction& r = result.prediction;
-    std::string heading = fmt::format("{}{} {} {}", r.job.empty() ? "" : r.job + ": ", format(r.request.bytes),
-                                      to_string(r.request.op), algorithm_text(r));
-    for (const std::string& path : extra) heading += fmt::format(", {} {}", path, shown_value(r, path));
+    std::string heading = heading_of_result(r, extra);
     if (r.bottleneck)
       heading += fmt::format(": {:.1f} % of the critical path is due to {}, {:.1f} % to latency and filling",
                              100 * r.bottleneck->busy, r.bottleneck->link.empty() ? "no link" : r.bottleneck->link,
@@ -199,7 +215,9 @@ std::string table(const std::vector<Result>& results, bool explain) {
   for (const ShownColumn& column : columns)
     if (!column.above.empty()) table.pull_out(column.heading, column.above);
   for (std::size_t i = 1; i < lines.size(); ++i) table.add(lines[i]);
-  return table.fitted() + notes(results, closed_forms) + (explain ? explanation(results, extra_columns(results)) : "");
+  const std::vector<std::string> extra = extra_columns(results);
+  return table.fitted() + notes(results, closed_forms) + (explain ? explanation(results, extra) : "") +
+         all_phases(results, extra);
 }
 
 }  // namespace

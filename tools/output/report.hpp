@@ -16,7 +16,7 @@ namespace ringsim::tools {
 ResultRow row_of(const ScenarioFile& file, const Result& result);
 
 /// One document of all results, in any format but that of a matrix. `explain` adds what the links carried (table and
-/// the JSON formats).
+/// the JSON formats). Both have the phases of predictions that have some.
 std::string report(const ScenarioFile& file, const std::vector<Result>& results, Format format, bool explain);
 
 /// The printed table's columns, all of them: the headings, then a line for each result.

@@ -13,6 +13,7 @@
 #include "sim/base/version.hpp"
 #include "sim/text/table.hpp"
 #include "sim/text/wrap.hpp"
+#include "tools/output/phases_text.hpp"
 #include "validate/results/columns.hpp"
 
 namespace ringsim::tools {
@@ -386,7 +387,8 @@ std::string why_text(const Scenario& scenario, const Result& result, const std::
   ensure(result.prediction.why.has_value(), "only what was explained is shown");
   const Prediction& p = result.prediction;
   return wrapped(why_sentence(scenario, result)) + '\n' + best_text(result, what_ifs) + idle_text(result, what_ifs) +
-         notes_text(p) + parts_text(p) + path_text(p) + form_text(result, what_ifs) + what_if_text(result, what_ifs);
+         notes_text(p) + parts_text(p) + phases_text(p) + path_text(p) + form_text(result, what_ifs) +
+         what_if_text(result, what_ifs);
 }
 
 std::string why_json(const ScenarioFile& file, const Scenario& scenario, const Result& result,

@@ -25,13 +25,14 @@ struct Outcome {
 class Queue {
  public:
   Queue(const ScenarioFile& file, bool fold, const std::function<void(Result&&)>& take,
-        const std::function<void(const UnservedError&)>& unserved, Bounds* bounds, Recording* recording)
+        const std::function<void(const UnservedError&)>& unserved, Bounds* bounds, Recording* recording, bool phases)
       : file_(file),
         fold_(fold),
         take_(take),
         unserved_(unserved),
         bounds_(bounds),
         recording_(recording),
+        phases_(phases),
         progress_(file.size()) {}
 
   /// Simulates the point. Returns whether the others are wanted.
@@ -48,6 +49,7 @@ class Queue {
                                     .progress = progress,
                                     .stage = [&](const std::string& text) { progress_.now(text); },
                                     .fold = fold_,
+                                    .phases = phases_,
                                     .recording = recording_},
                                    bounds_);
     } catch (...) {
@@ -100,6 +102,7 @@ class Queue {
   const std::function<void(const UnservedError&)>& unserved_;
   Bounds* bounds_;
   Recording* recording_;
+  bool phases_;
   ProgressLine progress_;
   IdleSettings idle_;
   std::mutex mutex_;
@@ -111,7 +114,8 @@ class Queue {
 }  // namespace
 
 void predict_points(const ScenarioFile& file, int jobs, bool fold, const std::function<void(Result&&)>& take,
-                    const std::function<void(const UnservedError&)>& unserved, Bounds* bounds, Recording* recording) {
+                    const std::function<void(const UnservedError&)>& unserved, Bounds* bounds, Recording* recording,
+                    bool phases) {
   {
     Warnings warnings;
     ProgressLine reading(file.size());
@@ -127,7 +131,7 @@ void predict_points(const ScenarioFile& file, int jobs, bool fold, const std::fu
     }
   }
   ensure(recording == nullptr || file.size() == 1, "one point is recorded");
-  Queue queue(file, fold, take, unserved, bounds, recording);
+  Queue queue(file, fold, take, unserved, bounds, recording, phases);
   for_each_index(file.size(), jobs, [&](std::size_t point) { return queue.work(point); });
   queue.finish();
 }

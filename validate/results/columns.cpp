@@ -60,6 +60,35 @@ Json links_of(const Prediction& p) {
   return links;
 }
 
+Json use_json(const PhaseUse& use) {
+  const auto moment = [&](SimTime when) {
+    return use.has_moments() ? Json(microseconds(when.time_since_epoch())) : Json(nullptr);
+  };
+  return {{"first_start_us", moment(use.first_start)},
+          {"last_end_us", moment(use.last_end)},
+          {"critical_us", microseconds(use.critical)},
+          {"messages", use.messages},
+          {"bytes", use.bytes.count}};
+}
+
+Json phases_json(const Prediction& p) {
+  Json phases = Json::array();
+  for (const PhaseTime& phase : p.phases) {
+    Json steps = Json::array();
+    for (std::size_t i = 0; i < phase.steps.size(); ++i) {
+      if (!phase.steps[i].is_used()) continue;
+      Json step{{"step", i}};
+      step.update(use_json(phase.steps[i]));
+      steps.push_back(std::move(step));
+    }
+    Json json{{"name", phase.name}, {"steps", steps.size()}};
+    json.update(use_json(phase.whole));
+    json["each_step"] = std::move(steps);
+    phases.push_back(std::move(json));
+  }
+  return phases;
+}
+
 std::string share_text(double share) { return fmt::format("{:.1f} %", 100 * share); }
 std::string share_or_nothing(const std::optional<double>& share) { return share ? share_text(*share) : ""; }
 Json number_or_null(const std::optional<double>& number) { return number ? Json(*number) : Json(nullptr); }
@@ -625,6 +654,15 @@ constexpr std::array columns{
            .in = In::details,
            .value = [](const Result& r) { return links_of(r.prediction); },
            .in_csv = false},
+    Column{.name = "phases",
+           .unit = "",
+           .meaning = "a list of the algorithm's phases: name, steps (how many), first_start_us, last_end_us, "
+                      "critical_us (these sum to time_us), messages, bytes (sent, on the wire), and each_step, a list "
+                      "of the same per step, counted from 0",
+           .in = In::phases,
+           .value =
+               [](const Result& r) { return r.prediction.phases.empty() ? Json(nullptr) : phases_json(r.prediction); },
+           .in_csv = false},
 };
 
 /// Whether `name` is of the column, or of one of the columns that its star stands for.
@@ -687,7 +725,7 @@ std::vector<std::string> column_names(bool compared) {
   std::vector<std::string> names;
   for (const Column& column : columns) {
     if ((column.in == Column::In::compared && !compared) || column.in == Column::In::details ||
-        column.name == "point.*")
+        column.in == Column::In::phases || column.name == "point.*")
       continue;
     if (column.name != "parameters.*") {
       names.emplace_back(column.name);
@@ -737,6 +775,7 @@ std::string columns_page() {
                         column.in == In::every_row   ? "every row"
                         : column.in == In::some_rows ? "if any"
                         : column.in == In::compared  ? "compare, replay"
+                        : column.in == In::phases    ? "`--phases`, `explain`"
                                                      : "`--explain`",
                         column.in_csv ? "" : ", not CSV", column.meaning);
   return page;

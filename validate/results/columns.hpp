@@ -20,7 +20,8 @@ struct Column {
     every_row,  ///< null if there is no value
     some_rows,  ///< only with a value
     compared,   ///< only with a value, and only from commands that compare with measured times
-    details     ///< only with a value, and only in JSON with --explain
+    details,    ///< only with a value, and only in JSON with --explain
+    phases      ///< only with a value, and only in JSON with --phases or of `explain`
   };
 
   /// "closed_form.ratio": dots separate the levels of JSON. "point.*": one column per key of what value() returns.

@@ -1,0 +1,20 @@
+// How the time of a run divides over the phases of its algorithm, as tables.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenarios/predict/predict.hpp"
+
+namespace ringsim::tools {
+
+/// A line per phase after the headings. Requires phases.
+std::vector<std::vector<std::string>> phase_cells(const Prediction& prediction);
+
+/// The same as a table under a line of its own; empty if the prediction has no phases.
+std::string phases_text(const Prediction& prediction);
+
+/// A line per step of each phase; one line that counts them if they are more than a screen shows.
+std::string phase_steps_text(const Prediction& prediction);
+
+}  // namespace ringsim::tools
