@@ -92,6 +92,8 @@ struct PredictOptions {
   Recording* recording = nullptr;  ///< filled in, if one is given: then no run is folded
   /// What is run in place of the schedules that would be made: schedules_of_elements() of the same scenario.
   const std::vector<PlacedSchedule>* schedules = nullptr;
+  /// Of a training: chunks consist of whole elements of so many bytes, as in schedules_of_elements().
+  int element = 1;
 };
 
 /// Builds topology and schedule, checks the schedule, runs it, and names what limited it. Throws what set_up(), check()

@@ -38,8 +38,9 @@ CheckedSchedule checked(const Scenario& scenario, const Job& job, const std::ato
 
 }  // namespace
 
-CheckedSchedule schedule_of(const Scenario& scenario, const PlacedCollective& placed, const std::atomic<bool>* stop) {
-  return checked(scenario, placed.job, stop, 1);
+CheckedSchedule schedule_of(const Scenario& scenario, const PlacedCollective& placed, const std::atomic<bool>* stop,
+                            int element) {
+  return checked(scenario, placed.job, stop, element);
 }
 
 void expect_collective(const Scenario& scenario) {

@@ -68,8 +68,9 @@ struct PlacedSchedule {
 void expect_collective(const Scenario& scenario);
 /// The proved schedule of the scenario's own collective, not those of its jobs.
 CheckedSchedule schedule_of(const Scenario& scenario, const std::atomic<bool>* stop = nullptr);
-/// The same of any placed collective.
-CheckedSchedule schedule_of(const Scenario& scenario, const PlacedCollective& placed, const std::atomic<bool>* stop);
+/// The same of any placed collective. `element`: as in schedules_of_elements().
+CheckedSchedule schedule_of(const Scenario& scenario, const PlacedCollective& placed, const std::atomic<bool>* stop,
+                            int element = 1);
 /// All of them, for data whose elements must stay whole: each schedule is made for as many bytes as there are elements,
 /// then every chunk is scaled by `element` bytes. Throws InputError if a message size is no multiple of `element`.
 std::vector<PlacedSchedule> schedules_of_elements(const Scenario& scenario, int element,

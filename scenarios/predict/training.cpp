@@ -79,12 +79,12 @@ PlacedCollective exchange_of(const TrainingSpec& spec, const PlacedCollective& p
   return one;
 }
 
-Program TrainingRun::program_of(const Scenario& scenario, const std::atomic<bool>* stop) {
+Program TrainingRun::program_of(const Scenario& scenario, const std::atomic<bool>* stop, int element) {
   const int ranks = placed_.job.request.ranks;
   const bool is_alone = !exchanges(scenario);
   const Bytes gradients = spec_.gradients();
   const auto exchange = [&](CollectiveOp op, Bytes bytes) {
-    return schedule_of(scenario, exchange_of(spec_, placed_, op, bytes), stop);
+    return schedule_of(scenario, exchange_of(spec_, placed_, op, bytes), stop, element);
   };
   switch (spec_.regime->kind) {
     case Regime::Kind::single:
@@ -94,7 +94,7 @@ Program TrainingRun::program_of(const Scenario& scenario, const std::atomic<bool
         auto found = known.find(bucket.bytes);
         if (found == known.end()) {
           const PlacedCollective one = bucket_of(scenario, placed_, bucket.bytes);
-          found = known.emplace(bucket.bytes, schedule_of(scenario, one, stop)).first;
+          found = known.emplace(bucket.bytes, schedule_of(scenario, one, stop, element)).first;
         }
         step_.schedules.push_back(found->second);
       }
@@ -137,12 +137,12 @@ Program TrainingRun::program_of(const Scenario& scenario, const std::atomic<bool
     }
     case Regime::Kind::local_sgd: {
       std::optional<CheckedSchedule> average;
-      if (!is_alone) average = schedule_of(scenario, placed_, stop);
+      if (!is_alone) average = schedule_of(scenario, placed_, stop, element);
       return local_sgd_program(step_, spec_.every, average);
     }
     case Regime::Kind::gossip: {
       std::optional<CheckedSchedule> to_the_next;
-      if (!is_alone) to_the_next = schedule_of(scenario, placed_, stop);
+      if (!is_alone) to_the_next = schedule_of(scenario, placed_, stop, element);
       return gossip_program(step_, {.every = spec_.every, .overlap = spec_.overlap}, to_the_next);
     }
   }
@@ -150,9 +150,9 @@ Program TrainingRun::program_of(const Scenario& scenario, const std::atomic<bool
 }
 
 TrainingRun::TrainingRun(const Scenario& scenario, const PlacedCollective& placed, const std::atomic<bool>* stop,
-                         int room)
+                         int room, int element)
     : spec_(*scenario.training), placed_(placed), step_(training_step_of(scenario)) {
-  Program program = program_of(scenario, stop);
+  Program program = program_of(scenario, stop, element);
   if (!async_) add_stragglers(program, spec_.stragglers, spec_.every);
   run_.emplace(std::move(program), spec_.warmup, SimTime{scenario.main().start}, room);
   if (spec_.slowdown > 1'000'000) run_->slow_down(spec_.slowdown);

@@ -65,10 +65,10 @@ PlacedCollective exchange_of(const TrainingSpec& spec, const PlacedCollective& p
 /// The program of a scenario's training, and what its run says of it.
 class TrainingRun {
  public:
-  /// Throws what schedule_of() and check() throw. The scenario's own training; `room`: as ProgramRun's. Its first step
-  /// begins at the start of the scenario's own job.
+  /// Throws what schedule_of() and check() throw. The scenario's own training; `room`: as ProgramRun's; `element`: as
+  /// in schedules_of_elements(). Its first step begins at the start of the scenario's own job.
   TrainingRun(const Scenario& scenario, const PlacedCollective& placed, const std::atomic<bool>* stop,
-              int room = all_channels);
+              int room = all_channels, int element = 1);
 
   ProgramRun& run() { return *run_; }
   bool is_async() const { return async_ != nullptr; }
@@ -89,7 +89,7 @@ class TrainingRun {
   TrainingReport report(const Traffic& traffic) const;
 
  private:
-  Program program_of(const Scenario& scenario, const std::atomic<bool>* stop);
+  Program program_of(const Scenario& scenario, const std::atomic<bool>* stop, int element);
   TrainingMemory memory_of(Actor actor) const;
   TrainingReport async_training_report() const;
   void describe(TrainingReport& report) const;

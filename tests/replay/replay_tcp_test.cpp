@@ -127,9 +127,11 @@ TEST_CASE("replay: the result document is that of run, with the measured times a
   CHECK(result.at("measured_us") <= result.at("measured_max_us"));
   CHECK(result.at("measured_min_us") > 0);
   CHECK(result.at("wrong") == 0);
+  CHECK(result.at("checked") == 5 * 3 * 1024);  // two warm-ups and three runs, three ranks, 4 KiB
   CHECK(result.at("error").get<double>() ==
         doctest::Approx(result.at("time_us").get<double>() / result.at("measured_us").get<double>() - 1));
-  for (const char* key : {"measured_us", "measured_min_us", "measured_max_us", "wrong", "error"}) result.erase(key);
+  for (const char* key : {"measured_us", "measured_min_us", "measured_max_us", "checked", "wrong", "error"})
+    result.erase(key);
   // 1024 elements do not divide by three: chunks of whole elements are not those of single bytes.
   CHECK(result.at("time_us").get<double>() == doctest::Approx(plain.at("time_us").get<double>()).epsilon(0.01));
   for (const char* key : {"time_us", "algbw_GBps", "busbw_GBps", "closed_form", "fingerprint", "bottleneck"}) {
@@ -147,7 +149,8 @@ TEST_CASE("replay: jobs have a row each, and csv and tables the new columns") {
   const Outcome csv = run_command({"replay", scenario, "--backend", "tcp", "--repeats", "1", "--format", "csv"});
   CAPTURE(csv.err);
   REQUIRE(csv.code == 0);
-  CHECK(csv.out.find(",busbw_GBps,measured_us,measured_min_us,measured_max_us,wrong,error,") != std::string::npos);
+  CHECK(csv.out.find(",busbw_GBps,measured_us,measured_min_us,measured_max_us,checked,wrong,error,") !=
+        std::string::npos);
   CHECK(csv.out.find(",second,") != std::string::npos);
   const Outcome table = run_command({"replay", scenario, "--backend", "tcp", "--repeats", "1"});
   CHECK(table.out.find("  measured  ") != std::string::npos);

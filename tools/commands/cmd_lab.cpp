@@ -22,6 +22,7 @@
 #include "tools/output/warnings.hpp"
 #include "tools/replay/replay_backend.hpp"
 #include "tools/replay/replay_tcp.hpp"
+#include "tools/replay/replay_work.hpp"
 #include "tools/stop.hpp"
 #include "validate/replay/lab/lab.hpp"
 #include "validate/replay/memory.hpp"
@@ -104,8 +105,7 @@ class Networks {
     options_.cpus = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
     for (std::size_t i = 0; i < file.size(); ++i) {
       const Scenario scenario = file.point(i);
-      const Network network =
-          network_of(scenario, schedules_of_elements(scenario, replay::element_bytes, &stop_requested));
+      const Network network = network_of(scenario, ReplayWork(scenario).jobs());
       pairs_[key_of(scenario, network)].insert(network.pairs.begin(), network.pairs.end());
       for (const Link& link : network.topology.links()) has_latency_ = has_latency_ || link.latency.count() > 0;
     }
@@ -178,6 +178,7 @@ class InLab : public ReplayBackend {
       warnings_.say({"the lab cannot set latencies: its own is 0.1 to 0.2 ms per message, whatever the scenario says"});
   }
 
+  bool does_training() const override { return true; }
   std::vector<replay::Measured> replay(const ReplayPoint& point) override {
     const Network network = network_of(point.scenario, point.jobs);
     const std::string lasting = networks_.lasting(point.scenario, network);
@@ -211,7 +212,7 @@ int lab_up(const ScenarioFile& file, const LabArguments& arguments) {
                      fmt::format("expected points that share one network, found {} networks", networks.size()),
                      "`ringsim lab run` makes one after the other; --set chooses");
   const Scenario scenario = file.point(0);
-  const Network network = network_of(scenario, schedules_of_elements(scenario, replay::element_bytes, &stop_requested));
+  const Network network = network_of(scenario, ReplayWork(scenario).jobs());
   const std::string prefix = networks.lasting(scenario, network);
   if (!replay::namespaces_of(prefix).empty())
     throw EnvironmentError(
@@ -242,8 +243,7 @@ int lab_down(const LabArguments& arguments) {
     const ScenarioFile file = load_scenario(arguments.replay.scenario, arguments.replay.set);
     const Networks networks(file, !arguments.fifo);
     const Scenario scenario = file.point(0);
-    const Network network =
-        network_of(scenario, schedules_of_elements(scenario, replay::element_bytes, &stop_requested));
+    const Network network = network_of(scenario, ReplayWork(scenario).jobs());
     const auto of_it = replay::namespaces_of(networks.lasting(scenario, network));
     if (of_it.empty()) say("ringsim: this scenario's lab is not up\n");
     names.insert(names.end(), of_it.begin(), of_it.end());

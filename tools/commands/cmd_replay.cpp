@@ -17,6 +17,7 @@
 #include "tools/replay/replay_mpi.hpp"
 #include "tools/replay/replay_nccl.hpp"
 #include "tools/replay/replay_tcp.hpp"
+#include "tools/replay/replay_work.hpp"
 #include "tools/stop.hpp"
 #include "validate/replay/memory.hpp"
 
@@ -42,6 +43,12 @@ void refuse_disturbed(const Scenario& scenario, bool faults) {
       refuse(fmt::format("/jobs/{}/start", i - 1).c_str(), "a job that begins later", "in a replay all begin together");
 }
 
+void refuse_training_by(const Scenario& scenario, const ReplayBackend& backend) {
+  if (scenario.training && !backend.does_training())
+    throw InputError(scenario.file + ": /training", "expected a collective, found a training step",
+                     "GPUs replay collectives; --backend tcp and mpi replay training steps, too");
+}
+
 void refuse_too_many(const Scenario& scenario, int most) {
   std::int64_t ranks = 0;
   for (const auto& job : scenario.jobs) ranks += job.request.ranks;
@@ -53,25 +60,16 @@ void refuse_too_many(const Scenario& scenario, int most) {
 
 void set_measured(Result& result, const replay::Measured& measured) {
   result.measured_us = microseconds(measured.median);
-  result.replayed = {microseconds(measured.min), microseconds(measured.max), measured.wrong};
-}
-
-void require_all_replayable(const Scenario& scenario, const std::vector<PlacedSchedule>& jobs) {
-  for (const PlacedSchedule& job : jobs) {
-    try {
-      replay::require_replayable(job.schedule);
-    } catch (const InputError& error) {
-      throw InputError(scenario.file + (job.job.empty() ? "" : ": job " + job.job), error.message(), error.hint());
-    }
-  }
+  result.replayed = {microseconds(measured.min), microseconds(measured.max), measured.checked, measured.wrong};
 }
 
 /// The prediction, and those of its jobs, with what was measured.
 std::vector<Result> replay_point(const Scenario& scenario, const replay::Repeats& repeats, ReplayBackend& backend) {
-  const auto jobs = schedules_of_elements(scenario, replay::element_bytes, &stop_requested);
-  require_all_replayable(scenario, jobs);
-  std::vector<Result> rows = results_of(scenario, {.stop = &stop_requested, .schedules = &jobs});  // beforehand
-  const ReplayPoint point{scenario.hash, scenario, jobs, repeats};
+  const ReplayWork work(scenario);
+  PredictOptions options{.stop = &stop_requested, .element = replay::element_bytes};
+  if (work.program() == nullptr) options.schedules = &work.jobs();
+  std::vector<Result> rows = results_of(scenario, options);  // beforehand
+  const ReplayPoint point{scenario.hash, scenario, work.jobs(), repeats, work.program()};
   rows.front().modelled = backend.modelled(point);
   const std::vector<replay::Measured> measured = backend.replay(point);
   if (!backend.writes()) return {};
@@ -80,8 +78,9 @@ std::vector<Result> replay_point(const Scenario& scenario, const replay::Repeats
     set_measured(rows[i], measured[i]);
     if (measured[i].wrong > 0)
       say(fmt::format("ringsim: wrong: {} {}, {}: {} elements, the first is {}\n",
-                      to_string(rows[i].prediction.request.op), algorithm_text(rows[i].prediction),
-                      format(rows[i].prediction.request.bytes), measured[i].wrong, measured[i].first_wrong));
+                      scenario.training ? scenario.training->regime->name : to_string(rows[i].prediction.request.op),
+                      algorithm_text(rows[i].prediction), format(rows[i].prediction.request.bytes), measured[i].wrong,
+                      measured[i].first_wrong));
   }
   return rows;
 }
@@ -115,6 +114,7 @@ int replay_points(const ScenarioFile& file, const ReplayArguments& arguments, Re
     const Scenario scenario = file.point(i);
     warnings.say(scenario.warnings);
     refuse_disturbed(scenario, faults);
+    refuse_training_by(scenario, backend);
     refuse_too_many(scenario, backend.most_ranks());
   }
   std::unique_ptr<Output> output;

@@ -43,6 +43,7 @@ struct ReplayPoint {
   const Scenario& scenario;
   const std::vector<PlacedSchedule>& jobs;
   replay::Repeats repeats;
+  const replay::ReplayProgram* program = nullptr;  ///< as ReplayWork's
 };
 
 class ReplayBackend {
@@ -52,6 +53,8 @@ class ReplayBackend {
   virtual bool writes() const { return true; }
   /// The most ranks that it can carry, over all jobs; asked before anything is predicted.
   virtual int most_ranks() const { return std::numeric_limits<int>::max(); }
+  /// Whether it carries out programs: timers in place of compute, and data that changes between messages.
+  virtual bool does_training() const { return false; }
   /// What the backend itself predicts, in addition to the simulator. Asked before the replay.
   virtual std::optional<Result::Modelled> modelled(const ReplayPoint&) const { return std::nullopt; }
   /// Replays it. All processes call it for each point, in the same order. Where writes(): [job] what was measured;

@@ -19,10 +19,11 @@ class MpiBackend : public ReplayBackend {
   MpiBackend(replay::MpiSession& session, const ReplayArguments& arguments)
       : session_(session), timeout_(arguments.timeout) {}
   bool writes() const override { return session_.first(); }
+  bool does_training() const override { return true; }
   std::vector<replay::Measured> replay(const ReplayPoint& point) override {
     std::vector<const Schedule*> schedules;
     for (const PlacedSchedule& job : point.jobs) schedules.push_back(&job.schedule.schedule());
-    return replay_by_mpi(session_, {std::move(schedules), point.repeats, timeout_, &stop_requested});
+    return replay_by_mpi(session_, {std::move(schedules), point.program, point.repeats, timeout_, &stop_requested});
   }
 
  private:

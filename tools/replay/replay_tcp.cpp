@@ -25,6 +25,7 @@ class OnThisMachine : public ReplayBackend {
  public:
   explicit OnThisMachine(const ReplayArguments& arguments) : options_(options_of(arguments)) {}
   int most_ranks() const override { return 1024; }  // a process each, and a socket for each of its peers
+  bool does_training() const override { return true; }
   std::vector<replay::Measured> replay(const ReplayPoint& point) override {
     const TcpOutcome outcome = replay::replay_here(tcp_replay_of(point, options_));
     warnings_.say(outcome.notes);
@@ -50,6 +51,7 @@ class OnHosts : public ReplayBackend {
                                              hosts_.hosts.size() - 1, process_));
   }
   bool writes() const override { return process_ == 0; }
+  bool does_training() const override { return true; }
   std::vector<replay::Measured> replay(const ReplayPoint& point) override {
     const replay::TcpReplay replay = tcp_replay_of(point, options_);
     if (const int n = replay::n_processes(replay); n != static_cast<int>(hosts_.hosts.size()))
@@ -77,7 +79,8 @@ class OnHosts : public ReplayBackend {
 
 replay::TcpReplay tcp_replay_of(const ReplayPoint& point, const replay::TcpOptions& options) {
   replay::TcpReplay replay{.jobs = {}, .repeats = point.repeats, .options = options, .key = point.key};
-  for (const PlacedSchedule& job : point.jobs) replay.jobs.push_back({job.job, &job.schedule.schedule()});
+  for (const PlacedSchedule& job : point.jobs)
+    replay.jobs.push_back({job.job, &job.schedule.schedule(), point.program});
   return replay;
 }
 

@@ -20,8 +20,8 @@ void add(std::span<const float> base, std::span<const float> what, std::span<flo
 
 }  // namespace
 
-ActorRun::ActorRun(const Schedule& schedule, Actor actor, ActorMemory& memory, Messages& messages)
-    : schedule_(schedule), actor_(actor), memory_(memory), messages_(messages) {
+ActorRun::ActorRun(const Schedule& schedule, Actor actor, ActorMemory& memory, Messages& messages, ProgramData* program)
+    : schedule_(schedule), actor_(actor), memory_(memory), messages_(messages), program_(program) {
   lanes_.resize(static_cast<std::size_t>(schedule.lanes));
 }
 
@@ -50,6 +50,7 @@ bool ActorRun::begin(Lane lane) {
   schedule_.step(actor_, lane, state.step, scratch_);
   const auto is_met = [&](const Wait& wait) { return lanes_[static_cast<std::size_t>(wait.lane)].step >= wait.steps; };
   if (!std::all_of(scratch_.waits.begin(), scratch_.waits.end(), is_met)) return false;
+  if (program_ != nullptr) program_->begins(lane, state.step);
   state.open = static_cast<int>(scratch_.ops.size()) + 1;  // one for the step itself, so that it ends after all began
   for (const Op& op : scratch_.ops) begin(lane, op);
   complete_operation(lane);
@@ -105,6 +106,7 @@ void ActorRun::done(Ticket ticket) {
 void ActorRun::complete_operation(Lane lane) {
   LaneState& state = lanes_[static_cast<std::size_t>(lane)];
   if (--state.open > 0) return;
+  if (program_ != nullptr) program_->ends(lane, state.step);
   if (++state.step == state.n_steps) ++lanes_through_;
 }
 

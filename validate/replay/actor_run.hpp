@@ -7,6 +7,7 @@
 #include "sim/schedule/schedule.hpp"
 #include "validate/replay/exchange.hpp"
 #include "validate/replay/memory.hpp"
+#include "validate/replay/program_data.hpp"
 
 namespace ringsim::replay {
 
@@ -18,8 +19,9 @@ namespace ringsim::replay {
 /// and two may add to it.
 class ActorRun {
  public:
-  /// All three must outlive it.
-  ActorRun(const Schedule& schedule, Actor actor, ActorMemory& memory, Messages& messages);
+  /// `program`: of a lowered program, what its tasks do with the memory; else nullptr. All must outlive it.
+  ActorRun(const Schedule& schedule, Actor actor, ActorMemory& memory, Messages& messages,
+           ProgramData* program = nullptr);
 
   /// Begins a run, the first or another.
   void start();
@@ -51,6 +53,7 @@ class ActorRun {
   Actor actor_;
   ActorMemory& memory_;
   Messages& messages_;
+  ProgramData* program_;
   std::vector<LaneState> lanes_;
   int lanes_through_ = 0;
   std::vector<Started> started_;  // [ticket]

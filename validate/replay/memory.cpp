@@ -34,13 +34,20 @@ std::span<const float> ActorMemory::at(const Region& region) const {
   return const_cast<ActorMemory*>(this)->at(region);
 }
 
+void ActorMemory::blank() {
+  const bool is_rank = actor_ < schedule_->collective.ranks;
+  for (std::size_t b = 0; b < n_buffers; ++b) {
+    const bool poison = is_rank && static_cast<Buffer>(b) != Buffer::scratch;
+    std::fill(buffers_[b].begin(), buffers_[b].end(), poison ? std::numeric_limits<float>::quiet_NaN() : 0.0F);
+  }
+}
+
 void ActorMemory::fill() {
+  blank();
   const bool is_rank = actor_ < schedule_->collective.ranks;
   const int ranks = schedule_->collective.ranks;
   for (std::size_t b = 0; b < n_buffers; ++b) {
     const auto buffer = static_cast<Buffer>(b);
-    const bool poison = is_rank && buffer != Buffer::scratch;
-    std::fill(buffers_[b].begin(), buffers_[b].end(), poison ? std::numeric_limits<float>::quiet_NaN() : 0.0F);
     const auto n_chunks = static_cast<std::uint32_t>(schedule_->layout[b].n_chunks());
     for (std::uint32_t chunk = 0; is_rank && chunk < n_chunks; ++chunk) {
       const Content content = schedule_->collective.before(actor_, buffer, chunk);
@@ -63,6 +70,7 @@ Verdict ActorMemory::check() const {
       if (content.who == Content::Who::nothing) continue;
       const bool one = content.who == Content::Who::one;
       const Actor first = one ? content.rank : 0, last = one ? content.rank : ranks - 1;
+      verdict.checked += static_cast<std::int64_t>(at(Region{buffer, chunk, 1}).size());
       std::int64_t element = 0;
       for (const float found : at(Region{buffer, chunk, 1})) {
         float expected = 0;

@@ -28,7 +28,8 @@ struct WrongElement {
 std::string to_string(const WrongElement& wrong);
 
 struct Verdict {
-  std::int64_t wrong = 0;             ///< how many elements
+  std::int64_t checked = 0;           ///< elements that were compared
+  std::int64_t wrong = 0;             ///< of them
   std::optional<WrongElement> first;  ///< in the order of buffers, chunks and elements
 };
 
@@ -40,6 +41,8 @@ class ActorMemory {
   /// As before a run: what the rank contributes is in place; all else of a rank's is poison (not a number: whatever is
   /// worked out from it shows), but for scratch, which is 0, as a helper's memory is: adding to it starts from there.
   void fill();
+  /// The same without contributions: a program makes them as it goes.
+  void blank();
   /// Every element that the collective promises, compared to the bit. A helper is promised nothing.
   Verdict check() const;
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "sim/base/error.hpp"
 #include "validate/replay/actor_run.hpp"
@@ -37,14 +38,75 @@ void require_replayable(const CheckedSchedule& checked) {
   }
 }
 
-ActorRecord replay_actor(const Schedule& schedule, Actor actor, Exchange& exchange, const Repeats& repeats) {
+namespace {
+
+/// When an actor was through with the iterations of a program.
+class IterationTimes {
+ public:
+  IterationTimes(const ReplayProgram& program, const Exchange& exchange, ProgramData& data)
+      : warmup_(program.warmup), ends_(static_cast<std::size_t>(program.lowered->program().iterations)) {
+    ensure(warmup_ < static_cast<int>(ends_.size()), "an iteration counts");
+    data.on_iteration = [this, &exchange](int iteration) {
+      ends_[static_cast<std::size_t>(iteration)] = exchange.now();
+    };
+  }
+  /// The mean of those that count, in a run that is over.
+  std::chrono::nanoseconds mean(Moment begin) const {
+    const Moment first = warmup_ == 0 ? begin : ends_[static_cast<std::size_t>(warmup_) - 1];
+    return (ends_.back() - first) / (static_cast<int>(ends_.size()) - warmup_);
+  }
+
+ private:
+  int warmup_;
+  std::vector<Moment> ends_;
+};
+
+/// One actor's memory, in a collective or in a program.
+struct Part {
+  Part(const Schedule& schedule, Actor actor, const Exchange& exchange, const ReplayProgram* program)
+      : memory(schedule, actor) {
+    if (program == nullptr) return;
+    data.emplace(*program->lowered, actor, memory);
+    iterations.emplace(*program, exchange, *data);
+  }
+  Part(const Part&) = delete;
+  Part& operator=(const Part&) = delete;
+
+  void fill() {
+    if (data)
+      data->fill();
+    else
+      memory.fill();
+  }
+  void check(ActorRecord& record) {
+    ProgramVerdict verdict;
+    if (data) {
+      verdict = data->check();
+    } else {
+      const Verdict of = memory.check();
+      verdict = {of.checked, of.wrong, of.first ? to_string(*of.first) : ""};
+    }
+    record.checked += verdict.checked;
+    record.wrong += verdict.wrong;
+    if (record.first_wrong.empty()) record.first_wrong = verdict.first;
+  }
+
+  ActorMemory memory;
+  std::optional<ProgramData> data;
+  std::optional<IterationTimes> iterations;
+};
+
+}  // namespace
+
+ActorRecord replay_actor(const Schedule& schedule, Actor actor, Exchange& exchange, const Repeats& repeats,
+                         const ReplayProgram* program) {
   ensure(repeats.timed >= 1 && repeats.warmups >= 0, "a replay has a run at least");
-  ActorMemory memory(schedule, actor);
-  ActorRun run(schedule, actor, memory, exchange);
+  Part part(schedule, actor, exchange, program);
+  ActorRun run(schedule, actor, part.memory, exchange, part.data ? &*part.data : nullptr);
   ActorRecord record;
   std::vector<Ticket> done;
   for (int i = 0; i < repeats.warmups + repeats.timed; ++i) {
-    memory.fill();
+    part.fill();
     const Moment begin = exchange.barrier();
     run.start();
     const auto in_run = [&](const EnvironmentError& error) {
@@ -65,10 +127,8 @@ ActorRecord replay_actor(const Schedule& schedule, Actor actor, Exchange& exchan
       for (const Ticket ticket : done) run.done(ticket);
     }
     const Moment end = exchange.now();
-    if (i >= repeats.warmups) record.times.push_back(end - begin);
-    const Verdict verdict = memory.check();
-    record.wrong += verdict.wrong;
-    if (verdict.first && record.first_wrong.empty()) record.first_wrong = to_string(*verdict.first);
+    if (i >= repeats.warmups) record.times.push_back(part.iterations ? part.iterations->mean(begin) : end - begin);
+    part.check(record);
   }
   return record;
 }
@@ -80,6 +140,7 @@ Measured combine(const std::vector<ActorRecord>& records) {
   for (const ActorRecord& record : records) {
     ensure(record.times.size() == slowest.size(), "all actors have done all runs");
     for (std::size_t i = 0; i < slowest.size(); ++i) slowest[i] = std::max(slowest[i], record.times[i]);
+    all.checked = all.checked.value_or(0) + record.checked;
     all.wrong += record.wrong;
     if (all.first_wrong.empty()) all.first_wrong = record.first_wrong;
   }

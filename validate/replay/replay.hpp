@@ -3,12 +3,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/base/units.hpp"
 #include "sim/check/check.hpp"
 #include "validate/replay/exchange.hpp"
+#include "validate/replay/program_data.hpp"
 
 namespace ringsim::replay {
 
@@ -19,15 +21,18 @@ struct Repeats {
 
 /// What one actor saw.
 struct ActorRecord {
-  std::vector<std::chrono::nanoseconds> times;  ///< [timed run] from its begin until this actor was done
-  std::int64_t wrong = 0;                       ///< elements, over all runs
-  std::string first_wrong;                      ///< to_string(WrongElement) of the first; empty where all is right
+  /// [timed run] from its begin until this actor was done; of a program the mean of the iterations that count
+  std::vector<std::chrono::nanoseconds> times;
+  std::int64_t checked = 0;  ///< elements that were compared, over all runs
+  std::int64_t wrong = 0;    ///< of them
+  std::string first_wrong;   ///< to_string(WrongElement) of the first; empty where all is right
 };
 
 /// Of all actors together. A run takes as long as its slowest actor.
 struct Measured {
   Picoseconds median{0}, min{0}, max{0};  ///< over the timed runs; of an even number the mean of the middle two
-  std::int64_t wrong = 0;                 ///< elements, over all runs, warm-ups too
+  std::optional<std::int64_t> checked;    ///< elements, over all runs, warm-ups too; nothing if nobody counted them
+  std::int64_t wrong = 0;                 ///< of them
   std::string first_wrong;                ///< of the lowest rank that has one
 };
 
@@ -35,9 +40,10 @@ struct Measured {
 /// schedule that names no regions or that needs slots, more ranks than sums are exact for.
 void require_replayable(const CheckedSchedule& checked);
 
-/// One actor's part, from the first warm-up to the last run: fill, barrier, run, check. Throws what `exchange` throws,
-/// with what was open at that time.
-ActorRecord replay_actor(const Schedule& schedule, Actor actor, Exchange& exchange, const Repeats& repeats);
+/// One actor's part, from the first warm-up to the last run: fill, barrier, run, check. `program`: if the schedule is a
+/// program, which; else nullptr. Throws what `exchange` throws, with what was open at that time.
+ActorRecord replay_actor(const Schedule& schedule, Actor actor, Exchange& exchange, const Repeats& repeats,
+                         const ReplayProgram* program = nullptr);
 
 /// `records`: [actor], all with equally many times, one at least.
 Measured combine(const std::vector<ActorRecord>& records);

@@ -474,6 +474,15 @@ constexpr std::array columns{
            .in = In::compared,
            .value = [](const Result& r) { return r.replayed ? Json(r.replayed->max_us) : Json(nullptr); },
            .heading = "max us"},
+    Column{.name = "checked",
+           .unit = "",
+           .meaning = "of a replay over TCP or MPI: elements that were checked, over all runs",
+           .in = In::compared,
+           .value =
+               [](const Result& r) {
+                 return r.replayed && r.replayed->checked ? Json(*r.replayed->checked) : Json(nullptr);
+               },
+           .heading = "checked"},
     Column{.name = "wrong",
            .unit = "",
            .meaning = "of a replay: wrong elements over all runs",

@@ -23,6 +23,9 @@ std::vector<Result> results_of(const Scenario& scenario, const PredictOptions& o
   }
   for (std::size_t j = 0; j < setup.collectives.size(); ++j) {  // the time of all jobs together has none
     rows[j].form = form_of(scenario, setup, j);
+    if (options.element > 1 && scenario.training && rows[j].form && rows[j].form->holds() &&
+        !rows[j].form->agrees(rows[j].prediction.time))
+      rows[j].form->because.emplace_back("chunks lie on whole elements, not on single bytes");
     if (!options.schedules || !rows[j].form) continue;
     const Job& job = setup.collectives[j].job;
     if ((*options.schedules)[j].schedule.schedule().layout != job.algorithm->make(job.request, job.arguments).layout)

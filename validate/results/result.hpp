@@ -21,7 +21,8 @@ struct Result {
   std::optional<double> measured_us;  ///< of a file of measured times, or the median of a replay
   struct Replayed {
     double min_us = 0, max_us = 0;
-    std::int64_t wrong = 0;  ///< elements, over all runs
+    std::optional<std::int64_t> checked;  ///< elements that were compared, over all runs; on GPUs nobody counts them
+    std::int64_t wrong = 0;               ///< elements, over all runs
   };
   std::optional<Replayed> replayed;
   /// What a GPU probe's measurements predict for a replay on GPUs, additions included.

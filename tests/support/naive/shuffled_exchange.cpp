@@ -55,29 +55,40 @@ class Port : public Messages {
 };
 
 struct Player {
-  Player(const Schedule& schedule, Actor actor, Wires& wires)
-      : memory(schedule, actor), port(wires, actor), run(schedule, actor, memory, port) {}
+  Player(const Schedule& schedule, Actor actor, Wires& wires, const LoweredProgram* program)
+      : memory(schedule, actor),
+        data(program != nullptr ? std::make_unique<ProgramData>(*program, actor, memory) : nullptr),
+        port(wires, actor),
+        run(schedule, actor, memory, port, data.get()) {
+    if (data)
+      data->fill();
+    else
+      memory.fill();
+  }
   ActorMemory memory;
+  std::unique_ptr<ProgramData> data;  // none: of a collective
   Port port;
   ActorRun run;
 };
 
 class Shuffled {
  public:
-  Shuffled(const Schedule& schedule, std::uint64_t seed) : random_(seed), rendezvous_(seed % 2 == 0) {
-    for (Actor actor = 0; actor < schedule.actors; ++actor) {
-      players_.push_back(std::make_unique<Player>(schedule, actor, wires_));
-      players_.back()->memory.fill();
-    }
+  Shuffled(const Schedule& schedule, std::uint64_t seed, const LoweredProgram* program)
+      : random_(seed), rendezvous_(seed % 2 == 0) {
+    for (Actor actor = 0; actor < schedule.actors; ++actor)
+      players_.push_back(std::make_unique<Player>(schedule, actor, wires_, program));
   }
 
   Replayed go() {
     for (const auto& player : players_) player->run.start();
     while (happen()) {
     }
-    Replayed result{.finished = true, .verdicts = {}, .open = {}};
+    Replayed result{.finished = true, .verdicts = {}, .programs = {}, .open = {}};
     for (const auto& player : players_) {
-      result.verdicts.push_back(player->memory.check());
+      if (player->data)
+        result.programs.push_back(player->data->check());
+      else
+        result.verdicts.push_back(player->memory.check());
       if (player->run.finished()) continue;
       if (result.finished) result.open = player->run.open();
       result.finished = false;
@@ -143,6 +154,8 @@ class Shuffled {
 
 }  // namespace
 
-Replayed replay_shuffled(const Schedule& schedule, std::uint64_t seed) { return Shuffled(schedule, seed).go(); }
+Replayed replay_shuffled(const Schedule& schedule, std::uint64_t seed, const LoweredProgram* program) {
+  return Shuffled(schedule, seed, program).go();
+}
 
 }  // namespace ringsim::test

@@ -128,7 +128,7 @@ std::vector<ActorRecord> replayed(MpiSession& session, const FirstProcesses& pro
                                   const MpiReplay& replay) {
   try {
     MpiExchange exchange(processes, first, replay);
-    return processes.gathered(replay_actor(own, session.rank() - first, exchange, replay.repeats));
+    return processes.gathered(replay_actor(own, session.rank() - first, exchange, replay.repeats, replay.program));
   } catch (...) {
     session.give_up();
     throw;

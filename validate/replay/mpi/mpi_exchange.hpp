@@ -11,7 +11,8 @@
 namespace ringsim::replay {
 
 struct MpiReplay {
-  std::vector<const Schedule*> jobs;  ///< proved; all run at the same time, and begin together
+  std::vector<const Schedule*> jobs;       ///< proved; all run at the same time, and begin together
+  const ReplayProgram* program = nullptr;  ///< of which the only job is the schedule; nullptr: jobs are collectives
   Repeats repeats;
   std::chrono::nanoseconds timeout;  ///< the most that one run may take
   const std::atomic<bool>* stop;     ///< true ends the replay with Interrupted

@@ -72,9 +72,9 @@ std::vector<ActorRecord> FirstProcesses::gathered(const ActorRecord& mine) const
   int rank = 0, size = 0;
   MPI_Comm_rank(processes_, &rank);
   MPI_Comm_size(processes_, &size);
-  const std::size_t n_times = mine.times.size(), n = n_times + 1, n_text = 256;
+  const std::size_t n_times = mine.times.size(), n = n_times + 2, n_text = 256;
   const std::size_t all = rank == 0 ? static_cast<std::size_t>(size) : 0;
-  std::vector<std::int64_t> numbers{mine.wrong}, all_numbers(all * n);
+  std::vector<std::int64_t> numbers{mine.checked, mine.wrong}, all_numbers(all * n);
   for (const auto time : mine.times) numbers.push_back(time.count());
   std::string text = mine.first_wrong, all_text(all * n_text, '\0');
   text.resize(n_text);
@@ -86,8 +86,9 @@ std::vector<ActorRecord> FirstProcesses::gathered(const ActorRecord& mine) const
               "results");
   std::vector<ActorRecord> records(all);
   for (std::size_t i = 0; i < all; ++i) {
-    records[i].wrong = all_numbers[i * n];
-    for (std::size_t t = 0; t < n_times; ++t) records[i].times.emplace_back(all_numbers[i * n + 1 + t]);
+    records[i].checked = all_numbers[i * n];
+    records[i].wrong = all_numbers[i * n + 1];
+    for (std::size_t t = 0; t < n_times; ++t) records[i].times.emplace_back(all_numbers[i * n + 2 + t]);
     records[i].first_wrong = std::string(&all_text[i * n_text], strnlen(&all_text[i * n_text], n_text));
   }
   return records;

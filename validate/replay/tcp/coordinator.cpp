@@ -20,7 +20,7 @@ double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<dou
 constexpr auto grace = 300ms;
 
 // What a run, and a number of wrong elements, may be at most: their sums stay within 64 bits.
-constexpr std::int64_t longest_run_ns = 9'000'000'000'000'000, most_wrong = 1'000'000'000'000;
+constexpr std::int64_t longest_run_ns = 9'000'000'000'000'000, most_checked = 1'000'000'000'000;
 // Ports of a line: each is 6 bytes at most.
 constexpr std::size_t ports_of_line = 8000;
 
@@ -141,8 +141,9 @@ bool Coordinator::take_record(Member& member, const Json& line) {
     expect_members(line, {"times_ns"});
     return false;
   }
-  expect_members(line, {"times_ns", "wrong", "first_wrong"});
-  member.record.wrong = line_whole(line, "wrong", 0, most_wrong);
+  expect_members(line, {"times_ns", "checked", "wrong", "first_wrong"});
+  member.record.checked = line_whole(line, "checked", 0, most_checked);
+  member.record.wrong = line_whole(line, "wrong", 0, member.record.checked);
   member.record.first_wrong = line_text(line, "first_wrong", longest_text);
   return true;
 }

@@ -406,7 +406,10 @@ void TcpExchange::say_record(const ActorRecord& record) {
     }
     times.push_back(time.count());
   }
-  say({{"times_ns", times}, {"wrong", record.wrong}, {"first_wrong", cut_text(record.first_wrong)}});
+  say({{"times_ns", times},
+       {"checked", record.checked},
+       {"wrong", record.wrong},
+       {"first_wrong", cut_text(record.first_wrong)}});
 }
 
 void TcpExchange::wait_for_end() {

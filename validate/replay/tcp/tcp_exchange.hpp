@@ -44,7 +44,8 @@ struct TcpPart {
 ///     there   {"session": "64 digits", "ports": [40321, ...]}    [actor]; as many lines as it takes
 ///     here    {"connected": true, "notes": ["..."]}
 ///     here    {"ready": 0}    there   {"begin_ns": N}    once a run: the moment on the machine's clock, 0: now
-///     here    {"times_ns": [...]}    as many lines as it takes; the last has "wrong": 0, "first_wrong": "" too
+///     here    {"times_ns": [...]}    as many lines as it takes; the last has "checked": 9, "wrong": 0 and
+///                                      "first_wrong": "" too
 ///     there   {"done": true}
 ///     here    {"failed": "...", "kind": "..."} at any time
 ///     there   {"abort": "..."} at any time after "welcome"

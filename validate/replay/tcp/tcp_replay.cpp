@@ -41,7 +41,8 @@ TcpPart part_of(const TcpReplay& replay, int process, const std::string& address
 /// One process's part, from joining to its record. What fails is said to the process that leads, and thrown.
 void take_part(asio::io_context& io, Control::Socket control, const TcpReplay& replay, const TcpPart& part,
                const Secret& secret) {
-  const Schedule& schedule = *replay.jobs[part.job].schedule;
+  const TcpJob& job = replay.jobs[part.job];
+  const Schedule& schedule = *job.schedule;
   TcpExchange exchange(io, std::move(control), schedule, part, secret, replay.options);
   const auto tell = [&](const std::exception& error, const char* kind) {
     exchange.say({{"failed", cut_text(error.what())}, {"kind", kind}});
@@ -52,7 +53,7 @@ void take_part(asio::io_context& io, Control::Socket control, const TcpReplay& r
     if (priority != 0 && setpriority(PRIO_PROCESS, 0, priority) != 0)
       throw EnvironmentError(fmt::format("a priority of {} is not to be had: {}", priority, std::strerror(errno)));
     exchange.join();
-    exchange.say_record(replay_actor(schedule, part.actor, exchange, replay.repeats));
+    exchange.say_record(replay_actor(schedule, part.actor, exchange, replay.repeats, job.program));
     exchange.wait_for_end();
   } catch (const PeerLost& error) {
     tell(error, "lost");

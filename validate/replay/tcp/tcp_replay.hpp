@@ -15,10 +15,11 @@
 
 namespace ringsim::replay {
 
-/// One collective; several run at the same time, and begin together.
+/// One collective, or a program; several run at the same time, and begin together.
 struct TcpJob {
   std::string name;  ///< for errors; empty where there is but one
   const Schedule* schedule = nullptr;
+  const ReplayProgram* program = nullptr;  ///< of which it is the schedule; nullptr: of a collective
 };
 
 /// Processes are numbered through all jobs: the actors of the first, then those of the second.
