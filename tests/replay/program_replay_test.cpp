@@ -2,9 +2,12 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,8 +17,10 @@
 #include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
 #include "sim/program/lower.hpp"
+#include "tests/support/command.hpp"
 #include "tests/support/complaint.hpp"
 #include "tests/support/naive/shuffled_exchange.hpp"
+#include "tests/support/paths.hpp"
 #include "tests/support/written_schedule.hpp"
 #include "validate/replay/contribution.hpp"
 #include "validate/replay/program_data.hpp"
@@ -28,8 +33,14 @@ using namespace ringsim;
 using namespace ringsim::replay;
 using namespace std::chrono_literals;
 using ringsim::test::complaint;
+using ringsim::test::has;
+using ringsim::test::Outcome;
 using ringsim::test::replay_shuffled;
 using ringsim::test::Replayed;
+using ringsim::test::run_command;
+using ringsim::test::run_on_fake_gpu;
+using ringsim::test::temporary_file;
+using ringsim::test::Words;
 
 namespace {
 
@@ -357,6 +368,91 @@ TEST_CASE("over sockets a wrong number of a program is named as it is elsewhere"
   const Measured measured = over_sockets(trained, written.schedule());
   CHECK(measured.wrong > 0);
   CHECK(measured.first_wrong.starts_with("rank 0: bucket 2 of iteration 1, element "));
+}
+
+TEST_CASE("replay: the examples have predicted and measured steps next to each other, and count what they checked") {
+  // 2^18 elements, 2 steps. DDP: sums and weights in each step at 4 ranks, weights in the end. Server: sums at the
+  // server; weights at 3 workers, twice per step, at the server once, and at all of them in the end.
+  const std::int64_t elements = 1 << 18, of_ddp = 4 * (2 * 2 + 1), of_server = 2 + 3 * (2 * 2 + 1) + (2 + 1);
+  for (const bool has_server : {false, true}) {
+    CAPTURE(has_server);
+    const std::string path = ringsim::test::source_dir() + "/scenarios/examples/replay/" +
+                             (has_server ? "replay-server.json" : "replay-ddp.json");
+    const Outcome replayed =
+        run_command({"replay", path, "--backend", "tcp", "--warmups", "1", "--repeats", "2", "--format", "json"});
+    CAPTURE(replayed.err);
+    REQUIRE(replayed.code == 0);
+    const auto row = nlohmann::json::parse(replayed.out).at("results").at(0);
+    const auto plain = nlohmann::json::parse(run_command({"run", path, "--format", "json"}).out).at("results").at(0);
+    CHECK(row.at("time_us") == plain.at("time_us"));  // all chunks are whole elements
+    CHECK(row.at("closed_form") == plain.at("closed_form"));
+    CHECK(row.at("wrong") == 0);
+    CHECK(row.at("checked") == 3 * elements * (has_server ? of_server : of_ddp));
+    CHECK(row.at("measured_min_us") >= row.at("split_us").at("compute"));  // timers of that long, one after the other
+  }
+}
+
+TEST_CASE("replay: chunks of whole elements are what is predicted next to a program, and the form says so") {
+  // The last bucket, 65536 elements on 3 ranks, is exposed: its longest chunk has 21846 elements, by bytes 87382 of
+  // 87384 bytes. 4 steps of it at 25 MB/s are 320 ns more; the bucket before it, 512 KiB, still travels when it is
+  // ready: its chunks of 43691 elements, 174763 of 174764 bytes, add 160 ns.
+  const std::string file = ringsim::test::source_dir() + "/scenarios/examples/replay/replay-ddp.json";
+  const auto row_of = [&](Words words) {
+    for (const char* word : {"--set", "topology.ranks=3", "--format", "json"}) words.emplace_back(word);
+    const Outcome outcome = run_command(words);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return nlohmann::json::parse(outcome.out).at("results").at(0);
+  };
+  const auto plain = row_of({"run", file});
+  const auto replayed = row_of({"replay", file, "--backend", "tcp", "--repeats", "1", "--warmups", "0"});
+  CHECK(plain.at("time_us") == 113943.2);
+  CHECK(plain.at("closed_form").at("holds") == true);
+  CHECK(replayed.at("time_us") == 113943.68);
+  CHECK(replayed.at("closed_form").at("because") ==
+        nlohmann::json::array({"chunks lie on whole elements, not on single bytes"}));
+}
+
+TEST_CASE("replay: a training that it cannot carry out is refused, with the place and the reason") {
+  const std::string ddp_file = ringsim::test::source_dir() + "/scenarios/examples/replay/replay-ddp.json",
+                    server_file = ringsim::test::source_dir() + "/scenarios/examples/replay/replay-server.json";
+  const auto refusal = [](const std::string& file, const std::string& set) {
+    const Outcome outcome = run_command({"replay", file, "--backend", "tcp", "--set", set});
+    CHECK(outcome.code == 3);
+    CHECK(outcome.out == "");
+    return outcome.err;
+  };
+  CHECK(has(refusal(server_file, R"(training.regime="gossip")"),
+            "replay-server.json: /training/regime: expected ddp or parameter_server, found gossip\n"
+            "  hint: a replay checks gradients that are summed over all ranks in each step\n"));
+  CHECK(has(refusal(server_file, R"(training.regime.mode="async")"),
+            "/training/regime/mode: expected sync, found async\n  hint: "));
+  CHECK(has(refusal(server_file, "training.regime.servers=3"),  // 1 MiB / 3
+            "/training/regime: expected servers that have whole elements of 4 bytes, found one with 349525 B\n"));
+  CHECK(has(refusal(server_file, R"(training.regime="single")"), "/training/regime: expected ddp"));
+  CHECK(has(refusal(ddp_file, "topology.ranks=1"), "/training: expected several ranks, or a server, found one rank\n"));
+  CHECK(has(refusal(ddp_file, "training.slowdown=1.5"), "/training/slowdown: expected 1, found more\n"));
+  const std::string odd = temporary_file("odd.json", R"({"version": 1, "name": "odd",
+    "topology": {"kind": "star", "ranks": 3, "link": {"bandwidth": "1 GB/s", "latency": "0 us"}},
+    "training": {"workload": {"layers": [{"name": "a", "parameters": 5, "forward": "0 us", "backward": "1 us"}], "batch": 1,
+                              "bytes_per_parameter": 2},
+                 "regime": {"name": "ddp", "algorithm": "ring"}, "optimizer": {"name": "sgd"}}})");
+  CHECK(has(refusal(odd, "training.steps=2"),
+            "/training/workload: expected buckets of whole elements of 4 bytes, found one of 10 B\n"));
+  CHECK(has(refusal(ddp_file, R"(faults=[{"link": "gpu0 -> switch0", "bandwidth": "50%"}])"),
+            "/faults: expected a run that nothing disturbs, found faults\n"));
+  CHECK(has(refusal(ddp_file, R"(disturbance={"late": [{"rank": 0, "by": "1 ms"}]})"), "/disturbance: expected a run"));
+  CHECK(has(
+      refusal(ddp_file,
+              R"(jobs=[{"name": "other", "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "4 KiB"}}])"),
+      "/jobs: expected a training by itself, found other jobs\n"));
+  CHECK(has(refusal(ddp_file, "training.steps=70000"),
+            "/training: expected at most 262144 ranks times iterations, found 280000\n"));
+  const Outcome on_gpu = run_on_fake_gpu({"replay", ddp_file, "--backend", "cuda"});
+  CHECK(on_gpu.code == 3);
+  CHECK(has(on_gpu.err,
+            "/training: expected a collective, found a training step\n"
+            "  hint: GPUs replay collectives; --backend tcp and mpi replay training steps, too\n"));
 }
 
 }  // namespace program_replay_test

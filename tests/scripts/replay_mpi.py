@@ -76,6 +76,17 @@ class Test:
         return ["--set", f'collective.op="{op}"', "--set", f"collective.algorithm={json.dumps(settings)}", "--set",
                 f"topology.ranks={json.dumps(list(ranks))}", "--set", f'collective.bytes="{size}"']
 
+    def training(self):
+        scenarios = pathlib.Path(__file__).resolve().parents[2] / "scenarios/examples/replay"
+        for name in ("replay-ddp.json", "replay-server.json"):  # 4 processes each
+            text = run([*MPIRUN, 5, self.ringsim, "replay", scenarios / name, "--backend", "mpi", "--repeats", "2",
+                        "--warmups", "1", "--format", "jsonl"]).stdout
+            row = json.loads(text)
+            # 2^18 elements and 3 runs; how many times each is compared, tests/replay/program_replay_test.cpp says.
+            if row["wrong"] != 0 or row["checked"] != 3 * 2**18 * 20 or row["measured_us"] < row["split_us"]["compute"]:
+                fail(f"{name}: {row}")
+        print("training steps: all right to the bit")
+
     def says(self, command, code, words):
         """Once, whatever the number of processes."""
         said = run(command, code).stderr
@@ -145,6 +156,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         test = Test(arguments.ringsim, pathlib.Path(folder))
         test.every_algorithm(arguments.ranks)
+        test.training()
         test.ends()
 
 

@@ -86,7 +86,7 @@ struct Part {
       const Verdict of = memory.check();
       verdict = {of.checked, of.wrong, of.first ? to_string(*of.first) : ""};
     }
-    record.checked += verdict.checked;
+    record.checked = record.checked.value_or(0) + verdict.checked;
     record.wrong += verdict.wrong;
     if (record.first_wrong.empty()) record.first_wrong = verdict.first;
   }
@@ -140,7 +140,7 @@ Measured combine(const std::vector<ActorRecord>& records) {
   for (const ActorRecord& record : records) {
     ensure(record.times.size() == slowest.size(), "all actors have done all runs");
     for (std::size_t i = 0; i < slowest.size(); ++i) slowest[i] = std::max(slowest[i], record.times[i]);
-    all.checked = all.checked.value_or(0) + record.checked;
+    if (record.checked) all.checked = all.checked.value_or(0) + *record.checked;
     all.wrong += record.wrong;
     if (all.first_wrong.empty()) all.first_wrong = record.first_wrong;
   }

@@ -23,15 +23,15 @@ struct Repeats {
 struct ActorRecord {
   /// [timed run] from its begin until this actor was done; of a program the mean of the iterations that count
   std::vector<std::chrono::nanoseconds> times;
-  std::int64_t checked = 0;  ///< elements that were compared, over all runs
-  std::int64_t wrong = 0;    ///< of them
-  std::string first_wrong;   ///< to_string(WrongElement) of the first; empty where all is right
+  std::optional<std::int64_t> checked;  ///< elements that were compared, over all runs; nothing: they were not counted
+  std::int64_t wrong = 0;               ///< of them
+  std::string first_wrong;              ///< to_string(WrongElement) of the first; empty where all is right
 };
 
 /// Of all actors together. A run takes as long as its slowest actor.
 struct Measured {
   Picoseconds median{0}, min{0}, max{0};  ///< over the timed runs; of an even number the mean of the middle two
-  std::optional<std::int64_t> checked;    ///< elements, over all runs, warm-ups too; nothing if nobody counted them
+  std::optional<std::int64_t> checked;    ///< elements, over all runs, warm-ups too; nothing: they were not counted
   std::int64_t wrong = 0;                 ///< of them
   std::string first_wrong;                ///< of the lowest rank that has one
 };

@@ -21,7 +21,7 @@ struct Result {
   std::optional<double> measured_us;  ///< of a file of measured times, or the median of a replay
   struct Replayed {
     double min_us = 0, max_us = 0;
-    std::optional<std::int64_t> checked;  ///< elements that were compared, over all runs; on GPUs nobody counts them
+    std::optional<std::int64_t> checked;  ///< elements that were compared, over all runs; on GPUs they are not counted
     std::int64_t wrong = 0;               ///< elements, over all runs
   };
   std::optional<Replayed> replayed;

@@ -74,7 +74,7 @@ std::vector<ActorRecord> FirstProcesses::gathered(const ActorRecord& mine) const
   MPI_Comm_size(processes_, &size);
   const std::size_t n_times = mine.times.size(), n = n_times + 2, n_text = 256;
   const std::size_t all = rank == 0 ? static_cast<std::size_t>(size) : 0;
-  std::vector<std::int64_t> numbers{mine.checked, mine.wrong}, all_numbers(all * n);
+  std::vector<std::int64_t> numbers{mine.checked.value_or(0), mine.wrong}, all_numbers(all * n);
   for (const auto time : mine.times) numbers.push_back(time.count());
   std::string text = mine.first_wrong, all_text(all * n_text, '\0');
   text.resize(n_text);

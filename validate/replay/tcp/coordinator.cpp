@@ -142,8 +142,9 @@ bool Coordinator::take_record(Member& member, const Json& line) {
     return false;
   }
   expect_members(line, {"times_ns", "checked", "wrong", "first_wrong"});
-  member.record.checked = line_whole(line, "checked", 0, most_checked);
-  member.record.wrong = line_whole(line, "wrong", 0, member.record.checked);
+  const std::int64_t checked = line_whole(line, "checked", 0, most_checked);
+  member.record.checked = checked;
+  member.record.wrong = line_whole(line, "wrong", 0, checked);
   member.record.first_wrong = line_text(line, "first_wrong", longest_text);
   return true;
 }

@@ -407,7 +407,7 @@ void TcpExchange::say_record(const ActorRecord& record) {
     times.push_back(time.count());
   }
   say({{"times_ns", times},
-       {"checked", record.checked},
+       {"checked", record.checked.value_or(0)},
        {"wrong", record.wrong},
        {"first_wrong", cut_text(record.first_wrong)}});
 }
