@@ -1,5 +1,4 @@
-// The numbers of a training program that is replayed: gradients that each iteration makes anew, and the weights that
-// they change.
+// Numbers of a training program that is replayed: gradients, made in each iteration, and weights.
 #pragma once
 
 #include <cstdint>
