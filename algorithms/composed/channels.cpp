@@ -83,11 +83,10 @@ Schedule over_channels(Schedule plain, const Pieces& pieces, const std::vector<s
   const Cut cut = cut_of(plain, pieces);
   std::vector<Cast> casts = casts_of(plain, pieces.channels, orders);
 
-  const int numbers = plain.lanes;  // schedules number their channels as their lanes
   Schedule s = run_piecewise({.plain = std::move(plain),
                               .channels = pieces.channels,
                               .rounds = pieces.rounds,
-                              .numbers = numbers,
+                              .stride = pieces.channels,
                               .cut = cut,
                               .casts = std::move(casts)});
   s.algorithm += fmt::format(" channels={} rounds={}", pieces.channels, pieces.rounds);

@@ -43,8 +43,7 @@ bool pieces_are_disjoint(const Schedule& whole, const Piecewise& made, const Che
 bool channels_are_disjoint(const Schedule& whole, const Piecewise& made, const Proof::Shape& plain) {
   constexpr std::int64_t most = UINT16_MAX + 1;
   if (whole.actors != made.plain.actors || whole.lanes != made.plain.lanes * made.channels) return false;
-  if (made.channels > 1 && made.numbers < plain.numbers) return false;
-  return std::int64_t{made.channels - 1} * made.numbers + plain.numbers <= most;
+  return made.stride >= made.channels && std::int64_t{plain.numbers - 1} * made.stride + made.channels <= most;
 }
 
 /// Chunks of one number and one piece are of one size in both buffers.
@@ -162,7 +161,7 @@ bool check_pieces(const Schedule& whole, const Piecewise& made, const CheckOptio
   proof.operations = (cut.parts ? plain->shape.chunks_touched : plain->operations) * cut.pieces;
   if (proof.from.empty()) proof.from = made.plain.algorithm;
   proof.pieces *= static_cast<int>(cut.pieces);
-  proof.shape.numbers += (made.channels - 1) * made.numbers;
+  proof.shape.numbers = (proof.shape.numbers - 1) * made.stride + made.channels;
   proof.shape.longest *= made.rounds;
   proof.shape.chunks_touched *= cut.pieces;
   if (cut.parts) proof.shape.widest = 1;

@@ -84,7 +84,7 @@ struct StepOnPieces {
     const Cast* cast = cast_of(*made, channel);
     move_to_piece(out.ops, {made->cut, static_cast<std::uint32_t>(channel * made->rounds + round), cast});
     for (Op& op : out.ops) {
-      if (op.what != Do::compute) op.channel = static_cast<std::uint16_t>(op.channel + channel * made->numbers);
+      if (op.what != Do::compute) op.channel = static_cast<std::uint16_t>(op.channel * made->stride + channel);
       if (cast != nullptr && (op.what == Do::send || op.what == Do::receive || op.what == Do::receive_add))
         op.peer = cast->rank[static_cast<std::size_t>(op.peer)];
     }

@@ -55,7 +55,8 @@ struct Cast {
 
 /// Runs the plain schedule once per piece. Channel k runs the pieces [k * rounds, (k + 1) * rounds), one after the
 /// other in each of its lanes. Its lanes are [k * plain.lanes, (k + 1) * plain.lanes); channel number c of the plain
-/// schedule becomes k * numbers + c.
+/// schedule becomes c * stride + k: with the number of channels as stride, all that channel k sends has k as remainder,
+/// and so takes the same of a GPU's NICs (Transport::Nics::per_channel), as all of an NCCL channel does.
 ///
 /// If `cut.parts`, an operation on several chunks becomes one operation per chunk, because the chunks of a piece are
 /// not adjacent.
@@ -68,7 +69,7 @@ struct Piecewise {
   Schedule plain;
   int channels = 1;
   int rounds = 1;
-  int numbers = 1;
+  int stride = 1;
   Cut cut;
   std::vector<Cast> casts;  ///< [channel]; empty: each rank has its own position
 };

@@ -88,6 +88,23 @@ TEST_CASE("rings leave by the NICs that NCCL_IB_HCA selects, and by no others") 
   CHECK(n_groups == 4);  // to and from the NIC, on PCIe and on the cable
 }
 
+TEST_CASE("both directions of a channel's two trees take the channel's NIC, as its ring does") {
+  // Four NICs at every other of eight GPUs, eight channels: two on each NIC. A channel whose trees took NICs of their
+  // own would leave two of the four idle.
+  std::string text = two_dgx_a100;
+  text.replace(text.find("dgx-a100"), 8, "hgx-h100-4nic");
+  for (const char* algorithm : {"Tree", "Ring"}) {
+    CAPTURE(algorithm);
+    const Prediction made = predict(point(
+        text, {"topology.nodes=4", "collective.bytes=16 MiB", std::string("library.env.NCCL_ALGO=") + algorithm}));
+    int n_cables = 0;
+    for (const LinkGroup& group : made.links)
+      if (group.links.find("nic* -> ") != std::string::npos && group.links.find("pcie") == std::string::npos)
+        n_cables += group.count;
+    CHECK(n_cables == 16);
+  }
+}
+
 TEST_CASE("NICs that are left out keep their cables: the fabric has the same links") {
   const auto links = [](const std::vector<std::string>& set) {
     return topology_of(point(two_dgx_a100, set)).n_links();
