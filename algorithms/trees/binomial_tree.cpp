@@ -59,7 +59,9 @@ Schedule binomial(Collective collective, const Tree& tree, bool goes_up, bool co
     return ways * steps_one_way(tree, tree.seen_from_root(r));
   };
   if (goes_up && comes_down)
-    s.phases = {{"reduce up", "broadcast down"}, [tree](Actor r, Lane, int i) {
+    s.phases = {s.collective.op == CollectiveOp::barrier ? std::vector<std::string>{"up", "down"}
+                                                         : std::vector<std::string>{"reduce up", "broadcast down"},
+                [tree](Actor r, Lane, int i) {
                   const int of_up = steps_one_way(tree, tree.seen_from_root(r));
                   return i < of_up ? PhaseStep{0, i} : PhaseStep{1, i - of_up};
                 }};

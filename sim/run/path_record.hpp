@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -13,6 +14,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/base/ids.hpp"
+#include "sim/base/setting_error.hpp"
 #include "sim/base/units.hpp"
 #include "sim/run/timeline.hpp"
 #include "sim/schedule/schedule.hpp"
@@ -60,7 +62,8 @@ class PathRecord {
 
   bool is_full() const { return nodes_.size() >= next_; }
 
-  /// Drops nodes that lead to none of the `ends`, and renumbers those. Throws InputError if more than `most` are left.
+  /// Drops nodes that lead to none of the `ends`, and renumbers those. Throws SettingError if more than `most` are
+  /// left.
   void collect(const std::vector<std::uint32_t*>& ends) {
     std::vector<bool> live(nodes_.size());
     for (const std::uint32_t* end : ends)
@@ -79,8 +82,9 @@ class PathRecord {
     for (std::uint32_t* end : ends) *end = number[*end];
     collect_elements();
     if (kept > most)
-      throw InputError(
-          "", fmt::format("the critical paths of this run have more than {} elements, as many as are recorded", most),
+      throw SettingError(
+          SettingError::Setting::scale,
+          fmt::format("the critical paths of this run have more than {} elements, as many as are recorded", most),
           "choose a run of fewer ranks or messages; `ringsim run --explain` without --phases records no elements");
     next_ = std::max(least, 2 * kept);
     nodes_.reserve(next_ + 4096);  // no more: a vector that grows by itself would take twice as much
@@ -126,7 +130,7 @@ class PathRecord {
   };
   static_assert(sizeof(Node) == 12 && sizeof(PassedElement) == 48);
 
-  // That of an element like it, if one is remembered, or of a new one.
+  // The number of an equal element that is remembered, or of a new one.
   std::uint32_t number_of(const PassedElement& element) {
     const auto bits = static_cast<std::uint64_t>(element.busy.count() + element.bytes.count) ^
                       (static_cast<std::uint64_t>(element.from) << 32) ^ static_cast<std::uint64_t>(element.to);
@@ -138,7 +142,7 @@ class PathRecord {
     return remembered;
   }
 
-  // Drops elements that no node has. What was remembered is at other places now, and found to be so.
+  // Drops elements that no node has. The others get new numbers, which what is remembered follows.
   void collect_elements() {
     constexpr std::uint32_t none = UINT32_MAX;
     std::vector<std::uint32_t> number(elements_.size(), none);

@@ -20,7 +20,7 @@ struct PhaseUse {
   Bytes bytes;                           ///< of all messages, on the wire
 
   bool is_used() const { return messages > 0 || critical.count() > 0; }
-  bool has_moments() const { return first_start <= last_end; }  ///< not where it was only waited in
+  bool has_moments() const { return first_start <= last_end; }  ///< false if the phase only waited
   /// All of it `by` later.
   void shift(Picoseconds by) {
     if (!has_moments()) return;

@@ -52,9 +52,9 @@ struct RunOptions {
   std::int64_t fold_from = std::int64_t{1} << 20;
   /// Asked now and then; true ends the run with Interrupted.
   const std::atomic<bool>* stop = nullptr;
-  /// Told now and then which share of the steps is done, 0 to 1.
+  /// Called now and then with which share of the steps is done, 0 to 1.
   std::function<void(double)> progress;
-  /// Told of every compute, in order of time; messages are never told of, so it costs them nothing.
+  /// Called with every compute, in order of time; never with a message, so it costs those nothing.
   std::function<void(const ComputeEvent&)> on_compute;
   /// Asked when the time of a compute is up: how much longer it takes, after which it is asked again; 0: it is done.
   /// None: none takes longer. No run is folded with it.
@@ -62,14 +62,14 @@ struct RunOptions {
   /// Asked after every compute; true ends the run by count: no further step begins, and what is under way comes to its
   /// end. Lanes that are not through are no stall then. No run is folded with it.
   std::function<bool()> enough;
-  /// Told of every message when it arrives, as Timeline::spans would have it, without keeping it. No run is folded
+  /// Called with every message when it arrives, as Timeline::spans would have it, without keeping it. No run is folded
   /// then, except with the next option.
   std::function<void(const Span&)> on_message;
   /// on_message needs no more of a folded run than rank 0's messages, whose Span::to means nothing.
   bool messages_may_fold = false;
-  /// Told of all that crosses links, but for background messages; of each link they sum to Timeline::link_bytes, to a
-  /// rounded byte. With packets that are spread, which take whole turns, they are what really crossed. No run is folded
-  /// then.
+  /// Called with all that crosses links, but for background messages; of each link they sum to Timeline::link_bytes, to
+  /// a rounded byte. With packets that are spread, which take whole turns, they are what really crossed. No run is
+  /// folded then.
   std::function<void(const Traffic&)> on_traffic;
 };
 

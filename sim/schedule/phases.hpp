@@ -1,6 +1,7 @@
 // The phases of an algorithm: where in it each step lies.
 #pragma once
 
+#include <compare>
 #include <functional>
 #include <string>
 #include <utility>
@@ -18,7 +19,8 @@ struct PhaseStep {
 };
 
 /// The phases of an algorithm, and where each step lies in them: a pure function, so nothing is stored per rank or per
-/// step. Steps of several actors, lanes or rounds that do the same have the same number.
+/// step. Steps of several lanes or rounds that do the same have the same number; those of several actors, too, but in
+/// trees, where a step is the actor's own: a leaf sends in its step 0 what an inner rank may receive in its step 2.
 struct Phases {
   std::vector<std::string> names;  ///< "reduce_scatter", "all_gather"; none: one phase, named after the collective
   std::function<PhaseStep(Actor, Lane, int i)> of;  ///< none: step i of a lane is step i of the first phase

@@ -47,13 +47,18 @@ struct StepAfterCopy {
   }
 };
 
+/// The copy is phase 0; of the plain schedule's, a copy of its own that has the same name belongs to it.
 struct PhaseAfterCopy {
   MadeByCopy made;
+  bool is_shared = false;  ///< the plain schedule's first phase is "copy in", too
   PhaseStep operator()(Actor actor, Lane lane, int i) const {
     const bool copies = copies_first(*made, actor) && lane == 0;
     if (copies && i == 0) return {};
     PhaseStep at = made->plain.phases.at(actor, lane, copies ? i - 1 : i);
-    ++at.phase;
+    if (!is_shared)
+      ++at.phase;
+    else if (at.phase == 0)
+      ++at.step;
     return at;
   }
 };
@@ -90,8 +95,9 @@ Schedule run_relocated(Relocated description) {
   s.n_steps = StepsAfterCopy{made};
   s.step = StepAfterCopy{made};
   s.phases.names = made->plain.phase_names();
-  s.phases.names.insert(s.phases.names.begin(), "copy in");
-  s.phases.of = PhaseAfterCopy{made};
+  const bool is_shared = s.phases.names.front() == "copy in";
+  if (!is_shared) s.phases.names.insert(s.phases.names.begin(), "copy in");
+  s.phases.of = PhaseAfterCopy{made, is_shared};
   s.collective.before = RelocatedBefore{made};
   s.collective.after = RelocatedAfter{made};
   return s;

@@ -37,7 +37,10 @@ std::optional<Numbered> numbered(std::string_view text) {
   while (digits > 0 && std::isdigit(static_cast<unsigned char>(text[digits - 1])) != 0) --digits;
   Numbered found{.word = std::string(text.substr(0, digits)), .number = 0};
   const auto end = std::from_chars(text.data() + digits, text.data() + text.size(), found.number);
-  if (digits == 0 || end.ec != std::errc{} || std::to_string(found.number) != text.substr(digits)) return std::nullopt;
+  constexpr std::size_t most_digits = 9;  // sums of such numbers are numbers
+  if (digits == 0 || text.size() - digits > most_digits || end.ec != std::errc{} ||
+      std::to_string(found.number) != text.substr(digits))
+    return std::nullopt;
   const bool plain = std::all_of(found.word.begin(), found.word.end(),
                                  [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; });
   return plain ? std::optional(found) : std::nullopt;

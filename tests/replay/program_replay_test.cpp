@@ -439,6 +439,8 @@ TEST_CASE("replay: a training that it cannot carry out is refused, with the plac
                  "regime": {"name": "ddp", "algorithm": "ring"}, "optimizer": {"name": "sgd"}}})");
   CHECK(has(refusal(odd, "training.steps=2"),
             "/training/workload: expected buckets of whole elements of 4 bytes, found one of 10 B\n"));
+  CHECK(has(refusal(odd, "training.workload.layers.0.parameters=0"),
+            "/training/workload: expected layers with parameters, found none\n"));
   CHECK(has(refusal(ddp_file, R"(faults=[{"link": "gpu0 -> switch0", "bandwidth": "50%"}])"),
             "/faults: expected a run that nothing disturbs, found faults\n"));
   CHECK(has(refusal(ddp_file, R"(disturbance={"late": [{"rank": 0, "by": "1 ms"}]})"), "/disturbance: expected a run"));

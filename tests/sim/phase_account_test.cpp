@@ -1,15 +1,19 @@
 // Phases: what algorithms say of their steps, and how the time of runs divides over them.
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "algorithms/all_to_all.hpp"
 #include "algorithms/catalog.hpp"
 #include "algorithms/composed/buffers.hpp"
+#include "algorithms/exchanges/bruck.hpp"
 #include "sim/run/phase_account.hpp"
 #include "tests/support/every_algorithm.hpp"
 #include "tests/support/naive/naive_phases.hpp"
@@ -236,6 +240,17 @@ TEST_CASE("both ends of a message are in one phase; sums are made in those that 
             check_phase_of_step(schedule, actor, lane, i, sends, receives);
       REQUIRE(sends == receives);
     }
+}
+
+TEST_CASE("the copy that an all-to-all in place begins with is one phase with that of the algorithm") {
+  const Schedule plain = bruck_all_to_all(5, 1000_B), made = in_place(bruck_all_to_all(5, 1000_B));
+  CHECK(made.phase_names() == plain.phase_names());
+  const PhaseStep first{0, 0}, second{0, 1}, exchange{1, 0};
+  CHECK(made.phases.at(0, 0, 0) == first);
+  CHECK(made.phases.at(0, 0, 1) == second);
+  CHECK(made.phases.at(0, 0, 2) == exchange);
+  // An algorithm without such a copy has one more phase.
+  CHECK(in_place(pairwise_all_to_all(5, 1000_B)).phase_names() == std::vector<std::string>{"copy in", "all_to_all"});
 }
 
 }  // namespace phase_account_test

@@ -256,7 +256,7 @@ TEST_CASE("a change of links that does nothing names the reason, at the top") {
   CHECK(
       has(idle(own[3]), "the links that it changes (node*.gpu* -> node*.gpu*) are not on the critical path, though "));
   CHECK(has(idle(own[3]), "; node*.pcie* -> node*.nic* has 99.9 % of it"));
-  CHECK(idle(own[5]) == "no message takes a link that it changes (node*.mem* <-> node*.cpu*)");
+  CHECK(idle(own[5]) == "no message of the collective takes a link that it changes (node*.mem* <-> node*.cpu*)");
   CHECK(has(idle(own[7]), "have less than 0.1 % of the critical path"));  // 2 us of 49 ms
   CHECK(idle(own[9]) == "");                                              // it helps
   CHECK(idle(own[11]) == "");                                             // no change of links
@@ -266,7 +266,7 @@ TEST_CASE("a change of links that does nothing names the reason, at the top") {
   CHECK(text.find("this change does nothing") < text.find("The critical path by cause"));
 }
 
-TEST_CASE("where some of like links change, nothing is said, as runs tell of like links together") {
+TEST_CASE("where some of like links change, nothing is said, as results have like links together") {
   const std::string file = temporary_file("two.json", R"({"version": 1, "name": "two", "topology": {"kind": "graph",
     "nodes": [{"name": "gpu0", "kind": "gpu"}, {"name": "gpu1", "kind": "gpu"}, {"name": "switch0", "kind": "switch"}],
     "links": [{"from": "gpu0", "to": "switch0", "bandwidth": "10 GB/s", "latency": "0 us"},
@@ -289,7 +289,7 @@ TEST_CASE("where two links of a way are equally slow, one of them made faster le
     "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "40 MB"}})");
   const json document = explained(file, {"--whatif", "topology.links.0.bandwidth=20 GB/s"});
   CHECK(has((*what_if(document, "topology.links.0.bandwidth=20 GB/s"))["idle"].get<std::string>(),
-            "% of the critical path, but others on the same way are as slow and hold it in their place"));
+            "% of the critical path, but other links or messages take as long and hold it in their place"));
 }
 
 TEST_CASE("a wrong change of one's own is an error of the input, several points one of the command line") {

@@ -53,7 +53,7 @@ void refuse_too_many(const Scenario& scenario, int most) {
   std::int64_t ranks = 0;
   for (const auto& job : scenario.jobs) ranks += job.request.ranks;
   if (ranks > most)
-    throw InputError(scenario.file + ": /collective",
+    throw InputError(scenario.file + (scenario.training ? ": /training" : ": /collective"),
                      fmt::format("expected at most {} ranks, a process each on this machine, found {}", most, ranks),
                      "several machines carry more: --hosts, or --backend mpi");
 }

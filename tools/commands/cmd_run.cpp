@@ -236,7 +236,8 @@ int execute(const RunArguments& given) {
   if (recording) write_recording(arguments.recording, *recording);
   if (matcher) Warnings().say(matcher->unmatched());
   if (arguments.phases && shows_phases(arguments.format) && lacks_phases)
-    Warnings().say({"--phases: training steps, groups and several jobs have none; --trace shows their tasks"});
+    Warnings().say(
+        {"--phases: training steps, groups and several jobs have none; of one point --trace shows their tasks"});
   if (arguments.timing) {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
     say(fmt::format("{} points, {} transfers, {} events in {:.3f} s\n", done, transfers, events, seconds));

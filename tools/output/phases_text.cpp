@@ -61,7 +61,7 @@ std::string phase_steps_text(const Prediction& prediction) {
   std::ptrdiff_t n = 0;
   Table table({"phase", "step", "from us", "to us", "path us", "messages", "sent"});
   for (const PhaseTime& phase : prediction.phases) n += used_steps(phase);
-  if (n > most) return wrapped(fmt::format("{} steps; --format json has the time of each", n)) + '\n';
+  if (n > most) return '\n' + wrapped(fmt::format("{} steps; --format json has the time of each", n)) + '\n';
   for (const PhaseTime& phase : prediction.phases)
     for (std::size_t i = 0; i < phase.steps.size(); ++i) {
       const PhaseUse& step = phase.steps[i];

@@ -176,15 +176,19 @@ class Drawing {
     std::set<LinkId> drawn;
     for (const layout::PlacedCable& placed : layout_.cables)
       for (const auto* links : {&placed.cable.there, &placed.cable.back}) drawn.insert(links->begin(), links->end());
-    std::vector<std::string> lines;
+    std::vector<std::string> lines, of_others;  // those that are in the picture come first
     for (const DrawnFault& fault : faults_) {
-      if (lines.size() == most_faults) {
-        lines.push_back(fmt::format("... and {} more faults", faults_.size() - most_faults));
-        break;
-      }
       const bool seen =
           std::any_of(fault.links.begin(), fault.links.end(), [&](LinkId l) { return drawn.contains(l); });
-      lines.push_back(fault.text + (seen ? "" : " (not drawn)"));
+      if (seen)
+        lines.push_back(fault.text);
+      else
+        of_others.push_back(fault.text + " (not drawn)");
+    }
+    lines.insert(lines.end(), of_others.begin(), of_others.end());
+    if (const std::size_t n = lines.size(); n > most_faults) {
+      lines.resize(most_faults);
+      lines.push_back(fmt::format("... and {} more fault{}", n - most_faults, n == most_faults + 1 ? "" : "s"));
     }
     return lines;
   }

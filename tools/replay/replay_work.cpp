@@ -27,12 +27,14 @@ void refuse_training(const Scenario& scenario) {
            "a replay carries out ringsim's schedules: it has no kernels of a library");
   if (training.async)
     refuse("/training/regime/mode", "expected sync, found async",
-           "a replay checks the sums of each step, which workers that do not wait have not in common");
+           "a replay checks the sums of each step, and workers that do not wait have no sums in common");
   if (training.regime->kind != Regime::Kind::ddp && training.regime->kind != Regime::Kind::parameter_server)
     refuse("/training/regime", fmt::format("expected ddp or parameter_server, found {}", training.regime->name),
            "a replay checks gradients that are summed over all ranks in each step");
   if (!exchanges(scenario))
     refuse("/training", "expected several ranks, or a server, found one rank", "there is nothing to send");
+  if (training.gradients().count == 0)
+    refuse("/training/workload", "expected layers with parameters, found none", "there is nothing to send");
   for (const Bucket& bucket : training.step.buckets)
     if (bucket.bytes.count % replay::element_bytes != 0)
       refuse("/training/workload",
@@ -45,7 +47,7 @@ void refuse_training(const Scenario& scenario) {
       refuse("/training/regime",
              fmt::format("expected servers that have whole elements of {} bytes, found one with {}",
                          replay::element_bytes, format(bytes)),
-             "take a number of servers that divides the parameters");
+             "take fewer servers, so that each has a multiple of that");
   if (training.slowdown > 1'000'000)
     refuse("/training/slowdown", "expected 1, found more",
            "in a replay timers take the place of kernels: a collective does not slow them down");

@@ -50,7 +50,7 @@ struct TopologyLayout {
   std::vector<PlacedFrame> frames;
   std::vector<PlacedNote> notes;
   std::vector<PlacedCable> cables;  ///< between devices that are drawn
-  std::string left_out;             ///< what no note tells: "1984 switches in 992 layers"; mostly empty
+  std::string left_out;             ///< what no note has: "1984 switches in 992 layers"; mostly empty
 
   bool is_whole() const { return notes.empty(); }
 };

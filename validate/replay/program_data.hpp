@@ -32,8 +32,9 @@ struct ProgramVerdict {
 /// One actor's numbers. Its tasks do to them what they say (Program::Touch).
 ///
 /// The gradient of iteration t is base(rank, call, element) + shift(rank, call, t). Both are whole and as good as
-/// random, so a number of another rank, bucket, element or iteration is another number. Sums are not divided by the
-/// number of ranks, because what is left might be no whole number. All numbers stay below 2^24 up to the last
+/// random, so a number of another rank, bucket or element is mostly another number; of another iteration all of a
+/// bucket's are, or by chance (1 in 31 to 1 in 4096, the more iterations the likelier) none is. Sums are not divided by
+/// the number of ranks, because what is left might be no whole number. All numbers stay below 2^24 up to the last
 /// iteration, so float32 holds every sum exactly, and results are compared to the bit.
 ///
 /// The variables of a call are written together, when the last of them is made: as gradients are copied into a bucket.

@@ -25,7 +25,7 @@ struct ActorRecord {
   std::vector<std::chrono::nanoseconds> times;
   std::optional<std::int64_t> checked;  ///< elements that were compared, over all runs; nothing: they were not counted
   std::int64_t wrong = 0;               ///< of them
-  std::string first_wrong;              ///< to_string(WrongElement) of the first; empty where all is right
+  std::string first_wrong;              ///< to_string(WrongElement) of the first; empty if all is right
 };
 
 /// Of all actors together. A run takes as long as its slowest actor.

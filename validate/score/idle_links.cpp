@@ -30,7 +30,7 @@ struct ChangedLinks {
   bool latencies = false;      ///< some have another latency
 };
 
-/// Nothing if the two have other devices or cables, or only some of like links change: runs tell of like links
+/// Nothing if the two have other devices or cables, or only some of like links change: results have like links
 /// together.
 std::optional<ChangedLinks> changed_links(const Topology& before, const Topology& after) {
   if (before.n_links() != after.n_links() || before.n_nodes() != after.n_nodes()) return std::nullopt;
@@ -58,8 +58,8 @@ std::string names(const std::set<std::string>& groups) {
   return text;
 }
 
-/// Shares that round to 100 % only if they are all of it.
-std::string share_text(double share) {
+/// Of a critical path, or what a link was used to. Shares that round to 100 % only if they are all of it.
+std::string share_of_time(double share) {
   const double percent = 100 * share;
   if (percent > 0 && percent < 0.1) return "less than 0.1 %";
   return fmt::format("{:.1f} %", percent > 99.9 && percent < 100 ? 99.9 : percent);
@@ -72,17 +72,22 @@ std::string holder(const Prediction& run, const std::set<std::string>& but) {
     const std::string what = part.cause == "link" && !part.links.empty() ? part.links
                              : part.task.empty()                         ? part.cause
                                                  : fmt::format("{} ({})", part.task, part.cause);
-    return fmt::format("{} has {} of it", what, share_text(microseconds(part.time) / microseconds(run.time)));
+    return fmt::format("{} has {} of it", what, share_of_time(microseconds(part.time) / microseconds(run.time)));
   }
   return "";
 }
 
-/// The highest share of what a link of the groups could have carried; nothing if none carried any.
+/// The highest share of what a link of the groups could have carried in all of the run's time; nothing if none carried
+/// any. LinkGroup counts from the first step to the last: without the launch, and what a GPU does after the last step.
 std::optional<double> utilisation_of(const Prediction& run, const std::set<std::string>& groups) {
   std::optional<double> most;
   for (const LinkGroup& group : run.links)
     if (groups.contains(group.links)) most = std::max(most.value_or(0), group.utilisation);
-  return most;
+  if (!most || !run.why) return most;
+  double off = 0;
+  for (const WhyPart& part : run.why->parts)
+    if (part.cause == "launch" || part.cause == "own pass") off += microseconds(part.time) / microseconds(run.time);
+  return *most * (1 - off);
 }
 
 }  // namespace
@@ -103,21 +108,21 @@ std::string why_links_are_idle(const Scenario& scenario, const Prediction& befor
   const std::string which = names(links->groups);
   const std::optional<double> busy = utilisation_of(before, links->groups);
   if (!busy && !utilisation_of(after, links->groups))
-    return fmt::format("no message takes a link that it changes ({})", which);
+    return fmt::format("no message of the collective takes a link that it changes ({})", which);
   double on_path = 0;
   for (const WhyPart& part : before.why->parts)
     if ((part.cause == "link" && links->groups.contains(part.links)) || (part.cause == "latency" && links->latencies))
       on_path += microseconds(part.time) / microseconds(before.time);
   const std::string other = holder(before, links->groups);
   if (on_path < hardly_anything && !other.empty())
-    return fmt::format("the links that it changes ({}) {} the critical path, though used to {}; {}", which,
-                       on_path == 0 ? "are not on" : fmt::format("have {} of", share_text(on_path)),
-                       share_text(busy.value_or(0)), other);
-  if (before.time == after.time)
+    return fmt::format("the links that it changes ({}) {} the critical path, though their utilisation is {}; {}", which,
+                       on_path == 0 ? "are not on" : fmt::format("have {} of", share_of_time(on_path)),
+                       share_of_time(busy.value_or(0)), other);
+  if (before.time == after.time && scenario.faults.empty())  // a fault may fix the rate of a link
     return fmt::format(
-        "the links that it changes ({}) have {} of the critical path, but others on the same way are as slow and hold "
-        "it in their place",
-        which, share_text(on_path));
+        "the links that it changes ({}) have {} of the critical path, but other links or messages take as long and "
+        "hold it in their place",
+        which, share_of_time(on_path));
   return "";
 }
 

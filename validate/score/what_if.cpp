@@ -79,7 +79,7 @@ std::string why_idle(const WhatIf& what_if, const Scenario& changed, const Scena
   if (changed.hash == base_scenario.hash) return "the scenario says the same already";
   for (const SettingEffect& each : after.settings)
     if (!each.idle.empty() && std::find(before.settings.begin(), before.settings.end(), each) == before.settings.end())
-      return each.idle;
+      return each.setting.substr(each.setting.rfind(": ") + 2) + ": " + each.idle;
   for (const std::string& warning : changed.warnings)
     if (std::find(base_scenario.warnings.begin(), base_scenario.warnings.end(), warning) ==
         base_scenario.warnings.end())

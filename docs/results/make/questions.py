@@ -52,7 +52,7 @@ QUESTIONS = [
              "node2: each pair with it has half, and a ring of all four (the first row) as well. `--cell bottleneck.link` names the adapter."),
     Question(8, "Latency between two sites halves 32 GPUs, not 16. Why?", "NVIDIA/nccl-tests#241",
              matrix("08-two-sites", "collective.ranks", "topology.fabric.uplink.latency", NODE_OUT, "--set", "collective.bytes=256 MiB"),
-             "Twice the GPUs are twice the steps, each with half the data to hide the latency. With 8 GiB both keep 95 %."),
+             "Twice the GPUs are twice the steps, each with half the data to hide the latency. With 8 GiB they keep 95 and 98 %."),
     Question(9, "Two nodes are fine, in a rack and across; three in two racks collapse. Is it oversubscription?", "NVIDIA/nccl#1453",
              matrix("09-three-nodes-two-racks", "collective.ranks", "topology.fabric.oversubscription", NODE_OUT, "--set",
                     "network.routing=static"),
@@ -63,7 +63,7 @@ QUESTIONS = [
     Question(18, "NCCL_CROSS_NIC=1 beats the NVLink bound with 4 GPUs, not with 8. Why?", "NVIDIA/nccl#1411",
              ["run", f"{FOLDER}/18-cross-nic.json", "--explain", "--set", f"topology.fabric={STAR}", "--set",
               f"collective.ranks={FOUR_TURNED_ROUND}"],
-             "The last row of each kind: of 8 GPUs, 4 per node, 6 use NVLink, because with the second node's order turned round the ring "
+             "The rows of nvlink: of 8 GPUs, 4 per node, 6 use NVLink, because with the second node's order turned round the ring "
              "leaves by the NIC of the GPU that it is at. In the order of ranks all 8 do, and so do all 16 with 8 GPUs per node.",
              since="links  "),
     Question(20, "What should my cluster reach? The rule: 12 GB/s per NIC of 100 Gb/s, 24 per 200, 46 to 48 per 400.",

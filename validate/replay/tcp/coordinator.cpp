@@ -19,8 +19,9 @@ double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<dou
 /// Others may have lost a process before this one hears of its end: how long to wait to find out which failed first.
 constexpr auto grace = 300ms;
 
-// What a run, and a number of wrong elements, may be at most: their sums stay within 64 bits.
-constexpr std::int64_t longest_run_ns = 9'000'000'000'000'000, most_checked = 1'000'000'000'000;
+// What a run, and a number of compared elements, may be at most: the sums of some thousand processes stay within 64
+// bits.
+constexpr std::int64_t longest_run_ns = 9'000'000'000'000'000, most_checked = 1'000'000'000'000'000;
 // Ports of a line: each is 6 bytes at most.
 constexpr std::size_t ports_of_line = 8000;
 
