@@ -421,17 +421,19 @@ StoredSchedule import_goal(std::string_view text, const std::string& file, const
     const std::vector<int> order = in_order(rank, words);
     if (!unordered && has_unordered_sends(rank, order)) unordered = lanes.size();
     lanes.push_back(RankLanes(rank, channels, chunks, options.sends_in_turn).lay_out(order));
-    out.lanes = std::max(out.lanes, static_cast<int>(lanes.back().size()));
+    if (static_cast<int>(lanes.back().size()) <= out.lanes) continue;
+    out.lanes = static_cast<int>(lanes.back().size());
+    // Said here, before the lanes of a million more ranks are made.
+    if (const std::string mistake =
+            too_many_lanes(ranks.size(), lanes.back().size(), "statements that may run at the same time");
+        !mistake.empty())
+      throw InputError(file, mistake, "fewer ranks, or more `requires`");
   }
   if (unordered && !options.sends_in_turn)
     out.warnings.push_back(fmt::format(
         "{}: nothing orders some sends of a rank, rank {} is the first: they start at once and share its port, "
         "where in LogGOPSim they leave one after another; sends in_turn orders them",
         file, *unordered));
-  if (const std::string mistake =
-          too_many_lanes(ranks.size(), static_cast<std::size_t>(out.lanes), "statements that may run at the same time");
-      !mistake.empty())
-    throw InputError(file, mistake, "fewer ranks, or more `requires`");
   out.steps.resize(static_cast<std::size_t>(out.actors) * static_cast<std::size_t>(out.lanes));
   for (Actor rank = 0; rank < out.ranks; ++rank)
     for (std::size_t lane = 0; lane < lanes[static_cast<std::size_t>(rank)].size(); ++lane)
