@@ -71,18 +71,9 @@ std::string text_of(const Grid& grid) {
 
 // ------------------------------------------------------------------------------------------------------------ reading
 
-std::int64_t whole(const Place& place, std::int64_t least, std::int64_t most) {
-  const bool fits = place.json.is_number_integer() &&
-                    (!place.json.is_number_unsigned() || place.json.get<std::uint64_t>() <= INT64_MAX);
-  const std::int64_t value = fits ? place.json.get<std::int64_t>() : 0;
-  if (!fits || value < least || value > most)
-    place.fail(fmt::format("expected a whole number from {} to {}, found {:.40}", least, most, place.json.dump()));
-  return value;
-}
-
 std::int64_t whole_or(const Place& parent, const char* key, std::int64_t fallback, std::int64_t least,
                       std::int64_t most) {
-  return parent.has(key) ? whole(parent.at(key), least, most) : fallback;
+  return parent.has(key) ? parent.at(key).whole(least, most) : fallback;
 }
 
 /// One operation or wait: words with single spaces between them.
@@ -204,14 +195,14 @@ Grid grid_of(const Place& place) {
   place.allow({"chunks", "of", "sizes"});
   Grid grid;
   if (!place.has("sizes")) {
-    grid.chunks = static_cast<int>(whole(place.at("chunks"), 1, file_limits::chunks));
+    grid.chunks = static_cast<int>(place.at("chunks").whole(1, file_limits::chunks));
     grid.of = static_cast<int>(whole_or(place, "of", grid.chunks, 1, file_limits::chunks));
     return grid;
   }
   if (place.has("chunks") || place.has("of")) place.fail("expected either sizes, or chunks and of, found both");
   std::int64_t total = 0;
   for (const Place& size : place.at("sizes").items()) {
-    grid.sizes.push_back({whole(size, 0, file_limits::bytes)});
+    grid.sizes.push_back({size.whole(0, file_limits::bytes)});
     if ((total += grid.sizes.back().count) > file_limits::bytes)
       size.fail(fmt::format("expected at most {} bytes together", file_limits::bytes));
   }
@@ -230,7 +221,7 @@ std::vector<Actor> tree_of(const Place& place, const StoredSchedule& stored) {
         fmt::format("expected the parent of each of {} ranks and helpers, found {}", stored.actors, items.size()));
   std::vector<Actor> parents;
   for (const Place& item : items) {
-    parents.push_back(static_cast<Actor>(whole(item, -1, stored.actors - 1)));
+    parents.push_back(static_cast<Actor>(item.whole(-1, stored.actors - 1)));
     const bool is_rank = parents.size() <= static_cast<std::size_t>(stored.ranks);
     if (parents.back() < (is_rank ? stored.ranks : -1) || (parents.back() >= 0 && parents.back() < stored.ranks))
       item.fail(fmt::format("expected a helper{}, found {}", is_rank ? "" : ", or -1 for the root", parents.back()));
@@ -248,7 +239,7 @@ std::vector<Actor> tree_of(const Place& place, const StoredSchedule& stored) {
 
 void read_head(const Place& root, StoredSchedule& out) {
   out.name = root.at("name").text();
-  out.ranks = static_cast<int>(whole(root.at("ranks"), 1, most_actors));
+  out.ranks = static_cast<int>(root.at("ranks").whole(1, most_actors));
   out.actors = out.ranks + static_cast<int>(whole_or(root, "helpers", 0, 0, most_actors));
   if (root.has("tree")) out.tree = tree_of(root.at("tree"), out);
   out.lanes = static_cast<int>(whole_or(root, "lanes", 1, 1, file_limits::lanes));
@@ -261,7 +252,7 @@ void read_head(const Place& root, StoredSchedule& out) {
   if (root.has("symmetry")) {
     std::int64_t order = 1;
     for (const Place& radix : root.at("symmetry").items()) {
-      out.symmetry.push_back(static_cast<int>(whole(radix, 1, most_actors)));
+      out.symmetry.push_back(static_cast<int>(radix.whole(1, most_actors)));
       order *= out.symmetry.back();
       if (order > most_actors) radix.fail(fmt::format("expected radices whose product is at most {}", most_actors));
     }
@@ -373,7 +364,7 @@ StoredSchedule import_json(std::string_view text, const std::string& file) {
   const Place root{json, file, ""};
   root.allow({format_key, "name", "collective", "placement", "ranks", "helpers", "tree", "lanes", "root", "both_ways",
               "symmetry", "protocol", "min_bytes", "max_bytes", "bytes", "buffers", "steps"});
-  whole(root.at(format_key), 1, 1);
+  root.at(format_key).whole(1, 1);
   StoredSchedule out;
   read_head(root, out);
   read_promise(root, out);

@@ -10,7 +10,6 @@
 #include "algorithms/formats/thread_blocks.hpp"
 #include "sim/base/error.hpp"
 #include "sim/check/check.hpp"
-#include "sim/check/check_detail.hpp"
 
 namespace ringsim {
 
@@ -68,24 +67,6 @@ void check_fits(const StoredSchedule& stored) {
           refuse(stored, fmt::format("rank {} moves {} chunks in one operation; its runtime takes at most {}", rank,
                                      op.region.count, most_chunks_a_step));
       }
-}
-
-/// Two additions that nothing orders are no race for check(), but they are for MSCCL's thread blocks: here they count
-/// as writes.
-void check_adds(const StoredSchedule& stored, const std::shared_ptr<const StoredSchedule>& blocks, int chunks) {
-  auto writes = std::make_shared<StoredSchedule>(*blocks);
-  for (auto& lane : writes->steps)
-    for (Step& step : lane)
-      for (Op& op : step.ops) {
-        if (op.what == Do::receive_add && op.operand.count == 0) op.what = Do::receive;
-        if (op.what == Do::add) op.what = Do::copy;
-      }
-  const Schedule schedule = schedule_of(writes, Bytes{chunks});
-  try {
-    for (Actor actor = 0; actor < schedule.actors; ++actor) check_detail::check_races(schedule, actor);
-  } catch (const ScheduleError& error) {
-    refuse(stored, "additions to one chunk are not ordered, and its own are not atomic: " + error.message());
-  }
 }
 
 /// Writes one gpu.
@@ -321,7 +302,8 @@ std::string export_msccl(const StoredSchedule& stored) {
   if (proof.slots_needed > most_slots)
     refuse(stored,
            "one operation after the other, it needs more messages on their way than the 8 slots of a connection");
-  check_adds(stored, blocks, chunks);
+  if (const std::string adds = unordered_adds(*blocks); !adds.empty())
+    refuse(stored, "additions to one chunk are not ordered, and its own are not atomic: " + adds);
   int channels = 1;
   for (const auto& lane : blocks->steps)
     for (const Step& step : lane)

@@ -7,6 +7,7 @@
 #include "algorithms/formats/goal.hpp"
 #include "algorithms/formats/json_schedule.hpp"
 #include "algorithms/formats/msccl_import.hpp"
+#include "algorithms/formats/mscclpp_import.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 
@@ -36,11 +37,14 @@ std::string_view without_comments(std::string_view text) {
   }
 }
 
+/// A key that every plan of MSCCL++ has, and neither a scenario nor ringsim's own schedules.
+bool is_mscclpp(std::string_view json) { return json.find("\"threadblocks\"") != std::string_view::npos; }
+
 }  // namespace
 
 bool is_schedule(std::string_view text) {
   const std::string_view first = without_comments(text);
-  if (first.starts_with("{")) return text.find("\"ringsim_schedule\"") != std::string_view::npos;
+  if (first.starts_with("{")) return text.find("\"ringsim_schedule\"") != std::string_view::npos || is_mscclpp(first);
   return first.starts_with("<") || first.starts_with("num_ranks");
 }
 
@@ -49,18 +53,18 @@ bool is_goal(std::string_view text) { return without_comments(text).starts_with(
 StoredSchedule read_schedule(std::string_view text, const std::string& file, const GoalOptions& goal) {
   const std::string_view first = without_comments(text);
   if (first.empty())
-    throw InputError(file, "expected a schedule, found an empty file", "MSCCL XML, JSON and GOAL are read");
+    throw InputError(file, "expected a schedule, found an empty file", "MSCCL XML, MSCCL++ and ringsim's JSON, and GOAL are read");
   if (first[0] == '<') return import_msccl(text, file);
-  if (first[0] == '{') return import_json(text, file);
+  if (first[0] == '{') return is_mscclpp(first) ? import_mscclpp(text, file) : import_json(text, file);
   if (is_goal(text)) return import_goal(text, file, goal);
   throw InputError(file,
-                   "expected MSCCL XML (<algo ...), ringsim's JSON ({...) or GOAL (num_ranks ...), found other text");
+                   "expected MSCCL XML (<algo ...), MSCCL++'s or ringsim's JSON ({...) or GOAL (num_ranks ...), found other text");
 }
 
 const Algorithm& file_algorithm() {
   static const Algorithm algorithm{
       .name = "file",
-      .summary = "a schedule from a file: MSCCL XML, JSON, GOAL",
+      .summary = "a schedule from a file: MSCCL XML, MSCCL++, JSON, GOAL",
       .source = "the file",
       .ops = {collective_ops().begin(), collective_ops().end()},
       .parameters = {},

@@ -10,7 +10,8 @@
 
 namespace ringsim {
 
-/// Reads a schedule; its content tells the format: XML (import_msccl), JSON (import_json), else GOAL (import_goal).
+/// Reads a schedule; its content tells the format: XML (import_msccl), JSON (import_mscclpp where it has thread blocks,
+/// else import_json), GOAL (import_goal).
 /// Throws InputError as those do. `goal`: how GOAL is read.
 StoredSchedule read_schedule(std::string_view text, const std::string& file, const GoalOptions& goal = {});
 

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <set>
 #include <utility>
 
 #include "sim/base/error.hpp"
+#include "sim/check/check.hpp"
+#include "sim/check/check_detail.hpp"
 
 namespace ringsim {
 
@@ -353,10 +356,31 @@ void use_plain_buffers(StoredSchedule& stored) {
 
 }  // namespace
 
+StoredSchedule in_plain_buffers(StoredSchedule stored) {
+  stored.symmetry.clear();
+  use_plain_buffers(stored);
+  return stored;
+}
+
+std::string unordered_adds(const StoredSchedule& stored) {
+  auto writes = std::make_shared<StoredSchedule>(stored);
+  for (auto& lane : writes->steps)
+    for (Step& step : lane)
+      for (Op& op : step.ops) {
+        if (op.what == Do::receive_add && op.operand.count == 0) op.what = Do::receive;
+        if (op.what == Do::add) op.what = Do::copy;
+      }
+  const Schedule schedule = schedule_of(writes, even_size(stored));
+  try {
+    for (Actor actor = 0; actor < schedule.actors; ++actor) check_detail::check_races(schedule, actor);
+  } catch (const ScheduleError& error) {
+    return error.message();
+  }
+  return "";
+}
+
 StoredSchedule as_thread_blocks(const StoredSchedule& stored) {
-  StoredSchedule out = stored;
-  out.symmetry.clear();
-  use_plain_buffers(out);
+  StoredSchedule out = in_plain_buffers(stored);
   std::vector<std::vector<std::vector<Step>>> cut;
   int lanes = 1;
   for (Actor actor = 0; actor < out.actors; ++actor) {

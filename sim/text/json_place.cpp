@@ -1,5 +1,7 @@
 #include "sim/text/json_place.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -41,6 +43,15 @@ void Place::allow(const std::vector<std::string>& keys) const {
 std::string Place::text() const {
   if (!json.is_string() || json.get_ref<const std::string&>().empty()) fail("expected a text");
   return json.get<std::string>();
+}
+
+std::int64_t Place::whole(std::int64_t least, std::int64_t most) const {
+  const bool fits =
+      json.is_number_integer() && (!json.is_number_unsigned() || json.get<std::uint64_t>() <= INT64_MAX);
+  const std::int64_t value = fits ? json.get<std::int64_t>() : 0;
+  if (!fits || value < least || value > most)
+    fail(fmt::format("expected a whole number from {} to {}, found {:.40}", least, most, json.dump()));
+  return value;
 }
 
 bool Place::truth() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -32,6 +33,8 @@ struct Place {
   /// A text that is not empty.
   std::string text() const;
   bool truth() const;
+  /// A whole number from `least` to `most`.
+  std::int64_t whole(std::int64_t least, std::int64_t most) const;
 
   /// One of the words of a table, as what it stands for.
   template <class T>

@@ -11,6 +11,8 @@
 #include "algorithms/formats/goal.hpp"
 #include "algorithms/formats/json_schedule.hpp"
 #include "algorithms/formats/msccl_export.hpp"
+#include "algorithms/formats/mscclpp_export.hpp"
+#include "algorithms/formats/mscclpp_import.hpp"
 #include "algorithms/formats/schedule_file.hpp"
 #include "scenarios/decoder/files.hpp"
 #include "scenarios/predict/predict.hpp"
@@ -42,7 +44,7 @@ struct ShowArguments {
 
 void declare_scenario_or_schedule(Options& options, ShowArguments& show) {
   options.scenario(show.scenario, show.set).help =
-      "scenario file, or a schedule (MSCCL XML, GOAL, ringsim's JSON); - reads standard input";
+      "scenario file, or a schedule (MSCCL XML, MSCCL++, GOAL, ringsim's JSON); - reads standard input";
 }
 
 void declare(Options& options, ShowArguments& show) {
@@ -73,7 +75,7 @@ void declare(Options& options, ImportScheduleArguments& import) {
   options.output(import.output, "the schedule");
 }
 
-enum class ScheduleFormat { msccl, json, goal };
+enum class ScheduleFormat { msccl, mscclpp, json, goal };
 
 struct ExportScheduleArguments {
   std::string scenario;
@@ -86,8 +88,12 @@ void declare(Options& options, ExportScheduleArguments& export_) {
   options.scenario(export_.scenario, export_.set);
   options
       .choice<ScheduleFormat>(
-          "--to", {{"msccl", ScheduleFormat::msccl}, {"json", ScheduleFormat::json}, {"goal", ScheduleFormat::goal}},
-          export_.to, "msccl: XML; json: ringsim's own, complete; goal: sizes only")
+          "--to",
+          {{"msccl", ScheduleFormat::msccl},
+           {"mscclpp", ScheduleFormat::mscclpp},
+           {"json", ScheduleFormat::json},
+           {"goal", ScheduleFormat::goal}},
+          export_.to, "msccl: XML; mscclpp: execution plan, JSON; json: ringsim's own, complete; goal: sizes only")
       .required = true;
   options.replaced("--format", "--to");
   options.output(export_.output, "the schedule");
@@ -172,6 +178,7 @@ std::string schedule_as(const Scenario& scenario, ScheduleFormat to) {
     }
     const StoredSchedule stored =
         scenario.main().arguments.file ? *scenario.main().arguments.file : store(checked.schedule());
+    if (to == ScheduleFormat::mscclpp) return export_mscclpp(stored);
     return to == ScheduleFormat::msccl ? export_msccl(stored) : export_json(stored);
   } catch (const ScheduleError&) {
     throw;
@@ -332,7 +339,7 @@ Command schedule_check_command() {
 Command schedule_import_command() {
   return {.name = "schedule import",
           .group = Group::look,
-          .summary = "Read MSCCL XML, GOAL or ringsim's JSON, prove it, and write ringsim's JSON",
+          .summary = "Read MSCCL XML, MSCCL++, GOAL or ringsim's JSON, prove it, and write ringsim's JSON",
           .example = "ringsim schedule import allreduce.xml -o allreduce.json",
           .details = "",
           .prepare = with<ImportScheduleArguments>(declare, execute)};
