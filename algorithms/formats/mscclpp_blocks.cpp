@@ -25,9 +25,7 @@ bool overlap(const Region& a, const Region& b) {
 
 /// One end of the messages of a connection at a GPU; or, with no peer, what the GPU does within itself.
 using End = std::tuple<bool, Actor, int>;  // sends, peer, channel
-End end_of(const Op& op) {
-  return sends(op) || receives(op) ? End{sends(op), op.peer, op.channel} : End{false, -1, 0};
-}
+End end_of(const Op& op) { return sends(op) || receives(op) ? End{sends(op), op.peer, op.channel} : End{false, -1, 0}; }
 
 /// [rank][lane][step][operation] the number of its message; -1: it is none.
 using MessageNumbers = std::vector<std::vector<std::vector<int>>>;
@@ -51,8 +49,7 @@ MessageNumbers number_messages(const StoredSchedule& stored, std::vector<Message
         const std::size_t k = seen[{connection, sends(op)}]++;
         if (k == list.size()) {
           list.push_back(static_cast<int>(messages.size()));
-          messages.push_back(
-              {.from = std::get<0>(connection), .to = std::get<1>(connection), .channel = op.channel});
+          messages.push_back({.from = std::get<0>(connection), .to = std::get<1>(connection), .channel = op.channel});
         }
         Message& message = messages[static_cast<std::size_t>(list[k])];
         if (sends(op)) {
@@ -200,7 +197,11 @@ class Writer {
 class BlockCutter {
  public:
   BlockCutter(const StoredSchedule& stored, Actor rank, const MessageNumbers& numbers, LaidOut& out)
-      : stored_(stored), rank_(rank), numbers_(numbers), out_(out), blocks_(out.blocks[static_cast<std::size_t>(rank)]) {}
+      : stored_(stored),
+        rank_(rank),
+        numbers_(numbers),
+        out_(out),
+        blocks_(out.blocks[static_cast<std::size_t>(rank)]) {}
 
   void cut() {
     number_waits();
@@ -249,7 +250,8 @@ class BlockCutter {
     blocks_.resize(blocks_.size() + static_cast<std::size_t>(n));
     segment.writers.resize(static_cast<std::size_t>(n));
     if (n > 1 && (segment.barrier = barriers_++) >= most_barriers)
-      refuse_plan(stored_, fmt::format("gpu {} needs more than {} barriers between thread blocks", rank_, most_barriers),
+      refuse_plan(stored_,
+                  fmt::format("gpu {} needs more than {} barriers between thread blocks", rank_, most_barriers),
                   "fewer messages at once, or fewer steps, need fewer");
     return segment;
   }
@@ -265,9 +267,10 @@ class BlockCutter {
       add_step(tried, lane, i, spread);
       if (!fits(tried)) {
         if (fresh)
-          refuse_plan(stored_, fmt::format("step {} of rank {}, lane {} needs more than the {} operations that a thread "
-                                           "block holds",
-                                           i, rank_, lane, most_operations));
+          refuse_plan(stored_,
+                      fmt::format("step {} of rank {}, lane {} needs more than the {} operations that a thread "
+                                  "block holds",
+                                  i, rank_, lane, most_operations));
         segment = follow_on(std::move(segment));
         --i;
         fresh = true;
@@ -290,7 +293,8 @@ class BlockCutter {
     Segment next = next_segment(static_cast<int>(segment.writers.size()));
     for (std::size_t b = 0; b < next.writers.size(); ++b) {
       const auto id = static_cast<int>(out_.waits.size());
-      out_.waits.push_back({.releasing = segment.first + static_cast<int>(b), .acquiring = next.first + static_cast<int>(b)});
+      out_.waits.push_back(
+          {.releasing = segment.first + static_cast<int>(b), .acquiring = next.first + static_cast<int>(b)});
       segment.writers[b].semaphores(PlanOp::release, {id});
       next.writers[b].semaphores(PlanOp::acquire, {id});
     }
@@ -315,7 +319,7 @@ class BlockCutter {
     const Step& step = stored_.lane(rank_, lane)[i];
     const auto& numbers = numbers_[stored_.index(rank_, lane)][i];
     const auto for_each = [&](bool active, const auto& what) {
-      for (std::size_t k = 0; k < step.ops.size(); ++k)
+      for (const std::size_t k : in_turn(step))
         if (Spread::is_done_here(step.ops[k], numbers[k], out_.messages) == active)
           what(segment.writers[static_cast<std::size_t>(spread.block_of(step.ops[k]))], step.ops[k], numbers[k]);
     };
@@ -327,11 +331,24 @@ class BlockCutter {
     segment.writers[0].semaphores(PlanOp::release, waits.after);
   }
 
+  /// The operations of a step, by peers from the next rank on: where all ranks do the same one after the other, each
+  /// has another peer.
+  std::vector<std::size_t> in_turn(const Step& step) const {
+    std::vector<std::size_t> order(step.ops.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    const auto distance = [&](std::size_t k) {
+      const Actor peer = step.ops[k].peer;
+      return peer < 0 ? -1 : (peer - rank_ + stored_.ranks) % stored_.ranks;
+    };
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return distance(a) < distance(b); });
+    return order;
+  }
+
   static void do_it(Writer& writer, const Op& op, int message) {
     if (message < 0)
-      return writer.data({.what = op.what == Do::copy ? PlanOp::copy : PlanOp::add,
-                          .region = op.region,
-                          .operand = op.operand});
+      return writer.data(
+          {.what = op.what == Do::copy ? PlanOp::copy : PlanOp::add, .region = op.region, .operand = op.operand});
     writer.wait(message);
     writer.data({.what = sends(op) ? PlanOp::put : PlanOp::read_add, .number = message});
     writer.signal(message);

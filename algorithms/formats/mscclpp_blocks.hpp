@@ -26,9 +26,9 @@ struct PlanWait {
 struct PlanOp {
   enum What : std::uint8_t { nop, barrier, acquire, release, copy, add, signal, wait, put, read_add };
   What what = nop;
-  int number = -1;  ///< barrier: its own; signal, wait, put, read_add: of the message
-  int blocks = 0;   ///< barrier: how many meet
-  std::vector<int> waits = {};  ///< acquire, release
+  int number = -1;                   ///< barrier: its own; signal, wait, put, read_add: of the message
+  int blocks = 0;                    ///< barrier: how many meet
+  std::vector<int> waits = {};       ///< acquire, release
   Region region = {}, operand = {};  ///< copy, add
 };
 
@@ -38,8 +38,8 @@ struct LaidOut {
   std::vector<std::vector<std::vector<PlanOp>>> blocks;  ///< [rank][thread block][operation]
 };
 
-/// Throws what refuse_plan() throws if a thread block cannot hold a step, or the GPU has not enough barriers. Requires a
-/// proved schedule whose actors are ranks, without compute.
+/// Throws what refuse_plan() throws if a thread block cannot hold a step, or the GPU has not enough barriers. Requires
+/// a proved schedule whose actors are ranks, without compute.
 LaidOut lay_out(const StoredSchedule& stored);
 
 /// Throws InputError (empty `where`): why MSCCL++ cannot hold the schedule.

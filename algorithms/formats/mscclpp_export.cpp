@@ -40,6 +40,8 @@ std::string word_for(const StoredSchedule& stored) {
       return "reducescatter";
     case CollectiveOp::all_to_all:
       return "alltoall";
+    case CollectiveOp::send_recv:
+      return "sendrecv";
     default:
       refuse_plan(stored, fmt::format("it has no name for {}, or does not tell its root", to_string(stored.op)),
                   "--to json holds every collective");
@@ -156,7 +158,8 @@ class PlanWriter {
     const std::vector<std::string> semaphores(semaphores_.list().size(), R"({"init_value": 0})");
     const auto& peers = peers_[static_cast<std::size_t>(rank)];
     const std::string channels =
-        peers.empty() ? "" : fmt::format(R"({{"channel_type": "memory", "connected_to": [{}]}})", fmt::join(peers, ", "));
+        peers.empty() ? ""
+                      : fmt::format(R"({{"channel_type": "memory", "connected_to": [{}]}})", fmt::join(peers, ", "));
     return fmt::format(
         "    {{\n      \"id\": {}, \"input_chunks\": {}, \"output_chunks\": {}, \"scratch_chunks\": {},\n"
         "      \"channels\": [{}],\n      \"remote_buffers\": [{}],\n      \"semaphores\": [{}],\n"
@@ -185,7 +188,8 @@ class PlanWriter {
                               "holds {} of each",
                               number, rank, channels.list().size(), remote.list().size(), most_channels));
     const auto list = [](const char* type, const char* ids, const std::vector<int>& numbers) {
-      return numbers.empty() ? "" : fmt::format(R"({{"{}": "memory", "{}": [{}]}})", type, ids, fmt::join(numbers, ", "));
+      return numbers.empty() ? ""
+                             : fmt::format(R"({{"{}": "memory", "{}": [{}]}})", type, ids, fmt::join(numbers, ", "));
     };
     return fmt::format(
         "        {{\n          \"id\": {},\n          \"channels\": [{}],\n          \"remote_buffer_refs\": [{}],\n"
@@ -237,8 +241,8 @@ class PlanWriter {
 
   std::pair<char, std::uint32_t> place(const Region& region) const {
     if (region.buffer == Buffer::scratch) return {'s', region.first};
-    const bool output = region.buffer == Buffer::output ||
-                        (region.buffer == Buffer::data && stored_.op == CollectiveOp::all_gather);
+    const bool output =
+        region.buffer == Buffer::output || (region.buffer == Buffer::data && stored_.op == CollectiveOp::all_gather);
     return {output ? 'o' : 'i', region.first};
   }
   std::string near(const Region& region) const {
@@ -252,9 +256,9 @@ class PlanWriter {
   const StoredSchedule &original_, &stored_;
   int chunks_;
   LaidOut laid_out_;
-  std::vector<std::vector<Actor>> peers_;       // [rank][channel]
+  std::vector<std::vector<Actor>> peers_;      // [rank][channel]
   std::map<std::pair<Pair, bool>, int> ends_;  // of the sender or the receiver: its number of the channel
-  Numbers<RemoteBuffer> buffers_;               // of the GPU being written
+  Numbers<RemoteBuffer> buffers_;              // of the GPU being written
   Numbers<std::pair<int, int>> semaphores_;
 };
 

@@ -24,8 +24,8 @@ namespace {
 /// How many entries of clocks may be compared: seconds of work. A small file can ask for far more.
 constexpr std::int64_t most_work = std::int64_t{1} << 27;
 
-/// How a thread block reaches the memory of another GPU.
-enum class Reach : std::uint8_t { store, port, load };
+/// How a thread block reaches the memory of another GPU; `proxy`: what sends for it, on its own GPU, by port channels.
+enum class Reach : std::uint8_t { store, port, load, proxy };
 
 /// Lane of an actor -> how many of its steps are over.
 using Clock = std::map<std::pair<Actor, Lane>, int>;
@@ -47,7 +47,7 @@ struct Running {
   std::size_t next = 0;
   Clock known = {};       // what is over when the next operation starts
   Clock on_its_way = {};  // puts of port channels, which only a signal or flush knows to be over
-  int arrived = -1;  // at which round of its barrier; -1: not yet
+  int arrived = -1;       // at which round of its barrier; -1: not yet
 };
 
 struct Barrier {
@@ -89,7 +89,8 @@ class Follower {
       lanes_.emplace_back(plan_.blocks[rank].size());
       std::map<int, std::set<std::size_t>> meeting;
       for (std::size_t b = 0; b < plan_.blocks[rank].size(); ++b) {
-        running_.push_back({.rank = static_cast<Actor>(rank), .lane = static_cast<Lane>(b), .ops = &plan_.blocks[rank][b]});
+        running_.push_back(
+            {.rank = static_cast<Actor>(rank), .lane = static_cast<Lane>(b), .ops = &plan_.blocks[rank][b]});
         for (const Operation& op : plan_.blocks[rank][b])
           if (op.verb == Verb::barrier) meeting[op.ids[0]].insert(b);
       }
@@ -133,8 +134,9 @@ class Follower {
   void hold_to_one(int& user, const Running& block, const Operation& op, const char* what) const {
     if (user == -1) user = block.lane;
     if (user != block.lane)
-      fail(op, fmt::format("expected one thread block by which this channel or semaphore is {}, found {} and {}", what,
-                           user, block.lane),
+      fail(op,
+           fmt::format("expected one thread block by which this channel or semaphore is {}, found {} and {}", what,
+                       user, block.lane),
            "which of them comes first is not decided; give each its own");
   }
 
@@ -219,11 +221,14 @@ class Follower {
   }
 
   void write_packets(const Running& block, const Operation& op, const Spot& spot) {
-    work(spot.region.count * (1 + block.known.size()));
+    Clock done = block.known;
+    if (op.port) merge(block.on_its_way, done);
+    work(spot.region.count * (1 + done.size()));
     for (std::uint32_t c = 0; c < spot.region.count; ++c)
-      if (!packets_.try_emplace(packet(spot, c, op), block.known).second)
-        fail(op, fmt::format("expected each packet to be written once, found chunk {} of gpu {}'s scratch again",
-                             spot.region.first + c, spot.rank),
+      if (!packets_.try_emplace(packet(spot, c, op), done).second)
+        fail(op,
+             fmt::format("expected each packet to be written once, found chunk {} of gpu {}'s scratch again",
+                         spot.region.first + c, spot.rank),
              "its reader could not tell which one it reads");
   }
 
@@ -268,7 +273,7 @@ class Follower {
                                           file_limits::lanes, rank));
     lanes.emplace_back();
     int channel = 0;
-    if (rank != block.rank)
+    if (reach != Reach::proxy)
       channel = channel_numbers_[reach == Reach::load ? std::pair{rank, block.rank} : std::pair{block.rank, rank}]++;
     return helpers_[key] = {static_cast<Lane>(lanes.size() - 1), channel};
   }
@@ -284,7 +289,7 @@ class Follower {
       const auto [receiver, channel] = lane_for(block, target.rank, block.rank, reach);
       append(target.rank, receiver, block.known).receive(block.rank, target.region, channel);
       over(done, target.rank, receiver);
-      const Lane lane = by_port ? lane_for(block, block.rank, target.rank, reach).first : block.lane;
+      const Lane lane = by_port ? lane_for(block, block.rank, target.rank, Reach::proxy).first : block.lane;
       Step step;
       step.send(target.rank, source, channel);
       own[lane].push_back(step.ops[0]);
@@ -330,8 +335,7 @@ class Follower {
         if (op.verb == Verb::copy_packets) write_packets(block, op, op.to[0]);
         return;
       case Verb::get:
-        for (std::size_t i = 0; i < op.to.size(); ++i)
-          fetch(block, {op.from[i]}, {}, op.to[i].region, false);
+        for (std::size_t i = 0; i < op.to.size(); ++i) fetch(block, {op.from[i]}, {}, op.to[i].region, false);
         return;
       case Verb::put:
       case Verb::put_packets:
@@ -449,8 +453,8 @@ class Follower {
   const std::string& file_;
   std::int64_t worked_ = 0;
   std::vector<Running> running_;
-  std::vector<std::vector<std::vector<Step>>> lanes_;               // [rank][lane][step]
-  std::vector<std::map<Lane, std::map<Lane, int>>> waited_;         // [rank][lane][other] steps waited for
+  std::vector<std::vector<std::vector<Step>>> lanes_;                // [rank][lane][step]
+  std::vector<std::map<Lane, std::map<Lane, int>>> waited_;          // [rank][lane][other] steps waited for
   std::map<std::tuple<Actor, Actor, int, bool>, Counter> channels_;  // from, to, number, port
   std::map<std::pair<Actor, int>, Counter> semaphores_;
   std::map<std::pair<Actor, int>, Barrier> barriers_;

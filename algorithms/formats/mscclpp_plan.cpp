@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "algorithms/formats/lane_limit.hpp"
+#include "algorithms/promise.hpp"
 #include "sim/base/error.hpp"
 #include "sim/text/json_place.hpp"
 
@@ -122,8 +123,9 @@ class PlanReader {
   }
 
   void read_head(const Place& gpu) {
-    note_unknown(root_, {"name", "collective", "protocol", "inplace", "reuse_resources", "gpus", "num_threads_per_block",
-                         "use_double_scratch_buffer", "buffer_alignment", "min_message_size", "max_message_size"});
+    note_unknown(root_,
+                 {"name", "collective", "protocol", "inplace", "reuse_resources", "gpus", "num_threads_per_block",
+                  "use_double_scratch_buffer", "buffer_alignment", "min_message_size", "max_message_size"});
     head().name = root_.at("name").text();
     head().protocol = root_.at("protocol").text();
     if (head().protocol != "Simple" && head().protocol != "LL")
@@ -137,23 +139,26 @@ class PlanReader {
     const auto ranks = static_cast<std::int64_t>(head().ranks);
     const bool whole_output = head().op == CollectiveOp::all_gather;
     const bool whole_input = head().op == CollectiveOp::reduce_scatter;
-    const std::int64_t chunks = whole_output ? std::max<std::int64_t>(output_, input_ * ranks)
+    const std::int64_t chunks = whole_output  ? std::max<std::int64_t>(output_, input_ * ranks)
                                 : whole_input ? std::max<std::int64_t>(input_, output_ * ranks)
                                               : std::max(input_, output_);
-    const auto fits = [&](int found, bool is_block) {
-      return found == 0 || found * (is_block ? ranks : 1) == chunks;
-    };
+    const auto fits = [&](int found, bool is_block) { return found == 0 || found * (is_block ? ranks : 1) == chunks; };
     if (chunks == 0 || !fits(input_, whole_output) || !fits(output_, whole_input) ||
         (head().op == CollectiveOp::all_to_all && chunks % ranks != 0))
       gpu.fail(fmt::format("expected input_chunks and output_chunks as {} of {} gpus has them, found {} and {}",
                            to_string(head().op), ranks, input_, output_));
     if (chunks * parts_ > file_limits::chunks)
-      gpu.fail(fmt::format("expected at most {} chunks, found {} in {} parts each", file_limits::chunks, chunks, parts_));
+      gpu.fail(
+          fmt::format("expected at most {} chunks, found {} in {} parts each", file_limits::chunks, chunks, parts_));
     chunks_ = static_cast<int>(chunks) * parts_;
-    const PromiseSpec spec{.op = head().op, .ranks = head().ranks, .placement = head().placement};
+    PromiseSpec spec{.op = head().op, .ranks = head().ranks, .placement = head().placement};
     for (const Buffer buffer : {Buffer::data, Buffer::input, Buffer::output})
       if (const auto promised = promised_chunks(spec, buffer, chunks_))
         head().grids[static_cast<std::size_t>(buffer)] = {.chunks = *promised, .of = chunks_, .sizes = {}};
+    for (std::size_t b = 0; b < n_buffers; ++b) spec.chunks[b] = head().grids[b].chunks;
+    if (!promise(spec, {}))
+      root_.fail(fmt::format("expected another collective, found {} {}, which ringsim has not", to_string(head().op),
+                             to_string(head().placement)));
   }
 
   /// 2^64 - 1 says that there is no limit.
@@ -168,12 +173,13 @@ class PlanReader {
     static const std::map<std::string, CollectiveOp> known{{"allreduce", CollectiveOp::all_reduce},
                                                            {"allgather", CollectiveOp::all_gather},
                                                            {"reducescatter", CollectiveOp::reduce_scatter},
-                                                           {"alltoall", CollectiveOp::all_to_all}};
+                                                           {"alltoall", CollectiveOp::all_to_all},
+                                                           {"sendrecv", CollectiveOp::send_recv}};
     const Place place = root_.at("collective");
     const std::string name = place.text();
     const auto found = known.find(name);
     if (found != known.end()) return found->second;
-    place.fail("expected allreduce, allgather, reducescatter or alltoall, found " + in_quotes(name),
+    place.fail("expected allreduce, allgather, reducescatter, alltoall or sendrecv, found " + in_quotes(name),
                "what another collective must deliver is not said by the file, so that it cannot be proved");
   }
 
@@ -212,9 +218,7 @@ class PlanReader {
   }
   int head_ranks() const { return plan_.head.ranks; }
 
-  static char buffer_letter(const Place& place) {
-    return place.word<char>({{"i", 'i'}, {"o", 'o'}, {"s", 's'}});
-  }
+  static char buffer_letter(const Place& place) { return place.word<char>({{"i", 'i'}, {"o", 'o'}, {"s", 's'}}); }
 
   /// 0 for memory, 1 for port.
   static std::size_t channel_type(const Place& place) {
@@ -299,10 +303,8 @@ class PlanReader {
         op.channels.push_back(entry(each, used.channels[type], "channel of the thread block"));
     if (!moves_data(op.verb)) return op;
     const auto group = group_of(place);
-    for (const Place& each : place.at("src_buff").items())
-      op.from.push_back(spot(each, id, used.buffers[type], group));
-    for (const Place& each : place.at("dst_buff").items())
-      op.to.push_back(spot(each, id, used.buffers[type], group));
+    for (const Place& each : place.at("src_buff").items()) op.from.push_back(spot(each, id, used.buffers[type], group));
+    for (const Place& each : place.at("dst_buff").items()) op.to.push_back(spot(each, id, used.buffers[type], group));
     check_ends(place, id, op);
     return op;
   }
@@ -341,7 +343,8 @@ class PlanReader {
     const int index = small(place.at("index"), 0, file_limits::chunks),
               count = small(place.at("size"), 1, file_limits::chunks);
     if (index + count > size)
-      place.fail(fmt::format("expected chunks within buffer {} of {}, found {} from {} on", buffer, size, count, index));
+      place.fail(
+          fmt::format("expected chunks within buffer {} of {}, found {} from {} on", buffer, size, count, index));
     const auto part = count * parts_ / group.second;
     Region region{.first = static_cast<std::uint32_t>(index * parts_ + part * group.first),
                   .count = static_cast<std::uint32_t>(part)};

@@ -13,9 +13,9 @@ namespace ringsim::mscclpp {
 
 /// What its executor takes at most (src/core/include/execution_common.hpp: MAX_OPERATION, MAX_CHANNEL,
 /// MAX_DEVICE_SYNCERS, MAX_DEVICE_SEMAPHORES; nothing checks the last three there).
-inline constexpr std::size_t most_operations = 64;    ///< of a thread block
-inline constexpr std::size_t most_channels = 16;      ///< of a thread block; remote buffers too
-inline constexpr int most_barriers = 16;              ///< numbers of barriers of a GPU
+inline constexpr std::size_t most_operations = 64;     ///< of a thread block
+inline constexpr std::size_t most_channels = 16;       ///< of a thread block; remote buffers too
+inline constexpr int most_barriers = 16;               ///< numbers of barriers of a GPU
 inline constexpr std::size_t most_semaphores_op = 16;  ///< that one operation acquires or releases
 
 enum class Verb : std::uint8_t {
@@ -59,21 +59,21 @@ struct Operation {
   std::vector<Spot> from = {}, to = {};
   std::vector<ChannelEnd> channels = {};  ///< signal, wait; a port's put: one for each of `to`
   std::vector<int> ids = {};              ///< semaphores; or one barrier
-  int blocks = 0;                    ///< barrier: how many thread blocks meet
-  bool port = false;                 ///< its remote memory is reached through port channels
+  int blocks = 0;                         ///< barrier: how many thread blocks meet
+  bool port = false;                      ///< its remote memory is reached through port channels
   bool signals = false, flushes = false;  ///< put: pws, pwsf
 };
 
 struct Plan {
-  StoredSchedule head;  ///< all but lanes and steps
-  std::vector<std::vector<int>> semaphores;               ///< [rank][semaphore] its first value
+  StoredSchedule head;                                      ///< all but lanes and steps
+  std::vector<std::vector<int>> semaphores;                 ///< [rank][semaphore] its first value
   std::vector<std::vector<std::vector<Operation>>> blocks;  ///< [rank][thread block][operation]
 };
 
 /// Reads the JSON. A thread block that is one of a group (tbg_info) does its part of a chunk: all chunks are then cut
-/// finer. Throws InputError (`file`: JSON pointer) where it is no such file, names a channel, buffer, semaphore or chunk
-/// that is not declared, or uses what ringsim has no schedule for: channels of a switch, pipelines (their rounds depend
-/// on the size of the message) and collectives whose result the format does not define.
+/// finer. Throws InputError (`file`: JSON pointer) where it is no such file, names a channel, buffer, semaphore or
+/// chunk that is not declared, or uses what ringsim has no schedule for: channels of a switch, pipelines (their rounds
+/// depend on the size of the message) and collectives whose result the format does not define.
 Plan read_plan(std::string_view text, const std::string& file);
 
 }  // namespace ringsim::mscclpp

@@ -53,12 +53,14 @@ bool is_goal(std::string_view text) { return without_comments(text).starts_with(
 StoredSchedule read_schedule(std::string_view text, const std::string& file, const GoalOptions& goal) {
   const std::string_view first = without_comments(text);
   if (first.empty())
-    throw InputError(file, "expected a schedule, found an empty file", "MSCCL XML, MSCCL++ and ringsim's JSON, and GOAL are read");
+    throw InputError(file, "expected a schedule, found an empty file",
+                     "MSCCL XML, MSCCL++ and ringsim's JSON, and GOAL are read");
   if (first[0] == '<') return import_msccl(text, file);
   if (first[0] == '{') return is_mscclpp(first) ? import_mscclpp(text, file) : import_json(text, file);
   if (is_goal(text)) return import_goal(text, file, goal);
-  throw InputError(file,
-                   "expected MSCCL XML (<algo ...), MSCCL++'s or ringsim's JSON ({...) or GOAL (num_ranks ...), found other text");
+  throw InputError(
+      file,
+      "expected MSCCL XML (<algo ...), MSCCL++'s or ringsim's JSON ({...) or GOAL (num_ranks ...), found other text");
 }
 
 const Algorithm& file_algorithm() {

@@ -23,8 +23,8 @@ namespace ringsim {
 /// A schedule that is in this form already stays what it is.
 StoredSchedule as_thread_blocks(const StoredSchedule& stored);
 
-/// The same in the buffers that MSCCL and MSCCL++ have, the last two points of the above: input and output as MPI numbers
-/// them, or one in place.
+/// The same in the buffers that MSCCL and MSCCL++ have, the last two points of the above: input and output as MPI
+/// numbers them, or one in place.
 StoredSchedule in_plain_buffers(StoredSchedule stored);
 
 /// Which additions to one chunk nothing orders, as the checker says it; empty if there are none. For the checker they

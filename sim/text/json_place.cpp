@@ -46,8 +46,7 @@ std::string Place::text() const {
 }
 
 std::int64_t Place::whole(std::int64_t least, std::int64_t most) const {
-  const bool fits =
-      json.is_number_integer() && (!json.is_number_unsigned() || json.get<std::uint64_t>() <= INT64_MAX);
+  const bool fits = json.is_number_integer() && (!json.is_number_unsigned() || json.get<std::uint64_t>() <= INT64_MAX);
   const std::int64_t value = fits ? json.get<std::int64_t>() : 0;
   if (!fits || value < least || value > most)
     fail(fmt::format("expected a whole number from {} to {}, found {:.40}", least, most, json.dump()));

@@ -11,8 +11,6 @@
 #include "algorithms/formats/goal.hpp"
 #include "algorithms/formats/json_schedule.hpp"
 #include "algorithms/formats/msccl_export.hpp"
-#include "algorithms/formats/mscclpp_export.hpp"
-#include "algorithms/formats/mscclpp_import.hpp"
 #include "algorithms/formats/schedule_file.hpp"
 #include "scenarios/decoder/files.hpp"
 #include "scenarios/predict/predict.hpp"
@@ -23,6 +21,7 @@
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
+#include "tools/output/mscclpp_file.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/progress_line.hpp"
 #include "tools/output/schedule_text.hpp"
@@ -178,7 +177,7 @@ std::string schedule_as(const Scenario& scenario, ScheduleFormat to) {
     }
     const StoredSchedule stored =
         scenario.main().arguments.file ? *scenario.main().arguments.file : store(checked.schedule());
-    if (to == ScheduleFormat::mscclpp) return export_mscclpp(stored);
+    if (to == ScheduleFormat::mscclpp) return mscclpp_of(scenario, stored);
     return to == ScheduleFormat::msccl ? export_msccl(stored) : export_json(stored);
   } catch (const ScheduleError&) {
     throw;

@@ -20,6 +20,7 @@
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
+#include "tools/output/mscclpp_file.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/progress_line.hpp"
 #include "tools/stop.hpp"
@@ -29,12 +30,16 @@ namespace ringsim::tools {
 
 namespace {
 
+/// by_name: as the file's name ends, .json or .xml.
+enum class SynthesizedFormat { by_name, json, msccl, mscclpp };
+
 struct SynthesizeArguments {
   std::string scenario;
   std::vector<std::string> set;
   std::optional<std::int64_t> trees;
   int most_slices = 256;
   bool trees_only = false;
+  SynthesizedFormat to = SynthesizedFormat::by_name;
   std::string output;  ///< the schedule's file; empty: none is written
 };
 
@@ -46,14 +51,32 @@ void declare(Options& options, SynthesizeArguments& synthesize) {
   options.whole("--slices", "N", 1, 256, synthesize.most_slices, "at most so many messages of a tree in turn")
       .fallback = "256";
   options.flag("--trees-only", synthesize.trees_only, "write the trees even if an algorithm of the catalog is faster");
-  options.file("-o,--output", "FILE", synthesize.output, "write the schedule to FILE: .json, or .xml for MSCCL");
+  options
+      .choice<SynthesizedFormat>("--to",
+                                 {{"json", SynthesizedFormat::json},
+                                  {"msccl", SynthesizedFormat::msccl},
+                                  {"mscclpp", SynthesizedFormat::mscclpp}},
+                                 synthesize.to, "format of FILE; without it, msccl if it ends in .xml, else json")
+      .needs = "--output";
+  options.file("-o,--output", "FILE", synthesize.output, "write the schedule to FILE");
 }
 
-bool ends_in_xml(const std::string& path) {
+SynthesizedFormat format_of(const SynthesizeArguments& arguments) {
+  const std::string& path = arguments.output;
   const std::string extension = std::filesystem::path(path).extension();
-  if (extension == ".xml") return true;
-  if (extension == ".json") return false;
-  throw UsageError("--output (-o)", fmt::format("expected a file that ends in .json or .xml, found {}", path));
+  if (extension != ".xml" && extension != ".json")
+    throw UsageError("--output (-o)", fmt::format("expected a file that ends in .json or .xml, found {}", path));
+  if (arguments.to == SynthesizedFormat::by_name)
+    return extension == ".xml" ? SynthesizedFormat::msccl : SynthesizedFormat::json;
+  if ((extension == ".xml") != (arguments.to == SynthesizedFormat::msccl))
+    throw UsageError("--output (-o)", fmt::format("expected a file that ends in {}, as --to asks for, found {}",
+                                                  extension == ".xml" ? ".json" : ".xml", path));
+  return arguments.to;
+}
+
+std::string written_as(SynthesizedFormat format, const Scenario& scenario, const StoredSchedule& stored) {
+  if (format == SynthesizedFormat::mscclpp) return mscclpp_of(scenario, stored);
+  return format == SynthesizedFormat::msccl ? export_msccl(stored) : export_json(stored);
 }
 
 std::string trees_in_words(const DirectedTrees& trees, const std::string& what) {
@@ -130,13 +153,13 @@ std::string run_command_of(const SynthesizeArguments& arguments, const Scenario&
   return line;
 }
 
-void write_schedule(const SynthesizeArguments& arguments, const std::string& command, const Synthesis& made,
-                    Output& file) {
+void write_schedule(const SynthesizeArguments& arguments, const Scenario& scenario, const std::string& command,
+                    const Synthesis& made, Output& file) {
   const bool trees = arguments.trees_only || made.trees_are_faster();
   const std::string name = trees ? "the trees" : made.catalog.front().name;
   try {
     const StoredSchedule stored = chosen(made, arguments.trees_only);
-    file.write(ends_in_xml(arguments.output) ? export_msccl(stored) : export_json(stored));
+    file.write(written_as(format_of(arguments), scenario, stored));
   } catch (const ScheduleError&) {
     throw;
   } catch (const InputError& error) {
@@ -151,7 +174,7 @@ int execute(const SynthesizeArguments& arguments) {
   refuse_as_output(arguments.scenario, arguments.output);
   std::optional<Output> file;
   if (!arguments.output.empty()) {
-    (void)ends_in_xml(arguments.output);
+    (void)format_of(arguments);
     file.emplace(arguments.output);
   }
   const ScenarioFile scenarios = load_scenario(arguments.scenario, arguments.set);
@@ -167,7 +190,7 @@ int execute(const SynthesizeArguments& arguments) {
   Output output;
   output.write(text_of(scenario, made));
   output.finish();
-  if (file) write_schedule(arguments, run_command_of(arguments, scenario, scenarios.size()), made, *file);
+  if (file) write_schedule(arguments, scenario, run_command_of(arguments, scenario, scenarios.size()), made, *file);
   return good;
 }
 
