@@ -44,6 +44,7 @@ bool read_smi_matrix(std::string_view text);
 
 bool read_goal(std::string_view text);
 bool read_msccl(std::string_view text);
+bool read_mscclpp(std::string_view text);
 bool read_schedule_json(std::string_view text);
 
 bool read_measured_rows(std::string_view text);

@@ -1,4 +1,4 @@
-// Schedules: MSCCL XML, GOAL, ringsim's JSON.
+// Schedules: MSCCL XML, plans of MSCCL++, GOAL, ringsim's JSON.
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -7,6 +7,8 @@
 #include "algorithms/formats/json_schedule.hpp"
 #include "algorithms/formats/msccl_export.hpp"
 #include "algorithms/formats/msccl_import.hpp"
+#include "algorithms/formats/mscclpp_export.hpp"
+#include "algorithms/formats/mscclpp_import.hpp"
 #include "algorithms/formats/schedule_file.hpp"
 #include "algorithms/formats/thread_blocks.hpp"
 #include "algorithms/stored_schedule.hpp"
@@ -57,6 +59,15 @@ std::string msccl_of(const StoredSchedule& stored) {
   }
 }
 
+/// As a plan of MSCCL++; empty if it cannot be one. The exporter proves what it writes.
+std::string plan_of(const StoredSchedule& stored) {
+  try {
+    return export_mscclpp(stored);
+  } catch (const InputError&) {
+    return "";
+  }
+}
+
 }  // namespace
 
 bool read_goal(std::string_view text) {
@@ -81,14 +92,28 @@ bool read_msccl(std::string_view text) {
   });
 }
 
+bool read_mscclpp(std::string_view text) {
+  return reads_or_refuses([&] {
+    const StoredSchedule stored = import_mscclpp(text, "plan.json");
+    if (is_small(stored)) {
+      const Schedule schedule = schedule_of(std::make_shared<const StoredSchedule>(stored), even_size(stored));
+      check(schedule);
+      if (const std::string written = plan_of(stored); !written.empty())
+        law(plan_of(stored) == written, "a schedule is written as a plan in one way");
+    }
+    check_stored(stored);
+  });
+}
+
 bool read_schedule_json(std::string_view text) {
   is_schedule(text);
   is_goal(text);
   return reads_or_refuses([&] {
     const StoredSchedule stored = import_json(text, "schedule.json");
     check_stored(stored);
-    if (is_small(stored))
-      if (const std::string written = msccl_of(stored); !written.empty()) import_msccl(written, "again.xml");
+    if (!is_small(stored)) return;
+    if (const std::string written = msccl_of(stored); !written.empty()) import_msccl(written, "again.xml");
+    if (const std::string written = plan_of(stored); !written.empty()) import_mscclpp(written, "again.json");
   });
 }
 
