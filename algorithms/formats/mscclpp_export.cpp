@@ -106,7 +106,7 @@ class PlanWriter {
         "  \"buffer_alignment\": 16,\n  \"min_message_size\": {},\n  \"max_message_size\": {},\n  \"gpus\": [",
         json_text(Json(stored_.name)), word_for(stored_), stored_.placement == Placement::in_place, stored_.min_bytes,
         stored_.max_bytes == 0 ? largest_message : std::min(stored_.max_bytes, largest_message));
-    for (Actor rank = 0; rank < stored_.ranks; ++rank) out += (rank == 0 ? "\n" : ",\n") + gpu(rank);
+    for (Actor rank = 0; rank < stored_.ranks; ++rank) out += fmt::format("{}{}", rank == 0 ? "\n" : ",\n", gpu(rank));
     return out + "\n  ]\n}\n";
   }
 
@@ -150,7 +150,7 @@ class PlanWriter {
     semaphores_ = {};
     std::string text;
     for (std::size_t b = 0; b < blocks.size(); ++b)
-      text += (b == 0 ? "\n" : ",\n") + block(rank, static_cast<int>(b), blocks[b]);
+      text += fmt::format("{}{}", b == 0 ? "\n" : ",\n", block(rank, static_cast<int>(b), blocks[b]));
     std::vector<std::string> remote;
     for (const auto& [peer, letter] : buffers_.list())
       remote.push_back(
@@ -224,7 +224,7 @@ class PlanWriter {
       case PlanOp::copy:
         return move("copy", near(op.operand), near(op.region), "");
       case PlanOp::add:
-        return move("re", near(op.region) + ", " + near(op.operand), near(op.region), sum);
+        return move("re", fmt::format("{}, {}", near(op.region), near(op.operand)), near(op.region), sum);
       default:
         break;
     }
@@ -235,7 +235,7 @@ class PlanWriter {
                          channels.of(ends_.at({pair_of(message), message.from == rank})));
     if (op.what == PlanOp::put) return move("put", near(message.source), far(message.to, message.target), by_memory);
     const Region& operand = message.operand.count > 0 ? message.operand : message.target;
-    return move("rre", near(operand) + ", " + far(message.from, message.source), near(message.target),
+    return move("rre", fmt::format("{}, {}", near(operand), far(message.from, message.source)), near(message.target),
                 R"(, "channel_type": "memory", "reduce_op": "sum")");
   }
 

@@ -76,7 +76,7 @@ class Follower {
 
  private:
   [[noreturn]] void fail(const Operation& op, const std::string& message, const std::string& hint = "") const {
-    throw InputError(file_ + ": " + op.pointer, message, hint);
+    throw InputError(fmt::format("{}: {}", file_, op.pointer), message, hint);
   }
 
   void work(std::size_t n) {

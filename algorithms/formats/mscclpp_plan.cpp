@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
-#include <optional>
 #include <set>
 #include <utility>
 
@@ -75,8 +75,8 @@ struct Declared {
 };
 /// Of one thread block, by the numbers that its operations use; [0] memory, [1] port.
 struct Used {
-  std::vector<ChannelEnd> channels[2];
-  std::vector<Declared::Remote> buffers[2];
+  std::array<std::vector<ChannelEnd>, 2> channels;
+  std::array<std::vector<Declared::Remote>, 2> buffers;
 };
 
 class PlanReader {

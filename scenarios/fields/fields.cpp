@@ -59,7 +59,7 @@ Field algorithm_field() {
        .doc = file.summary,
        .members = {{.name = "file",
                     .type = Type::file,
-                    .doc = "The schedule: MSCCL XML, ringsim's JSON or GOAL, as its content tells.",
+                    .doc = "The schedule: MSCCL XML, MSCCL++'s or ringsim's JSON, or GOAL, as its content tells.",
                     .required = true,
                     .min = 1,
                     .examples = {R"("allreduce.xml")"}},

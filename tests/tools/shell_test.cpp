@@ -59,7 +59,8 @@ TEST_CASE("bash completes commands, commands below them, options, values and fil
   CHECK(offered({"ringsim", "run", "scenarios/st"}).contains("scenarios/star.json"));
   CHECK(offered({"ringsim", "run", "-o", "scenarios/st"}).contains("scenarios/star.json"));
   CHECK(offered({"ringsim", "run", "-j", ""}).empty());
-  CHECK(offered({"ringsim", "schedule", "export", "scenarios/star.json", "--to", ""}) == Set{"goal", "json", "msccl", "mscclpp"});
+  CHECK(offered({"ringsim", "schedule", "export", "scenarios/star.json", "--to", ""}) ==
+        Set{"goal", "json", "msccl", "mscclpp"});
   CHECK(!offered({"ringsim", "schedule", "export", "--"}).contains("--format"));  // it has gone
   CHECK(offered({"ringsim", "list", "a"}) == Set{"algorithms"});
   CHECK(offered({"ringsim", "compare", "a", "b", "--collective", "all_r"}) == Set{"all_reduce"});
