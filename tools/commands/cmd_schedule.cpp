@@ -338,7 +338,7 @@ Command schedule_check_command() {
 Command schedule_import_command() {
   return {.name = "schedule import",
           .group = Group::look,
-          .summary = "Read MSCCL XML, MSCCL++, GOAL or ringsim's JSON, prove it, and write ringsim's JSON",
+          .summary = "Read MSCCL XML, MSCCL++, GOAL or JSON, prove it, write ringsim's JSON",
           .example = "ringsim schedule import allreduce.xml -o allreduce.json",
           .details = "",
           .prepare = with<ImportScheduleArguments>(declare, execute)};
