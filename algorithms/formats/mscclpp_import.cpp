@@ -205,7 +205,7 @@ class Follower {
     return verb == Verb::unpack_packets || verb == Verb::read_put_packets || verb == Verb::reduce_packets;
   }
 
-  /// Packets carry a flag: who reads them waits for them.
+  /// Packets carry a flag: a reader waits until they are there.
   bool packets_are_there(Running& block, const Operation& op) {
     if (!reads_packets(op.verb)) return true;
     const std::size_t first = op.verb == Verb::reduce_packets ? 1 : 0;

@@ -30,7 +30,7 @@ enum class Verb : std::uint8_t {
   put,             ///< writes to a peer's memory; also pws and pwsf, which then signal
   get,             ///< reads from a peer's memory
   reduce,          ///< to[0] = the sum of all of `from`, which are local or a peer's; then writes it to the other `to`
-  copy_packets,    ///< as copy, into packets; those who read packets wait for them
+  copy_packets,    ///< as copy, into packets; a reader of packets waits for them
   unpack_packets,  ///< as copy, out of packets
   put_packets,     ///< as put, into packets
   read_put_packets,  ///< as put, from packets into packets
@@ -55,7 +55,7 @@ struct ChannelEnd {
 struct Operation {
   Verb verb = Verb::nop;
   std::string name = {};     ///< the file's word
-  std::string pointer = {};  ///< where it stands in the file
+  std::string pointer = {};  ///< its place in the file
   std::vector<Spot> from = {}, to = {};
   std::vector<ChannelEnd> channels = {};  ///< signal, wait; a port's put: one for each of `to`
   std::vector<int> ids = {};              ///< semaphores; or one barrier

@@ -315,12 +315,14 @@ TEST_CASE("schedule show draws ranks as rows and steps as columns, of scenarios 
 }
 
 TEST_CASE("other text is no schedule") {
-  CHECK_THROWS_WITH_AS(read_schedule("", "x"),
-                       "x: expected a schedule, found an empty file\n  hint: MSCCL XML, MSCCL++ and ringsim's JSON, and GOAL are read",
-                       InputError);
+  CHECK_THROWS_WITH_AS(
+      read_schedule("", "x"),
+      "x: expected a schedule, found an empty file\n  hint: MSCCL XML, MSCCL++ and ringsim's JSON, and GOAL are read",
+      InputError);
   CHECK_THROWS_WITH_AS(
       read_schedule("hello", "x"),
-      "x: expected MSCCL XML (<algo ...), MSCCL++'s or ringsim's JSON ({...) or GOAL (num_ranks ...), found other text", InputError);
+      "x: expected MSCCL XML (<algo ...), MSCCL++'s or ringsim's JSON ({...) or GOAL (num_ranks ...), found other text",
+      InputError);
   CHECK_FALSE(is_schedule("// a question\n{\"version\": 1}"));
   CHECK(is_schedule("/* made by hand */ // so\nnum_ranks 1"));
   CHECK(is_schedule("\xEF\xBB\xBF <algo/>"));
