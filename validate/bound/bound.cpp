@@ -27,6 +27,15 @@ auto blaming(const std::string& file, Part part) {
   }
 }
 
+/// The machine as it is. A library's scenario has links at what its kernels reach of them, which is fitted to
+/// measurements: no limit of the wires.
+Topology wired(const Scenario& scenario, const Setup& setup) {
+  if (!scenario.library) return setup.topology;
+  Scenario without_kernels = scenario;
+  without_kernels.library.reset();
+  return topology_of(without_kernels);
+}
+
 /// What the links have at most during the run.
 struct InForce {
   std::vector<Bandwidth> rates;  // [link] 0: down all the time
@@ -126,7 +135,7 @@ std::vector<Bandwidth> payload_rates(std::vector<Bandwidth> rates, const std::ve
 
 MachineBounds::MachineBounds(const Scenario& scenario, const Setup& setup, std::vector<NodeId> ranks,
                              std::vector<NodeId> helpers, bool all_links)
-    : file_(scenario.file), topology_(setup.topology), ranks_(std::move(ranks)) {
+    : file_(scenario.file), topology_(wired(scenario, setup)), ranks_(std::move(ranks)) {
   const InForce links = in_force(topology_, faults_of(topology_, scenario));
   rates_ = links.rates;
   std::vector<bool> down(topology_.n_links());
@@ -290,11 +299,12 @@ std::string key_of(const Scenario& scenario, const Topology& topology, const Pla
 std::vector<std::optional<Bound>> Bounds::of(const Scenario& scenario, const Setup& setup) {
   std::vector<std::optional<Bound>> result(setup.collectives.size());
   if (scenario.model == NetworkModel::ideal) return result;
+  const Topology topology = wired(scenario, setup);
   const std::lock_guard lock(mutex_);
   for (std::size_t j = 0; j < result.size(); ++j) {
     const PlacedCollective& placed = setup.collectives[j];
     const CollectiveRequest& request = placed.job.request;
-    std::unique_ptr<MachineBounds>& machine = machines_[key_of(scenario, setup.topology, placed)];
+    std::unique_ptr<MachineBounds>& machine = machines_[key_of(scenario, topology, placed)];
     if (!machine) machine = std::make_unique<MachineBounds>(scenario, setup, placed.ranks, placed.helpers);
     result[j] = machine->of({.op = request.op,
                              .root = has_root(request.op) ? request.root : 0,

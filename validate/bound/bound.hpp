@@ -46,8 +46,8 @@ struct Bound {
 /// A link counts if a path between two ranks (or helpers) crosses it under the scenario's transport: with NVLink, PCIe
 /// does not count, nor do the NICs of a single node; `all_links` counts all. A half-duplex cable carries both
 /// directions together. Data that rests in host memory crosses host memory and the PCIe uplinks once more (HostLinks).
-/// A fault counts if it holds for the whole run. Left out: rates of devices and protocols, background messages, other
-/// collectives.
+/// A fault counts if it holds for the whole run. Left out: rates of devices and protocols, what a library's kernels
+/// reach of a link, background messages, other collectives.
 class MachineBounds {
  public:
   /// `setup`: of the scenario. Throws InputError for faults that its topology does not have.
