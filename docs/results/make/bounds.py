@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+"""Writes docs/results/bounds.md: what each preset allows at best, and what share of it measured collectives reach.
+
+Usage: docs/results/make/bounds.py path/to/ringsim           writes the page
+       docs/results/make/bounds.py path/to/ringsim --check   compares it with the page that is there; exit 1 where they differ
+"""
+import csv
+import io
+import json
+import pathlib
+import subprocess
+import sys
+from fractions import Fraction
+
+from page import write_or_check
+
+root = pathlib.Path(__file__).resolve().parents[3]
+page = root / "docs/results/bounds.md"
+tables = root / "validate/measured/tables"
+NODES = (1, 2, 4, 8)
+# Collectives as nccl-tests' busbw counts them: the factor of algbw for n ranks.
+BUS = {"all_reduce": lambda n: Fraction(2 * (n - 1), n), "all_gather": lambda n: Fraction(n - 1, n),
+       "reduce_scatter": lambda n: Fraction(n - 1, n), "all_to_all": lambda n: Fraction(n - 1, n),
+       "broadcast": lambda n: Fraction(1), "send_recv": lambda n: Fraction(1)}
+NAMES = {"alltoall": "all_to_all", "sendrecv": "send_recv"}
+# Tables with rows above their bound, and why. The script fails if one has no reason, or a reason has no row.
+ABOVE = {
+    "gh200-2n1g-all_reduce-gdron": "Within rounding. HDR's payload is taken as 24 of 25 GB/s a port (0.96); these four ports carry 24.02.",
+    "h100-10n1g-all_reduce": "The preset's 48 GB/s are too low by 2 %, twice: as PCIe gen5 x16 they are NCCL's constant (the line rate is 63, and copies"
+                             " of 55 were measured elsewhere), as NDR's payload the upper end of 46 to 48 that nccl-tests issue 290 reports."
+                             " This fabric carries 48.9 of 50. The constants stay: other machines reach 46 to 48, and NCCL chooses by 48.",
+}
+
+
+def ringsim(*arguments, scenario=None):
+    """What the command prints. `scenario`: passed to it as `-`."""
+    done = subprocess.run([sys.argv[1], *map(str, arguments)], capture_output=True, text=True,
+                          input=None if scenario is None else json.dumps(scenario))
+    if done.returncode:
+        sys.exit(f"docs/results/make/bounds.py: ringsim {' '.join(map(str, arguments))}: exit {done.returncode}\n{done.stderr}")
+    return done.stdout
+
+
+def read(path):
+    """JSON with // comments on lines of their own."""
+    return json.loads("\n".join(line for line in path.read_text().splitlines() if not line.lstrip().startswith("//")))
+
+
+def bounds_of(scenario, *settings):
+    """(ranks, {collective: its bound}); those with sums in switches as "COLLECTIVE, switches"."""
+    if isinstance(scenario, dict):
+        text = ringsim("bound", "-", "--format", "json", scenario=scenario)
+    else:
+        text = ringsim("bound", scenario, "--format", "json", *(word for each in settings for word in ("--set", each)))
+    document = json.loads(text)
+    return document["ranks"], {each["collective"] + (", switches" if each["sums_in_switches"] else ""): each
+                               for each in document["bounds"]}
+
+
+def markdown(head, rows):
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, ["---"] * len(head), *rows))
+
+
+def rate(bound, key="bound_busbw_GBps"):
+    return f"{'' if bound['optimum'] else '<= '}{bound[key]:.1f}"
+
+
+def preset_cells(name, nodes):
+    """The row of a preset, without its name."""
+    topology = {"kind": "cluster", "node": name, "nodes": nodes}
+    if nodes > 1:
+        topology["fabric"] = {"kind": "star", "link": {"bandwidth": "1600 Gb/s", "latency": "150 ns"}}
+    ranks, of = bounds_of({"version": 1, "topology": topology, "transport": {"nics": "per_channel"},
+                           "collective": {"op": "all_gather", "algorithm": "ring", "bytes": "1 GB"}})
+    if ranks == 1:
+        return None
+    gather, scatter, reduced = of["all_gather"], of["reduce_scatter"], of["all_reduce"]
+    # A message of 1 GB: a reduce-scatter and an all-gather take so many seconds per block of 1/n GB each.
+    both = 2 * (ranks - 1) / (Fraction(gather["inverse_rate"]) + Fraction(scatter["inverse_rate"]))
+    most = Fraction(2 * (ranks - 1), ranks) / Fraction(reduced["inverse_rate"])
+    reached = gather["optimum"] and scatter["optimum"]
+    if reached and both > most:
+        sys.exit(f"docs/results/make/bounds.py: {nodes} {name}: an all-reduce reaches {float(both)} GB/s, above its bound {float(most)}")
+    same = gather["inverse_rate"] == scatter["inverse_rate"]
+    return [str(nodes), str(ranks), rate(gather, "bound_algbw_GBps"), rate(gather), gather["inverse_rate"],
+            "the same" if same else rate(scatter), f"{'' if reached else '<= '}{float(min(both, most)):.1f}", f"<= {reduced['bound_busbw_GBps']:.1f}",
+            rate(of["broadcast"]), rate(of["all_to_all"]), gather["bottleneck"].replace("node0.", "").replace("node*.", "")]
+
+
+def preset_table():
+    """Presets with the same rows share them."""
+    groups = {}
+    for path in sorted((root / "topologies/presets").glob("*.json")):
+        cabled = any("port" in device for device in read(path)["devices"])
+        rows = [preset_cells(path.stem, nodes) for nodes in (NODES if cabled else NODES[:1])]
+        groups.setdefault(json.dumps([row for row in rows if row]), []).append(path.stem)
+    head = ["preset", "nodes", "GPUs", "all-gather: algbw", "busbw", "1/x*, s per GB", "reduce-scatter: busbw", "all-reduce in two: busbw",
+            "all-reduce: busbw", "broadcast: busbw", "all-to-all: busbw", "bottleneck of the all-gather"]
+    rows = []
+    for key, names in groups.items():
+        for i, row in enumerate(json.loads(key)):
+            rows.append([", ".join(names) if i == 0 else "", *row])
+    return markdown(head, rows)
+
+
+def nvlink_share(preset):
+    """What of NVLink's line rate the preset counts as payload, if its GPUs are joined by an NVSwitch."""
+    types = {link["type"] for link in preset["links"] if link.get("type", "").startswith("nvlink")}
+    if len(types) != 1 or not (name := types.pop()).endswith("-switched"):
+        return None
+    return read(root / "topologies/machines/link_types.json")[name]["efficiency"]["value"]
+
+
+def rows_of(path):
+    """(about, [(bytes, time in us)]). Rows with no time have a bus bandwidth only, which is left out if it is 0."""
+    about, data = {}, []
+    for line in path.read_text().splitlines():
+        if line.startswith("# ") and ": " in line:
+            key, value = line[2:].split(": ", 1)
+            about[key] = value
+        elif not line.startswith("#"):
+            data.append(line)
+    rows = list(csv.DictReader(io.StringIO("\n".join(data))))
+    n, factor = int(about["ranks"]), BUS[NAMES.get(about["collective"], about["collective"])]
+    times = []
+    for row in rows:
+        if row["time_us"]:
+            times.append((int(row["bytes"]), Fraction(row["time_us"])))
+        elif float(row["busbw_GBps"] or 0) > 0:
+            times.append((int(row["bytes"]), int(row["bytes"]) * factor(n) / Fraction(row["busbw_GBps"]) / 1000))
+    return about, times
+
+
+def algorithm_at(path, scenario, size):
+    """What runs: as the table says; what NCCL is predicted to choose, if the scenario leaves it to NCCL."""
+    if "library" not in scenario:
+        said = scenario["collective"]["algorithm"]
+        return said["name"] if isinstance(said, dict) else ""
+    rows = csv.DictReader(io.StringIO(ringsim("run", path, "--format", "csv", "--set", f'collective.bytes="{size} B"')))
+    return next(rows)["algorithm"]
+
+
+class Measured:
+    """A measured table next to the bound of its machine."""
+
+    def __init__(self, csv_path):
+        path = csv_path.with_suffix(".json")
+        self.name = csv_path.stem
+        about, times = rows_of(csv_path)
+        scenario = read(path)
+        op = scenario["collective"]["op"]
+        self.op = NAMES.get(op, op)
+        spread = "library" not in scenario and "nics" not in scenario.get("transport", {})
+        self.ranks, of = bounds_of(path, *(['transport.nics="per_channel"'] if spread else []))
+        self.bound, self.in_switches = of[self.op], of.get(self.op + ", switches")
+        factor = BUS[self.op](self.ranks)
+        self.size, time = max(times, key=lambda row: row[0] / row[1])
+        self.busbw = float(self.size * factor / time / 1000)
+        self.share = self.share_of(self.bound, self.size, time)
+        self.above = [(size, self.share_of(self.bound, size, time)) for size, time in times
+                      if self.share_of(self.bound, size, time) > 1 and (self.op != "broadcast" or size >= 1 << 20)]
+        self.switched = self.op == "all_reduce" and (
+            "NVLS" in about["algorithm"].upper() or algorithm_at(path, scenario, self.size) == "in_switch")
+        self.switch_share = self.share_of(self.in_switches, self.size, time) if self.switched else None
+        preset = scenario["topology"].get("node")
+        one_node = scenario["topology"].get("nodes", 1) == 1 and isinstance(preset, str)
+        self.payload = nvlink_share(read(root / f"topologies/presets/{preset}.json")) if one_node else None
+
+    def share_of(self, bound, size, time):
+        amount = size // self.ranks if bound["inverse_rate_of"] == "block" else size
+        return float(amount * Fraction(bound["inverse_rate"]) / 1000 / time)
+
+    def cells(self, bound, share):
+        line_rate = "-" if self.payload is None or self.switched else f"{100 * share * self.payload:.0f} %"
+        return [self.name, str(self.ranks), f"{self.size:,}", f"{self.busbw:.1f}", rate(bound), f"{100 * share:.1f} %", line_rate]
+
+
+def measured_tables():
+    found = [each for path in sorted(tables.glob("*.csv")) if path.with_suffix(".json").exists()
+             if (each := Measured(path)).size >= 1 << 20]
+    above = {each.name: each for each in found if each.above and not each.switched}
+    if set(above) != set(ABOVE):
+        sys.exit(f"docs/results/make/bounds.py: rows above their bound in {sorted(above)}, explained {sorted(ABOVE)}")
+    head = ["table", "ranks", "best row, bytes", "busbw measured", "busbw of the bound", "share", "of NVLink's line rate"]
+    plain = markdown(head, [each.cells(each.bound, each.share) for each in found if not each.switched])
+    switched = markdown(head[:-1] + ["share of the bound without them"],
+                        [each.cells(each.in_switches, each.switch_share)[:-1] + [f"{100 * each.share:.1f} %"]
+                         for each in found if each.switched])
+    notes = "\n".join(f"- {each.name}: {len(each.above)} row{'s' if len(each.above) > 1 else ''}, at most"
+                      f" {100 * max(share for _, share in each.above):.1f} % (from {each.above[0][0]:,} bytes). {ABOVE[name]}"
+                      for name, each in above.items())
+    large = [each for each in found if each.payload and not each.switched and each.ranks == 8 and each.size >= 1 << 28]
+    shares = sorted(100 * each.share * each.payload for each in large)
+    return plain, switched, notes, len(found), f"{shares[0]:.0f} to {shares[-1]:.0f} %", len(large)
+
+
+def write_page():
+    plain, switched, notes, n, band, n_band = measured_tables()
+    return f"""# Bounds: what machines allow, and what is reached
+
+Made by `docs/results/make/bounds.py build/tools/ringsim`; a test fails when this page is not what it writes. All rates in GB/s (10^9 bytes).
+
+## What each preset allows
+
+No algorithm, however clever, moves data faster than these rates; what limits it is the cut in the last column. `ringsim bound`
+computes them for any machine. Link rates are what payload reaches, so the bounds are below those of bare line rates. Latency is not
+in them.
+
+Several nodes are joined by a star whose cables are faster than any NIC, so the limit is a link of the machine; every NIC counts. A link counts
+if messages between GPUs take it: NVLink within a node, NICs between them. A busbw of several nodes may be above that of one: data
+leaves a GPU over NVLink and NIC at once. `<=`: a lower bound on the time; the optimum may be slower. Without it: an optimum that trees reach
+(`ringsim synthesize` makes them). `1/x*` is exact: seconds in which each rank's block of 1 GB reaches all ranks. "All-reduce in two": a
+reduce-scatter, then an all-gather. "All-reduce": the bound on all algorithms in which only GPUs add up. All-to-all is a lower bound
+by cuts in all rows. `*` stands for any number. Presets on one line have the same bounds.
+
+{preset_table()}
+
+## What measured collectives reach
+
+The best row (largest busbw) of every measured table, as a share of the bound of its machine: {n} tables of
+`validate/measured/tables`, those with a scenario and with messages of 1 MiB or more. Mostly NCCL; `mpi` in the name is MPI, mi300x is
+RCCL. The bound counts what copies between two GPUs reach; the last column has the share of NVLink's line rate, on single nodes with NVSwitches. The {n_band} tables of eight GPUs on
+an NVSwitch that end at 256 MiB or more reach {band} of the line rate. The rest is the cost of kernels, their synchronization, and protocols.
+
+{plain}
+
+### Sums in switches
+
+Where NVSwitches add up (NVLS), the usual bound on an all-reduce does not hold; the message then only has to leave and enter each GPU.
+Which algorithm ran is what the table says or, if it does not, what NCCL is predicted to choose.
+
+{switched}
+
+### Rows above their bound
+
+A measured time below the bound means that a preset is slower than the machine. Broadcasts below 1 MiB and sums in switches are left out.
+
+{notes}
+"""
+
+
+if __name__ == "__main__":
+    write_or_check(page, write_page, __doc__)
