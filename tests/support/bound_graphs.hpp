@@ -129,4 +129,44 @@ inline BareGraph bare_leaf_spine(int leaves, int gpus, double port, double uplin
   return g;
 }
 
+/// A machine whose all-gather's optimum is known, to all digits of its table.
+struct KnownOptimum {
+  const char* name;
+  BareGraph graph;
+  const char* inverse_rate;  ///< 1/x*, seconds per GB of a rank's block
+  const char* algbw;         ///< N x*, GB/s
+  const char* busbw;         ///< (N - 1) x*, GB/s
+};
+
+/// Sources: ForestColl (arXiv 2402.06787) for the two DGX A100; the others by hand and by an implementation apart,
+/// which agrees with ForestColl's tool and with a search of all cuts.
+inline std::vector<KnownOptimum> known_optima() {
+  return {
+      {"star, 8 x 100", bare_star(8, 100), "7/100", "114.2857", "100"},
+      {"ring of 8, one way", bare_ring(8, 1, true), "7", "1.142857", "1"},
+      {"ring of 8, both ways", bare_ring(8, 1, false), "7/2", "2.285714", "2"},
+      {"hypercube 8", bare_hypercube(3), "7/3", "3.428571", "3"},
+      {"torus 4x4", bare_grid(4, 4, true), "15/4", "4.266667", "4"},
+      {"mesh 3x3", bare_grid(3, 3, false), "4", "2.25", "2"},
+      {"mesh 4x4", bare_grid(4, 4, false), "15/2", "2.133333", "2"},
+      {"DGX-1 V100", bare_dgx1v(), "7/150", "171.4286", "150"},
+      {"DGX A100 x1", bare_boxes(1, 300, 25, 2), "7/300", "342.8571", "300"},
+      {"DGX A100 x2", bare_boxes(2, 300, 25, 2), "3/65", "346.6667", "325"},
+      {"DGX A100 x4", bare_boxes(4, 300, 25, 2), "3/25", "266.6667", "258.3333"},
+      {"HGX H100 x2", bare_boxes(2, 450, 50, 8), "3/100", "533.3333", "500"},
+      {"HGX H100 x4", bare_boxes(4, 450, 50, 8), "31/500", "516.1290", "500"},
+      {"HGX H100 x8", bare_boxes(8, 450, 50, 8), "7/50", "457.1429", "450"},
+      {"HGX H100 x16", bare_boxes(16, 450, 50, 8), "3/10", "426.6667", "423.3"},
+      {"HGX H100 x32", bare_boxes(32, 450, 50, 8), "31/50", "412.9032", "411.3"},
+      {"leaf-spine 2x8", bare_leaf_spine(2, 8, 100, 200), "3/20", "106.6667", "100"},
+      {"leaf-spine 4x8", bare_leaf_spine(4, 8, 100, 200), "31/100", "103.2258", "100"},
+  };
+}
+
+/// The number, with as many decimals as `like` has.
+inline std::string digits_as(double number, const std::string& like) {
+  const std::size_t point = like.find('.');
+  return fmt::format("{:.{}f}", number, point == std::string::npos ? 0 : like.size() - point - 1);
+}
+
 }  // namespace ringsim::test

@@ -51,6 +51,39 @@ std::string cluster(const char* node, int nodes, const char* rate = "100 Gb/s") 
 
 }  // namespace
 
+TEST_CASE("a scenario with a `graph` topology has the optimum of the table, to its last digit") {
+  for (const test::KnownOptimum& known : test::known_optima()) {
+    CAPTURE(known.name);
+    MachineBounds bounds = machine(point(known.graph.json()));
+    const int n = bounds.wires().n_ranks();
+    for (const CollectiveOp op : {CollectiveOp::all_gather, CollectiveOp::reduce_scatter}) {
+      const Bound bound = *bounds.of({.op = op}, 1_GiB);
+      CHECK(to_string(bound.inverse_rate) == known.inverse_rate);
+      CHECK(test::digits_as(bound.algbw, known.algbw) == known.algbw);
+      CHECK(test::digits_as(bound.algbw * (n - 1) / n, known.busbw) == known.busbw);
+      CHECK(bound.is_optimum);
+    }
+  }
+}
+
+TEST_CASE("a library's kernels reach less than the wires, or more by its own fit; the bound is that of the wires") {
+  for (const char* node : {"dgx-a100", "hgx-h100", "hgx-b200"}) {
+    CAPTURE(node);
+    const std::string topology = fmt::format(R"({{"kind": "cluster", "node": "{}", "nodes": 1}})", node);
+    const Scenario plain = point(topology);
+    const Scenario by_library =
+        ScenarioFile::parse(fmt::format(R"({{"version": 1, "name": "t", "topology": {}, "library": "nccl",
+            "collective": {{"op": "all_gather", "bytes": "1 GB"}}}})",
+                                        topology),
+                            "t.json")
+            .point(0);
+    CHECK(set_up(by_library).topology.links()[0].bandwidth != set_up(plain).topology.links()[0].bandwidth);
+    CHECK(inverse(by_library, CollectiveOp::all_gather) == inverse(plain, CollectiveOp::all_gather));
+    Bounds bounds;
+    CHECK(bounds.of(by_library, set_up(by_library)).at(0)->time == bounds.of(plain, set_up(plain)).at(0)->time);
+  }
+}
+
 TEST_CASE("ringsim bound: the rows of the table as graph scenarios, exact, with the bottleneck by name") {
   struct Row {
     test::BareGraph graph;
@@ -134,6 +167,28 @@ TEST_CASE("without GPUDirect what enters and leaves a node crosses the PCIe upli
   for (const Scenario& scenario : {direct, staged})
     CHECK(predict(scenario).time >=
           machine(scenario).of({.op = CollectiveOp::all_gather}, scenario.main().request.bytes)->time);
+}
+
+TEST_CASE("where NCCL takes NVLS, alone or in trees, the bound is that of sums in switches") {
+  for (const int nodes : {1, 2}) {
+    CAPTURE(nodes);
+    const Scenario nvls =
+        ScenarioFile::parse(
+            fmt::format(R"({{"version": 1, "name": "t", "topology": {}, "collective": {{"op": "all_reduce",
+            "bytes": "1 GiB"}}, "library": {{"name": "nccl", "env": {{"NCCL_ALGO": "{}"}}}}}})",
+                        cluster("hgx-h100", nodes, "800 Gb/s"), nodes == 1 ? "NVLS" : "NVLSTree"),
+            "t.json")
+            .point(0);
+    const Setup setup = set_up(nvls);
+    Bounds bounds;
+    const Picoseconds bound = bounds.of(nvls, setup).at(0)->time;
+    // The message enters each GPU once, over NVLink (376.02 GB/s) and, with several nodes, over the NICs of a node:
+    // 384.
+    CHECK(bound == time_at(1_GiB, fraction(1, nodes == 1 ? 376'020'000'000 : 384'000'000'000)));
+    CHECK(predict(nvls).time > bound);
+    // Only GPUs that add up could not be so fast.
+    CHECK(predict(nvls).time < machine(nvls).of({.op = CollectiveOp::all_reduce}, 1_GiB)->time);
+  }
 }
 
 TEST_CASE("faults that hold from the start to the end are the machine; others leave it at its best") {

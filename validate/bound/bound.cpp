@@ -264,6 +264,18 @@ Picoseconds MachineBounds::latency_floor(const BoundedCollective& what) const {
   return longest(sources, ranks_);
 }
 
+Bound own_bound(const Scenario& scenario) {
+  const Setup setup = set_up(scenario);
+  const CollectiveRequest& request = scenario.main().request;
+  MachineBounds machine(scenario, setup, setup.collectives.front().ranks, {});
+  const std::optional<Bound> bound =
+      machine.of({.op = request.op, .root = request.root, .both_ways = request.both_ways}, request.bytes);
+  if (!bound)
+    throw InputError(scenario.file + ": /collective/op",
+                     "expected a collective that moves bytes, for --bound, found barrier");
+  return *bound;
+}
+
 namespace {
 
 /// Everything that path_use() and wires_of() look at.
@@ -294,6 +306,14 @@ std::string key_of(const Scenario& scenario, const Topology& topology, const Pla
   return key;
 }
 
+/// Whether others than ranks add up: servers, switches. NCCL's NVLS trees are simulated as trees of ranks, over links
+/// that are faster by what the switches save.
+bool helpers_add(const Scenario& scenario, const PlacedCollective& placed) {
+  if (placed.job.request.op != CollectiveOp::all_reduce) return false;
+  return !placed.helpers.empty() ||
+         (scenario.library && scenario.library->plan.algorithm == nccl::TunerAlgorithm::nvls_tree);
+}
+
 }  // namespace
 
 std::vector<std::optional<Bound>> Bounds::of(const Scenario& scenario, const Setup& setup) {
@@ -309,7 +329,7 @@ std::vector<std::optional<Bound>> Bounds::of(const Scenario& scenario, const Set
     result[j] = machine->of({.op = request.op,
                              .root = has_root(request.op) ? request.root : 0,
                              .both_ways = request.both_ways,
-                             .helpers_add = request.op == CollectiveOp::all_reduce && !placed.helpers.empty()},
+                             .helpers_add = helpers_add(scenario, placed)},
                             request.bytes);
     // Weights that are averaged once in several steps: a step has its part of the exchange.
     if (const TrainingSpec* training = scenario.training_of(j); training != nullptr && result[j])

@@ -80,6 +80,10 @@ class MachineBounds {
   std::map<BoundedCollective, Bound> known_;  // of no bytes
 };
 
+/// Of the scenario's own collective, if only its ranks add up. Throws InputError for a barrier, and what MachineBounds
+/// throws.
+Bound own_bound(const Scenario& scenario);
+
 /// The bounds of the points of a sweep. Points with equal topology, ranks, transport, routing and faults share the
 /// work. May be used by several threads.
 class Bounds {
