@@ -2,8 +2,10 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <pugixml.hpp>
 #include <string>
 #include <vector>
@@ -157,6 +159,33 @@ TEST_CASE("a node with a fault is drawn though others are not, with a mark, and 
     "collective": {{"op": "all_reduce", "algorithm": "ring", "bytes": "1 MiB"}}}})",
                                                                      link));
   CHECK(has(picture("topology", torus), ">gpu399: 50 % (not drawn)</text>"));
+}
+
+TEST_CASE("topology picture --bound marks the links of the bottleneck and says why, next to faults") {
+  const std::string text = fmt::format(R"({{"version": 1, "name": "one slow NIC",
+    "topology": {{"kind": "cluster", "node": "dgx-1v", "nodes": 16, "fabric": {{"kind": "star", {}}}}},
+    "faults": [{{"link": "node9.nic2 -> leaf0", "bandwidth": "25%"}}],
+    "collective": {{"op": "broadcast", "algorithm": "ring", "bytes": "1 MiB"}}}})",
+                                       link);
+  const std::string file = temporary_file("bottleneck.json", text), svg_file = new_file("bottleneck.svg");
+  const Outcome outcome = run_command({"topology", "picture", file, "-o", svg_file, "--bound"});
+  REQUIRE(outcome.code == 0);
+  const std::string svg = read_file(svg_file);
+  // The links are those of `ringsim bound`, each named where a pointer shows it.
+  const auto bounds = nlohmann::json::parse(run_command({"bound", file, "--format", "json"}).out).at("bounds");
+  const auto own =
+      std::find_if(bounds.begin(), bounds.end(), [](const auto& b) { return b["collective"] == "broadcast"; });
+  REQUIRE(own != bounds.end());
+  CHECK(count(svg, "; sets the bound of broadcast") == own->at("cut").size());
+  CHECK(count(svg, ">B</text>") > 1);  // on a link, and in the legend
+  CHECK(count(svg, ">!</text>") == 2);
+  CHECK(has(svg, ">broadcast, at most "));
+  CHECK(!has(picture("topology", file), "broadcast"));
+  const Outcome barrier =
+      run_command({"topology", "picture", file, "-o", svg_file, "--force", "--bound", "--set",
+                   R"(collective={"op": "barrier", "algorithm": "dissemination", "bytes": "0 B"})"});
+  CHECK(barrier.code == 3);
+  CHECK(has(barrier.err, "/collective/op: expected a collective that moves bytes, for --bound, found barrier"));
 }
 
 TEST_CASE("a picture replaces only pictures, and needs a name that ends in .svg") {

@@ -137,18 +137,10 @@ void say_what_is_lost(const Machine& machine) {
 }
 
 /// The links that set the bound of the scenario's collective, [link].
-std::vector<bool> bottleneck_of(const Scenario& scenario) {
+std::vector<bool> bottleneck_of(const Scenario& scenario, const Topology& topology) {
   expect_collective(scenario);
-  const Setup setup = set_up(scenario);
-  const CollectiveRequest& request = scenario.main().request;
-  MachineBounds machine(scenario, setup, setup.collectives.front().ranks, {});
-  const auto bound =
-      machine.of({.op = request.op, .root = request.root, .both_ways = request.both_ways}, request.bytes);
-  if (!bound)
-    throw InputError(scenario.file + ": /collective/op",
-                     "expected a collective that moves bytes, for --bound, found barrier");
-  std::vector<bool> marked(setup.topology.n_links());
-  for (const LinkId link : bound->cut) marked[link.value] = true;
+  std::vector<bool> marked(topology.n_links());
+  for (const LinkId link : own_bound(scenario).cut) marked[link.value] = true;
   return marked;
 }
 
@@ -159,7 +151,7 @@ std::string topology_as(const Scenario& scenario, TopologyFormat to, bool bound)
   }
   if (to == TopologyFormat::machine) return to_machine_file(machine_of(scenario));
   const Topology topology = while_saying("building the topology", [&] { return topology_of(scenario); });
-  const std::vector<bool> marked = bound ? bottleneck_of(scenario) : std::vector<bool>{};
+  const std::vector<bool> marked = bound ? bottleneck_of(scenario, topology) : std::vector<bool>{};
   return to == TopologyFormat::dot ? to_dot(topology, marked) : to_graphml(topology, marked);
 }
 

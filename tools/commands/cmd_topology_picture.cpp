@@ -13,9 +13,10 @@
 #include "tools/exit.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/progress_line.hpp"
-#include "tools/pictures/drawn_faults.hpp"
+#include "tools/pictures/drawn_marks.hpp"
 #include "tools/pictures/topology_svg.hpp"
 #include "tools/stop.hpp"
+#include "validate/bound/bound.hpp"
 
 namespace ringsim::tools {
 
@@ -24,12 +25,14 @@ namespace {
 struct TopologyPictureArguments {
   std::string scenario;
   std::vector<std::string> set;
+  bool bound = false;  ///< marks the bottleneck of the collective
   std::string output;
   bool force = false;
 };
 
 void declare(Options& options, TopologyPictureArguments& picture) {
   options.scenario(picture.scenario, picture.set);
+  options.flag("--bound", picture.bound, "mark the links that set the collective's bound, and say why");
   options.svg_output(picture.output, picture.force);
 }
 
@@ -41,9 +44,14 @@ int execute(const TopologyPictureArguments& arguments) {
   std::optional<EndsAtOnce> nothing_to_lose(std::in_place);
   const Topology topology = while_saying("building the topology", [&] { return topology_of(scenario); });
   const std::string name = file.name().empty() ? "topology" : file.name();
-  const std::vector<DrawnFault> faults = drawn_faults(topology, scenario);
+  std::vector<DrawnMark> marks = drawn_faults(topology, scenario);
+  if (arguments.bound) {
+    expect_collective(scenario);
+    const Bound bound = while_saying("finding the bound", [&] { return own_bound(scenario); });
+    marks.push_back(drawn_bottleneck(scenario.main().request.op, bound));
+  }
   const std::string picture =
-      while_saying("drawing", [&] { return topology_svg(topology, name, faults, nullptr, /*alone=*/true); });
+      while_saying("drawing", [&] { return topology_svg(topology, name, marks, nullptr, /*alone=*/true); });
   nothing_to_lose.reset();
   Output output(arguments.output);
   output.write(picture);
@@ -63,7 +71,9 @@ Command topology_picture_command() {
           "    -o topology.svg",
       .details =
           "Of equal nodes four are drawn, of equal devices in a row eight to sixteen, and a note says how many more "
-          "there are. What has a fault is drawn and marked, as far as there is room. `ringsim topology export --to "
+          "there are. What has a fault is drawn and marked, as far as there is room, and with --bound what limits "
+          "every "
+          "algorithm. `ringsim topology export --to "
           "dot` has all of them, for Graphviz. Of several points the first "
           "is drawn; choose another with --set.",
       .prepare = with<TopologyPictureArguments>(declare, execute)};

@@ -17,7 +17,7 @@
 #include "tools/commands/link_users.hpp"
 #include "tools/output/axis.hpp"
 #include "tools/output/html.hpp"
-#include "tools/pictures/drawn_faults.hpp"
+#include "tools/pictures/drawn_marks.hpp"
 #include "tools/pictures/gantt_svg.hpp"
 #include "tools/pictures/heat_map_svg.hpp"
 #include "tools/pictures/topology_svg.hpp"
@@ -59,7 +59,7 @@ std::vector<LinkRow> rows_of(const Recording& recording, const Topology& topolog
 }
 
 std::string loaded_topology(const Recording& recording, const Topology& topology, const std::vector<LinkRow>& rows,
-                            const std::vector<DrawnFault>& faults) {
+                            const std::vector<DrawnMark>& faults) {
   std::map<LinkId, LinkLoad> loads;
   for (const LinkRow& row : rows) loads[row.use->id] = row.load;
   const LinkUsers users(topology, recording, loads, marks_of(faults));

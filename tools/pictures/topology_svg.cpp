@@ -23,7 +23,7 @@ namespace ringsim::tools {
 namespace {
 
 constexpr double least_width = 420;
-constexpr std::size_t most_classes = 16, most_faults = 8;
+constexpr std::size_t most_classes = 16, most_faults = 8;  // lines of the legend
 
 /// The class of lines of that kind, which has a color of plots. Each kind looks different from all others, but for
 /// NVLink and xGMI, which no machine has both of.
@@ -101,13 +101,13 @@ std::string path_of(const layout::Curve& curve) {
 /// Draws one topology.
 class Drawing {
  public:
-  Drawing(const Topology& topology, const std::vector<DrawnFault>& faults, const std::map<LinkId, LinkLoad>* loads,
+  Drawing(const Topology& topology, const std::vector<DrawnMark>& marks, const std::map<LinkId, LinkLoad>* loads,
           const std::set<std::string>& told)
       : topology_(topology),
-        faults_(faults),
+        marks_(marks),
         loads_(loads),
         told_(told),
-        layout_(layout::layout_of(topology, marks_of(faults))) {
+        layout_(layout::layout_of(topology, marks_of(marks))) {
     for (std::size_t r = 0; r < topology.ranks().size(); ++r) rank_[topology.ranks()[r]] = r;
     for (const layout::PlacedCable& placed : layout_.cables) {
       const std::int64_t rate = rate_of(placed.cable);
@@ -141,9 +141,10 @@ class Drawing {
     if (loads_ != nullptr) body += load_legend(y);
     body += class_legend(legend, y);
     for (const std::string& line : faults) {
-      body += fault_mark({picture_edge + 14, y}) + svg_text(picture_edge + 38, y + 4.5, "", line);
+      body += sign({picture_edge + 14, y}, DrawnMark::Kind::fault) + svg_text(picture_edge + 38, y + 4.5, "", line);
       y += 20;
     }
+    body += bottleneck_legend(y);
     return svg_opened(width_, y, title, alone, picture_style()) + body + "</svg>\n";
   }
 
@@ -171,13 +172,19 @@ class Drawing {
     return text + (layout_.is_whole() ? "" : "; a part is drawn");
   }
 
-  /// What faults do, and to which links, if need be that they are not in the picture.
-  std::vector<std::string> fault_lines() const {
+  std::set<LinkId> drawn_links() const {
     std::set<LinkId> drawn;
     for (const layout::PlacedCable& placed : layout_.cables)
       for (const auto* links : {&placed.cable.there, &placed.cable.back}) drawn.insert(links->begin(), links->end());
+    return drawn;
+  }
+
+  /// What faults do, and to which links, if need be that they are not in the picture.
+  std::vector<std::string> fault_lines() const {
+    const std::set<LinkId> drawn = drawn_links();
     std::vector<std::string> lines, of_others;  // those that are in the picture come first
-    for (const DrawnFault& fault : faults_) {
+    for (const DrawnMark& fault : marks_) {
+      if (fault.kind != DrawnMark::Kind::fault) continue;
       const bool seen =
           std::any_of(fault.links.begin(), fault.links.end(), [&](LinkId l) { return drawn.contains(l); });
       if (seen)
@@ -191,6 +198,25 @@ class Drawing {
       lines.push_back(fmt::format("... and {} more fault{}", n - most_faults, n == most_faults + 1 ? "" : "s"));
     }
     return lines;
+  }
+
+  /// What sets the bound, and how many of its links are not in the picture, in as many lines as it takes.
+  std::string bottleneck_legend(double& y) const {
+    std::string body;
+    const std::set<LinkId> drawn = drawn_links();
+    for (const DrawnMark& mark : marks_) {
+      if (mark.kind != DrawnMark::Kind::bottleneck) continue;
+      const auto hidden =
+          std::count_if(mark.links.begin(), mark.links.end(), [&](LinkId l) { return !drawn.contains(l); });
+      std::string text = mark.text;
+      if (hidden > 0) text += fmt::format(" ({} of {} links not drawn)", hidden, mark.links.size());
+      body += sign({picture_edge + 14, y}, mark.kind);
+      for (const std::string& line : svg_lines(text, width_ - 2 * picture_edge - 38, text_size)) {
+        body += svg_text(picture_edge + 38, y + 4.5, "", line);
+        y += 20;
+      }
+    }
+    return body;
   }
 
   std::vector<std::string> legend_lines() {
@@ -275,9 +301,9 @@ class Drawing {
         const Link& link = topology_.link(id);
         text += fmt::format("{}{}: {}, {}, {}", text.empty() ? "" : "\n", topology_.link_name(id), to_string(link.kind),
                             format(link.bandwidth), format(link.latency));
-        for (const DrawnFault& fault : faults_)
-          if (std::find(fault.links.begin(), fault.links.end(), id) != fault.links.end())
-            text += fmt::format("; fault: {}", fault.what);
+        for (const DrawnMark& mark : marks_)
+          if (std::find(mark.links.begin(), mark.links.end(), id) != mark.links.end())
+            text += fmt::format("; {}{}", mark.kind == DrawnMark::Kind::fault ? "fault: " : "", mark.what);
         if (loads_ == nullptr) continue;
         const auto load = loads_->find(id);
         text += load == loads_->end()
@@ -312,15 +338,29 @@ class Drawing {
                 svg_text(placed.label->x, placed.label->y + 4, " class=\"small\" text-anchor=\"middle\"",
                          placed.cable.rate);
     for (const layout::PlacedCable& placed : layout_.cables)
-      if (placed.mark) text += fault_mark(*placed.mark);
+      if (placed.mark) text += sign(*placed.mark, kind_of(placed.cable));
     return text + "</g>\n";
   }
 
-  /// An exclamation mark in a disk.
-  static std::string fault_mark(layout::Point at) {
+  /// Of a cable that is marked; a fault, if it has both.
+  DrawnMark::Kind kind_of(const layout::Cable& cable) const {
+    const auto has_fault = [&](LinkId link) {
+      return std::any_of(marks_.begin(), marks_.end(), [&](const DrawnMark& mark) {
+        return mark.kind == DrawnMark::Kind::fault &&
+               std::find(mark.links.begin(), mark.links.end(), link) != mark.links.end();
+      });
+    };
+    for (const auto* links : {&cable.there, &cable.back})
+      if (std::any_of(links->begin(), links->end(), has_fault)) return DrawnMark::Kind::fault;
+    return DrawnMark::Kind::bottleneck;
+  }
+
+  /// A letter in a disk: ! for a fault, B for the bottleneck of a bound.
+  static std::string sign(layout::Point at, DrawnMark::Kind kind) {
     return fmt::format("<circle class=\"fault-mark\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\"/>\n", at.x, at.y,
                        layout::mark_size / 2) +
-           svg_text(at.x, at.y + 4.3, " class=\"name strong fault-text\" text-anchor=\"middle\"", "!");
+           svg_text(at.x, at.y + 4.3, " class=\"name strong fault-text\" text-anchor=\"middle\"",
+                    kind == DrawnMark::Kind::fault ? "!" : "B");
   }
 
   /// A wide, invisible line above one that leads somewhere, so that it is easy to hit.
@@ -364,7 +404,7 @@ class Drawing {
   }
 
   const Topology& topology_;
-  const std::vector<DrawnFault>& faults_;
+  const std::vector<DrawnMark>& marks_;
   const std::map<LinkId, LinkLoad>* loads_;
   const std::set<std::string>& told_;
   layout::TopologyLayout layout_;
@@ -377,20 +417,20 @@ class Drawing {
 
 }  // namespace
 
-layout::LinkMarks marks_of(const std::vector<DrawnFault>& faults) {
-  layout::LinkMarks marks;
-  for (const DrawnFault& fault : faults)
-    for (const LinkId link : fault.links) marks[link] += fault.what + ';';
-  return marks;
+layout::LinkMarks marks_of(const std::vector<DrawnMark>& marks) {
+  layout::LinkMarks by_link;
+  for (const DrawnMark& mark : marks)
+    for (const LinkId link : mark.links) by_link[link] += mark.what + ';';
+  return by_link;
 }
 
 std::string anchor_of(const layout::Cable& cable) {
   return fmt::format("link-{}", (cable.there.empty() ? cable.back : cable.there).front().value);
 }
 
-std::string topology_svg(const Topology& topology, const std::string& title, const std::vector<DrawnFault>& faults,
+std::string topology_svg(const Topology& topology, const std::string& title, const std::vector<DrawnMark>& marks,
                          const std::map<LinkId, LinkLoad>* loads, bool alone, const std::set<std::string>& told) {
-  return Drawing(topology, faults, loads, told).text(title, alone);
+  return Drawing(topology, marks, loads, told).text(title, alone);
 }
 
 }  // namespace ringsim::tools

@@ -1,4 +1,4 @@
-#include "tools/pictures/drawn_faults.hpp"
+#include "tools/pictures/drawn_marks.hpp"
 
 #include <fmt/format.h>
 
@@ -36,9 +36,9 @@ std::string change_text(const FaultSpec& fault) {
 
 }  // namespace
 
-std::vector<DrawnFault> drawn_faults(const Topology& topology, const Scenario& scenario) {
+std::vector<DrawnMark> drawn_faults(const Topology& topology, const Scenario& scenario) {
   const std::vector<LinkChange> changes = faults_of(topology, scenario);
-  std::vector<DrawnFault> faults;
+  std::vector<DrawnMark> faults;
   std::size_t next = 0;  // a fault is a change, and one that restores the link where it has an end
   for (const FaultSpec& fault : scenario.faults) {
     std::string what = change_text(fault);
@@ -47,6 +47,13 @@ std::vector<DrawnFault> drawn_faults(const Topology& topology, const Scenario& s
     next += fault.until ? 2U : 1U;
   }
   return faults;
+}
+
+DrawnMark drawn_bottleneck(CollectiveOp op, const Bound& bound) {
+  return {.text = fmt::format("{}, at most {:.4g} GB/s (algbw): {}", to_string(op), bound.algbw, bound.why),
+          .what = fmt::format("sets the bound of {}", to_string(op)),
+          .links = bound.cut,
+          .kind = DrawnMark::Kind::bottleneck};
 }
 
 }  // namespace ringsim::tools
