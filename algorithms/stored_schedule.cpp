@@ -13,7 +13,7 @@ namespace ringsim {
 namespace {
 
 /// Beyond this a file has hundreds of megabytes.
-constexpr std::int64_t most_operations = std::int64_t{1} << 22;
+constexpr std::int64_t most_operations = std::int64_t{1} << 23;
 
 Layout layout_of(const Grid& grid, Bytes bytes) {
   if (!grid.sizes.empty()) return Layout::of_sizes(grid.sizes);

@@ -66,7 +66,7 @@ Schedule schedule_of(const std::shared_ptr<const StoredSchedule>& stored, Bytes 
 Bytes even_size(const StoredSchedule& stored);
 
 /// Writes out a schedule. Throws InputError (empty `where`) where files cannot hold it: a promise that has no name,
-/// chunks that are neither shares of the message nor few enough to list, more than 2^22 operations.
+/// chunks that are neither shares of the message nor few enough to list, more than 2^23 operations.
 StoredSchedule store(const Schedule& schedule);
 
 /// Equal in everything that files hold but names, warnings and sizes for which they are meant.

@@ -1,6 +1,8 @@
 // ringsim synthesize: a schedule made for a machine, as good as any on its links.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -40,6 +42,7 @@ struct SynthesizeArguments {
   int most_slices = 256;
   bool trees_only = false;
   SynthesizedFormat to = SynthesizedFormat::by_name;
+  bool timing = false;
   std::string output;  ///< the schedule's file; empty: none is written
 };
 
@@ -58,8 +61,31 @@ void declare(Options& options, SynthesizeArguments& synthesize) {
                                   {"mscclpp", SynthesizedFormat::mscclpp}},
                                  synthesize.to, "format of FILE; without it, msccl if it ends in .xml, else json")
       .needs = "--output";
+  options.flag("--timing", synthesize.timing, "print how long each stage takes to stderr");
   options.file("-o,--output", "FILE", synthesize.output, "write the schedule to FILE");
 }
+
+/// Says how long each stage took when the next one begins, and the last one at its end.
+class StageTimes {
+ public:
+  explicit StageTimes(bool on) : on_(on) {}
+  ~StageTimes() { now(""); }
+  StageTimes(const StageTimes&) = delete;
+  StageTimes& operator=(const StageTimes&) = delete;
+
+  void now(const std::string& stage) {
+    const auto time = std::chrono::steady_clock::now();
+    if (on_ && !stage_.empty())
+      say(fmt::format("{:9.3f} s  {}\n", std::chrono::duration<double>(time - since_).count(), stage_));
+    stage_ = stage;
+    since_ = time;
+  }
+
+ private:
+  bool on_;
+  std::string stage_;
+  std::chrono::steady_clock::time_point since_;
+};
 
 SynthesizedFormat format_of(const SynthesizeArguments& arguments) {
   const std::string& path = arguments.output;
@@ -105,35 +131,43 @@ std::string text_of(const Scenario& scenario, const Synthesis& made) {
                               : made.bound.is_optimum                ? "optimum"
                                                                      : "lower bound",
                               microseconds(made.target), made.bound.why));
+  if (made.turned)
+    text += '\n' + wrapped(fmt::format("one tree turned to all roots: {} deep; {:.2f} % of the optimum's rate",
+                                       std::max(made.turned->down ? made.turned->down->height : 0,
+                                                made.turned->up ? made.turned->up->height : 0),
+                                       100 * made.turned->share));
   if (made.trees.up) text += '\n' + wrapped(trees_in_words(*made.trees.up, "trees that add up"));
   if (made.trees.down) text += '\n' + wrapped(trees_in_words(*made.trees.down, "trees that copy"));
+  if (made.trees.schedule == nullptr)
+    text += "\n" + wrapped("trees of each root were not planned: so many messages take long to simulate, and the turned tree "
+                           "comes near the optimum's rate");
   Table table({"schedule", "time us", "share of the optimum"});
   const auto row = [&](const std::string& name, Picoseconds time) {
     const double share = static_cast<double>(made.target.count()) / static_cast<double>(time.count());
     table.add({name, fmt::format("{:.3f}", microseconds(time)), fmt::format("{:.1f} %", 100 * share)});
   };
-  const TreeSlices& slices = made.trees.slices;
-  row(fmt::format("trees, {} slice{}{}", slices.count, slices.count == 1 ? "" : "s",
-                  slices.streams == 1 ? "" : fmt::format(" in each of {} streams", slices.streams)),
-      made.trees.time);
+  for (const MadeSchedule& each : made.made) row(each.name, each.time);
   for (std::size_t i = 0; i < made.catalog.size() && i < 3; ++i) row(made.catalog[i].name, made.catalog[i].time);
   text += "\n\n" + table.fitted() + '\n';
+  const Picoseconds time = made.made.front().time;
+  const auto times_as_long = [](Picoseconds a, Picoseconds b) {
+    return static_cast<double>(a.count()) / static_cast<double>(b.count());
+  };
   if (made.catalog.empty())
     text += wrapped("No algorithm of the catalog serves this.");
-  else if (made.trees_are_faster())
-    text += wrapped(fmt::format(
-        "The trees are the fastest; {} takes {:.2f} times as long.", made.catalog.front().name,
-        static_cast<double>(made.catalog.front().time.count()) / static_cast<double>(made.trees.time.count())));
+  else if (made.made_is_faster())
+    text += wrapped(fmt::format("The schedule that was made is the fastest; {} takes {:.2f} times as long.",
+                                made.catalog.front().name, times_as_long(made.catalog.front().time, time)));
   else
     text += wrapped(fmt::format(
-        "{} of the catalog is faster at this size; the trees take {:.3f} times as long.", made.catalog.front().name,
-        static_cast<double>(made.trees.time.count()) / static_cast<double>(made.catalog.front().time.count())));
+        "{} of the catalog is faster at this size; the schedule that was made takes {:.3f} times as long.",
+        made.catalog.front().name, times_as_long(time, made.catalog.front().time)));
   return text + '\n';
 }
 
-/// The schedule that is written: the trees, or what is faster.
+/// The schedule that is written: the fastest that was made, or what is faster.
 StoredSchedule chosen(const Synthesis& made, bool trees_only) {
-  if (trees_only || made.trees_are_faster()) return *made.trees.schedule;
+  if (trees_only || made.made_is_faster()) return *made.made.front().schedule;
   return store(schedule_of(made.catalog.front().scenario, &stop_requested).schedule());
 }
 
@@ -155,8 +189,8 @@ std::string run_command_of(const SynthesizeArguments& arguments, const Scenario&
 
 void write_schedule(const SynthesizeArguments& arguments, const Scenario& scenario, const std::string& command,
                     const Synthesis& made, Output& file) {
-  const bool trees = arguments.trees_only || made.trees_are_faster();
-  const std::string name = trees ? "the trees" : made.catalog.front().name;
+  const bool trees = arguments.trees_only || made.made_is_faster();
+  const std::string name = trees ? made.made.front().name : made.catalog.front().name;
   try {
     const StoredSchedule stored = chosen(made, arguments.trees_only);
     file.write(written_as(format_of(arguments), scenario, stored));
@@ -181,12 +215,18 @@ int execute(const SynthesizeArguments& arguments) {
   const Scenario scenario = first_point(scenarios);
   expect_collective(scenario);
   const Setup setup = while_saying("building the topology", [&] { return set_up(scenario, &stop_requested); });
-  ProgressLine progress(1);
-  const Synthesis made = synthesize(scenario, setup,
-                                    {.trees = arguments.trees,
-                                     .most_slices = arguments.most_slices,
-                                     .stop = &stop_requested,
-                                     .stage = [&](const std::string& stage) { progress.now(stage); }});
+  const Synthesis made = [&] {
+    ProgressLine progress(1);
+    StageTimes times(arguments.timing);
+    return synthesize(scenario, setup,
+                      {.trees = arguments.trees,
+                       .most_slices = arguments.most_slices,
+                       .stop = &stop_requested,
+                       .stage = [&](const std::string& stage) {
+                         progress.now(stage);
+                         times.now(stage);
+                       }});
+  }();
   Output output;
   output.write(text_of(scenario, made));
   output.finish();

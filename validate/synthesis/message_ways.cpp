@@ -11,47 +11,64 @@ MessageWays::MessageWays(const Scenario& scenario, const Setup& setup, const Mac
   routes_ = std::make_unique<Routes>(topology_, scenario.transport, setup.routing, std::move(down));
 }
 
-std::vector<std::vector<int>> MessageWays::on(const TreeWires& wires, bool backwards) {
-  std::map<LinkId, int> by_link;
+namespace {
+
+/// The edge of the wires that stands for each link, or for the half-duplex cable between two devices.
+struct EdgesOfLinks {
+  std::vector<int> by_link;  // [link]; -1: none
   std::map<std::pair<NodeId, NodeId>, int> by_ends;
-  for (std::size_t e = 0; e < wires.wires.edges.size(); ++e) {
-    const Wires::Edge& edge = wires.wires.edges[e];
-    const bool is_medium = wires.medium[e] >= 0;
-    const NodeId a = wires.wires.vertices[static_cast<std::size_t>(edge.from)].node;
-    const NodeId b = wires.wires.vertices[static_cast<std::size_t>(edge.to)].node;
-    if (is_medium)
-      by_ends[backwards ? std::pair(b, a) : std::pair(a, b)] = static_cast<int>(e);
-    else
-      by_link[edge.link] = static_cast<int>(e);
-  }
-  std::vector<std::vector<int>> ways;
-  for (const NodeId from : ranks_)
-    for (const NodeId to : ranks_) {
-      // What goes up a tree takes the way from child to parent; the tree was planned from parent to child.
-      const std::vector<LinkId>& links = backwards ? links_between(to, from) : links_between(from, to);
-      std::vector<int> way;
-      for (const LinkId link : links) {
-        const Link& of = topology_.link(link);
-        const auto found = by_link.find(link);
-        const auto medium = by_ends.find({of.from, of.to});
-        if (found != by_link.end())
-          way.push_back(found->second);
-        else if (medium != by_ends.end())
-          way.push_back(medium->second);
-      }
-      if (way.size() != links.size()) way.clear();
-      if (backwards) std::reverse(way.begin(), way.end());
-      ways.push_back(std::move(way));
+
+  EdgesOfLinks(const TreeWires& wires, std::size_t n_links, bool backwards) : by_link(n_links, -1) {
+    for (std::size_t e = 0; e < wires.wires.edges.size(); ++e) {
+      const Wires::Edge& edge = wires.wires.edges[e];
+      const NodeId a = wires.wires.vertices[static_cast<std::size_t>(edge.from)].node;
+      const NodeId b = wires.wires.vertices[static_cast<std::size_t>(edge.to)].node;
+      if (wires.medium[e] >= 0)
+        by_ends[backwards ? std::pair(b, a) : std::pair(a, b)] = static_cast<int>(e);
+      else
+        by_link[edge.link.value] = static_cast<int>(e);
     }
+  }
+  int edge_of(const Topology& topology, LinkId link) const {
+    if (by_link[link.value] >= 0) return by_link[link.value];
+    const auto medium = by_ends.find({topology.link(link).from, topology.link(link).to});
+    return medium == by_ends.end() ? -1 : medium->second;
+  }
+};
+
+}  // namespace
+
+WayBetween MessageWays::between(const TreeWires& wires, bool backwards) {
+  const auto edges = std::make_shared<const EdgesOfLinks>(wires, topology_.n_links(), backwards);
+  return [this, edges, backwards](int u, int v) {
+    const NodeId a = ranks_[static_cast<std::size_t>(u)], b = ranks_[static_cast<std::size_t>(v)];
+    // What goes up a tree takes the way from child to parent; the tree was planned from parent to child.
+    std::vector<int> way;
+    if (a == b) return way;
+    for (const LinkId link : backwards ? links_between(b, a) : links_between(a, b)) {
+      const int edge = edges->edge_of(topology_, link);
+      if (edge < 0) return std::vector<int>{};
+      way.push_back(edge);
+    }
+    if (backwards) std::reverse(way.begin(), way.end());
+    return way;
+  };
+}
+
+std::vector<std::vector<int>> MessageWays::on(const TreeWires& wires, bool backwards) {
+  const WayBetween way = between(wires, backwards);
+  const int n = static_cast<int>(ranks_.size());
+  std::vector<std::vector<int>> ways;
+  for (int from = 0; from < n; ++from)
+    for (int to = 0; to < n; ++to) ways.push_back(way(from, to));
   return ways;
 }
 
-const std::vector<LinkId>& MessageWays::links_between(NodeId from, NodeId to) {
-  const auto [known, is_new] = known_.try_emplace({from, to});
-  if (!is_new || from == to) return known->second;
+std::vector<LinkId> MessageWays::links_between(NodeId from, NodeId to) const {
+  std::vector<LinkId> links;
   for (const Path& path : routes_->find_parts(from, to))
-    for (const Leg& leg : path.legs) known->second.insert(known->second.end(), leg.links.begin(), leg.links.end());
-  return known->second;
+    for (const Leg& leg : path.legs) links.insert(links.end(), leg.links.begin(), leg.links.end());
+  return links;
 }
 
 }  // namespace ringsim

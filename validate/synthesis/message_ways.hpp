@@ -10,6 +10,7 @@
 #include "scenarios/scenario.hpp"
 #include "sim/topology/routes.hpp"
 #include "topologies/synthesis/tree_plan.hpp"
+#include "topologies/synthesis/turned_tree.hpp"
 #include "validate/bound/bound.hpp"
 
 namespace ringsim {
@@ -23,14 +24,15 @@ class MessageWays {
   /// [from * ranks + to] edges of the wires, in order; none for a rank to itself, and where the wires lack a link.
   /// `backwards`: the wires are reversed(), and a tree's edge from u to t is a message from t to u.
   std::vector<std::vector<int>> on(const TreeWires& wires, bool backwards);
+  /// The same, looked up pair by pair: takes no memory for the pairs. Keeps a reference to this object.
+  WayBetween between(const TreeWires& wires, bool backwards);
 
  private:
-  const std::vector<LinkId>& links_between(NodeId from, NodeId to);
+  std::vector<LinkId> links_between(NodeId from, NodeId to) const;
 
   const std::vector<NodeId>& ranks_;
   const Topology& topology_;
   std::unique_ptr<Routes> routes_;
-  std::map<std::pair<NodeId, NodeId>, std::vector<LinkId>> known_;
 };
 
 }  // namespace ringsim

@@ -13,6 +13,7 @@
 #include "topologies/search/channel_rings.hpp"
 #include "validate/results/columns.hpp"
 #include "validate/synthesis/message_ways.hpp"
+#include "validate/synthesis/turned.hpp"
 
 namespace ringsim {
 
@@ -74,16 +75,46 @@ class SynthesisRun {
 
   Synthesis run() {
     bounds();
-    // Few trees, unless more of them are needed to come near the target.
-    take(attempt({197, 200}));
-    if (!options_.trees && out_.trees.time.count() > out_.target.count() / 50 * 51 &&
-        worst_share_of(out_.trees) < 0.995)
-      take(attempt({199, 200}));
+    if (!options_.trees) turn_one_tree();
+    if (out_.made.empty() || !turned_is_enough()) plan_trees_of_each_root();
+    std::stable_sort(out_.made.begin(), out_.made.end(),
+                     [](const MadeSchedule& a, const MadeSchedule& b) { return a.time < b.time; });
     try_catalog();
     return std::move(out_);
   }
 
  private:
+  /// Whether trees of each root are not worth their simulation: from 128 ranks on, if the turned one is within 2 % of
+  /// the target, and where it comes near with room for trees of each root to have no second slice.
+  bool turned_is_enough() const {
+    if (request_.ranks < 128) return false;
+    const std::int64_t edges = std::int64_t{request_.ranks} * (request_.ranks - 1);
+    const bool uncut = edges * (request_.op == CollectiveOp::all_reduce ? 4 : 2) > most_messages(1);
+    return out_.made.front().time.count() <= out_.target.count() / 50 * 51 || (uncut && out_.turned->share >= 0.985);
+  }
+  void plan_trees_of_each_root() {
+    // Few trees, unless more of them are needed to come near the target.
+    take(attempt({197, 200}));
+    if (!options_.trees && out_.trees.time.count() > out_.target.count() / 50 * 51 &&
+        worst_share_of(out_.trees) < 0.995)
+      take(attempt({199, 200}));
+    const TreeSlices& slices = out_.trees.slices;
+    out_.made.push_back({fmt::format("trees, {} slice{}{}", slices.count, slices.count == 1 ? "" : "s",
+                                     slices.streams == 1 ? "" : fmt::format(" in each of {} streams", slices.streams)),
+                         out_.trees.time, out_.trees.schedule});
+  }
+  void turn_one_tree() {
+    const CandidateTimes times{.scenario = scenario_,
+                               .time_of = [this](const auto& stored) {
+                                 return time_of(with_schedule(scenario_, stored)).time;
+                               },
+                               .say = [this](const std::string& what) { say(what); },
+                               .breathe = [this] { breathe(); }};
+    TurnedRun turned(times, machine_, ways_, setup_.collectives.front().ranks);
+    out_.turned = turned.plan();
+    if (out_.turned) out_.made.push_back(turned.fastest());
+  }
+
   void say(const std::string& what) const {
     if (options_.stage) options_.stage(what);
   }

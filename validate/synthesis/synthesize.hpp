@@ -15,6 +15,7 @@
 #include "scenarios/predict/setup.hpp"
 #include "scenarios/scenario.hpp"
 #include "topologies/synthesis/tree_plan.hpp"
+#include "topologies/synthesis/turned_tree.hpp"
 #include "validate/bound/bound.hpp"
 
 namespace ringsim {
@@ -40,12 +41,19 @@ struct TimedAlgorithm {
   Scenario scenario;  ///< with this algorithm
 };
 
+/// A schedule that was made, by the method that made it.
+struct MadeSchedule {
+  std::string name;  ///< "trees, 64 slices in each of 2 streams"
+  Picoseconds time{0};                             ///< by simulation
+  std::shared_ptr<const StoredSchedule> schedule;  ///< proved
+};
+
 struct Synthesis {
   struct Trees {
     std::optional<DirectedTrees> down, up;           ///< up: of what is reduced
     TreeSlices slices;                               ///< the fastest of those tried
     Picoseconds time{0};                             ///< by simulation
-    std::shared_ptr<const StoredSchedule> schedule;  ///< proved
+    std::shared_ptr<const StoredSchedule> schedule;  ///< proved; null: trees of each root were not planned
     std::vector<std::pair<TreeSlices, Picoseconds>> tried;
   };
   /// What bandwidth allows at best with trees: the bound of the op; of an all_reduce that of a reduce_scatter and an
@@ -53,13 +61,21 @@ struct Synthesis {
   Picoseconds target{0};
   Bound bound;  ///< of the op itself
   Trees trees;
+  /// One tree turned to all roots, if the machine looks alike to all ranks (topologies/synthesis/turned_tree.hpp).
+  struct Turned {
+    std::optional<TurnedTree> down, up;
+    double share = 0;  ///< of the optimum's rate
+  };
+  std::optional<Turned> turned;
+  std::vector<MadeSchedule> made;  ///< the best of each method, the fastest first
   std::vector<TimedAlgorithm> catalog;  ///< the fastest first; may be empty
 
-  bool trees_are_faster() const { return catalog.empty() || trees.time <= catalog.front().time; }
+  bool made_is_faster() const { return catalog.empty() || made.front().time <= catalog.front().time; }
 };
 
 /// Plans trees (topologies/synthesis), makes a schedule of them, proves and times it with several numbers of slices and
-/// streams, and times every algorithm of the catalog that serves the scenario's collective there: with its defaults,
+/// streams; does the same with one tree turned to all roots. If there are so many ranks that trees of each root could
+/// not be cut into slices, these are planned only if the turned one falls short of the optimum's rate. Then times every algorithm of the catalog that serves the scenario's collective there: with its defaults,
 /// pipelined ones also with 16 and 128 segments, the ring also with one of its own for each channel
 /// (topologies/search/channel_rings.hpp), and the scenario's own as it is set. Left out are algorithms whose switches
 /// add. Throws InputError for what trees are not made for: another collective than all_gather, reduce_scatter,
