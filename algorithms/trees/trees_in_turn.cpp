@@ -16,7 +16,7 @@ std::size_t place_of(int i) { return static_cast<std::size_t>(i); }
 
 /// One part of the schedule, up or down, as rank 0 sees it.
 struct Turns {
-  TurningTree tree;                   // [slice * K + d]
+  TurningTree tree;                     // [slice * K + d]
   std::vector<std::vector<int>> at;     // [turn * ports + port] places in the tree that are reached in it
   std::vector<std::vector<int>> below;  // [place] the places that receive from it
   int ranks = 0, steps = 0;
@@ -108,7 +108,8 @@ class InTurn {
       ensure(step.number < at.number, "a step waits for earlier ones");
       if (lane_of(step) != lane_of(at)) last[lane_of(step)] = std::max(last[lane_of(step)], step.number / lanes_ + 1);
     };
-    // Lanes that begin together stay in step, and then all wait at the same time: each begins after another port's step.
+    // Lanes that begin together stay in step, and then all wait at the same time: each begins after another port's
+    // step.
     if (at.number > 0 && at.number < lanes_)
       for (int port = 0; port < ports_; ++port)
         if (port != at.port) after({port, at.number - 1});

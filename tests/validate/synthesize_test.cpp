@@ -83,11 +83,11 @@ TEST_CASE("for a small message an algorithm of the catalog is faster, and the li
   const Synthesis small = made(scenario_of(box, "all_gather", "64 B"));
   REQUIRE(small.catalog.size() > 2);
   for (std::size_t i = 1; i < small.catalog.size(); ++i) CHECK(small.catalog[i - 1].time <= small.catalog[i].time);
-  CHECK_FALSE(small.trees_are_faster());
+  CHECK_FALSE(small.made_is_faster());
   CHECK(small.catalog.front().name == "direct");
   for (const TimedAlgorithm& each : small.catalog) CHECK(predict(each.scenario).time == each.time);
   const Synthesis large = made(scenario_of(box, "all_gather", "16 MiB"));
-  CHECK(large.trees_are_faster());
+  CHECK(large.made_is_faster());
 }
 
 TEST_CASE("the number of trees can be asked for") {

@@ -139,8 +139,10 @@ std::string text_of(const Scenario& scenario, const Synthesis& made) {
   if (made.trees.up) text += '\n' + wrapped(trees_in_words(*made.trees.up, "trees that add up"));
   if (made.trees.down) text += '\n' + wrapped(trees_in_words(*made.trees.down, "trees that copy"));
   if (made.trees.schedule == nullptr)
-    text += "\n" + wrapped("trees of each root were not planned: so many messages take long to simulate, and the turned tree "
-                           "comes near the optimum's rate");
+    text +=
+        "\n" + wrapped(
+                   "trees of each root were not planned: so many messages take long to simulate, and the turned tree "
+                   "comes near the optimum's rate");
   Table table({"schedule", "time us", "share of the optimum"});
   const auto row = [&](const std::string& name, Picoseconds time) {
     const double share = static_cast<double>(made.target.count()) / static_cast<double>(time.count());
@@ -159,9 +161,9 @@ std::string text_of(const Scenario& scenario, const Synthesis& made) {
     text += wrapped(fmt::format("The schedule that was made is the fastest; {} takes {:.2f} times as long.",
                                 made.catalog.front().name, times_as_long(made.catalog.front().time, time)));
   else
-    text += wrapped(fmt::format(
-        "{} of the catalog is faster at this size; the schedule that was made takes {:.3f} times as long.",
-        made.catalog.front().name, times_as_long(time, made.catalog.front().time)));
+    text += wrapped(
+        fmt::format("{} of the catalog is faster at this size; the schedule that was made takes {:.3f} times as long.",
+                    made.catalog.front().name, times_as_long(time, made.catalog.front().time)));
   return text + '\n';
 }
 

@@ -88,8 +88,7 @@ std::optional<TurnedLoads> TurnedLoads::of(const Wires& wires, const Symmetry& g
     std::map<std::pair<int, int>, int> parts;
     for (std::size_t e = 0; e < crossed.size(); ++e) {
       if (crossed[e] > 0) counts[spot(d)].emplace_back(static_cast<int>(e), crossed[e]);
-      class_of[e] =
-          parts.try_emplace({class_of[e], crossed[e]}, static_cast<int>(parts.size())).first->second;
+      class_of[e] = parts.try_emplace({class_of[e], crossed[e]}, static_cast<int>(parts.size())).first->second;
     }
     n_classes = static_cast<int>(parts.size());
     if (spot(n_classes) > most_classes) return std::nullopt;

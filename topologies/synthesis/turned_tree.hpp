@@ -22,8 +22,8 @@ class TurnedLoads {
     int edge_class = 0;
     int messages = 0;  ///< over each edge of the class
   };
-  /// Counts the messages of all pairs of ranks. Nothing if a way is not known, or if there are more than `most_classes`:
-  /// ranks do not see the same machine. Time and memory: O(length of all ways).
+  /// Counts the messages of all pairs of ranks. Nothing if a way is not known, or if there are more than
+  /// `most_classes`: ranks do not see the same machine. Time and memory: O(length of all ways).
   static std::optional<TurnedLoads> of(const Wires& wires, const Symmetry& group, const WayBetween& way,
                                        const Breath& breath = {});
   static constexpr std::size_t most_classes = 64;
@@ -56,7 +56,8 @@ struct TurnedTree {
 TurnedTree turned_tree(const Wires& wires, const Symmetry& group, const TurnedLoads& loads, const WayBetween& way);
 
 /// [slice * K + displacement] in which step each slice of a block reaches its displacement; -1: the root. Steps go to
-/// `lanes` lanes in turn; a displacement follows its parent by as many steps, so in the next step of that lane or later.
+/// `lanes` lanes in turn; a displacement follows its parent by as many steps, so in the next step of that lane or
+/// later.
 ///
 /// A step has room for what takes 15 % longer than the longest message alone. Those with the most below them come
 /// first. A list schedule, by loads of classes.

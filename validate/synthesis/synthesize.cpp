@@ -12,6 +12,7 @@
 #include "sim/base/error.hpp"
 #include "topologies/search/channel_rings.hpp"
 #include "validate/results/columns.hpp"
+#include "validate/synthesis/greedy.hpp"
 #include "validate/synthesis/message_ways.hpp"
 #include "validate/synthesis/turned.hpp"
 
@@ -75,7 +76,7 @@ class SynthesisRun {
 
   Synthesis run() {
     bounds();
-    if (!options_.trees) turn_one_tree();
+    if (!options_.trees) try_other_methods();
     if (out_.made.empty() || !turned_is_enough()) plan_trees_of_each_root();
     std::stable_sort(out_.made.begin(), out_.made.end(),
                      [](const MadeSchedule& a, const MadeSchedule& b) { return a.time < b.time; });
@@ -90,6 +91,7 @@ class SynthesisRun {
     if (request_.ranks < 128) return false;
     const std::int64_t edges = std::int64_t{request_.ranks} * (request_.ranks - 1);
     const bool uncut = edges * (request_.op == CollectiveOp::all_reduce ? 4 : 2) > most_messages(1);
+    if (!out_.turned) return false;
     return out_.made.front().time.count() <= out_.target.count() / 50 * 51 || (uncut && out_.turned->share >= 0.985);
   }
   void plan_trees_of_each_root() {
@@ -99,20 +101,22 @@ class SynthesisRun {
         worst_share_of(out_.trees) < 0.995)
       take(attempt({199, 200}));
     const TreeSlices& slices = out_.trees.slices;
-    out_.made.push_back({fmt::format("trees, {} slice{}{}", slices.count, slices.count == 1 ? "" : "s",
-                                     slices.streams == 1 ? "" : fmt::format(" in each of {} streams", slices.streams)),
-                         out_.trees.time, out_.trees.schedule});
+    // First, so that of equal times this is kept.
+    out_.made.insert(out_.made.begin(),
+                     {fmt::format("trees, {} slice{}{}", slices.count, slices.count == 1 ? "" : "s",
+                                  slices.streams == 1 ? "" : fmt::format(" in each of {} streams", slices.streams)),
+                      out_.trees.time, out_.trees.schedule});
   }
-  void turn_one_tree() {
-    const CandidateTimes times{.scenario = scenario_,
-                               .time_of = [this](const auto& stored) {
-                                 return time_of(with_schedule(scenario_, stored)).time;
-                               },
-                               .say = [this](const std::string& what) { say(what); },
-                               .breathe = [this] { breathe(); }};
-    TurnedRun turned(times, machine_, ways_, setup_.collectives.front().ranks);
+  void try_other_methods() {
+    const CandidateTimes times{
+        .scenario = scenario_,
+        .time_of = [this](const auto& stored) { return time_of(with_schedule(scenario_, stored)).time; },
+        .say = [this](const std::string& what) { say(what); },
+        .breathe = [this] { breathe(); }};
+    TurnedRun turned(times, machine_, ways_, setup_.collectives.front().ranks, options_.most_slices);
     out_.turned = turned.plan();
     if (out_.turned) out_.made.push_back(turned.fastest());
+    if (auto greedy = greedy_schedule(times, machine_, ways_)) out_.made.push_back(std::move(*greedy));
   }
 
   void say(const std::string& what) const {

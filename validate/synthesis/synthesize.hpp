@@ -43,7 +43,7 @@ struct TimedAlgorithm {
 
 /// A schedule that was made, by the method that made it.
 struct MadeSchedule {
-  std::string name;  ///< "trees, 64 slices in each of 2 streams"
+  std::string name;                                ///< "trees, 64 slices in each of 2 streams"
   Picoseconds time{0};                             ///< by simulation
   std::shared_ptr<const StoredSchedule> schedule;  ///< proved
 };
@@ -67,7 +67,7 @@ struct Synthesis {
     double share = 0;  ///< of the optimum's rate
   };
   std::optional<Turned> turned;
-  std::vector<MadeSchedule> made;  ///< the best of each method, the fastest first
+  std::vector<MadeSchedule> made;       ///< the best of each method, the fastest first
   std::vector<TimedAlgorithm> catalog;  ///< the fastest first; may be empty
 
   bool made_is_faster() const { return catalog.empty() || made.front().time <= catalog.front().time; }
@@ -75,12 +75,12 @@ struct Synthesis {
 
 /// Plans trees (topologies/synthesis), makes a schedule of them, proves and times it with several numbers of slices and
 /// streams; does the same with one tree turned to all roots. If there are so many ranks that trees of each root could
-/// not be cut into slices, these are planned only if the turned one falls short of the optimum's rate. Then times every algorithm of the catalog that serves the scenario's collective there: with its defaults,
-/// pipelined ones also with 16 and 128 segments, the ring also with one of its own for each channel
-/// (topologies/search/channel_rings.hpp), and the scenario's own as it is set. Left out are algorithms whose switches
-/// add. Throws InputError for what trees are not made for: another collective than all_gather, reduce_scatter,
-/// all_reduce, broadcast and reduce, a scenario with a library or several jobs, fewer than two ranks; what
-/// MachineBounds throws; Interrupted.
+/// not be cut into slices, these are planned only if the turned one falls short of the optimum's rate. Then times every
+/// algorithm of the catalog that serves the scenario's collective there: with its defaults, pipelined ones also with 16
+/// and 128 segments, the ring also with one of its own for each channel (topologies/search/channel_rings.hpp), and the
+/// scenario's own as it is set. Left out are algorithms whose switches add. Throws InputError for what trees are not
+/// made for: another collective than all_gather, reduce_scatter, all_reduce, broadcast and reduce, a scenario with a
+/// library or several jobs, fewer than two ranks; what MachineBounds throws; Interrupted.
 Synthesis synthesize(const Scenario& scenario, const Setup& setup, const SynthesisOptions& options = {});
 
 /// The scenario with its collective run by a stored schedule.

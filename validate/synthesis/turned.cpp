@@ -15,7 +15,7 @@ namespace ringsim {
 
 namespace {
 
-constexpr int most_slices = 64, most_lanes = 3;
+constexpr int most_lanes = 3;
 /// More messages in more than one slice take tens of seconds to prove and simulate.
 constexpr std::int64_t most_messages_sliced = std::int64_t{1} << 19;
 
@@ -46,12 +46,13 @@ std::optional<Symmetry> symmetry_of_hosts(const Topology& topology, const std::v
 }
 
 TurnedRun::TurnedRun(const CandidateTimes& times, MachineBounds& machine, MessageWays& ways,
-                     const std::vector<NodeId>& ranks)
+                     const std::vector<NodeId>& ranks, int most_slices)
     : times_(times),
       request_(times.scenario.main().request),
       machine_(machine),
       ways_(ways),
-      group_(symmetry_of_hosts(machine.topology(), ranks)) {}
+      group_(symmetry_of_hosts(machine.topology(), ranks)),
+      most_slices_(most_slices) {}
 
 std::optional<TurnedRun::Part> TurnedRun::plan(bool up) {
   const Wires wires = up ? reversed(machine_.wires()) : machine_.wires();
@@ -107,8 +108,8 @@ MadeSchedule TurnedRun::timed(int slices, int lanes) const {
     return tree;
   };
   const std::string name =
-      fmt::format("one tree turned to all roots, {}{} lane{}",
-                  slices == 1 ? "" : fmt::format("{} slices, ", slices), lanes, lanes == 1 ? "" : "s");
+      fmt::format("one tree turned to all roots, {}{} lane{}", slices == 1 ? "" : fmt::format("{} slices, ", slices),
+                  lanes, lanes == 1 ? "" : "s");
   times_.say("timing " + name);
   auto stored = std::make_shared<const StoredSchedule>(
       store(trees_in_turn(request_.op, request_.bytes, *group_, tree_of(down_), tree_of(up_), slices, lanes)));
@@ -120,13 +121,13 @@ MadeSchedule TurnedRun::fastest() {
   Picoseconds last[most_lanes];
   std::fill(std::begin(last), std::end(last), Picoseconds::max());
   int failures = 0;  // numbers of slices in a row that did not help
-  for (int slices = 1; slices <= most_slices && failures < 2; slices *= 2, ++failures) {
+  for (int slices = 1; slices <= std::min(most_slices_, 64) && failures < 2; slices *= 2, ++failures) {
     if (slices > 1 && (messages(slices) > most_messages_sliced || request_.bytes.count / ranks() < slices)) break;
     for (int lanes = 1; lanes <= most_lanes; ++lanes) {
       Picoseconds& before = last[lanes - 1];
       if (before == Picoseconds::min()) continue;  // that few lanes have become slower: latency counts
       MadeSchedule other = timed(slices, lanes);
-      before = other.time < before ? other.time : Picoseconds::min();
+      before = other.time / 100 < before / 98 ? other.time : Picoseconds::min();
       if (best.schedule && other.time >= best.time) continue;
       best = std::move(other);
       failures = -1;

@@ -24,7 +24,8 @@ std::optional<Symmetry> symmetry_of_hosts(const Topology& topology, const std::v
 /// The schedule of Synthesis::turned for an all_gather, reduce_scatter or all_reduce.
 class TurnedRun {
  public:
-  TurnedRun(const CandidateTimes& times, MachineBounds& machine, MessageWays& ways, const std::vector<NodeId>& ranks);
+  TurnedRun(const CandidateTimes& times, MachineBounds& machine, MessageWays& ways, const std::vector<NodeId>& ranks,
+            int most_slices);
 
   /// Nothing if the ranks do not see the same machine.
   std::optional<Synthesis::Turned> plan();
@@ -47,6 +48,7 @@ class TurnedRun {
   MachineBounds& machine_;
   MessageWays& ways_;
   std::optional<Symmetry> group_;
+  int most_slices_;
   std::optional<Part> down_, up_;
 };
 
