@@ -270,7 +270,8 @@ class BlockCutter {
           refuse_plan(stored_,
                       fmt::format("step {} of rank {}, lane {} needs more than the {} operations that a thread "
                                   "block holds",
-                                  i, rank_, lane, most_operations));
+                                  i, rank_, lane, most_operations),
+                      "fewer ranks, or an algorithm whose steps have fewer messages, such as ring or halving_doubling");
         segment = follow_on(std::move(segment));
         --i;
         fresh = true;

@@ -133,6 +133,9 @@ class PlanReader {
     head().placement = root_.at("inplace").truth() ? Placement::in_place : Placement::separate;
     head().min_bytes = size_or_none("min_message_size");
     head().max_bytes = size_or_none("max_message_size");
+    if (head().max_bytes != 0 && head().min_bytes > head().max_bytes)
+      root_.at("min_message_size")
+          .fail(fmt::format("expected at most max_message_size, {}, found {}", head().max_bytes, head().min_bytes));
     head().op = collective();
     input_ = small(gpu.at("input_chunks"), 0, file_limits::chunks);
     output_ = small(gpu.at("output_chunks"), 0, file_limits::chunks);
@@ -278,7 +281,7 @@ class PlanReader {
                          "barrier_id", "num_threadblocks", "semaphore_ids", "iter_context", "ops"});
     const std::string name = place.at("name").text();
     refuse_unread(place.at("name"), name);
-    const Word& word = place.at("name").look_up(name, words(), "operation");
+    const Word& word = place.at("name").look_up(name, words(), "an operation");
     Operation op{.verb = word.verb, .name = name, .pointer = place.pointer};
     op.signals = word.signals;
     op.flushes = word.flushes;

@@ -37,8 +37,17 @@ std::string_view without_comments(std::string_view text) {
   }
 }
 
+/// Whether `key` is written as a key: what comes after it is a colon.
+bool has_key(std::string_view json, std::string_view key) {
+  for (std::size_t at = json.find(key); at != std::string_view::npos; at = json.find(key, at + 1)) {
+    const std::size_t next = json.find_first_not_of(" \t\r\n", at + key.size());
+    if (next != std::string_view::npos && json[next] == ':') return true;
+  }
+  return false;
+}
+
 /// A key that every plan of MSCCL++ has, and neither a scenario nor ringsim's own schedules.
-bool is_mscclpp(std::string_view json) { return json.find("\"threadblocks\"") != std::string_view::npos; }
+bool is_mscclpp(std::string_view json) { return has_key(json, "\"threadblocks\""); }
 
 }  // namespace
 

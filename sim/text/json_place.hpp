@@ -55,7 +55,7 @@ struct Place {
     if (found != table.end()) return found->second;
     std::vector<std::string> names;
     for (const auto& [each, value] : table) names.push_back(each);
-    fail("expected the name of a " + what + ", found \"" + name + "\"", did_you_mean(name, names));
+    fail("expected the name of " + what + ", found \"" + name + "\"", did_you_mean(name, names));
   }
 
  private:

@@ -88,17 +88,17 @@ class Documented {
       for (const int each : buffers) CHECK(each < static_cast<int>(gpu.at("remote_buffers").size()));
       CHECK(block.at("ops").size() <= 64);
       longest = std::max(longest, static_cast<int>(block.at("ops").size()));
-      bool threads_agree = true;  // whether a nop stands since all threads last did something
+      bool moved = false, waited = false;  // since the last nop: by all threads, by one
       for (const Json& op : block.at("ops")) {
         const std::string name = op.at("name");
         if (name == "signal" || name == "wait") {
-          if (name == "signal") CHECK(threads_agree);
+          if (name == "signal") CHECK(!moved);
           for (const int each : op.at("channel_ids")) {
             const auto [peer, k] = channels.at(static_cast<std::size_t>(own.at(static_cast<std::size_t>(each))));
             ++(name == "signal" ? signals_[{{id, peer}, k}] : waits_[{{peer, id}, k}]);
           }
         } else if (name == "sem_acquire" || name == "sem_release") {
-          if (name == "sem_release") CHECK(threads_agree);
+          if (name == "sem_release") CHECK(!moved);
           CHECK(op.at("semaphore_ids").size() <= 16);
           for (const int each : op.at("semaphore_ids"))
             semaphores.at(static_cast<std::size_t>(each)) += name == "sem_release" ? 1 : -1;
@@ -109,10 +109,13 @@ class Documented {
           meeting[barrier] = op.at("num_threadblocks");
         } else if (name != "nop") {
           check_move(op, name, chunks, buffers.size());
-          CHECK(threads_agree);
+          CHECK(!moved);
+          CHECK(!waited);
         }
-        threads_agree = name == "nop" || name == "barrier" ||
-                        (threads_agree && (name == "signal" || name == "wait" || name.starts_with("sem")));
+        const bool one_thread = name == "signal" || name == "wait" || name.starts_with("sem");
+        const bool in_step = name == "nop" || name == "barrier";
+        moved = !in_step && (moved || !one_thread);
+        waited = !in_step && (waited || name == "wait" || name == "sem_acquire");
       }
       ++number;
     }

@@ -159,8 +159,10 @@ TEST_CASE("mistakes of a plan are named at their place") {
        "plan.json: /gpus/0/input_chunks: expected a whole number from 0 to 1048576, found 99999999999"},
       {"read-and-put-2", R"("input_chunks": 2)", R"("input_chunks": 3)",
        "plan.json: /gpus/0: expected input_chunks and output_chunks as all_reduce of 2 gpus has them, found 3 and 2"},
+      {"packets-2", R"("max_message_size": 65536)", R"("min_message_size": 9, "max_message_size": 8)",
+       "plan.json: /min_message_size: expected at most max_message_size, 8, found 9"},
       {"read-and-put-2", R"("name": "rres")", R"("name": "rrres")",
-       "plan.json: /gpus/0/threadblocks/0/ops/3/name: expected the name of a operation, found \"rrres\"\n"
+       "plan.json: /gpus/0/threadblocks/0/ops/3/name: expected the name of an operation, found \"rrres\"\n"
        "  hint: did you mean \"rres\"?"},
       {"read-and-put-2", R"({"name": "signal", "channel_ids": [0])", R"({"name": "signal", "channel_ids": [1])",
        "plan.json: /gpus/0/threadblocks/0/ops/0/channel_ids/0: expected a whole number from 0 to 0, found 1"},

@@ -324,6 +324,7 @@ TEST_CASE("other text is no schedule") {
       "x: expected MSCCL XML (<algo ...), MSCCL++'s or ringsim's JSON ({...) or GOAL (num_ranks ...), found other text",
       InputError);
   CHECK_FALSE(is_schedule("// a question\n{\"version\": 1}"));
+  CHECK_FALSE(is_schedule(R"({"name": "threadblocks", "version": 1})"));  // a plan has it as key
   CHECK(is_schedule("/* made by hand */ // so\nnum_ranks 1"));
   CHECK(is_schedule("\xEF\xBB\xBF <algo/>"));
   CHECK_FALSE(is_schedule("/* open"));

@@ -85,7 +85,7 @@ TEST_CASE("a command that is unknown is named, with the nearest one") {
 
 TEST_CASE("a first word that is no command may be an option, a command below another, or a scenario") {
   for (const char* word : {"timing", "timign"})
-    CHECK(has(mistake({word, "x"}), "hint: did you mean `ringsim run --timing`?"));
+    CHECK(has(mistake({word, "x"}), "hint: did you mean `ringsim run --timing` or `ringsim synthesize --timing`?"));
   CHECK(has(mistake({"show", "x"}), "hint: did you mean `ringsim topology show` or `ringsim schedule show`?"));
   CHECK(has(mistake({"four.json"}), "hint: did you mean `ringsim run four.json`?"));
   CHECK(has(mistake({"--formt", "json"}), "hint: options follow the command"));

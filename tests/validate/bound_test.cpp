@@ -169,6 +169,14 @@ TEST_CASE("without GPUDirect what enters and leaves a node crosses the PCIe upli
           machine(scenario).of({.op = CollectiveOp::all_gather}, scenario.main().request.bytes)->time);
 }
 
+TEST_CASE("the bound of a scenario whose switch adds is that of sums in switches: a message enters each GPU once") {
+  const char* text =
+      R"({"version": 1, "name": "t", "topology": {"kind": "star", "ranks": 8, "link": {"bandwidth": "50 GB/s", "latency": "1 us"}},
+          "collective": {"op": "all_reduce", "algorithm": "in_switch", "bytes": "1 GB"}})";
+  CHECK(own_bound(ScenarioFile::parse(text, "t.json").point(0)).algbw ==
+        50.0);  // without the switch's sums: 8 / 14 of it
+}
+
 TEST_CASE("where NCCL takes NVLS, alone or in trees, the bound is that of sums in switches") {
   for (const int nodes : {1, 2}) {
     CAPTURE(nodes);

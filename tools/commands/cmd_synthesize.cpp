@@ -53,7 +53,8 @@ void declare(Options& options, SynthesizeArguments& synthesize) {
       "trees from each root; without it, the fewest that come near the optimum");
   options.whole("--slices", "N", 1, 256, synthesize.most_slices, "at most so many messages of a tree in turn")
       .fallback = "256";
-  options.flag("--trees-only", synthesize.trees_only, "write the trees even if an algorithm of the catalog is faster");
+  options.flag("--trees-only", synthesize.trees_only,
+               "write what was made even if an algorithm of the catalog is faster");
   options
       .choice<SynthesizedFormat>("--to",
                                  {{"json", SynthesizedFormat::json},
@@ -157,8 +158,10 @@ std::string text_of(const Scenario& scenario, const Synthesis& made) {
   };
   if (made.catalog.empty())
     text += wrapped("No algorithm of the catalog serves this.");
+  else if (time == made.catalog.front().time)
+    text += wrapped(fmt::format("The schedule that was made and {} are equally fast.", made.catalog.front().name));
   else if (made.made_is_faster())
-    text += wrapped(fmt::format("The schedule that was made is the fastest; {} takes {:.2f} times as long.",
+    text += wrapped(fmt::format("The schedule that was made is the fastest; {} takes {:.3f} times as long.",
                                 made.catalog.front().name, times_as_long(made.catalog.front().time, time)));
   else
     text += wrapped(
@@ -248,9 +251,10 @@ Command synthesize_command() {
               "fast as any schedule can, proves the schedule, times it, and compares it with the bound and with the "
               "catalog's algorithms. For all-gather, reduce-scatter, all-reduce (one after the other), broadcast and "
               "reduce.\n\n"
-              "The optimum may need many trees from each root; a few often come within a percent. Latency is not "
-              "optimized: for small messages an algorithm of the catalog is faster, and then -o writes that one, "
-              "unless --trees-only is given. Algorithms whose switches add up are not compared.\n\n"
+              "The optimum may need many trees from each root; a few often come within a percent. Without --trees two "
+              "more methods are tried: one tree turned to all roots (at most 64 slices), and a greedy one that counts "
+              "latency. The fastest of all is written by -o; that may be an algorithm of the catalog, for small "
+              "messages above all, unless --trees-only is given. Algorithms whose switches add up are not compared.\n\n"
               "docs/guide/synthesize.md explains the result.",
           .prepare = with<SynthesizeArguments>(declare, execute)};
 }

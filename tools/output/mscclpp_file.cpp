@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <set>
 #include <utility>
@@ -15,6 +18,7 @@
 #include "sim/base/quantity.hpp"
 #include "sim/topology/routes.hpp"
 #include "tools/output/output.hpp"
+#include "tools/output/warnings.hpp"
 #include "tools/stop.hpp"
 #include "validate/synthesis/synthesize.hpp"
 
@@ -45,12 +49,31 @@ void require_reach(const Scenario& scenario, const StoredSchedule& stored) {
   }
 }
 
+/// The scenario with the nearest message size that MSCCL++ takes: a multiple of 16 bytes per chunk, as large as the
+/// plan says at most. Warns if that is another one.
+Scenario at_a_size_of(const StoredSchedule& plan, Scenario scenario) {
+  int chunks = 1;
+  for (const Buffer buffer : {Buffer::data, Buffer::input, Buffer::output})
+    chunks = std::max(chunks, plan.grids[static_cast<std::size_t>(buffer)].chunks);
+  const std::int64_t unit = std::int64_t{16} * chunks, most = plan.max_bytes / unit * unit;
+  std::int64_t& bytes = scenario.jobs.front().request.bytes.count;
+  const std::int64_t fitting = std::clamp(bytes / unit * unit, std::min(unit, most), most);
+  if (fitting != bytes)
+    Warnings().say(
+        {fmt::format("MSCCL++ takes messages of this plan in multiples of {} bytes up to {}, and not of {}: "
+                     "it is timed at {} bytes",
+                     unit, most, format(scenario.main().request.bytes), fitting)});
+  bytes = fitting;
+  return scenario;
+}
+
 }  // namespace
 
-std::string mscclpp_of(const Scenario& scenario, const StoredSchedule& stored) {
-  require_reach(scenario, stored);
+std::string mscclpp_of(const Scenario& asked, const StoredSchedule& stored) {
+  require_reach(asked, stored);
   std::string text = export_mscclpp(stored);
   const auto plan = std::make_shared<StoredSchedule>(import_mscclpp(text, "plan"));
+  const Scenario scenario = at_a_size_of(*plan, asked);
   const auto time_of = [&](std::shared_ptr<const StoredSchedule> each) {
     return predict(with_schedule(scenario, std::move(each)), {.stop = &stop_requested}).time;
   };

@@ -36,7 +36,7 @@ class LinkTypes {
   }
   const LinkSpec& find(const Place& name) {
     unused_.erase(name.text());
-    return name.look_up(name.text(), known_, "link type");
+    return name.look_up(name.text(), known_, "a link type");
   }
   /// A type of its own that nothing uses is a slip: a misspelt one would leave the library's in force.
   void require_used(const Place& root) const {
@@ -107,7 +107,7 @@ using Ids = std::map<std::string, std::uint32_t>;
 
 std::vector<std::uint32_t> listed_devices(const Place& list, const Ids& ids) {
   std::vector<std::uint32_t> found;
-  for (const std::string& name : listed_names(list)) found.push_back(list.look_up(name, ids, "device"));
+  for (const std::string& name : listed_names(list)) found.push_back(list.look_up(name, ids, "a device"));
   return found;
 }
 

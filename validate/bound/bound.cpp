@@ -264,18 +264,6 @@ Picoseconds MachineBounds::latency_floor(const BoundedCollective& what) const {
   return longest(sources, ranks_);
 }
 
-Bound own_bound(const Scenario& scenario) {
-  const Setup setup = set_up(scenario);
-  const CollectiveRequest& request = scenario.main().request;
-  MachineBounds machine(scenario, setup, setup.collectives.front().ranks, {});
-  const std::optional<Bound> bound =
-      machine.of({.op = request.op, .root = request.root, .both_ways = request.both_ways}, request.bytes);
-  if (!bound)
-    throw InputError(scenario.file + ": /collective/op",
-                     "expected a collective that moves bytes, for --bound, found barrier");
-  return *bound;
-}
-
 namespace {
 
 /// Everything that path_use() and wires_of() look at.
@@ -314,7 +302,27 @@ bool helpers_add(const Scenario& scenario, const PlacedCollective& placed) {
          (scenario.library && scenario.library->plan.algorithm == nccl::TunerAlgorithm::nvls_tree);
 }
 
+/// What `placed` asks of a bound.
+BoundedCollective bounded(const Scenario& scenario, const PlacedCollective& placed) {
+  const CollectiveRequest& request = placed.job.request;
+  return {.op = request.op,
+          .root = has_root(request.op) ? request.root : 0,
+          .both_ways = request.both_ways,
+          .helpers_add = helpers_add(scenario, placed)};
+}
+
 }  // namespace
+
+Bound own_bound(const Scenario& scenario) {
+  const Setup setup = set_up(scenario);
+  const PlacedCollective& placed = setup.collectives.front();
+  MachineBounds machine(scenario, setup, placed.ranks, placed.helpers);
+  const std::optional<Bound> bound = machine.of(bounded(scenario, placed), placed.job.request.bytes);
+  if (!bound)
+    throw InputError(scenario.file + ": /collective/op",
+                     "expected a collective that moves bytes, for --bound, found barrier");
+  return *bound;
+}
 
 std::vector<std::optional<Bound>> Bounds::of(const Scenario& scenario, const Setup& setup) {
   std::vector<std::optional<Bound>> result(setup.collectives.size());
@@ -323,14 +331,9 @@ std::vector<std::optional<Bound>> Bounds::of(const Scenario& scenario, const Set
   const std::lock_guard lock(mutex_);
   for (std::size_t j = 0; j < result.size(); ++j) {
     const PlacedCollective& placed = setup.collectives[j];
-    const CollectiveRequest& request = placed.job.request;
     std::unique_ptr<MachineBounds>& machine = machines_[key_of(scenario, topology, placed)];
     if (!machine) machine = std::make_unique<MachineBounds>(scenario, setup, placed.ranks, placed.helpers);
-    result[j] = machine->of({.op = request.op,
-                             .root = has_root(request.op) ? request.root : 0,
-                             .both_ways = request.both_ways,
-                             .helpers_add = helpers_add(scenario, placed)},
-                            request.bytes);
+    result[j] = machine->of(bounded(scenario, placed), placed.job.request.bytes);
     // Weights that are averaged once in several steps: a step has its part of the exchange.
     if (const TrainingSpec* training = scenario.training_of(j); training != nullptr && result[j])
       result[j]->time /= training->every;
