@@ -35,34 +35,20 @@ std::string collective_name(const StoredSchedule& stored) {
       return "alltoall";
     default:
       refuse(stored, fmt::format("it has no name for {}, or does not tell its root", to_string(stored.op)),
-             "--format json holds every collective");
+             "--to json holds every collective");
   }
 }
 
-/// In how many chunks the message is cut.
-int chunks_of(const StoredSchedule& stored) {
-  int chunks = 1;
-  for (const Grid& grid : stored.grids) {
-    if (!grid.sizes.empty()) refuse(stored, "its chunks have sizes of their own", "--format json holds them");
-    chunks = std::max(chunks, grid.of);
-  }
-  for (const Grid& grid : stored.grids)
-    if (grid.chunks > 0 && grid.of != chunks)
-      refuse(stored,
-             fmt::format("one buffer is cut into parts of 1/{} of the message, another of 1/{}", grid.of, chunks));
-  return chunks;
+Refusal refusal_of(const StoredSchedule& stored) {
+  return [&stored](const std::string& what, const std::string& hint) { refuse(stored, what, hint); };
 }
 
 void check_fits(const StoredSchedule& stored) {
-  if (!stored.names_regions) refuse(stored, "it names no regions");
-  if (stored.actors > stored.ranks)
-    refuse(stored,
-           fmt::format("{} helpers take part, and it knows only gpus that are ranks", stored.actors - stored.ranks));
+  require_ranks_that_only_move(stored, refusal_of(stored));
   for (std::size_t i = 0; i < stored.steps.size(); ++i)
     for (const Step& step : stored.steps[i])
       for (const Op& op : step.ops) {
         const auto rank = static_cast<int>(i) / stored.lanes;
-        if (op.what == Do::compute) refuse(stored, fmt::format("rank {} computes", rank));
         if (op.region.count > most_chunks_a_step)
           refuse(stored, fmt::format("rank {} moves {} chunks in one operation; its runtime takes at most {}", rank,
                                      op.region.count, most_chunks_a_step));
@@ -296,7 +282,7 @@ std::string attribute(const std::string& text) {
 std::string export_msccl(const StoredSchedule& stored) {
   check_fits(stored);
   const std::string collective = collective_name(stored);
-  const int chunks = chunks_of(stored);
+  const int chunks = common_chunks(stored, refusal_of(stored));
   const auto blocks = std::make_shared<const StoredSchedule>(as_thread_blocks(stored));
   const Proof proof = check(schedule_of(blocks, Bytes{chunks})).proof();
   if (proof.slots_needed > most_slots)

@@ -48,33 +48,15 @@ std::string word_for(const StoredSchedule& stored) {
   }
 }
 
+Refusal refusal_of_plan(const StoredSchedule& stored) {
+  return [&stored](const std::string& what, const std::string& hint) { refuse_plan(stored, what, hint); };
+}
+
 void check_holds(const StoredSchedule& stored) {
-  if (!stored.names_regions) refuse_plan(stored, "it names no regions");
   if (!stored.tree.empty())
     refuse_plan(stored, "switches add or multicast in it, and ringsim writes no switch channels",
                 "another algorithm leaves that to the gpus");
-  if (stored.actors > stored.ranks)
-    refuse_plan(stored, fmt::format("{} helpers take part, and it knows only gpus that are ranks",
-                                    stored.actors - stored.ranks));
-  for (std::size_t i = 0; i < stored.steps.size(); ++i)
-    for (const Step& step : stored.steps[i])
-      for (const Op& op : step.ops)
-        if (op.what == Do::compute)
-          refuse_plan(stored, fmt::format("rank {} computes", static_cast<int>(i) / stored.lanes));
-}
-
-/// In how many chunks the message is cut; all buffers alike.
-int parts_of(const StoredSchedule& stored) {
-  int chunks = 1;
-  for (const Grid& grid : stored.grids) {
-    if (!grid.sizes.empty()) refuse_plan(stored, "its chunks have sizes of their own", "--to json holds them");
-    chunks = std::max(chunks, grid.of);
-  }
-  for (const Grid& grid : stored.grids)
-    if (grid.chunks > 0 && grid.of != chunks)
-      refuse_plan(stored,
-                  fmt::format("one buffer is cut into parts of 1/{} of the message, another of 1/{}", grid.of, chunks));
-  return chunks;
+  require_ranks_that_only_move(stored, refusal_of_plan(stored));
 }
 
 /// A GPU's list of names, in the order of their first use.
@@ -269,7 +251,7 @@ class PlanWriter {
 std::string export_mscclpp(const StoredSchedule& stored) {
   mscclpp::check_holds(stored);
   (void)mscclpp::word_for(stored);
-  const int chunks = mscclpp::parts_of(stored);
+  const int chunks = common_chunks(stored, mscclpp::refusal_of_plan(stored));
   const StoredSchedule plain = in_plain_buffers(stored);
   std::string text = mscclpp::PlanWriter(stored, plain, chunks).text();
   const auto again = std::make_shared<StoredSchedule>();

@@ -1,5 +1,7 @@
 #include "algorithms/formats/thread_blocks.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -377,6 +379,29 @@ std::string unordered_adds(const StoredSchedule& stored) {
     return error.message();
   }
   return "";
+}
+
+void require_ranks_that_only_move(const StoredSchedule& stored, const Refusal& refuse) {
+  if (!stored.names_regions) refuse("it names no regions", "");
+  if (stored.actors > stored.ranks)
+    refuse(fmt::format("{} helpers take part, and it knows only gpus that are ranks", stored.actors - stored.ranks),
+           "");
+  for (std::size_t i = 0; i < stored.steps.size(); ++i)
+    for (const Step& step : stored.steps[i])
+      for (const Op& op : step.ops)
+        if (op.what == Do::compute) refuse(fmt::format("rank {} computes", static_cast<int>(i) / stored.lanes), "");
+}
+
+int common_chunks(const StoredSchedule& stored, const Refusal& refuse) {
+  int chunks = 1;
+  for (const Grid& grid : stored.grids) {
+    if (!grid.sizes.empty()) refuse("its chunks have sizes of their own", "--to json holds them");
+    chunks = std::max(chunks, grid.of);
+  }
+  for (const Grid& grid : stored.grids)
+    if (grid.chunks > 0 && grid.of != chunks)
+      refuse(fmt::format("one buffer is cut into parts of 1/{} of the message, another of 1/{}", grid.of, chunks), "");
+  return chunks;
 }
 
 StoredSchedule as_thread_blocks(const StoredSchedule& stored) {

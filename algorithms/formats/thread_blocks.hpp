@@ -2,6 +2,9 @@
 // lane.
 #pragma once
 
+#include <functional>
+#include <string>
+
 #include "algorithms/stored_schedule.hpp"
 
 namespace ringsim {
@@ -30,5 +33,14 @@ StoredSchedule in_plain_buffers(StoredSchedule stored);
 /// Which additions to one chunk nothing orders, as the checker says it; empty if there are none. For the checker they
 /// are no race, but thread blocks add without atomic operations. Requires that check() accepts the schedule.
 std::string unordered_adds(const StoredSchedule& stored);
+
+/// Says that a format cannot hold a schedule, why, and what to do; throws.
+using Refusal = std::function<void(const std::string& what, const std::string& hint)>;
+
+/// Refuses what neither MSCCL nor MSCCL++ has: schedules without regions, helpers, compute.
+void require_ranks_that_only_move(const StoredSchedule& stored, const Refusal& refuse);
+
+/// In how many chunks the message is cut. Refuses chunks with sizes of their own, and buffers that are cut differently.
+int common_chunks(const StoredSchedule& stored, const Refusal& refuse);
 
 }  // namespace ringsim

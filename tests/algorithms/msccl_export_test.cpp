@@ -322,7 +322,7 @@ TEST_CASE("what MSCCL XML cannot hold is refused by its name") {
   CHECK(refusal(sharded_parameter_server(4, 64_B, 2)) ==
         "MSCCL XML cannot hold parameter_server: 2 helpers take part, and it knows only gpus that are ranks");
   CHECK(refusal(ring_broadcast(4, 64_B, 0, 4)) ==
-        "MSCCL XML cannot hold ring: it has no name for broadcast, or does not tell its root\n  hint: --format json "
+        "MSCCL XML cannot hold ring: it has no name for broadcast, or does not tell its root\n  hint: --to json "
         "holds every "
         "collective");
   CHECK(
@@ -343,7 +343,7 @@ TEST_CASE("what MSCCL XML cannot hold is refused by its name") {
     t.steps[static_cast<std::size_t>(r)][0].back().receive(1 - r, chunk(1 - r));
   }
   CHECK(refusal(t.schedule()) ==
-        "MSCCL XML cannot hold by hand: its chunks have sizes of their own\n  hint: --format json holds them");
+        "MSCCL XML cannot hold by hand: its chunks have sizes of their own\n  hint: --to json holds them");
   t.like.layout[0] = Layout::near_equal(12_B, 2);
   t.step(1).compute(Picoseconds{1});
   CHECK(refusal(t.schedule()) == "MSCCL XML cannot hold by hand: rank 1 computes");

@@ -1,4 +1,4 @@
-// A greedy schedule that counts latency, for a scenario's machine: for small messages.
+// A greedy schedule that counts latency, for a scenario's machine.
 #pragma once
 
 #include <optional>
