@@ -266,6 +266,18 @@ TEST_CASE("topology paths explains a path leg by leg") {
   CHECK(run_command({"topology", "paths", two, "node0.gpu0"}).code == 2);
 }
 
+TEST_CASE("topology paths goes around what a fault holds down from the start, and not around what fails later") {
+  // gpu2 sends over its own NIC, node0.nic1; without it PXN takes the data to a GPU at another.
+  const std::string two = ringsim::test::source_dir() + "/scenarios/examples/machines/two-node-server.json";
+  const auto by = [&](const std::string& fault) {
+    return run_command({"topology", "paths", two, "node0.gpu2", "node1.gpu2", "--set", "faults=[" + fault + "]"}).out;
+  };
+  const std::string own = "node0.pcie1 -> node0.nic1";
+  CHECK(by("").find(own) != std::string::npos);
+  CHECK(by(R"({"link": "node0.nic1", "state": "down"})").find(own) == std::string::npos);
+  CHECK(by(R"({"link": "node0.nic1", "state": "down", "at": "1 ms"})").find(own) != std::string::npos);
+}
+
 TEST_CASE("a table that names no node, no neighbour, or no port of the fabric is refused at its place") {
   const std::string file = temporary_file("table.json", R"({"version": 1,
     "topology": {"kind": "cluster", "node": "dgx-1v", "nodes": 4, "fabric": {"kind": "leaf_spine",

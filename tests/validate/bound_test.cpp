@@ -169,6 +169,31 @@ TEST_CASE("without GPUDirect what enters and leaves a node crosses the PCIe upli
           machine(scenario).of({.op = CollectiveOp::all_gather}, scenario.main().request.bytes)->time);
 }
 
+TEST_CASE("a collective is bound by its own messages' ways, not by those of sends and receives") {
+  // Of node1's four NICs one is down. Messages of collectives go by PXN to a GPU at one of the others, which reads it
+  // for 1.173 of 12 GB/s: 8 * 1.173 / 36. Sends of the GPUs at the broken one may rest in host memory, so that nic0
+  // has all of its cable, and two read GPUs for 12 / 1.173, in steps of 10 MB/s 10.24 each: 64 / 32.48, over 16.
+  const char* broken = R"(, "faults": [{"link": "node1.nic1", "state": "down"}])";
+  const Scenario gather = point(cluster("dgx-1v", 2), "all_gather", broken),
+                 swap = point(cluster("dgx-1v", 2), "all_to_all", broken);
+  CHECK(inverse(gather, CollectiveOp::all_gather) == "391/1500");
+  CHECK(inverse(swap, CollectiveOp::all_to_all) == "400/203");
+  // Other rows of `ringsim bound` are as if the scenario asked for them.
+  CHECK(inverse(gather, CollectiveOp::all_to_all) == "400/203");
+  CHECK(inverse(swap, CollectiveOp::all_gather) == "391/1500");
+  // All jobs of a run send in the way of the scenario's own collective.
+  const Scenario jobs = point(cluster("dgx-1v", 2), "all_gather",
+                              broken + std::string(R"(, "jobs": [{"name": "swap", "collective": {"op": "all_to_all",
+                                  "algorithm": "direct", "bytes": "1 GB"}}])"));
+  const Setup setup = set_up(jobs);
+  Bounds bounds;
+  const auto of_jobs = bounds.of(jobs, setup);
+  REQUIRE(of_jobs.size() == 2);
+  CHECK(to_string(of_jobs[0]->inverse_rate) == "391/1500");
+  // 64 blocks leave node1, over three NICs that read GPUs: 64 * 1.173 / 36.
+  CHECK(to_string(of_jobs[1]->inverse_rate) == "782/375");
+}
+
 TEST_CASE("the bound of a scenario whose switch adds is that of sums in switches: a message enters each GPU once") {
   const char* text =
       R"({"version": 1, "name": "t", "topology": {"kind": "star", "ranks": 8, "link": {"bandwidth": "50 GB/s", "latency": "1 us"}},

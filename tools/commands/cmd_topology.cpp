@@ -239,6 +239,15 @@ std::uint32_t host_of(const Topology& topology, const TopologyShowArguments& arg
                           : fmt::format("expected the number of a node, 0 to {}, found {}", n - 1, arguments.host));
 }
 
+/// The links that a fault holds down from the start of a run on: messages go other ways.
+std::vector<bool> down_at_start(const Topology& topology, const Scenario& scenario) {
+  std::vector<bool> down(topology.n_links());
+  for (const LinkChange& change : faults_of(topology, scenario))
+    if (change.at == SimTime{})
+      for (const LinkId link : change.links) down[link.value] = change.to == LinkChange::To::down;
+  return down;
+}
+
 Topology built(const Scenario& scenario) {
   const EndsAtOnce nothing_to_lose;
   return while_saying("building the topology", [&] { return topology_of(scenario); });
@@ -249,7 +258,7 @@ int execute(const TopologyShowArguments& arguments) {
   const Scenario scenario = first_point(file);
   const Topology topology = built(scenario);
   Output output;
-  Routes routes(topology, scenario.transport, routing_of(topology, scenario));
+  Routes routes(topology, scenario.transport, routing_of(topology, scenario), down_at_start(topology, scenario));
   output.write(devices_text(topology) + "\n" + links_text(topology) + "\n" +
                matrices_text(topology, routes, host_of(topology, arguments)));
   if (arguments.pairs) output.write("\n" + pairs_text(topology, routes));
@@ -263,7 +272,7 @@ int execute(const PathArguments& arguments) {
   const Scenario scenario = first_point(file);
   const Topology topology = built(scenario);
   const NodeId from = device(topology, arguments.from), to = device(topology, arguments.to);
-  Routes routes(topology, scenario.transport, routing_of(topology, scenario));
+  Routes routes(topology, scenario.transport, routing_of(topology, scenario), down_at_start(topology, scenario));
   const std::vector<Path> parts = routes.find_parts(from, to);
   Output output;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -302,7 +311,7 @@ Command topology_paths_command() {
           .example =
               "ringsim topology paths scenarios/examples/machines/two-node-server.json \\\n"
               "    node0.gpu0 node1.gpu1",
-          .details = "",
+          .details = "Links that a fault holds down from the start are not used.",
           .prepare = with<PathArguments>(declare, execute)};
 }
 

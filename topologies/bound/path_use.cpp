@@ -171,28 +171,23 @@ PathUse path_use(const Topology& topology, std::span<const NodeId> devices, cons
   use.links.assign(topology.n_links(), false);
   use.cost.assign(topology.n_links(), 1);
   Crossings crossings(topology);
-  for (const bool point_to_point : {false, true}) {
-    Transport either = transport;
-    either.point_to_point = point_to_point;
-    Routes routes(topology, either, all_ways(routing), down), chosen(topology, either, routing, down);
-    for (const NodeId from : distinct) {
-      for (const NodeId to : distinct) {
-        if (from == to) continue;
-        std::vector<std::vector<Path>> ways;
-        try {
-          ways = ways_of(routes, from, to, transport.nics);
-        } catch (const InputError&) {
-          // Packets cannot be spread over GPUs that relay, so their ways are not listed; a message takes one of them.
-          if (leads(chosen, from, to)) return all_links(topology);
-          continue;  // others may relay; if nobody can, the bound says that ranks cannot be reached
-        }
-        for (const std::vector<Path>& parts : ways) {
-          add_links(parts, use);
-          crossings.add(from, to, parts);
-        }
+  Routes routes(topology, transport, all_ways(routing), down), chosen(topology, transport, routing, down);
+  for (const NodeId from : distinct) {
+    for (const NodeId to : distinct) {
+      if (from == to) continue;
+      std::vector<std::vector<Path>> ways;
+      try {
+        ways = ways_of(routes, from, to, transport.nics);
+      } catch (const InputError&) {
+        // Packets cannot be spread over GPUs that relay, so their ways are not listed; a message takes one of them.
+        if (leads(chosen, from, to)) return all_links(topology);
+        continue;  // others may relay; if nobody can, the bound says that ranks cannot be reached
+      }
+      for (const std::vector<Path>& parts : ways) {
+        add_links(parts, use);
+        crossings.add(from, to, parts);
       }
     }
-    if (!transport.pxn) break;  // without PXN both take the same ways
   }
   use.host_links = crossings.host_links();
   return use;

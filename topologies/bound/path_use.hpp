@@ -37,9 +37,8 @@ struct PathUse {
 inline constexpr std::size_t most_pairs_of_paths = std::size_t{1} << 20;
 
 /// The union of the paths between all pairs of devices (sim/topology/routes.hpp), over all ways that the routing policy
-/// and the channels may take, whether the messages are of point-to-point operations or not. Pairs without a path are
-/// left out. What other devices relay is made of such paths only if those devices are named too. `down`: [link] out of
-/// use; empty: none.
+/// and the channels may take. Pairs without a path are left out. What other devices relay is made of such paths only if
+/// those devices are named too. `down`: [link] out of use; empty: none.
 PathUse path_use(const Topology& topology, std::span<const NodeId> devices, const Transport& transport,
                  const Routing& routing, const std::vector<bool>& down = {});
 

@@ -135,44 +135,67 @@ std::vector<Bandwidth> payload_rates(std::vector<Bandwidth> rates, const std::ve
 
 MachineBounds::MachineBounds(const Scenario& scenario, const Setup& setup, std::vector<NodeId> ranks,
                              std::vector<NodeId> helpers, bool all_links)
-    : file_(scenario.file), topology_(wired(scenario, setup)), ranks_(std::move(ranks)) {
+    : file_(scenario.file),
+      topology_(wired(scenario, setup)),
+      ranks_(std::move(ranks)),
+      devices_(ranks_),
+      transport_(scenario.transport),
+      routing_(setup.routing),
+      own_(scenario.main().request.op),
+      one_for_all_(setup.collectives.size() > 1 || scenario.training_of(0) != nullptr) {
   const InForce links = in_force(topology_, faults_of(topology_, scenario));
   rates_ = links.rates;
+  all_links_ = all_links || links.ways_change;
+  devices_.insert(devices_.end(), helpers.begin(), helpers.end());
+}
+
+const MachineBounds::Ways& MachineBounds::ways_of(CollectiveOp op) const {
+  const bool point_to_point = one_for_all_ ? transport_.point_to_point : is_point_to_point(op);
+  std::optional<Ways>& known = ways_[point_to_point];
+  if (!known) known = ways(point_to_point);
+  return *known;
+}
+
+MachineBounds::Ways MachineBounds::ways(bool point_to_point) const {
   std::vector<bool> down(topology_.n_links());
   for (std::size_t l = 0; l < down.size(); ++l) down[l] = rates_[l].bytes_per_second == 0;
-  if (all_links || links.ways_change) {
-    use_.links.assign(topology_.n_links(), true);
-    use_.all_pairs = false;
+  Ways made;
+  if (all_links_) {
+    made.use.links.assign(topology_.n_links(), true);
+    made.use.all_pairs = false;
   } else {
-    helpers.insert(helpers.begin(), ranks_.begin(), ranks_.end());
-    use_ = path_use(topology_, helpers, scenario.transport, setup.routing, down);
+    Transport transport = transport_;
+    transport.point_to_point = point_to_point;
+    made.use = path_use(topology_, devices_, transport, routing_, down);
   }
   for (std::size_t l = 0; l < down.size(); ++l)
-    if (down[l]) use_.links[l] = false;
-  wires_ = wires_of(topology_, ranks_, use_.links, payload_rates(rates_, use_.cost));
+    if (down[l]) made.use.links[l] = false;
+  made.wires = wires_of(topology_, ranks_, made.use.links, payload_rates(rates_, made.use.cost));
+  return made;
 }
 
 Limit MachineBounds::limit(const BoundedCollective& what) const {
+  const Wires& wires = ways_of(what.op).wires;
   switch (what.op) {
     case CollectiveOp::all_gather:
-      return gather_limit(wires_);
+      return gather_limit(wires);
     case CollectiveOp::reduce_scatter:
-      return reduce_scatter_limit(wires_);
+      return reduce_scatter_limit(wires);
     case CollectiveOp::all_reduce:
-      return what.helpers_add ? all_reduce_in_fabric_limit(wires_)
-                              : all_reduce_limit(wires_, gather_limit(wires_).inverse_rate);
+      return what.helpers_add ? all_reduce_in_fabric_limit(wires)
+                              : all_reduce_limit(wires, gather_limit(wires).inverse_rate);
     case CollectiveOp::broadcast:
-      return broadcast_limit(wires_, what.root);
+      return broadcast_limit(wires, what.root);
     case CollectiveOp::reduce:
-      return reduce_limit(wires_, what.root);
+      return reduce_limit(wires, what.root);
     case CollectiveOp::scatter:
-      return scatter_limit(wires_, what.root);
+      return scatter_limit(wires, what.root);
     case CollectiveOp::gather:
-      return gather_to_root_limit(wires_, what.root);
+      return gather_to_root_limit(wires, what.root);
     case CollectiveOp::all_to_all:
     case CollectiveOp::send_recv:
     case CollectiveOp::pairs:
-      return crossing_limit(wires_, [&](const std::vector<bool>& inside) { return crossing(what, inside); });
+      return crossing_limit(wires, [&](const std::vector<bool>& inside) { return crossing(what, inside); });
     case CollectiveOp::barrier:
       break;
   }
@@ -180,21 +203,22 @@ Limit MachineBounds::limit(const BoundedCollective& what) const {
 }
 
 Bound MachineBounds::make(const BoundedCollective& what) const {
+  const Wires& wires = ways_of(what.op).wires;
   const Limit found = limit(what);
   Bound bound{
-      .inverse_rate = found.inverse_rate * fraction(1'000'000'000, wires_.unit),
+      .inverse_rate = found.inverse_rate * fraction(1'000'000'000, wires.unit),
       .is_block = per_block(what.op),
-      .is_optimum = reached(what.op, wires_),
-      .why = cut_in_words(topology_, wires_, found, amount_in_words(what, found.amount, wires_.n_ranks()), rates_),
-      .cut = links_leaving(wires_, found.sets)};
+      .is_optimum = reached(what.op, wires),
+      .why = cut_in_words(topology_, wires, found, amount_in_words(what, found.amount, wires.n_ranks()), rates_),
+      .cut = links_leaving(wires, found.sets)};
   tighten_by_host_links(what, bound);
   return bound;
 }
 
 /// A host with g of the N ranks: what must enter and leave it crosses its links so many times.
 void MachineBounds::tighten_by_host_links(const BoundedCollective& what, Bound& bound) const {
-  const std::int64_t n = wires_.n_ranks();
-  for (const HostLinks& of : use_.host_links) {
+  const auto n = static_cast<std::int64_t>(ranks_.size());
+  for (const HostLinks& of : ways_of(what.op).use.host_links) {
     std::vector<bool> inside(ranks_.size());
     for (std::size_t r = 0; r < ranks_.size(); ++r) inside[r] = topology_.node(ranks_[r]).host == of.host;
     const auto g = static_cast<std::int64_t>(std::count(inside.begin(), inside.end(), true));
@@ -242,7 +266,7 @@ std::optional<Bound> MachineBounds::of(const BoundedCollective& what, Bytes byte
   auto known = known_.find(what);
   if (known == known_.end()) known = known_.emplace(what, blaming(file_, [&] { return make(what); })).first;
   Bound bound = known->second;
-  const std::int64_t n = wires_.n_ranks();
+  const auto n = static_cast<std::int64_t>(ranks_.size());
   const Bytes amount = bound.is_block ? Bytes{bytes.count / n} : bytes;
   bound.time = time_at(amount, bound.inverse_rate * fraction(1, 1'000'000'000));
   if (bound.inverse_rate.over > 0)
@@ -254,7 +278,7 @@ Picoseconds MachineBounds::latency_floor(const BoundedCollective& what) const {
   constexpr std::size_t most_sources = 512;
   const NodeId root = ranks_[static_cast<std::size_t>(what.root)];
   const auto longest = [&](const std::vector<NodeId>& from, const std::vector<NodeId>& to) {
-    return blaming(file_, [&] { return ringsim::latency_floor(topology_, from, to, use_.links); });
+    return blaming(file_, [&] { return ringsim::latency_floor(topology_, from, to, ways_of(what.op).use.links); });
   };
   if (what.op == CollectiveOp::broadcast || what.op == CollectiveOp::scatter) return longest({root}, ranks_);
   if (what.op == CollectiveOp::reduce || what.op == CollectiveOp::gather) return longest(ranks_, {root});
@@ -285,7 +309,7 @@ std::string key_of(const Scenario& scenario, const Topology& topology, const Pla
   }
   const Transport& how = scenario.transport;
   put(static_cast<int>(topology.ties()), static_cast<int>(how.gdr_level), static_cast<int>(how.p2p_level), how.pxn,
-      static_cast<int>(how.nics), static_cast<int>(scenario.routing.policy));
+      static_cast<int>(how.nics), how.point_to_point, static_cast<int>(scenario.routing.policy));
   for (const RoutingSpec::Entry& entry : scenario.routing.table) put(entry.at, entry.to, entry.via);
   for (const FaultSpec& fault : scenario.faults)
     put(fault.link, static_cast<int>(fault.change.to), fault.change.at.time_since_epoch().count(),

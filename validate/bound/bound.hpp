@@ -44,7 +44,8 @@ struct Bound {
 /// A machine, the ranks on it, and the links that their messages can take.
 ///
 /// A link counts if a path between two ranks (or helpers) crosses it under the scenario's transport: with NVLink, PCIe
-/// does not count, nor do the NICs of a single node; `all_links` counts all. A half-duplex cable carries both
+/// does not count, nor do the NICs of a single node; `all_links` counts all. Paths of point-to-point operations are
+/// others with PXN (Transport::point_to_point): each collective is bound by its own. A half-duplex cable carries both
 /// directions together. Data that rests in host memory crosses host memory and the PCIe uplinks once more (HostLinks).
 /// A fault counts if it holds for the whole run. Left out: rates of devices and protocols, what a library's kernels
 /// reach of a link, background messages, other collectives.
@@ -55,9 +56,10 @@ class MachineBounds {
                 bool all_links = false);
 
   const Topology& topology() const { return topology_; }
-  const Wires& wires() const { return wires_; }
   const std::vector<Bandwidth>& rates() const { return rates_; }  ///< [link] that hold in the run
-  const PathUse& use() const { return use_; }
+  /// Of the scenario's own collective.
+  const Wires& wires() const { return ways_of(own_).wires; }
+  const PathUse& use() const { return ways_of(own_).use; }
 
   /// Nothing for a barrier, which moves no bytes. Kept, so that asking again costs nothing. Throws InputError if some
   /// ranks cannot be reached.
@@ -67,16 +69,27 @@ class MachineBounds {
   Picoseconds latency_floor(const BoundedCollective& what) const;
 
  private:
+  /// What messages can use.
+  struct Ways {
+    PathUse use;
+    Wires wires;
+  };
+  const Ways& ways_of(CollectiveOp op) const;
+  Ways ways(bool point_to_point) const;
   Bound make(const BoundedCollective& what) const;
   Limit limit(const BoundedCollective& what) const;
   void tighten_by_host_links(const BoundedCollective& what, Bound& bound) const;
 
   std::string file_;  // what errors call the scenario
   Topology topology_;
-  std::vector<NodeId> ranks_;
+  std::vector<NodeId> ranks_, devices_;  // devices_: the ranks and the helpers
+  Transport transport_;
+  Routing routing_;
+  CollectiveOp own_;
+  bool one_for_all_;  // several collectives in one run: the scenario's transport holds for all
+  bool all_links_;
   std::vector<Bandwidth> rates_;
-  PathUse use_;
-  Wires wires_;
+  mutable std::optional<Ways> ways_[2];       // [point to point], once asked for
   std::map<BoundedCollective, Bound> known_;  // of no bytes
 };
 
