@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <random>
@@ -314,6 +315,25 @@ TEST_CASE("an imported machine is written with what its file said") {
     CAPTURE(piece);
     CHECK(xml.find(piece) != std::string::npos);
   }
+}
+
+TEST_CASE("a switch of a foreign class whose devices are left out is a switch when it is read again") {
+  // The drive (class 0x01) is left out; 0x060004 is no class of a switch, but has had a device below it.
+  const Machine machine = import_nccl_xml(R"(<system version="1">
+  <cpu numaid="0" affinity="ff" arch="x86_64" vendor="AuthenticAMD" familyid="23" modelid="49">
+    <pci busid="0000:01:00.0" class="0x060004" link_speed="16 GT/s" link_width="16">
+      <pci busid="0000:02:00.0" class="0x010802" link_speed="16 GT/s" link_width="16"/>
+    </pci>
+    <pci busid="0000:03:00.0" class="0x030200" link_speed="16 GT/s" link_width="16"/>
+  </cpu>
+</system>)",
+                                          "foreign.xml");
+  const auto switches = [](const Machine& of) {
+    return std::count_if(of.devices.begin(), of.devices.end(),
+                         [](const Machine::Device& each) { return each.kind == NodeKind::pcie_switch; });
+  };
+  REQUIRE(switches(machine) == 1);
+  CHECK(switches(import_nccl_xml(to_nccl_xml(machine), "again.xml")) == 1);
 }
 
 TEST_CASE("names that XML must escape survive") {

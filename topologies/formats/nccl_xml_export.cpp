@@ -226,7 +226,7 @@ class Writer {
   Pairs pci_attributes(std::uint32_t d) const {
     Attributes own = device(d).attributes;
     own["busid"] = places_[d].busid;
-    own.emplace("class", class_of(d));
+    own["class"] = class_of(d);
     const LinkSpec* up = places_[d].uplink;
     const PcieLink link = up == nullptr ? PcieLink{&pcie_rates[4], 16} : nearest_pcie(up->bandwidth);
     own["link_speed"] = link.rate->text;
@@ -239,8 +239,12 @@ class Writer {
   }
 
   std::string class_of(std::uint32_t d) const {
-    if (const auto own = device(d).attributes.find("class"); own != device(d).attributes.end()) return own->second;
-    if (device(d).kind == NodeKind::pcie_switch) return "0x060400";
+    const auto own = device(d).attributes.find("class");
+    const bool said = own != device(d).attributes.end();
+    // A <pci> of any class is a switch while others lie below it. Without these only its class says so.
+    if (device(d).kind == NodeKind::pcie_switch)
+      return said && own->second.starts_with("0x0604") ? own->second : "0x060400";
+    if (said) return own->second;
     if (device(d).kind == NodeKind::gpu) return "0x030200";
     return device(d).port && device(d).port->kind == LinkKind::infiniband ? "0x020700" : "0x020000";
   }
