@@ -40,7 +40,8 @@ MachineBounds machine(const Scenario& scenario, bool all_links = false) {
 }
 
 std::string inverse(const Scenario& scenario, CollectiveOp op, bool all_links = false) {
-  return to_string(machine(scenario, all_links).of({.op = op}, 1_GiB)->inverse_rate);
+  return to_string(
+      machine(scenario, all_links).of({.op = op, .point_to_point = is_point_to_point(op)}, 1_GiB)->inverse_rate);
 }
 
 std::string cluster(const char* node, int nodes, const char* rate = "100 Gb/s") {
@@ -178,20 +179,26 @@ TEST_CASE("a collective is bound by its own messages' ways, not by those of send
                  swap = point(cluster("dgx-1v", 2), "all_to_all", broken);
   CHECK(inverse(gather, CollectiveOp::all_gather) == "391/1500");
   CHECK(inverse(swap, CollectiveOp::all_to_all) == "400/203");
-  // Other rows of `ringsim bound` are as if the scenario asked for them.
+  // A machine knows the ways of both, as the rows of `ringsim bound` ask for them.
   CHECK(inverse(gather, CollectiveOp::all_to_all) == "400/203");
   CHECK(inverse(swap, CollectiveOp::all_gather) == "391/1500");
+  // The floor, too, of ways that nothing has asked for before.
+  CHECK(machine(gather).latency_floor({.op = CollectiveOp::all_to_all, .point_to_point = true}) ==
+        machine(swap).latency_floor({.op = CollectiveOp::all_to_all, .point_to_point = true}));
   // All jobs of a run send in the way of the scenario's own collective.
   const Scenario jobs = point(cluster("dgx-1v", 2), "all_gather",
                               broken + std::string(R"(, "jobs": [{"name": "swap", "collective": {"op": "all_to_all",
                                   "algorithm": "direct", "bytes": "1 GB"}}])"));
-  const Setup setup = set_up(jobs);
   Bounds bounds;
-  const auto of_jobs = bounds.of(jobs, setup);
+  const auto of_jobs = bounds.of(jobs, set_up(jobs));
   REQUIRE(of_jobs.size() == 2);
   CHECK(to_string(of_jobs[0]->inverse_rate) == "391/1500");
   // 64 blocks leave node1, over three NICs that read GPUs: 64 * 1.173 / 36.
   CHECK(to_string(of_jobs[1]->inverse_rate) == "782/375");
+  // Also where a point of the same sweep has it as its own collective, on the same machine.
+  CHECK(to_string(bounds.of(swap, set_up(swap))[0]->inverse_rate) == "400/203");
+  CHECK(to_string(bounds.of(jobs, set_up(jobs))[1]->inverse_rate) == "782/375");
+  CHECK(bounds.n_machines() == 1);
 }
 
 TEST_CASE("the bound of a scenario whose switch adds is that of sums in switches: a message enters each GPU once") {

@@ -172,22 +172,26 @@ TEST_CASE(
   // the optimum, and so does the tree, which has its chain that way. Seen from a reduce-scatter the ring is the other
   // way round: the next rank's message takes the narrow way, the one after it two links of the wide way, and with the
   // last one these carry 3 in place of 2: two thirds.
-  test::BareGraph uneven;
-  uneven.gpus(4);
-  for (int r = 0; r < 4; ++r) {
-    uneven.cable(fmt::format("gpu{}", r), fmt::format("gpu{}", (r + 1) % 4), 2, true);
-    uneven.cable(fmt::format("gpu{}", (r + 1) % 4), fmt::format("gpu{}", r), 1, true);
-  }
-  const auto share = [&](const char* op) {
+  const auto share = [&](const char* op, double up, double down) {
+    test::BareGraph uneven;
+    uneven.gpus(4);
+    for (int r = 0; r < 4; ++r) {
+      uneven.cable(fmt::format("gpu{}", r), fmt::format("gpu{}", (r + 1) % 4), up, true);
+      uneven.cable(fmt::format("gpu{}", (r + 1) % 4), fmt::format("gpu{}", r), down, true);
+    }
     Run on(scenario_on(uneven.json(), op, "1 MiB"));
     const auto plan = on.turned.plan();
     return plan ? plan->share : -1;
   };
-  CHECK(share("all_gather") == 1);
-  CHECK(share("reduce_scatter") == doctest::Approx(2.0 / 3));
-  CHECK(share("all_reduce") == doctest::Approx(2.0 / 3));
-  CHECK(share("broadcast") == -1);
-  CHECK(share("all_to_all") == -1);
+  CHECK(share("all_gather", 2, 1) == 1);
+  CHECK(share("reduce_scatter", 2, 1) == doctest::Approx(2.0 / 3));
+  CHECK(share("all_reduce", 2, 1) == doctest::Approx(2.0 / 3));
+  // With the wide way downwards the two change places.
+  CHECK(share("all_gather", 1, 2) == doctest::Approx(2.0 / 3));
+  CHECK(share("reduce_scatter", 1, 2) == 1);
+  CHECK(share("all_reduce", 1, 2) == doctest::Approx(2.0 / 3));
+  CHECK(share("broadcast", 2, 1) == -1);
+  CHECK(share("all_to_all", 2, 1) == -1);
   // Hosts with unequal numbers of ranks have no turned tree.
   const std::string part = boxes_of(2);
   Run unequal(

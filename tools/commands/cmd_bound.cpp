@@ -64,7 +64,8 @@ std::vector<BoundRow> rows_of(const CollectiveRequest& own, MachineBounds& machi
     asked.push_back({.op = own.op, .root = has_root(own.op) ? own.root : 0, .both_ways = own.both_ways});
   std::vector<BoundRow> rows;
   ProgressLine progress(asked.size());
-  for (const BoundedCollective& what : asked) {
+  for (BoundedCollective& what : asked) {
+    what.point_to_point = is_point_to_point(what.op);  // as if the scenario asked for it
     progress.now(fmt::format("the bound of {}", to_string(what.op)));
     const auto bound = machine.of(what, own.bytes);
     ensure(bound.has_value(), "all collectives but a barrier have a bound");

@@ -140,23 +140,16 @@ MachineBounds::MachineBounds(const Scenario& scenario, const Setup& setup, std::
       ranks_(std::move(ranks)),
       devices_(ranks_),
       transport_(scenario.transport),
-      routing_(setup.routing),
-      own_(scenario.main().request.op),
-      one_for_all_(setup.collectives.size() > 1 || scenario.training_of(0) != nullptr) {
+      routing_(setup.routing) {
   const InForce links = in_force(topology_, faults_of(topology_, scenario));
   rates_ = links.rates;
   all_links_ = all_links || links.ways_change;
   devices_.insert(devices_.end(), helpers.begin(), helpers.end());
+  find_ways(transport_.point_to_point);
 }
 
-const MachineBounds::Ways& MachineBounds::ways_of(CollectiveOp op) const {
-  const bool point_to_point = one_for_all_ ? transport_.point_to_point : is_point_to_point(op);
-  std::optional<Ways>& known = ways_[point_to_point];
-  if (!known) known = ways(point_to_point);
-  return *known;
-}
-
-MachineBounds::Ways MachineBounds::ways(bool point_to_point) const {
+void MachineBounds::find_ways(bool point_to_point) {
+  if (ways_[point_to_point]) return;
   std::vector<bool> down(topology_.n_links());
   for (std::size_t l = 0; l < down.size(); ++l) down[l] = rates_[l].bytes_per_second == 0;
   Ways made;
@@ -171,11 +164,11 @@ MachineBounds::Ways MachineBounds::ways(bool point_to_point) const {
   for (std::size_t l = 0; l < down.size(); ++l)
     if (down[l]) made.use.links[l] = false;
   made.wires = wires_of(topology_, ranks_, made.use.links, payload_rates(rates_, made.use.cost));
-  return made;
+  ways_[point_to_point] = std::move(made);
 }
 
 Limit MachineBounds::limit(const BoundedCollective& what) const {
-  const Wires& wires = ways_of(what.op).wires;
+  const Wires& wires = ways_of(what.point_to_point).wires;
   switch (what.op) {
     case CollectiveOp::all_gather:
       return gather_limit(wires);
@@ -203,7 +196,7 @@ Limit MachineBounds::limit(const BoundedCollective& what) const {
 }
 
 Bound MachineBounds::make(const BoundedCollective& what) const {
-  const Wires& wires = ways_of(what.op).wires;
+  const Wires& wires = ways_of(what.point_to_point).wires;
   const Limit found = limit(what);
   Bound bound{
       .inverse_rate = found.inverse_rate * fraction(1'000'000'000, wires.unit),
@@ -218,7 +211,7 @@ Bound MachineBounds::make(const BoundedCollective& what) const {
 /// A host with g of the N ranks: what must enter and leave it crosses its links so many times.
 void MachineBounds::tighten_by_host_links(const BoundedCollective& what, Bound& bound) const {
   const auto n = static_cast<std::int64_t>(ranks_.size());
-  for (const HostLinks& of : ways_of(what.op).use.host_links) {
+  for (const HostLinks& of : ways_of(what.point_to_point).use.host_links) {
     std::vector<bool> inside(ranks_.size());
     for (std::size_t r = 0; r < ranks_.size(); ++r) inside[r] = topology_.node(ranks_[r]).host == of.host;
     const auto g = static_cast<std::int64_t>(std::count(inside.begin(), inside.end(), true));
@@ -264,7 +257,14 @@ void MachineBounds::tighten_by_host_links(const BoundedCollective& what, Bound& 
 std::optional<Bound> MachineBounds::of(const BoundedCollective& what, Bytes bytes) {
   if (what.op == CollectiveOp::barrier) return std::nullopt;
   auto known = known_.find(what);
-  if (known == known_.end()) known = known_.emplace(what, blaming(file_, [&] { return make(what); })).first;
+  if (known == known_.end())
+    known = known_
+                .emplace(what, blaming(file_,
+                                       [&] {
+                                         find_ways(what.point_to_point);
+                                         return make(what);
+                                       }))
+                .first;
   Bound bound = known->second;
   const auto n = static_cast<std::int64_t>(ranks_.size());
   const Bytes amount = bound.is_block ? Bytes{bytes.count / n} : bytes;
@@ -274,11 +274,13 @@ std::optional<Bound> MachineBounds::of(const BoundedCollective& what, Bytes byte
   return bound;
 }
 
-Picoseconds MachineBounds::latency_floor(const BoundedCollective& what) const {
+Picoseconds MachineBounds::latency_floor(const BoundedCollective& what) {
+  find_ways(what.point_to_point);
   constexpr std::size_t most_sources = 512;
   const NodeId root = ranks_[static_cast<std::size_t>(what.root)];
   const auto longest = [&](const std::vector<NodeId>& from, const std::vector<NodeId>& to) {
-    return blaming(file_, [&] { return ringsim::latency_floor(topology_, from, to, ways_of(what.op).use.links); });
+    return blaming(file_,
+                   [&] { return ringsim::latency_floor(topology_, from, to, ways_of(what.point_to_point).use.links); });
   };
   if (what.op == CollectiveOp::broadcast || what.op == CollectiveOp::scatter) return longest({root}, ranks_);
   if (what.op == CollectiveOp::reduce || what.op == CollectiveOp::gather) return longest(ranks_, {root});
@@ -309,7 +311,7 @@ std::string key_of(const Scenario& scenario, const Topology& topology, const Pla
   }
   const Transport& how = scenario.transport;
   put(static_cast<int>(topology.ties()), static_cast<int>(how.gdr_level), static_cast<int>(how.p2p_level), how.pxn,
-      static_cast<int>(how.nics), how.point_to_point, static_cast<int>(scenario.routing.policy));
+      static_cast<int>(how.nics), static_cast<int>(scenario.routing.policy));
   for (const RoutingSpec::Entry& entry : scenario.routing.table) put(entry.at, entry.to, entry.via);
   for (const FaultSpec& fault : scenario.faults)
     put(fault.link, static_cast<int>(fault.change.to), fault.change.at.time_since_epoch().count(),
@@ -332,7 +334,9 @@ BoundedCollective bounded(const Scenario& scenario, const PlacedCollective& plac
   return {.op = request.op,
           .root = has_root(request.op) ? request.root : 0,
           .both_ways = request.both_ways,
-          .helpers_add = helpers_add(scenario, placed)};
+          .helpers_add = helpers_add(scenario, placed),
+          // As in the run: the scenario's own collective decides for all of its jobs.
+          .point_to_point = scenario.transport.point_to_point};
 }
 
 }  // namespace

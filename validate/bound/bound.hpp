@@ -26,6 +26,7 @@ struct BoundedCollective {
   /// Helpers (servers, switches) add up too. Then an all-reduce is bound by what each rank must send and receive; all
   /// other bounds hold as they are, because they count information.
   bool helpers_add = false;
+  bool point_to_point = false;  ///< its messages take the ways of NCCL's sends and receives: Transport::point_to_point
   auto operator<=>(const BoundedCollective&) const = default;
 };
 
@@ -45,7 +46,7 @@ struct Bound {
 ///
 /// A link counts if a path between two ranks (or helpers) crosses it under the scenario's transport: with NVLink, PCIe
 /// does not count, nor do the NICs of a single node; `all_links` counts all. Paths of point-to-point operations are
-/// others with PXN (Transport::point_to_point): each collective is bound by its own. A half-duplex cable carries both
+/// others with PXN: BoundedCollective says which. A half-duplex cable carries both
 /// directions together. Data that rests in host memory crosses host memory and the PCIe uplinks once more (HostLinks).
 /// A fault counts if it holds for the whole run. Left out: rates of devices and protocols, what a library's kernels
 /// reach of a link, background messages, other collectives.
@@ -58,15 +59,15 @@ class MachineBounds {
   const Topology& topology() const { return topology_; }
   const std::vector<Bandwidth>& rates() const { return rates_; }  ///< [link] that hold in the run
   /// Of the scenario's own collective.
-  const Wires& wires() const { return ways_of(own_).wires; }
-  const PathUse& use() const { return ways_of(own_).use; }
+  const Wires& wires() const { return ways_of(transport_.point_to_point).wires; }
+  const PathUse& use() const { return ways_of(transport_.point_to_point).use; }
 
   /// Nothing for a barrier, which moves no bytes. Kept, so that asking again costs nothing. Throws InputError if some
   /// ranks cannot be reached.
   std::optional<Bound> of(const BoundedCollective& what, Bytes bytes);
   /// The least time for a signal to get where it must: from the root, to the root, or between any two ranks (if there
   /// are more than 512, from some of them).
-  Picoseconds latency_floor(const BoundedCollective& what) const;
+  Picoseconds latency_floor(const BoundedCollective& what);
 
  private:
   /// What messages can use.
@@ -74,8 +75,8 @@ class MachineBounds {
     PathUse use;
     Wires wires;
   };
-  const Ways& ways_of(CollectiveOp op) const;
-  Ways ways(bool point_to_point) const;
+  const Ways& ways_of(bool point_to_point) const { return *ways_[point_to_point]; }
+  void find_ways(bool point_to_point);
   Bound make(const BoundedCollective& what) const;
   Limit limit(const BoundedCollective& what) const;
   void tighten_by_host_links(const BoundedCollective& what, Bound& bound) const;
@@ -85,11 +86,9 @@ class MachineBounds {
   std::vector<NodeId> ranks_, devices_;  // devices_: the ranks and the helpers
   Transport transport_;
   Routing routing_;
-  CollectiveOp own_;
-  bool one_for_all_;  // several collectives in one run: the scenario's transport holds for all
-  bool all_links_;
   std::vector<Bandwidth> rates_;
-  mutable std::optional<Ways> ways_[2];       // [point to point], once asked for
+  bool all_links_;
+  std::optional<Ways> ways_[2];               // [point to point]; the scenario's own, others once asked for
   std::map<BoundedCollective, Bound> known_;  // of no bytes
 };
 
