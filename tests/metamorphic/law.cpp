@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -12,6 +11,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
+#include "tests/support/command.hpp"
 
 namespace ringsim::metamorphic {
 
@@ -35,9 +35,7 @@ std::string times_text(const Prediction& prediction) {
 /// Of the files of this process.
 class Folder {
  public:
-  Folder() : path_((std::filesystem::temp_directory_path() / "ringsim-metamorphic-XXXXXX").string()) {
-    if (mkdtemp(path_.data()) == nullptr) throw EnvironmentError("no temporary folder can be made");
-  }
+  Folder() : path_(test::fresh_folder("ringsim-metamorphic")) {}
   Folder(const Folder&) = delete;
   Folder& operator=(const Folder&) = delete;
   ~Folder() {
@@ -46,7 +44,7 @@ class Folder {
   }
 
   std::string write(const std::string& name, const std::string& text) {
-    const std::filesystem::path path = std::filesystem::path(path_) / fmt::format("{}-{}", n_++, name);
+    const std::filesystem::path path = path_ / fmt::format("{}-{}", n_++, name);
     std::ofstream file(path, std::ios::binary);
     file << text;
     file.close();
@@ -57,7 +55,7 @@ class Folder {
   bool keep = false;
 
  private:
-  std::string path_;
+  std::filesystem::path path_;
   int n_ = 0;
 };
 

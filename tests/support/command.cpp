@@ -27,20 +27,20 @@ std::string read(const std::filesystem::path& path) {
   return text.str();
 }
 
-std::filesystem::path fresh_folder() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "ringsim-test-").string();
+}  // namespace
+
+std::filesystem::path fresh_folder(const std::string& name) {
+  std::string pattern = (std::filesystem::temp_directory_path() / (name + '-')).string();
   pattern.append(6, 'X');  // in their place mkdtemp() writes what makes the name new
   if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder can be made");
   return pattern;
 }
 
-}  // namespace
-
 namespace {
 
 Outcome run(std::string line, const std::vector<std::string>& arguments, const std::string& output_file,
             const std::string& input_file = "/dev/null") {
-  const std::filesystem::path folder = fresh_folder();
+  const std::filesystem::path folder = fresh_folder("ringsim-test");
   const std::string out = output_file.empty() ? (folder / "out").string() : output_file;
   for (const std::string& argument : arguments) line += " " + quoted(argument);
   line += " > " + quoted(out) + " 2> " + quoted((folder / "err").string()) + " < " + quoted(input_file);
@@ -76,7 +76,7 @@ std::string temporary_file(const std::string& name, const std::string& text) {
       for (const auto& folder : *this) std::filesystem::remove_all(folder, ignored);
     }
   } folders;  // gone when the tests end
-  folders.push_back(fresh_folder());
+  folders.push_back(fresh_folder("ringsim-test"));
   const std::filesystem::path path = folders.back() / name;
   std::ofstream(path, std::ios::binary) << text;
   return path.string();

@@ -1,6 +1,7 @@
 // Runs the ringsim command as a user does.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ Outcome run_with_input(const std::vector<std::string>& arguments, const std::str
                        const std::string& folder = "");
 /// The same command linked with fake GPUs (tests/support/fake_gpu). `fault`: how they fail, as open_fake.cpp lists it.
 Outcome run_on_fake_gpu(const std::vector<std::string>& arguments, const std::string& fault = "", int gpus = 1);
+
+/// Makes a folder below the system's temporary one whose name begins with `name`. The caller removes it.
+std::filesystem::path fresh_folder(const std::string& name);
 
 /// Writes a file into a fresh place below the system's temporary folder and returns its path.
 std::string temporary_file(const std::string& name, const std::string& text);
