@@ -12,6 +12,7 @@
 #include "tests/fuzz/laws.hpp"
 #include "tests/fuzz/targets.hpp"
 #include "validate/measured/measured.hpp"
+#include "validate/results/column_names.hpp"
 #include "validate/results/results.hpp"
 #include "validate/results/written_rows.hpp"
 #include "validate/score/difference.hpp"

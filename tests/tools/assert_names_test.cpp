@@ -12,7 +12,7 @@
 #include "tests/support/command.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/paths.hpp"
-#include "validate/results/columns.hpp"
+#include "validate/results/column_names.hpp"
 #include "validate/results/results.hpp"
 
 namespace assert_names_test {

@@ -16,6 +16,8 @@
 #include "tests/support/command.hpp"
 #include "tests/support/complaint.hpp"
 #include "tests/support/files.hpp"
+#include "validate/results/column_names.hpp"
+#include "validate/results/columns.hpp"
 
 namespace results_test {
 

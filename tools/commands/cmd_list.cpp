@@ -17,6 +17,7 @@
 #include "tools/output/output.hpp"
 #include "topologies/catalog.hpp"
 #include "topologies/nccl/nccl_costs.hpp"
+#include "validate/results/column_names.hpp"
 #include "validate/results/columns.hpp"
 #include "validate/score/algorithms_on_machines.hpp"
 

@@ -14,6 +14,7 @@
 #include "tools/output/sqlite_file.hpp"
 #include "tools/stop.hpp"
 #include "tools/sweep/sweep_file.hpp"
+#include "validate/results/column_names.hpp"
 #include "validate/results/results.hpp"
 
 namespace ringsim::tools {

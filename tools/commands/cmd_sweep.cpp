@@ -27,7 +27,7 @@
 #include "tools/sweep/sweep_plan.hpp"
 #include "tools/sweep/sweep_point.hpp"
 #include "validate/replay/mpi/mpi_pool.hpp"
-#include "validate/results/columns.hpp"
+#include "validate/results/column_names.hpp"
 #include "validate/results/gates.hpp"
 
 namespace ringsim::tools {

@@ -9,6 +9,7 @@
 #include "tools/commands/run_report.hpp"
 #include "tools/output/html.hpp"
 #include "tools/output/svg.hpp"
+#include "validate/results/column_names.hpp"
 #include "validate/results/columns.hpp"
 
 namespace ringsim::tools {

@@ -15,7 +15,7 @@
 #include "sim/text/wrap.hpp"
 #include "tools/exit.hpp"
 #include "tools/output/result_fields.hpp"
-#include "validate/results/columns.hpp"
+#include "validate/results/column_names.hpp"
 
 namespace ringsim::tools {
 

@@ -18,6 +18,7 @@
 #include "sim/text/wrap.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/phases_text.hpp"
+#include "validate/results/column_names.hpp"
 #include "validate/results/columns.hpp"
 #include "validate/results/results.hpp"
 #include "validate/score/compare.hpp"

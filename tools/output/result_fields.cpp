@@ -10,6 +10,7 @@
 #include "sim/text/json.hpp"
 #include "sim/text/names_in_short.hpp"
 #include "tools/exit.hpp"
+#include "validate/results/column_names.hpp"
 #include "validate/results/columns.hpp"
 
 namespace ringsim::tools {

@@ -16,6 +16,7 @@
 
 #include "sim/base/error.hpp"
 #include "tools/output/output.hpp"
+#include "validate/results/column_names.hpp"
 
 namespace ringsim::tools {
 

@@ -1,7 +1,6 @@
 #include "validate/results/columns.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -9,11 +8,10 @@
 #include <optional>
 #include <utility>
 
-#include "algorithms/catalog.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "sim/text/json.hpp"
-#include "sim/text/spelling.hpp"
+#include "validate/results/nested_lists.hpp"
 
 namespace ringsim {
 
@@ -49,46 +47,6 @@ std::string proof_text(const Proof& proof) {
   return (proof.from.empty() ? "" : "by construction from ") + proof_text(proof.by);
 }
 
-Json links_of(const Prediction& p) {
-  Json links = Json::array();
-  for (const LinkGroup& group : p.links)
-    links.push_back({{"links", group.links},
-                     {"kind", group.kind},
-                     {"count", group.count},
-                     {"most_bytes", group.most.count},
-                     {"utilisation", group.utilisation}});
-  return links;
-}
-
-Json use_json(const PhaseUse& use) {
-  const auto moment = [&](SimTime when) {
-    return use.has_moments() ? Json(microseconds(when.time_since_epoch())) : Json(nullptr);
-  };
-  return {{"first_start_us", moment(use.first_start)},
-          {"last_end_us", moment(use.last_end)},
-          {"critical_us", microseconds(use.critical)},
-          {"messages", use.messages},
-          {"bytes", use.bytes.count}};
-}
-
-Json phases_json(const Prediction& p) {
-  Json phases = Json::array();
-  for (const PhaseTime& phase : p.phases) {
-    Json steps = Json::array();
-    for (std::size_t i = 0; i < phase.steps.size(); ++i) {
-      if (!phase.steps[i].is_used()) continue;
-      Json step{{"step", i}};
-      step.update(use_json(phase.steps[i]));
-      steps.push_back(std::move(step));
-    }
-    Json json{{"name", phase.name}, {"steps", steps.size()}};
-    json.update(use_json(phase.whole));
-    json["each_step"] = std::move(steps);
-    phases.push_back(std::move(json));
-  }
-  return phases;
-}
-
 std::string share_text(double share) { return fmt::format("{:.1f} %", 100 * share); }
 std::string share_or_nothing(const std::optional<double>& share) { return share ? share_text(*share) : ""; }
 Json number_or_null(const std::optional<double>& number) { return number ? Json(*number) : Json(nullptr); }
@@ -109,45 +67,12 @@ Json of_training(const Result& r, Of of) {
   return is_training(r) ? Json(of(*r.prediction.training)) : Json(nullptr);
 }
 
-Json ranks_of(const TrainingReport& training) {
-  Json ranks = Json::array();
-  for (const RankReport& rank : training.by_rank) {
-    const TimeSplit& split = rank.split;
-    const TrainingMemory& memory = rank.memory;
-    ranks.push_back({{"who", rank.who},
-                     {"split_us",
-                      {{"compute", microseconds(split.compute)},
-                       {"exposed_communication", microseconds(split.exposed_communication)},
-                       {"waiting_for_others", microseconds(split.waiting_for_others)},
-                       {"waiting_for_host", microseconds(split.waiting_for_host)},
-                       {"idle", microseconds(split.idle)}}},
-                     {"overlapped_us", microseconds(split.overlapped)},
-                     {"sent_bytes", rank.sent.count},
-                     {"received_bytes", rank.received.count},
-                     {"memory",
-                      {{"parameters", memory.weights.count},
-                       {"gradients", memory.gradients.count},
-                       {"optimizer", memory.state.count},
-                       {"buckets", memory.copies.count},
-                       {"outputs", memory.outputs.count}}}});
-  }
-  return ranks;
-}
-
 /// A figure of a server that waits for nobody; null of all else.
 template <class Of>
 Json of_async(const Result& r, Of of) {
   return is_training(r) && r.prediction.training->async ? Json(of(*r.prediction.training->async)) : Json(nullptr);
 }
 bool is_async(const Result& r) { return is_training(r) && r.prediction.training->async.has_value(); }
-
-Json staleness_of(const AsyncReport& async) {
-  Json histogram = Json::array(), workers = Json::array();
-  for (const auto& [staleness, updates] : async.histogram) histogram.push_back({staleness, updates});
-  for (const AsyncReport::Worker& worker : async.workers)
-    workers.push_back({{"updates", worker.updates}, {"mean", worker.staleness}, {"largest", worker.stalest}});
-  return {{"histogram", std::move(histogram)}, {"by_worker", std::move(workers)}};
-}
 
 /// A column of a part of the step's time.
 constexpr Column time_of_step(std::string_view name, std::string_view meaning, Json (*value)(const Result&),
@@ -674,13 +599,6 @@ constexpr std::array columns{
            .in_csv = false},
 };
 
-/// Whether `name` is of the column, or of one of the columns that its star stands for.
-bool is_of(std::string_view name, std::string_view column) {
-  if (!column.ends_with(".*")) return name == column;
-  column.remove_suffix(1);
-  return name.starts_with(column);
-}
-
 }  // namespace
 
 std::span<const Column> result_columns() { return columns; }
@@ -708,86 +626,6 @@ Json as_json(const Result& result, bool details) {
         std::all_of(value.begin(), value.end(), [](const Json& member) { return member.is_null(); }))
       value = nullptr;
   return out;
-}
-
-std::vector<std::string> columns_for(ColumnsFor format, std::span<const std::string> seen) {
-  std::vector<std::string> names;
-  for (const Column& column : columns) {
-    if (format == ColumnsFor::csv && !column.in_csv) continue;
-    if (column.in == In::every_row) {
-      names.emplace_back(column.name);
-      continue;
-    }
-    for (const std::string& name : seen)
-      if (is_of(name, column.name) && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-  }
-  // The error of a failed point; and what another program added.
-  for (const std::string& name : seen) {
-    const bool known =
-        std::any_of(columns.begin(), columns.end(), [&](const Column& c) { return is_of(name, c.name); });
-    if (!known && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-  }
-  return names;
-}
-
-std::vector<std::string> column_names(bool compared) {
-  std::vector<std::string> names;
-  for (const Column& column : columns) {
-    if ((column.in == Column::In::compared && !compared) || column.in == Column::In::details ||
-        column.in == Column::In::phases || column.name == "point.*")
-      continue;
-    if (column.name != "parameters.*") {
-      names.emplace_back(column.name);
-      continue;
-    }
-    for (const Algorithm& algorithm : algorithms())
-      for (const Parameter& parameter : algorithm.parameters) {
-        std::string name = "parameters." + parameter.name;  // several algorithms have a parameter of one name
-        if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
-      }
-  }
-  return names;
-}
-
-/// The name whose last part is that of `path`: "closed_form.ratio" for "ratio", "ranks" for "topology.ranks".
-static std::string did_you_mean_part(const std::string& path, const std::vector<std::string>& known) {
-  const auto last_part = [](const std::string& name) { return name.substr(name.rfind('.') + 1); };  // npos + 1 is 0
-  for (const std::string& name : known)
-    if (last_part(name) == last_part(path)) return fmt::format("did you mean {}?", in_quotes(name));
-  return "";
-}
-
-std::optional<std::string> hint_of_unknown(const std::string& name, const std::vector<std::string>& columns_known,
-                                           const std::vector<std::string>& varied) {
-  std::vector<std::string> known = varied;
-  for (const std::string& path : varied) known.push_back("point." + path);
-  known.insert(known.end(), columns_known.begin(), columns_known.end());
-  if (std::find(known.begin(), known.end(), name) != known.end()) return std::nullopt;
-  std::string hint = did_you_mean(name, known);
-  if (hint.empty()) hint = did_you_mean_part(name, known);
-  if (!hint.empty()) return hint;
-  return fmt::format("names are the columns of the results, such as time_us and busbw_GBps{}",
-                     varied.empty() ? "" : fmt::format(", and what varies: {}", fmt::join(varied, ", ")));
-}
-
-std::string columns_page() {
-  std::string page =
-      "# The columns of a result\n\n"
-      "`ringsim list columns` prints this page; a test holds it to the table in `validate/results/columns.cpp` that "
-      "every\n"
-      "format reads. CSV, SQLite and `--assert` use these names; in JSON a dot is a level. Rows of one file have "
-      "equal\n"
-      "columns: those marked \"if any\" appear if a row has a value, the others if the command gives them.\n\n"
-      "| column | unit | in | meaning |\n| --- | --- | --- | --- |\n";
-  for (const Column& column : columns)
-    page += fmt::format("| `{}` | {} | {}{} | {} |\n", column.name, column.unit,
-                        column.in == In::every_row   ? "every row"
-                        : column.in == In::some_rows ? "if any"
-                        : column.in == In::compared  ? "compare, replay"
-                        : column.in == In::phases    ? "`--phases`, `explain`"
-                                                     : "`--explain`",
-                        column.in_csv ? "" : ", not CSV", column.meaning);
-  return page;
 }
 
 std::string algorithm_text(const Prediction& prediction) {

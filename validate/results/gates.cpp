@@ -9,7 +9,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/text/json.hpp"
-#include "validate/results/columns.hpp"
+#include "validate/results/column_names.hpp"
 
 namespace ringsim {
 

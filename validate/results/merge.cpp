@@ -9,6 +9,7 @@
 
 #include "scenarios/decoder/decode.hpp"
 #include "sim/base/error.hpp"
+#include "validate/results/column_names.hpp"
 #include "validate/results/results.hpp"
 
 namespace ringsim {

@@ -13,7 +13,7 @@
 #include "scenarios/conditions/expression.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/text/json.hpp"
-#include "validate/results/columns.hpp"
+#include "validate/results/column_names.hpp"
 
 namespace ringsim {
 
