@@ -13,6 +13,7 @@
 #include "tools/output/progress_line.hpp"
 #include "tools/stop.hpp"
 #include "tools/sweep/workers.hpp"
+#include "validate/results/result.hpp"
 
 namespace ringsim::tools {
 
