@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -217,6 +219,13 @@ class Reaching {
 
 }  // namespace
 
+const std::string* ChannelNics::find(int connection, std::string_view gpu) const {
+  if (nic_of.empty()) return nullptr;
+  const auto& of_channel = nic_of[static_cast<std::size_t>(connection % channels) % nic_of.size()];
+  const auto found = of_channel.find(gpu);
+  return found == of_channel.end() ? nullptr : &found->second;
+}
+
 /// Of a host: its GPUs and cabled NICs, and the results of the rules, as indices into these.
 struct NicChoice::Table {
   std::vector<NodeId> gpus;
@@ -302,6 +311,7 @@ Gate NicChoice::exit(NodeId from, NodeId to, std::optional<int> channel) {
   const auto by_own = [&] {
     return transport_.point_to_point ? gate_of(*here, self, own, no_index, true) : by_proxy(own);
   };
+  if (const std::uint16_t said = said_nic(*here, self, channel); said != no_index) return by_proxy(said);
   // The GPU of this host with the receiver's number; its NIC is on the receiver's rail.
   const Table* there = transport_.pxn ? table(to, false) : nullptr;
   const std::size_t rail = there != nullptr ? there->index_of(to) : here->gpus.size();
@@ -317,7 +327,22 @@ Gate NicChoice::entry(NodeId to, std::optional<int> channel) {
   if (there == nullptr) return {};
   const std::size_t self = there->index_of(to);
   if (there->local[self].nics.empty()) return {};
-  return gate_of(*there, self, there->local_nic(self, channel), no_index, false);
+  const std::uint16_t said = said_nic(*there, self, channel);
+  return gate_of(*there, self, said != no_index ? said : there->local_nic(self, channel), no_index, false);
+}
+
+/// The NIC that Transport::channel_nics names; no_index where it names none, or one that is down.
+std::uint16_t NicChoice::said_nic(const Table& table, std::size_t gpu, std::optional<int> channel) const {
+  if (!channel || transport_.channel_nics == nullptr) return no_index;
+  const auto local_name = [&](NodeId id) {
+    const std::string_view name = topology_.node(id).name;
+    return name.substr(name.find('.') + 1);
+  };
+  const std::string* said = transport_.channel_nics->find(*channel, local_name(table.gpus[gpu]));
+  if (said == nullptr) return no_index;
+  const auto is_it = [&](const CabledNic& nic) { return local_name(nic.id) == *said; };
+  const auto found = std::find_if(table.nics.begin(), table.nics.end(), is_it);
+  return found == table.nics.end() ? no_index : static_cast<std::uint16_t>(found - table.nics.begin());
 }
 
 int NicChoice::usual_channel(NodeId gpu) {

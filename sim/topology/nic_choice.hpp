@@ -23,8 +23,9 @@
 //     cannot, or without PXN, it takes its own local NIC, and the fabric has to join the rails.
 //
 // Left out: NCCL's search for rings and trees gives each channel of a collective its NIC. Here the rule of
-// point-to-point operations stands for all of them. Also: GPUs that take no part in a communicator count, and GPUs
-// older than sm80 without NVLink are taken to have GPUDirect for sends.
+// point-to-point operations stands for all of them, unless Transport::channel_nics has what a search found. Also: GPUs
+// that take no part in a communicator count, and GPUs older than sm80 without NVLink are taken to have GPUDirect for
+// sends.
 #pragma once
 
 #include <cstdint>
@@ -77,6 +78,7 @@ class NicChoice {
   struct Table;
   const Table* table(NodeId gpu, bool outward);
   const std::optional<Way>& way_of(NodeId device, NodeId nic, bool outward);
+  std::uint16_t said_nic(const Table& table, std::size_t gpu, std::optional<int> channel) const;
   Gate gate_of(NodeId device, const CabledNic& nic, bool is_proxy, bool outward);
   Gate gate_of(const Table& table, std::size_t gpu, std::size_t nic, std::size_t by, bool outward);
 

@@ -2,8 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/base/ids.hpp"
@@ -19,6 +23,16 @@ namespace ringsim {
 struct Staging {
   Bytes size{512L * 1024};
   int depth = 8;
+};
+
+/// The NIC of each GPU by channel, with the names that both have within a host ("gpu0", "nic0"), the same on all hosts.
+struct ChannelNics {
+  /// Channels of the run; a connection's number modulo this is its channel (the two trees of a channel are two
+  /// connections).
+  int channels = 1;
+  std::vector<std::map<std::string, std::string, std::less<>>> nic_of;  ///< [channel modulo their number] by GPU
+  /// nullptr: nothing is said of that GPU.
+  const std::string* find(int connection, std::string_view gpu) const;
 };
 
 /// The rules by which paths between devices are chosen, NCCL's where it has them.
@@ -44,6 +58,9 @@ struct Transport {
     all,          ///< it is cut into equal parts, one for each NIC of the host
     per_channel,  ///< one NIC, and the channels of a GPU that has several local ones take turns, as NCCL's do
   } nics = Nics::nearest;
+  /// With per_channel: what is known of GPUs and NICs, instead of NCCL's rule; nullptr: nothing. A NIC that is down is
+  /// not taken.
+  std::shared_ptr<const ChannelNics> channel_nics;
   Staging staging;
 };
 

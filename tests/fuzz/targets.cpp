@@ -79,6 +79,7 @@ const std::vector<Target>& targets() {
         "validate/measured/replay/.csv"}},
       {"msccl", read_msccl, {"tests/data/schedules/.xml", "scenarios/examples/algorithms/schedules/.xml"}},
       {"mscclpp", read_mscclpp, {"tests/data/mscclpp/.json"}},
+      {"nccl_graph", read_nccl_graph, {}},
       {"nccl_xml", read_nccl_topology, {"tests/data/machines/.xml", "scenarios/questions/machines/.xml"}},
       {"nvidia_smi", read_smi_matrix, {"tests/data/machines/.txt"}},
       {"probe", read_probe_table, {"validate/measured/replay/.csv"}},

@@ -40,6 +40,7 @@ bool read_calibration_file(std::string_view text);
 
 bool read_machine_file(std::string_view text);
 bool read_nccl_topology(std::string_view text);
+bool read_nccl_graph(std::string_view text);
 bool read_smi_matrix(std::string_view text);
 
 bool read_goal(std::string_view text);

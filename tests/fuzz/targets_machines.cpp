@@ -5,12 +5,14 @@
 #include "tests/fuzz/laws.hpp"
 #include "tests/fuzz/targets.hpp"
 #include "topologies/catalog.hpp"
+#include "topologies/formats/nccl_graph.hpp"
 #include "topologies/formats/nccl_xml_export.hpp"
 #include "topologies/formats/nccl_xml_import.hpp"
 #include "topologies/formats/smi_import.hpp"
 #include "topologies/formats/smi_matrix.hpp"
 #include "topologies/machines/machine.hpp"
 #include "topologies/machines/machine_text.hpp"
+#include "topologies/nccl/graph_use.hpp"
 
 namespace ringsim::fuzz {
 
@@ -66,6 +68,38 @@ bool read_nccl_topology(std::string_view text) {
     check_machine(machine);
     check_nccl_xml(machine);
   });
+}
+
+bool read_nccl_graph(std::string_view text) {
+  using namespace ringsim::nccl;
+  GraphReading reading;
+  for (int i = 0; i < 4; ++i) {
+    reading.devices.gpus.emplace(i, "gpu" + std::to_string(i));
+    reading.devices.nics.emplace(i, "nic" + std::to_string(i));
+  }
+  bool any = false;
+  for (const int nodes : {1, 2}) {
+    reading.nodes = nodes;
+    any = reads_or_refuses([&] {
+            const GraphFile file = import_nccl_graph(text, "graph.xml", reading);
+            const std::string written = to_nccl_graph(file.graphs, reading.devices);
+            const GraphFile again = import_nccl_graph(written, "again.xml", reading);
+            law(again.graphs.size() == file.graphs.size() && again.warnings.empty(),
+                "a graph file that was written is read");
+            law(to_nccl_graph(again.graphs, reading.devices) == written, "a graph file is written in one way");
+            for (const SearchGraph& graph : file.graphs) {
+              const int rings = rings_in(graph, nodes, "2.30.7");
+              law(rings >= 1 && rings <= static_cast<int>(graph.channels.size()), "channels are at least one ring");
+              nics_of(graph, rings);
+            }
+            TunerMachine machine{.nodes = nodes, .gpus = 4, .sm = 80, .ring = {1, 20, 20}, .tree = {1, 20, 20}};
+            GraphFile taken = file;
+            take_graphs(machine, taken, "graph.xml", Release::v2_30_7);
+            law(machine.ring.count > 0 && machine.ring.count == machine.tree.count, "there are as many trees as rings");
+          }) ||
+          any;
+  }
+  return any;
 }
 
 bool read_smi_matrix(std::string_view text) {

@@ -215,6 +215,11 @@ class Looked {
 
 }  // namespace
 
+bool knows_ll128(int sm, Release release) {
+  const bool known_to_old = sm == 70 || sm == 80;
+  return sm >= 70 && (release == Release::v2_30_7 || known_to_old);
+}
+
 PathType p2p_level(const Machine& machine, int gpus, Release release) {
   const bool amd = machine.host.peer_access == PathType::sys;
   return release == Release::v2_8_3 || (amd && gpus <= 2) ? PathType::sys : PathType::pxb;
@@ -250,8 +255,7 @@ TunerMachine tuner_machine(const Machine& machine, const std::vector<std::string
   out.nvlink = through > 0 || gpus == 1;
   out.amd = machine.host.peer_access == PathType::sys;  // only AMD's sockets forward from GPU to GPU everywhere
   out.same_rings = switched || !out.nvlink || gpus == 1;
-  const bool known_to_old = sm == 70 || sm == 80;
-  out.ll128 = out.nvlink && sm >= 70 && (release == Release::v2_30_7 || known_to_old);
+  out.ll128 = out.nvlink && knows_ll128(sm, release);
   const Speeds inside = speeds_inside(sm, release), between = speeds_between(sm, release);
   Looked::OverPcie pcie;
   if (!out.nvlink) pcie = looked.ring_over_pcie(level.value_or(p2p_level(machine, gpus, release)));

@@ -131,6 +131,9 @@ Release release_of_version(const std::string& version) {
   return found[1] < 12 ? Release::v2_8_3 : Release::v2_30_7;
 }
 
+int minor_of_version(const std::string& version) { return numbers_of(version)[1]; }
+int most_channels_of(const std::string& version) { return minor_of_version(version) < 25 ? 32 : 64; }
+
 std::vector<TunerAlgorithm> read_algorithms(const std::string& text) {
   using enum TunerAlgorithm;
   return read_list("NCCL_ALGO", std::array{tree, ring, nvls, nvls_tree}, text,

@@ -17,6 +17,11 @@ inline constexpr std::string_view newest_version = "2.30.7";
 /// InputError (`where` empty) for what is no version of NCCL 2, or is newer than newest_version.
 Release release_of_version(const std::string& version);
 
+/// The 19 of "2.19.3". Requires that release_of_version() takes it.
+int minor_of_version(const std::string& version);
+/// The most channels that a release has room for: MAXCHANNELS (src/include/device.h; 64 since 2.25).
+int most_channels_of(const std::string& version);
+
 /// What users set by environment variables. Defaults are NCCL's.
 struct LibrarySettings {
   Release release = Release::v2_30_7;

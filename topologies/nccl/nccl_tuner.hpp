@@ -48,6 +48,10 @@ struct TunerMachine {
 /// What aws-ofi-nccl declares on p4d, p4de, p5 and p5e (aws/aws-ofi-nccl, its platform table; p3dn: 150).
 inline constexpr double latency_of_aws_ofi_nccl = 75;
 
+/// Whether GPUs of that compute capability can do LL128 by that release, near enough to each other
+/// (src/graph/tuning.cc).
+bool knows_ll128(int sm, Release release);
+
 /// How far apart GPUs of a node may be, over PCIe, to write into each other's memory: PXB, no CPU between them, but SYS
 /// if the communicator has at most two GPUs per node and the CPUs are AMD's. Source: NVIDIA/nccl
 /// src/graph/paths.cc, ncclTopoCheckP2p. In 2.8.3 as far as the machine lets them (SYS). Users change it by
