@@ -21,6 +21,7 @@
 #include "sim/run/protocol.hpp"
 #include "sim/topology/routes.hpp"
 #include "topologies/catalog.hpp"
+#include "topologies/formats/nccl_graph.hpp"
 #include "topologies/nccl/nccl_library.hpp"
 
 namespace ringsim {
@@ -124,12 +125,23 @@ struct LibraryRun {
     int channels = 1;
     Picoseconds beyond{0};  ///< what its kernels take beyond launch and steps: `once`, and the rank's own part
   };
-  std::string name, version;                 ///< "nccl", "2.30.7"
-  nccl::LibraryPlan plan;                    ///< of a training step that of the largest exchange
+  /// Of the links' rates; network: of NICs.
+  struct Shares {
+    double nvlink = 1, pcie = 1, network = 1;
+  };
+  std::string name, version;   ///< "nccl", "2.30.7"
+  nccl::LibraryPlan plan;      ///< of a training step that of the largest exchange
+  nccl::TunerMachine machine;  ///< as the library sees it
+  /// Of the file that NCCL_GRAPH_FILE names: that of the plan's rings or trees; nullptr: they are searched for.
+  std::shared_ptr<const nccl::SearchGraph> graph;
+  std::string graph_file;
   std::shared_ptr<const Protocol> protocol;  ///< with the steps of the library's kernels on these GPUs
   Picoseconds own_pass{0};                   ///< copying or adding up a rank's own part, which no wire hides
-  double nvlink = 1, pcie = 1, network = 1;  ///< what kernels move, as shares of the links' rates; network: of NICs
-  std::map<Bytes, Exchange> exchanges;       ///< of a training step, by size
+  Shares reached;                            ///< what the plan's kernels move
+  /// What the search takes links to carry: what rings by Simple move. NCCL searches once, before any message, with
+  /// speeds of its own for links, which are near to that (a V100's NVLink 20 of 25 GB/s, src/graph/topo.h).
+  Shares searched;
+  std::map<Bytes, Exchange> exchanges;  ///< of a training step, by size
 };
 
 /// What devices of each kind do with data within themselves; where nothing is said, it takes no time.

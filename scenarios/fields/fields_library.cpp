@@ -43,11 +43,20 @@ Field library_field(const std::vector<Field>& transport) {
                   count("NCCL_MAX_NCHANNELS", "Most channels of rings and trees.", 1, 64),
                   count("NCCL_NTHREADS", "Threads of a channel's block, for LL and Simple.", 64, 512),
                   variable("NCCL_NVLS_ENABLE", "\"0\": no reduction in the NVSwitches.", {"0", "1", "2"}),
-                  variable("NCCL_CROSS_NIC", "Read, but not modelled: a warning says so.", {"0", "1", "2"}),
+                  variable("NCCL_CROSS_NIC",
+                           "\"0\": graphs of NCCL_GRAPH_FILE with crossnic 1 are left out; else not modelled, and a "
+                           "warning says so.",
+                           {"0", "1", "2"}),
                   variable("NCCL_IB_HCA",
                            "NICs between nodes: what their names, or their adapters' (mlx5_0), begin with, and a port "
                            "(:1); =NAMES: whole names, ^NAMES: all but those.",
                            {}, R"("=nic0,nic1")"),
+                  {.name = "NCCL_GRAPH_FILE",
+                   .type = Type::file,
+                   .doc = "NCCL's graph XML, as NCCL_GRAPH_DUMP_FILE writes it: rings, trees and NVLS heads that take "
+                          "the place of the search's.",
+                   .min = 1,
+                   .examples = {R"("graph.xml")"}},
                   count("NCCL_BUFFSIZE", "Read, but not modelled: a warning says so.", 1, 1LL << 40)}};
   for (const Field& field : transport)
     if (field.name.starts_with("NCCL_")) env.members.push_back(field);

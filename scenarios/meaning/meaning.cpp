@@ -23,6 +23,7 @@
 #include "sim/text/json.hpp"
 #include "sim/topology/routes.hpp"
 #include "topologies/catalog.hpp"
+#include "topologies/nccl/graph_use.hpp"
 
 namespace ringsim::scenarios {
 
@@ -318,8 +319,8 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
     share_variables(decided, written, blame);
     use_one_level(decided["transport"]);  // its variables are spelled as NCCL's
     select_nics(decided, out.topology, blame, out.warnings);
-    out.library =
-        out.training ? decide_training(decided, written, out, blame) : decide(decided, written, out.topology, blame);
+    out.library = out.training ? decide_training(decided, written, out, blame, files)
+                               : decide(decided, written, out, blame, files);
   }
   warn_of_library(canonical, blame, out);
   take_jobs(canonical, written, gpus, blame, files, out);
@@ -330,6 +331,9 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
 
   check_spellings(written, blame);
   out.transport = transport_of(canonical["transport"], out.main().request.op);
+  if (out.library && out.library->graph && out.transport.nics == Transport::Nics::per_channel)
+    out.transport.channel_nics = std::make_shared<const ChannelNics>(
+        nccl::nics_of(*out.library->graph, canonical["transport"]["channels"].get<int>()));
   out.protocol =
       out.library ? out.library->protocol.get() : find_protocol(canonical["transport"]["protocol"].get<std::string>());
   if (canonical["transport"].contains("launch"))

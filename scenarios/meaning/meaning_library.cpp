@@ -14,6 +14,7 @@
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "topologies/catalog.hpp"
+#include "topologies/nccl/graph_use.hpp"
 #include "topologies/nccl/nccl_costs.hpp"
 
 namespace ringsim::scenarios {
@@ -80,6 +81,12 @@ nccl::LibrarySettings settings_of(const Canonical& library, const Blame& blame) 
   if (env.contains("NCCL_NVLS_ENABLE")) out.nvls = env["NCCL_NVLS_ENABLE"] != "0";
   return out;
 }
+
+/// What NCCL_GRAPH_FILE names.
+struct GraphsSaid {
+  std::string path;  ///< empty: nothing
+  nccl::GraphFile file;
+};
 
 /// The GPUs of each node by their local names, and on how many nodes.
 struct Members {
@@ -164,6 +171,8 @@ struct Decider {
   Canonical gpu = Canonical::object();  ///< devices.gpu, as the user states it
   int in_turn = 1;                      ///< GPUs that one thread launches for
   bool own_staging = false;             ///< the user states how data rests in host memory
+  GraphsSaid graphs;                    ///< of NCCL_GRAPH_FILE
+  std::string version;
 };
 
 /// Between nodes a chunk is passed on when all of it is there: NCCL's proxies post whole ones.
@@ -286,21 +295,45 @@ Canonical of_first_group(const Canonical& collective, const TopologySpec& topolo
   return one;
 }
 
+/// Reads what NCCL_GRAPH_FILE names, and puts it in the place of what the search would find.
+GraphsSaid take_graph_file(const Canonical& library, const Members& members, const Machine& machine,
+                           const nccl::LibrarySettings& settings, nccl::TunerMachine& tuner, const Files& files) {
+  GraphsSaid out;
+  const Canonical& env = library["env"];
+  if (!env.contains("NCCL_GRAPH_FILE")) return out;
+  const Files::Content& content = files.read(env["NCCL_GRAPH_FILE"]["path"].get<std::string>());
+  out.path = content.path;
+  out.file = nccl::import_nccl_graph(content.text, content.path,
+                                     nccl::graph_reading(nccl::graph_devices(machine, members.gpus), members.nodes,
+                                                         library["version"].get<std::string>()));
+  if (env.contains("NCCL_CROSS_NIC") && env["NCCL_CROSS_NIC"] == "0") nccl::leave_out_cross_nic(out.file, out.path);
+  nccl::take_graphs(tuner, out.file, out.path, settings.release);
+  return out;
+}
+
 /// `part`: "collective" or "training", which has the names of the ranks where not all GPUs take part. Writes the level
 /// of peer access.
-Decider decider_of(Canonical& canonical, const Json& written, const std::string& part, const TopologySpec& topology,
-                   const Blame& blame) {
+Decider decider_of(Canonical& canonical, const Json& written, const std::string& part, Scenario& scenario,
+                   const Blame& blame, const Files& files) {
+  const TopologySpec& topology = scenario.topology;
   refuse_decided(written, blame);
   const Canonical& library = canonical["library"];
   Decider out;
   out.settings = settings_of(library, blame);
   std::optional<PathType> level = said_p2p_level(canonical, written);
   const std::string names = canonical[part].contains("groups") ? "groups/0" : "ranks";
-  out.machine = machine_of(of_first_group(canonical[part], topology, blame), fmt::format("/{}/{}", part, names),
-                           topology, out.settings, level, blame);
+  const std::string pointer = fmt::format("/{}/{}", part, names);
+  const Canonical first_group = of_first_group(canonical[part], topology, blame);
+  out.machine = machine_of(first_group, pointer, topology, out.settings, level, blame);
   canonical["transport"]["p2p_level"] = to_string(*level);
   out.own_staging = written.contains("transport") && written["transport"].contains("staging");
   if (library.contains("plugin")) out.machine.net_latency_us = nccl::latency_of_aws_ofi_nccl;
+  const Cluster& cluster = std::get<Cluster>(topology);
+  out.version = library["version"].get<std::string>();
+  out.graphs = take_graph_file(library, members_of(first_group, cluster, pointer, blame),
+                               *cluster.parts.front().machine, out.settings, out.machine, files);
+  const auto& warnings = out.graphs.file.warnings;
+  scenario.warnings.insert(scenario.warnings.end(), warnings.begin(), warnings.end());
   if (canonical.contains("devices") && canonical["devices"].contains("gpu")) out.gpu = canonical["devices"]["gpu"];
   if (canonical.contains("harness")) out.in_turn = canonical["harness"].value("gpus_per_thread", 1);
   return out;
@@ -332,7 +365,20 @@ Decision decision_of(CollectiveOp op, Bytes bytes, const Decider& by, const Blam
   return out;
 }
 
-int channels_of(const nccl::LibraryPlan& plan) { return plan.algorithm == TunerAlgorithm::nvls ? 1 : plan.channels; }
+/// What the file says of the rings or trees that a plan takes; nullptr: nothing.
+const nccl::SearchGraph* graph_for(const nccl::LibraryPlan& plan, const Decider& by) {
+  using Id = nccl::SearchGraph::Id;
+  if (plan.algorithm == TunerAlgorithm::nvls) return nullptr;
+  return by.graphs.file.find(plan.algorithm == TunerAlgorithm::ring ? Id::ring : Id::tree);
+}
+
+/// As many channels on each ring of a file, as fit_channels() has it for rings that are found.
+int channels_of(const nccl::LibraryPlan& plan, const Decider& by) {
+  if (plan.algorithm == TunerAlgorithm::nvls) return 1;
+  const nccl::SearchGraph* graph = graph_for(plan, by);
+  const int rings = graph == nullptr ? 1 : nccl::rings_in(*graph, by.machine.nodes, by.version);
+  return plan.channels > rings ? plan.channels - plan.channels % rings : plan.channels;
+}
 
 /// The decision as the keys of a scenario. `place`: of algorithm and order.
 void write_decision(const Decision& decision, CollectiveOp op, const Decider& by, Canonical& place,
@@ -343,20 +389,37 @@ void write_decision(const Decision& decision, CollectiveOp op, const Decider& by
     if (by_channel) place["order"] = "channel_rings";
     if (by.machine.nodes > 1) transport["nics"] = by_channel ? "per_channel" : "nearest";
   }
-  transport["channels"] = channels_of(decision.plan);
+  transport["channels"] = channels_of(decision.plan, by);
   if (by.machine.through_host && by.machine.nodes == 1 && !by.own_staging)
     transport["staging"]["size"] = host_piece(decision.plan.protocol).count;
   const Picoseconds launch{by.gpu.value("launch", decision.costs.launch.count())};
   transport["launch"] = (launch + nccl::launch_of_others(by.in_turn)).count();
 }
 
-LibraryRun library_run(const Decision& decision, const Canonical& library) {
+/// Large enough for Simple to reach what it can.
+constexpr Bytes size_of_search{std::int64_t{1} << 30};
+
+LibraryRun library_run(const Decision& decision, CollectiveOp op, const Canonical& library, const Decider& by) {
   LibraryRun out{.name = "nccl", .version = library["version"].get<std::string>()};
   out.plan = decision.plan;
+  out.machine = by.machine;
+  if (const nccl::SearchGraph* graph = graph_for(decision.plan, by); graph != nullptr && !nccl::sends_to_peers(op))
+    out.graph = std::make_shared<const nccl::SearchGraph>(*graph);
+  out.graph_file = by.graphs.path;
   out.protocol = std::make_shared<const Protocol>(decision.costs.protocol);
-  out.nvlink = decision.costs.nvlink;
-  out.pcie = decision.costs.pcie;
-  out.network = decision.costs.network;
+  const auto shares = [](const nccl::LibraryCosts& costs) {
+    return LibraryRun::Shares{costs.nvlink, costs.pcie, costs.network};
+  };
+  out.reached = shares(decision.costs);
+  const nccl::LibraryPlan rings{.algorithm = TunerAlgorithm::ring,
+                                .protocol = TunerProtocol::simple,
+                                .channels = by.machine.ring.count,
+                                .blocks = by.machine.ring.count};
+  out.searched = shares(nccl::library_costs(rings, by.machine,
+                                            {.op = CollectiveOp::all_reduce,
+                                             .bytes = size_of_search,
+                                             .chunk = nccl::chunk_of(TunerProtocol::simple),
+                                             .release = by.settings.release}));
   return out;
 }
 
@@ -379,15 +442,16 @@ void share_variables(Canonical& canonical, const Json& written, const Blame& bla
   }
 }
 
-LibraryRun decide(Canonical& canonical, const Json& written, const TopologySpec& topology, const Blame& blame) {
-  const Decider by = decider_of(canonical, written, "collective", topology, blame);
+LibraryRun decide(Canonical& canonical, const Json& written, Scenario& scenario, const Blame& blame,
+                  const Files& files) {
+  const Decider by = decider_of(canonical, written, "collective", scenario, blame, files);
   const CollectiveOp op = op_named(canonical["collective"], blame);
   const Bytes bytes{canonical["collective"]["bytes"].get<std::int64_t>()};
   const Decision decision = decision_of(op, bytes, by, blame);
   Canonical& transport = canonical["transport"];
   write_decision(decision, op, by, canonical["collective"], transport);
   transport["launch"] = transport["launch"].get<std::int64_t>() + decision.costs.once.count();
-  LibraryRun out = library_run(decision, canonical["library"]);
+  LibraryRun out = library_run(decision, op, canonical["library"], by);
   out.own_pass = decision.own_pass;
   return out;
 }
@@ -412,10 +476,11 @@ std::map<Bytes, Bytes> exchanges_of(const TrainingSpec& training, const Blame& b
 
 }  // namespace
 
-LibraryRun decide_training(Canonical& canonical, const Json& written, Scenario& scenario, const Blame& blame) {
+LibraryRun decide_training(Canonical& canonical, const Json& written, Scenario& scenario, const Blame& blame,
+                           const Files& files) {
   const TrainingSpec& training = *scenario.training;
   const std::map<Bytes, Bytes> exchanges = exchanges_of(training, blame);
-  Decider by = decider_of(canonical, written, "training", scenario.topology, blame);
+  Decider by = decider_of(canonical, written, "training", scenario, blame, files);
   constexpr CollectiveOp op = CollectiveOp::all_reduce;
   // Two buckets may differ in protocol, but messages of a run have one. Most bytes decide.
   using Choice = std::pair<TunerAlgorithm, TunerProtocol>;
@@ -442,13 +507,13 @@ LibraryRun decide_training(Canonical& canonical, const Json& written, Scenario& 
   const Decision largest = decision_of(op, exchanges.rbegin()->first, by, blame);
   Canonical& regime = canonical["training"]["regime"];
   write_decision(largest, op, by, regime, canonical["transport"]);
-  LibraryRun out = library_run(largest, canonical["library"]);
+  LibraryRun out = library_run(largest, op, canonical["library"], by);
   const Algorithm* name = find_algorithm(largest.algorithm["name"].get<std::string>());
   ensure(name != nullptr, "a library's algorithm is one of the catalogue");
   for (const auto& [bytes, total] : exchanges) {
     const Decision decision = decision_of(op, bytes, by, blame);
     out.exchanges[bytes] = {.arguments = arguments_of(*name, decision.algorithm),
-                            .channels = channels_of(decision.plan),
+                            .channels = channels_of(decision.plan, by),
                             .beyond = decision.costs.once + decision.own_pass};
   }
   return out;
@@ -462,8 +527,11 @@ void warn_of_library(const Canonical& canonical, const Blame& blame, Scenario& s
     return canonical.contains("devices") && canonical["devices"].contains(kind);
   };
   if (canonical.contains("library")) {
+    const Canonical& env = canonical["library"]["env"];
+    // It decides which graphs of a file count.
+    const bool on_file = env.contains("NCCL_GRAPH_FILE") && env.value("NCCL_CROSS_NIC", "") == "0";
     for (const char* name : {"NCCL_CROSS_NIC", "NCCL_BUFFSIZE"})
-      if (canonical["library"]["env"].contains(name))
+      if (env.contains(name) && !(on_file && name == std::string_view("NCCL_CROSS_NIC")))
         warn(fmt::format("/library/env/{}", name), "what it changes is not modelled");
     if (canonical.contains("harness"))
       for (const auto& [key, value] : canonical["harness"].items())

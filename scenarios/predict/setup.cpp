@@ -11,6 +11,7 @@
 #include "algorithms/stored_schedule.hpp"
 #include "scenarios/predict/blaming.hpp"
 #include "sim/base/quantity.hpp"
+#include "topologies/nccl/graph_use.hpp"
 #include "topologies/search/channel_rings.hpp"
 #include "topologies/search/reduction_tree.hpp"
 #include "topologies/search/ring_order.hpp"
@@ -57,10 +58,10 @@ std::string put_in_best_ring(const Topology& topology, const Transport& transpor
                      ring.is_best ? "" : " (the search was broken off before a wider one was ruled out)");
 }
 
-/// Gives each channel a ring of its own, and says which they are. `decided`: by a library, not by the user.
-std::string take_channel_rings(const Topology& topology, const Transport& transport, const std::vector<NodeId>& ranks,
-                               CollectiveRequest& request, bool decided, const std::atomic<bool>* stop) {
-  ChannelRings rings = channel_rings(topology, ranks, transport, stop);
+/// Gives each channel a ring of its own, and says which they are. `links`: among which they are searched for.
+std::string take_channel_rings(const Topology& links, const Scenario& scenario, const std::vector<NodeId>& ranks,
+                               CollectiveRequest& request, const std::atomic<bool>* stop) {
+  ChannelRings rings = rings_for(links, scenario, ranks, scenario.transport, stop);
   std::string text = fmt::format("{} ring{}", rings.orders.size(), rings.orders.size() == 1 ? "" : "s");
   if (ranks.size() > 1) text += fmt::format(" of {} each", format(rings.each));
   for (std::size_t k = 0; k < rings.orders.size(); ++k) {
@@ -68,7 +69,7 @@ std::string take_channel_rings(const Topology& topology, const Transport& transp
     for (const Actor rank : rings.orders[k]) text += ' ' + fmt::to_string(rank);
   }
   request.orders = std::move(rings.orders);
-  if (decided) fit_channels(request);
+  if (scenario.library) fit_channels(request);
   return text;
 }
 
@@ -93,15 +94,21 @@ ReductionTree tree_for(const Job& job, const Topology& topology, const std::vect
   throw differs(below(wanted[actor]), below(is[actor]));
 }
 
+/// The topology of a run, and its links as a search for rings sees them.
+struct Seen {
+  const Topology& topology;
+  const Topology& links;
+};
+
 /// A collective on these ranks.
-PlacedCollective placed_on(std::vector<NodeId> ranks, const Topology& topology, const Scenario& scenario, Job job,
+PlacedCollective placed_on(std::vector<NodeId> ranks, const Seen& seen, const Scenario& scenario, Job job,
                            const std::atomic<bool>* stop) {
+  const Topology& topology = seen.topology;
   PlacedCollective placed{.job = std::move(job), .ranks = std::move(ranks), .helpers = {}, .ring = {}};
   return blaming(scenario, placed.job.pointer, [&] {
     if (placed.job.best_ring) placed.ring = put_in_best_ring(topology, scenario.transport, placed.ranks);
     if (placed.job.channel_rings)
-      placed.ring = take_channel_rings(topology, scenario.transport, placed.ranks, placed.job.request,
-                                       scenario.library.has_value(), stop);
+      placed.ring = take_channel_rings(seen.links, scenario, placed.ranks, placed.job.request, stop);
     if (placed.job.uses_fabric()) {
       ReductionTree tree = by_the_algorithm(placed.job, [&] { return tree_for(placed.job, topology, placed.ranks); });
       placed.job.request.tree = std::move(tree.parents);
@@ -112,13 +119,13 @@ PlacedCollective placed_on(std::vector<NodeId> ranks, const Topology& topology, 
 }
 
 /// [group]
-std::vector<PlacedCollective> placed_job(const Topology& topology, const Scenario& scenario, std::size_t j,
+std::vector<PlacedCollective> placed_job(const Seen& seen, const Scenario& scenario, std::size_t j,
                                          const std::atomic<bool>* stop) {
   const Job& job = scenario.jobs[j];
   const TrainingSpec* spec = scenario.training_of(j);
-  std::vector<NodeId> ranks = blaming(scenario, job.pointer, [&] { return places(topology, job); });
+  std::vector<NodeId> ranks = blaming(scenario, job.pointer, [&] { return places(seen.topology, job); });
   if (spec != nullptr && spec->regime->kind == Regime::Kind::single) ranks.resize(1);
-  if (job.groups.empty()) return {placed_on(std::move(ranks), topology, scenario, job, stop)};
+  if (job.groups.empty()) return {placed_on(std::move(ranks), seen, scenario, job, stop)};
   std::vector<PlacedCollective> placed;
   Job of_group = job;  // there may be thousands
   of_group.groups.clear();
@@ -126,7 +133,7 @@ std::vector<PlacedCollective> placed_job(const Topology& topology, const Scenari
   for (const std::vector<int>& group : job.groups) {
     std::vector<NodeId> members;
     for (const int place : group) members.push_back(ranks[static_cast<std::size_t>(place)]);
-    placed.push_back(placed_on(std::move(members), topology, scenario, of_group, stop));
+    placed.push_back(placed_on(std::move(members), seen, scenario, of_group, stop));
   }
   return placed;
 }
@@ -169,13 +176,20 @@ void place_on_cpus(const Topology& topology, const Scenario& scenario, std::vect
 
 }  // namespace
 
+Topology topology_for_search(const Scenario& scenario) {
+  if (!scenario.library) return topology_of(scenario);
+  Scenario seen = scenario;
+  seen.library->reached = seen.library->searched;
+  return topology_of(seen);
+}
+
 Topology topology_of(const Scenario& scenario) {
   Topology topology = blaming(scenario, "/topology", [&] { return build(scenario.topology); });
   ClassScales scales = scenario.calibration ? scenario.calibration->classes : ClassScales{};
   if (scenario.library) {
-    scales.bandwidth[static_cast<std::size_t>(LinkClass::nvlink)] *= scenario.library->nvlink;
-    scales.bandwidth[static_cast<std::size_t>(LinkClass::pcie)] *= scenario.library->pcie;
-    scales.bandwidth[static_cast<std::size_t>(LinkClass::nic)] *= scenario.library->network;
+    scales.bandwidth[static_cast<std::size_t>(LinkClass::nvlink)] *= scenario.library->reached.nvlink;
+    scales.bandwidth[static_cast<std::size_t>(LinkClass::pcie)] *= scenario.library->reached.pcie;
+    scales.bandwidth[static_cast<std::size_t>(LinkClass::nic)] *= scenario.library->reached.network;
   }
   if (scales == ClassScales{}) return topology;
   return blaming(scenario, "/calibration", [&] { return scaled(topology, scales); });
@@ -253,11 +267,16 @@ Topology rated(const Topology& topology, const Scenario& scenario, const std::ve
 std::vector<std::vector<PlacedCollective>> collectives_of(const Scenario& scenario, const Topology& topology,
                                                           const std::atomic<bool>* stop) {
   std::vector<std::vector<PlacedCollective>> placed;
+  const auto searches = [](const Job& job) { return job.channel_rings; };
+  const bool by_library =
+      scenario.library && !scenario.library->graph && std::any_of(scenario.jobs.begin(), scenario.jobs.end(), searches);
+  const std::optional<Topology> as_cabled = by_library ? std::optional(topology_for_search(scenario)) : std::nullopt;
+  const Seen seen{topology, as_cabled ? *as_cabled : topology};
   // Helpers that are neither switches nor on CPUs take the extra ports in order.
   std::size_t helpers = 0;
   for (std::size_t j = 0; j < scenario.jobs.size(); ++j) {
     const Job& job = scenario.jobs[j];
-    placed.push_back(placed_job(topology, scenario, j, stop));
+    placed.push_back(placed_job(seen, scenario, j, stop));
     if (job.uses_fabric()) continue;
     if (job.servers_on_cpu) {
       place_on_cpus(topology, scenario, placed.back());
@@ -271,6 +290,15 @@ std::vector<std::vector<PlacedCollective>> collectives_of(const Scenario& scenar
     }
   }
   return placed;
+}
+
+ChannelRings rings_for(const Topology& topology, const Scenario& scenario, const std::vector<NodeId>& ranks,
+                       const Transport& transport, const std::atomic<bool>* stop) {
+  if (!scenario.library || !scenario.library->graph) return channel_rings(topology, ranks, transport, stop);
+  const LibraryRun& library = *scenario.library;
+  const double each = library.machine.nodes > 1 ? library.graph->between : library.graph->inside;
+  return {.orders = nccl::rings_of(*library.graph, topology, ranks, library.graph_file, library.version),
+          .each = {static_cast<std::int64_t>(1e9 * each)}};
 }
 
 void fit_channels(CollectiveRequest& request) {
@@ -292,7 +320,7 @@ Setup set_up(const Scenario& scenario, const std::atomic<bool>* stop) {
 
 std::string ring_order_of(const Scenario& scenario) {
   if (!scenario.main().best_ring && !scenario.main().channel_rings) return "";
-  return placed_job(topology_of(scenario), scenario, 0, nullptr).front().ring;
+  return collectives_of(scenario, topology_of(scenario)).front().front().ring;
 }
 
 }  // namespace ringsim

@@ -8,6 +8,7 @@
 
 #include "scenarios/scenario.hpp"
 #include "sim/check/check.hpp"
+#include "topologies/search/channel_rings.hpp"
 
 namespace ringsim {
 
@@ -35,6 +36,8 @@ struct Setup {
 Setup set_up(const Scenario& scenario, const std::atomic<bool>* stop = nullptr);
 
 Topology topology_of(const Scenario& scenario);
+/// The same with what the library's search for rings takes links to carry, whatever the protocol of the run.
+Topology topology_for_search(const Scenario& scenario);
 /// Whether devices take time for work on their own data.
 bool has_rates(const Scenario& scenario);
 /// The same with what devices take for work on their own data, as a run needs it: links that come after all others.
@@ -44,6 +47,10 @@ Routing routing_of(const Topology& topology, const Scenario& scenario);
 /// [job][group]; of a job without groups, one.
 std::vector<std::vector<PlacedCollective>> collectives_of(const Scenario& scenario, const Topology& topology,
                                                           const std::atomic<bool>* stop = nullptr);
+/// Rings for the channels of ranks: those of the file that the library reads (NCCL_GRAPH_FILE), else those that a
+/// search finds (topologies/search/channel_rings.hpp), which throws as that does.
+ChannelRings rings_for(const Topology& topology, const Scenario& scenario, const std::vector<NodeId>& ranks,
+                       const Transport& transport, const std::atomic<bool>* stop = nullptr);
 /// NCCL's channels are its rings, or as many again: never one ring more often than another.
 void fit_channels(CollectiveRequest& request);
 /// With order best_ring: "gpu0 -> gpu3 -> ... -> gpu0, narrowest hop 48.5 GB/s"; with channel_rings: "2 rings of 25

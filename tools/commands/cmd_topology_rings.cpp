@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "scenarios/predict/searched_graph.hpp"
 #include "scenarios/predict/setup.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/base/quantity.hpp"
@@ -17,6 +18,7 @@
 #include "tools/exit.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/progress_line.hpp"
+#include "tools/output/warnings.hpp"
 #include "tools/stop.hpp"
 #include "topologies/search/channel_rings.hpp"
 
@@ -24,15 +26,24 @@ namespace ringsim::tools {
 
 namespace {
 
+enum class RingsFormat { table, nccl_graph };
+
 struct RingsArguments {
   std::string scenario;
   std::vector<std::string> set;
   bool all = false;
+  RingsFormat to = RingsFormat::table;
+  std::string output;
 };
 
 void declare(Options& options, RingsArguments& rings) {
   options.scenario(rings.scenario, rings.set);
   options.flag("--all", rings.all, "show every node, also where all are alike");
+  options
+      .choice<RingsFormat>("--to", {{"table", RingsFormat::table}, {"nccl-graph", RingsFormat::nccl_graph}}, rings.to,
+                           "nccl-graph: as NCCL's graph XML, which NCCL_GRAPH_FILE names")
+      .fallback = "table";
+  options.output(rings.output, "the rings");
 }
 
 /// A ring in one node: its GPUs by number, and how it leaves.
@@ -80,17 +91,26 @@ std::vector<InNode> in_nodes(const Topology& topology, Routes& routes, const std
 }
 
 int execute(const RingsArguments& arguments) {
+  refuse_as_output(arguments.scenario, arguments.output);
   const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
   const Scenario scenario = first_point(file);
   std::optional<EndsAtOnce> nothing_to_lose(std::in_place);
-  const Topology topology = while_saying("building the topology", [&] { return topology_of(scenario); });
+  const Topology topology = while_saying("building the topology", [&] { return topology_for_search(scenario); });
   const std::vector<NodeId> ranks = collectives_of(scenario, topology).front().front().ranks;
   Transport transport = scenario.transport;
   if (transport.nics == Transport::Nics::nearest) transport.nics = Transport::Nics::per_channel;
   const ChannelRings rings =
-      while_saying("searching for rings", [&] { return channel_rings(topology, ranks, transport); });
+      while_saying("searching for rings", [&] { return rings_for(topology, scenario, ranks, transport); });
   nothing_to_lose.reset();
-  Output output;
+  if (arguments.to == RingsFormat::nccl_graph) {
+    const SearchedGraph graph = searched_graph(scenario, topology, ranks, rings);
+    Warnings().say(graph.warnings);
+    Output output(arguments.output);
+    output.write(graph.text);
+    output.finish();
+    return good;
+  }
+  Output output(arguments.output);
   if (ranks.size() < 2) {
     output.write("one GPU: no ring\n");
     output.finish();
@@ -137,7 +157,8 @@ Command topology_rings_command() {
           .details =
               "A search after NCCL's: rings that use different links and NICs at once. A scenario takes them by\n"
               "collective.order \"channel_rings\", with as many transport.channels, and transport.nics\n"
-              "\"per_channel\".",
+              "\"per_channel\". With library \"nccl\" --to nccl-graph writes them with the trees and NVLS heads that\n"
+              "the library has there.",
           .prepare = with<RingsArguments>(declare, execute)};
 }
 
