@@ -267,7 +267,7 @@ Usable all_but(std::vector<bool> down) {
 }
 }  // namespace
 
-Routes::Routes(const Topology& topology, Transport transport, Routing routing, std::vector<bool> down)
+Routes::Routes(const Topology& topology, const Transport& transport, Routing routing, std::vector<bool> down)
     : impl_(std::make_unique<Impl>(topology, transport, std::move(routing), all_but(std::move(down)))) {}
 Routes::~Routes() = default;
 Routes::Routes(Routes&&) noexcept = default;

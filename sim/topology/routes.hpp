@@ -123,7 +123,7 @@ class Routes {
  public:
   /// `down`: links out of use, [link]; empty: none. A NIC whose cable is down is not used; a way over a link that is
   /// down does not exist.
-  explicit Routes(const Topology& topology, Transport transport = {}, Routing routing = {},
+  explicit Routes(const Topology& topology, const Transport& transport = {}, Routing routing = {},
                   std::vector<bool> down = {});
   ~Routes();
   Routes(Routes&&) noexcept;
