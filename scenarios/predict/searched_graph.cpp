@@ -25,7 +25,7 @@ SearchedGraph searched_graph(const Scenario& scenario, const Topology& topology,
   if (ranks.size() < 2) refuse("/collective", "expected several GPUs, found one", "one GPU has no rings");
   const Machine& machine = *std::get<Cluster>(scenario.topology).parts.front().machine;
   std::vector<std::string> gpus;
-  for (const NodeId id : ranks) gpus.push_back(topology.node(id).name.substr(topology.node(id).name.find('.') + 1));
+  for (const NodeId id : ranks) gpus.emplace_back(local_name(topology.node(id).name));
   Transport transport = scenario.transport;
   transport.nics = Transport::Nics::per_channel;
   SearchedGraph out;

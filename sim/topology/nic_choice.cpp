@@ -334,13 +334,10 @@ Gate NicChoice::entry(NodeId to, std::optional<int> channel) {
 /// The NIC that Transport::channel_nics names; no_index where it names none, or one that is down.
 std::uint16_t NicChoice::said_nic(const Table& table, std::size_t gpu, std::optional<int> channel) const {
   if (!channel || transport_.channel_nics == nullptr) return no_index;
-  const auto local_name = [&](NodeId id) {
-    const std::string_view name = topology_.node(id).name;
-    return name.substr(name.find('.') + 1);
-  };
-  const std::string* said = transport_.channel_nics->find(*channel, local_name(table.gpus[gpu]));
+  const auto name_of = [&](NodeId id) { return local_name(topology_.node(id).name); };
+  const std::string* said = transport_.channel_nics->find(*channel, name_of(table.gpus[gpu]));
   if (said == nullptr) return no_index;
-  const auto is_it = [&](const CabledNic& nic) { return local_name(nic.id) == *said; };
+  const auto is_it = [&](const CabledNic& nic) { return name_of(nic.id) == *said; };
   const auto found = std::find_if(table.nics.begin(), table.nics.end(), is_it);
   return found == table.nics.end() ? no_index : static_cast<std::uint16_t>(found - table.nics.begin());
 }

@@ -277,6 +277,23 @@ std::vector<Path> Routes::find_parts(NodeId from, NodeId to, std::uint32_t label
   return impl_->find_parts(from, to, label);
 }
 
+std::optional<NodeId> first_nic(const Topology& topology, const Path& path) {
+  for (const Leg& leg : path.legs)
+    for (const LinkId id : leg.links)
+      for (const NodeId end : {topology.link(id).from, topology.link(id).to})
+        if (topology.node(end).kind == NodeKind::nic) return end;
+  return std::nullopt;
+}
+
+std::optional<NodeId> last_nic(const Topology& topology, const Path& path) {
+  std::optional<NodeId> found;
+  for (const Leg& leg : path.legs)
+    for (const LinkId id : leg.links)
+      for (const NodeId end : {topology.link(id).from, topology.link(id).to})
+        if (topology.node(end).kind == NodeKind::nic) found = end;
+  return found;
+}
+
 Bandwidth narrowest(const Topology& topology, const Path& path) {
   auto least = std::numeric_limits<double>::infinity();
   for (const Leg& leg : path.legs) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -102,6 +103,10 @@ struct Path {
   /// Labels from here on lead over ways that smaller ones have led over; at most max_sprayed.
   std::uint32_t turns = 1;
 };
+
+/// The NIC by which a path leaves its host, and that by which it enters the other; nothing within a host.
+std::optional<NodeId> first_nic(const Topology& topology, const Path& path);
+std::optional<NodeId> last_nic(const Topology& topology, const Path& path);
 
 /// Finds paths as they are asked for. Rules, in order:
 ///  1. Another host. Between GPUs, NICs are chosen by NCCL's rule (sim/topology/nic_choice.hpp) where the fabric joins

@@ -67,6 +67,9 @@ struct Node {
   bool idle = false;  ///< a NIC that is cabled, and by which no message leaves or enters its host
 };
 
+/// A device's name within its host: "nic0" of "node1.nic0"; all of "switch0", which is in none (npos + 1 is 0).
+constexpr std::string_view local_name(std::string_view name) { return name.substr(name.find('.') + 1); }
+
 /// What a machine is, beyond its devices.
 struct Host {
   /// The farthest at which its GPUs reach each other's memory over PCIe: `sys` everywhere, `loc` or `nvl` never (then

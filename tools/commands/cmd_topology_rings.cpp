@@ -56,17 +56,9 @@ struct InNode {
   }
 };
 
-std::string local_name(const std::string& name) { return name.substr(name.find('.') + 1); }
-
-/// The first NIC on the path, or the last.
-std::string nic_on(const Topology& topology, const Path& path, bool first) {
-  std::string found;
-  for (const Leg& leg : path.legs)
-    for (const LinkId id : leg.links)
-      for (const NodeId end : {topology.link(id).from, topology.link(id).to})
-        if (topology.node(end).kind == NodeKind::nic && (found.empty() || !first))
-          found = local_name(topology.node(end).name);
-  return found;
+/// "nic0 (PXB)"
+std::string said(const Topology& topology, std::optional<NodeId> nic, PathType type) {
+  return fmt::format("{} ({})", nic ? local_name(topology.node(*nic).name) : "", to_string(type));
 }
 
 std::vector<InNode> in_nodes(const Topology& topology, Routes& routes, const std::vector<NodeId>& ranks,
@@ -80,11 +72,11 @@ std::vector<InNode> in_nodes(const Topology& topology, Routes& routes, const std
       const std::size_t dot = here.name.find('.');
       nodes.push_back({dot == std::string::npos ? "" : here.name.substr(0, dot), {}, "", entered});
     }
-    nodes.back().gpus.push_back(local_name(here.name));
+    nodes.back().gpus.emplace_back(local_name(here.name));
     if (here.host == topology.node(at(i + 1)).host) continue;
     const Path path = routes.find(at(i), at(i + 1), channel);
-    nodes.back().leaves = fmt::format("{} ({})", nic_on(topology, path, true), to_string(path.out));
-    entered = fmt::format("{} ({})", nic_on(topology, path, false), to_string(path.in));
+    nodes.back().leaves = said(topology, first_nic(topology, path), path.out);
+    entered = said(topology, last_nic(topology, path), path.in);
   }
   nodes.front().enters = entered;
   return nodes;

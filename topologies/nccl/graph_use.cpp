@@ -121,8 +121,7 @@ void take_graphs(TunerMachine& machine, GraphFile& file, const std::string& name
 namespace {
 
 std::string local_name_of(const Topology& topology, NodeId id) {
-  const std::string& name = topology.node(id).name;
-  return name.substr(name.find('.') + 1);
+  return std::string(local_name(topology.node(id).name));
 }
 
 /// The ranks of a node.
@@ -211,16 +210,6 @@ struct Crossing {
   bool operator==(const Crossing&) const = default;
 };
 
-/// The first NIC on the path, or the last.
-std::optional<std::string> nic_of_path(const Topology& topology, const Path& path, bool first) {
-  std::optional<std::string> found;
-  for (const Leg& leg : path.legs)
-    for (const LinkId id : leg.links)
-      for (const NodeId end : {topology.link(id).from, topology.link(id).to})
-        if (topology.node(end).kind == NodeKind::nic && (!found || !first)) found = local_name_of(topology, end);
-  return found;
-}
-
 class GraphMaker {
  public:
   GraphMaker(const TunerMachine& machine, const Topology& topology, std::span<const NodeId> ranks,
@@ -254,7 +243,7 @@ class GraphMaker {
       if (machine_.nodes > 1) {
         const Actor other = nodes[1].ranks.at(channel.gpus.front());
         const Path path = routes_.find(gpu, ranks_[static_cast<std::size_t>(other)], static_cast<std::uint32_t>(k));
-        channel.enters = channel.leaves = nic_of_path(topology_, path, true);
+        channel.enters = channel.leaves = named(first_nic(topology_, path));
       }
       out.channels.push_back(std::move(channel));
     }
@@ -285,8 +274,8 @@ class GraphMaker {
       const Path path =
           routes_.find(at(n * gpus_ + gpus_ - 1), at((n + 1) * gpus_), static_cast<std::uint32_t>(channel));
       Crossing& next = found[(n + 1) % nodes];
-      found[n].channel.leaves = nic_of_path(topology_, path, true);
-      next.channel.enters = nic_of_path(topology_, path, false);
+      found[n].channel.leaves = named(first_nic(topology_, path));
+      next.channel.enters = named(last_nic(topology_, path));
       farthest_ = std::max({farthest_, path.out, path.in});
     }
     for (std::size_t n = 1; n < nodes; ++n)
@@ -297,6 +286,10 @@ class GraphMaker {
                                      channel, n),
                          "NCCL's graph XML holds one node, and every node reads the same file");
     return found.front().channel;
+  }
+
+  std::optional<std::string> named(std::optional<NodeId> nic) const {
+    return nic ? std::optional(local_name_of(topology_, *nic)) : std::nullopt;
   }
 
   /// LL128 goes by it, and has to come out as it is.

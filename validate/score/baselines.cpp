@@ -81,7 +81,7 @@ std::vector<std::string> gpus_of_a_node(const Scenario& scenario, const Topology
   std::map<std::uint32_t, std::vector<std::string>> by_host;
   for (const NodeId rank : ranks_of(topology, scenario)) {
     const Node& node = topology.node(rank);
-    by_host[node.host.value()].push_back(node.name.substr(node.name.find('.') + 1));
+    by_host[node.host.value()].emplace_back(local_name(node.name));
   }
   nodes = static_cast<int>(by_host.size());
   std::vector<std::string> names = by_host.begin()->second;

@@ -1,0 +1,224 @@
+#include "scenarios/meaning/library_decider.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <variant>
+
+#include "scenarios/meaning/enum_of.hpp"
+#include "scenarios/meaning/meaning_groups.hpp"
+#include "scenarios/meaning/meaning_jobs.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
+#include "topologies/catalog.hpp"
+#include "topologies/nccl/graph_use.hpp"
+#include "topologies/nccl/nccl_costs.hpp"
+
+namespace ringsim::scenarios {
+
+namespace {
+
+using Canonical = nlohmann::json;
+
+/// Keys that the library decides.
+void refuse_decided(const Json& written, const Blame& blame) {
+  const auto refuse = [&](const std::string& pointer, const char* key) {
+    blame.fail(pointer, fmt::format("expected no {} next to a library, which decides it, found one", key),
+               "leave it out, or leave \"library\" out");
+  };
+  if (written.contains("collective"))
+    for (const char* key : {"algorithm", "order", "seed", "servers_on"})
+      if (written["collective"].contains(key)) refuse(fmt::format("/collective/{}", key), key);
+  if (written.contains("transport"))
+    for (const char* key : {"protocol", "launch", "channels", "chunk", "nics"})
+      if (written["transport"].contains(key)) refuse(fmt::format("/transport/{}", key), key);
+  if (written.contains("training") && written["training"].contains("regime") &&
+      written["training"]["regime"].is_object() && written["training"]["regime"].contains("algorithm"))
+    refuse("/training/regime/algorithm", "algorithm");
+}
+
+/// What users say of GPUs that write into each other's memory; nothing: NCCL's own rule. Variables are resolved.
+std::optional<PathType> said_p2p_level(const Canonical& canonical, const Json& written) {
+  const PathType level = path_type(canonical["transport"]["p2p_level"].get<std::string>()).value();
+  const Canonical& env = canonical["library"]["env"];
+  bool said = level == PathType::loc || env.contains("NCCL_P2P_LEVEL");  // NCCL_P2P_DISABLE=0 says nothing
+  for (const char* key : {"p2p_level", "NCCL_P2P_LEVEL"})
+    said = said || (written.contains("transport") && written["transport"].contains(key));
+  return said ? std::optional(level) : std::nullopt;
+}
+
+nccl::LibrarySettings settings_of(const Canonical& library, const Blame& blame) {
+  const auto blamed = [&](const char* pointer, const auto& read) {
+    try {
+      return read();
+    } catch (const InputError& error) {
+      blame.fail(pointer, error.message(), error.hint());
+    }
+  };
+  nccl::LibrarySettings out;
+  out.release = blamed("/library/version", [&] { return nccl::release_of_version(library["version"]); });
+  const Canonical& env = library["env"];
+  if (env.contains("NCCL_ALGO"))
+    out.algorithms = blamed("/library/env/NCCL_ALGO", [&] { return nccl::read_algorithms(env["NCCL_ALGO"]); });
+  if (env.contains("NCCL_PROTO"))
+    out.protocols = blamed("/library/env/NCCL_PROTO", [&] { return nccl::read_protocols(env["NCCL_PROTO"]); });
+  if (env.contains("NCCL_MIN_NCHANNELS")) out.min_channels = env["NCCL_MIN_NCHANNELS"].get<int>();
+  if (env.contains("NCCL_MAX_NCHANNELS")) out.max_channels = env["NCCL_MAX_NCHANNELS"].get<int>();
+  if (out.min_channels && out.max_channels && *out.min_channels > *out.max_channels)
+    blame.fail("/library/env/NCCL_MIN_NCHANNELS",
+               fmt::format("expected at most NCCL_MAX_NCHANNELS, {}, found {}", *out.max_channels, *out.min_channels));
+  if (env.contains("NCCL_NTHREADS")) out.threads = env["NCCL_NTHREADS"].get<int>();
+  if (env.contains("NCCL_NVLS_ENABLE")) out.nvls = env["NCCL_NVLS_ENABLE"] != "0";
+  return out;
+}
+
+/// The GPUs of each node by their local names, and on how many nodes.
+struct Members {
+  std::vector<std::string> gpus;
+  int nodes = 1;
+};
+
+/// `pointer`: where the ranks are named.
+Members members_of(const Canonical& collective, const Cluster& cluster, const std::string& pointer,
+                   const Blame& blame) {
+  Members out;
+  if (!collective.contains("ranks")) {
+    for (const Machine::Device& device : cluster.parts.front().machine->devices)
+      if (device.kind == NodeKind::gpu) out.gpus.push_back(device.name);
+    out.nodes = cluster.parts.front().nodes;
+    return out;
+  }
+  std::map<std::string, std::vector<std::string>> by_node;
+  std::vector<std::string> order;
+  const auto& devices = cluster.parts.front().machine->devices;
+  for (std::size_t i = 0; i < collective["ranks"].size(); ++i) {
+    const auto text = collective["ranks"][i].get<std::string>();
+    const std::size_t dot = text.find('.');
+    const auto is_it = [&](const Machine::Device& device) {
+      return device.kind == NodeKind::gpu && dot != std::string::npos && text.substr(dot + 1) == device.name;
+    };
+    if (std::none_of(devices.begin(), devices.end(), is_it))
+      blame.fail(fmt::format("{}/{}", pointer, i), fmt::format("expected the name of a gpu, found {}", in_quotes(text)),
+                 "names are those of `ringsim topology show`, such as \"node0.gpu0\"");
+    const std::string node = text.substr(0, dot);
+    if (by_node.count(node) == 0) order.push_back(node);
+    by_node[node].push_back(text.substr(dot + 1));
+  }
+  out.gpus = by_node[order.front()];
+  out.nodes = static_cast<int>(order.size());
+  for (const auto& [node, gpus] : by_node)
+    if (gpus != out.gpus)
+      blame.fail(pointer,
+                 fmt::format("expected the same GPUs of every node next to a library, found others of {} than of {}",
+                             node, order.front()),
+                 "how NCCL joins unlike nodes is not modelled");
+  return out;
+}
+
+/// The only kind of node of a cluster.
+const Cluster& one_kind(const TopologySpec& topology, const Blame& blame) {
+  const auto* cluster = std::get_if<Cluster>(&topology);
+  if (cluster == nullptr || cluster->parts.size() != 1)
+    blame.fail("/library",
+               fmt::format("expected a topology of kind cluster with one kind of node next to a library, found {}",
+                           cluster == nullptr ? "another kind" : "several kinds of nodes"),
+               "NCCL decides by the GPUs, links and NICs of a machine");
+  return *cluster;
+}
+
+/// `pointer`: of what an error is blamed on. `level`: said_p2p_level(); NCCL's own where users say nothing.
+nccl::TunerMachine machine_of(const Members& members, const std::string& pointer, const Cluster& cluster,
+                              const nccl::LibrarySettings& settings, std::optional<PathType>& level,
+                              const Blame& blame) {
+  Bandwidth nic;
+  if (cluster.fabric) nic = std::visit([](const auto& fabric) { return fabric.link.bandwidth; }, *cluster.fabric);
+  const Machine& machine = *cluster.parts.front().machine;
+  if (!level) level = nccl::p2p_level(machine, static_cast<int>(members.gpus.size()), settings.release);
+  try {
+    return nccl::tuner_machine(machine, members.gpus, members.nodes, nic, settings.release, level);
+  } catch (const InputError& error) {
+    blame.fail(pointer, error.message(), error.hint());
+  }
+}
+
+/// The collective of its first group, with the names of that group as its ranks: what NCCL decides for it, all groups
+/// do. So they must lie alike.
+Canonical of_first_group(const Canonical& collective, const TopologySpec& topology, const Blame& blame) {
+  const auto* cluster = std::get_if<Cluster>(&topology);
+  const char* key = collective.contains("groups") ? "groups" : "split";
+  if (!collective.contains(key) || cluster == nullptr || cluster->parts.size() != 1) return collective;
+  std::vector<std::string> names = names_in_groups(collective);
+  if (collective.contains("ranks")) names = collective["ranks"].get<std::vector<std::string>>();
+  const Cluster::Part& part = cluster->parts.front();
+  if (names.empty())
+    for (int node = 0; node < part.nodes; ++node)
+      for (const Machine::Device& device : part.machine->devices)
+        if (device.kind == NodeKind::gpu) names.push_back(fmt::format("node{}.{}", node, device.name));
+  const auto groups = groups_of(collective, names.size(), "/collective", blame);
+  Canonical one = collective;
+  int nodes = 0;                                   // of the group that was looked at before
+  for (std::size_t g = groups.size(); g-- > 0;) {  // the first one comes last, and stays
+    std::vector<std::string> own;
+    for (const int place : groups[g]) own.push_back(names[static_cast<std::size_t>(place)]);
+    one["ranks"] = std::move(own);
+    const bool listed = collective.contains("groups");
+    const Members members =
+        members_of(one, *cluster, listed ? fmt::format("/collective/groups/{}", g) : "/collective/ranks", blame);
+    if (nodes != 0 && members.nodes != nodes)
+      blame.fail(
+          fmt::format("/collective/{}", key),
+          fmt::format("expected groups that lie alike next to a library, found group {} on {} and group {} on {} "
+                      "nodes",
+                      g, members.nodes, g + 1, nodes),
+          "the library decides for the first group, and the others do the same");
+    nodes = members.nodes;
+  }
+  return one;
+}
+
+/// Reads what NCCL_GRAPH_FILE names, and puts it in the place of what the search would find.
+LibraryGraphs take_graph_file(const Canonical& library, const Members& members, const Machine& machine,
+                              const nccl::LibrarySettings& settings, nccl::TunerMachine& tuner, const Files& files) {
+  LibraryGraphs out;
+  const Canonical& env = library["env"];
+  if (!env.contains("NCCL_GRAPH_FILE")) return out;
+  const Files::Content& content = files.read(env["NCCL_GRAPH_FILE"]["path"].get<std::string>());
+  out.path = content.path;
+  out.file = nccl::import_nccl_graph(content.text, content.path,
+                                     nccl::graph_reading(nccl::graph_devices(machine, members.gpus), members.nodes,
+                                                         library["version"].get<std::string>()));
+  if (env.contains("NCCL_CROSS_NIC") && env["NCCL_CROSS_NIC"] == "0") nccl::leave_out_cross_nic(out.file, out.path);
+  nccl::take_graphs(tuner, out.file, out.path, settings.release);
+  return out;
+}
+
+}  // namespace
+
+Decider decider_of(Canonical& canonical, const Json& written, const std::string& part, Scenario& scenario,
+                   const Blame& blame, const Files& files) {
+  refuse_decided(written, blame);
+  const Canonical& library = canonical["library"];
+  Decider out;
+  out.settings = settings_of(library, blame);
+  std::optional<PathType> level = said_p2p_level(canonical, written);
+  const std::string names = canonical[part].contains("groups") ? "groups/0" : "ranks";
+  const std::string pointer = fmt::format("/{}/{}", part, names);
+  const Canonical first_group = of_first_group(canonical[part], scenario.topology, blame);
+  const Cluster& cluster = one_kind(scenario.topology, blame);
+  const Members members = members_of(first_group, cluster, pointer, blame);
+  out.machine =
+      machine_of(members, first_group.contains("ranks") ? pointer : "/topology", cluster, out.settings, level, blame);
+  canonical["transport"]["p2p_level"] = to_string(*level);
+  out.own_staging = written.contains("transport") && written["transport"].contains("staging");
+  if (library.contains("plugin")) out.machine.net_latency_us = nccl::latency_of_aws_ofi_nccl;
+  out.version = library["version"].get<std::string>();
+  out.graphs = take_graph_file(library, members, *cluster.parts.front().machine, out.settings, out.machine, files);
+  const auto& warnings = out.graphs.file.warnings;
+  scenario.warnings.insert(scenario.warnings.end(), warnings.begin(), warnings.end());
+  if (canonical.contains("devices") && canonical["devices"].contains("gpu")) out.gpu = canonical["devices"]["gpu"];
+  if (canonical.contains("harness")) out.in_turn = canonical["harness"].value("gpus_per_thread", 1);
+  return out;
+}
+
+}  // namespace ringsim::scenarios

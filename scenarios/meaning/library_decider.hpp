@@ -1,0 +1,41 @@
+// Who decides for a library: its settings, and the machine and graphs that it sees.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "scenarios/decoder/blame.hpp"
+#include "scenarios/decoder/files.hpp"
+#include "scenarios/scenario.hpp"
+#include "sim/text/json.hpp"
+#include "topologies/formats/nccl_graph.hpp"
+#include "topologies/nccl/nccl_library.hpp"
+#include "topologies/nccl/nccl_tuner.hpp"
+
+namespace ringsim::scenarios {
+
+/// What NCCL_GRAPH_FILE names.
+struct LibraryGraphs {
+  std::string path;  ///< empty: nothing
+  nccl::GraphFile file;
+};
+
+/// A library's settings, and the machine that it decides for.
+struct Decider {
+  nccl::LibrarySettings settings;
+  nccl::TunerMachine machine;
+  nlohmann::json gpu = nlohmann::json::object();  ///< devices.gpu, as the user states it
+  int in_turn = 1;                                ///< GPUs that one thread launches for
+  bool own_staging = false;                       ///< the user states how data rests in host memory
+  LibraryGraphs graphs;                           ///< of NCCL_GRAPH_FILE
+  std::string version;
+};
+
+/// `part`: "collective" or "training", which has the names of the ranks where not all GPUs take part. Writes the level
+/// of peer access into the canonical form, and warnings of the file that NCCL_GRAPH_FILE names into the scenario.
+/// Refuses keys that the library decides (`written` has those that the user gave), machines that are not modelled, and
+/// groups that do not lie alike: what NCCL decides for the first, all do.
+Decider decider_of(nlohmann::json& canonical, const Json& written, const std::string& part, Scenario& scenario,
+                   const Blame& blame, const Files& files);
+
+}  // namespace ringsim::scenarios
