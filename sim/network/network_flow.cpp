@@ -305,6 +305,22 @@ bool FlowNetwork::Level::operator<(const Level& other) const {
   return is_cap != other.is_cap ? other.is_cap : index > other.index;
 }
 
+// Touches the resources of a flow that is to be solved. Of those that no other flow uses only the narrowest can decide
+// it (the first of those in the order of levels): the rest are left alone.
+void FlowNetwork::touch_uses(const LegInfo& leg) {
+  Level narrowest{.share = std::numeric_limits<double>::infinity()};
+  for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u) {
+    const Use& use = uses_[u];
+    const ResourceState& resource = resources_[use.resource];
+    if (resource.members.size() > 1) {
+      if (resource.touch_mark != touch_epoch_) touch(use.resource);
+    } else if (const Level level{.share = resource.capacity / use.weight, .index = use.resource}; narrowest < level) {
+      narrowest = level;
+    }
+  }
+  if (narrowest.share < std::numeric_limits<double>::infinity()) touch(narrowest.index);
+}
+
 // Progressive filling: raise all undecided flows alike until a resource is full; what uses it is decided; go on.
 // Shares only grow while flows are decided, so a share that lies in the heap may be too small, never too large.
 void FlowNetwork::solve() {
@@ -317,10 +333,7 @@ void FlowNetwork::solve() {
     Flow& flow = flows_[index];
     const LegInfo& leg = legs_[flow.leg];
     flow.decided = -1;
-    for (std::uint32_t u = 0; u < leg.n_uses; ++u) {
-      const std::uint32_t r = uses_[leg.first_use + u].resource;
-      if (resources_[r].touch_mark != touch_epoch_) touch(r);
-    }
+    touch_uses(leg);
     if (leg.cap < std::numeric_limits<double>::infinity()) levels_.push_back({leg.cap, index, true});
   }
   const auto share = [](const ResourceState& resource) {
@@ -359,9 +372,14 @@ void FlowNetwork::decide(FlowIndex index, double rate, ResourceId limiter) {
   const LegInfo& leg = legs_[flow.leg];
   for (std::uint32_t u = 0; u < leg.n_uses; ++u) {
     const Use& use = uses_[leg.first_use + u];
-    resources_[use.resource].residual -= use.weight * rate;
-    resources_[use.resource].open_weight -= use.weight;
-    --resources_[use.resource].n_open;
+    ResourceState& resource = resources_[use.resource];
+    if (resource.touch_mark == touch_epoch_) {
+      resource.residual -= use.weight * rate;
+      resource.open_weight -= use.weight;
+      --resource.n_open;
+    } else {  // check_rates() does not see it
+      ensure(rate * use.weight <= resource.capacity * (1 + tolerance), "no link carries more than its bandwidth");
+    }
   }
 }
 

@@ -119,6 +119,7 @@ class FlowNetwork final : public Network {
   void mark_dirty(std::uint32_t resource);
   void add_to_solve(FlowIndex index);
   void touch(std::uint32_t resource);
+  void touch_uses(const LegInfo& leg);
   void solve();
   void decide(FlowIndex index, double rate, ResourceId limiter);
   bool widen();
