@@ -54,7 +54,8 @@ struct Event {
 };
 
 /// A piece of data whose last byte has left the source of its leg; it arrives a latency later. Networks that
-/// tell_arrivals() say so a second time, when it has arrived.
+/// tell_arrivals() say so a second time, when it has arrived. The others may say of a piece that is alone on a whole
+/// path only that it has arrived.
 struct Left {
   std::uint64_t piece = 0;
   ResourceId limiter = no_resource;  ///< what set its speed; no_resource for an empty piece
@@ -84,7 +85,8 @@ class Network {
  public:
   virtual ~Network() = default;
 
-  /// Makes a leg known; `first`, `last`: whether it is the first, the last of its path. Returns its number.
+  /// Makes a leg known; `first`, `last`: whether it is the first, the last of its path. Returns its number:
+  /// they count from 0.
   virtual std::uint32_t add_leg(const Leg& leg, bool first, bool last) = 0;
   /// A piece starts on a leg, now. `piece` comes back in Left.
   virtual void start(std::uint32_t leg, Bytes size, std::uint64_t piece) = 0;

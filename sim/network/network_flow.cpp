@@ -105,14 +105,12 @@ void FlowNetwork::open_up(std::uint32_t number) {
   OwnLeg& own = own_legs_[leg.own];
   free_own_legs_.push_back(leg.own);
   leg.own = none;
+  count_alike(own);
   const bool is_moving = this->is_moving(own);
-  if (is_moving) own.carried.busy -= own.time;
   for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u) {
     ResourceState& resource = resources_[uses_[u].resource];
     resource.owner = none;
-    resource.carried.pieces += own.carried.pieces;
-    resource.carried.bytes += own.carried.bytes * uses_[u].weight;
-    resource.carried.busy += own.carried.busy;
+    if (is_moving) resource.carried.busy -= own.time;  // counted again as it leaves
   }
   if (!own.is_taken()) return;
   if (watcher_ && !is_moving) tell_moved(own);
@@ -174,6 +172,7 @@ void FlowNetwork::start(std::uint32_t leg, Bytes size, std::uint64_t piece) {
 void FlowNetwork::go_alone(OwnLeg& own, Bytes size, std::uint64_t piece) {
   const LegInfo& leg = legs_[own.leg];
   if (own.size != size) {  // most pieces are as large as the one before
+    count_alike(own);
     own.time = time_alone(leg, size);
     own.size = size;
     check_all_left(static_cast<double>(size.count), leg.alone, own.time, size);
@@ -181,11 +180,22 @@ void FlowNetwork::go_alone(OwnLeg& own, Bytes size, std::uint64_t piece) {
   ++own.stamp;
   own.piece = piece;
   own.until = SimTime{add(engine_.now().time_since_epoch(), own.time)};
-  ++own.carried.pieces;
-  own.carried.bytes += static_cast<double>(size.count);
-  own.carried.busy += own.time;
+  ++own.alike;
   engine_.at(leg.is_whole_path ? SimTime{add(own.until.time_since_epoch(), leg.latency)} : own.until,
              {Event::Kind::flow, static_cast<std::uint32_t>(&own - own_legs_.data()) | own_event, own.stamp});
+}
+
+void FlowNetwork::count_alike(const OwnLeg& own, double weight, Carried& carried) {
+  carried.pieces += own.alike;
+  carried.bytes += static_cast<double>(own.alike) * static_cast<double>(own.size.count) * weight;
+  carried.busy += own.alike * own.time;
+}
+
+void FlowNetwork::count_alike(OwnLeg& own) {
+  const LegInfo& leg = legs_[own.leg];
+  for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u)
+    count_alike(own, uses_[u].weight, resources_[uses_[u].resource].carried);
+  own.alike = 0;
 }
 
 void FlowNetwork::join(FlowIndex index) {
@@ -203,12 +213,16 @@ void FlowNetwork::enter(FlowIndex index) {
   Flow& flow = flows_[index];
   const LegInfo& leg = legs_[flow.leg];
   flow.is_member = true;
-  flow.places.resize(leg.n_uses);
+  if (flow.n_places < leg.n_uses) {
+    flow.first_place = static_cast<std::uint32_t>(places_.size());
+    flow.n_places = leg.n_uses;
+    places_.resize(places_.size() + leg.n_uses);
+  }
   for (std::uint32_t u = 0; u < leg.n_uses; ++u) {
     const Use& use = uses_[leg.first_use + u];
     ResourceState& resource = resources_[use.resource];
     if (resource.members.empty()) resource.busy_since = engine_.now();
-    flow.places[u] = static_cast<std::uint32_t>(resource.members.size());
+    places_[flow.first_place + u] = static_cast<std::uint32_t>(resource.members.size());
     resource.members.push_back({index, u, use.weight});
   }
 }
@@ -220,9 +234,10 @@ void FlowNetwork::leave(FlowIndex index) {
   for (std::uint32_t u = 0; u < leg.n_uses; ++u) {
     const std::uint32_t r = uses_[leg.first_use + u].resource;
     ResourceState& resource = resources_[r];
-    const std::uint32_t place = flow.places[u];
-    resource.members[place] = resource.members.back();
-    flows_[resource.members[place].flow].places[resource.members[place].use] = place;
+    const std::uint32_t place = places_[flow.first_place + u];
+    const Member& last = resource.members.back();
+    places_[flows_[last.flow].first_place + last.use] = place;
+    resource.members[place] = last;
     resource.members.pop_back();
     if (resource.members.empty()) resource.carried.busy += engine_.now() - resource.busy_since;
     // Where nobody is limited by the resource, its members do not care that there is more room.
@@ -541,9 +556,7 @@ void FlowNetwork::add_own_leg(std::uint32_t resource, Carried& sum) const {
   const OwnLeg& own = own_legs_[leg.own];
   for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u) {
     if (uses_[u].resource != resource) continue;
-    sum.pieces += own.carried.pieces;
-    sum.bytes += own.carried.bytes * uses_[u].weight;
-    sum.busy += own.carried.busy;
+    count_alike(own, uses_[u].weight, sum);
     if (!is_moving(own)) continue;
     const Picoseconds rest = own.until - engine_.now();
     sum.busy -= rest;

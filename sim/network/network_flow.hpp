@@ -67,27 +67,26 @@ class FlowNetwork final : public Network {
     SimTime until{};          // when it has left
     Bytes size{-1};           // of that piece
     Picoseconds time{0};      // that a piece of that size takes
-    Carried carried;
+    std::int64_t alike = 0;   // pieces of that size which the resources' `carried` do not count yet
 
     bool is_taken() const { return stamp % 2 == 1; }
   };
   static constexpr std::uint32_t own_event = 1U << 31;  // in an event's id: of own_legs_, not of flows_
-  struct alignas(64) Flow {  // what the solver looks at of other flows lies in one cache line
-    std::uint64_t piece = 0;
-    std::uint32_t leg = 0;
-    std::uint32_t stamp = 0;  // raised at every change of rate: events of older rates are void
-    Bytes size;
-    double left = 0;   // bytes that had not left at `since`
-    double rate = -1;  // bytes/s; negative: not settled yet
-    SimTime since{};
-    ResourceId limiter = no_resource;
+  // What the solver looks at of other flows comes first.
+  struct Flow {
+    double rate = -1;     // bytes/s; negative: not settled yet
+    double decided = -1;  // within settle(): its new rate; negative: not decided yet
+    ResourceId limiter = no_resource, decided_limiter = no_resource;
     std::uint32_t solve_mark = 0;  // equal to epoch_: to be solved in this settle()
-    double decided = -1;           // within settle(): its new rate; negative: not decided yet
-
-    ResourceId decided_limiter = no_resource;
-    bool is_member = false;             // of its resources
-    bool is_due_on_arrival = false;     // it has left, as the last on a leg that was its own
-    std::vector<std::uint32_t> places;  // [use] where it stands among the resource's members
+    std::uint32_t leg = 0;
+    std::uint64_t piece = 0;
+    Bytes size;
+    double left = 0;  // bytes that had not left at `since`
+    SimTime since{};
+    std::uint32_t stamp = 0;                      // raised at every change of rate: events of older rates are void
+    std::uint32_t first_place = 0, n_places = 0;  // in places_: room for as many uses as it ever had
+    bool is_member = false;                       // of its resources
+    bool is_due_on_arrival = false;               // it has left, as the last on a leg that was its own
   };
   struct Member {
     FlowIndex flow = 0;
@@ -130,6 +129,8 @@ class FlowNetwork final : public Network {
   void tell_moved(const OwnLeg& own) const;
   FlowIndex new_flow(std::uint32_t leg, Bytes size, std::uint64_t piece);
   void go_alone(OwnLeg& own, Bytes size, std::uint64_t piece);
+  static void count_alike(const OwnLeg& own, double weight, Carried& carried);
+  void count_alike(OwnLeg& own);
   void add_own_leg(std::uint32_t resource, Carried& sum) const;
   bool is_moving(const OwnLeg& own) const { return own.is_taken() && engine_.now() < own.until; }
   void set_limiter(Flow& flow, ResourceId limiter);
@@ -154,8 +155,9 @@ class FlowNetwork final : public Network {
   std::vector<ResourceState> resources_;
   std::vector<Flow> flows_;
   std::vector<FlowIndex> free_flows_;
-  std::vector<FlowIndex> new_flows_;  // started since the last settle()
-  std::vector<std::uint32_t> dirty_;  // resources that a limited flow joined or left since then
+  std::vector<std::uint32_t> places_;  // [flow, use] where it stands among the resource's members
+  std::vector<FlowIndex> new_flows_;   // started since the last settle()
+  std::vector<std::uint32_t> dirty_;   // resources that a limited flow joined or left since then
 
   // Room for settle(), kept between calls.
   std::uint32_t epoch_ = 0, touch_epoch_ = 0;

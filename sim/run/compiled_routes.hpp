@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -24,20 +25,18 @@ struct Route {
   /// n_parts); this one has no legs.
   std::uint32_t first_part = 0, n_parts = 0;
   std::uint32_t turns = 1;  // as Path::turns
-  std::uint32_t leg = 0;    // the network's number of the only one, where n_legs is 1
   Bytes carried;            // over all messages
 };
 
 /// Route::n_parts of a pair that no path joins any more: links are down.
 inline constexpr std::uint32_t nowhere = UINT32_MAX;
 
+/// A leg of a route; the network has it by the same number.
 struct LegUse {
-  std::uint32_t leg = 0;  // the network's number
+  std::uint32_t first_link = 0, n_links = 0;  // in CompiledRoutes
   Picoseconds latency{0};
-  std::vector<LinkId> links;
-  std::vector<double> shares;  // as Leg::shares
-  std::int64_t beyond = 0;     // bytes that crossed it, less those of its route: of messages that gave up their way
-  Picoseconds after{0};        // what passes beyond the latency, where the network itself tells of arrivals
+  Picoseconds after{0};     // what passes beyond the latency, where the network itself tells of arrivals
+  std::int64_t beyond = 0;  // bytes that crossed it, less those of its route: of messages that gave up their way
 };
 
 class CompiledRoutes {
@@ -102,6 +101,11 @@ class CompiledRoutes {
   const Route& operator[](std::uint32_t route) const { return routes_[route]; }
   LegUse& leg(std::uint32_t index) { return legs_[index]; }
   const LegUse& leg(std::uint32_t index) const { return legs_[index]; }
+  std::span<const LinkId> links(const LegUse& leg) const { return {links_.data() + leg.first_link, leg.n_links}; }
+  /// Of the leg's i-th link, as Leg::share().
+  double share(const LegUse& leg, std::size_t i) const {
+    return leg.first_link + i < shares_.size() ? shares_[leg.first_link + i] : 1;
+  }
 
   /// Of all legs of a route.
   Picoseconds latency(std::uint32_t route) const {
@@ -113,16 +117,15 @@ class CompiledRoutes {
 
   /// [link] what crossed it, over the routes that `counts` says.
   template <class Counts>
-  std::vector<Bytes> link_bytes(std::size_t links, Counts counts) const {
-    std::vector<double> crossed(links, 0);  // whole numbers but where packets are spread
+  std::vector<Bytes> link_bytes(std::size_t n_links, Counts counts) const {
+    std::vector<double> crossed(n_links, 0);  // whole numbers but where packets are spread
     for (std::uint32_t r = 0; r < size(); ++r) {
       const Route& route = routes_[r];
       if (!counts(r)) continue;
       for (std::uint32_t i = route.first_leg; i < route.first_leg + route.n_legs; ++i) {
         const LegUse& use = legs_[i];
-        for (std::size_t l = 0; l < use.links.size(); ++l)
-          crossed[use.links[l].value] +=
-              static_cast<double>(route.carried.count + use.beyond) * (use.shares.empty() ? 1 : use.shares[l]);
+        for (std::size_t l = 0; l < use.n_links; ++l)
+          crossed[links(use)[l].value] += static_cast<double>(route.carried.count + use.beyond) * share(use, l);
       }
     }
     std::vector<Bytes> bytes;
@@ -165,13 +168,18 @@ class CompiledRoutes {
       Leg leg = path.legs[i];
       Picoseconds after{0};
       if (i + 1 == path.legs.size()) (network_.tells_arrivals() ? after : leg.latency) += more;
-      legs_.push_back({.leg = network_.add_leg(leg, i == 0, i + 1 == path.legs.size()),
+      const std::uint32_t number = network_.add_leg(leg, i == 0, i + 1 == path.legs.size());
+      ensure(number == legs_.size(), "the network numbers its legs in order");
+      legs_.push_back({.first_link = static_cast<std::uint32_t>(links_.size()),
+                       .n_links = static_cast<std::uint32_t>(leg.links.size()),
                        .latency = leg.latency,
-                       .links = leg.links,
-                       .shares = leg.shares,
                        .after = after});
+      if (!leg.shares.empty()) {
+        shares_.resize(links_.size(), 1);
+        shares_.insert(shares_.end(), leg.shares.begin(), leg.shares.end());
+      }
+      links_.insert(links_.end(), leg.links.begin(), leg.links.end());
     }
-    if (route.n_legs == 1) route.leg = legs_[route.first_leg].leg;
     return route;
   }
 
@@ -184,6 +192,8 @@ class CompiledRoutes {
   std::vector<LastRoute> last_;                                          // [lane]
   std::vector<Route> routes_;
   std::vector<LegUse> legs_;
+  std::vector<LinkId> links_;   // of all legs
+  std::vector<double> shares_;  // [as links_] up to the last leg that has some; beyond it they are 1
 };
 
 }  // namespace ringsim

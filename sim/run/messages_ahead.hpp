@@ -69,7 +69,8 @@ class MessagesAhead {
 
   /// All of a transfer has left: with the last part its message, or the next part of it goes on.
   [[gnu::noinline]] void has_left(std::uint32_t index, ResourceId limiter, Picoseconds busy) {
-    if (std::exchange(transfers_[index].has_left, true)) return;
+    if (transfers_[index].has_left) return;
+    transfers_[index].has_left = true;
     const std::uint32_t whole = transfers_[index].whole;
     if (whole == no_transfer) return end_op(transfers_[index].sender, index, limiter, busy, Picoseconds{0});
     if (whole >= first_background) return;

@@ -36,7 +36,8 @@ class Movement {
         ways_(options.routing.policy,
               options.transport.nics == Transport::Nics::per_channel || topology.has_channel_rates(), *options.protocol,
               *network_, static_cast<std::size_t>(schedule.actors) * static_cast<std::size_t>(schedule.lanes)),
-        staged_(options.transport.staging, transfers_, ways_, *network_, engine_) {}
+        staged_(options.transport.staging, transfers_, ways_, *network_, engine_),
+        tells_all_arrivals_(network_->tells_arrivals()) {}
 
   /// Starts a message, or a part of one, on its route.
   void set_out(std::uint32_t index) {
@@ -44,7 +45,7 @@ class Movement {
     Route& way = ways_[transfer.route];
     if (way.n_legs == 1) {
       way.carried += transfer.size;
-      network_->start(way.leg, transfer.size, piece_of(index, 0));
+      network_->start(way.first_leg, transfer.size, piece_of(index, 0));
     } else {
       set_out_in_pieces(index);
     }
@@ -143,7 +144,11 @@ class Movement {
   void piece_landed(const Left& landed) {
     const std::uint32_t index = transfer_of(landed.piece), leg = leg_of(landed.piece);
     Transfer& transfer = transfers_[index];
-    transfer.left = std::max(transfer.start, engine_.now() - landed.latency);
+    const Picoseconds all = engine_.now() - transfer.start;
+    const Picoseconds busy = std::max(Picoseconds{0}, all - landed.latency);
+    if (!tells_all_arrivals_ && transfer.whole == no_transfer)  // then it is a message's, alone on its whole path
+      return self().delivered(index, {.busy = busy, .latency = all - busy, .limiter = landed.limiter});
+    transfer.left = transfer.start + busy;
     transfer.limiter = landed.limiter;
     const Picoseconds after = ways_.leg(ways_[transfer.route].first_leg + leg).after;
     if (after.count() == 0)
@@ -202,9 +207,8 @@ class Movement {
     if (moved.link != no_link) return options_.on_traffic({moved.link, moved.begin, moved.end, moved.bytes});
     const std::uint32_t leg = is_work ? 0 : leg_of(moved.piece);
     const LegUse& use = ways_.leg(ways_[route].first_leg + leg);
-    for (std::size_t l = 0; l < use.links.size(); ++l)
-      options_.on_traffic(
-          {use.links[l], moved.begin, moved.end, moved.bytes * (use.shares.empty() ? 1 : use.shares[l])});
+    for (std::size_t l = 0; l < use.n_links; ++l)
+      options_.on_traffic({ways_.links(use)[l], moved.begin, moved.end, moved.bytes * ways_.share(use, l)});
   }
 
   const Topology& topology_;
@@ -222,6 +226,7 @@ class Movement {
   Run& self() { return static_cast<Run&>(*this); }
   const Run& self() const { return static_cast<const Run&>(*this); }
 
+  const bool tells_all_arrivals_;          // not only those of pieces that are alone on a whole path
   Picoseconds wire_ = Picoseconds::max();  // of the message that is being delivered, if it is staged
 };
 

@@ -172,10 +172,12 @@ class Run : private Movement<Run> {
   }
 
   void delivered(std::uint32_t index) {
-    Transfer& transfer = transfers_[index];
-    if (transfer.whole != no_transfer) return part_delivered(index);
-    const MessageTime time = time_of(index);
-
+    if (transfers_[index].whole != no_transfer) return part_delivered(index);
+    delivered(index, time_of(index));
+  }
+  /// Of a whole message.
+  void delivered(std::uint32_t index, const MessageTime& time) {
+    const Transfer& transfer = transfers_[index];
     ++timeline_.transfers;
     if (!jobs_.empty()) count_for_job(transfer);
     bytes_delivered_ += transfer.size;

@@ -325,7 +325,7 @@ class Disturber {
   }
 
   bool crosses(std::uint32_t leg, const std::vector<bool>& links) const {
-    const auto& all = run_.ways_.leg(leg).links;
+    const auto all = run_.ways_.links(run_.ways_.leg(leg));
     return std::any_of(all.begin(), all.end(), [&](LinkId link) { return links[link.value]; });
   }
 

@@ -116,7 +116,7 @@ class StagedTransfers {
     here.moving = true;
     here.moving_since = engine_.now();
     ++here.started;
-    network_.start(ways_.leg(way.first_leg + leg).leg, {size}, piece_of(index, leg));
+    network_.start(way.first_leg + leg, {size}, piece_of(index, leg));
   }
 
   const Staging& staging_;

@@ -23,10 +23,11 @@ struct alignas(64) Transfer {
   LaneNumber sender = 0, receiver = 0;
   std::uint32_t route = 0;
   std::uint16_t channel = 0;
-  bool sender_was_last = false;  // the sender's step began after the receiver's: it is what the message waited for
-  bool has_left = false;         // kept only where messages run ahead
-  bool adds = false;             // its receiver adds it, which takes time
-  bool starts_apart = false;  // it has a start of its own in MessagesAhead: a message, or a part that slots let start
+  // As bits, so that all of it lies in one cache line.
+  bool sender_was_last : 1 = false;  // the sender's step began after the receiver's: the message waited for it
+  bool has_left : 1 = false;         // kept only where messages run ahead
+  bool adds : 1 = false;             // its receiver adds it, which takes time
+  bool starts_apart : 1 = false;  // it has a start of its own in MessagesAhead: as a message, or where slots start it
   Bytes size;
   SimTime start{};
   SimTime left{};
@@ -37,6 +38,7 @@ struct alignas(64) Transfer {
   std::uint32_t parts_to_leave = 0;   // the same; 0: it is not followed
   std::int32_t step = 0;              // of the sender; of whole messages
 };
+static_assert(sizeof(Transfer) == 64);
 
 /// A transfer on one leg of its route, as one number: what the network calls a piece.
 inline std::uint64_t piece_of(std::uint32_t transfer, std::uint32_t leg) {
