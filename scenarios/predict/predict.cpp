@@ -328,6 +328,7 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
     recorder.emplace(*options.recording, topology, run_options, work.names(), work.n_ranks(), work.programs());
   run_options.record_spans = options.explain && n_messages < run_options.fold_from;  // they would prevent folding
   const Timeline timeline = run_blaming(scenario, topology, work.whole(), run_options);
+  work.finish(timeline);
   if (recorder) recorder->finish(timeline);
 
   Prediction result = about(scenario, setup, 0);

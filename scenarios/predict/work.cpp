@@ -228,7 +228,17 @@ void Work::listen(RunOptions& options, bool is_recorded) {
     options.longer = [this](const ComputeEvent& event) { return programs_->longer(event); };
   if (is_async) training(0)->listen(options);
   options.jobs = job_of_lane_;
-  if (scenario_.trains() && !is_async) options.on_message = [this](const Span& message) { count_message(message); };
+  if (scenario_.trains() && !is_async) {
+    options.on_message = [this](const Span& message) { count_message(message); };
+    options.messages_may_fold = true;
+  }
+}
+
+void Work::finish(const Timeline& timeline) {
+  if (!timeline.folded || training(0) == nullptr) return;
+  TrainingRun::Traffic& traffic = trainings_.front().traffic;
+  traffic.sent = timeline.bytes_sent;
+  for (auto* by : {&traffic.sent_by, &traffic.received_by}) std::fill(by->begin() + 1, by->end(), by->front());
 }
 
 const Proof& Work::proof() const {

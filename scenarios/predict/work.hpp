@@ -39,6 +39,8 @@ class Work {
   std::size_t part_of(std::size_t job) const { return part_of_[job]; }  ///< which of the programs
   /// Tells the options what they need of it, and listens. Comes before the run, which it must outlive.
   void listen(RunOptions& options, bool is_recorded);
+  /// When the run is over. Of a folded one the messages of all ranks are counted as those of rank 0.
+  void finish(const Timeline& timeline);
   /// [job] as disturbance_of() wants them.
   std::vector<Disturbance::Lanes> lanes() const;
   /// Of a training step, when the run is over.

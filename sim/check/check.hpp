@@ -37,6 +37,13 @@ struct Proof {
   bool copies_first = false;
   /// The symmetry that was proved, as far as actors, sizes and steps go; none is claimed if there is none.
   Symmetry symmetry;
+  /// Of a program (`parts`).
+  struct Repeated {
+    int iterations = 1;           ///< each lane does the same so many times, waiting for as many steps more each time
+    bool at_every_rank = false;   ///< all symmetries of what it calls were proved at every step of every rank
+    std::string why_no_symmetry;  ///< a sentence; empty: it has one
+  };
+  Repeated repeated;
 
   /// Facts that a proof by construction needs about the schedule it starts from.
   struct Shape {

@@ -98,6 +98,7 @@ Schedule ProgramsBeside::make(const std::shared_ptr<const Table>& table, int act
 
 Proof ProgramsBeside::proof_of(const std::vector<Part>& parts) {
   Proof proof{.by = Proof::By::parts};
+  proof.repeated.why_no_symmetry = "programs run next to each other, or later than 0";
   for (const Part& part : parts) {
     const Proof& one = part.program->schedule().proof();
     proof.operations += one.operations;

@@ -255,11 +255,49 @@ Schedule lowered(const Program& program) {
 
 namespace {
 
+/// Why a call is not the same for all actors; empty: it is.
+std::string why_unlike(const Program& program, const Program::Call& call, const Symmetry& symmetry) {
+  const Schedule& called = call.schedule.schedule();
+  const Symmetry& its = call.schedule.proof().symmetry;
+  if (!call.members.empty() || called.actors != program.actors) return call.name + " is among some of the ranks";
+  if (!its.claimed()) return fmt::format("{}: no symmetry of {} was proved", call.name, called.algorithm);
+  if (its.radices() != symmetry.radices()) return call.name + " has another symmetry than the first call";
+  for (const Layout& layout : called.layout)
+    if (!layout.uniform())
+      return fmt::format("{}: {} bytes in {} chunks are not equal chunks", call.name, layout.total().count,
+                         layout.n_chunks());
+  return "";
+}
+
+/// That step(g + a) = g + step(a) for all actors, in each lane, but for the numbers of chunks: they have the same tasks
+/// and times, and what they call has this symmetry.
+void prove_symmetry(const Program& program, Proof& proof) {
+  Proof::Repeated& repeated = proof.repeated;
+  const std::vector<int>& roles = program.role_of;
+  if (std::any_of(roles.begin(), roles.end(), [&](int role) { return role != roles.front(); }))
+    repeated.why_no_symmetry = "not all take part in the same tasks";
+  else if (program.time)
+    repeated.why_no_symmetry = "tasks take a time of their own at each rank";
+  else if (program.calls.empty())
+    repeated.why_no_symmetry = "nothing is exchanged";
+  if (!repeated.why_no_symmetry.empty()) return;
+  const Symmetry& symmetry = program.calls.front().schedule.proof().symmetry;
+  repeated.at_every_rank = true;
+  for (const Program::Call& call : program.calls) {
+    repeated.why_no_symmetry = why_unlike(program, call, symmetry);
+    if (!repeated.why_no_symmetry.empty()) return;
+    repeated.at_every_rank = repeated.at_every_rank && call.schedule.proof().by == Proof::By::symmetry;
+  }
+  proof.symmetry = symmetry;
+}
+
 Proof proof_of(const CheckedProgram& checked) {
   Proof proof{.by = Proof::By::parts};
   proof.operations = checked.operations() * checked.program().iterations;
   for (const Program::Call& call : checked.program().calls)
     proof.slots_needed = std::max(proof.slots_needed, call.schedule.proof().slots_needed);
+  proof.repeated.iterations = checked.program().iterations;
+  prove_symmetry(checked.program(), proof);
   return proof;
 }
 

@@ -38,18 +38,20 @@ struct Doing {
   std::uint16_t channel = 0;
   Bytes size;
   std::vector<Picoseconds> computing;
-  bool same(const Doing& other) const {  // but for the channel: each lane has its own
+  std::vector<Wait> waits;
+  bool same(const Doing& other) const {  // but for the channel, of which each lane has its own, and waits
     return peer == other.peer && size == other.size && computing == other.computing;
   }
 };
 
-/// Condition 2 for one step of rank 0. The bytes received are as many as those sent, because the schedule was checked
-/// and chunks are equal.
+/// Condition 2 for one step of rank 0 by itself. The bytes received are as many as those sent, because the schedule was
+/// checked and chunks are equal.
 Doing doing_in(const Step& step, const Schedule& schedule, const Symmetry& symmetry, int i) {
   Doing doing;
   const Op *sent = nullptr, *received = nullptr;
   for (const Op& op : step.ops) {
     if (op.what == Do::compute) {
+      if (op.unit() >= 0) refuse("ranks share units that compute");
       doing.computing.push_back(op.time);
       continue;
     }
@@ -69,32 +71,80 @@ Doing doing_in(const Step& step, const Schedule& schedule, const Symmetry& symme
   return doing;
 }
 
-/// Condition 2. Sets `peer`, [step].
-Strides strides_of(const CheckedSchedule& checked, std::vector<Actor>& peer) {
-  ensure(checked.proof().slots_needed == 0, "a run without slots");
-  const Schedule& schedule = checked.schedule();
-  Strides strides;
-  Step step;
-  const int n_steps = schedule.n_steps(0, 0);
-  for (Lane lane = 1; lane < schedule.lanes; ++lane)
-    if (schedule.n_steps(0, lane) != n_steps) refuse("lanes 0 and {} of a rank have unequal numbers of steps", lane);
-  for (int i = 0; i < n_steps; ++i) {
-    Doing first;
-    for (Lane lane = 0; lane < schedule.lanes; ++lane) {
-      step.clear();
-      schedule.step(0, lane, i, step);
-      if (schedule.lanes > 1 && !step.waits.empty()) refuse("a lane of a rank waits for another in step {}", i);
-      Doing here = doing_in(step, schedule, checked.proof().symmetry, i);
-      if (here.peer >= 0) strides[{here.peer, here.channel}] += here.size;
-      if (lane == 0)
-        first = std::move(here);
-      else if (!here.same(first))
-        refuse("lanes 0 and {} of a rank do different things in step {}", lane, i);
+/// Condition 2.
+class LanesInStep {
+ public:
+  explicit LanesInStep(const CheckedSchedule& checked)
+      : schedule_(checked.schedule()), proof_(checked.proof()), peers_(static_cast<std::size_t>(schedule_.lanes)) {
+    ensure(proof_.slots_needed == 0, "a run without slots");
+    for (Lane lane = 0; lane < schedule_.lanes; ++lane) {
+      read(lane);
+      const bool has_messages = std::any_of(now_.begin(), now_.end(), [](const Doing& it) { return it.peer >= 0; });
+      if (!has_messages) continue;
+      if (n_lanes_++ == 0) {
+        first_lane_ = lane;
+        first_ = now_;
+      } else {
+        compare(lane);
+      }
+      for (const Doing& it : now_) {
+        peers_[static_cast<std::size_t>(lane)].push_back(it.peer);
+        if (it.peer >= 0) strides_[{it.peer, it.channel}] += it.size * proof_.repeated.iterations;
+      }
     }
-    peer.push_back(first.peer);
   }
-  return strides;
-}
+
+  /// How many have messages.
+  int n_lanes() const { return n_lanes_; }
+  const Strides& strides() const { return strides_; }
+  std::vector<std::vector<Actor>> take_peers() { return std::move(peers_); }
+
+ private:
+  // What a lane does in one iteration.
+  void read(Lane lane) {
+    now_.clear();
+    Step step;
+    const int n_steps = schedule_.n_steps(0, lane) / proof_.repeated.iterations;
+    for (int i = 0; i < n_steps; ++i) {
+      step.clear();
+      schedule_.step(0, lane, i, step);
+      now_.push_back(doing_in(step, schedule_, proof_.symmetry, i));
+      now_.back().waits = std::move(step.waits);
+    }
+  }
+
+  // The lane is in step with the first one.
+  void compare(Lane lane) const {
+    if (now_.size() > first_.size())
+      refuse("lanes {} and {} of a rank have unequal numbers of steps", first_lane_, lane);
+    std::size_t i = 0;  // the step of the first lane
+    bool skipped = false;
+    for (const Doing& it : now_) {
+      for (; i < first_.size() && first_[i].peer < 0 && !first_[i].same(it); ++i) skipped = true;
+      if (i == first_.size() || !first_[i].same(it))
+        refuse("lanes {} and {} of a rank do different things in step {}", first_lane_, lane, i);
+      const bool waits_for_first =
+          it.waits.size() == 1 && it.waits[0].lane == first_lane_ && it.waits[0].steps == static_cast<int>(i);
+      if (!first_[i].waits.empty() || (skipped ? !waits_for_first : !it.waits.empty()))
+        refuse("a lane of a rank waits for another in step {}", i);
+      skipped = false;
+      ++i;
+    }
+    for (std::size_t rest = i; rest < first_.size(); ++rest)
+      if (first_[rest].peer >= 0) refuse("lanes {} and {} of a rank have unequal numbers of steps", first_lane_, lane);
+    // What is skipped at the end comes before the next iteration.
+    if (i < first_.size() && proof_.repeated.iterations > 1 && now_.front().waits.empty())
+      refuse("a lane of a rank does not wait for another in step 0");
+  }
+
+  const Schedule& schedule_;
+  const Proof& proof_;
+  std::vector<Doing> now_, first_;  // [step] of an iteration: of the lane that was read, and of the first with messages
+  Lane first_lane_ = 0;
+  int n_lanes_ = 0;
+  Strides strides_;
+  std::vector<std::vector<Actor>> peers_;
+};
 
 bool alike(const Topology& topology, LinkId a, LinkId b) {
   const Link &x = topology.link(a), &y = topology.link(b);
@@ -252,10 +302,12 @@ bool goes_one_way(const Strides& strides) {
 
 /// The paths' part of the proof, conditions 4 and 5. Returns what there is to say about them.
 std::string follow_paths(const Topology& topology, const RunOptions& options, const CheckedSchedule& checked,
-                         const std::vector<NodeId>& placement, const Strides& strides, std::vector<Bytes>& link_bytes) {
+                         const std::vector<NodeId>& placement, const LanesInStep& lanes,
+                         std::vector<Bytes>& link_bytes) {
+  const Strides& strides = lanes.strides();
   expect_one_each(topology, placement);
   link_bytes.assign(topology.n_links(), Bytes{});
-  const bool has_lanes = checked.schedule().lanes > 1;
+  const bool has_lanes = lanes.n_lanes() > 1;
   const bool by_limiter = has_lanes && !goes_one_way(strides);
   const bool tables = !options.routing.table.empty();
   if (const auto hub = tables ? std::nullopt : common_switch(topology, placement)) {
@@ -298,11 +350,27 @@ std::string text_of(const Symmetry& group) {
 
 void expect_symmetry(const CheckedSchedule& checked) {
   const Schedule& schedule = checked.schedule();
-  if (!checked.proof().symmetry.claimed())
+  const Proof& proof = checked.proof();
+  if (proof.by == Proof::By::parts) {
+    if (!proof.repeated.why_no_symmetry.empty()) refuse("{}", proof.repeated.why_no_symmetry);
+    return ensure(proof.symmetry.claimed(), "a program has a symmetry, or a reason why not");
+  }
+  if (!proof.symmetry.claimed())
     refuse("the schedule{}", schedule.symmetry.claimed() ? "'s symmetry was not proved" : " claims no symmetry");
   for (const Layout& layout : schedule.layout)
     if (!layout.uniform())
       refuse("{} bytes in {} chunks are not equal chunks", layout.total().count, layout.n_chunks());
+}
+
+/// What there is to say about the symmetry.
+std::string about_symmetry(const CheckedSchedule& checked) {
+  const Proof& proof = checked.proof();
+  const bool is_program = proof.by == Proof::By::parts;
+  const bool everywhere = is_program ? proof.repeated.at_every_rank : proof.by == Proof::By::symmetry;
+  return fmt::format("{} {} of {} was checked at {}, its chunks are equal",
+                     is_program ? "they do the same tasks in the same time, the symmetry" : "the symmetry",
+                     text_of(proof.symmetry), is_program ? "each collective" : checked.schedule().algorithm,
+                     everywhere ? "every step of every rank" : "samples");
 }
 
 }  // namespace
@@ -310,23 +378,23 @@ void expect_symmetry(const CheckedSchedule& checked) {
 std::optional<Folding> fold(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options,
                             const std::vector<NodeId>& placement, std::string& why_not) {
   const Schedule& schedule = checked.schedule();
-  const Proof::By by = checked.proof().by;
   try {
     if (options.record_spans || (options.on_message && !options.messages_may_fold) || options.on_traffic)
       refuse("every message is recorded");
     if (options.model != NetworkModel::ideal && options.model != NetworkModel::fair)
       refuse("in the model {} messages may meet where none shares a link", to_string(options.model));
-    if (options.transport.nics == Transport::Nics::per_channel && schedule.lanes > 1)
-      refuse("the lanes of a rank may leave by NICs of their own");
+    if (!options.jobs.empty()) refuse("several jobs share the run");
     expect_symmetry(checked);
+    LanesInStep lanes(checked);
+    if (options.transport.nics == Transport::Nics::per_channel && lanes.n_lanes() > 1)
+      refuse("the lanes of a rank may leave by NICs of their own");
     Folding made{.ranks = schedule.actors, .one = schedule};
     made.one.actors = 1;
-    const Strides strides = strides_of(checked, made.peer);
-    const std::string about = follow_paths(topology, options, checked, placement, strides, made.link_bytes);
-    made.why = fmt::format("{} ranks are one: the symmetry {} of {} was checked at {}, its chunks are equal, {}and {}",
-                           made.ranks, text_of(checked.proof().symmetry), schedule.algorithm,
-                           by == Proof::By::symmetry ? "every step of every rank" : "samples",
-                           schedule.lanes > 1 ? fmt::format("its {} lanes do the same, ", schedule.lanes) : "", about);
+    const std::string about = follow_paths(topology, options, checked, placement, lanes, made.link_bytes);
+    made.peers = lanes.take_peers();
+    made.why =
+        fmt::format("{} ranks are one: {}, {}and {}", made.ranks, about_symmetry(checked),
+                    lanes.n_lanes() > 1 ? fmt::format("its {} lanes do the same, ", lanes.n_lanes()) : "", about);
     return made;
   } catch (const Refusal& refusal) {
     why_not = refusal.because;

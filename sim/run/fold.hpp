@@ -18,14 +18,19 @@ namespace ringsim {
 ///
 ///  1. The schedule's symmetry is proved (check): step(g + a) = g + step(a), in each lane.
 ///  2. A step has at most one message: sent to +d, and one of as many bytes received from -d on a channel of that
-///     number. All lanes of an actor do the same: as many steps, and in each the same d, bytes and computing; none
-///     waits for another.
-///  3. Chunks are equal, so that all messages of a step are.
+///     number. No units are shared. Lanes that have messages are in step with the first of them: their steps are steps
+///     of it, in order, with the same d, bytes and computing, and what it does in between (a program's launches and
+///     joins) has no message. A step of the first that others share waits for no lane; theirs do only where they skip
+///     some of its steps, and there they wait for it to have done them.
+///  3. Chunks are equal (of a program: of each call), so that all messages of a step are.
 ///  4. The K paths a -> a + d of a step are alike, link by link, and no two of them, nor two links of one, draw on the
 ///     same resource. All lanes of a rank take the same path.
-///  5. With several lanes: there is only one d, or each path has one narrowest link.
+///  5. With several lanes that have messages: there is only one d, or each path has one narrowest link.
 ///
-/// Then all lanes of all ranks begin each step at one instant, by induction. Its messages start together: L on each
+/// Then all ranks begin each step of each lane at one instant, by induction: what a step waits for is the same at all
+/// of them, and what computes takes the same time. All lanes that have messages begin the steps that they share at one
+/// instant, too: one that goes on to its next step does so when the first lane does, and one that waits is woken when
+/// the first lane has done the step before. The messages of such a step start together: L on each
 /// path, one for each lane, and no others on any of its links (4). So each leg of a path is a network by itself, in
 /// which L equal messages (or staged pieces of them) cover the same links from the same instant on. A link of capacity
 /// C gives each of them C/L, or C if the model does not share it: one division of two numbers that are the same for all
@@ -46,10 +51,17 @@ namespace ringsim {
 /// d the time of a rank would be divided among them in its own way, so such a run is not folded.
 struct Folding {
   int ranks = 0;
-  std::string why;                ///< a sentence for the report
-  Schedule one;                   ///< what rank 0 does, the schedule of one actor
-  std::vector<Actor> peer;        ///< [step] to whom rank 0 sends; -1: to nobody
+  std::string why;  ///< a sentence for the report
+  Schedule one;     ///< what rank 0 does, the schedule of one actor
+  /// [lane][step of an iteration] to whom rank 0 sends; -1: to nobody. Empty where a lane has no messages.
+  std::vector<std::vector<Actor>> peers;
   std::vector<Bytes> link_bytes;  ///< [link] what crosses it in the whole run
+
+  /// To whom rank 0 sends in a step that has a message.
+  Actor peer(Lane lane, int step) const {
+    const std::vector<Actor>& its = peers[static_cast<std::size_t>(lane)];
+    return its[static_cast<std::size_t>(step) % its.size()];
+  }
 
   /// The whole run's timeline from rank 0's.
   Timeline unfold(Timeline one_rank) const;

@@ -211,7 +211,7 @@ class LaneTrails {
          .resource = time.limiter,
          .from = from,
          .to = folding_ == nullptr ? lanes_.actor(transfer.receiver)
-                                   : folding_->peer[static_cast<std::size_t>(lanes_.step(transfer.sender))],
+                                   : folding_->peer(lanes_.lane_of(transfer.sender), lanes_.step(transfer.sender)),
          .lane = static_cast<std::uint16_t>(lanes_.lane_of(lane)),
          .by_receiver = lanes_.actor(lane) != from},
         lanes_.step(lane));

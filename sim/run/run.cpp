@@ -110,7 +110,7 @@ class Run : private Movement<Run> {
     // both came at this instant; then it is the sender.
     transfer.sender_was_last = trails_.sender_was_last(message.sender.lane, message.receiver.lane);
     const Actor to = folding_ == nullptr ? lanes_.actor(message.receiver.lane)
-                                         : folding_->peer[static_cast<std::size_t>(message.sender.step)];
+                                         : folding_->peer(lanes_.lane_of(message.sender.lane), message.sender.step);
     transfer.route = route_from(message.sender.lane, to, message.channel);
     bytes_sent_ += transfer.size;
     bytes_expected_ += message.target;
@@ -270,8 +270,11 @@ class Run : private Movement<Run> {
   }
 
   void tell(LaneNumber lane, bool begins) const {
-    if (options_.on_compute)
-      options_.on_compute({lanes_.actor(lane), lanes_.lane_of(lane), lanes_.step(lane), begins, engine_.now()});
+    if (!options_.on_compute) return;
+    ComputeEvent event{lanes_.actor(lane), lanes_.lane_of(lane), lanes_.step(lane), begins, engine_.now()};
+    options_.on_compute(event);
+    if (folding_ == nullptr) return;
+    for (event.actor = 1; event.actor < folding_->ranks; ++event.actor) options_.on_compute(event);
   }
 
   [[gnu::noinline]] bool takes_longer(const Event& event) {
@@ -452,8 +455,12 @@ Timeline run(const Topology& topology, const CheckedSchedule& checked, const Run
   const std::vector<NodeId> placement = places(topology, checked.schedule(), options);
   std::string why_not;
   // A message is two operations.
-  if (options.fold && !options.enough && !options.longer && checked.proof().operations / 2 >= options.fold_from) {
-    if (!options.disturbance.empty())
+  if (options.fold && checked.proof().operations / 2 >= options.fold_from) {
+    if (options.enough)
+      why_not = "the run ends by count";
+    else if (options.longer)
+      why_not = "what computes takes longer while messages are under way";
+    else if (!options.disturbance.empty())
       why_not = "something disturbs the run, so that ranks need not do the same at one time";
     else if (topology.has_rates())
       why_not = "devices add or copy at a rate, which all of them would have to share alike";

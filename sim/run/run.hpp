@@ -54,7 +54,8 @@ struct RunOptions {
   const std::atomic<bool>* stop = nullptr;
   /// Called now and then with which share of the steps is done, 0 to 1.
   std::function<void(double)> progress;
-  /// Called with every compute, in order of time; never with a message, so it costs those nothing.
+  /// Called with every compute, in order of time; never with a message, so it costs those nothing. Of a folded run with
+  /// those of all ranks.
   std::function<void(const ComputeEvent&)> on_compute;
   /// Asked when the time of a compute is up: how much longer it takes, after which it is asked again; 0: it is done.
   /// None: none takes longer. No run is folded with it.
@@ -65,7 +66,8 @@ struct RunOptions {
   /// Called with every message when it arrives, as Timeline::spans would have it, without keeping it. No run is folded
   /// then, except with the next option.
   std::function<void(const Span&)> on_message;
-  /// on_message needs no more of a folded run than rank 0's messages, whose Span::to means nothing.
+  /// on_message needs no more of a folded run than rank 0's messages; those that it receives are as many, so that
+  /// Span::to is rank 0, too.
   bool messages_may_fold = false;
   /// Called with all that crosses links, but for background messages; of each link they sum to Timeline::link_bytes, to
   /// a rounded byte. With packets that are spread, which take whole turns, they are what really crossed. No run is
