@@ -28,12 +28,12 @@ void put_into(Bucket& bucket, int layer, int tensor, Bytes bytes) {
   bucket.ready = layer;  // layers come in falling order
 }
 
-/// [layer] when its backward pass ends, if nothing holds it up.
-std::vector<Picoseconds> backward_ends(const std::vector<LayerCost>& layers) {
+/// [layer] when its backward pass ends, if nothing holds it up; with `launch`, when the host has launched it.
+std::vector<Picoseconds> backward_ends(const std::vector<LayerCost>& layers, std::optional<Picoseconds> launch) {
   Picoseconds now{0};
-  for (const LayerCost& layer : layers) now = add(now, layer.forward);
+  for (const LayerCost& layer : layers) now = add(now, launch.value_or(layer.forward));
   std::vector<Picoseconds> ends(layers.size());
-  for (std::size_t l = layers.size(); l-- > 0;) ends[l] = now = add(now, layers[l].backward);
+  for (std::size_t l = layers.size(); l-- > 0;) ends[l] = now = add(now, launch.value_or(layers[l].backward));
   return ends;
 }
 
@@ -52,13 +52,13 @@ std::vector<Bucket> pytorch_buckets(const std::vector<LayerCost>& layers, int by
 }
 
 std::vector<Bucket> horovod_buckets(const std::vector<LayerCost>& layers, int bytes_per_element, Bytes size,
-                                    Picoseconds cycle) {
+                                    Picoseconds cycle, std::optional<Picoseconds> launch) {
   ensure(cycle.count() > 0, "a cycle takes time");
-  const std::vector<Picoseconds> ends = backward_ends(layers);
+  const std::vector<Picoseconds> requests = backward_ends(layers, launch);
   std::vector<Bucket> buckets;
   each_tensor_backward(layers, bytes_per_element, [&](int layer, int tensor, Bytes bytes) {
-    const std::int64_t ready = ends[static_cast<std::size_t>(layer)].count();
-    const std::int64_t goes = std::max<std::int64_t>(1, (ready + cycle.count() - 1) / cycle.count());
+    const std::int64_t requested = requests[static_cast<std::size_t>(layer)].count();
+    const std::int64_t goes = std::max<std::int64_t>(1, (requested + cycle.count() - 1) / cycle.count());
     if (buckets.empty() || buckets.back().cycle != goes || buckets.back().bytes + bytes > size) {
       buckets.emplace_back();
       buckets.back().cycle = goes;

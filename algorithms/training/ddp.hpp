@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,11 +37,17 @@ struct Bucket {
 std::vector<Bucket> pytorch_buckets(const std::vector<LayerCost>& layers, int bytes_per_element, Bytes first,
                                     Bytes size);
 
-/// Horovod's rule (docs/tensor-fusion.rst): at the end of every cycle the gradients that have become ready go, together
-/// up to `size`; a larger tensor goes alone. Cycles are taken to begin with the step, and the negotiation between ranks
-/// to cost nothing. Requires cycle > 0.
+/// Horovod's rule (docs/tensor-fusion.rst): at the end of every cycle the gradients that were requested go, together up
+/// to `size`; a larger tensor goes alone. Cycles are taken to begin with the step, and the negotiation between ranks to
+/// cost nothing. Requires cycle > 0.
+///
+/// `launch`: what the host takes to launch the kernel of a layer's forward or backward pass. A gradient is requested
+/// when the kernel that computes it is launched; then its bucket waits for the data of all of its tensors
+/// (operations.cc since v0.9: EnqueueTensorAllreduce with a ready_event, for which PerformOperation waits). So a host
+/// that is far ahead of the GPU fuses gradients that are computed long after one another. None: requested when it is
+/// computed, as on CPUs.
 std::vector<Bucket> horovod_buckets(const std::vector<LayerCost>& layers, int bytes_per_element, Bytes size,
-                                    Picoseconds cycle);
+                                    Picoseconds cycle, std::optional<Picoseconds> launch);
 
 /// What a training step does on every GPU.
 struct TrainingStep {

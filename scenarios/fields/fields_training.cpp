@@ -120,8 +120,8 @@ Field buckets_field() {
       .members = {
           {.name = "rule",
            .type = Type::text,
-           .doc = "pytorch: tensors in reverse order, a bucket closes when it reaches its size; horovod: what is ready "
-                  "at the end of a cycle, up to the size.",
+           .doc = "pytorch: tensors in reverse order, a bucket closes when it reaches its size; horovod: what is "
+                  "requested at the end of a cycle, up to the size.",
            .fallback = "pytorch",
            .choices = {"pytorch", "horovod"}},
           {.name = "size",
@@ -134,7 +134,14 @@ Field buckets_field() {
            .doc = "pytorch: limit of the first bucket; default: 1 MiB.",
            .min = 1,
            .examples = {R"("1 MiB")"}},
-          duration("cycle", "horovod: length of a cycle; default: 1 ms.", R"("5 ms")")}};
+          duration("cycle", "horovod: length of a cycle; default: 1 ms.", R"("5 ms")"),
+          {.name = "requested",
+           .type = Type::text,
+           .doc =
+               "horovod: when a gradient is: launched, when the host has launched the kernel that computes it (as on "
+               "GPUs), so that a bucket waits for the last of its gradients; computed, when it is there; default: "
+               "launched.",
+           .choices = {"launched", "computed"}}}};
 }
 
 /// The settings of a regime.

@@ -124,15 +124,17 @@ void take_buckets(const Canonical& regime, TrainingSpec& out, const Blame& blame
   const std::string at = "/training/regime/buckets";
   const Canonical& buckets = regime["buckets"];
   const bool horovod = buckets["rule"] == "horovod";
-  for (const char* key : {"first", "cycle"})
-    if (buckets.contains(key) && (key == std::string("cycle")) != horovod)
+  for (const char* key : {"first", "cycle", "requested"})
+    if (buckets.contains(key) && (key != std::string("first")) != horovod)
       blame.fail(at + "/" + key, fmt::format("expected {} only with the rule {}, found {}", key,
                                              horovod ? "pytorch" : "horovod", horovod ? "horovod" : "pytorch"));
   const Bytes size{buckets.value("size", (horovod ? std::int64_t{64} : std::int64_t{25}) << 20)};
   if (horovod) {
     out.step.cycle = Picoseconds{buckets.value("cycle", std::int64_t{1'000'000'000})};
     if (out.step.cycle.count() == 0) blame.fail(at + "/cycle", "expected a cycle longer than 0, found 0");
-    out.step.buckets = horovod_buckets(out.step.layers, out.bytes_per_parameter, size, out.step.cycle);
+    std::optional<Picoseconds> launch = out.step.host_launch;
+    if (buckets.value("requested", "launched") == "computed") launch.reset();
+    out.step.buckets = horovod_buckets(out.step.layers, out.bytes_per_parameter, size, out.step.cycle, launch);
   } else {
     out.step.buckets = pytorch_buckets(out.step.layers, out.bytes_per_parameter,
                                        Bytes{buckets.value("first", std::int64_t{1} << 20)}, size);

@@ -198,7 +198,7 @@ TEST_CASE("Horovod's buckets are what is ready at the end of a cycle") {
                                          {.name = "b", .tensors = {500}, .forward = 1ms, .backward = 2ms},
                                          {.name = "c", .tensors = {200}, .forward = 1ms, .backward = 1ms},
                                          {.name = "d", .tensors = {100}, .forward = 1ms, .backward = 1ms}};
-  const std::vector<Bucket> buckets = horovod_buckets(layers, 4, 3000_B, 5ms);
+  const std::vector<Bucket> buckets = horovod_buckets(layers, 4, 3000_B, 5ms, std::nullopt);
   REQUIRE(buckets.size() == 3);
   CHECK(buckets[0].bytes == 400_B);
   CHECK(buckets[0].cycle == 1);
@@ -214,6 +214,34 @@ TEST_CASE("Horovod's buckets are what is ready at the end of a cycle") {
   CHECK(result.rank.last == training_step_time(step, result.calls));
   // From the end of the backward pass (9 ms) to the cycle's: the host's.
   CHECK(result.rank.split.waiting_for_host == 1ms);
+}
+
+// The same layers. All four kernels of the backward pass are launched 5 to 8 us after the start (1 us each, after four
+// of the forward pass): in the first cycle of 5 ms. 400 B and 800 B and 2000 B are more than 3000 B: the third tensor
+// begins a bucket; that and the last one are 3600 B, so the last goes alone. Each waits for the last of its gradients.
+TEST_CASE("Horovod fuses what the host has launched, and waits for the last of it") {
+  const std::vector<LayerCost> layers = {{.name = "a", .tensors = {400}, .forward = 1ms, .backward = 1ms},
+                                         {.name = "b", .tensors = {500}, .forward = 1ms, .backward = 2ms},
+                                         {.name = "c", .tensors = {200}, .forward = 1ms, .backward = 1ms},
+                                         {.name = "d", .tensors = {100}, .forward = 1ms, .backward = 1ms}};
+  const std::vector<Bucket> buckets = horovod_buckets(layers, 4, 3000_B, 5ms, Picoseconds{1us});
+  REQUIRE(buckets.size() == 3);
+  CHECK(buckets[0].bytes == 1200_B);
+  CHECK(buckets[0].ready == 2);
+  CHECK(buckets[1].bytes == 2000_B);
+  CHECK(buckets[2].bytes == 1600_B);
+  for (const Bucket& bucket : buckets) CHECK(bucket.cycle == 1);
+  // In cycles of 6 us the launches after 5 and 6 us are in the first, those after 7 and 8 us in the second.
+  const std::vector<Bucket> split = horovod_buckets(layers, 4, 64_MiB, Picoseconds{6us}, Picoseconds{1us});
+  REQUIRE(split.size() == 2);
+  CHECK(split[0].bytes == 1200_B);
+  CHECK(split[1].cycle == 2);
+  TrainingStep step{.name = "horovod", .layers = layers, .buckets = buckets};
+  step.cycle = 5ms;
+  step.steps = 3;
+  const Result result = run_step(step, "ring", 4);
+  CHECK(result.rank.last == training_step_time(step, result.calls));
+  CHECK(result.rank.last == 9ms + result.calls[2]);  // the others fit into the two milliseconds before
 }
 
 TEST_CASE("without overlap all buckets follow the backward pass") {

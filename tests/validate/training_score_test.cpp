@@ -152,6 +152,44 @@ TEST_CASE("the row with the fewest GPUs is the input, also from another table") 
   CHECK(without.inputs.size() == 1);
 }
 
+// A board of two: the row of two is compute (300 ms), that of one is not predicted; but efficiency is still relative to
+// one GPU (200 ms of 400). Where no row has exactly a board, the row with the fewest GPUs stays the input: a row of
+// several boards is there to be predicted.
+TEST_CASE("GPUs that share a board compute as the row of one full board says") {
+  const auto with_boards = [](const std::string& rows) {
+    TrainingMap map = parse_training_map(mapping, "mapping.json");
+    map.machines[0].gpus_per_board = 2;
+    return score_training({rows_of(rows), map}, {},
+                          [](const ScenarioFile& file) { return std::vector{predict(file.point(0))}; });
+  };
+  const TrainingScore score =
+      with_boards(row("late", 1, "0.2", "s/step") + row("late", 2, "0.3", "s/step") + row("late", 4, "0.4", "s/step"));
+  CHECK(score.inputs == std::vector<std::string>{"p.csv:3"});
+  REQUIRE(score.rows.size() == 1);
+  CHECK(score.rows[0].compute == doctest::Approx(300'000));
+  CHECK(score.rows[0].of(StepModel::perfect) == doctest::Approx(300'000));
+  CHECK(score.rows[0].efficiency() == doctest::Approx(0.5));
+  REQUIRE(score.unmapped.size() == 1);
+  CHECK(score.unmapped[0].reason == "a board of 2 GPUs, some of them idle");
+  const TrainingScore without = with_boards(row("late", 1, "0.2", "s/step") + row("late", 4, "0.4", "s/step"));
+  REQUIRE(without.rows.size() == 1);
+  CHECK(without.rows[0].compute == doctest::Approx(200'000));
+}
+
+TEST_CASE("a regime can take GPUs by number, whatever the machine's order") {
+  const auto ranks_of = [](bool by_number) {
+    TrainingMap map = parse_training_map(
+        R"({"machines": [{"words": ["star"], "gpus_per_node": 8, "order": [0, 1, 2, 3, 7, 6, 5, 4], "source": "made up",
+                          "topology": {"kind": "cluster", "node": "dgx-1p"}}],
+            "regimes": [{"words": ["late"], "source": "made up", "by_number": )" +
+            std::string(by_number ? "true" : "false") + R"(, "one_node": {"name": "ddp", "algorithm": "ring"}}]})",
+        "mapping.json");
+    return scenario_of(rows_of(row("late", 6, "0.1", "s/step"))[0], map, 1e5);
+  };
+  CHECK(test::has(ranks_of(false), R"("node0.gpu3","node0.gpu7","node0.gpu6"])"));
+  CHECK(test::has(ranks_of(true), R"("node0.gpu3","node0.gpu4","node0.gpu5"])"));
+}
+
 TEST_CASE("what cannot be mapped is counted by its reason") {
   const TrainingScore score =
       score_of(row("late", 1, "0.1", "s/step") +

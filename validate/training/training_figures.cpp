@@ -96,7 +96,7 @@ std::string object_in(const Place& place, const std::string& key) {
 }
 
 TrainingMachine machine_in(const Place& place) {
-  place.allow({"words", "gpu", "topology", "gpus_per_node", "order", "source", "assumed"});
+  place.allow({"words", "gpu", "topology", "gpus_per_node", "gpus_per_board", "order", "source", "assumed"});
   TrainingMachine machine{.words = words_in(place.at("words")),
                           .gpu = text_or_none(place, "gpu"),
                           .topology = object_in(place, "topology"),
@@ -118,6 +118,7 @@ TrainingMachine machine_in(const Place& place) {
     return value.json.get<int>();
   };
   if (is_cluster) machine.gpus_per_node = number(place.at("gpus_per_node"), 1);
+  if (place.has("gpus_per_board")) machine.gpus_per_board = number(place.at("gpus_per_board"), 1);
   if (!place.has("order")) return machine;
   std::vector<int> all;
   for (const Place& gpu : place.at("order").items()) machine.order.push_back(number(gpu, 0));
@@ -128,11 +129,12 @@ TrainingMachine machine_in(const Place& place) {
 }
 
 TrainingWay way_in(const Place& place) {
-  place.allow({"words", "one_node", "several_nodes", "bucket_in_text", "source", "assumed"});
+  place.allow({"words", "one_node", "several_nodes", "bucket_in_text", "by_number", "source", "assumed"});
   TrainingWay way{.words = words_in(place.at("words")),
                   .one_node = object_in(place, "one_node"),
                   .several_nodes = object_in(place, "several_nodes"),
                   .bucket_in_text = place.has("bucket_in_text") && place.at("bucket_in_text").truth(),
+                  .by_number = place.has("by_number") && place.at("by_number").truth(),
                   .source = place.at("source").text(),
                   .assumed = text_or_none(place, "assumed")};
   if (way.one_node.empty() && way.several_nodes.empty())

@@ -34,6 +34,7 @@ struct TrainingMachine {
   std::string topology;    ///< JSON of a scenario's topology, without the number of nodes (cluster) or ranks (others)
   int gpus_per_node = 0;   ///< of a cluster; 0: another topology
   std::vector<int> order;  ///< of ranks within a node; empty: by number
+  int gpus_per_board = 1;  ///< that share the power of a board: compute is what a full board reaches
   std::string source, assumed;
 };
 
@@ -42,6 +43,7 @@ struct TrainingWay {
   std::vector<std::string> words;
   std::string one_node, several_nodes;  ///< JSON of a scenario's training.regime; empty: not said
   bool bucket_in_text = false;          ///< "ddp 25MB": the size of buckets
+  bool by_number = false;               ///< ranks are in the order of the GPUs' numbers, not in the machine's
   std::string source, assumed;
 };
 

@@ -91,7 +91,9 @@ std::optional<int> megabytes_in(const std::string& text) {
   return std::stoi(text.substr(begin, unit - begin));
 }
 
-Json topology_of_figure(const TrainingFigure& row, const TrainingMachine& machine, int& nodes, Json& ranks) {
+/// `order`: of ranks within a node; empty: by number.
+Json topology_of_figure(const TrainingFigure& row, const TrainingMachine& machine, const std::vector<int>& order,
+                        int& nodes, Json& ranks) {
   Json topology = parse_json(machine.topology, "topology");
   nodes = 1;
   if (machine.gpus_per_node == 0) {
@@ -105,10 +107,10 @@ Json topology_of_figure(const TrainingFigure& row, const TrainingMachine& machin
   topology["nodes"] = nodes;
   if (nodes == 1) topology.erase("fabric");
   const int used = std::min(row.gpus, each);
-  if (used == each && machine.order.empty()) return topology;
+  if (used == each && order.empty()) return topology;
   for (int node = 0; node < nodes; ++node)
     for (int gpu = 0, taken = 0; taken < used; ++gpu) {
-      const int number = machine.order.empty() ? gpu : machine.order[static_cast<std::size_t>(gpu)];
+      const int number = order.empty() ? gpu : order[static_cast<std::size_t>(gpu)];
       ranks.push_back(fmt::format("node{}.gpu{}", node, number));
       ++taken;
     }
@@ -124,14 +126,21 @@ void tell_group(Json& regime, int gpus_per_node) {
     algorithm["group"] = gpus_per_node;
 }
 
-/// The input of a group: its row with the fewest GPUs; of several, the first.
+/// Of a group the row with the fewest GPUs, at least `least`; of several, the first.
 const TrainingFigure* fewest(std::span<const TrainingFigure> rows, std::span<const TrainingFigure> more,
-                             const TrainingFigure& like) {
+                             const TrainingFigure& like, int least) {
   const TrainingFigure* best = nullptr;
   for (const auto& table : {rows, more})
     for (const TrainingFigure& row : table)
-      if (group_of(row) == group_of(like) && (best == nullptr || row.gpus < best->gpus)) best = &row;
+      if (group_of(row) == group_of(like) && row.gpus >= least && (best == nullptr || row.gpus < best->gpus))
+        best = &row;
   return best;
+}
+
+int gpus_per_board(const TrainingFigure& row, const TrainingMap& map) {
+  const auto found = std::find_if(map.machines.begin(), map.machines.end(),
+                                  [&](const TrainingMachine& each) { return has_words(row.machine, each.words); });
+  return found == map.machines.end() ? 1 : found->gpus_per_board;
 }
 
 /// One GPU's row of the same model, batch, precision and GPU, on whatever machine; for groups of efficiencies.
@@ -206,9 +215,10 @@ std::string_view to_string(StepModel model) {
 std::string scenario_of(const TrainingFigure& row, const TrainingMap& map, double compute_us) {
   const TrainingMachine& machine = mapped(map.machines, row.machine, "machine");
   const TrainingWay& way = mapped(map.ways, row.regime, "regime");
+  const std::vector<int> order = way.by_number ? std::vector<int>{} : machine.order;
   int nodes = 1;
   Json ranks = Json::array();
-  Json scenario{{"version", 1}, {"topology", topology_of_figure(row, machine, nodes, ranks)}};
+  Json scenario{{"version", 1}, {"topology", topology_of_figure(row, machine, order, nodes, ranks)}};
   const std::string& written = nodes > 1 ? way.several_nodes : way.one_node;
   if (written.empty())
     unmapped_because(fmt::format("the entry of the regime {} says nothing of {}", in_quotes(row.regime),
@@ -233,15 +243,19 @@ TrainingScore score_training(const TrainingFigures& figures, std::span<const Tra
                              const PredictAll& predict_all, const std::vector<std::string>& set) {
   TrainingScore score;
   for (const TrainingFigure& row : figures.rows) {
-    const TrainingFigure* input = fewest(figures.rows, more, row);
-    ensure(input != nullptr, "a row is of its own group");
+    const TrainingFigure* alone = fewest(figures.rows, more, row, 1);
+    ensure(alone != nullptr, "a row is of its own group");
+    const int board = gpus_per_board(row, figures.map);
+    const TrainingFigure* input = fewest(figures.rows, more, row, board);
+    if (input == nullptr || input->gpus > board) input = alone;  // a row of several boards is there to be predicted
     bool is_borrowed = false;
     try {
       if (unit_of_figure(*input).kind == FigureKind::efficiency) {
         input = borrowed(figures.rows, more, row, figures.map);
         is_borrowed = true;
-      } else if (input->gpus == row.gpus) {
+      } else if (row.gpus <= input->gpus) {
         check_mapped(row, figures.map);
+        if (row.gpus < input->gpus) unmapped_because(fmt::format("a board of {} GPUs, some of them idle", board));
         score.inputs.push_back(row.where);
         continue;
       }
@@ -251,7 +265,9 @@ TrainingScore score_training(const TrainingFigures& figures, std::span<const Tra
       count_unmapped(score, error.message(), row.where);
       continue;
     }
-    score.rows.push_back(score_figure(row, *input, is_borrowed, figures.map, predict_all, set));
+    ScoredFigure scored = score_figure(row, *input, is_borrowed, figures.map, predict_all, set);
+    scored.alone = is_borrowed ? scored.compute : step_us(*alone);
+    score.rows.push_back(std::move(scored));
   }
   return score;
 }

@@ -35,7 +35,8 @@ struct ScoredFigure {
   TrainingFigure row;
   std::string family;    ///< machine and regime, as the row has them
   std::string input;     ///< where the time of one GPU's step is from: "file:line", and what was borrowed
-  double compute = 0;    ///< a step without communication: of the published row with the fewest GPUs
+  double compute = 0;    ///< a step without communication: of the published row that is the input
+  double alone = 0;      ///< the step of the published row with the fewest GPUs
   double published = 0;  ///< the step
   std::array<double, step_models.size()> steps{};  ///< [StepModel]
   std::string bottleneck;                          ///< of the prediction; empty: no link
@@ -44,7 +45,7 @@ struct ScoredFigure {
 
   double of(StepModel model) const { return steps[static_cast<std::size_t>(model)]; }
   double error(StepModel model) const { return of(model) / published - 1; }
-  double efficiency() const { return compute / published; }
+  double efficiency() const { return alone / published; }
   bool counts() const { return efficiency() < efficiency_that_counts; }
   /// Whether the two simple models differ by more than 5 %, so that the row can tell models apart.
   bool tells() const { return of(StepModel::ring) > 1.05 * of(StepModel::perfect); }
@@ -64,12 +65,12 @@ struct TrainingScore {
 
 /// Predicts every row. Rows of one source, model, batch, precision, machine and regime belong together; the one with
 /// the fewest GPUs, of these or of `more` (rows that only serve as inputs), is the input and not scored: its step is
-/// taken to be compute. A group of efficiencies has no rate: it takes that of one GPU from the first row of the same
-/// model, batch, precision and GPU. No other number of the table is used.
-/// Files that a mapping names are relative to the folder of the rows. Throws InputError, at the row, for a mapping that
-/// makes no scenario.
-/// `set`: changes of every scenario, as ScenarioFile::parse() takes them; a row whose scenario refuses one (no regime
-/// but ddp has hooks) is not mapped.
+/// taken to be compute. Where GPUs share a board, that is the row of one full board, if there is one; rows with
+/// fewer GPUs are not predicted. Efficiencies are relative to the row with the fewest GPUs. A group of efficiencies has
+/// no rate: it takes that of one GPU from the first row of the same model, batch, precision and GPU. No other number of
+/// the table is used. Files that a mapping names are relative to the folder of the rows. Throws InputError, at the row,
+/// for a mapping that makes no scenario. `set`: changes of every scenario, as ScenarioFile::parse() takes them; a row
+/// whose scenario refuses one (no regime but ddp has hooks) is not mapped.
 TrainingScore score_training(const TrainingFigures& figures, std::span<const TrainingFigure> more,
                              const PredictAll& predict_all, const std::vector<std::string>& set = {});
 
