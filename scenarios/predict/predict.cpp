@@ -10,6 +10,7 @@
 #include "algorithms/stored_schedule.hpp"
 #include "scenarios/predict/flow_record.hpp"
 #include "scenarios/predict/link_report.hpp"
+#include "scenarios/predict/stream_record.hpp"
 #include "scenarios/predict/work.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/setting_error.hpp"
@@ -118,11 +119,13 @@ class Recorder {
       : recording_(recording),
         topology_(topology),
         use_(recording.use_step.value_or(Picoseconds{0})),
-        is_spread_(options.model == NetworkModel::packet && options.routing.policy == Routing::Policy::packet_spray) {
+        is_spread_(options.model == NetworkModel::packet && options.routing.policy == Routing::Policy::packet_spray),
+        actors_(actors) {
+    if (recording.keep_streams) streams_.emplace(*program, 0);
+    if (!recording.filter && !recording.use_step && !recording.keep_flows) return;  // the run may fold
     options.on_traffic = [this](const Traffic& traffic) { use_.add(traffic); };
     if (recording.keep_flows && RouteUse::is_known(options)) {
       flows_.emplace(topology, options);
-      actors_ = actors;
       options.on_message = [this, before = options.on_message](const Span& message) {
         if (before) before(message);
         flows_->on_message(message);
@@ -142,6 +145,9 @@ class Recorder {
   }
 
   void finish(const Timeline& timeline) {
+    recording_.finish = timeline.finish;
+    if (streams_) recording_.streams = streams_->finish(actors_);
+    if (!recording_.filter && !recording_.use_step && !recording_.keep_flows) return;
     std::vector<LinkUse::Series> all;
     try {
       all = use_.finish(timeline, is_spread_);
@@ -155,7 +161,6 @@ class Recorder {
                                 .bandwidth = topology_.link(series.link).bandwidth,
                                 .bytes = std::move(series.bytes)});
     recording_.step = use_.step();
-    recording_.finish = timeline.finish;
     if (flows_) recording_.flows = flows_->finish(actors_);
     if (tracer_) recording_.trace = tracer_->finish(timeline, recording_);
   }
@@ -167,7 +172,8 @@ class Recorder {
   bool is_spread_;
   std::optional<Tracer> tracer_;
   std::optional<FlowRecord> flows_;
-  std::vector<std::string> actors_;  // where flows are kept
+  std::optional<StreamRecord> streams_;
+  std::vector<std::string> actors_;
 };
 
 void set_time(Prediction& result, Picoseconds time) {
@@ -192,6 +198,19 @@ void expect_explainable(const Scenario& scenario, const PredictOptions& options)
         scenario.file + ": /training/regime/mode",
         "expected the mode sync to say what holds a step, found async, whose workers have no step in common",
         "`ringsim run --explain --format json` has where each worker and server spends its time");
+}
+
+// Streams are those of a program whose iterations all actors have in common.
+void expect_streams(const Scenario& scenario, const PredictOptions& options) {
+  if (options.recording == nullptr || !options.recording->keep_streams) return;
+  if (!scenario.training)
+    throw InputError(scenario.file + ": /collective", "expected a training step, for a picture of its streams",
+                     "`ringsim schedule picture` draws a collective");
+  if (scenario.training->async)
+    throw InputError(
+        scenario.file + ": /training/regime/mode",
+        "expected the mode sync for a picture of a step, found async, whose workers have no step in common",
+        "--trace FILE has what each of them does");
 }
 
 /// Of one collective, or of its groups.
@@ -296,6 +315,7 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
   const std::size_t n = setup.collectives.size();
   ensure(!options.schedules || options.schedules->size() == n, "given schedules are those of all jobs");
   expect_explainable(scenario, options);
+  expect_streams(scenario, options);
   Work work(scenario, setup, options);
   RunOptions run_options{.model = scenario.model,
                          .packet = scenario.packet,

@@ -69,6 +69,7 @@ struct Recording {
   std::optional<TraceFilter> filter;    ///< asks for `trace`
   std::optional<Picoseconds> use_step;  ///< asks for `use`: LinkUse's step
   bool keep_flows = false;              ///< asks for `flows`
+  bool keep_streams = false;            ///< asks for `streams`; needs a program
 
   Trace trace;
   /// What a link carried in each step of time.
@@ -90,6 +91,25 @@ struct Recording {
   /// Ascending by the numbers of the ends. Nothing if messages of a pair take turns on several ways (flow_spray), or
   /// links go down.
   std::optional<std::vector<Flow>> flows;
+  /// A task of the last iteration; times count from the first that begins.
+  struct StreamTask {
+    SimTime begin{}, end{};
+    std::string name;        ///< "backward conv1", "bucket 3"
+    std::string kind;        ///< "communication", "exposed", or the first word of the name
+    Picoseconds exposed{0};  ///< of communication: while the actor computes nothing
+    bool operator==(const StreamTask&) const = default;
+  };
+  struct Stream {
+    std::string name;  ///< "compute"; "exposed": what of communication nothing hides
+    std::vector<StreamTask> tasks;
+  };
+  /// What some actors do, all the same at the same times.
+  struct Streams {
+    std::string who;  ///< the first of them: "rank 3 (gpu3)"
+    int others = 0;
+    std::vector<Stream> streams;  ///< those with a task that takes time
+  };
+  std::vector<Streams> streams;
   Picoseconds step{0};  ///< the length of the steps; the last one may be cut by `finish`
   SimTime finish{};
 };

@@ -244,9 +244,9 @@ TEST_CASE("programs that run next to each other are simulated in full") {
     programs.emplace_back(check(ring_ddp(step_of(2, 4), 4)), ProgramsBeside::room_of(2));
     parts.push_back({.program = &programs.back(), .actors = {0, 1, 2, 3}});
   }
-  const ProgramsBeside beside(std::move(parts), 4);
+  const ProgramsBeside together(std::move(parts), 4);
   const std::vector<NodeId> placement(net.ranks().begin(), net.ranks().end());
-  CHECK(run(net, beside.schedule(), {.placement = placement, .fold_from = 0}).not_folded ==
+  CHECK(run(net, together.schedule(), {.placement = placement, .fold_from = 0}).not_folded ==
         "programs run next to each other, or later than 0");
 }
 
@@ -259,7 +259,7 @@ TEST_CASE("why a program folded is said in a sentence") {
 
 // Each of the 25 buckets, of 4.096 MB, takes 2046 (2 us + 4000 B / 12.5 GB/s = 320 ns) = 4746.72 us, longer than the
 // 800 us in which the backward pass makes the next: 10 ms of forward pass, the first bucket's 800 us, and 25 of them.
-// 1024 ranks send 25 x 2046 x 1024 messages a step.
+// 1024 ranks send 25 x 2046 x 1024 messages per step.
 TEST_CASE("the command folds a step of 1024 ranks and 25 buckets; one of 256 is the same with --no-fold") {
   const std::string scenario = test::temporary_file("large-step.json", R"({"version": 1,
     "topology": {"kind": "star", "ranks": 1024, "link": {"bandwidth": "100 Gb/s", "latency": "1 us"}},

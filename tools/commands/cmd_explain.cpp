@@ -63,7 +63,7 @@ int execute(const ExplainArguments& arguments) {
                                             .phases = true,
                                             .recording = recording ? &*recording : nullptr}));
   }
-  if (recording) write_recording(arguments.recording, *recording);
+  if (recording) write_recording(arguments.recording, *recording, file.name());
   IdleSettings idle;
   idle.add(result.prediction.settings);
   idle.say();

@@ -170,10 +170,11 @@ int execute(const RunArguments& given) {
   std::optional<Recording> recording =
       recording_of(arguments.recording, {arguments.scenario, arguments.output, arguments.measured});
   refuse_to_replace(arguments.output, arguments.force);
-  std::optional<Output> page = open_report(arguments.report,
-                                           {arguments.scenario, arguments.measured, arguments.output,
-                                            arguments.recording.trace, arguments.recording.utilisation},
-                                           arguments.force);
+  std::optional<Output> page =
+      open_report(arguments.report,
+                  {arguments.scenario, arguments.measured, arguments.output, arguments.recording.trace,
+                   arguments.recording.utilisation, arguments.recording.picture},
+                  arguments.force);
   Output output(arguments.output);
   std::vector<Result> results;  // for the formats that are one document, plots and the report
   std::size_t done = 0;
@@ -233,7 +234,7 @@ int execute(const RunArguments& given) {
                              .jobs = arguments.jobs}));
     page->finish();
   }
-  if (recording) write_recording(arguments.recording, *recording);
+  if (recording) write_recording(arguments.recording, *recording, file.name());
   if (matcher) Warnings().say(matcher->unmatched());
   if (arguments.phases && shows_phases(arguments.format) && lacks_phases)
     Warnings().say(

@@ -11,6 +11,7 @@
 #include "tools/exit.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/trace_file.hpp"
+#include "tools/pictures/streams_svg.hpp"
 #include "validate/results/results.hpp"
 
 namespace ringsim::tools {
@@ -54,6 +55,12 @@ void declare_recording(Options& options, RecordingArguments& arguments) {
               },
               "length of the steps of --utilisation; without it a round one that makes at most 200"),
           "--utilisation");
+  options.file("--picture", "FILE", arguments.picture, "draw what the streams do in the last training step: FILE.svg")
+      .take = [&arguments](const std::string& path) {
+    if (!path.ends_with(".svg"))
+      throw InputError("", fmt::format("expected a name that ends in .svg, found \"{}\"", path));
+    arguments.picture = path;
+  };
 }
 
 std::optional<Recording> recording_of(const RecordingArguments& arguments,
@@ -69,17 +76,29 @@ std::optional<Recording> recording_of(const RecordingArguments& arguments,
   for (const std::string& other : other_files) {
     refuse_as_output(other, arguments.trace);
     refuse_as_output(other, arguments.utilisation);
+    refuse_as_output(other, arguments.picture);
   }
   refuse_as_output(arguments.trace, arguments.utilisation);
-  for (const std::string& file : {arguments.trace, arguments.utilisation})
+  for (const std::string& file : {arguments.trace, arguments.utilisation}) refuse_as_output(file, arguments.picture);
+  for (const std::string& file : {arguments.trace, arguments.utilisation, arguments.picture})
     if (is_plain_file(file)) const Output probe(file);  // so that no run starts in vain
   Recording recording;
   if (!arguments.trace.empty()) recording.filter = arguments.filter;
-  recording.use_step = arguments.utilisation_step;
+  if (!arguments.trace.empty() || !arguments.utilisation.empty()) recording.use_step = arguments.utilisation_step;
+  recording.keep_streams = !arguments.picture.empty();
   return recording;
 }
 
-void write_recording(const RecordingArguments& arguments, const Recording& recording) {
+void write_recording(const RecordingArguments& arguments, const Recording& recording, const std::string& name) {
+  if (!arguments.picture.empty()) {
+    if (recording.streams.empty()) {
+      warn(arguments.picture + ": not drawn, nothing of the step takes time");
+    } else {
+      Output output(arguments.picture);
+      output.write(streams_svg(recording.streams, name.empty() ? "the last step" : name + ": the last step"));
+      output.finish();
+    }
+  }
   if (!arguments.trace.empty()) {
     write_trace(recording.trace, arguments.trace);
     if (!recording.trace.left_out.empty()) warn(arguments.trace + ": " + recording.trace.left_out);

@@ -1,4 +1,4 @@
-// --trace and --utilisation: what happens in a run over time, in files of their own.
+// --trace, --utilisation and --picture: what happens in a run over time, in files of their own.
 #pragma once
 
 #include <optional>
@@ -16,8 +16,9 @@ struct RecordingArguments {
   TraceFilter filter;
   std::string utilisation;          ///< a file; empty: none
   Picoseconds utilisation_step{0};  ///< 0: ringsim chooses
+  std::string picture;              ///< a file; empty: none
 
-  bool is_asked() const { return !trace.empty() || !utilisation.empty(); }
+  bool is_asked() const { return !trace.empty() || !utilisation.empty() || !picture.empty(); }
 };
 
 void declare_recording(Options& options, RecordingArguments& arguments);
@@ -26,7 +27,7 @@ void declare_recording(Options& options, RecordingArguments& arguments);
 /// write: those of `other_files`, each other, and those of a wrong name.
 std::optional<Recording> recording_of(const RecordingArguments& arguments, const std::vector<std::string>& other_files);
 
-/// Writes the files, and warns of what the trace had to leave out.
-void write_recording(const RecordingArguments& arguments, const Recording& recording);
+/// Writes the files, and warns of what the trace had to leave out. `name`: of the scenario.
+void write_recording(const RecordingArguments& arguments, const Recording& recording, const std::string& name);
 
 }  // namespace ringsim::tools

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tools/output/output.hpp"
+#include "tools/output/picture_style.hpp"
 #include "tools/output/svg.hpp"
 #include "tools/pictures/time_axis.hpp"
 #include "topologies/layout/text_width.hpp"
@@ -20,6 +21,8 @@ namespace {
 constexpr double gantt_width = 940, lane_height = 24, bar_height = 16;
 constexpr std::size_t most_titles = 2000;
 constexpr std::size_t n_colors = 6;  // of plots
+constexpr const char* bar_text_style =
+    ".chart .bar-text { fill: #ffffff }\n@media (prefers-color-scheme: dark) { .chart .bar-text { fill: #16191d } }\n";
 
 std::string bar_path(double x, double width, double y, double height) {
   return fmt::format("M{:.1f} {:.1f}h{:.1f}v{:.0f}h{:.1f}z", x, y, width, height, -width);
@@ -32,6 +35,9 @@ std::string bars_svg_of(const GanttLane& lane, const TimeAxis& axis, double y) {
     const double x = axis.x_of(bar.begin), width = std::max(axis.x_of(bar.end) - x - 0.6, 0.5);
     text += fmt::format("<g class=\"s{}\"><path class=\"mark\" d=\"{}\"><title>{}</title></path></g>\n", bar.color,
                         bar_path(x, width, y, bar_height), escaped_xml(bar.title));
+    if (!bar.label.empty() && layout::width_of(bar.label, 11) + 4 < width)
+      text += svg_text(x + width / 2, y + 12,
+                       " class=\"small bar-text\" text-anchor=\"middle\" pointer-events=\"none\"", bar.label);
   }
   return text;
 }
@@ -78,7 +84,8 @@ std::string joined_bars_svg(const GanttLane& lane, const TimeAxis& axis, double 
 }  // namespace
 
 std::string gantt_svg(const std::string& title, const std::vector<GanttLane>& lanes,
-                      const std::vector<GanttColor>& colors, SimTime finish) {
+                      const std::vector<GanttColor>& colors, SimTime finish, const std::optional<GanttPage>& page) {
+  const double top = page ? 40 : 4;
   double label = 0;
   std::size_t n_bars = 0;
   for (const GanttLane& lane : lanes) {
@@ -87,9 +94,13 @@ std::string gantt_svg(const std::string& title, const std::vector<GanttLane>& la
   }
   label = std::min(label + 6, 240.0);
   const TimeAxis axis{.left = label + 14, .right = gantt_width - 30, .finish = finish};
-  const double bottom = 4 + lane_height * static_cast<double>(lanes.size());
-  std::string text = axis.svg(4, bottom);
-  double y = 4;
+  const double bottom = top + lane_height * static_cast<double>(lanes.size());
+  std::string text;
+  if (page)
+    text = svg_text(picture_edge, 26, " class=\"title\"",
+                    cut_text(safe_to_print(title), gantt_width - 2 * picture_edge, title_size, layout::Weight::bold));
+  text += axis.svg(top, bottom);
+  double y = top;
   for (const GanttLane& lane : lanes) {
     text +=
         svg_text(label, y + 16, " class=\"name\" text-anchor=\"end\"", cut_text(safe_to_print(lane.name), label, 12));
@@ -107,7 +118,12 @@ std::string gantt_svg(const std::string& title, const std::vector<GanttLane>& la
                  "Too many bars to draw each: the color is that of what takes most of the time, the height the share "
                  "of the time taken.");
   }
-  return svg_opened(gantt_width, y + 8, title, /*alone=*/false) + text + "</svg>\n";
+  if (page)
+    for (const std::string& note : page->notes) {
+      y += 20;
+      text += svg_text(axis.left, y, " class=\"small soft\"", note);
+    }
+  return svg_opened(gantt_width, y + 8, title, page.has_value(), picture_style() + bar_text_style) + text + "</svg>\n";
 }
 
 }  // namespace ringsim::tools

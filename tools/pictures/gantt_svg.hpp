@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@ struct GanttBar {
   SimTime begin{}, end{};
   std::size_t color = 0;  ///< of plots, 0 to 5
   std::string title;      ///< what a pointer over it shows
+  std::string label;      ///< written on it, if there is room
 };
 
 struct GanttLane {
@@ -25,10 +27,16 @@ struct GanttColor {
   std::string name;
 };
 
+/// A picture that is a file of its own, with its title at the top.
+struct GanttPage {
+  std::vector<std::string> notes;  ///< lines below it
+};
+
 /// Lanes below each other. Of more than 2000 bars each pixel column has the color that takes most of its time and the
-/// height of the share that is taken, and there are no titles. A part of a page that has svg_style() and
-/// picture_style(). Requires a lane.
+/// height of the share that is taken, and there are no titles and labels. Without `page` a part of a page that has
+/// svg_style() and picture_style(). Requires a lane.
 std::string gantt_svg(const std::string& title, const std::vector<GanttLane>& lanes,
-                      const std::vector<GanttColor>& colors, SimTime finish);
+                      const std::vector<GanttColor>& colors, SimTime finish,
+                      const std::optional<GanttPage>& page = std::nullopt);
 
 }  // namespace ringsim::tools

@@ -1,26 +1,30 @@
 #!/usr/bin/env python3
-"""Draws the pictures of docs/pictures that ringsim makes itself: a topology, and a schedule.
+"""Draws the pictures of docs/pictures that ringsim makes itself: a topology, a schedule, and a training step.
 
 Usage: docs/results/make/pictures.py path/to/ringsim [--check]      (--check compares, exit code 1 where one differs)
 """
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 root = pathlib.Path(__file__).resolve().parents[3]
 scenarios = root / "scenarios"
 pictures = {
-    "two-dgx-1v.svg": ["topology", "picture", scenarios / "examples/machines/two-node-server.json"],
+    "two-dgx-1v.svg": ["topology", "picture", scenarios / "examples/machines/two-node-server.json", "-o"],
     "ring-of-four.svg": ["schedule", "picture", scenarios / "star.json", "--set", "topology.ranks=4",
-                         "--set", "collective.algorithm=ring"],
+                         "--set", "collective.algorithm=ring", "-o"],
+    "exposed-bucket.svg": ["run", scenarios / "examples/why/exposed-bucket.json", "--picture"],
 }
 
 if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["--check"]):
     sys.exit(__doc__)
 differ = []
 for name, words in pictures.items():
-    text = subprocess.run([sys.argv[1], *words, "-o", "-"], check=True, stdout=subprocess.PIPE, text=True,
-                          stderr=subprocess.DEVNULL).stdout
+    with tempfile.TemporaryDirectory() as folder:
+        drawn = pathlib.Path(folder) / name
+        subprocess.run([sys.argv[1], *words, drawn], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        text = drawn.read_text()
     path = root / "docs/pictures" / name
     if sys.argv[2:] == []:
         path.write_text(text)
