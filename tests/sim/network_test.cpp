@@ -315,6 +315,37 @@ TEST_CASE("what a link has carried so far leaves out what is to come, of a piece
   CHECK(network.carried()[0].busy == 400'000_ps);
 }
 
+TEST_CASE(
+    "pieces that have a link for themselves are counted once, whatever their sizes, and so are those after them") {
+  TopologyBuilder builder;
+  const NodeId a = builder.add_gpu("gpu0"), b = builder.add_gpu("gpu1");
+  builder.add_link(a, b, {.bandwidth = 1_GBps});
+  const Topology line = builder.build();
+  Engine<Event> engine;
+  FlowNetwork network(NetworkModel::fair, line, engine);
+  const auto move = [&](std::uint32_t leg, Bytes size) {
+    network.start(leg, size, 7);
+    do {
+      Event event;
+      while (engine.next_now(event)) network.due(event);
+      network.settle();
+    } while (engine.advance());
+  };
+  const auto expect = [&](std::int64_t pieces, double bytes, Picoseconds busy) {
+    const Carried carried = network.carried()[0];
+    CHECK(carried.pieces == pieces);
+    CHECK(carried.bytes == bytes);
+    CHECK(carried.busy == busy);
+  };
+  const std::uint32_t first = network.add_leg({{LinkId{0}}, 0_ps}, true, true);
+  for (const Bytes size : {1000_B, 1000_B, 500_B, 1000_B}) move(first, size);
+  expect(4, 3500, 3'500'000_ps);
+  const std::uint32_t second = network.add_leg({{LinkId{0}}, 0_ps}, true, true);  // no longer for itself
+  expect(4, 3500, 3'500'000_ps);
+  move(second, 500_B);
+  expect(5, 4000, 4'000'000_ps);
+}
+
 TEST_CASE("what is taken off a link has not crossed it, at the weight that its bytes have there") {
   // A byte costs two on the link of 1 GB/s, a half on the one of 10 GB/s: 500 B in 1 us, of 1000.
   TopologyBuilder builder;
