@@ -11,6 +11,13 @@
 
 namespace ringsim {
 
+/// A moment in a PathRecord, and so the chain that leads to it: node `node`, its element passed `times` times, in as
+/// many steps after each other. Node 0 is before the first one.
+struct PathEnd {
+  std::uint32_t node = 0, times = 0;
+  bool operator==(const PathEnd&) const = default;
+};
+
 /// The history of the longest chain that leads to a moment of a lane, in 8 entries: storing the chain itself would take
 /// memory for every transfer. An entry is a class of like links (see Bottleneck) and the time for which one of them
 /// held the chain's messages back; by the scheme of Misra and Gries (Science of Computer Programming 2, 1982), so that
@@ -27,7 +34,7 @@ struct Trail {
   };
   SimTime at{};  // the moment that it leads to
   Picoseconds latency{0}, compute{0}, delay{0};
-  std::uint32_t path_end = 0;  // in PathRecord, where a run has one
+  PathEnd path_end;  // in PathRecord, where a run has one
   std::array<Entry, n_entries> entries;
 
   /// A message, or a part of one, that started at the moment so far: `resource` set its speed for `busy`, the rest of

@@ -76,7 +76,7 @@ class DeviceWork {
   }
 
   /// The recorded paths that lead to works which are not over.
-  void add_path_ends(std::vector<std::uint32_t*>& ends) {
+  void add_path_ends(std::vector<PathEnd*>& ends) {
     for (Work& work : works_) ends.push_back(&work.trail.path_end);
   }
 
@@ -92,7 +92,7 @@ class DeviceWork {
       run_.trails_.take(lane, works_[index].trail);
       run_.end_of_step(lane);
     }
-    works_[index].trail.path_end = PathRecord::begin_of_run;  // of what is over nothing is kept
+    works_[index].trail.path_end = {};  // of what is over nothing is kept
     free_.push_back(index);
     run_.lanes_.op_done(lane);
   }

@@ -22,7 +22,7 @@ namespace ringsim {
 struct MessageTime {
   Picoseconds busy{0}, latency{0};
   ResourceId limiter = no_resource;
-  std::uint32_t node = PathRecord::begin_of_run;  ///< in the PathRecord, where there is one: the path up to its end
+  PathEnd node;  ///< in the PathRecord, where there is one: the path up to its end
 };
 
 /// A Trail per lane: the critical path up to the start of the lane's current step. Where RunOptions::record_path asks
@@ -118,18 +118,15 @@ class LaneTrails {
   }
   /// A trail that leads to the start of work within the lane's device goes on to its end.
   void go_on(Trail& trail, LaneNumber lane, Bytes work, MessageTime time) {
-    if (path_) {
-      const Actor actor = lanes_.actor(lane);
+    if (path_)
       time.node = path_->add(trail.path_end,
                              {.busy = time.busy,
                               .latency = time.latency,
                               .bytes = work,
                               .resource = time.limiter,
-                              .from = actor,
-                              .to = actor,
-                              .lane = static_cast<std::uint16_t>(lanes_.lane_of(lane))},
+                              .from = lane,
+                              .to = lane},
                              lanes_.step(lane));
-    }
     go_on(trail, time);
   }
   /// Puts the message after the trail, into the record only, where there is one. `wire`: at most so much of its latency
@@ -167,11 +164,11 @@ class LaneTrails {
   /// Whether it is time to collect().
   bool is_full() const { return path_ && path_->is_full(); }
   /// Drops what no path needs any more. `ends`: of those that are kept elsewhere.
-  void collect(std::vector<std::uint32_t*> ends) {
+  void collect(std::vector<PathEnd*> ends) {
     ends.push_back(&last_trail_.path_end);
     for (Trail& trail : trails_) ends.push_back(&trail.path_end);
     for (OwnEnd& own : own_) ends.push_back(&own.time.node);
-    for (std::uint32_t& end : job_ends_) ends.push_back(&end);
+    for (PathEnd& end : job_ends_) ends.push_back(&end);
     path_->collect(ends);
   }
 
@@ -198,38 +195,37 @@ class LaneTrails {
 
   // `lane`: that of the two whose step let the message start. `wire`: at most so much of its latency is its links'; the
   // rest is staging.
-  [[gnu::noinline]] std::uint32_t node_after(std::uint32_t before, LaneNumber lane, const Transfer& transfer,
-                                             Picoseconds wire, const MessageTime& time) {
-    const Actor from = lanes_.actor(transfer.sender);
+  [[gnu::noinline]] PathEnd node_after(PathEnd before, LaneNumber lane, const Transfer& transfer, Picoseconds wire,
+                                       const MessageTime& time) {
     const Picoseconds latency = std::min(time.latency, wire);
-    return path_->add(
-        before,
-        {.busy = time.busy,
-         .staging = time.latency - latency,
-         .latency = latency,
-         .bytes = transfer.size,
-         .resource = time.limiter,
-         .from = from,
-         .to = folding_ == nullptr ? lanes_.actor(transfer.receiver)
-                                   : folding_->peer(lanes_.lane_of(transfer.sender), lanes_.step(transfer.sender)),
-         .lane = static_cast<std::uint16_t>(lanes_.lane_of(lane)),
-         .by_receiver = lanes_.actor(lane) != from},
-        lanes_.step(lane));
+    const bool folded = folding_ != nullptr;  // then both lanes are rank 0's, and it sends to its peer
+    return path_->add(before,
+                      {.busy = time.busy,
+                       .staging = time.latency - latency,
+                       .latency = latency,
+                       .bytes = transfer.size,
+                       .resource = time.limiter,
+                       .from = folded ? lane : transfer.sender,
+                       .to = folded ? static_cast<std::uint32_t>(
+                                          folding_->peer(lanes_.lane_of(transfer.sender), lanes_.step(transfer.sender)))
+                                    : transfer.receiver,
+                       .by_receiver = !folded && lane != transfer.sender},
+                      lanes_.step(lane));
   }
   [[gnu::noinline]] void record_until(LaneNumber lane, SimTime until, PathCause cause) {
     Trail& trail = trails_[lane];
     if (trail.at >= until) return;
-    const Actor actor = lanes_.actor(lane);
-    trail.path_end = path_->add(trail.path_end,
-                                {.busy = until - trail.at,
-                                 .from = actor,
-                                 .to = actor,
-                                 .lane = static_cast<std::uint16_t>(lanes_.lane_of(lane)),
-                                 .cause = cause},
+    trail.path_end = path_->add(trail.path_end, {.busy = until - trail.at, .from = lane, .to = lane, .cause = cause},
                                 lanes_.step(lane));
   }
-  std::vector<PathElement> whole_path(std::uint32_t end, SimTime finish) const {
-    std::vector<PathElement> path = path_->chain(end);
+  std::vector<PathElement> whole_path(PathEnd end, SimTime finish) const {
+    std::vector<PathElement> path = path_->chain(end, [&](const PassedElement& element, PathElement& named) {
+      const bool to_peer = folding_ != nullptr && element.cause == PathCause::link;
+      named.from = lanes_.actor(element.from);
+      named.to = to_peer ? static_cast<Actor>(element.to) : lanes_.actor(element.to);
+      named.by = element.by_receiver ? named.to : named.from;
+      named.lane = static_cast<std::uint16_t>(lanes_.lane_of(element.by_receiver ? element.to : element.from));
+    });
     expect_whole_path(path, finish);
     return path;
   }
@@ -244,7 +240,7 @@ class LaneTrails {
   LaneNumber last_lane_ = no_lane;       // the first of those that ended last
   Trail last_trail_;                     // its own at that moment, where last_may_pass_
   std::unique_ptr<PathRecord> path_;     // only where the critical path is recorded
-  std::vector<std::uint32_t> job_ends_;  // [job] in path_
+  std::vector<PathEnd> job_ends_;        // [job] in path_
 };
 
 }  // namespace ringsim

@@ -121,7 +121,7 @@ class MessagesAhead {
   }
 
   /// The recorded paths that lead to the starts.
-  void add_path_ends(std::vector<std::uint32_t*>& ends) {
+  void add_path_ends(std::vector<PathEnd*>& ends) {
     for (Start& start : starts_) ends.push_back(&start.trail.path_end);
   }
 

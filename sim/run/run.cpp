@@ -263,7 +263,7 @@ class Run : private Movement<Run> {
   }
 
   void collect_path() {
-    std::vector<std::uint32_t*> ends;
+    std::vector<PathEnd*> ends;
     if (ahead_) ahead_->add_path_ends(ends);
     if (work_) work_->add_path_ends(ends);
     trails_.collect(std::move(ends));

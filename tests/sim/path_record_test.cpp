@@ -22,6 +22,12 @@ Timeline recorded(const Topology& net, const char* algorithm, int ranks, Bytes b
   return run(net, check(make_schedule(*find_algorithm(algorithm), request, {})), options);
 }
 
+// Lanes of one per actor.
+void by_lane(const PassedElement& element, PathElement& named) {
+  named.from = static_cast<Actor>(element.from);
+  named.to = static_cast<Actor>(element.to);
+}
+
 }  // namespace
 
 TEST_CASE("chains share what they have in common, and what leads to no end is dropped") {
@@ -32,14 +38,14 @@ TEST_CASE("chains share what they have in common, and what leads to no end is dr
   faster.busy = 5_ps;
   faster.latency = 0_ps;
   faster.resource = ResourceId{4};
-  const std::uint32_t first = record.add(0, message, 0);
-  std::uint32_t left = record.add(first, {.busy = 8_ps, .from = 4, .to = 4, .cause = PathCause::late}, 1);
+  const PathEnd first = record.add({}, message, 0);
+  PathEnd left = record.add(first, {.busy = 8_ps, .from = 4, .to = 4, .cause = PathCause::late}, 1);
   record.add(first, {.busy = 87_ps, .from = 5, .to = 5, .cause = PathCause::slow}, 1);  // leads nowhere
-  std::uint32_t right = record.add(first, faster, 1);
+  PathEnd right = record.add(first, faster, 1);
   record.collect({&left, &right});
-  CHECK(left == 2);  // the node that was dropped has left its number
-  CHECK(right == 3);
-  const std::vector<PathElement> path = record.chain(left);
+  CHECK(left == PathEnd{2, 1});  // the node that was dropped has left its number
+  CHECK(right == PathEnd{3, 1});
+  const std::vector<PathElement> path = record.chain(left, by_lane);
   REQUIRE(path.size() == 3);
   CHECK(path[0].cause == PathCause::link);
   CHECK(path[0].resource == ResourceId{3});
@@ -49,20 +55,45 @@ TEST_CASE("chains share what they have in common, and what leads to no end is dr
   CHECK(path[2].cause == PathCause::late);
   CHECK(path[2].to == 4);
   CHECK_NOTHROW(expect_whole_path(path, SimTime{20_ps}));
-  CHECK(record.chain(right).back().end == SimTime{17_ps});
-  CHECK(record.chain(right).back().resource == ResourceId{4});  // its element has another number, too
-  // A message like an earlier one, after elements have moved: the node is its own, and its step.
-  const std::uint32_t again = record.add(right, message, 2);
-  const std::vector<PathElement> longer = record.chain(again);
+  CHECK(record.chain(right, by_lane).back().end == SimTime{17_ps});
+  CHECK(record.chain(right, by_lane).back().resource == ResourceId{4});
+  // A message like an earlier one, after nodes have moved: the node is its own, and its step.
+  const PathEnd again = record.add(right, message, 2);
+  const std::vector<PathElement> longer = record.chain(again, by_lane);
   REQUIRE(longer.size() == 5);
   CHECK(longer[3].step == 2);
   CHECK(longer[3].resource == ResourceId{3});
   CHECK(longer[4].end == SimTime{29_ps});
 }
 
+TEST_CASE("the same in step after step is one node, which chains leave at any step") {
+  PathRecord record;
+  const PassedElement message{.busy = 10_ps, .bytes = 1_MiB, .resource = ResourceId{3}, .from = 0, .to = 1};
+  const PassedElement other{.busy = 10_ps, .bytes = 1_MiB, .resource = ResourceId{3}, .from = 0, .to = 2};
+  PathEnd once = record.add({}, message, 5);
+  const PathEnd twice = record.add(once, message, 6);
+  const PathEnd thrice = record.add(twice, message, 7);
+  CHECK(once == PathEnd{1, 1});
+  CHECK(thrice == PathEnd{1, 3});
+  PathEnd aside = record.add(twice, other, 7);
+  CHECK(aside == PathEnd{2, 1});
+  CHECK(record.add(thrice, message, 9) == PathEnd{3, 1});  // step 8 had none of it
+  CHECK(record.add(thrice, message, 8) == PathEnd{1, 4});
+  record.collect({&aside, &once});
+  const std::vector<PathElement> path = record.chain(aside, by_lane);
+  REQUIRE(path.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(path[i].step == 5 + static_cast<int>(i));
+    CHECK(path[i].to == (i < 2 ? 1 : 2));
+  }
+  CHECK(record.chain(once, by_lane).size() == 1);
+  CHECK_NOTHROW(expect_whole_path(path, SimTime{30_ps}));
+}
+
 TEST_CASE("what took no time is no element") {
   PathRecord record;
-  CHECK(record.add(7, {.bytes = 1_MiB, .resource = ResourceId{0}}, 0) == 7);
+  const PathEnd before = record.add({}, {.busy = 1_ps}, 0);
+  CHECK(record.add(before, {.bytes = 1_MiB, .resource = ResourceId{0}}, 0) == before);
 }
 
 TEST_CASE("a path with a gap, or that ends early, is a broken law") {
@@ -104,7 +135,8 @@ TEST_CASE("a folded run's path is rank 0's, as long as the whole run") {
 }
 
 TEST_CASE("a run whose record is collected still has its whole path") {
-  // 512 ranks, 1022 steps, an element per message: 523264, twice as many as the record begins with.
+  // 512 ranks, 1022 steps; what is drawn differs, so no two messages are one node: 523264, twice as many as the record
+  // begins with.
   const Topology net = star(512, {.bandwidth = 1_GBps, .latency = 1us});
   const Timeline line = recorded(net, "ring", 512, 512_KiB, {.disturbance = {.jitter = {5us, 7}}});
   CHECK_NOTHROW(expect_whole_path(line.path, line.finish));
