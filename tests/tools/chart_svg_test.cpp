@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -137,6 +138,20 @@ TEST_CASE("the bound is drawn where results have it, and asked for in vain it is
   CHECK(count(svg, "class=\"bound\"") == 2);  // the line, and the legend's
   CHECK(!has(picture({results("csv", {"--bound"})}), "what the machine allows"));
   CHECK(has(refused({results("csv"), "--bound"}).err, "--bound: expected results with bound_us"));
+}
+
+TEST_CASE("the bound that is drawn is that of bandwidth or of latency, whichever is slower") {
+  const std::string svg = picture({results("csv", {"--bound"}), "--bound", "--y", "time_us"});
+  pugi::xml_document document;
+  REQUIRE(document.load_string(svg.c_str()));
+  double x[3], y[3];
+  const std::string line =
+      document.select_node("//g[@class='bound']/path[@class='line']").node().attribute("d").value();
+  REQUIRE(std::sscanf(line.c_str(), "M%lf %lfL%lf %lfL%lf %lf", &x[0], &y[0], &x[1], &y[1], &x[2], &y[2]) == 6);
+  // 1 KiB: 2 us through the switch, though its bytes (3/2 p/b) need but 0.1536 us; 1 MiB 157.2864 us; 1 GiB
+  // 161061.2736.
+  const double low = std::log(157.2864 / 2), high = std::log(161061.2736 / 157.2864);
+  CHECK((y[1] - y[2]) / (y[0] - y[1]) == doctest::Approx(high / low).epsilon(0.002));
 }
 
 TEST_CASE("measured times are points of their own, as time and as bandwidth") {

@@ -159,6 +159,21 @@ TEST_CASE("a training step has a report, without a bound") {
   CHECK(!has(page, "of what the wires allow"));
 }
 
+TEST_CASE("a training step's bar has computation and what it does not hide, one for each point") {
+  const std::string file = ringsim::test::source_dir() + "/scenarios/examples/why/exposed-bucket.json";
+  // 274.228 ms: forward, backward and update take 151 of them; nothing of the last bucket is hidden.
+  const std::string page = report(file);
+  CHECK(has(page, "<h2>Where a step's time goes</h2>"));
+  CHECK(has(page, "<title>computes: 55.1 %</title>"));
+  CHECK(has(page, "<title>exposed communication: 44.9 %</title>"));
+  CHECK(!has(page, "waits for others"));  // nobody waits, so that the legend leaves it out
+  const std::string two = report(file, {"--set", "topology.ranks=[2, 8]"});
+  CHECK(has(two, "<title>computes: 55.1 %</title>"));
+  CHECK(has(two, ">ranks 2</text>"));
+  CHECK(has(two, ">ranks 8</text>"));
+  CHECK(!has(report(temporary_file("hostile.json", hostile)), "Where a step's time goes"));
+}
+
 TEST_CASE("a report that cannot be written is refused before the run") {
   const std::string scenario = temporary_file("hostile.json", hostile), rows = temporary_file("rows.csv", "");
   fs::remove(rows);

@@ -278,6 +278,25 @@ TEST_CASE("the latency floor is the longest of the shortest ways: from the root,
   CHECK(bounds.latency_floor({.op = CollectiveOp::reduce, .root = 2}) == Picoseconds{2'000'000});
 }
 
+TEST_CASE("nothing is faster than its latency floor, and pairs, which need not hear of all others, have none") {
+  const auto floors = [](const std::string& op, const std::string& more) {
+    const std::string text = R"({"version": 1, "name": "t", "topology": {"kind": "torus", "dimensions": [3, 4],
+        "link": {"bandwidth": "10 GB/s", "latency": "1 us"}}, "collective": {"op": ")" +
+                             op + R"(", "bytes": "96 B")" + more + "}}";
+    Bounds bounds;
+    const std::vector<Result> rows = results_of(ScenarioFile::parse(text, "t.json").point(0), {}, &bounds);
+    REQUIRE(rows.size() == 1);
+    if (rows[0].latency_floor) CHECK(*rows[0].latency_floor <= rows[0].prediction.time);
+    return rows[0].latency_floor;
+  };
+  // From corner to corner of a torus of 3 x 4: one way along the first ring, two along the second.
+  CHECK(floors("all_reduce", R"(, "algorithm": "recursive_doubling")") == Picoseconds{3'000'000});
+  CHECK(floors("all_gather", R"(, "algorithm": "bruck")") == Picoseconds{3'000'000});
+  CHECK(floors("broadcast", R"(, "algorithm": "binomial_tree")") == Picoseconds{3'000'000});
+  CHECK(floors("all_to_all", R"(, "algorithm": "pairwise")") == Picoseconds{3'000'000});
+  CHECK_FALSE(floors("send_recv", R"(, "algorithm": "direct")").has_value());
+}
+
 TEST_CASE("--bound: each result has its share, a machine is worked out once, and `ideal` has no bound") {
   const std::string text = R"({"version": 1, "name": "t",
       "topology": {"kind": "star", "ranks": [4, 8], "link": {"bandwidth": "10 GB/s", "latency": "1 us"}},
@@ -299,10 +318,11 @@ TEST_CASE("--bound: each result has its share, a machine is worked out once, and
   for (const auto& row : rows) {
     CHECK(row.at("of_bound").get<double>() > 0);
     CHECK(row.at("of_bound").get<double>() == row.at("bound_us").get<double>() / row.at("time_us").get<double>());
+    CHECK(row.at("latency_floor_us") == 2);  // in, and out of the switch
   }
   CHECK(has(run_command({"run", path, "--bound"}).out, "of bound"));
   CHECK(!has(run_command({"run", path}).out, "of bound"));
-  CHECK(has(run_command({"run", path, "--bound", "--format", "csv"}).out, ",bound_us,of_bound,"));
+  CHECK(has(run_command({"run", path, "--bound", "--format", "csv"}).out, ",bound_us,of_bound,latency_floor_us,"));
   CHECK(!has(run_command({"run", path, "--format", "json"}).out, "of_bound"));
   CHECK(!has(run_command({"run", path, "--bound", "--format", "csv", "--set", "network.model=ideal"}).out, "of_bound"));
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -111,6 +112,54 @@ std::string what_if_bars(const Explained& one) {
                      "without what its closed form does not account for. Shorter is faster.") +
           "<figure>\n" + bars_svg("time of the point with each change", bars) + "</figure>\n" +
           (refused.empty() ? "" : "<ul>\n" + refused + "</ul>\n"));
+}
+
+/// "ranks 8, size 25 MiB": what tells the row from others, by the last words of the paths.
+std::string short_label(const ResultRow& row) {
+  std::string text;
+  for (const Cell& cell : row.cells)
+    if (cell.column.starts_with("point."))
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", cell.column.substr(cell.column.rfind('.') + 1),
+                          plain_text(cell));
+  return text.empty() ? "the step" : text;
+}
+
+/// Of training steps a stacked bar per point: computation, and what it does not hide.
+std::string step_bars(const std::vector<ResultRow>& rows) {
+  constexpr std::size_t most = 40;
+  constexpr std::array<std::pair<const char*, const char*>, 5> of_step{
+      {{"split_us.compute", "computes"},
+       {"split_us.exposed_communication", "exposed communication"},
+       {"split_us.waiting_for_others", "waits for others"},
+       {"split_us.waiting_for_host", "waits for the host"},
+       {"split_us.idle", "idle"}}};
+  const auto value = [](const ResultRow& row, const char* column) {
+    const Cell* cell = row.find(column);
+    const auto* number = cell == nullptr ? nullptr : std::get_if<double>(&cell->value);
+    return number == nullptr ? 0.0 : *number;
+  };
+  std::vector<const ResultRow*> steps;
+  for (const ResultRow& row : rows)
+    if (!row.failed() && row.find(of_step[0].first) != nullptr && row.time_us() > 0) steps.push_back(&row);
+  const std::size_t n = steps.size();
+  if (n == 0) return "";
+  steps.resize(std::min(n, most));
+  std::vector<std::string> names;
+  std::vector<Bar> bars;
+  for (const ResultRow* row : steps)
+    bars.push_back({.label = short_label(*row),
+                    .value = short_time(Picoseconds{std::llround(row->time_us() * 1e6)}),
+                    .length = row->time_us()});
+  for (const auto& [column, name] : of_step) {
+    if (std::all_of(steps.begin(), steps.end(), [&](const ResultRow* row) { return value(*row, column) <= 0; }))
+      continue;
+    names.emplace_back(name);
+    for (std::size_t i = 0; i < steps.size(); ++i) bars[i].parts.push_back(value(*steps[i], column));
+  }
+  return html_section("Where a step's time goes",
+                      html_paragraph("Of the rank that ends last. Communication is exposed while nothing computes.") +
+                          "<figure>\n" + bars_svg("time of a step, by what happens", bars, names) + "</figure>\n" +
+                          (n > most ? html_paragraph(fmt::format("The first {} of {} points.", most, n)) : ""));
 }
 
 std::string phases_section(const Prediction& prediction) {
@@ -235,8 +284,8 @@ std::string report_page(const RunForReport& run) {
     body = fmt::format("<h1>{}</h1>\n", escaped_xml(why_sentence(one.scenario, one.result)));
     if (run.file.size() > 1)
       body += html_paragraph("Of the points in the table this is the fastest of the largest message.");
-    body += report_plots(run.rows, run.chart) + phases_section(one.result.prediction) + what_if_bars(one) +
-            run_pictures(one.scenario, one.result.prediction, one.recording);
+    body += report_plots(run.rows, run.chart) + step_bars(run.rows) + phases_section(one.result.prediction) +
+            what_if_bars(one) + run_pictures(one.scenario, one.result.prediction, one.recording);
   }
   body += report_table("Results", run.table) +
           report_end({run.input}, run.command, fmt::format(", scenario {}", run.file.hash()));

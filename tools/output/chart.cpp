@@ -228,6 +228,13 @@ std::optional<double> y_at(const std::string& y, const ResultRow& row, double va
   return std::nullopt;
 }
 
+/// The same if the run were as fast as bandwidths and latencies of the machine's links allow.
+std::optional<double> bound_at(const std::string& y, const ResultRow& row, double value) {
+  const auto bandwidth = y_at(y, row, value, "bound_us"), latency = y_at(y, row, value, "latency_floor_us");
+  if (!bandwidth || !latency) return bandwidth;
+  return y == "time_us" ? std::max(*bandwidth, *latency) : std::min(*bandwidth, *latency);
+}
+
 /// Adds the series of measured times or bounds: one, where those of all series agree, else one for each.
 void add_beside(Chart& chart, ChartSeries::Of of, const std::string& name,
                 const std::vector<std::pair<std::string, std::vector<ChartPoint>>>& found) {
@@ -339,7 +346,7 @@ Chart chart_of(const std::vector<ResultRow>& rows, const ChartFields& fields) {
     };
     add(series.predicted, *value);
     if (const auto measured = y_at(y, row, *value, "measured_us")) add(series.measured, *measured);
-    if (const auto bound = y_at(y, row, *value, "bound_us"); fields.bound && bound) add(series.bound, *bound);
+    if (const auto bound = bound_at(y, row, *value); fields.bound && bound) add(series.bound, *bound);
   }
   std::vector<std::pair<std::string, std::vector<ChartPoint>>> measured, bounds;
   for (auto& [name, series] : drawn) {

@@ -123,7 +123,7 @@ void require_matrix_of(const ScenarioFile& file, const MatrixFields& fields, boo
   require_field("--rows", fields.rows, varied, measured);
   require_field("--columns", fields.columns, varied, measured);
   require_field("--cell", fields.cell, varied, measured);
-  if (!bounded && (fields.cell == "bound_us" || fields.cell == "of_bound"))
+  if (!bounded && (fields.cell == "bound_us" || fields.cell == "of_bound" || fields.cell == "latency_floor_us"))
     throw UsageError("--cell", fmt::format("expected --bound with {}, found none", fields.cell));
   const auto varies = [&](std::string name) {
     if (name.starts_with("point.")) name.erase(0, 6);

@@ -266,7 +266,7 @@ std::string chart_svg(const Chart& chart, bool alone) {
   return svg_opened(width, y, chart.title.empty() ? chart.y_label : chart.title, alone) + body + "</svg>\n";
 }
 
-std::string bars_svg(const std::string& title, const std::vector<Bar>& bars) {
+std::string bars_svg(const std::string& title, const std::vector<Bar>& bars, const std::vector<std::string>& parts) {
   double label = 0, value = 0, longest = 0;
   for (const Bar& bar : bars) {
     label = std::max(label, layout::width_of(bar.label, text_size) + 6);
@@ -280,12 +280,40 @@ std::string bars_svg(const std::string& title, const std::vector<Bar>& bars) {
   for (const Bar& bar : bars) {
     const double length = longest > 0 ? bar.length / longest * room : 0;
     body += svg_text(label, y + 15, " text-anchor=\"end\"", cut_text(safe_to_print(bar.label), width / 2));
-    body += fmt::format(
-        "<g class=\"s{}\"><rect class=\"mark\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"14\"/></g>\n",
-        bar.strong ? 0 : 5, left, y + 3, std::max(length, 1.0));
+    const auto rectangle = [&](std::size_t series, double x, double wide, const std::string& name) {
+      body += fmt::format(
+          "<g class=\"s{}\"><rect class=\"mark\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
+          "height=\"14\">{}</rect></g>\n",
+          series, x, y + 3, wide, name);
+    };
+    ensure(bar.parts.size() == parts.size(), "each part of a bar has a name");
+    if (parts.empty()) rectangle(bar.strong ? 0 : 5, left, std::max(length, 1.0), "");
+    double x = left;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const double wide = bar.length > 0 ? bar.parts[i] / bar.length * length : 0;
+      if (wide > 0)
+        rectangle(i % palette.size(), x, wide,
+                  fmt::format("<title>{}: {:.1f} %</title>", escaped_xml(parts[i]), 100 * bar.parts[i] / bar.length));
+      x += wide;
+    }
     body += svg_text(left + std::max(length, 1.0) + 8, y + 15, "", safe_to_print(bar.value));
     y += 22;
   }
+  if (!parts.empty()) y += 8;
+  double x = left;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const double wide = 20 + layout::width_of(parts[i], text_size) + 16;
+    if (x > left && x + wide > width) {
+      x = left;
+      y += 22;
+    }
+    body += fmt::format(
+        "<g class=\"s{}\"><rect class=\"mark\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"14\" height=\"14\"/></g>\n",
+        i % palette.size(), x, y + 3);
+    body += svg_text(x + 20, y + 15, "", parts[i]);
+    x += wide;
+  }
+  if (!parts.empty()) y += 22;
   return svg_opened(width, y + 4, title, /*alone=*/false) + body + "</svg>\n";
 }
 

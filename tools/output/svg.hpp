@@ -39,8 +39,11 @@ struct Bar {
   std::string label, value;
   double length = 0;  ///< at least 0
   bool strong = false;
+  std::vector<double> parts{};  ///< what it is stacked of, from the left; they sum to its length
 };
-/// Horizontal bars, a part of an HTML page. `title`: for who does not see it. Requires at least one bar.
-std::string bars_svg(const std::string& title, const std::vector<Bar>& bars);
+/// Horizontal bars, a part of an HTML page. `title`: for who does not see it. `parts`: names of the bars' parts, as
+/// many as each bar has, for a legend. Requires at least one bar.
+std::string bars_svg(const std::string& title, const std::vector<Bar>& bars,
+                     const std::vector<std::string>& parts = {});
 
 }  // namespace ringsim::tools

@@ -275,12 +275,15 @@ std::optional<Bound> MachineBounds::of(const BoundedCollective& what, Bytes byte
 }
 
 Picoseconds MachineBounds::latency_floor(const BoundedCollective& what) {
+  if (const auto known = known_floors_.find(what); known != known_floors_.end()) return known->second;
   find_ways(what.point_to_point);
   constexpr std::size_t most_sources = 512;
   const NodeId root = ranks_[static_cast<std::size_t>(what.root)];
   const auto longest = [&](const std::vector<NodeId>& from, const std::vector<NodeId>& to) {
-    return blaming(file_,
-                   [&] { return ringsim::latency_floor(topology_, from, to, ways_of(what.point_to_point).use.links); });
+    const Picoseconds floor = blaming(
+        file_, [&] { return ringsim::latency_floor(topology_, from, to, ways_of(what.point_to_point).use.links); });
+    known_floors_.emplace(what, floor);
+    return floor;
   };
   if (what.op == CollectiveOp::broadcast || what.op == CollectiveOp::scatter) return longest({root}, ranks_);
   if (what.op == CollectiveOp::reduce || what.op == CollectiveOp::gather) return longest(ranks_, {root});
@@ -361,7 +364,12 @@ std::vector<std::optional<Bound>> Bounds::of(const Scenario& scenario, const Set
     const PlacedCollective& placed = setup.collectives[j];
     std::unique_ptr<MachineBounds>& machine = machines_[key_of(scenario, topology, placed)];
     if (!machine) machine = std::make_unique<MachineBounds>(scenario, setup, placed.ranks, placed.helpers);
-    result[j] = machine->of(bounded(scenario, placed), placed.job.request.bytes);
+    const BoundedCollective what = bounded(scenario, placed);
+    result[j] = machine->of(what, placed.job.request.bytes);
+    // Of pairs some ranks need not hear of each other, and of no bytes nobody.
+    if (result[j] && result[j]->time.count() > 0 && what.op != CollectiveOp::send_recv &&
+        what.op != CollectiveOp::pairs)
+      result[j]->latency_floor = machine->latency_floor(what);
     // Weights that are averaged once in several steps: a step has its part of the exchange.
     if (const TrainingSpec* training = scenario.training_of(j); training != nullptr && result[j])
       result[j]->time /= training->every;

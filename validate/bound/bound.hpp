@@ -40,6 +40,8 @@ struct Bound {
   bool is_optimum = false;  ///< trees reach it; false: it is a lower bound, and the optimum may be slower
   std::string why;          ///< the bottleneck in words
   std::vector<LinkId> cut;  ///< its links, in the order of the topology
+  /// MachineBounds::latency_floor(), where Bounds says of whose collective everybody waits for everybody, or a root.
+  std::optional<Picoseconds> latency_floor;
 };
 
 /// A machine, the ranks on it, and the links that their messages can take.
@@ -66,7 +68,7 @@ class MachineBounds {
   /// ranks cannot be reached.
   std::optional<Bound> of(const BoundedCollective& what, Bytes bytes);
   /// The least time for a signal to get where it must: from the root, to the root, or between any two ranks (if there
-  /// are more than 512, from some of them).
+  /// are more than 512, from some of them). Kept, likewise.
   Picoseconds latency_floor(const BoundedCollective& what);
 
  private:
@@ -90,6 +92,7 @@ class MachineBounds {
   bool all_links_;
   std::optional<Ways> ways_[2];               // [point to point]; the scenario's own, others once asked for
   std::map<BoundedCollective, Bound> known_;  // of no bytes
+  std::map<BoundedCollective, Picoseconds> known_floors_;
 };
 
 /// Of the scenario's own collective, if only its ranks add up. Throws InputError for a barrier, and what MachineBounds

@@ -373,6 +373,12 @@ constexpr std::array columns{
            .value = [](const Result& r) { return number_or_null(of_bound(r)); },
            .heading = "of bound",
            .shown = [](const Result& r) { return share_or_nothing(of_bound(r)); }},
+    Column{.name = "latency_floor_us",
+           .unit = "us",
+           .meaning = "with --bound: no algorithm needs less on this machine, as far as latencies of links go",
+           .in = In::some_rows,
+           .value =
+               [](const Result& r) { return r.latency_floor ? Json(microseconds(*r.latency_floor)) : Json(nullptr); }},
     Column{.name = "measured_us",
            .unit = "us",
            .meaning = "measured time; of a replay the median",

@@ -19,7 +19,10 @@ std::vector<Result> results_of(const Scenario& scenario, const PredictOptions& o
   if (bounds != nullptr) {
     const std::vector<std::optional<Bound>> found = bounds->of(scenario, setup);
     for (std::size_t j = 0; j < rows.size(); ++j)
-      if (found[j]) rows[j].bound = found[j]->time;
+      if (found[j]) {
+        rows[j].bound = found[j]->time;
+        rows[j].latency_floor = found[j]->latency_floor;
+      }
   }
   for (std::size_t j = 0; j < setup.collectives.size(); ++j) {  // the time of all jobs together has none
     rows[j].form = form_of(scenario, setup, j);

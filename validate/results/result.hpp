@@ -18,7 +18,8 @@ struct Result {
   std::optional<ClosedForm> form;
   /// No algorithm needs less on this machine, as far as bandwidth goes (validate/bound/bound.hpp); only if asked for.
   std::optional<Picoseconds> bound;
-  std::optional<double> measured_us;  ///< of a file of measured times, or the median of a replay
+  std::optional<Picoseconds> latency_floor;  ///< likewise, as far as latency goes; where it is known
+  std::optional<double> measured_us;         ///< of a file of measured times, or the median of a replay
   struct Replayed {
     double min_us = 0, max_us = 0;
     std::optional<std::int64_t> checked;  ///< elements that were compared, over all runs; on GPUs they are not counted

@@ -127,6 +127,7 @@ static constexpr Expected expected_values[] = {
     {"busbw_GBps", "a number of at least 0", is_measure},
     {"measured_us", "a number of at least 0", is_measure},
     {"bound_us", "a number of at least 0", is_measure},
+    {"latency_floor_us", "a number of at least 0", is_measure},
     {"point", "an object", [](const Json& v) { return v.is_object(); }},
 };
 
