@@ -61,8 +61,11 @@ class AsyncWriter : StepWriter {
     Task start{.name = "start", .time = Picoseconds{0}, .call = -1, .after = {}, .touches = {}};
     start.after.push_back(step_before(communication_));
     stream(0).push_back(std::move(start));
-    write_forward_pass();
-    write_backward_pass();
+    for (int i = 0; i < given_.every; ++i) {
+      write_forward_pass();
+      write_backward_pass();
+      if (given_.every > 1) kernel("update", step_.update);
+    }
     stream(0).back().touches.push_back({As::make, gradients_, -1});
     write_call(communication_, "exchange", worker).after.push_back({0, n_tasks(0), 0});
     out_.roles.push_back(take_role());
@@ -115,12 +118,15 @@ Program async_server_program(const TrainingStep& step, const AsyncServer& given,
   whole.steps = static_cast<int>(given.updates);
   Program program = AsyncWriter(whole, given, server_update(step, given.servers)).write();
   // Workers are alike in all but their call.
-  program.time = [stragglers, worker = program.roles.front(), offsets = given.offsets](Actor actor, Stream stream,
-                                                                                       int task, int iteration) {
+  program.time = [stragglers, worker = program.roles.front(), offsets = given.offsets, every = given.every](
+                     Actor actor, Stream stream, int task, int iteration) {
     if (actor >= static_cast<Actor>(offsets.size())) return Picoseconds{0};
     if (stream == 0 && task == 0) return iteration == 0 ? offsets[static_cast<std::size_t>(actor)] : Picoseconds{0};
     const Picoseconds time = worker.streams[static_cast<std::size_t>(stream)][static_cast<std::size_t>(task)].time;
-    return stream == 0 ? stragglers.time(time, actor, iteration, task == 1) : time;
+    if (stream != 0) return time;
+    const int per_step = (static_cast<int>(worker.streams[0].size()) - 1) / every;  // task 0 is the start
+    const std::int64_t number = static_cast<std::int64_t>(iteration) * every + (task - 1) / per_step;
+    return stragglers.time(time, actor, number, (task - 1) % per_step == 0);
   };
   return program;
 }
@@ -132,7 +138,7 @@ UpdateRates async_rates(const TrainingStep& step, const AsyncServer& given, cons
   const double x = exact(once), u = exact(server_update(step, given.servers)), workers = given.workers;
   UpdateRates rates;
   for (Actor worker = 0; worker < given.workers; ++worker) {
-    const double own = exact(add(async_passes(step, stragglers, worker), step.launch)) + 2 * exact(a);
+    const double own = exact(add(async_passes(step, given.every, stragglers, worker), step.launch)) + 2 * exact(a);
     rates.apart += per_second(own + 2 * x + u);
     // All W share a server's port, or all S shards a worker's; and all others may be before it in the queue.
     rates.low += per_second(own + 2 * std::max(workers / given.servers, 1.0) * x + workers * u);
@@ -143,8 +149,14 @@ UpdateRates async_rates(const TrainingStep& step, const AsyncServer& given, cons
   return rates;
 }
 
-Picoseconds async_passes(const TrainingStep& step, const Stragglers& stragglers, Actor worker) {
-  return passes_end(as_one(step), {.slow = stragglers.slow, .jitter = {}}, worker, 0, Picoseconds{0});
+Picoseconds async_passes(const TrainingStep& step, int every, const Stragglers& stragglers, Actor worker) {
+  const Stragglers slow{.slow = stragglers.slow, .jitter = {}};
+  Picoseconds end{0};
+  for (int i = 0; i < every; ++i) {
+    end = passes_end(as_one(step), slow, worker, i, end);
+    if (every > 1) end = add(end, slow.time(step.update, worker, i, false));
+  }
+  return end;
 }
 
 }  // namespace ringsim

@@ -16,6 +16,7 @@ struct AsyncServer {
   std::int64_t updates = 1;          ///< of the whole model, by all workers together: no worker makes more
   Bytes model;                       ///< gradients, and weights
   std::vector<Picoseconds> offsets;  ///< [worker] before its first step
+  int every = 1;                     ///< steps between two exchanges; of several each updates the worker's own weights
 };
 
 /// The actors of the program: the workers, then for each worker and server the server's lane for that worker. All
@@ -38,6 +39,12 @@ inline constexpr int async_update_step = 2;
 /// unit, and messages share its port. A worker computes with the weights that it got, to which others have added by the
 /// time its gradients arrive: they are stale.
 ///
+/// With `every` H > 1 a worker trains H steps by itself, each with an update of its own weights (step.update), and then
+/// exchanges weights: it sends what they have changed by, as many bytes as gradients, the server averages it in (in the
+/// time of an update), and sends its weights back. Weights averaged at a master without waiting for all: Dean et al.
+/// (n_push = n_fetch = H); with an elastic force Zhang, Choromanska and LeCun, NIPS 2015 (EASGD). An update is then an
+/// exchange.
+///
 /// Lanes must not choose (the proof relies on it), so each worker has its own lane on each server; the run decides
 /// which update comes first.
 ///
@@ -57,7 +64,8 @@ struct UpdateRates {
 UpdateRates async_rates(const TrainingStep& step, const AsyncServer& given, const Stragglers& stragglers,
                         Picoseconds once, Picoseconds a);
 
-/// C_w: both passes of a step without jitter, as a rank that is `slow` for good computes them.
-Picoseconds async_passes(const TrainingStep& step, const Stragglers& stragglers, Actor worker);
+/// C_w: what worker w computes between two exchanges, without jitter, as a rank that is `slow` for good does: both
+/// passes; of several steps each with its update.
+Picoseconds async_passes(const TrainingStep& step, int every, const Stragglers& stragglers, Actor worker);
 
 }  // namespace ringsim

@@ -122,11 +122,21 @@ std::int64_t check_structure(const Schedule& schedule, Actor actor, ConnectionLa
       step.clear();
       schedule.step(actor, lane, i, step);
       operations += static_cast<std::int64_t>(step.ops.size());
-      for (const Wait& wait : step.waits)
+      for (const Wait& wait : step.waits) {
+        if (wait.actor >= schedule.actors || wait.actor < -1)
+          refuse(schedule, fmt::format("{}, lane {}, step {}: waits for actor {}, which does not exist",
+                                       name_of(schedule, actor), lane, i, wait.actor));
+        const Actor other = wait.of(actor);
+        if (other != actor && (!schedule.process || schedule.process(other) != schedule.process(actor)))
+          refuse(schedule,
+                 fmt::format("{}, lane {}, step {}: waits for {}, which is of another process",
+                             name_of(schedule, actor), lane, i, name_of(schedule, other)),
+                 "only a message tells another process that something is done");
         if (wait.lane < 0 || wait.lane >= schedule.lanes || wait.steps < 0 ||
-            wait.steps > schedule.n_steps(actor, wait.lane))
+            wait.steps > schedule.n_steps(other, wait.lane))
           refuse(schedule, fmt::format("{}, lane {}, step {}: waits for {} steps of lane {}, which does not have them",
                                        name_of(schedule, actor), lane, i, wait.steps, wait.lane));
+      }
       for (int k = 0; k < static_cast<int>(step.ops.size()); ++k) {
         const Op& op = step.ops[static_cast<std::size_t>(k)];
         const auto place = [&] { return describe(schedule, actor, lane, i, k); };
@@ -421,7 +431,7 @@ std::string SumRun::explain_stuck(const LaneRunner<SumRun>& lanes) const {
       schedule_.step(actor, lanes.lane_of(lane), lanes.step(lane), step);
       bool waits = false;
       for (const Wait& wait : step.waits) {
-        const LaneNumber other = static_cast<LaneNumber>(actor) * static_cast<LaneNumber>(schedule_.lanes) +
+        const LaneNumber other = static_cast<LaneNumber>(wait.of(actor)) * static_cast<LaneNumber>(schedule_.lanes) +
                                  static_cast<LaneNumber>(wait.lane);
         if (lanes.step(other) < wait.steps) {
           next = other;  // itself, where it waits for its own step: the cycle of one

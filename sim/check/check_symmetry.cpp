@@ -84,7 +84,9 @@ template <class PlusActor, class Seen>
 bool same_step(PlusActor plus_actor, Seen seen, const Step& zero, const Step& here) {
   if (here.ops.size() != zero.ops.size() || here.waits.size() != zero.waits.size()) return false;
   for (std::size_t w = 0; w < zero.waits.size(); ++w)
-    if (zero.waits[w].lane != here.waits[w].lane || zero.waits[w].steps != here.waits[w].steps) return false;
+    if (zero.waits[w].lane != here.waits[w].lane || zero.waits[w].steps != here.waits[w].steps ||
+        zero.waits[w].actor >= 0 || here.waits[w].actor >= 0)
+      return false;
   return std::equal(zero.ops.begin(), zero.ops.end(), here.ops.begin(),
                     [&](const Op& one, const Op& other) { return same_op(plus_actor, seen, one, other); });
 }

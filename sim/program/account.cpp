@@ -92,7 +92,19 @@ void Accounts::begin_task(Of& it, const StepPlace& place, const Program::Task& t
   }
   const StreamKind kind = lowered_.program().streams[static_cast<std::size_t>(place.stream)];
   if (kind == StreamKind::compute) ++it.computing;
-  if (kind == StreamKind::host) ++it.hosting;
+}
+
+// A thread of the process that begins or ends a task is one that all of its actors wait for.
+void Accounts::count_host(Actor actor, int change, SimTime now) {
+  const auto count = [&](Actor each) {
+    Of& it = actors_[static_cast<std::size_t>(each)];
+    pass(it, now);
+    it.hosting += change;
+  };
+  const Program& program = lowered_.program();
+  if (program.process_of.empty()) return count(actor);
+  for (Actor each = 0; each < program.actors; ++each)
+    if (program.process(each) == program.process(actor)) count(each);
 }
 
 void Accounts::end_task(Of& it, const StepPlace& place, const Program::Task& task, Actor actor, SimTime now) {
@@ -109,7 +121,6 @@ void Accounts::end_task(Of& it, const StepPlace& place, const Program::Task& tas
   } else {
     const StreamKind kind = lowered_.program().streams[static_cast<std::size_t>(place.stream)];
     if (kind == StreamKind::compute) --it.computing;
-    if (kind == StreamKind::host) --it.hosting;
   }
   if (on_task) on_task({actor, place, it.begun[static_cast<std::size_t>(place.stream)], now});
   const auto at = static_cast<std::size_t>(place.iteration - it.iteration);
@@ -138,6 +149,8 @@ void Accounts::on_compute(const ComputeEvent& event) {
   const StepPlace place = lowered_.place_of(event.actor, event.lane, event.step);
   const Program::Task& task = lowered_.task_of(event.actor, place);
   pass(it, event.when);
+  const bool is_host = lowered_.program().streams[static_cast<std::size_t>(place.stream)] == StreamKind::host;
+  if (is_host && task.call < 0) count_host(event.actor, event.begins ? 1 : -1, event.when);
   if (event.begins) {
     if (place.first) begin_task(it, place, task, event.when);
     return;

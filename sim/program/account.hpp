@@ -19,7 +19,7 @@ struct TimeSplit {
   Picoseconds compute{0};                ///< a task of a compute stream runs
   Picoseconds waiting_for_others{0};     ///< a call is open that some member has not launched yet
   Picoseconds exposed_communication{0};  ///< a call is open that all members have launched
-  Picoseconds waiting_for_host{0};       ///< a task of a host stream runs
+  Picoseconds waiting_for_host{0};       ///< a task of a host stream of the process runs
   Picoseconds idle{0};                   ///< nothing runs
   Picoseconds overlapped{0};             ///< of `compute`: a call is open meanwhile
 
@@ -91,6 +91,7 @@ class Accounts {
   void pass(Of& it, SimTime now);
   void begin_task(Of& it, const StepPlace& place, const Program::Task& task, SimTime now);
   void end_task(Of& it, const StepPlace& place, const Program::Task& task, Actor actor, SimTime now);
+  void count_host(Actor actor, int change, SimTime now);
   Launches& launches_of(int call, int iteration);
   int tasks_of(Actor actor) const;
 

@@ -59,7 +59,10 @@ struct ProgramsBeside::Table {
     if (place.is_start) return out.compute(part.start.time_since_epoch());
     const Schedule& one = schedule_of(part);
     one.step(place.actor, place.lane, i, out);
-    for (Wait& wait : out.waits) wait.lane += base[place.part];
+    for (Wait& wait : out.waits) {
+      wait.lane += base[place.part];
+      if (wait.actor >= 0) wait.actor = part.actors[static_cast<std::size_t>(wait.actor)];
+    }
     if (i == 0 && waits(part)) out.wait(base[place.part] + one.lanes, 1);
     const auto& chunk_of = first_chunk[place.part];
     for (Op& op : out.ops) {

@@ -46,9 +46,14 @@ void check_task(const Program& program, const TaskPlace& place) {
   if (task.time.count() < 0) fail("it takes less than no time");
   if (task.call != -1 && !is_index(task.call, program.calls.size()))
     fail(fmt::format("there is no call {}", task.call));
-  const Program::Role& role = program.roles[static_cast<std::size_t>(place.role)];
   for (const Program::After& after : task.after) {
     if (!is_index(after.stream, program.streams.size())) fail(fmt::format("there is no stream {}", after.stream));
+    if (after.actor >= program.actors || after.actor < -1) fail(fmt::format("there is no actor {}", after.actor));
+    for (Actor actor = 0; after.actor >= 0 && actor < program.actors; ++actor)
+      if (program.role_number(actor) == place.role && program.process(actor) != program.process(after.actor))
+        fail(fmt::format("it waits for actor {}, which is of another process", after.actor));
+    const Program::Role& role =
+        after.actor < 0 ? program.roles[static_cast<std::size_t>(place.role)] : program.role(after.actor);
     const std::size_t n = role.streams[static_cast<std::size_t>(after.stream)].size();
     if (after.tasks < 0 || static_cast<std::size_t>(after.tasks) > n)
       fail(fmt::format("it waits for {} tasks of stream {}, which has {}", after.tasks, after.stream, n));
@@ -91,6 +96,8 @@ void check_structure_of(const Program& program) {
                                  : program.role_of.size() == static_cast<std::size_t>(program.actors),
          "every actor has a role");
   ensure(program.iterations >= 1, "a program has iterations");
+  ensure(program.process_of.empty() || program.process_of.size() == static_cast<std::size_t>(program.actors),
+         "every actor is of a process");
   std::vector<bool> has_actor(program.roles.size(), program.role_of.empty());
   for (const int role : program.role_of) {
     ensure(is_index(role, program.roles.size()), "an actor's role exists");
@@ -218,7 +225,9 @@ class OrderSearch {
   void each_before(const TaskPlace& place, Visit visit) const {
     if (place.task > 0) visit(TaskPlace{place.role, place.stream, place.task - 1});
     for (const Program::After& after : at(program_, place).after)
-      if (after.back == 0 && after.tasks > 0) visit(TaskPlace{place.role, after.stream, after.tasks - 1});
+      if (after.back == 0 && after.tasks > 0)
+        visit(
+            TaskPlace{after.actor < 0 ? place.role : program_.role_number(after.actor), after.stream, after.tasks - 1});
   }
 
   void link(std::size_t node, const TaskPlace& place) {

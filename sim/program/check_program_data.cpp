@@ -61,6 +61,7 @@ class RoleClocks {
     std::vector<int> clock(streams_.size());
     if (number > 0) join(clock, place.stream, number - 1);
     for (const Program::After& after : task.after) {
+      if (after.actor >= 0) continue;
       const int before = number_of(after.stream, after.tasks, iteration - after.back) - 1;
       if (after.tasks > 0 && before >= 0) join(clock, after.stream, before);
     }

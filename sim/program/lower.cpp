@@ -154,7 +154,8 @@ struct LoweredProgram::Parts {
     for (const Program::After& after : task.after) {
       if (after.tasks == 0 || iteration < after.back) continue;
       const Lane lane = base[static_cast<std::size_t>(after.stream)];
-      out.wait(lane, steps_after(actor, lane, iteration - after.back, after.tasks));
+      const Actor other = after.actor < 0 ? actor : after.actor;
+      out.wait(lane, steps_after(other, lane, iteration - after.back, after.tasks), after.actor);
     }
   }
 
@@ -225,6 +226,7 @@ Schedule LoweredProgram::make(std::shared_ptr<const Parts> parts) {
     whole.collective.bytes += call.schedule.schedule().collective.bytes;
     whole.names_regions = whole.names_regions && call.schedule.schedule().names_regions;
   }
+  if (!program.process_of.empty()) whole.process = [parts](Actor actor) { return parts->program.process(actor); };
   whole.n_steps = [parts](Actor actor, Lane lane) {
     return parts->program.iterations * parts->table(actor, lane).first.back();
   };
@@ -278,6 +280,8 @@ void prove_symmetry(const Program& program, Proof& proof) {
     repeated.why_no_symmetry = "not all take part in the same tasks";
   else if (program.time)
     repeated.why_no_symmetry = "tasks take a time of their own at each rank";
+  else if (!program.process_of.empty())
+    repeated.why_no_symmetry = "ranks of one process may wait for each other";
   else if (program.calls.empty())
     repeated.why_no_symmetry = "nothing is exchanged";
   if (!repeated.why_no_symmetry.empty()) return;

@@ -24,12 +24,14 @@ struct Program {
     host            ///< what a CPU thread does before the GPU can go on
   };
 
-  /// Before a task begins, the first `tasks` tasks of `stream` (of the same actor) are done: of this iteration, or with
-  /// back = 1 of the one before. What lies before the first iteration is done.
+  /// Before a task begins, the first `tasks` tasks of `stream` are done: of this iteration, or with back = 1 of the one
+  /// before. What lies before the first iteration is done.
   struct After {
     Stream stream = 0;
     int tasks = 0;
     int back = 0;
+    Actor actor =
+        -1;  ///< whose: -1 the same actor's, else another's of its process, such as one with the host's thread
   };
 
   /// What a task does to a variable of its actor. Only the proof looks at it.
@@ -96,16 +98,17 @@ struct Program {
   std::vector<StreamKind> streams;     ///< [stream]
   std::vector<std::string> variables;  ///< names; every actor has each of them
   std::vector<Role> roles;
-  std::vector<int> role_of;  ///< [actor]; empty: all have role 0
+  std::vector<int> role_of;          ///< [actor]; empty: all have role 0
+  std::vector<int> process_of = {};  ///< [actor]; empty: each is a process of its own
   std::vector<Call> calls;
   std::vector<Learns> learns;
   int iterations = 1;
   /// If set, how long a task really takes, in place of Task::time. Pure: equal arguments, equal times.
   std::function<Picoseconds(Actor, Stream, int task, int iteration)> time = {};
 
-  const Role& role(Actor actor) const {
-    return roles[static_cast<std::size_t>(role_of.empty() ? 0 : role_of[static_cast<std::size_t>(actor)])];
-  }
+  int role_number(Actor actor) const { return role_of.empty() ? 0 : role_of[static_cast<std::size_t>(actor)]; }
+  const Role& role(Actor actor) const { return roles[static_cast<std::size_t>(role_number(actor))]; }
+  int process(Actor actor) const { return process_of.empty() ? actor : process_of[static_cast<std::size_t>(actor)]; }
 };
 
 /// A program that check() has proved.
@@ -128,7 +131,8 @@ class CheckedProgram {
 /// remains is what lies between them. It costs time and memory in the tasks of one iteration, whatever the messages
 /// are.
 ///
-///  1. Streams, tasks, variables and calls that are named exist. Every member of a call calls it once an iteration, on
+///  1. Streams, tasks, variables and calls that are named exist; tasks wait for their own process alone. Every member
+///  of a call calls it once an iteration, on
 ///     the stream of the same number; nobody else does. So calls of one stream meet in order, and calls of different
 ///     streams use different channels.
 ///  2. Order. The tasks of one iteration can be numbered such that the numbers grow along every stream and every
@@ -140,7 +144,8 @@ class CheckedProgram {
 ///  3. No races. Two tasks of an actor that touch one variable, one of them writing, are ordered by streams and
 ///  `after`:
 ///     vector clocks over the streams, for two iterations. Iterations further apart follow, because task k of a stream
-///     in iteration t comes before task k in t + 1.
+///     in iteration t comes before task k in t + 1. What an `after` of another actor orders is not counted: that orders
+///     less, never more.
 ///  4. Counting. With 3 every legal order gives the same data, so one order is followed for two iterations. Each rank's
 ///     contribution to a variable is a random number modulo the prime 2^61 - 1 (so that a mean can be divided); a wrong
 ///     sum passes with probability 2^-60 or so. Every promise of `learns` must hold after each of the two. Named are: a

@@ -172,12 +172,13 @@ class LaneRunner {
     std::uint32_t wait = 0;     // the first of its waits that is not met: it is listed in waits_on_
     std::uint32_t next = none;  // in parked_: the next one of that list
   };
-  // The lanes of an actor that were parked when its lane `by` completed a step. When the round's turn in ready_ comes,
-  // they check their waits in the order of their numbers: those whose waits are met by then begin, the others are
-  // parked again. A lane is one bit in in_round_ and is_met_, so that 64 lanes check their waits with a few
-  // instructions.
+  // The lanes of an actor that were parked when its lane `by` completed a step (or a lane of another actor, for which
+  // one of them waited). When the round's turn in ready_ comes, they check their waits in the order of their numbers:
+  // those whose waits are met by then begin, the others are parked again. A lane is one bit in in_round_ and is_met_,
+  // so that 64 lanes check their waits with a few instructions.
   struct Round {
     LaneNumber by = 0;
+    Actor of = 0;          // of `by`, or of its process
     std::size_t word = 0;  // the first with lanes that have not checked
   };
   struct LastMailbox {  // a lane mostly sends to whom it sent before, and hears from whom it heard
@@ -401,7 +402,7 @@ class LaneRunner {
 
   std::uint32_t first_unmet(Actor self, const Step& step, std::uint32_t from) const {
     const auto n = static_cast<std::uint32_t>(step.waits.size());
-    while (from < n && lanes_[sibling(self, step.waits[from].lane)].step >= step.waits[from].steps) ++from;
+    while (from < n && lanes_[awaited(self, step.waits[from])].step >= step.waits[from].steps) ++from;
     return from;
   }
 
@@ -414,15 +415,16 @@ class LaneRunner {
   void wait_on(std::uint32_t index) {
     Parked& parked = parked_[index];
     const Wait& wait = parked.step.waits[parked.wait];
-    const auto [entry, is_new] =
-        waits_on_.try_emplace(moment(sibling(actor(parked.lane), wait.lane), wait.steps), index);
+    const auto [entry, is_new] = waits_on_.try_emplace(moment(awaited(actor(parked.lane), wait), wait.steps), index);
     parked.next = is_new ? none : std::exchange(entry.value(), index);
   }
 
   // Lane `number` has completed a step.
   [[gnu::noinline]] void wake_siblings(LaneNumber number) {
     meet_waits(number);
-    start_round(number);
+    start_round(number, actor(number));
+    for (const Actor other : others_met_) start_round(number, other);
+    others_met_.clear();
   }
 
   void meet_waits(LaneNumber number) {
@@ -434,16 +436,18 @@ class LaneRunner {
       Parked& parked = parked_[next];
       const std::uint32_t index = std::exchange(next, parked.next);
       parked.wait = first_unmet(actor(parked.lane), parked.step, parked.wait);
-      if (parked.wait < parked.step.waits.size())
+      if (parked.wait < parked.step.waits.size()) {
         wait_on(index);
-      else
-        is_met_[word_of(parked.lane)] |= bit_of(parked.lane);
+        continue;
+      }
+      is_met_[word_of(parked.lane)] |= bit_of(parked.lane);
+      if (actor(parked.lane) != actor(number)) others_met_.push_back(actor(parked.lane));
     }
   }
 
   // All parked lanes of the actor join a new round, even if no wait is met yet: one may be met before its turn.
-  void start_round(LaneNumber by) {
-    const auto first = is_parked_.begin() + static_cast<std::ptrdiff_t>(first_word(by));
+  void start_round(LaneNumber by, Actor of) {
+    const auto first = is_parked_.begin() + static_cast<std::ptrdiff_t>(first_word(of));
     const auto end = first + static_cast<std::ptrdiff_t>(n_words_);
     if (std::all_of(first, end, [](std::uint64_t word) { return word == 0; })) return;
     if (free_rounds_.empty()) {
@@ -453,7 +457,7 @@ class LaneRunner {
     }
     const std::uint32_t index = free_rounds_.back();
     free_rounds_.pop_back();
-    rounds_[index] = {.by = by};
+    rounds_[index] = {.by = by, .of = of};
     std::swap_ranges(first, end, in_round_.begin() + static_cast<std::ptrdiff_t>(index * n_words_));  // those are 0
     make_ready(first_round + index);
   }
@@ -461,7 +465,7 @@ class LaneRunner {
   // Takes the next lane whose waits are met out of a round, and puts its step into scratch_; none: the round is over.
   [[gnu::noinline]] LaneNumber next_met(std::uint32_t index) {
     Round& round = rounds_[index];
-    const std::size_t first = first_word(round.by);
+    const std::size_t first = first_word(round.of);
     for (; round.word < n_words_; ++round.word) {
       std::uint64_t& in_round = in_round_[index * n_words_ + round.word];
       std::uint64_t& is_met = is_met_[first + round.word];
@@ -471,8 +475,8 @@ class LaneRunner {
       in_round &= ~up_to;
       if (begins == 0) continue;
       is_met &= ~(begins & up_to);
-      const LaneNumber number = sibling(actor(round.by), static_cast<Lane>(round.word * 64)) +
-                                static_cast<LaneNumber>(std::countr_zero(begins));
+      const LaneNumber number =
+          sibling(round.of, static_cast<Lane>(round.word * 64)) + static_cast<LaneNumber>(std::countr_zero(begins));
       const std::uint32_t parked = std::exchange(lanes_[number].parked, none);
       std::swap(parked_[parked].step, scratch_);
       free_parked_.push_back(parked);
@@ -485,15 +489,17 @@ class LaneRunner {
   }
 
   // Where a lane's bit is: the lanes of each actor begin with a new word.
-  std::size_t first_word(LaneNumber number) const { return static_cast<std::size_t>(actor(number)) * n_words_; }
+  std::size_t first_word(Actor of) const { return static_cast<std::size_t>(of) * n_words_; }
   std::size_t word_of(LaneNumber number) const {
-    return first_word(number) + static_cast<std::size_t>(lane_of(number)) / 64;
+    return first_word(actor(number)) + static_cast<std::size_t>(lane_of(number)) / 64;
   }
   std::uint64_t bit_of(LaneNumber number) const { return std::uint64_t{1} << (lane_of(number) % 64); }
 
   LaneNumber sibling(Actor self, Lane lane) const {
     return static_cast<LaneNumber>(self) * static_cast<unsigned>(schedule_.lanes) + static_cast<LaneNumber>(lane);
   }
+
+  LaneNumber awaited(Actor self, const Wait& wait) const { return sibling(wait.of(self), wait.lane); }
 
   const Schedule& schedule_;
   unsigned n_lanes_;  // of each actor
@@ -517,6 +523,7 @@ class LaneRunner {
   tsl::robin_map<std::uint64_t, std::uint32_t, MixedHash> waits_on_;  // [moment] the first in parked_ that waits
   std::size_t n_words_ = 0;                                           // of each actor, for a bit per lane
   std::vector<std::uint64_t> is_parked_, is_met_;  // [actor][word] of parked lanes: in no round; waits are met
+  std::vector<Actor> others_met_;                  // whose lanes wait for other actors, and may begin now
   std::vector<Round> rounds_;
   std::vector<std::uint64_t> in_round_;  // [round][word] its lanes that have not checked
   std::vector<std::uint32_t> free_rounds_;

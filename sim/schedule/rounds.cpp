@@ -84,8 +84,9 @@ class Rounds {
     int round = lane.done.empty() ? 0 : lane.done.back();
     for (const Wait& wait : lane.step.waits) {
       if (wait.steps == 0) continue;
-      const LaneState& other = lanes_[static_cast<std::size_t>(lane.actor) * static_cast<std::size_t>(schedule_.lanes) +
-                                      static_cast<std::size_t>(wait.lane)];
+      const LaneState& other =
+          lanes_[static_cast<std::size_t>(wait.of(lane.actor)) * static_cast<std::size_t>(schedule_.lanes) +
+                 static_cast<std::size_t>(wait.lane)];
       if (static_cast<int>(other.done.size()) < wait.steps) return false;
       round = std::max(round, other.done[static_cast<std::size_t>(wait.steps) - 1]);
     }

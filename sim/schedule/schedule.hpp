@@ -59,10 +59,14 @@ struct Op {
   int unit() const { return what == Do::compute ? channel - 1 : -1; }
 };
 
-/// Before the step starts, `lane` of the same actor must have completed `steps` steps.
+/// Before the step starts, `lane` must have completed `steps` steps: of the same actor, or of another one of its
+/// process.
 struct Wait {
   Lane lane = 0;
   int steps = 0;
+  Actor actor = -1;  ///< -1: the step's own
+
+  Actor of(Actor self) const { return actor < 0 ? self : actor; }
 };
 
 /// Operations that start together. The step is done when all of them are.
@@ -90,7 +94,7 @@ struct Step {
     ensure(unit >= -1 && unit < UINT16_MAX, "a unit is a number from 0 to 65534");
     ops.push_back({.what = Do::compute, .channel = static_cast<std::uint16_t>(unit + 1), .time = time});
   }
-  void wait(Lane lane, int steps) { waits.push_back({lane, steps}); }
+  void wait(Lane lane, int steps, Actor actor = -1) { waits.push_back({lane, steps, actor}); }
 
  private:
   void push(Do what, Actor peer, Region region, int channel) {
@@ -242,6 +246,9 @@ struct Schedule {
   /// Where the helpers are switches that join the ranks: [actor] the parent of each, -1 for the root. Empty: helpers
   /// are endpoints.
   std::vector<Actor> tree;
+  /// The process of an actor: a step may wait for actors of its own process alone, others must send messages. Empty:
+  /// each actor is a process of its own.
+  std::function<int(Actor)> process;
   /// False: of a format that tells sizes only. Regions then stand for their bytes; what they hold cannot be proved.
   bool names_regions = true;
   /// How many steps the lane has. Cheap: it is asked often.

@@ -228,6 +228,30 @@ TEST_CASE("a unit serves those who wait in the order in which they asked") {
   CHECK(units.take(1, {6, 1us}));
 }
 
+// Between two exchanges a worker computes 4 (20 + 1) ms; x = 0.8 ms, a = 2 us, and the server averages in 1 ms: 86.604
+// ms. One of two workers twice as slow: 168 ms, and 170.604.
+TEST_CASE("a worker that trains four steps by itself exchanges weights after them") {
+  AsyncServer given = servers_of(1, 1, 10'000'000_B, 10);
+  given.every = 4;
+  const AsyncRan alone = run_async(passes_of_20ms(1ms), given, {}, 2);
+  CHECK(alone.result.window == 8 * 86'604us);
+  CHECK(alone.result.workers[0].shortest == 86'604us);
+  CHECK(alone.result.workers[0].split.compute == 8 * 84ms);
+  AsyncServer both = servers_of(2, 1, 10'000'000_B, 10);
+  both.every = 4;
+  const AsyncRan slow = run_async(passes_of_20ms(1ms), both, last_is_slow(2), 0);
+  CHECK(slow.result.workers[1].longest == 170'604us);
+}
+
+// Step 5 of the worker is the second of its second exchange: 40 ms instead of 20, the update 2 ms instead of 1.
+TEST_CASE("steps of stragglers count across exchanges") {
+  AsyncServer given = servers_of(1, 1, 10'000'000_B, 3);
+  given.every = 4;
+  const AsyncRan ran =
+      run_async(passes_of_20ms(1ms), given, {.slow = {{.rank = 0, .millionths = 2'000'000, .from = 5, .until = 6}}}, 1);
+  CHECK(ran.result.window == 2 * 86'604us + 21ms);
+}
+
 // What is under way when enough updates are there comes to its end: two messages an update, and less than two a worker.
 TEST_CASE("a run that ends by count repeats to the byte, and what was sent arrives") {
   const TrainingStep step = passes_of_20ms(1ms);

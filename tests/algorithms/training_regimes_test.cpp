@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -207,6 +208,64 @@ TEST_CASE("DataParallel gains up to four GPUs and loses beyond") {
   }
 }
 
+// Two GPUs, one layer of 5 us forward and 7 us backward, launches of 10 us; ports of 12.5 GB/s, 2 us a path. 125 kB of
+// weights take 10 us, halves of batch and outputs (12.5 kB) 1 us. Scatter and broadcast end at 3 + 12 = 15 us.
+// Launched: forward at 10 and 20, loss at 30, backward at 40 and 50, update at 60 us. So the forward passes end at 20
+// and 25, the outputs are there at 28, the loss runs from 30 to 31, its gradients are there at 34, the backward passes
+// end at 47 and 57, the gradients are there at 69, and the update ends at 71 us.
+TEST_CASE("one thread that launches on all GPUs holds them up, each by its own launches and those before") {
+  TrainingStep step{.name = "two", .layers = {}, .update = 2us};
+  step.layers = {{.name = "l", .tensors = {31'250}, .forward = 5us, .backward = 7us}};
+  step.host_launch = 10us;
+  step.steps = 3;
+  const MasterExchange exchange{.batch = direct(CollectiveOp::scatter, 2, 25'000_B),
+                                .model = direct(CollectiveOp::broadcast, 2, 125'000_B),
+                                .outputs = direct(CollectiveOp::gather, 2, 25'000_B),
+                                .loss = direct(CollectiveOp::scatter, 2, 25'000_B),
+                                .gradients = direct(CollectiveOp::reduce, 2, 125'000_B)};
+  const Ran ran = run_on_star(data_parallel_program(step, 2, 1us, exchange));
+  CHECK(ran.timeline.duration() == 3 * 71us);
+  CHECK(ran.ranks[0].last == 71us);
+  // The master waits for launches from 28 to 30 and from 34 to 40; the other GPU from 15 to 20 and from 34 to 50,
+  // though the thread is the master's.
+  CHECK(ran.ranks[0].split.waiting_for_host == 8us);
+  CHECK(ran.ranks[1].split.waiting_for_host == 21us);
+  CHECK(ran.ranks[0].split.compute == 15us);
+  CHECK(ran.ranks[1].split.compute == 12us);
+}
+
+// From launches that cost nothing next to the kernels to launches that take all of the time; kernels of 1 to 4 ms. A
+// share of the master's port is rounded whenever a message begins or ends: four picoseconds a GPU and step.
+TEST_CASE("DataParallel with one thread takes what the form of its launches says") {
+  TrainingStep step = three_layers();
+  for (const int ranks : {1, 2, 3, 8})
+    for (const Actor master : {0, ranks - 1})
+      for (const Picoseconds launch : {Picoseconds{5us}, Picoseconds{300us}, Picoseconds{2ms}})
+        for (const LaunchOrder order : {LaunchOrder::by_gpu, LaunchOrder::by_layer}) {
+          CAPTURE(ranks);
+          CAPTURE(master);
+          CAPTURE(launch.count());
+          step.host_launch = launch;
+          const Bytes batch{12'000'000}, outputs{2'400'000};
+          const auto exchange = ranks == 1 ? std::nullopt : std::optional(master_of(ranks, master, batch, outputs));
+          const Ran ran = run_on_star(data_parallel_program(step, ranks, 1ms, exchange, order));
+          const auto to_all = [&](Bytes bytes) {
+            return transfer_time({bytes.count * (ranks - 1)}, port.bandwidth) + (ranks > 1 ? 2us : 0us);
+          };
+          const Bytes one{outputs.count / ranks};
+          const Picoseconds time = launched_step_time(step, ranks, master, 1ms, order,
+                                                      {.before = to_all({batch.count / ranks}) + to_all(gradients),
+                                                       .loss = to_all(one),
+                                                       .outputs = transfer_time(one, port.bandwidth),
+                                                       .gradients = transfer_time(gradients, port.bandwidth),
+                                                       .a = 2us});
+          const Picoseconds off = ran.timeline.duration() - 3 * time;
+          CHECK(std::abs(off.count()) <= 3 * 4 * ranks);
+          // All launches of a step take their time one after the other.
+          CHECK(time >= (2 * 3 * ranks + 2) * launch);
+        }
+}
+
 TEST_CASE("a round of local SGD takes H steps and one all-reduce") {
   for (const char* algorithm : {"ring", "halving_doubling"})
     for (const int ranks : {1, 2, 4, 8, 16})
@@ -281,6 +340,12 @@ TEST_CASE("mutations of DataParallel are refused, and by name") {
   no_loss.calls[3].variables.clear();
   CHECK(verdict_of(no_loss).find("reads the gradient of the loss before it is made or has come in") !=
         std::string::npos);
+  TrainingStep launched = three_layers();
+  launched.host_launch = 1us;
+  Program apart = data_parallel_program(launched, 4, 1ms, master_of(4, 1, 4000_B, 400_B));
+  CHECK(verdict_of(apart) == "accepted");
+  apart.process_of = {0, 0, 0, 1};  // rank 3 is another process, and no thread of the master launches there
+  CHECK(verdict_of(apart) == "rank 3, stream 0, task 0 (forward a): it waits for actor 1, which is of another process");
   Program early = good;  // role 0 is the master's
   task_named(early, 0, "loss").after.clear();
   CHECK(verdict_of(early).find("(loss) and rank 1, stream 1, task 2 (gather the outputs): both touch the outputs") !=

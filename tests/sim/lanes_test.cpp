@@ -323,4 +323,37 @@ TEST_CASE("lanes of one actor that wait for each other in a cycle are reported a
         "of waits\n  hint: no order of its messages lets the schedule finish");
 }
 
+// Actor 0 ends its steps after 5 and 8 ps. Actor 1 begins one lane after the first of them (to 7), another after the
+// second and its own first lane (to 12), a third after all of that (to 13).
+TEST_CASE("a step waits for an actor of its own process, and for no other") {
+  WrittenSchedule t(barrier(2), 2, 3, 1);
+  t.like.collective.before = t.like.collective.after = [](Actor, Buffer, std::uint32_t) { return Content{}; };
+  t.step(0, 0).compute(5_ps);
+  t.step(0, 0).compute(3_ps);
+  Step& first = t.step(1, 0);
+  first.wait(0, 1, 0);
+  first.compute(2_ps);
+  Step& second = t.step(1, 1);
+  second.wait(0, 2, 0);
+  second.wait(0, 1);
+  second.compute(4_ps);
+  Step& third = t.step(1, 2);
+  third.wait(1, 1, 1);  // itself, by name
+  third.compute(1_ps);
+  Schedule schedule = t.schedule();
+  const auto verdict_of_it = [](const Schedule& it) {
+    try {
+      check(it);
+      return std::string("accepted");
+    } catch (const ScheduleError& error) {
+      return error.message();
+    }
+  };
+  CHECK(verdict_of_it(schedule) == "rank 1, lane 0, step 0: waits for rank 0, which is of another process");
+  schedule.process = [](Actor) { return 0; };
+  CHECK(run(star(2, {.bandwidth = 1_GBps}), check(schedule), {}).duration() == 13_ps);
+  schedule.process = [](Actor actor) { return actor; };
+  CHECK(verdict_of_it(schedule) == "rank 1, lane 0, step 0: waits for rank 0, which is of another process");
+}
+
 }  // namespace lanes_test

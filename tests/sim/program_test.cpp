@@ -84,6 +84,30 @@ TEST_CASE("a task that waits for a later one is refused with the whole circle") 
   CHECK(verdict_of(program).find("a circle of waits") != std::string::npos);
 }
 
+TEST_CASE("a task waits for tasks of its own process alone") {
+  Program program = four_buckets(4);
+  role_for(program, 2).streams[0][1].after.push_back({0, 3, 0, 1});
+  CHECK(verdict_of(program) ==
+        "rank 2, stream 0, task 1 (forward l1): it waits for actor 1, which is of another process");
+  program.process_of = {0, 1, 1, 0};
+  CHECK(verdict_of(program) == "accepted");
+  program.roles[1].streams[0][1].after.back() = {0, 10, 0, 1};  // rank 1 has nine: 4 + 4 passes, the update
+  CHECK(verdict_of(program).find("it waits for 10 tasks of stream 0, which has 9") != std::string::npos);
+  // Rank 1 has done bucket 3 only when rank 2 has called it, too, which comes after this task.
+  program.roles[1].streams[0][1].after.back() = {1, 4, 0, 1};
+  CHECK(verdict_of(program).find("a circle of waits") != std::string::npos);
+}
+
+// All do the same, but rank 0 does not wait for another: one rank cannot stand for all.
+TEST_CASE("ranks that wait for each other's tasks have no symmetry") {
+  Program program = four_buckets(4);
+  CHECK(LoweredProgram(check(program)).schedule().proof().repeated.why_no_symmetry.empty());
+  program.process_of = {0, 0, 0, 0};
+  program.roles[0].streams[0][2].after.push_back({0, 2, 0, 0});
+  CHECK(LoweredProgram(check(program)).schedule().proof().repeated.why_no_symmetry ==
+        "ranks of one process may wait for each other");
+}
+
 TEST_CASE("a gradient in two buckets, or in none, is refused by name") {
   Program twice = four_buckets(4);
   twice.calls[1].variables.push_back(twice.calls[0].variables[0]);
@@ -178,10 +202,18 @@ Program random_program(std::mt19937_64& random, int ranks) {
   step.host_waits = draw(0, 1) == 0;
   step.steps = draw(1, 4);
   Program program = training_program(step);
-  if (draw(0, 1) == 1)  // a straggler
-    for (auto& stream : role_for(program, draw(0, ranks - 1)).streams)
-      for (Program::Task& task : stream)
-        if (task.call < 0) task.time += draw(0, 9) * 13us;
+  if (draw(0, 1) == 0) return program;
+  const Actor straggler = draw(0, ranks - 1);
+  Program::Role& role = role_for(program, straggler);
+  for (auto& stream : role.streams)
+    for (Program::Task& task : stream)
+      if (task.call < 0) task.time += draw(0, 9) * 13us;
+  if (draw(0, 1) == 0) return program;
+  // One process: kernels of the straggler wait for some that another rank runs at or before the same place.
+  program.process_of.assign(static_cast<std::size_t>(ranks), 0);
+  for (std::size_t t = 0; t < role.streams[0].size(); ++t)
+    if (draw(0, 1) == 1)
+      role.streams[0][t].after.push_back({0, draw(0, static_cast<int>(t) + 1), draw(0, 1), (straggler + 1) % ranks});
   return program;
 }
 

@@ -192,7 +192,7 @@ class TrainingForm {
   std::optional<ClosedForm> async_server(const Uniform& machine) {
     const AsyncServer given = async_server_of(spec_, placed_);
     const Picoseconds copy = transfer_time(spec_.gradients(), machine.b), update = server_update(step_, given.servers);
-    const Picoseconds passes = async_passes(step_, {}, 0), gap = passes / given.workers;
+    const Picoseconds passes = async_passes(step_, given.every, {}, 0), gap = passes / given.workers;
     form_.formula = fmt::format("K / X, X = sum over workers of 1/(f + B + 2(p/b + a) + u{}{})",
                                 given.servers > 1 ? "/S" : "", step_.launch.count() > 0 ? " + t" : "");
     if (spec_.async->start != AsyncSpec::Start::staggered || copy > gap || update > gap || spec_.stragglers.any())

@@ -48,7 +48,10 @@ bool ActorRun::begin(Lane lane) {
   if (state.open > 0 || state.step == state.n_steps) return false;
   scratch_.clear();
   schedule_.step(actor_, lane, state.step, scratch_);
-  const auto is_met = [&](const Wait& wait) { return lanes_[static_cast<std::size_t>(wait.lane)].step >= wait.steps; };
+  const auto is_met = [&](const Wait& wait) {
+    ensure(wait.of(actor_) == actor_, "what is replayed waits for its own actor alone");
+    return lanes_[static_cast<std::size_t>(wait.lane)].step >= wait.steps;
+  };
   if (!std::all_of(scratch_.waits.begin(), scratch_.waits.end(), is_met)) return false;
   if (program_ != nullptr) program_->begins(lane, state.step);
   state.open = static_cast<int>(scratch_.ops.size()) + 1;  // one for the step itself, so that it ends after all began

@@ -36,8 +36,8 @@ std::vector<std::vector<std::vector<std::vector<SimTime>>>> ends_of(const Progra
     if (t == 0 && i > 0) take(ends[a][i - 1][s].back());
     for (const Program::After& after : streams[s][t].after)
       if (after.tasks > 0 && static_cast<int>(i) >= after.back)
-        take(ends[a][i - static_cast<std::size_t>(after.back)][static_cast<std::size_t>(after.stream)]
-                 [static_cast<std::size_t>(after.tasks - 1)]);
+        take(ends[after.actor < 0 ? a : static_cast<std::size_t>(after.actor)][i - static_cast<std::size_t>(after.back)]
+                 [static_cast<std::size_t>(after.stream)][static_cast<std::size_t>(after.tasks - 1)]);
     return is_known ? std::optional(begin) : std::nullopt;
   };
   for (bool changed = true; changed;) {
