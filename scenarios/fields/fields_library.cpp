@@ -82,6 +82,12 @@ Field library_field(const std::vector<Field>& transport) {
                                      .type = Type::text,
                                      .doc = "The net plugin, whose declared latency the tuner counts.",
                                      .choices = {"aws-ofi-nccl"}},
+                                    {.name = "costs",
+                                     .type = Type::file,
+                                     .doc = "Constants of the kernels' costs that are to be others than the fitted "
+                                            "ones: JSON, names as `ringsim list costs --format json` has them.",
+                                     .min = 1,
+                                     .examples = {R"("costs.json")"}},
                                     std::move(env)}}}};
 }
 

@@ -58,6 +58,7 @@ nccl::LibrarySettings settings_of(const Canonical& library, const Blame& blame) 
   };
   nccl::LibrarySettings out;
   out.release = blamed("/library/version", [&] { return nccl::release_of_version(library["version"]); });
+  out.minor = nccl::minor_of_version(library["version"]);
   const Canonical& env = library["env"];
   if (env.contains("NCCL_ALGO"))
     out.algorithms = blamed("/library/env/NCCL_ALGO", [&] { return nccl::read_algorithms(env["NCCL_ALGO"]); });
@@ -213,6 +214,10 @@ Decider decider_of(Canonical& canonical, const Json& written, const std::string&
   out.own_staging = written.contains("transport") && written["transport"].contains("staging");
   if (library.contains("plugin")) out.machine.net_latency_us = nccl::latency_of_aws_ofi_nccl;
   out.version = library["version"].get<std::string>();
+  if (library.contains("costs")) {
+    const Files::Content& content = files.read(library["costs"]["path"].get<std::string>());
+    out.costs = nccl::read_costs(content.text, content.path);
+  }
   out.graphs = take_graph_file(library, members, *cluster.parts.front().machine, out.settings, out.machine, files);
   const auto& warnings = out.graphs.file.warnings;
   scenario.warnings.insert(scenario.warnings.end(), warnings.begin(), warnings.end());

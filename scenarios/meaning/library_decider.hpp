@@ -9,6 +9,7 @@
 #include "scenarios/scenario.hpp"
 #include "sim/text/json.hpp"
 #include "topologies/formats/nccl_graph.hpp"
+#include "topologies/nccl/cost_constants.hpp"
 #include "topologies/nccl/nccl_library.hpp"
 #include "topologies/nccl/nccl_tuner.hpp"
 
@@ -29,6 +30,7 @@ struct Decider {
   bool own_staging = false;                       ///< the user states how data rests in host memory
   LibraryGraphs graphs;                           ///< of NCCL_GRAPH_FILE
   std::string version;
+  nccl::CostConstants costs = nccl::fitted_costs();
 };
 
 /// `part`: "collective" or "training", which has the names of the ranks where not all GPUs take part. Writes the level

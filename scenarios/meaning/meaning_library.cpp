@@ -24,8 +24,6 @@ using Canonical = nlohmann::json;
 using nccl::TunerAlgorithm;
 using nccl::TunerProtocol;
 
-/// NCCL sends up to this many bytes to a peer by LL (NVIDIA/nccl 5067397c2676 src/enqueue.cc, NCCL_P2P_LL_THRESHOLD).
-constexpr std::int64_t most_of_p2p_ll = 16'384;
 /// Most pieces in which a buffer goes down or up a tree: a bound on the work of the simulation.
 constexpr std::int64_t most_segments = 4096;
 
@@ -80,15 +78,18 @@ Bytes chunk_in(const Canonical& algorithm, const nccl::LibraryPlan& plan, Bytes 
   return {std::min(bytes.count / plan.channels, nccl::chunk_of(plan.protocol).count)};
 }
 
-/// Sends and receives to all peers at once.
-nccl::LibraryPlan point_to_point(Bytes a_peer, const nccl::TunerMachine& machine,
-                                 const nccl::LibrarySettings& settings) {
-  nccl::LibraryPlan plan{.algorithm = TunerAlgorithm::ring, .protocol = TunerProtocol::simple};
-  plan.channels = plan.blocks = nccl::p2p_channels(machine, a_peer, settings);
-  const auto& allowed = settings.protocols;
-  const bool may = allowed.empty() || std::find(allowed.begin(), allowed.end(), TunerProtocol::ll) != allowed.end();
-  if (may && a_peer.count <= most_of_p2p_ll * plan.channels) plan.protocol = TunerProtocol::ll;
-  return plan;
+/// What is sent to one peer.
+Bytes to_a_peer(CollectiveOp op, Bytes bytes, const nccl::TunerMachine& machine) {
+  return op == CollectiveOp::send_recv ? bytes : Bytes{bytes.count / machine.ranks()};
+}
+
+/// Sends and receives to all peers at once. Channels beyond these would only share the same links.
+nccl::LibraryPlan point_to_point(const nccl::SendPlan& sends) {
+  constexpr int most_simulated = 8;
+  return {.algorithm = TunerAlgorithm::ring,
+          .protocol = sends.protocol,
+          .channels = std::min(sends.channels, most_simulated),
+          .blocks = sends.channels};
 }
 
 /// Assumption: what goes through host memory is read as it is written, line by line in LL, and in Simple in pieces as
@@ -115,7 +116,7 @@ nccl::LibraryPlan plan_of(CollectiveOp op, Bytes bytes, const nccl::TunerMachine
   const int ranks = machine.ranks();
   if (ranks == 1) return {.algorithm = TunerAlgorithm::ring, .protocol = TunerProtocol::simple};
   if (nccl::sends_to_peers(op))
-    return point_to_point(op == CollectiveOp::send_recv ? bytes : Bytes{bytes.count / ranks}, machine, settings);
+    return point_to_point(nccl::send_plan(machine, to_a_peer(op, bytes, machine), settings));
   const std::optional<nccl::LibraryPlan> plan = nccl::library_plan(op, bytes, machine, settings);
   if (!plan)
     blame.fail(
@@ -139,9 +140,11 @@ Decision decision_of(CollectiveOp op, Bytes bytes, const Decider& by, const Blam
   out.algorithm = by.machine.ranks() == 1 || nccl::sends_to_peers(op) ? Canonical{{"name", "direct"}}
                                                                       : algorithm_of(out.plan, op, bytes, by);
   const Bytes own{bytes.count / by.machine.ranks()};
-  const Bytes chunk = chunk_in(out.algorithm, out.plan, bytes, own, by);
+  const Bytes chunk = nccl::sends_to_peers(op)
+                          ? nccl::send_plan(by.machine, to_a_peer(op, bytes, by.machine), by.settings).a_channel
+                          : chunk_in(out.algorithm, out.plan, bytes, own, by);
   out.costs = nccl::library_costs(out.plan, by.machine,
-                                  {.op = op, .bytes = bytes, .chunk = chunk, .release = by.settings.release});
+                                  {.op = op, .bytes = bytes, .chunk = chunk, .release = by.settings.release}, by.costs);
   const bool adds = op == CollectiveOp::all_reduce || op == CollectiveOp::reduce_scatter;
   const bool copies = op == CollectiveOp::all_gather || op == CollectiveOp::all_to_all;
   const std::int64_t rate = adds     ? by.gpu.value("reduce", out.costs.reduce.bytes_per_second)
@@ -179,7 +182,7 @@ void write_decision(const Decision& decision, CollectiveOp op, const Decider& by
   if (by.machine.through_host && by.machine.nodes == 1 && !by.own_staging)
     transport["staging"]["size"] = host_piece(decision.plan.protocol).count;
   const Picoseconds launch{by.gpu.value("launch", decision.costs.launch.count())};
-  transport["launch"] = (launch + nccl::launch_of_others(by.in_turn)).count();
+  transport["launch"] = (launch + nccl::launch_of_others(by.in_turn, by.costs)).count();
 }
 
 /// Large enough for Simple to reach what it can.
@@ -205,7 +208,8 @@ LibraryRun library_run(const Decision& decision, CollectiveOp op, const Canonica
                                             {.op = CollectiveOp::all_reduce,
                                              .bytes = size_of_search,
                                              .chunk = nccl::chunk_of(TunerProtocol::simple),
-                                             .release = by.settings.release}));
+                                             .release = by.settings.release},
+                                            by.costs));
   return out;
 }
 

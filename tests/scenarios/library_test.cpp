@@ -2,10 +2,12 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <vector>
 
 #include "scenarios/predict/predict.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
+#include "tests/support/command.hpp"
 #include "tests/support/complaint.hpp"
 
 namespace library_test {
@@ -189,6 +191,16 @@ TEST_CASE("a thread that calls several GPUs launches later, and what is not mode
       point(one_dgx_a100, {"library=null", "collective.algorithm=ring", "harness.processes_per_node=8"});
   REQUIRE(without.warnings.size() == 1);
   CHECK(has(without.warnings.front(), "/harness: it has no effect"));
+}
+
+TEST_CASE("a file of costs takes the place of the fitted ones") {
+  const std::string costs = test::temporary_file("costs.json", R"({"ampere.launch": 9.5})");
+  const auto time = [&](std::vector<std::string> set) {
+    set.emplace_back("collective.bytes=1 KiB");
+    return predict(ScenarioFile::parse(one_dgx_a100, "s.json", set).point(0)).time;
+  };
+  // Ampere's launch is 8 us.
+  CHECK(time({"library.costs=" + costs}) - time({}) == Picoseconds{1'500'000});
 }
 
 TEST_CASE("a plugin's latency makes the tuner take fewer steps between nodes") {

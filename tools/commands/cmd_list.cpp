@@ -129,6 +129,7 @@ Listed cost_list() {
     one["generation"] = line.generation;
     one["unit"] = line.unit;
     one["fitted_to"] = line.fitted_to;
+    for (const auto& [name, value] : line.constants) one["constants"][name] = value;
     list.entries.push_back(std::move(one));
   }
   return list;

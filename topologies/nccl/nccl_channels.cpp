@@ -119,6 +119,22 @@ class Looked {
     return most * nvlink(sm_, release_);
   }
 
+  /// NVLinks from each GPU that takes part to each other one, or to the switches; of the pair that has least.
+  int nvlinks_of_a_pair() const {
+    std::map<std::uint32_t, int> to_switch;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, int> direct;
+    for (const Machine::Cable& cable : machine_.cables) {
+      if (cable.link.kind != LinkKind::nvlink) continue;
+      for (const auto& [end, other] : {std::pair(cable.from, cable.to), std::pair(cable.to, cable.from)})
+        (is_kind(other, NodeKind::nvswitch) ? to_switch[end] : direct[{end, other}]) += cable.link.joined;
+    }
+    int least = std::numeric_limits<int>::max();
+    for (const std::uint32_t from : gpus_)
+      for (const std::uint32_t to : gpus_)
+        if (from != to) least = std::min(least, std::max(std::min(to_switch[from], to_switch[to]), direct[{from, to}]));
+    return least == std::numeric_limits<int>::max() ? 0 : least;
+  }
+
   /// Whether some NIC that NCCL uses has that attribute.
   bool nic_says(const char* key, std::string_view value) const {
     return std::any_of(machine_.devices.begin(), machine_.devices.end(), [&](const Machine::Device& device) {
@@ -254,6 +270,9 @@ TunerMachine tuner_machine(const Machine& machine, const std::vector<std::string
   TunerMachine out{.nodes = nodes, .gpus = gpus, .sm = sm};
   out.nvlink = through > 0 || gpus == 1;
   out.amd = machine.host.peer_access == PathType::sys;  // only AMD's sockets forward from GPU to GPU everywhere
+  out.nvlinks = looked.nvlinks_of_a_pair();
+  out.nvlinks_GBps = out.nvlinks * nvlink(sm, release);
+  out.switched = switched;
   out.same_rings = switched || !out.nvlink || gpus == 1;
   out.ll128 = out.nvlink && knows_ll128(sm, release);
   const Speeds inside = speeds_inside(sm, release), between = speeds_between(sm, release);

@@ -1,10 +1,8 @@
 // What NCCL's kernels cost beyond links and the tuner's choice, by generation of GPU and protocol.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "sim/run/protocol.hpp"
+#include "topologies/nccl/cost_constants.hpp"
 #include "topologies/nccl/nccl_library.hpp"
 
 namespace ringsim::nccl {
@@ -17,7 +15,7 @@ struct LibraryWork {
   Release release = Release::v2_30_7;
 };
 
-/// What comes with a plan. Links are those of the machine; nccl_costs.cpp says what each number was fitted to.
+/// What comes with a plan. Links are those of the machine; cost_table() says what each number was fitted to.
 struct LibraryCosts {
   Protocol protocol;       ///< LL, LL128 or Simple, with the steps of this generation's kernels
   Picoseconds launch{0};   ///< of the kernel: a fact of machine and harness, where it is not stated
@@ -28,10 +26,11 @@ struct LibraryCosts {
   Bandwidth copy, reduce;  ///< the first copy, or the last sum, of a rank's own part, off the wire; 0: takes no time
 };
 
-LibraryCosts library_costs(const LibraryPlan& plan, const TunerMachine& machine, const LibraryWork& work);
+LibraryCosts library_costs(const LibraryPlan& plan, const TunerMachine& machine, const LibraryWork& work,
+                           const CostConstants& costs = fitted_costs());
 
 /// What the launch takes more where one thread calls so many GPUs in turn.
-Picoseconds launch_of_others(int gpus_per_thread);
+Picoseconds launch_of_others(int gpus_per_thread, const CostConstants& costs = fitted_costs());
 
 /// Bytes of the buffer that a channel takes at a time where data is passed on in chunks (trees, broadcast, reduce): a
 /// slot of the protocol, as payload (src/include/device.h, src/enqueue.cc; protocol.hpp has the slots).
@@ -39,11 +38,5 @@ Bytes chunk_of(TunerProtocol protocol);
 /// The same of trees between nodes, which NCCL makes smaller so that several are on their way: LL128 in all releases,
 /// Simple up to 2.11 (src/enqueue.cc, computeColl and calcCollChunking).
 Bytes tree_chunk(const LibraryPlan& plan, Bytes bytes, const TunerMachine& machine, Release release);
-
-/// Every constant of library_costs() as text, with what it was fitted to. Several values: LL / LL128 / Simple.
-struct CostLine {
-  std::string generation, what, unit, value, fitted_to;
-};
-std::vector<CostLine> cost_table();
 
 }  // namespace ringsim::nccl

@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <charconv>
+#include <cmath>
 
 #include "sim/base/error.hpp"
 
@@ -13,8 +14,6 @@ namespace ringsim::nccl {
 
 namespace {
 
-constexpr std::int64_t least_of_p2p = 131'072;
-constexpr int most_p2p_channels = 32;
 constexpr int most_channels =
     32;  // MAXCHANNELS, src/include/devcomm.h, up to 2.24; from 2.25 on 64, which is not modeled
 
@@ -167,12 +166,61 @@ bool sends_to_peers(CollectiveOp op) {
   return is_point_to_point(op) || op == CollectiveOp::gather || op == CollectiveOp::scatter;
 }
 
-int p2p_channels(const TunerMachine& machine, Bytes a_peer, const LibrarySettings& settings) {
-  const auto most =
-      static_cast<unsigned>(std::clamp(within_bounds(machine.ring.count, settings), 1, most_p2p_channels));
-  const std::int64_t worth = std::max<std::int64_t>(1, a_peer.count / least_of_p2p);
-  return static_cast<int>(
-      std::bit_floor(static_cast<unsigned>(std::min<std::int64_t>(worth, static_cast<std::int64_t>(most)))));
+namespace {
+
+int power_of_2_from(int n) { return static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::max(1, n)))); }
+
+/// All channels that sends may use, a power of two. NCCL doubles those that its search found (src/graph/connect.cc,
+/// ncclTopoPostset). On Blackwell measured sends to 1, 3 and 7 peers move 345, 506 and 592 GB/s, which is in
+/// proportion to their channels if there are twice as many again.
+int channels_of_sends(const TunerMachine& machine, const LibrarySettings& settings) {
+  const int found = machine.ring.count * (machine.sm >= 100 ? 4 : 2);
+  return std::min(power_of_2_from(within_bounds(found, settings)), most_channels);
+}
+
+/// Most channels for one peer, a power of two.
+int channels_of_a_peer(const TunerMachine& machine, int all) {
+  constexpr double rate_of_a_channel = 14;  // GB/s over the network: NCCL_P2P_PER_CHANNEL_NET_BW
+  int found = 2 * std::max(1, machine.nvlinks);
+  if (machine.nodes == 1) return std::min(all, power_of_2_from(found));
+  found =
+      std::min(found, std::max(machine.rails, static_cast<int>(std::ceil(machine.ring.between / rate_of_a_channel))));
+  int each = power_of_2_from(found);
+  constexpr int peers_at_once = 8;  // NCCL_MAX_DEV_WORK_P2P_PER_BATCH
+  while (each > 1 && each * ((machine.ranks() + peers_at_once - 1) / peers_at_once) > all) each /= 2;
+  return each;
+}
+
+}  // namespace
+
+SendPlan send_plan(const TunerMachine& machine, Bytes a_peer, const LibrarySettings& settings) {
+  const int all = channels_of_sends(machine, settings), most = channels_of_a_peer(machine, all);
+  const bool several = machine.nodes > 1;
+  int least = most;  // of channels, so that each peer has its own
+  while (least > 1 && least * machine.ranks() > all) least /= 2;
+  const auto parts_of = [&](std::int64_t size) { return (a_peer.count + size - 1) / size; };
+  const auto in_steps_of = [&](std::int64_t step) {
+    int channels = static_cast<int>(std::clamp<std::int64_t>(parts_of(several ? step / 2 : step / 8), 1, least));
+    while (parts_of(channels) > (several ? step : step * 32) && channels <= most / 2) channels *= 2;
+    return channels;
+  };
+  constexpr std::int64_t of_ll = 65'536;  // with flags
+  // NCCL_P2P_NVL_CHUNKSIZE; over PCIe and between nodes a quarter of it (src/init.cc).
+  const std::int64_t of_simple = machine.nvlinks > 0 && !several ? 524'288 : 131'072;
+  SendPlan plan{.protocol = TunerProtocol::simple, .channels = in_steps_of(of_simple), .a_chunk = {of_simple}};
+
+  // Some releases allow LL by the channels that a peer may have, others by those that it has. Sources have the former
+  // from 2.22 on; measured sends of 2.27.3 are by it, those of 2.29.2 are not.
+  constexpr std::int64_t most_by_ll = 16'384;  // a channel
+  const bool by_those_it_may_have = settings.minor >= 22 && settings.minor <= 27;
+  const auto& allowed = settings.protocols;
+  const bool may = allowed.empty() || std::find(allowed.begin(), allowed.end(), TunerProtocol::ll) != allowed.end();
+  if (may && a_peer.count <= most_by_ll * (by_those_it_may_have ? most : plan.channels))
+    plan = {.protocol = TunerProtocol::ll,
+            .channels = by_those_it_may_have ? in_steps_of(of_ll) : plan.channels,
+            .a_chunk = {of_ll / 2}};
+  plan.a_channel = {parts_of(plan.channels)};
+  return plan;
 }
 
 }  // namespace ringsim::nccl

@@ -25,6 +25,7 @@ int most_channels_of(const std::string& version);
 /// What users set by environment variables. Defaults are NCCL's.
 struct LibrarySettings {
   Release release = Release::v2_30_7;
+  int minor = 30;                                 ///< minor_of_version(): what changed between the two releases
   std::vector<TunerAlgorithm> algorithms;         ///< NCCL_ALGO; empty: all
   std::vector<TunerProtocol> protocols;           ///< NCCL_PROTO; empty: all
   std::optional<int> min_channels, max_channels;  ///< NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS
@@ -58,8 +59,14 @@ std::optional<LibraryPlan> library_plan(CollectiveOp op, Bytes bytes, const Tune
 /// Whether NCCL does it by sends and receives to all peers at once.
 bool sends_to_peers(CollectiveOp op);
 
-/// Channels of send and receive for one peer, a power of two: as many as the machine's rings, but each with 128 KiB of
-/// `a_peer` or more; at most 32 (src/init.cc, src/graph/paths.cc: p2pnChannels; src/enqueue.cc, 128 KiB).
-int p2p_channels(const TunerMachine& machine, Bytes a_peer, const LibrarySettings& settings);
+/// How NCCL sends to a peer (src/graph/paths.cc: ncclTopoGetNchannels, ncclTopoComputeP2pChannels; src/enqueue.cc:
+/// scheduleP2pTasksToPlan, addP2pToPlan, NCCL_P2P_LL_THRESHOLD).
+struct SendPlan {
+  TunerProtocol protocol = TunerProtocol::simple;
+  int channels = 1;    ///< for each peer: few, so that all peers have some at once, more where each had much to carry
+  Bytes a_chunk{0};    ///< of a channel, at most; a receiver takes a chunk out of the buffer when all of it is there
+  Bytes a_channel{0};  ///< what it carries
+};
+SendPlan send_plan(const TunerMachine& machine, Bytes a_peer, const LibrarySettings& settings);
 
 }  // namespace ringsim::nccl

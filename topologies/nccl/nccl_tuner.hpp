@@ -40,6 +40,9 @@ struct TunerMachine {
   int rails = 1;              ///< NICs of each GPU, at least one
   bool cxi = false;           ///< the NICs are Slingshot's, reached through libfabric's provider cxi
   double net_latency_us = 0;  ///< that the net plugin declares; of InfiniBand's own none
+  int nvlinks = 0;            ///< from a GPU to each of the others, or to the switches; of the pair that has least
+  double nvlinks_GBps = 0;    ///< what these carry, as NCCL has it
+  bool switched = false;      ///< they lead to NVSwitches, so that all peers share them
   Channels ring, tree, nvls;
 
   int ranks() const { return nodes * gpus; }

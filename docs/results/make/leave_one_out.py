@@ -1,0 +1,330 @@
+#!/usr/bin/env python3
+"""Writes docs/results/leave-one-out.md: how far the model of NCCL is off on a machine whose tables its costs were not fitted to.
+
+Usage: docs/results/make/leave_one_out.py path/to/ringsim   writes the page; takes about 40 scorecards (10 min on two idle cores)
+
+Every constant of `ringsim list costs` is changed in turn, by --set library.costs, to see what it does to every row (times are linear
+in times, and in 1/rate). Then, for each machine, the constants that its tables depend on are fitted again to the tables of all other
+machines, and its own rows are predicted with these, by simulation.
+"""
+import collections
+import csv
+import io
+import json
+import math
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+root = pathlib.Path(__file__).resolve().parents[3]
+page = root / "docs/results/leave-one-out.md"
+tables = root / "validate/measured/tables"
+MIB = 1 << 20
+BANDS = [("up to 64 KiB", 0, MIB // 16, "12 / 35"), ("64 KiB to 8 MiB", MIB // 16 + 1, 8 * MIB - 1, "15 / 45"),
+         ("8 MiB and more", 8 * MIB, 1 << 62, "7 / 25"), ("256 MiB and more", 256 * MIB, 1 << 62, "5 / 18")]
+GENERATIONS = ["volta", "ampere", "hopper", "blackwell"]
+# Constants that tables of a family depend on, by how their names begin.
+DEPEND = {"one node, NVLink": ("step", "once", "nvlink", "copy", "reduce", "sends", "a_block", "nvls", "width"),
+          "one node, PCIe": ("pcie", "once", "sends", "width"),
+          "several nodes": ("step", "once", "nvls", "width", "network")}
+# Left out of every fit, because what constants do to them takes long to see; they are predicted all the same.
+SLOW = ["abci-v100-32n4g-all_reduce", "h100-10n8g-all_reduce"]
+# Which rows of these show what a constant does; those of several nodes take longest.
+EVERY = {"one node, NVLink": 3, "one node, PCIe": 2, "several nodes": 5}
+# Facts of a machine that were taken from its own tables (docs/results/accuracy.md): left out with them.
+INFERRED = {"polaris": ("gpudirect_cost", None), "abci-v100": (None, "distance")}
+CHANGE = 0.05         # of a constant, to see what it does
+SCALE = 0.1           # errors above count linearly (as in `ringsim calibrate`)
+PULL, STAY = 0.3, 0.1  # weights of the pull between neighbouring generations, and of staying, next to errors over SCALE
+LEAST, MOST = -0.6, 1.5
+
+
+def machine_of(table):
+    """"aic-h100" of "aic-h100-1n8g-all_reduce"; those of one GPU and source but other machines apart."""
+    name, nodes = re.match(r"(.*)-(\d+)n\d+g", table).groups() if re.search(r"-\d+n\d+g", table) else (table, "1")
+    return f"{name} ({nodes} nodes)" if name == "h100" and nodes != "1" else name
+
+
+def is_rate(name):
+    return any(part in name for part in (".nvlink.", ".copy.", ".reduce.", "sends_nvlink", "a_block", "sends_copy", ".share",
+                                         "through_host", "most_sends"))
+
+
+def scored(ringsim, folder, sets):
+    words = [word for each in sets for word in ("--set", each)]
+    done = subprocess.run([ringsim, "scorecard", *([folder] if folder else []), "--only-library", "--format", "csv", *words], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{sys.argv[0]}: {' '.join(sets)}: exit {done.returncode}\n{done.stderr}")
+    return {(row["table"], int(row["bytes"])): row for row in csv.DictReader(io.StringIO(done.stdout)) if row["library_us"]}
+
+
+class Runs:
+    """Scorecards with other costs. The launch is 0: a given launch is added afterwards."""
+
+    def __init__(self, ringsim, place):
+        self.ringsim, self.place = ringsim, pathlib.Path(place)
+
+    def folder(self, name, ids, every=1):
+        """Copies tables: the smallest row, and every third, say, of the others."""
+        where = self.place / name
+        where.mkdir()
+        for table in ids:
+            lines = (tables / f"{table}.csv").read_text().splitlines(keepends=True)
+            data = [i for i, line in enumerate(lines) if not line.startswith("#")]  # [0] names the columns
+            keep = set(data[:2] + data[2::every])
+            (where / f"{table}.csv").write_text("".join(line for i, line in enumerate(lines) if line.startswith("#") or i in keep))
+            (where / f"{table}.json").write_text((tables / f"{table}.json").read_text())
+        return where
+
+    def times(self, folder, costs, node=None):
+        (self.place / "costs.json").write_text(json.dumps(costs))
+        sets = ['devices.gpu.launch="0 us"', f'library.costs="{self.place / "costs.json"}"']
+        rows = scored(self.ringsim, folder, sets + ([f"topology.node_file=\"{node}\"", "topology.node=null"] if node else []))
+        return {key: float(row["library_us"]) for key, row in rows.items()}, rows
+
+
+def solve(matrix, right):
+    """Gauss with pivots."""
+    n = len(right)
+    rows = [line[:] + [value] for line, value in zip(matrix, right)]
+    for i in range(n):
+        best = max(range(i, n), key=lambda r: abs(rows[r][i]))
+        rows[i], rows[best] = rows[best], rows[i]
+        for r in range(i + 1, n):
+            factor = rows[r][i] / rows[i][i]
+            if factor:
+                for c in range(i, n + 1):
+                    rows[r][c] -= factor * rows[i][c]
+    out = [0.0] * n
+    for i in reversed(range(n)):
+        out[i] = (rows[i][n] - sum(rows[i][c] * out[c] for c in range(i + 1, n))) / rows[i][i]
+    return out
+
+
+def refit(free, rows, values):
+    """x of the free constants: value (1 + x), of rates value / (1 + x). `rows`: predicted, measured, {constant: us for x = 1}."""
+    index = {name: i for i, name in enumerate(free)}
+    x = [0.0] * len(free)
+    for _ in range(8):
+        left = [[0.0] * len(free) for _ in free]
+        right = [0.0] * len(free)
+
+        def add(residual, slopes, weight):
+            for i, a in slopes:
+                right[i] -= weight * a * residual
+                for j, b in slopes:
+                    left[i][j] += weight * a * b
+
+        for predicted, measured, slopes in rows:
+            own = [(index[name], us) for name, us in slopes.items() if name in index]
+            if not own:
+                continue
+            now = max(predicted + sum(us * x[i] for i, us in own), 0.2 * measured)
+            error = math.log(now / measured) / SCALE
+            add(error, [(i, us / now / SCALE) for i, us in own], 1 / math.sqrt(1 + error * error))
+        for name, i in index.items():
+            add(STAY * x[i], [(i, STAY)], 1)
+            generation, _, rest = name.partition(".")
+            at = GENERATIONS.index(generation) if generation in GENERATIONS else len(GENERATIONS)
+            for other in GENERATIONS[at + 1:at + 2] + GENERATIONS[max(0, at - 1):at if at < len(GENERATIONS) else 0]:
+                theirs = f"{other}.{rest}"
+                if not values.get(theirs):
+                    continue
+                sign = -1 if is_rate(name) else 1
+                log = lambda each: math.log(values[each]) + (sign * math.log(1 + x[index[each]]) if each in index else 0)
+                slopes = [(index[each], side * PULL * sign / (1 + x[index[each]])) for each, side in ((name, 1), (theirs, -1))
+                          if each in index]
+                add(PULL * (log(name) - log(theirs)), slopes, 1)
+        x = [min(MOST, max(LEAST, a + b)) for a, b in zip(x, solve(left, right))]
+    return dict(zip(free, x))
+
+
+def quantile(values, share):
+    values = sorted(values)
+    at = share * (len(values) - 1)
+    below = int(at)
+    above = min(below + 1, len(values) - 1)
+    return values[below] + (values[above] - values[below]) * (at - below)
+
+
+def cell(rows, least, most):
+    errors = [100 * (predicted / measured - 1) for size, measured, predicted in rows if least <= size <= most]
+    if not errors:
+        return "-"
+    return f"{quantile([abs(e) for e in errors], 0.5):.0f} / {quantile([abs(e) for e in errors], 0.9):.0f} / {quantile(errors, 0.5):+.0f}"
+
+
+def without_inferred(place, machine):
+    """The machine's file without what was inferred from its own tables; nothing where it has none."""
+    if machine not in INFERRED:
+        return None
+    host, nic = INFERRED[machine]
+    preset = json.loads((root / f"topologies/presets/{'abci-v' if machine == 'abci-v100' else machine}.json").read_text())
+    if host:
+        del preset["host"][host]
+    for device in preset["devices"]:
+        if nic and device["kind"] == "nic":
+            del device["attributes"][nic]
+    path = pathlib.Path(place) / f"{machine}.json"
+    path.write_text(json.dumps(preset))
+    return path
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    listed = json.loads(subprocess.run([sys.argv[1], "list", "costs", "--format", "json"], check=True, capture_output=True, text=True).stdout)
+    values = {name: value for line in listed["costs"] for name, value in line["constants"].items()}
+    everything = scored(sys.argv[1], None, [])
+    ids = sorted({table for table, _ in everything})
+    by_machine = collections.defaultdict(list)
+    for table in ids:
+        if any(row["scored"] == "true" for (name, _), row in everything.items() if name == table):
+            by_machine[machine_of(table)].append(table)
+    # A machine's launch: of its first table, by ranks and name, whose smallest row is small.
+    first = {}
+    for machine, own in by_machine.items():
+        small = [(int(row["ranks"]), table, size) for (table, size), row in everything.items()
+                 if table in own and size <= MIB // 16 and row["collective"] in ("all_reduce", "all_gather")]
+        if small:
+            first[machine] = min(small)[1:]
+    with tempfile.TemporaryDirectory() as place:
+        runs = Runs(sys.argv[1], place)
+        family = {table: row["family"] for (table, _), row in everything.items()}
+        thin = {each: runs.folder(each.replace(" ", "-"), [table for own in by_machine.values() for table in own
+                                                           if family[table] == each and table not in SLOW],
+                                  EVERY[each]) for each in DEPEND}
+        base, rows = {}, {}
+        for folder in thin.values():
+            times, more = runs.times(folder, {})
+            base.update(times)
+            rows.update(more)
+        # One constant of every generation at a time, for a table has one generation.
+        names = [name for name, value in values.items() if value > 0 and "launch" not in name]
+        groups = collections.defaultdict(list)
+        for name in names:
+            head, _, rest = name.partition(".")
+            groups[rest if head in GENERATIONS else name].append(name)
+        slopes = {key: {} for key in base}
+        for done, (what, group) in enumerate(sorted(groups.items())):
+            print(f"{done + 1} of {len(groups)}: {what}", file=sys.stderr, flush=True)
+            changed = {name: values[name] / (1 + CHANGE) if is_rate(name) else values[name] * (1 + CHANGE) for name in group}
+            for each, folder in thin.items():
+                if not what.startswith(DEPEND[each]):
+                    continue
+                for key, us in runs.times(folder, changed)[0].items():
+                    if abs(us - base[key]) > 1e-9:
+                        slopes[key][what] = (us - base[key]) / CHANGE
+        generation = generations_of(by_machine)
+        by_pcie = {machine: family[own[0]] == "one node, PCIe" for machine, own in by_machine.items()}
+        named = lambda machine, what: what if what in values else f"{generation[machine]}.{what}"
+        usual = lambda machine: values["pcie.launch" if by_pcie[machine] else f"{generation[machine]}.launch"]
+        fits = collections.defaultdict(list)
+        for (table, size), row in rows.items():
+            machine = machine_of(table)
+            if row["scored"] != "true" or machine not in by_machine:
+                continue
+            own = {named(machine, what): us for what, us in slopes[table, size].items()}
+            predicted, measured = base[table, size], float(row["measured_us"])
+            if machine in first and (table, size) != first[machine]:  # the launch is what the first row leaves
+                predicted += float(rows[first[machine]]["measured_us"]) - base[first[machine]]
+                for what, us in slopes[first[machine]].items():
+                    own[named(machine, what)] = own.get(named(machine, what), 0) - us
+            elif machine in first:
+                continue
+            else:
+                predicted += usual(machine)
+            fits[machine].append((max(predicted, 0.2 * measured), measured, {name: us for name, us in own.items() if us}))
+        given, unknown, lost, known, moved = [], [], [], [], {}
+        found = {}
+        for machine, own in sorted(by_machine.items()):
+            free = sorted({name for each in fits[machine] for name in each[2] if values.get(name, 0) > 0})
+            others = [each for other, all_rows in fits.items() if other != machine for each in all_rows]
+            seen = {name for each in others for name in each[2]}
+            x = refit(free, others, values)
+            costs = {name: values[name] / (1 + x[name]) if is_rate(name) else values[name] * (1 + x[name]) for name in free}
+            alone = []
+            for name in free:  # known from this machine alone
+                if name in seen:
+                    continue
+                alone.append(name)
+                near = [f"{each}.{name.partition('.')[2]}" for each in sorted(GENERATIONS, key=lambda g: abs(
+                    GENERATIONS.index(g) - GENERATIONS.index(generation[machine]) + 0.1))] if name.startswith(generation[machine]) else []
+                theirs = [each for each in near if each != name and values.get(each, 0) > 0]
+                costs[name] = values[theirs[0]] if theirs else 1e6 if is_rate(name) else 0
+            folder = runs.folder(f"own-{len(found)}", own)
+            times, full = runs.times(folder, costs, without_inferred(place, machine))
+            launch = usual(machine)
+            if machine in first:
+                launch = max(0.0, float(full[first[machine]]["measured_us"]) - times[first[machine]])
+            theirs = [float(rows[first[each]]["measured_us"]) - base[first[each]] for each in first
+                      if each != machine and by_pcie[each] == by_pcie[machine] and (by_pcie[machine] or generation[each] == generation[machine])]
+            blind = max(0.0, quantile(theirs, 0.5)) if theirs else values["hopper.launch"]
+            found[machine] = [(size, float(row["measured_us"]), times[table, size] + launch)
+                              for (table, size), row in full.items() if row["scored"] == "true"]
+            given += found[machine]
+            unknown += [(size, float(row["measured_us"]), times[table, size] + blind)
+                        for (table, size), row in full.items() if row["scored"] == "true"]
+            known += [(size, float(row["measured_us"]), float(everything[table, size]["library_us"]))
+                      for (table, size), row in full.items() if row["scored"] == "true"]
+            moved[machine] = (launch, len(free), alone)
+            print(machine, cell(found[machine], 0, 1 << 62), alone, file=sys.stderr, flush=True)
+    page.write_text(text_of(given, unknown, known, found, moved, len(ids), groups))
+
+
+def generations_of(by_machine):
+    out = {}
+    for machine, own in by_machine.items():
+        node = re.search(r'"node": "([^"]+)"', (tables / f"{own[0]}.json").read_text()).group(1)
+        preset = (root / f"topologies/presets/{node}.json").read_text()
+        sm = int(re.search(r'"sm": "(\d+)"', preset).group(1))
+        out[machine] = GENERATIONS[3 if sm >= 100 else 2 if sm >= 90 else 1 if sm >= 80 else 0]
+    return out
+
+
+def text_of(given, unknown, known, found, moved, n_tables, groups):
+    line = lambda name, rows: f"| {name} | " + " | ".join(cell(rows, least, most) for _, least, most, _ in BANDS) + " |"
+    head = "| " + " | ".join(name for name, *_ in BANDS) + " |"
+    machines = "\n".join(
+        f"| {machine} | {moved[machine][0]:.1f} | {moved[machine][1]} | " + " | ".join(cell(rows, least, most) for _, least, most, _ in BANDS)
+        + f" | {', '.join(f'`{each}`' for each in moved[machine][2]) or '-'} |" for machine, rows in found.items())
+    return f"""# How near is it on a machine that it has not seen?
+
+Made by `docs/results/make/leave_one_out.py build/tools/ringsim`, by hand: it is too slow for a test. Each of the {len(found)} machines
+of the [published tables](accuracy.md) is left out in turn: the constants of NCCL's kernels that its tables depend on
+([nccl-costs](nccl-costs.md)) are fitted again to the tables of all other machines, and its own rows are predicted with these. Cells:
+median / 90th percentile of |predicted/measured - 1|, and median of the error with its sign, in percent.
+
+| | {head[2:]}
+| --- | ---: | ---: | ---: | ---: |
+{line("left out, its launch given", given)}
+{line("left out, nothing given", unknown)}
+{line("all tables in the fit", known)}
+| goal, launch given | {" | ".join(goal for *_, goal in BANDS)} |
+
+- **Launch given**: one number, a fact of machine and harness as a link's rate is (`devices.gpu.launch`). It is what the smallest row of
+  one table of the machine takes beyond the prediction: of the all_gather or all_reduce of fewest GPUs, if that row is not above
+  64 KiB, else the generation's launch. **Nothing given**: the median launch of the other machines of the generation.
+- **Fit**: what a constant does to each row is found by changing it by {100 * CHANGE:.0f} %, in {len(groups)} scorecards of every third row
+  (over PCIe every second, of several nodes every fifth); a
+  constant of one generation is pulled weakly to the same of its neighbours, and any constant weakly to stay where the fit of all tables
+  has it, so that what the remaining tables leave open is decided. That second pull is knowledge of the machine that is left out, a
+  little of it. Errors count in the logarithm, above {100 * SCALE:.0f} % linearly.
+- {" and ".join(f"`{each}`" for each in SLOW)} are in no fit, because they take long to run; they are predicted.
+- A constant that no other machine's table depends on is taken from the nearest generation; where there is none, its time or its bound is
+  dropped. They are listed below.
+- Two facts of machines that are inferred from their own tables are left out with them: what adapters read from GPUs on Polaris, and
+  how far NICs of ABCI V are from its GPUs.
+- Not fitted again: rules that were chosen with all tables in view, such as how sends are spread over channels of Blackwell, how rings of
+  LL read a chunk in turns, and the sizes of pieces.
+
+| machine | launch, us | constants fitted again | {head[2:]} known from it alone |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |
+{machines}
+"""
+
+
+if __name__ == "__main__":
+    main()
