@@ -330,13 +330,13 @@ TEST_CASE("sends use LL up to 16 KiB per channel, up to 2.27 counting all channe
 }
 
 TEST_CASE("between nodes a peer has the channels that its adapter needs, and parts of 128 KiB") {
-  // 16 H100 with one NDR adapter each: 50 of 14 GB/s need 4; of 16 peers 8 are served at once, each by 4 of 32. Two
-  // are enough for all at once.
+  // 16 H100 with adapters of 24 GB/s: two channels of 14 GB/s, of 16 in all, so that each peer has one and, if it gets
+  // more than 128 KiB by one, two.
   const TunerMachine machine = machine_of("hgx-h100", 8, 2);
-  CHECK(send_plan(machine, 64_KiB, {.minor = 27}).protocol == TunerProtocol::ll);
-  CHECK(send_plan(machine, 65_KiB, {.minor = 27}).protocol == TunerProtocol::simple);
-  CHECK(send_plan(machine, 128_KiB, {}).channels == 2);
-  CHECK(send_plan(machine, 1_GiB, {}).channels == 4);
+  CHECK(send_plan(machine, 32_KiB, {.minor = 27}).protocol == TunerProtocol::ll);
+  CHECK(send_plan(machine, 33_KiB, {.minor = 27}).protocol == TunerProtocol::simple);
+  CHECK(send_plan(machine, 128_KiB, {}).channels == 1);
+  CHECK(send_plan(machine, 1_GiB, {}).channels == 2);
 }
 
 TEST_CASE("what a channel sends bounds sends over NVLink, and the first chunk comes on top") {

@@ -8,6 +8,7 @@ in times, and in 1/rate). Then, for each machine, the constants that its tables 
 machines, and its own rows are predicted with these, by simulation.
 """
 import collections
+import concurrent.futures
 import csv
 import io
 import json
@@ -39,6 +40,7 @@ CHANGE = 0.05         # of a constant, to see what it does
 SCALE = 0.1           # errors above count linearly (as in `ringsim calibrate`)
 PULL, STAY = 0.3, 0.1  # weights of the pull between neighbouring generations, and of staying, next to errors over SCALE
 LEAST, MOST = -0.6, 1.5
+RUNS_AT_ONCE = 8
 
 
 def machine_of(table):
@@ -73,14 +75,17 @@ class Runs:
         for table in ids:
             lines = (tables / f"{table}.csv").read_text().splitlines(keepends=True)
             data = [i for i, line in enumerate(lines) if not line.startswith("#")]  # [0] names the columns
-            keep = set(data[:2] + data[2::every])
+            size = lambda i: float(re.split("[,;]", lines[i])[0]) if re.match(r"\d", lines[i]) else math.inf
+            smallest = min(data[1:], key=size)
+            keep = {data[0], smallest} | set(data[2::every])
             (where / f"{table}.csv").write_text("".join(line for i, line in enumerate(lines) if line.startswith("#") or i in keep))
             (where / f"{table}.json").write_text((tables / f"{table}.json").read_text())
         return where
 
     def times(self, folder, costs, node=None):
-        (self.place / "costs.json").write_text(json.dumps(costs))
-        sets = ['devices.gpu.launch="0 us"', f'library.costs="{self.place / "costs.json"}"']
+        with tempfile.NamedTemporaryFile("w", dir=self.place, suffix=".json", delete=False) as file:
+            file.write(json.dumps(costs))
+        sets = ['devices.gpu.launch="0 us"', f'library.costs="{file.name}"']
         rows = scored(self.ringsim, folder, sets + ([f"topology.node_file=\"{node}\"", "topology.node=null"] if node else []))
         return {key: float(row["library_us"]) for key, row in rows.items()}, rows
 
@@ -208,13 +213,16 @@ def main():
             head, _, rest = name.partition(".")
             groups[rest if head in GENERATIONS else name].append(name)
         slopes = {key: {} for key in base}
-        for done, (what, group) in enumerate(sorted(groups.items())):
-            print(f"{done + 1} of {len(groups)}: {what}", file=sys.stderr, flush=True)
-            changed = {name: values[name] / (1 + CHANGE) if is_rate(name) else values[name] * (1 + CHANGE) for name in group}
-            for each, folder in thin.items():
-                if not what.startswith(DEPEND[each]):
-                    continue
-                for key, us in runs.times(folder, changed)[0].items():
+
+        def slopes_of(what):
+            changed = {name: values[name] / (1 + CHANGE) if is_rate(name) else values[name] * (1 + CHANGE) for name in groups[what]}
+            return {key: us for each, folder in thin.items() if what.startswith(DEPEND[each])
+                    for key, us in runs.times(folder, changed)[0].items()}
+
+        with concurrent.futures.ThreadPoolExecutor(RUNS_AT_ONCE) as pool:
+            for what, times in zip(sorted(groups), pool.map(slopes_of, sorted(groups))):
+                print(what, file=sys.stderr, flush=True)
+                for key, us in times.items():
                     if abs(us - base[key]) > 1e-9:
                         slopes[key][what] = (us - base[key]) / CHANGE
         generation = generations_of(by_machine)
