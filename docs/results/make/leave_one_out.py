@@ -75,7 +75,7 @@ class Runs:
         for table in ids:
             lines = (tables / f"{table}.csv").read_text().splitlines(keepends=True)
             data = [i for i, line in enumerate(lines) if not line.startswith("#")]  # [0] names the columns
-            size = lambda i: float(re.split("[,;]", lines[i])[0]) if re.match(r"\d", lines[i]) else math.inf
+            size = lambda i: float(lines[i].split(",")[0]) if re.match(r"\d+,\d", lines[i]) else math.inf  # where a time was measured
             smallest = min(data[1:], key=size)
             keep = {data[0], smallest} | set(data[2::every])
             (where / f"{table}.csv").write_text("".join(line for i, line in enumerate(lines) if line.startswith("#") or i in keep))
