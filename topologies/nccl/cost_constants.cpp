@@ -108,7 +108,7 @@ bool must_be_above_0(const std::string& name) {
     if (name.find(part) != std::string::npos) return true;
   return false;
 }
-constexpr double most_of_any = 1e12;  // far above all of them; below what overflows as picoseconds or bytes a second
+constexpr double most_of_any = 1e12;  // above every constant, and in range as picoseconds and as bytes per second
 
 }  // namespace
 
