@@ -261,7 +261,7 @@ def main():
                 near = [f"{each}.{name.partition('.')[2]}" for each in sorted(GENERATIONS, key=lambda g: abs(
                     GENERATIONS.index(g) - GENERATIONS.index(generation[machine]) + 0.1))] if name.startswith(generation[machine]) else []
                 theirs = [each for each in near if each != name and values.get(each, 0) > 0]
-                costs[name] = values[theirs[0]] if theirs else 1e6 if is_rate(name) else 0
+                costs[name] = values[theirs[0]] if theirs else values[name] if "width" in name else 1e6 if is_rate(name) else 0
             folder = runs.folder(f"own-{len(found)}", own)
             times, full = runs.times(folder, costs, without_inferred(place, machine))
             launch = usual(machine)
@@ -322,7 +322,7 @@ median / 90th percentile of |predicted/measured - 1|, and median of the error wi
   little of it. Errors count in the logarithm, above {100 * SCALE:.0f} % linearly.
 - {" and ".join(f"`{each}`" for each in SLOW)} are in no fit, because they take long to run; they are predicted.
 - A constant that no other machine's table depends on is taken from the nearest generation; where there is none, its time or its bound is
-  dropped. They are listed below.
+  dropped, and a width (the chunk at which a step costs its full time) stays. They are listed below.
 - Two facts of machines that are inferred from their own tables are left out with them: what adapters read from GPUs on Polaris, and
   how far NICs of ABCI V are from its GPUs.
 - Not fitted again: rules that were chosen with all tables in view, such as how sends are spread over channels of Blackwell, how rings of
