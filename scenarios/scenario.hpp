@@ -106,6 +106,7 @@ struct TrainingSpec {
   int servers = 0;                 ///< parameter_server: separate ones; 0: the master, a rank
   Actor master = 0;                ///< parameter_server, data_parallel
   Picoseconds loss{0};             ///< data_parallel: on the master
+  bool launch_by_layer = false;    ///< data_parallel: the thread launches a layer on all GPUs, then the next one
   Bytes sample, output;            ///< data_parallel: what a sample has, and its output
   int every = 1;                   ///< local_sgd, gossip: steps in a round
   std::optional<AsyncSpec> async;  ///< parameter_server; else workers wait for each other

@@ -156,29 +156,38 @@ std::vector<Field> settings_of(Regime::Kind kind, Field algorithm) {
       return {rank("The rank of the master GPU; default: 0."),
               duration("loss", "How long the master computes the loss of the whole batch.", R"("1 ms")", "0 us")};
     case Regime::Kind::parameter_server:
-      return {{.name = "servers",
-               .type = Type::whole,
-               .doc = "Separate servers, each with a shard of the model; default: the master, which is a rank.",
-               .min = 1,
-               .max = 256},
-              {.name = "servers_on",
-               .type = Type::text,
-               .doc = "Where separate servers sit; default: on extra ports of a star. cpu: the first CPU of each node, "
-                      "then the second.",
-               .choices = {"cpu"}},
-              rank("The rank that is the server, if there are no separate ones; default: 0."),
-              {.name = "mode",
-               .type = Type::text,
-               .doc = "sync: the server waits for all workers, and they for it (default); async: each worker's "
-                      "gradients are applied when they come in, and it goes on with the weights of that moment. async "
-                      "needs separate servers.",
-               .choices = {"sync", "async"}},
-              {.name = "start",
-               .type = Type::text,
-               .doc = "async: when workers begin. staggered: worker w of K after w/K of both passes (default); random: "
-                      "after a random part of them; together.",
-               .choices = {"staggered", "together", "random"}},
-              {.name = "seed", .type = Type::whole, .doc = "async: other seeds give other random starts; default: 0."}};
+      return {
+          {.name = "servers",
+           .type = Type::whole,
+           .doc = "Separate servers, each with a shard of the model; default: the master, which is a rank.",
+           .min = 1,
+           .max = 256},
+          {.name = "servers_on",
+           .type = Type::text,
+           .doc = "Where separate servers sit; default: on extra ports of a star. cpu: the first CPU of each node, "
+                  "then the second.",
+           .choices = {"cpu"}},
+          rank("The rank that is the server, if there are no separate ones; default: 0."),
+          {.name = "mode",
+           .type = Type::text,
+           .doc = "sync: the server waits for all workers, and they for it (default); async: each worker's "
+                  "gradients are applied when they come in, and it goes on with the weights of that moment. async "
+                  "needs separate servers.",
+           .choices = {"sync", "async"}},
+          {.name = "every",
+           .type = Type::whole,
+           .doc = "async: steps between two exchanges; of more than 1 each updates the worker's own weights, and the "
+                  "server averages weights. updates then count exchanges; default: 1.",
+           .min = 1,
+           .max = 1000,
+           .examples = {"4"}},
+          {.name = "start",
+           .type = Type::text,
+           .doc = "async: when workers begin. staggered: worker w of K after w/K of what it computes between two "
+                  "exchanges (default); random: "
+                  "after a random part of them; together.",
+           .choices = {"staggered", "together", "random"}},
+          {.name = "seed", .type = Type::whole, .doc = "async: other seeds give other random starts; default: 0."}};
     case Regime::Kind::ddp:
       algorithm.doc += " It reduces the buckets.";
       return {std::move(algorithm),
@@ -288,12 +297,17 @@ Field training_field(Field algorithm) {
                                     duration("time", "How long the update takes.", R"("1.2 ms")", "0 us")}};
   const Field host{.name = "host",
                    .type = Type::object,
-                   .doc = "The thread that launches the kernels of a GPU.",
+                   .doc = "The thread that launches the kernels of a GPU; of data_parallel one thread for all GPUs.",
                    .members = {duration("launch", "Per layer and pass, and for the update.", R"("5 us")", "0 us"),
                                {.name = "waits",
                                 .type = Type::boolean,
                                 .doc = "It launches a step when the one before is done, as a loop that reads the loss.",
-                                .fallback = "true"}}};
+                                .fallback = "true"},
+                               {.name = "order",
+                                .type = Type::text,
+                                .doc = "data_parallel: by_gpu: all kernels of a pass on rank 0, then those of rank 1; "
+                                       "by_layer: a layer on all ranks, then the next one; default: by_gpu.",
+                                .choices = {"by_gpu", "by_layer"}}}};
   return {
       .name = "training",
       .type = Type::object,

@@ -214,9 +214,7 @@ void take_master(const Canonical& canonical, std::int64_t ranks, double speed, T
   if (out.master >= ranks)
     blame.fail(at + "/master", fmt::format("expected a rank from 0 to {}, found {}", ranks - 1, out.master));
   if (out.regime->kind != Regime::Kind::data_parallel) return;
-  if (canonical["host"]["launch"].get<std::int64_t>() > 0)
-    blame.fail("/training/host/launch", "expected no launch with the regime data_parallel, found one",
-               "one thread would launch the kernels of all GPUs, which is not modelled");
+  out.launch_by_layer = canonical["host"].value("order", "by_gpu") == "by_layer";
   out.loss = Picoseconds{regime["loss"].get<std::int64_t>()};
   speed_up(out.loss, speed);
   for (const char* key : {"sample_bytes", "output_bytes"})
@@ -264,8 +262,10 @@ void expect_no_async_keys(const Canonical& canonical, const Blame& blame) {
     blame.fail(pointer, fmt::format("expected {} only with mode async of parameter_server, found it without", key),
                R"("regime": {"name": "parameter_server", "servers": 1, "mode": "async"})");
   };
-  for (const char* key : {"start", "seed"})
-    if (canonical["regime"].contains(key)) refuse(fmt::format("/training/regime/{}", key), key);
+  const bool is_server = canonical["regime"]["name"] == "parameter_server";
+  for (const char* key : {"start", "seed", "every"})
+    if ((is_server || key != std::string("every")) && canonical["regime"].contains(key))
+      refuse(fmt::format("/training/regime/{}", key), key);
   for (const char* key : {"updates", "warmup_updates"})
     if (canonical.contains(key)) refuse(fmt::format("/training/{}", key), key);
 }
@@ -365,9 +365,12 @@ TrainingSpec training_of(const Canonical& canonical, std::size_t gpus, double sp
   speed_up(out.step.hook, speed);
   if (kind == Regime::Kind::data_parallel || kind == Regime::Kind::parameter_server)
     take_master(canonical, ranks, speed, out, blame);
-  if (kind == Regime::Kind::local_sgd || kind == Regime::Kind::gossip)
+  if (kind == Regime::Kind::local_sgd || kind == Regime::Kind::gossip || canonical["regime"].contains("every"))
     out.every = canonical["regime"]["every"].get<int>();
   if (kind == Regime::Kind::gossip) out.overlap = canonical["regime"]["overlap"].get<bool>();
+  if (canonical["host"].contains("order") && kind != Regime::Kind::data_parallel)
+    blame.fail("/training/host/order", "expected order only with the regime data_parallel, found it without",
+               "there alone one thread launches the kernels of several GPUs");
   take_async(canonical, ranks, out, blame, warnings);
   take_stragglers(canonical, ranks, out, blame, warnings);
   if (canonical.contains("slowdown")) {

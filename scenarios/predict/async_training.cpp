@@ -29,8 +29,9 @@ AsyncServer async_server_of(const TrainingSpec& spec, const PlacedCollective& pl
                     .servers = spec.servers,
                     .updates = spec.async->updates,
                     .model = spec.gradients(),
-                    .offsets = {}};
-  const Picoseconds passes = passes_end(spec.step, {}, 0, 0, Picoseconds{0});
+                    .offsets = {},
+                    .every = spec.every};
+  const Picoseconds passes = async_passes(spec.step, spec.every, {}, 0);
   // Not one of the draws of `jitter`, which may have the same seed.
   const Draws random{.distribution = Distribution::uniform, .spread = passes, .seed = spec.async->seed};
   for (Actor worker = 0; worker < given.workers; ++worker) {
@@ -57,11 +58,11 @@ AsyncReport async_report(const TrainingSpec& spec, const AsyncResult& result) {
   return report;
 }
 
-TimeSplit async_split(const AsyncResult& result) {
+TimeSplit async_split(const AsyncResult& result, int every) {
   ensure(result.updates > 0, "some updates count");
   TimeSplit split;
   for (const AsyncWorker& worker : result.workers) split += worker.split;
-  return split / result.updates;
+  return split / (result.updates * every);
 }
 
 }  // namespace ringsim

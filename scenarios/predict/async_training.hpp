@@ -33,7 +33,7 @@ AsyncServer async_server_of(const TrainingSpec& spec, const PlacedCollective& pl
 
 AsyncReport async_report(const TrainingSpec& spec, const AsyncResult& result);
 
-/// Of all workers together, per update: so a step is the workers over the updates per time.
-TimeSplit async_split(const AsyncResult& result);
+/// Of all workers together, per step, of which an update has `every`: so a step is the workers over the steps per time.
+TimeSplit async_split(const AsyncResult& result, int every);
 
 }  // namespace ringsim

@@ -7,7 +7,6 @@
 #include <optional>
 #include <utility>
 
-#include "algorithms/training/data_parallel.hpp"
 #include "algorithms/training/gossip.hpp"
 #include "algorithms/training/local_sgd.hpp"
 #include "algorithms/training/server.hpp"
@@ -64,6 +63,10 @@ PlacedCollective bucket_of(const Scenario& scenario, const PlacedCollective& pla
   one.job.request.channels = exchange.channels;
   fit_channels(one.job.request);
   return one;
+}
+
+LaunchOrder launch_order(const TrainingSpec& spec) {
+  return spec.launch_by_layer ? LaunchOrder::by_layer : LaunchOrder::by_gpu;
 }
 
 bool exchanges(const Scenario& scenario) { return scenario.main().request.ranks > 1 || scenario.training->servers > 0; }
@@ -133,7 +136,7 @@ Program TrainingRun::program_of(const Scenario& scenario, const std::atomic<bool
                             .loss = exchange(CollectiveOp::scatter, spec_.output * samples),
                             .gradients = exchange(CollectiveOp::reduce, gradients),
                             .master = spec_.master};
-      return data_parallel_program(step_, ranks, spec_.loss, by);
+      return data_parallel_program(step_, ranks, spec_.loss, by, launch_order(spec_));
     }
     case Regime::Kind::local_sgd: {
       std::optional<CheckedSchedule> average;
@@ -216,6 +219,7 @@ TrainingMemory TrainingRun::memory_of(Actor actor) const {
   const bool has_master =
       spec_.regime->kind == Regime::Kind::data_parallel || spec_.regime->kind == Regime::Kind::parameter_server;
   if (!has_master || run_->program().actors == 1) return memory;
+  if (async_ && spec_.every > 1) return memory;  // it updates weights of its own
   if (spec_.servers > 0 || actor != spec_.master) {
     memory.state = {};  // who updates has it
   } else if (spec_.regime->kind == Regime::Kind::data_parallel) {
@@ -259,8 +263,9 @@ void TrainingRun::describe(TrainingReport& report) const {
   report.samples_per_s = static_cast<double>(report.batch) / seconds;
   TrainingStep alone = step_;
   alone.buckets.clear();
-  const Picoseconds one =
-      add(training_step_time(alone, {}), spec_.loss);  // the host of data_parallel, which has a loss, takes no time
+  const bool is_parallel = spec_.regime->kind == Regime::Kind::data_parallel;
+  const Picoseconds one = is_parallel ? launched_step_time(alone, 1, 0, spec_.loss, launch_order(spec_), {})
+                                      : training_step_time(alone, {});
   report.efficiency = static_cast<double>(one.count()) / static_cast<double>(report.step.count());
 }
 
@@ -272,9 +277,9 @@ std::vector<RankReport> TrainingRun::async_by_rank() const {
   Actor first = 0;
   for (Actor w = 0; w < async_->workers; ++w) {
     const AsyncWorker& worker = result.workers[static_cast<std::size_t>(w)];
-    RankReport one{.sent = all, .received = all};
+    RankReport one{.sent = {all.count / spec_.every}, .received = {all.count / spec_.every}};
     if (worker.updates > 0) {
-      one.split = worker.split / worker.updates;
+      one.split = worker.split / (worker.updates * spec_.every);
     }
     one.memory = memory_of(w);
     add_report(reports, std::move(one), w, async_->workers, first);
@@ -282,9 +287,10 @@ std::vector<RankReport> TrainingRun::async_by_rank() const {
   const Layout shards = Layout::near_equal(all, async_->servers);
   for (int server = 0; server < async_->servers; ++server) {
     RankReport one;
-    one.sent = one.received = shards.size(static_cast<std::uint32_t>(server), 1);
-    one.split.compute = result.busy[static_cast<std::size_t>(server)] / result.updates;
-    one.split.idle = result.window / result.updates - one.split.compute;
+    const std::int64_t steps = result.updates * spec_.every;
+    one.sent = one.received = {shards.size(static_cast<std::uint32_t>(server), 1).count / spec_.every};
+    one.split.compute = result.busy[static_cast<std::size_t>(server)] / steps;
+    one.split.idle = result.window / steps - one.split.compute;
     one.memory = memory_of(async_->workers + server);
     add_report(reports, std::move(one), async_->workers + server, async_->workers, first);
   }
@@ -295,15 +301,16 @@ TrainingReport TrainingRun::async_training_report() const {
   const AsyncResult& result = account_->result();
   ensure(account_->enough(), "the run of an asynchronous server ends when enough updates are there");
   TrainingReport report;
-  report.split = async_split(result);
+  report.split = async_split(result, spec_.every);
   report.async = async_report(spec_, result);
   for (const AsyncWorker& worker : result.workers) {
     if (worker.longest.count() == 0) continue;
-    report.shortest = report.shortest.count() == 0 ? worker.shortest : std::min(report.shortest, worker.shortest);
-    report.longest = std::max(report.longest, worker.longest);
+    const Picoseconds shortest = worker.shortest / spec_.every;
+    report.shortest = report.shortest.count() == 0 ? shortest : std::min(report.shortest, shortest);
+    report.longest = std::max(report.longest, worker.longest / spec_.every);
   }
   report.steady = report.longest.count() > 0 && report.shortest == report.longest;
-  report.sent = spec_.gradients() * 2 * async_->workers;
+  report.sent = {2 * spec_.gradients().count * async_->workers / spec_.every};
   report.by_rank = async_by_rank();
   return report;
 }

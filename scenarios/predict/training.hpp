@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "algorithms/training/data_parallel.hpp"
 #include "scenarios/predict/async_training.hpp"
 #include "scenarios/predict/program_run.hpp"
 #include "scenarios/predict/setup.hpp"
@@ -56,6 +57,8 @@ struct TrainingReport {
 TrainingStep training_step_of(const Scenario& scenario);
 /// The all-reduce of a bucket: with a library as it does that size.
 PlacedCollective bucket_of(const Scenario& scenario, const PlacedCollective& placed, Bytes bytes);
+/// Of the one thread of data_parallel.
+LaunchOrder launch_order(const TrainingSpec& spec);
 /// Whether anything is exchanged: there are several ranks, or separate servers.
 bool exchanges(const Scenario& scenario);
 /// One of the exchanges that the regimes with a master or a server are made of: scatter, broadcast, gather or reduce of

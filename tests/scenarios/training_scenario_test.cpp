@@ -319,6 +319,31 @@ TEST_CASE("DataParallel divides the batch, and its master carries more") {
   CHECK(result_of(star_scenario(1, training)).prediction.training->efficiency == 1.0);
 }
 
+// 161 tensors are many layers; launches of 100 us for 8 GPUs take longer than their parts of 401 ms.
+TEST_CASE(
+    "one thread that launches for all GPUs: the closed form holds, and the result says how long GPUs wait for it") {
+  const auto step_of = [](int ranks, const std::string& host) {
+    return result_of(
+        star_scenario(ranks, R"({"workload": {"model": "resnet50", "global_batch": 128, "compute": {"step": "401 ms"},
+                                "sample_bytes": "588 KiB", "output_bytes": "4000 B"},
+                   "regime": {"name": "data_parallel", "loss": "2 ms"}, "optimizer": {"time": "1 ms"}, "host": )" +
+                                 host + "}"));
+  };
+  for (const char* host :
+       {R"({"launch": "5 us"})", R"({"launch": "100 us"})", R"({"launch": "100 us", "order": "by_layer"})"})
+    for (const int ranks : {1, 2, 4, 8}) {
+      CAPTURE(host);
+      CAPTURE(ranks);
+      const Result result = step_of(ranks, host);
+      REQUIRE(result.form.has_value());
+      CHECK(result.form->because.empty());
+      CHECK(std::abs((result.form->time - result.prediction.time).count()) <= 4 * ranks);
+    }
+  const TrainingReport report = *step_of(8, R"({"launch": "100 us"})").prediction.training;
+  CHECK(report.by_rank.size() == 8);  // none is like another
+  CHECK(report.by_rank[7].split.waiting_for_host > report.by_rank[1].split.waiting_for_host);
+}
+
 TEST_CASE("local SGD exchanges every H steps what DDP exchanges in each") {
   const Picoseconds every_step =
       resnet_by(fmt::format(R"({{"name": "ddp", "algorithm": "ring", {}}})", one_bucket), 8).prediction.time;
@@ -368,8 +393,10 @@ TEST_CASE("settings that a regime does not have are refused, and those without e
         "parameter_server");
   CHECK(complaint(R"("data_parallel")") ==
         "t.json: /training/workload: expected the key \"sample_bytes\" with the regime data_parallel, found none");
-  CHECK(complaint(R"("data_parallel")", R"(, "host": {"launch": "1 us"})") ==
-        "t.json: /training/host/launch: expected no launch with the regime data_parallel, found one");
+  CHECK(complaint(R"("parameter_server")", R"(, "host": {"order": "by_gpu"})") ==
+        "t.json: /training/host/order: expected order only with the regime data_parallel, found it without");
+  CHECK(complaint(R"({"name": "parameter_server", "servers": 1, "every": 4})") ==
+        "t.json: /training/regime/every: expected every only with mode async of parameter_server, found it without");
   CHECK(complaint(R"({"name": "local_sgd", "algorithm": "ring"})") ==
         "t.json: /training/regime: expected the key \"every\", found none");
   CHECK(complaint(R"("asynchronous")") ==

@@ -103,7 +103,9 @@ class TrainingForm {
   std::optional<ClosedForm> alone() {
     assume_equal();
     form_.formula = spec_.loss.count() > 0 ? "f + B + loss + u" : "f + B + u";
-    form_.low = form_.time = add(training_step_time(step_, {}), spec_.loss);
+    form_.low = form_.time = spec_.regime->kind == Regime::Kind::data_parallel
+                                 ? launched_step_time(step_, 1, 0, spec_.loss, launch_order(spec_), {})
+                                 : training_step_time(step_, {});
     return std::move(form_);
   }
 
@@ -193,8 +195,10 @@ class TrainingForm {
     const AsyncServer given = async_server_of(spec_, placed_);
     const Picoseconds copy = transfer_time(spec_.gradients(), machine.b), update = server_update(step_, given.servers);
     const Picoseconds passes = async_passes(step_, given.every, {}, 0), gap = passes / given.workers;
-    form_.formula = fmt::format("K / X, X = sum over workers of 1/(f + B + 2(p/b + a) + u{}{})",
-                                given.servers > 1 ? "/S" : "", step_.launch.count() > 0 ? " + t" : "");
+    const int every = given.every;
+    form_.formula = fmt::format("K / {}X, X = sum over workers of 1/({} + 2(p/b + a) + u{}{})", every > 1 ? "H " : "",
+                                every > 1 ? "H(f + B + u)" : "f + B", given.servers > 1 ? "/S" : "",
+                                step_.launch.count() > 0 ? " + t" : "");
     if (spec_.async->start != AsyncSpec::Start::staggered || copy > gap || update > gap || spec_.stragglers.any())
       assume("workers may meet at a server's port or unit");
     if (spec_.gradients().count % given.servers != 0) assume("shards are not equally large");
@@ -203,14 +207,17 @@ class TrainingForm {
     const UpdateRates rates = async_rates(step_, given, spec_.stragglers, copy, machine.a);
     const std::int64_t counted = spec_.async->updates - spec_.async->warmup;
     if (!form_.because.empty()) {
-      form_.time = form_.low = Picoseconds{static_cast<std::int64_t>(given.workers * 1e12 / rates.apart)};
+      form_.time = form_.low = Picoseconds{static_cast<std::int64_t>(given.workers * 1e12 / rates.apart / every)};
       return std::move(form_);
     }
     form_.time = add(add(passes, step_.launch), add(add(copy, machine.a), add(copy, add(machine.a, update))));
+    const Picoseconds edge_of_all = form_.time;
+    form_.time = form_.time / every;
     form_.low = form_.time - Picoseconds{5};  // the parts of a step are rounded down each
     form_.steps = 2 * given.servers;
     if (counted % given.workers == 0 && spec_.async->warmup > 0) return std::move(form_);
-    const Picoseconds edge{2 * form_.time.count() / counted * given.workers + given.workers};  // a step at both ends
+    const Picoseconds edge{2 * edge_of_all.count() / every / counted * given.workers +
+                           given.workers};  // a step at both ends
     form_.low -= edge;
     form_.time += edge;
     return std::move(form_);
@@ -231,6 +238,7 @@ class TrainingForm {
 
   std::optional<ClosedForm> data_parallel() {
     const std::int64_t samples = spec_.batch * placed_.job.request.ranks;
+    std::vector<Times> calls;
     Times all;
     for (const auto& [op, bytes] : {std::pair{CollectiveOp::scatter, spec_.sample * samples},
                                     {CollectiveOp::broadcast, spec_.gradients()},
@@ -239,13 +247,37 @@ class TrainingForm {
                                     {CollectiveOp::reduce, spec_.gradients()}}) {
       const auto one = time_of(op, bytes);
       if (!one) return std::nullopt;
+      calls.push_back(*one);
       all = {add(all.low, one->low), add(all.high, one->high)};
     }
     assume_equal();
+    if (step_.host_launch.count() > 0) return one_thread(calls);
     form_.formula = "(K-1)(2p + (x + 2o)/K)/b + 5a + f + B + loss + u";
     if (step_.launch.count() > 0) form_.formula += " + 5t";
     form_.low = data_parallel_step_time(step_, spec_.loss, all.low);
     form_.time = data_parallel_step_time(step_, spec_.loss, all.high);
+    return std::move(form_);
+  }
+
+  // `calls`: the five exchanges. One thread launches for all GPUs, which end a pass one after the other.
+  std::optional<ClosedForm> one_thread(const std::vector<Times>& calls) {
+    const int ranks = placed_.job.request.ranks;
+    const Uniform machine = machine_of(exchange_of(spec_, placed_, CollectiveOp::reduce, spec_.gradients()).job);
+    if (machine.shape != Shape::star) assume("GPUs end a pass one after the other, and the machine is no star");
+    const auto step_time = [&](Picoseconds Times::*part) {
+      return launched_step_time(step_, ranks, spec_.master, spec_.loss, launch_order(spec_),
+                                {.before = add(calls[0].*part, calls[1].*part),
+                                 .loss = calls[3].*part,
+                                 .outputs = transfer_time(spec_.output * spec_.batch, machine.b),
+                                 .gradients = transfer_time(spec_.gradients(), machine.b),
+                                 .a = machine.a});
+    };
+    form_.formula =
+        "the step of the last GPU: its n-th kernel of the step not before n l; outputs and gradients queue at the "
+        "master's port";
+    form_.steps += 4 * ranks;  // a share of the port is rounded whenever a message begins or ends
+    form_.low = step_time(&Times::low);
+    form_.time = step_time(&Times::high);
     return std::move(form_);
   }
 

@@ -130,6 +130,17 @@ def stale(rows):
             f"{asynchronous['staleness_mean']:.0f} updates old on average, {asynchronous['staleness_max']} at most.")
 
 
+def one_thread(rows):
+    def row(ranks, launch, order):
+        return next(r for r in rows if r["ranks"] == ranks and r["varied"]["training.host.launch"] == f'"{launch} us"'
+                    and r["varied"]["training.host.order"] == f'"{order}"')
+    free, busy, layers = (row(8, *which) for which in ((0, "by_gpu"), (200, "by_gpu"), (200, "by_layer")))
+    waits = [each["split_us"]["waiting_for_host"] / 1000 for each in busy["by_rank"]]
+    return (f"ResNet-50, 64 images on 8 GPUs: {ms(free):.1f} ms if launches cost nothing, {ms(busy):.1f} if the thread takes 200 us for a "
+            f"layer: it launches on one GPU after the other, so rank 1 waits {waits[1]:.1f} ms for it and rank 7 {waits[7]:.1f}. Layer by "
+            f"layer on all GPUs it is {ms(layers):.1f}. One GPU alone: {ms(row(1, 0, 'by_gpu')):.1f}.")
+
+
 def no_faster(rows):
     sync, staggered, together, at_random = (server_row(rows, 200_000_000, [], start) for start in (None, "staggered", "together", "random"))
     return (f"It depends on when the workers begin. 4 equal workers, 200 MB: a synchronous step takes {ms(sync):.1f} ms. Without waiting, "
@@ -280,8 +291,7 @@ CLAIMS = {
         Claim("DataParallel: the master scatters the batch, broadcasts the model, gathers outputs, scatters their losses, gathers the "
               "gradients and updates.", "Quantified", [DP, "--set", "topology.ranks=8"], data_parallel_step),
         Claim("The master has more load.", "Quantified", [DP, "--set", "topology.ranks=8", "--explain"], data_parallel_master),
-        Claim("One process drives all GPUs, with one CPU core.", "Not simulated", [],
-              lambda _: "The time of launches on several GPUs by one thread is not modeled: `host.launch` is refused with this regime."),
+        Claim("One process drives all GPUs, with one CPU core.", "Quantified", [f"{TRAINING}/one-thread.json", "--explain"], one_thread),
         Claim("DistributedDataParallel is faster than DataParallel on one machine.", "Confirmed",
               [DP, "--set", "topology.ranks=8", "--set",
                'training.regime=[{"name":"data_parallel","loss":"1 ms"},{"name":"ddp","algorithm":"ring"}]'], one_machine),
