@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <deque>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -139,7 +140,7 @@ TEST_CASE("hosts, launches, hooks, cycles and steps without overlap fold, too") 
     if (variant == 3) step.overlap = false;
     if (variant == 4) {
       step.cycle = 11us;
-      step.buckets = horovod_buckets(step.layers, 4, 64_KiB, step.cycle);
+      step.buckets = horovod_buckets(step.layers, 4, 64_KiB, step.cycle, std::nullopt);
     }
     CHECK(both_ways(net, ring_ddp(step, ranks)) == "");
   }

@@ -244,7 +244,7 @@ TEST_CASE("the command scores a folder of the same columns, with a mapping of it
   const auto json = run_command({"scorecard", "--training", folder.string(), "--format", "json"});
   CHECK(test::has(json.out, "\"predicted_us\": 183026.5264"));
   const auto lines = run_command({"scorecard", "--training", folder.string(), "--format", "csv"});
-  CHECK(lines.out.starts_with("where,machine,regime,model,batch,gpus,one_gpu_us,"));
+  CHECK(lines.out.starts_with("where,machine,regime,model,batch,gpus,compute_us,compute_from,one_gpu_us,"));
   CHECK(run_command({"scorecard", "--training", (folder / "none").string()}).code == 3);
   CHECK(run_command({"scorecard", folder.string(), "--training", folder.string()}).code == 2);
   CHECK(run_command({"scorecard", "--format", "json"}).code == 2);

@@ -196,9 +196,9 @@ class TrainingForm {
     const Picoseconds copy = transfer_time(spec_.gradients(), machine.b), update = server_update(step_, given.servers);
     const Picoseconds passes = async_passes(step_, given.every, {}, 0), gap = passes / given.workers;
     const int every = given.every;
-    form_.formula = fmt::format("K / {}X, X = sum over workers of 1/({} + 2(p/b + a) + u{}{})", every > 1 ? "H " : "",
-                                every > 1 ? "H(f + B + u)" : "f + B", given.servers > 1 ? "/S" : "",
-                                step_.launch.count() > 0 ? " + t" : "");
+    form_.formula = fmt::format("K / {}, X = sum over workers of 1/({} + 2(p/b + a) + u{}{})",
+                                every > 1 ? "(H X)" : "X", every > 1 ? "H(f + B + u)" : "f + B",
+                                given.servers > 1 ? "/S" : "", step_.launch.count() > 0 ? " + t" : "");
     if (spec_.async->start != AsyncSpec::Start::staggered || copy > gap || update > gap || spec_.stragglers.any())
       assume("workers may meet at a server's port or unit");
     if (spec_.gradients().count % given.servers != 0) assume("shards are not equally large");

@@ -132,8 +132,8 @@ def stale(rows):
 
 def one_thread(rows):
     def row(ranks, launch, order):
-        return next(r for r in rows if r["ranks"] == ranks and r["varied"]["training.host.launch"] == f'"{launch} us"'
-                    and r["varied"]["training.host.order"] == f'"{order}"')
+        return next(r for r in rows if r["ranks"] == ranks and r["point"]["training.host.launch"] == f"{launch} us"
+                    and r["point"]["training.host.order"] == order)
     free, busy, layers = (row(8, *which) for which in ((0, "by_gpu"), (200, "by_gpu"), (200, "by_layer")))
     waits = [each["split_us"]["waiting_for_host"] / 1000 for each in busy["by_rank"]]
     return (f"ResNet-50, 64 images on 8 GPUs: {ms(free):.1f} ms if launches cost nothing, {ms(busy):.1f} if the thread takes 200 us for a "
