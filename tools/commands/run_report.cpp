@@ -150,10 +150,11 @@ std::string step_bars(const std::vector<ResultRow>& rows) {
     bars.push_back({.label = short_label(*row),
                     .value = short_time(Picoseconds{std::llround(row->time_us() * 1e6)}),
                     .length = row->time_us()});
-  for (const auto& [column, name] : of_step) {
+  for (const auto& each : of_step) {
+    const auto& column = each.first;
     if (std::all_of(steps.begin(), steps.end(), [&](const ResultRow* row) { return value(*row, column) <= 0; }))
       continue;
-    names.emplace_back(name);
+    names.emplace_back(each.second);
     for (std::size_t i = 0; i < steps.size(); ++i) bars[i].parts.push_back(value(*steps[i], column));
   }
   return html_section("Where a step's time goes",
