@@ -35,7 +35,8 @@ TEST_CASE("every constant has a name of its own, and is in one line of the table
     for (const auto& [name, value] : line.constants) ++lines[name];
   const auto constants = by_name(fitted_costs());
   CHECK(constants.size() == lines.size());
-  for (const auto& [name, value] : constants) {
+  for (const auto& each : constants) {
+    const std::string& name = each.first;
     CAPTURE(name);
     CHECK(lines[name] == 1);
   }
@@ -46,12 +47,13 @@ TEST_CASE("every constant has a name of its own, and is in one line of the table
 TEST_CASE("a file changes the constants that it names, and no other") {
   const auto changed =
       by_name(read_costs(R"({"hopper.launch": 5.1, "volta.step.ll.full": 0, "width.ll": 4096})", "c.json"));
-  for (const auto& [name, value] : by_name(fitted_costs())) {
+  for (const auto& each : by_name(fitted_costs())) {
+    const std::string& name = each.first;
     CAPTURE(name);
     CHECK(changed.at(name) == (name == "hopper.launch"        ? 5.1
                                : name == "volta.step.ll.full" ? 0
                                : name == "width.ll"           ? 4096
-                                                              : value));
+                                                              : each.second));
   }
   CHECK(by_name(read_costs("{}", "c.json")) == by_name(fitted_costs()));
 }

@@ -140,8 +140,9 @@ TEST_CASE(
   const std::string leaves = fmt::format(R"({{"kind": "graph", "nodes": [{}], "links": [{}]}})", nodes, links);
 
   const SynthesisOptions options{.most_slices = 128};
-  for (const auto& [topology, more] :
-       {std::pair(two("dgx-a100"), std::string()), {two("dgx-1v"), broken}, {leaves, ""}})
+  for (const auto& machine :
+       {std::pair(two("dgx-a100"), std::string()), {two("dgx-1v"), broken}, {leaves, std::string()}}) {
+    const std::string &topology = machine.first, &more = machine.second;
     for (const char* op : {"all_gather", "reduce_scatter", "all_reduce"}) {
       if (topology == leaves && std::string_view(op) == "all_reduce") continue;  // half a minute, of the same two parts
       CAPTURE(topology);
@@ -149,6 +150,7 @@ TEST_CASE(
       const Synthesis result = made(scenario_of(topology, op, "1 GiB", more), options);
       CHECK(result.made.front().time.count() <= result.target.count() / 50 * 51);
     }
+  }
 }
 
 TEST_CASE("what trees are not made for is refused, with what to do") {
