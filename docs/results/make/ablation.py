@@ -10,7 +10,7 @@ import pathlib
 import subprocess
 import sys
 
-from page import write_or_check
+from page import quantile, write_or_check
 
 root = pathlib.Path(__file__).resolve().parents[3]
 page = root / "docs/results/nccl-ablation.md"
@@ -36,14 +36,6 @@ def scored(sets):
     if done.returncode:
         sys.exit(f"docs/results/make/ablation.py: {' '.join(sets)}: exit {done.returncode}\n{done.stderr}")
     return [row for row in csv.DictReader(io.StringIO(done.stdout)) if row["scored"] == "true" and row["library_us"]]
-
-
-def quantile(values, share):
-    values = sorted(values)
-    at = share * (len(values) - 1)
-    below = int(at)
-    above = min(below + 1, len(values) - 1)
-    return values[below] + (values[above] - values[below]) * (at - below)
 
 
 def cell(rows, least, most):

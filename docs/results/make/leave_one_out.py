@@ -19,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 
+from page import quantile
+
 root = pathlib.Path(__file__).resolve().parents[3]
 page = root / "docs/results/leave-one-out.md"
 tables = root / "validate/measured/tables"
@@ -144,14 +146,6 @@ def refit(free, rows, values):
                 add(PULL * (log(name) - log(theirs)), slopes, 1)
         x = [min(MOST, max(LEAST, a + b)) for a, b in zip(x, solve(left, right))]
     return dict(zip(free, x))
-
-
-def quantile(values, share):
-    values = sorted(values)
-    at = share * (len(values) - 1)
-    below = int(at)
-    above = min(below + 1, len(values) - 1)
-    return values[below] + (values[above] - values[below]) * (at - below)
 
 
 def cell(rows, least, most):

@@ -1,4 +1,4 @@
-"""A page of docs/ that a script writes, and that a test holds to what the script would write now."""
+"""What the scripts share that write pages of docs/: a page that a test holds to what its script would write now; quantiles."""
 import difflib
 import sys
 
@@ -16,3 +16,12 @@ def write_or_check(page, write_page, usage):
         name = f"docs/{page.parent.name}/{page.name}"
         sys.stdout.writelines(difflib.unified_diff(found.splitlines(True), text.splitlines(True), name, "now"))
         sys.exit(f"{name} is not what {sys.argv[0]} writes now; run it again and read the difference")
+
+
+def quantile(values, share):
+    """Of a list that is not empty; between two values in proportion, so that share 0.5 is the median."""
+    values = sorted(values)
+    at = share * (len(values) - 1)
+    below = int(at)
+    above = min(below + 1, len(values) - 1)
+    return values[below] + (values[above] - values[below]) * (at - below)
