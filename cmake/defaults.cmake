@@ -13,10 +13,22 @@ set(RINGSIM_SANITIZE "" CACHE STRING "Sanitizers, as the compiler names them: ad
 
 # Sources in batches: two to four times less work for the compiler. Files that are worked on are better compiled one by one.
 option(RINGSIM_UNITY "Compile sources in batches (CMAKE_UNITY_BUILD)" OFF)
+set(RINGSIM_BATCH 32 CACHE STRING "Sources in a batch, at most")
 if(RINGSIM_UNITY)
   set(CMAKE_UNITY_BUILD ON)
-  set(CMAKE_UNITY_BUILD_BATCH_SIZE 16)
 endif()
+
+# Batches of equal size: a last one of two files would read the headers of all others once more.
+function(ringsim_batches target)
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "[.]cpp$")
+  list(LENGTH sources files)
+  math(EXPR batches "(${files} + ${RINGSIM_BATCH} - 1) / ${RINGSIM_BATCH}")
+  if(batches GREATER 0)
+    math(EXPR size "(${files} + ${batches} - 1) / ${batches}")
+    set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE ${size})
+  endif()
+endfunction()
 
 add_library(ringsim_flags INTERFACE)
 # A result must not depend on compiler or processor: no fused multiply-add, no -march=native, no -ffast-math.

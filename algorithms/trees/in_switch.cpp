@@ -9,17 +9,17 @@ namespace ringsim {
 
 namespace {
 
-constexpr Lane up = 0;  // the other lane goes down
+constexpr Lane climbing = 0;  // the other lane descends
 
-struct Tree {
+struct SwitchTree {
   std::vector<Actor> parent;                 // [actor]
   std::vector<std::vector<Actor>> children;  // [actor]
   bool is_root(Actor a) const { return parent[static_cast<std::size_t>(a)] < 0; }
   bool is_leaf(Actor a) const { return children[static_cast<std::size_t>(a)].empty(); }
 };
 
-Tree tree_of(int ranks, const std::vector<Actor>& parents) {
-  Tree tree{parents, std::vector<std::vector<Actor>>(parents.size())};
+SwitchTree tree_of(int ranks, const std::vector<Actor>& parents) {
+  SwitchTree tree{parents, std::vector<std::vector<Actor>>(parents.size())};
   const auto n = static_cast<Actor>(parents.size());
   int roots = 0;
   for (Actor a = 0; a < n; ++a) {
@@ -36,7 +36,7 @@ Tree tree_of(int ranks, const std::vector<Actor>& parents) {
 }
 
 // A switch that is not the root takes segment i while it passes on i - 1.
-void climb(const Tree& tree, Actor a, int i, int segments, Step& out) {
+void climb(const SwitchTree& tree, Actor a, int i, int segments, Step& out) {
   const Actor parent = tree.parent[static_cast<std::size_t>(a)];
   if (tree.is_leaf(a)) return out.send(parent, chunk(i));
   if (i < segments)
@@ -44,16 +44,16 @@ void climb(const Tree& tree, Actor a, int i, int segments, Step& out) {
   if (i > 0 && !tree.is_root(a)) out.send(parent, chunk(i - 1));
 }
 
-void descend(const Tree& tree, Actor a, int i, int segments, Step& out) {
+void descend(const SwitchTree& tree, Actor a, int i, int segments, Step& out) {
   const std::vector<Actor>& children = tree.children[static_cast<std::size_t>(a)];
   const Actor parent = tree.parent[static_cast<std::size_t>(a)];
   if (tree.is_root(a)) {
-    out.wait(up, i + 1);  // the sum is whole
+    out.wait(climbing, i + 1);  // the sum is whole
     for (const Actor child : children) out.send(child, chunk(i));
     return;
   }
   if (i < segments) {
-    out.wait(up, tree.is_leaf(a) ? i + 1 : i + 2);  // what is overwritten has left
+    out.wait(climbing, tree.is_leaf(a) ? i + 1 : i + 2);  // what is overwritten has left
     out.receive(parent, chunk(i));
   }
   if (i > 0)
@@ -68,16 +68,16 @@ Schedule in_switch_all_reduce(int n, Bytes bytes, const std::vector<Actor>& pare
   s.lanes = 2;
   s.tree = parents;
   s.layout[static_cast<std::size_t>(Buffer::data)] = Layout::near_equal(bytes, segments);
-  const auto tree = std::make_shared<const Tree>(tree_of(n, parents));
+  const auto tree = std::make_shared<const SwitchTree>(tree_of(n, parents));
   s.n_steps = [tree, n, segments](Actor a, Lane) {
     if (n == 1) return 0;
     return tree->is_leaf(a) || tree->is_root(a) ? segments : segments + 1;
   };
   s.phases = {{"reduce up", "broadcast down"}, [](Actor, Lane lane, int i) {
-                return PhaseStep{lane == up ? 0 : 1, i};
+                return PhaseStep{lane == climbing ? 0 : 1, i};
               }};
   s.step = [tree, segments](Actor a, Lane lane, int i, Step& out) {
-    if (lane == up)
+    if (lane == climbing)
       climb(*tree, a, i, segments, out);
     else
       descend(*tree, a, i, segments, out);
