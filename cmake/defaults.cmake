@@ -13,18 +13,21 @@ set(RINGSIM_SANITIZE "" CACHE STRING "Sanitizers, as the compiler names them: ad
 
 # Sources in batches: two to four times less work for the compiler. Files that are worked on are better compiled one by one.
 option(RINGSIM_UNITY "Compile sources in batches (CMAKE_UNITY_BUILD)" OFF)
-set(RINGSIM_BATCH 32 CACHE STRING "Sources in a batch, at most")
 if(RINGSIM_UNITY)
   set(CMAKE_UNITY_BUILD ON)
+  set(CMAKE_UNITY_BUILD_BATCH_SIZE 32)
 endif()
 
-# Batches of equal size: a last one of two files would read the headers of all others once more.
-function(ringsim_batches target)
+# Divides a target's sources into batches of equal size: a last one of two files would read the headers of all others once more.
+function(ringsim_even_batches target)
+  if(NOT RINGSIM_UNITY)
+    return()
+  endif()
   get_target_property(sources ${target} SOURCES)
   list(FILTER sources INCLUDE REGEX "[.]cpp$")
   list(LENGTH sources files)
-  math(EXPR batches "(${files} + ${RINGSIM_BATCH} - 1) / ${RINGSIM_BATCH}")
-  if(batches GREATER 0)
+  if(files GREATER CMAKE_UNITY_BUILD_BATCH_SIZE)
+    math(EXPR batches "(${files} + ${CMAKE_UNITY_BUILD_BATCH_SIZE} - 1) / ${CMAKE_UNITY_BUILD_BATCH_SIZE}")
     math(EXPR size "(${files} + ${batches} - 1) / ${batches}")
     set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE ${size})
   endif()
