@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "sim/base/error.hpp"
@@ -14,7 +15,8 @@
 namespace ringsim {
 
 /// Keeps events in order of simulated time; events due at one instant come in the order in which they were scheduled.
-/// Nothing else decides the order.
+/// Nothing else decides the order. One that may be overtaken before it is due can take its turn first and be scheduled
+/// later, if at all: it comes when it would have come.
 ///
 /// Regular schedules make thousands of events fall on one instant, so an instant, not an event, is an element of the
 /// heap: scheduling costs O(1) where the instant is already known, O(log instants) where it is new.
@@ -28,7 +30,21 @@ class Engine {
   /// Schedules `event`. Requires when >= now(): time never goes back.
   void at(SimTime when, Event event) {
     ensure(when >= now_, "time never goes back: an event was scheduled in the past");
-    bucket(when).events.push_back(event);
+    bucket(when).events.push_back({event, ++turn_});
+  }
+  /// The place in the order that an event has which is scheduled now.
+  std::uint64_t take_turn() { return ++turn_; }
+  /// Schedules `event` as if that had been done when the turn was taken. Requires that nothing which was scheduled for
+  /// that instant after it has come yet.
+  void at(SimTime when, Event event, std::uint64_t turn) {
+    ensure(when >= now_, "time never goes back: an event was scheduled in the past");
+    Bucket& its = bucket(when);
+    const auto later = [turn](const Due& due) { return due.turn > turn; };
+    auto place = its.events.end();
+    if (!its.events.empty() && later(its.events.back()))
+      place = std::partition_point(its.events.begin(), its.events.end(), std::not_fn(later));
+    ensure(place - its.events.begin() >= static_cast<std::ptrdiff_t>(its.taken), "no event is passed over");
+    its.events.insert(place, {event, turn});
   }
   /// The same, `delay` from now; throws InputError where that is beyond 106 days.
   void after(Picoseconds delay, Event event) { at(SimTime{add(now_.time_since_epoch(), delay)}, event); }
@@ -37,7 +53,7 @@ class Engine {
   bool next_now(Event& event) {
     if (!has_now()) return false;
     Bucket& first = buckets_[current_];
-    event = first.events[first.taken++];
+    event = first.events[first.taken++].event;
     return true;
   }
 
@@ -67,16 +83,20 @@ class Engine {
     return std::any_of(heap_.begin(), heap_.end(), [&](const Instant& instant) {
       const Bucket& bucket = buckets_[instant.bucket];
       return std::any_of(bucket.events.begin() + static_cast<std::ptrdiff_t>(bucket.taken), bucket.events.end(),
-                         counts);
+                         [&](const Due& due) { return counts(due.event); });
     });
   }
 
  private:
   static constexpr std::uint32_t none = UINT32_MAX;
 
+  struct Due {
+    Event event;
+    std::uint64_t turn = 0;
+  };
   struct Bucket {
     SimTime when{};
-    std::vector<Event> events;
+    std::vector<Due> events;  // in order of turns
     std::size_t taken = 0;
   };
   struct Instant {
@@ -150,6 +170,7 @@ class Engine {
   std::vector<Bucket> buckets_;
   std::vector<std::uint32_t> free_;  // buckets out of use; they keep their room
   tsl::robin_map<std::int64_t, std::uint32_t> by_time_;
+  std::uint64_t turn_ = 0;        // the last that was taken
   std::size_t last_ = 0;          // the bucket scheduled into last: most often the next one too
   std::uint32_t current_ = none;  // the bucket of now(), where it has one: then it is the first of the heap
 };

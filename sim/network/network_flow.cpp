@@ -127,7 +127,9 @@ void FlowNetwork::open_up(std::uint32_t number) {
     ++resources_[flow.limiter.value].n_limited;
   }
   flow.is_due_on_arrival = !is_moving && leg.is_whole_path;
-  engine_.at(flow.is_due_on_arrival ? own.until + leg.latency : own.until, {Event::Kind::flow, index, flow.stamp});
+  flow.due = flow.is_due_on_arrival ? own.until + leg.latency : own.until;
+  flow.turn = engine_.take_turn();
+  schedule(index);
 }
 
 FlowNetwork::FlowIndex FlowNetwork::new_flow(std::uint32_t leg, Bytes size, std::uint64_t piece) {
@@ -149,6 +151,7 @@ FlowNetwork::FlowIndex FlowNetwork::new_flow(std::uint32_t leg, Bytes size, std:
   flow.limiter = no_resource;
   flow.is_member = false;
   flow.is_due_on_arrival = false;
+  flow.is_scheduled = false;
   return index;
 }
 
@@ -273,6 +276,7 @@ void FlowNetwork::settle() {
     const LegInfo& leg = legs_[flows_[index].leg];
     if (is_alone(flows_[index])) {  // most flows of most schedules: nothing to work out
       set_rate(index, leg.alone, leg.alone_resource);
+      schedule(index);
       continue;
     }
     add_to_solve(index);
@@ -447,13 +451,52 @@ void FlowNetwork::widen_to_all_connected() {
 void FlowNetwork::apply() {
   for (const FlowIndex index : to_solve_) {
     Flow& flow = flows_[index];
+    regroup(flow.limiter);
+    regroup(flow.decided_limiter);
     // The same rate, but for rounding: leave the flow, and the event that is due for it, alone.
     if (flow.rate > 0 && std::abs(flow.decided - flow.rate) <= flow.rate * 1e-13)
       set_limiter(flow, flow.decided_limiter);
     else
       set_rate(index, flow.decided, flow.decided_limiter);
+    if (flow.limiter == legs_[flow.leg].cap_resource && !flow.is_scheduled) schedule(index);  // it has no group
   }
+  schedule_first_of_groups();
   check_rates();
+}
+
+void FlowNetwork::regroup(ResourceId limiter) {
+  if (limiter == no_resource || resources_[limiter.value].is_regrouped) return;
+  resources_[limiter.value].is_regrouped = true;
+  regrouped_.push_back(limiter.value);
+}
+
+// Of the flows that a resource limits only those are scheduled that are due first. When they leave, the others get
+// other rates anyway: thousands of flows over one port make as many events, not their square.
+void FlowNetwork::schedule_first_of_groups() {
+  for (const std::uint32_t r : regrouped_) {
+    ResourceState& resource = resources_[r];
+    resource.is_regrouped = false;
+    const std::size_t before = first_due_.size();
+    SimTime first = SimTime::max();
+    for (const Member& member : resource.members) {
+      const Flow& flow = flows_[member.flow];
+      if (flow.limiter.value != r || flow.due > first) continue;
+      if (flow.due < first) first_due_.resize(before);
+      first = flow.due;
+      if (!flow.is_scheduled) first_due_.push_back(member.flow);
+    }
+  }
+  regrouped_.clear();
+  std::sort(first_due_.begin(), first_due_.end(),
+            [&](FlowIndex a, FlowIndex b) { return flows_[a].turn < flows_[b].turn; });
+  for (const FlowIndex index : first_due_) schedule(index);
+  first_due_.clear();
+}
+
+void FlowNetwork::schedule(FlowIndex index) {
+  Flow& flow = flows_[index];
+  engine_.at(flow.due, {Event::Kind::flow, index, flow.stamp}, flow.turn);
+  flow.is_scheduled = true;
 }
 
 void FlowNetwork::set_limiter(Flow& flow, ResourceId limiter) {
@@ -473,7 +516,9 @@ void FlowNetwork::set_rate(FlowIndex index, double rate, ResourceId limiter) {
   flow.rate = rate;
   set_limiter(flow, limiter);
   ++flow.stamp;
-  engine_.after(time_left(flow), {Event::Kind::flow, index, flow.stamp});
+  flow.is_scheduled = false;
+  flow.due = SimTime{add(engine_.now().time_since_epoch(), time_left(flow))};
+  flow.turn = engine_.take_turn();
 }
 
 // Since the flow's last change of rate.

@@ -50,7 +50,7 @@ class FlowNetwork final : public Network {
   struct LegInfo {
     std::uint32_t first_use = 0, n_uses = 0;
     double cap = 0;  // the narrowest link that the model does not share; infinite where it shares all
-    ResourceId cap_resource;
+    ResourceId cap_resource = no_resource;
     double alone = 0;           // the rate of a flow that is alone on all of it
     ResourceId alone_resource;  // what sets that rate
     std::uint32_t own = none;   // in own_legs_: no other leg uses its resources, so far; none: some does
@@ -84,6 +84,9 @@ class FlowNetwork final : public Network {
     double left = 0;  // bytes that had not left at `since`
     SimTime since{};
     std::uint32_t stamp = 0;                      // raised at every change of rate: events of older rates are void
+    SimTime due{};                                // when all has left at this rate
+    std::uint64_t turn = 0;                       // of that among what is due then
+    bool is_scheduled = false;                    // with this stamp
     std::uint32_t first_place = 0, n_places = 0;  // in places_: room for as many uses as it ever had
     bool is_member = false;                       // of its resources
     bool is_due_on_arrival = false;               // it has left, as the last on a leg that was its own
@@ -98,6 +101,7 @@ class FlowNetwork final : public Network {
     std::vector<Member> members;
     std::uint32_t n_limited = 0;  // members whose limiter this is: above 0, it is saturated
     bool is_dirty = false;
+    bool is_regrouped = false;  // within apply(): the flows that it limits, or their rates, are others now
     std::uint32_t touch_mark = 0;
     double residual = 0;                       // within solve(): what the decided flows leave
     double open_weight = 0;                    // within solve(): of the undecided flows
@@ -125,6 +129,9 @@ class FlowNetwork final : public Network {
   void widen_to_all_connected();
   void apply();
   void set_rate(FlowIndex index, double rate, ResourceId limiter);
+  void schedule(FlowIndex index);
+  void regroup(ResourceId limiter);
+  void schedule_first_of_groups();
   void tell_moved(const Flow& flow, double bytes) const;
   void tell_moved(const OwnLeg& own) const;
   FlowIndex new_flow(std::uint32_t leg, Bytes size, std::uint64_t piece);
@@ -164,7 +171,9 @@ class FlowNetwork final : public Network {
   std::vector<FlowIndex> to_solve_;
   std::vector<FlowIndex> outside_;
   std::vector<std::uint32_t> touched_;  // resources of the flows to solve
-  struct Level {                        // an equal share at which flows are decided: a resource's, or a flow's cap
+  std::vector<std::uint32_t> regrouped_;
+  std::vector<FlowIndex> first_due_;
+  struct Level {  // an equal share at which flows are decided: a resource's, or a flow's cap
     double share = 0;
     std::uint32_t index = 0;  // resource, or flow
     bool is_cap = false;

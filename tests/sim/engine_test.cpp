@@ -94,6 +94,61 @@ TEST_CASE("an engine takes events in the order of a multimap, pushed at random w
   }
 }
 
+// Each event is scheduled at once in one engine. In the other it takes its turn, and is scheduled some time later.
+TEST_CASE("an event that took its turn comes as if it had been scheduled then") {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    CAPTURE(seed);
+    std::mt19937_64 random(seed);
+    Engine<int> at_once, late;
+    struct Kept {
+      SimTime when{};
+      int event = 0;
+      std::uint64_t turn = 0;
+    };
+    std::vector<Kept> kept;
+    int next = 0;
+    const auto push = [&] {
+      const SimTime when = at_once.now() + Picoseconds{1 + static_cast<std::int64_t>(random() % 4)};
+      at_once.at(when, next);
+      if (random() % 2 == 0)
+        late.at(when, next);
+      else
+        kept.push_back({when, next, late.take_turn()});
+      ++next;
+    };
+    for (int i = 0; i < 50; ++i) push();
+    bool same = true;
+    int event = 0, other = 0;
+    do {
+      while (at_once.next_now(event)) {
+        same = same && late.next_now(other) && event == other;
+        if (next < 3000) push();
+        if (random() % 3 == 0 && next < 3000) push();
+      }
+      same = same && !late.has_now();
+      // What is due next must be there before its instant begins; some of the rest comes, too.
+      std::erase_if(kept, [&](const Kept& one) {
+        const bool comes = one.when <= at_once.now() + Picoseconds{4} || random() % 2 == 0;
+        if (comes) late.at(one.when, one.event, one.turn);
+        return comes;
+      });
+    } while (at_once.advance() && late.advance());
+    CHECK(same);
+    CHECK(kept.empty());
+    CHECK(late.n_waiting() == 0);
+  }
+}
+
+TEST_CASE("an event whose turn has passed is refused") {
+  Engine<int> engine;
+  const std::uint64_t turn = engine.take_turn();
+  engine.at(at(1), 1);
+  REQUIRE(engine.advance());
+  int event = 0;
+  REQUIRE(engine.next_now(event));
+  CHECK_THROWS_WITH_AS(engine.at(at(1), 2, turn), "invariant broken: no event is passed over", InvariantError);
+}
+
 TEST_CASE("a room that served one instant serves a later one") {
   // 100000 instants, at most two of them known at once: what a room held must not come up again.
   Engine<int> engine;

@@ -234,6 +234,28 @@ TEST_CASE("where only a flow's neighbours are touched, twice as large a network 
   CHECK(touched[1] == 3);
 }
 
+// 300 flows of different sizes into one port. Each departure gives all others another rate; but only what is due first
+// is an event.
+TEST_CASE("flows over one port wait as one event, not as one each and per change of rate") {
+  constexpr std::uint32_t n = 300;
+  const Topology star = small_star(n + 1);
+  Engine<Event> engine;
+  FlowNetwork network(NetworkModel::fair, star, engine);
+  for (std::uint32_t i = 0; i < n; ++i)
+    network.start(network.add_leg(between(i + 1, 0), true, true), Bytes{1'000'000 + 1000 * std::int64_t{i}}, i);
+  std::uint32_t gone = 0;
+  std::size_t most = 0;
+  Event event;
+  do {
+    while (engine.next_now(event))
+      if (const auto left = network.due(event)) CHECK(left->piece == gone++);
+    network.settle();
+    most = std::max(most, engine.n_waiting());
+  } while (engine.advance());
+  CHECK(gone == n);
+  CHECK(most == 3);  // at first also two of the first flow, void since it shares the port
+}
+
 TEST_CASE("a change at one end of a parking lot goes through to the other end") {
   // Flow i crosses links i and i+1. With link 0 at 10 and link i at 8 + 4i GB/s, and one more flow on link 0 alone,
   // flow i moves at 5 + 2i: each is held back by link i, on which its predecessor is slower. When the flow on link 0
