@@ -41,6 +41,8 @@ void AsyncAccount::pass(Actor actor, SimTime now) {
     split.compute += time;
   else if (it.exchanging)
     (it.on_wire > 0 ? split.exposed_communication : split.waiting_for_others) += time;
+  else if (it.serving)
+    split.waiting_for_others += time;
   else
     (it.hosting > 0 ? split.waiting_for_host : split.idle) += time;
 }
@@ -51,6 +53,10 @@ void AsyncAccount::on_compute(const ComputeEvent& event) {
   if (event.actor < given_.workers) return worker_event(event, place);
   const auto lane = static_cast<std::size_t>(event.actor - given_.workers);
   if (place.step != async_update_step) return;
+  if (given_.master >= 0) {
+    pass(given_.master, event.when);
+    workers_[static_cast<std::size_t>(given_.master)].serving = event.begins;
+  }
   if (event.begins)
     began_[lane] = event.when;
   else

@@ -64,7 +64,8 @@ class AsyncAccount {
     bool computing = false;        // a kernel runs
     int hosting = 0, on_wire = 0;  // launches of the host; shards that are on their way, or about to leave
     bool exchanging = false;
-    int shards = 0;  // done in its current update
+    bool serving = false;  // its GPU updates the model for another worker
+    int shards = 0;        // done in its current update
     std::int64_t done = 0;
   };
 

@@ -27,11 +27,19 @@ TrainingStep as_one(TrainingStep step) {
   return step;
 }
 
+/// Updates keep the GPU of the master busy, which trains with it, too.
+bool serves_and_trains(const TrainingStep& step, const AsyncServer& given) {
+  return given.master >= 0 && step.update.count() > 0;
+}
+
 class AsyncWriter : StepWriter {
  public:
-  /// `step`: without tensors.
-  AsyncWriter(const TrainingStep& step, const AsyncServer& given, Picoseconds update)
-      : StepWriter(step), given_(given), exchange_(async_exchange(given.model, given.servers, update)) {
+  /// `step`: without tensors. `by_layer`: the same, layer by layer.
+  AsyncWriter(const TrainingStep& step, const TrainingStep& by_layer, const AsyncServer& given, Picoseconds update)
+      : StepWriter(step),
+        by_layer_(by_layer),
+        given_(given),
+        exchange_(async_exchange(given.model, given.servers, update)) {
     out_.ranks = given.workers;
     out_.actors = given.workers * (1 + given.servers);
     communication_ = add_stream(Program::StreamKind::communication);
@@ -61,21 +69,38 @@ class AsyncWriter : StepWriter {
     Task start{.name = "start", .time = Picoseconds{0}, .call = -1, .after = {}, .touches = {}};
     start.after.push_back(step_before(communication_));
     stream(0).push_back(std::move(start));
+    const bool serves = worker == given_.master && serves_and_trains(step_, given_);
     for (int i = 0; i < given_.every; ++i) {
-      write_forward_pass();
-      write_backward_pass();
+      write_passes(serves ? by_layer_ : step_);
       if (given_.every > 1) kernel("update", step_.update);
     }
+    if (serves)
+      for (std::size_t task = 1; task < stream(0).size(); ++task) stream(0)[task].unit = 0;  // the server's
     stream(0).back().touches.push_back({As::make, gradients_, -1});
     write_call(communication_, "exchange", worker).after.push_back({0, n_tasks(0), 0});
     out_.roles.push_back(take_role());
   }
 
+  void write_passes(const TrainingStep& step) {
+    for (const LayerCost& layer : step.layers) kernel("forward " + layer.name, layer.forward);
+    for (std::size_t l = step.layers.size(); l-- > 0;)
+      kernel("backward " + step.layers[l].name, step.layers[l].backward);
+  }
+
+  const TrainingStep& by_layer_;
   const AsyncServer& given_;
   CheckedSchedule exchange_;
   Stream communication_ = -1;
   int gradients_ = 0;
 };
+
+/// Of the master's, without jitter: the update of another worker may wait for it.
+Picoseconds longest_kernel(const TrainingStep& step, const AsyncServer& given, const Stragglers& stragglers) {
+  const Stragglers slow{.slow = stragglers.slow, .jitter = {}};
+  Picoseconds longest = given.every > 1 ? step.update : Picoseconds{0};
+  for (const LayerCost& layer : step.layers) longest = std::max({longest, layer.forward, layer.backward});
+  return slow.time(longest, given.master, 0, false);
+}
 
 }  // namespace
 
@@ -114,14 +139,18 @@ Program async_server_program(const TrainingStep& step, const AsyncServer& given,
   ensure(step.buckets.empty() && given.workers >= 1 && given.servers >= 1, "workers push to servers, without buckets");
   ensure(given.offsets.size() == static_cast<std::size_t>(given.workers), "every worker starts");
   ensure(given.updates >= 1 && given.updates < INT_MAX, "a run has as many updates as a program iterations");
+  ensure(given.master < given.workers && (given.master < 0 || given.servers == 1),
+         "a master is a worker and the server");
   TrainingStep whole = as_one(step);
   whole.steps = static_cast<int>(given.updates);
-  Program program = AsyncWriter(whole, given, server_update(step, given.servers)).write();
-  // Workers are alike in all but their call.
-  program.time = [stragglers, worker = program.roles.front(), offsets = given.offsets, every = given.every](
-                     Actor actor, Stream stream, int task, int iteration) {
+  Program program = AsyncWriter(whole, step, given, server_update(step, given.servers)).write();
+  // Workers are alike in all but their call, but for a master.
+  const Program::Role& other = program.role(given.master == 0 && given.workers > 1 ? 1 : 0);
+  program.time = [stragglers, other, own = program.role(std::max(given.master, 0)), master = given.master,
+                  offsets = given.offsets, every = given.every](Actor actor, Stream stream, int task, int iteration) {
     if (actor >= static_cast<Actor>(offsets.size())) return Picoseconds{0};
     if (stream == 0 && task == 0) return iteration == 0 ? offsets[static_cast<std::size_t>(actor)] : Picoseconds{0};
+    const Program::Role& worker = actor == master ? own : other;
     const Picoseconds time = worker.streams[static_cast<std::size_t>(stream)][static_cast<std::size_t>(task)].time;
     if (stream != 0) return time;
     const int per_step = (static_cast<int>(worker.streams[0].size()) - 1) / every;  // task 0 is the start
@@ -137,14 +166,24 @@ UpdateRates async_rates(const TrainingStep& step, const AsyncServer& given, cons
   const auto exact = [](Picoseconds time) { return static_cast<double>(time.count()); };
   const double x = exact(once), u = exact(server_update(step, given.servers)), workers = given.workers;
   UpdateRates rates;
+  double of_master = 0;
   for (Actor worker = 0; worker < given.workers; ++worker) {
-    const double own = exact(add(async_passes(step, given.every, stragglers, worker), step.launch)) + 2 * exact(a);
-    rates.apart += per_second(own + 2 * x + u);
+    const double own = exact(add(async_passes(step, given.every, stragglers, worker), step.launch));
+    if (worker == given.master) {  // each of its kernels may wait for an update of each other worker
+      const double kernels = static_cast<double>(given.every) * (2 * static_cast<double>(step.layers.size()) + 1);
+      of_master = per_second(own + u);
+      rates.apart += of_master;
+      rates.low += per_second(own + workers * u + kernels * (workers - 1) * u);
+      continue;
+    }
+    rates.apart += per_second(own + 2 * exact(a) + 2 * x + u);
     // All W share a server's port, or all S shards a worker's; and all others may be before it in the queue.
-    rates.low += per_second(own + 2 * std::max(workers / given.servers, 1.0) * x + workers * u);
+    const double others = (given.master < 0 ? workers : workers - 1) / given.servers;
+    rates.low += per_second(own + 2 * exact(a) + 2 * std::max(others, 1.0) * x + workers * u +
+                            (serves_and_trains(step, given) ? exact(longest_kernel(step, given, stragglers)) : 0));
   }
   rates.high = rates.apart;
-  if (x > 0) rates.high = std::min(rates.high, given.servers * per_second(x));
+  if (x > 0) rates.high = std::min(rates.high, of_master + given.servers * per_second(x));
   if (u > 0) rates.high = std::min(rates.high, per_second(u));
   return rates;
 }

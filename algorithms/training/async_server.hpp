@@ -17,6 +17,7 @@ struct AsyncServer {
   Bytes model;                       ///< gradients, and weights
   std::vector<Picoseconds> offsets;  ///< [worker] before its first step
   int every = 1;                     ///< steps between two exchanges; of several each updates the worker's own weights
+  Actor master = -1;  ///< the worker that is the server, too; -1: servers are separate. With a master `servers` is 1
 };
 
 /// The actors of the program: the workers, then for each worker and server the server's lane for that worker. All
@@ -45,13 +46,18 @@ inline constexpr int async_update_step = 2;
 /// (n_push = n_fetch = H); with an elastic force Zhang, Choromanska and LeCun, NIPS 2015 (EASGD). An update is then an
 /// exchange.
 ///
+/// With a master among the workers, its GPU does both: it runs one kernel at a time, those of its passes and the
+/// updates, first come first served. So an update waits until the layer is done that the master computes, and the
+/// master for updates. If updates take no time, neither waits.
+///
 /// Lanes must not choose (the proof relies on it), so each worker has its own lane on each server; the run decides
 /// which update comes first.
 ///
 /// Sent per update: the gradients to the servers, the weights back.
 /// Closed form where workers never meet, S = 1: C + 2(p/b + a) + u per step of a worker, so X = sum_w 1/(C_w + 2(p/b +
 /// a) + u) updates per time. Always X <= that sum, X <= b/p, X <= 1/u (up to W updates), X >= sum_w 1/(C_w + 2 W p/b +
-/// W u + 2a). Source: Dean et al., Large Scale Distributed Deep Networks, NIPS 2012 (Downpour SGD).
+/// W u + 2a). Of a master: C + u, because it sends itself nothing over a link. Source: Dean et al., Large Scale
+/// Distributed Deep Networks, NIPS 2012 (Downpour SGD).
 Program async_server_program(const TrainingStep& step, const AsyncServer& given, const Stragglers& stragglers);
 
 /// Between which the updates per second lie, whatever the offsets, the jitter apart; of W updates in the window one

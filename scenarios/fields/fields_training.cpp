@@ -171,8 +171,7 @@ std::vector<Field> settings_of(Regime::Kind kind, Field algorithm) {
           {.name = "mode",
            .type = Type::text,
            .doc = "sync: the server waits for all workers, and they for it (default); async: each worker's "
-                  "gradients are applied when they come in, and it goes on with the weights of that moment. async "
-                  "needs separate servers.",
+                  "gradients are applied when they come in, and it goes on with the weights of that moment.",
            .choices = {"sync", "async"}},
           {.name = "every",
            .type = Type::whole,

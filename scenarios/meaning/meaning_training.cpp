@@ -277,9 +277,6 @@ void take_async(const Canonical& canonical, std::int64_t ranks, TrainingSpec& ou
   const auto warn = [&](const std::string& pointer, const std::string& why) {
     warnings.push_back(blame.where(pointer) + ": has no effect: " + why);
   };
-  if (out.servers == 0)
-    blame.fail("/training/regime", "expected the key \"servers\" with mode async, found none",
-               "a master among the ranks would train and serve at once: that is modelled for mode sync alone");
   AsyncSpec async;
   const std::string start = regime.value("start", "staggered");
   async.start = start == "together" ? AsyncSpec::Start::together

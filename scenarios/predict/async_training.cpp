@@ -26,11 +26,12 @@ std::string start_of(const AsyncSpec& spec) {
 
 AsyncServer async_server_of(const TrainingSpec& spec, const PlacedCollective& placed) {
   AsyncServer given{.workers = placed.job.request.ranks,
-                    .servers = spec.servers,
+                    .servers = std::max(1, spec.servers),
                     .updates = spec.async->updates,
                     .model = spec.gradients(),
                     .offsets = {},
-                    .every = spec.every};
+                    .every = spec.every,
+                    .master = spec.servers == 0 ? spec.master : -1};
   const Picoseconds passes = async_passes(spec.step, spec.every, {}, 0);
   // Not one of the draws of `jitter`, which may have the same seed.
   const Draws random{.distribution = Distribution::uniform, .spread = passes, .seed = spec.async->seed};

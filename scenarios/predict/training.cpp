@@ -104,11 +104,11 @@ Program TrainingRun::program_of(const Scenario& scenario, const std::atomic<bool
       return training_program(step_);
     }
     case Regime::Kind::parameter_server: {
-      if (is_alone) return parameter_server_program(step_, ranks, std::nullopt);
       if (spec_.async) {
         async_ = std::make_unique<AsyncServer>(async_server_of(spec_, placed_));
         return async_server_program(step_, *async_, spec_.stragglers);
       }
+      if (is_alone) return parameter_server_program(step_, ranks, std::nullopt);
       ServerExchange by{.push = {}, .pull = {}, .servers = spec_.servers, .master = spec_.master};
       const int n_shards = std::max(1, spec_.servers);
       const Layout shards = Layout::near_equal(gradients, n_shards);
@@ -183,8 +183,13 @@ std::vector<NodeId> TrainingRun::placement() const {
     return nodes;
   }
   for (Actor worker = 0; worker < async_->workers; ++worker)
-    nodes.insert(nodes.end(), placed_.helpers.begin(), placed_.helpers.begin() + async_->servers);
+    for (int server = 0; server < async_->servers; ++server) nodes.push_back(node_of_server(server));
   return nodes;
+}
+
+NodeId TrainingRun::node_of_server(int server) const {
+  return async_->master >= 0 ? placed_.ranks[static_cast<std::size_t>(async_->master)]
+                             : placed_.helpers[static_cast<std::size_t>(server)];
 }
 
 void TrainingRun::name_lanes(const Topology& topology, std::vector<std::string>& names) const {
@@ -192,8 +197,8 @@ void TrainingRun::name_lanes(const Topology& topology, std::vector<std::string>&
   names.resize(static_cast<std::size_t>(async_->workers));
   for (Actor worker = 0; worker < async_->workers; ++worker)
     for (int server = 0; server < async_->servers; ++server)
-      names.push_back(fmt::format("server {} for rank {} ({})", server, worker,
-                                  topology.node(placed_.helpers[static_cast<std::size_t>(server)]).name));
+      names.push_back(
+          fmt::format("server {} for rank {} ({})", server, worker, topology.node(node_of_server(server)).name));
 }
 
 std::int64_t TrainingRun::n_messages() const {
@@ -219,6 +224,10 @@ TrainingMemory TrainingRun::memory_of(Actor actor) const {
   const bool has_master =
       spec_.regime->kind == Regime::Kind::data_parallel || spec_.regime->kind == Regime::Kind::parameter_server;
   if (!has_master || run_->program().actors == 1) return memory;
+  if (async_ && actor == async_->master) {  // what a worker has, and what a server has: weights and what comes in
+    memory.copies = all + all;
+    return memory;
+  }
   if (async_ && spec_.every > 1) return memory;  // it updates weights of its own
   if (spec_.servers > 0 || actor != spec_.master) {
     memory.state = {};  // who updates has it
@@ -281,9 +290,14 @@ std::vector<RankReport> TrainingRun::async_by_rank() const {
     if (worker.updates > 0) {
       one.split = worker.split / (worker.updates * spec_.every);
     }
+    if (w == async_->master) {  // it sends and receives for the others
+      const std::int64_t others = result.updates - worker.updates, own = std::max<std::int64_t>(1, worker.updates);
+      one.sent = one.received = {(all * others).count / own / spec_.every};
+    }
     one.memory = memory_of(w);
     add_report(reports, std::move(one), w, async_->workers, first);
   }
+  if (async_->master >= 0) return reports;
   const Layout shards = Layout::near_equal(all, async_->servers);
   for (int server = 0; server < async_->servers; ++server) {
     RankReport one;
@@ -310,7 +324,8 @@ TrainingReport TrainingRun::async_training_report() const {
     report.longest = std::max(report.longest, worker.longest / spec_.every);
   }
   report.steady = report.longest.count() > 0 && report.shortest == report.longest;
-  report.sent = {2 * spec_.gradients().count * async_->workers / spec_.every};
+  const int senders = async_->workers - (async_->master >= 0 ? 1 : 0);
+  report.sent = {2 * spec_.gradients().count * senders / spec_.every};
   report.by_rank = async_by_rank();
   return report;
 }

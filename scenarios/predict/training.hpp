@@ -97,6 +97,7 @@ class TrainingRun {
   TrainingReport async_training_report() const;
   void describe(TrainingReport& report) const;
   std::vector<RankReport> async_by_rank() const;
+  NodeId node_of_server(int server) const;
   std::vector<RankReport> by_rank(const Traffic& traffic) const;
 
   const TrainingSpec& spec_;

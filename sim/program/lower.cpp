@@ -23,24 +23,35 @@ struct LoweredProgram::Parts {
 
   /// Which actor of a call's schedule an actor is.
   struct Members {
-    Actor first = 0;            // the lowest
-    std::vector<Actor> number;  // [actor - first] -1: not a member; empty: all have the same numbers in both
+    struct Range {  // actors first, first + 1, ... have the numbers number, number + 1, ...
+      Actor first = 0, number = 0;
+      int n = 0;
+    };
+    std::vector<Range> ranges;  // in order of actors; empty: all have the same numbers in both
   };
+
+  static Members members_of(const Program::Call& call) {
+    std::vector<std::pair<Actor, Actor>> sorted;
+    for (std::size_t i = 0; i < call.members.size(); ++i) sorted.emplace_back(call.members[i], static_cast<Actor>(i));
+    std::sort(sorted.begin(), sorted.end());
+    Members found;
+    for (const auto& [actor, number] : sorted) {
+      if (!found.ranges.empty()) {
+        Members::Range& last = found.ranges.back();
+        if (last.first + last.n == actor && last.number + last.n == number) {
+          ++last.n;
+          continue;
+        }
+      }
+      found.ranges.push_back({.first = actor, .number = number, .n = 1});
+    }
+    return found;
+  }
 
   explicit Parts(const Program& given, int room = all_channels) : program(given) {
     lay_out_lanes(room);
     lay_out_chunks();
-    for (const Program::Call& call : program.calls) {
-      Members found;
-      if (!call.members.empty()) {
-        const auto [least, most] = std::minmax_element(call.members.begin(), call.members.end());
-        found.first = *least;
-        found.number.assign(static_cast<std::size_t>(*most - *least) + 1, -1);
-        for (std::size_t i = 0; i < call.members.size(); ++i)
-          found.number[static_cast<std::size_t>(call.members[i] - found.first)] = static_cast<Actor>(i);
-      }
-      members.push_back(std::move(found));
-    }
+    for (const Program::Call& call : program.calls) members.push_back(members_of(call));
     std::map<std::vector<int>, std::uint32_t> known;
     for (Actor actor = 0; actor < program.actors; ++actor)
       for (Lane lane = 0; lane < lanes; ++lane) {
@@ -97,8 +108,14 @@ struct LoweredProgram::Parts {
     return program.calls[static_cast<std::size_t>(task.call)];
   }
   Actor member(int call, Actor actor) const {
-    const Members& its = members[static_cast<std::size_t>(call)];
-    return its.number.empty() ? actor : its.number[static_cast<std::size_t>(actor - its.first)];
+    const std::vector<Members::Range>& ranges = members[static_cast<std::size_t>(call)].ranges;
+    if (ranges.empty()) return actor;
+    const auto next = std::upper_bound(ranges.begin(), ranges.end(), actor,
+                                       [](Actor a, const Members::Range& range) { return a < range.first; });
+    ensure(next != ranges.begin(), "who calls is a member");
+    const Members::Range& its = *(next - 1);
+    ensure(actor < its.first + its.n, "who calls is a member");
+    return its.number + (actor - its.first);
   }
   const std::vector<Program::Task>& tasks(Actor actor, Stream stream) const {
     return program.role(actor).streams[static_cast<std::size_t>(stream)];
@@ -171,7 +188,7 @@ struct LoweredProgram::Parts {
     }
     if (found.step == 0) {
       wait_for_others(actor, task, found.iteration, out);
-      out.compute(program.time ? program.time(actor, stream, found.task, found.iteration) : task.time);
+      out.compute(program.time ? program.time(actor, stream, found.task, found.iteration) : task.time, task.unit);
       return;
     }
     const std::vector<int>& firsts = table(actor, lane).first;
@@ -271,6 +288,14 @@ std::string why_unlike(const Program& program, const Program::Call& call, const 
   return "";
 }
 
+bool shares_units(const Program& program) {
+  for (const Program::Role& role : program.roles)
+    for (const std::vector<Program::Task>& tasks : role.streams)
+      if (std::any_of(tasks.begin(), tasks.end(), [](const Program::Task& task) { return task.unit >= 0; }))
+        return true;
+  return false;
+}
+
 /// That step(g + a) = g + step(a) for all actors, in each lane, but for the numbers of chunks: they have the same tasks
 /// and times, and what they call has this symmetry.
 void prove_symmetry(const Program& program, Proof& proof) {
@@ -280,6 +305,8 @@ void prove_symmetry(const Program& program, Proof& proof) {
     repeated.why_no_symmetry = "not all take part in the same tasks";
   else if (program.time)
     repeated.why_no_symmetry = "tasks take a time of their own at each rank";
+  else if (shares_units(program))
+    repeated.why_no_symmetry = "tasks of several ranks share a unit";
   else if (!program.process_of.empty())
     repeated.why_no_symmetry = "ranks of one process may wait for each other";
   else if (program.calls.empty())

@@ -55,6 +55,9 @@ struct Program {
     int call = -1;        ///< which of `calls`; -1: it computes
     std::vector<After> after;
     std::vector<Touch> touches;
+    /// Which unit computes it, one task at a time, first come first served; those of called schedules have the same
+    /// numbers. -1: none that others use.
+    int unit = -1;
   };
 
   /// One use of a proved schedule, once an iteration.

@@ -64,7 +64,8 @@ AsyncRan run_async(const TrainingStep& step, const AsyncServer& given, const Str
     options.placement.push_back(topology.ranks()[static_cast<std::size_t>(worker)]);
   for (Actor worker = 0; worker < given.workers; ++worker)
     for (int server = 0; server < given.servers; ++server)
-      options.placement.push_back(topology.helpers()[static_cast<std::size_t>(server)]);
+      options.placement.push_back(given.master >= 0 ? topology.ranks()[static_cast<std::size_t>(given.master)]
+                                                    : topology.helpers()[static_cast<std::size_t>(server)]);
   ran.timeline = run(topology, lowered.schedule(), options);
   REQUIRE(account.enough());
   ran.result = account.result();
@@ -169,6 +170,80 @@ TEST_CASE("rates lie between their limits and the law of staleness holds, for al
               const Stragglers stragglers = slow ? last_is_slow(workers) : Stragglers{};
               expect_laws(run_async(step, given, stragglers, 8 * workers), step, given, stragglers);
             }
+}
+
+TEST_CASE("the same with a master among the workers") {
+  for (const int workers : {1, 2, 5})
+    for (const Actor master : {0, workers - 1})
+      for (const std::int64_t megabytes : {0, 10, 100})
+        for (const Picoseconds update : {Picoseconds{0}, Picoseconds{3ms}})
+          for (const int every : {1, 3})
+            for (const bool slow : {false, true}) {
+              CAPTURE(workers);
+              CAPTURE(master);
+              CAPTURE(megabytes);
+              CAPTURE(every);
+              CAPTURE(slow);
+              TrainingStep step = passes_of_20ms(update);
+              step.layers.push_back({.name = "m", .tensors = {1}, .forward = 1ms, .backward = 2ms});
+              AsyncServer given = servers_of(workers, 1, Bytes{megabytes * 1'000'000}, 40 * workers);
+              given.master = master;
+              given.every = every;
+              const Stragglers stragglers = slow ? last_is_slow(workers) : Stragglers{};
+              expect_laws(run_async(step, given, stragglers, 8 * workers), step, given, stragglers);
+            }
+}
+
+// Worker 0 is the server. x = 0.8 ms, a = 2 us, updates take no time: worker 0 steps in 20 ms, because none of it
+// travels, worker 1 in 20 + 2 (0.8 + 0.002) ms. In 20 * 21.604 ms they make 21,604 and 20,000 thousandths.
+TEST_CASE("a master's gradients do not travel: 1/C updates of its own, whatever the others do") {
+  AsyncServer given = servers_of(2, 1, 10'000'000_B, 2000);
+  given.master = 0;
+  const AsyncRan ran = run_async(passes_of_20ms(), given, {}, 200);
+  CHECK(ran.result.workers[0].longest == 20ms);
+  CHECK(ran.result.workers[0].shortest == 20ms);
+  CHECK(ran.result.workers[0].split.compute == ran.result.window);
+  CHECK(ran.result.workers[1].longest == 21'604us);
+  CHECK(ran.result.workers[1].split.waiting_for_others == 0_ps);
+  CHECK(std::abs(ran.per_20ms - (1 + 20 / 21.604)) < 2.0 * 2 / 1800);
+}
+
+// Both begin at once; f = 7 ms, B = 13 ms, u = 3 ms. The master's GPU updates with its own gradients at 20 ms, then
+// with those of worker 1, which came at 20.802 ms, before the forward pass that asks at 23: it runs from 26 to 33. The
+// same again every C + 2u = 26 ms: it never stands still. Worker 1: weights leave at 26 and are there at 26.802;
+// gradients are back at 47.604, while the master updates (46 to 49), so that they wait for 1.396 ms before their 3.
+TEST_CASE("the GPU of a master runs passes and updates one at a time, first come first served") {
+  AsyncServer given = servers_of(2, 1, 10'000'000_B, 22);
+  given.master = 0;
+  given.offsets = {0ms, 0ms};
+  const AsyncRan ran = run_async(passes_of_20ms(3ms), given, {}, 2);
+  CHECK(ran.ends[0] == SimTime{23ms});
+  CHECK(ran.ends[1] == SimTime{26ms});
+  CHECK(ran.ends[2] == SimTime{49ms});
+  CHECK(ran.result.window == 10 * 26ms);
+  CHECK(ran.result.busy[0] == 10 * 6ms);
+  const TimeSplit &master = ran.result.workers[0].split, &other = ran.result.workers[1].split;
+  CHECK(master.compute == 10 * 20ms);
+  CHECK(master.waiting_for_others == 10 * 6ms);  // updates: its own, and the one that its forward pass waits for
+  CHECK(master.idle == 0ms);
+  CHECK(other.compute == 10 * 20ms);
+  CHECK(other.exposed_communication == 10 * 1'604us);
+  CHECK(other.waiting_for_others == 10 * 4'396us);
+}
+
+// Layers of 10 and 30 ms, forward and backward alike: 80 ms in kernels of 10, 30, 30 and 10. The gradients of worker 1,
+// which begins 1 ms later, are there at 81.802 ms. The master has updated with its own until 81 ms, and computes its
+// first layer until 91; the second asks after them.
+TEST_CASE("an update waits for a layer of the master, not for its pass") {
+  TrainingStep step = passes_of_20ms(1ms);
+  step.layers = {{.name = "l", .tensors = {1}, .forward = 10ms, .backward = 10ms},
+                 {.name = "m", .tensors = {1}, .forward = 30ms, .backward = 30ms}};
+  AsyncServer given = servers_of(2, 1, 10'000'000_B, 2);
+  given.master = 0;
+  given.offsets = {0ms, 1ms};
+  const AsyncRan ran = run_async(step, given, {}, 0);
+  CHECK(ran.ends[0] == SimTime{81ms});  // the master's own
+  CHECK(ran.ends[1] == SimTime{92ms});
 }
 
 TEST_CASE("the same of random workers, sizes, offsets and jitter") {

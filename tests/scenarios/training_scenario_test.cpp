@@ -499,13 +499,55 @@ TEST_CASE("an asynchronous server agrees with its closed form where workers neve
   CHECK(seeds[1].prediction.training->async->start == "random 1");
 }
 
+// Copies of 10 MB take 0.8 ms: rank 2, the server, steps in 20 ms, the other three in 21.604, and the three never meet.
+TEST_CASE("an asynchronous master among the ranks agrees with its closed form, and sends for the others") {
+  const auto of = [](const std::string& regime, const std::string& more) {
+    return result_of(star_scenario(
+        4, fmt::format(R"({{"workload": {{"layers": [{{"name": "l", "parameters": 2500000, "forward": "7 ms",
+            "backward": "13 ms"}}], "batch": 32}}, "regime": {{"name": "parameter_server", "mode": "async",
+            "master": 2{}}}{}}})",
+                       regime, more)));
+  };
+  const Result result = of("", "");
+  CHECK(result.form->formula ==
+        "K / X, X = 1/(f + B + u) + sum over other workers of 1/(f + B + 2(p/b + a) + u), to within a step at both "
+        "ends of the window");
+  CHECK(result.form->holds());
+  CHECK(result.form->agrees(result.prediction.time));
+  const double exact = 4 / (1 / 20.0 + 3 / 21.604);  // ms
+  CHECK(std::abs(static_cast<double>(result.prediction.time.count()) / 1e9 - exact) <
+        exact * 4 / 400);  // of 400 updates 4 more or less
+  const TrainingReport& report = *result.prediction.training;
+  REQUIRE(report.by_rank.size() == 3);
+  CHECK(report.by_rank[1].who == "rank 2");
+  CHECK(report.by_rank[0].sent == 10'000'000_B);
+  // 300 updates or so by the others to 107 of its own: three times 20/21.604.
+  CHECK(std::abs(static_cast<double>(report.by_rank[1].sent.count) - 3e7 * 20 / 21.604) < 1e6);
+  CHECK(report.by_rank[1].memory.copies == 20'000'000_B);
+  CHECK(report.by_rank[0].memory.copies == 0_B);
+  CHECK(report.sent == 60'000'000_B);
+  const Result busy = of("", R"(, "optimizer": {"time": "1 ms"})");
+  CHECK(busy.form->because == std::vector<std::string>{"passes of the master and updates wait for each other"});
+  const Result every = of(R"(, "every": 4)", "");
+  CHECK(every.form->agrees(every.prediction.time));
+}
+
+// Nobody else: the master trains by itself, and updates once per step.
+TEST_CASE("an asynchronous server of one rank that is its own server is one GPU") {
+  const Result alone = result_of(star_scenario(
+      1, R"({"workload": {"layers": [{"name": "l", "parameters": 2500000, "forward": "7 ms", "backward": "13 ms"}],
+            "batch": 32}, "regime": {"name": "parameter_server", "mode": "async"}, "optimizer": {"time": "1 ms"}})"));
+  CHECK(alone.prediction.time == 21ms);
+  CHECK(alone.prediction.training->async->staleness == 0);
+}
+
 TEST_CASE("settings of an asynchronous server that cannot be are refused, and those without effect are warned of") {
   const auto scenario = [](const std::string& regime, const std::string& more = "") {
     return star_scenario(4, fmt::format(R"({{{}, "regime": {}{}}})", resnet, regime, more));
   };
   const std::string async = R"({"name": "parameter_server", "servers": 1, "mode": "async"})";
-  CHECK(complaint_of(scenario(R"({"name": "parameter_server", "mode": "async"})")) ==
-        "t.json: /training/regime: expected the key \"servers\" with mode async, found none");
+  CHECK(complaint_of(scenario(R"({"name": "parameter_server", "mode": "async", "master": 4})")) ==
+        "t.json: /training/regime/master: expected a rank from 0 to 3, found 4");
   CHECK(complaint_of(scenario(async, R"(, "updates": 20, "warmup_updates": 20)")) ==
         "t.json: /training/updates: expected more updates than warmup_updates, found 20 and 20");
   CHECK(complaint_of(scenario(async, R"(, "warmup_updates": 440)")) ==

@@ -162,6 +162,7 @@ class TrainingForm {
       const auto push = time_of(CollectiveOp::reduce, spec_.gradients());
       const auto pull = time_of(CollectiveOp::broadcast, spec_.gradients());
       if (!push || !pull) return std::nullopt;
+      if (spec_.async) return async_server(machine_of(placed_.job));
       form_.formula = "f + B + u + 2(K-1) p/b + 2a" + launches;
       if (is_queue()) return queue(spec_.master, launches);
       form_.low = server_step_time(step_, 0, push->low, pull->low);
@@ -196,11 +197,15 @@ class TrainingForm {
     const Picoseconds copy = transfer_time(spec_.gradients(), machine.b), update = server_update(step_, given.servers);
     const Picoseconds passes = async_passes(step_, given.every, {}, 0), gap = passes / given.workers;
     const int every = given.every;
-    form_.formula = fmt::format("K / {}, X = sum over workers of 1/({} + 2(p/b + a) + u{}{})",
-                                every > 1 ? "(H X)" : "X", every > 1 ? "H(f + B + u)" : "f + B",
-                                given.servers > 1 ? "/S" : "", step_.launch.count() > 0 ? " + t" : "");
+    const bool has_master = given.master >= 0;
+    const char *all_passes = every > 1 ? "H(f + B + u)" : "f + B", *launch = step_.launch.count() > 0 ? " + t" : "";
+    form_.formula =
+        fmt::format("K / {}, X = {}sum over {}workers of 1/({} + 2(p/b + a) + u{}{})", every > 1 ? "(H X)" : "X",
+                    has_master ? fmt::format("1/({} + u{}) + ", all_passes, launch) : "", has_master ? "other " : "",
+                    all_passes, given.servers > 1 ? "/S" : "", launch);
     if (spec_.async->start != AsyncSpec::Start::staggered || copy > gap || update > gap || spec_.stragglers.any())
       assume("workers may meet at a server's port or unit");
+    if (has_master && update.count() > 0) assume("passes of the master and updates wait for each other");
     if (spec_.gradients().count % given.servers != 0) assume("shards are not equally large");
     if (step_.host_launch.count() > 0) assume("a host launches kernels");
     if (spec_.async->warmup == 0) assume("the start-up counts, as there is no warm-up");
@@ -213,9 +218,13 @@ class TrainingForm {
     form_.time = add(add(passes, step_.launch), add(add(copy, machine.a), add(copy, add(machine.a, update))));
     const Picoseconds edge_of_all = form_.time;
     form_.time = form_.time / every;
+    if (has_master) {  // it has another step
+      form_.time = Picoseconds{static_cast<std::int64_t>(given.workers * 1e12 / rates.apart / every)};
+      form_.formula += ", to within a step at both ends of the window";
+    }
     form_.low = form_.time - Picoseconds{5};  // the parts of a step are rounded down each
     form_.steps = 2 * given.servers;
-    if (counted % given.workers == 0 && spec_.async->warmup > 0) return std::move(form_);
+    if (counted % given.workers == 0 && spec_.async->warmup > 0 && !has_master) return std::move(form_);
     const Picoseconds edge{2 * edge_of_all.count() / every / counted * given.workers +
                            given.workers};  // a step at both ends
     form_.low -= edge;

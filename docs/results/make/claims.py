@@ -215,6 +215,15 @@ def decentralized(rows):
             f"DistributedDataParallel ({ms(ddp_row):.0f} ms), which sends meanwhile.")
 
 
+def server_that_trains(rows):
+    apart, among, apart_busy, among_busy = (
+        the(rows, regime=regime, time=time) for time in ("0 us", "4 ms")
+        for regime in ({"name": "parameter_server", "mode": "async", "servers": 1}, {"name": "parameter_server", "mode": "async"}))
+    return (f"4 V100, ResNet-50, asynchronous: {ms(among):.2f} ms per step of a worker where one of the four is the server, too, "
+            f"{ms(apart):.2f} with a node for it: the gradients of the master do not travel. If an update takes 4 ms, "
+            f"{ms(among_busy):.2f} and {ms(apart_busy):.2f}: the master's GPU makes the updates of all between its own kernels.")
+
+
 def without_averaging(rows):
     all_together, gossip, meanwhile = rows[:3]
     return (f"8 GPUs with passes of random length: {ms(all_together):.1f} ms if all average after every step, {ms(gossip):.1f} if each "
@@ -323,6 +332,7 @@ CLAIMS = {
     "Centralized and decentralized": [
         Claim("Centralized: gradients go to a server, are averaged once all are there, and new weights come back.", "Quantified",
               [f"{TRAINING}/parameter-server.json"], centralized),
+        Claim("The server can be one of the workers.", "Quantified", [f"{TRAINING}/async-master.json"], server_that_trains),
         Claim("Decentralized: several steps each, then weights are averaged; a bit faster, because machines talk less.", "Quantified",
               [f"{TRAINING}/local-sgd.json"], decentralized),
         Claim("The same without waiting for all.", "Quantified", [f"{TRAINING}/gossip.json"], without_averaging),
