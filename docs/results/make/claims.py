@@ -215,6 +215,15 @@ def decentralized(rows):
             f"DistributedDataParallel ({ms(ddp_row):.0f} ms), which sends meanwhile.")
 
 
+def seven(rows):
+    one, by_cpu, node, server, asynchronous, sharded, nodes = rows
+    return (f"ResNet-50, 128 images per V100. One GPU: {ms(one):.1f} ms. The 8 GPUs of a node, whose gradients its CPU adds up: "
+            f"{ms(by_cpu):.1f}, because {by_cpu['bottleneck']['link']} carries all copies of one half; with an all-reduce over NVLink {ms(node):.1f}. "
+            f"On two nodes: an asynchronous server {ms(asynchronous):.1f} per step of a worker, with weights {asynchronous['staleness_mean']:.0f} "
+            f"updates old; a synchronous one {ms(server):.1f}; four of those with a part of the model each {ms(sharded):.1f}; an all-reduce "
+            f"{ms(nodes):.1f}. [regimes](regimes.md) says of each what travels and where computation happens, with a picture.")
+
+
 def server_that_trains(rows):
     apart, among, apart_busy, among_busy = (
         the(rows, regime=regime, time=time) for time in ("0 us", "4 ms")
@@ -318,6 +327,8 @@ CLAIMS = {
               [f"{TRAINING}/server-or-ring.json"], on_workers),
     ],
     "Synchronous and asynchronous": [
+        Claim("There are seven ways: one GPU; GPUs and their CPU; a node with all-reduce; asynchronous, synchronous and sharded parameter "
+              "servers; several nodes with all-reduce.", "Quantified", [f"{TRAINING}/seven-regimes.json"], seven),
         Claim("DistributedDataParallel: rank 0 broadcasts the model once; then every GPU has its own data, and gradients are "
               "all-reduced.", "Quantified", [f"{TRAINING}/buckets.json"], ddp),
         Claim("Data parallelism scales well.", "Quantified", [f"{TRAINING}/dgx-a100.json"], scales),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the pictures of docs/pictures that ringsim makes itself: a topology, a schedule, and a training step.
+"""Draws the pictures of docs/pictures that ringsim makes itself: a topology, a schedule, and training steps.
 
 Usage: docs/results/make/pictures.py path/to/ringsim [--check]      (--check compares, exit code 1 where one differs)
 """
@@ -10,11 +10,24 @@ import tempfile
 
 root = pathlib.Path(__file__).resolve().parents[3]
 scenarios = root / "scenarios"
+training = scenarios / "examples/training"
+
+
+def step(scenario, ranks, regime):
+    return ["run", training / scenario, "--set", f"topology.ranks={ranks}", "--set", f"training.regime={regime}", "--picture"]
+
+
 pictures = {
     "two-dgx-1v.svg": ["topology", "picture", scenarios / "examples/machines/two-node-server.json", "-o"],
     "ring-of-four.svg": ["schedule", "picture", scenarios / "star.json", "--set", "topology.ranks=4",
                          "--set", "collective.algorithm=ring", "-o"],
     "exposed-bucket.svg": ["run", scenarios / "examples/why/exposed-bucket.json", "--picture"],
+    "regime-single.svg": step("buckets.json", 1, '"single"'),
+    "regime-data_parallel.svg": step("data-parallel.json", 4, '{"name": "data_parallel", "loss": "1 ms"}'),
+    "regime-parameter_server.svg": step("parameter-server.json", 4, '{"name": "parameter_server", "servers": 1}'),
+    "regime-ddp.svg": step("buckets.json", 4, '{"name": "ddp", "algorithm": "ring", "buckets": {"size": "12.8 MB", "first": "12.8 MB"}}'),
+    "regime-local_sgd.svg": step("local-sgd.json", 4, '{"name": "local_sgd", "algorithm": "ring", "every": 4}'),
+    "regime-gossip.svg": step("gossip.json", 8, '{"name": "gossip"}'),
 }
 
 if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["--check"]):

@@ -50,9 +50,17 @@ def form_of(row):
     return f"`{form['formula']}`", f"{form['time_us'] / 1e3:.3f}"
 
 
+def picture_of(regime):
+    picture = page.parent / f"../pictures/regime-{regime['name']}.svg"
+    if not picture.exists():
+        sys.exit(f"docs/results/make/pictures.py: expected a picture for every regime, found none for {regime['name']}")
+    return picture.relative_to(page.parent)
+
+
 def section(regime, rows):
     lines = [f"## {regime['name']}", "", f"{regime['summary'][0].upper()}{regime['summary'][1:]} ({regime['source']}).", "",
              f"- Where computation happens: {regime['computes']}.", f"- What travels: {regime['travels']}.", "",
+             f"![The streams of a step]({picture_of(regime)})", "",
              "| scenario | GPUs | closed form | form ms | simulated ms | efficiency |", "| --- | ---: | --- | ---: | ---: | ---: |"]
     for scenario, row in rows:
         form, time = form_of(row)
@@ -73,7 +81,8 @@ def write_page():
 Made by `docs/results/make/regimes.py build/tools/ringsim` from `ringsim list regimes` and the
 [examples](../../scenarios/examples/training); a test compares the page with what the script writes. Of each scenario the
 first point of a regime and closed form. f, B, u: forward pass, backward pass, update; K GPUs, p bytes of gradients, b a port's
-rate, a the latency of a path. [The guide](../guide/training.md) explains the forms and what they assume.
+rate, a the latency of a path. [The guide](../guide/training.md) explains the forms and what they assume. `ringsim run SCENARIO
+--picture` drew the pictures, from what it had simulated; workers of mode async have no step in common, so there is none of them.
 
 {sections}"""
 
