@@ -13,9 +13,18 @@ namespace ringsim {
 
 /// A moment in a PathRecord, and so the chain that leads to it: node `node`, its element passed `times` times, in as
 /// many steps after each other. Node 0 is before the first one.
-struct PathEnd {
-  std::uint32_t node = 0, times = 0;
+class PathEnd {
+ public:
+  PathEnd() = default;
+  PathEnd(std::uint32_t node, std::uint32_t times) : value_(std::uint64_t{times} << 32 | node) {}
+  std::uint32_t node() const { return static_cast<std::uint32_t>(value_); }
+  std::uint32_t times() const { return static_cast<std::uint32_t>(value_ >> 32); }
+  PathEnd once_more() const { return PathEnd(value_ + (std::uint64_t{1} << 32)); }
   bool operator==(const PathEnd&) const = default;
+
+ private:
+  explicit PathEnd(std::uint64_t value) : value_(value) {}
+  std::uint64_t value_ = 0;  // both, as one word: they are handed on together with every message
 };
 
 /// The history of the longest chain that leads to a moment of a lane, in 8 entries: storing the chain itself would take

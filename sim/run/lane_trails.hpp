@@ -110,7 +110,7 @@ class LaneTrails {
   /// whose step let it start. `wire`: as record()'s.
   [[gnu::always_inline]] void go_on(Trail& trail, LaneNumber lane, const Transfer& transfer, Picoseconds wire,
                                     MessageTime time) {
-    record(trail, lane, transfer, wire, time);
+    if (path_) time.node = node_after(trail.path_end, lane, transfer, wire, time.busy, time.latency, time.limiter);
     go_on(trail, time);
   }
   [[gnu::always_inline]] void go_on(LaneNumber lane, const Transfer& transfer, Picoseconds wire, MessageTime time) {
@@ -131,8 +131,10 @@ class LaneTrails {
   }
   /// Puts the message after the trail, into the record only, where there is one. `wire`: at most so much of its latency
   /// is its links', the rest is staging.
-  void record(const Trail& trail, LaneNumber lane, const Transfer& transfer, Picoseconds wire, MessageTime& time) {
-    if (path_) time.node = node_after(trail.path_end, lane, transfer, wire, time);
+  [[gnu::always_inline]] PathEnd record(LaneNumber lane, const Transfer& transfer, Picoseconds wire, Picoseconds busy,
+                                        Picoseconds latency, ResourceId limiter) {
+    if (!path_) return {};
+    return node_after(trails_[lane].path_end, lane, transfer, wire, busy, latency, limiter);
   }
   /// The same, without a record.
   [[gnu::always_inline]] void go_on(Trail& trail, const MessageTime& time) const {
@@ -195,22 +197,21 @@ class LaneTrails {
 
   // `lane`: that of the two whose step let the message start. `wire`: at most so much of its latency is its links'; the
   // rest is staging.
-  [[gnu::noinline]] PathEnd node_after(PathEnd before, LaneNumber lane, const Transfer& transfer, Picoseconds wire,
-                                       const MessageTime& time) {
-    const Picoseconds latency = std::min(time.latency, wire);
-    const bool folded = folding_ != nullptr;  // then both lanes are rank 0's, and it sends to its peer
-    return path_->add(before,
-                      {.busy = time.busy,
-                       .staging = time.latency - latency,
-                       .latency = latency,
-                       .bytes = transfer.size,
-                       .resource = time.limiter,
-                       .from = folded ? lane : transfer.sender,
-                       .to = folded ? static_cast<std::uint32_t>(
-                                          folding_->peer(lanes_.lane_of(transfer.sender), lanes_.step(transfer.sender)))
-                                    : transfer.receiver,
-                       .by_receiver = !folded && lane != transfer.sender},
-                      lanes_.step(lane));
+  [[gnu::always_inline]] PathEnd node_after(PathEnd before, LaneNumber lane, const Transfer& transfer, Picoseconds wire,
+                                            Picoseconds busy, Picoseconds latency, ResourceId limiter) {
+    const auto element = [&]() -> PassedElement {
+      return {.busy = busy,
+              .staging = latency - std::min(latency, wire),
+              .latency = std::min(latency, wire),
+              .bytes = transfer.size,
+              .resource = limiter,
+              .from = transfer.sender,
+              .to = transfer.receiver,
+              .by_receiver = lane != transfer.sender};
+    };
+    const int step = lanes_.step(lane);
+    if (path_->goes_on(before, element(), step)) return before.once_more();
+    return path_->add_node(before, element(), step);
   }
   [[gnu::noinline]] void record_until(LaneNumber lane, SimTime until, PathCause cause) {
     Trail& trail = trails_[lane];
@@ -220,11 +221,14 @@ class LaneTrails {
   }
   std::vector<PathElement> whole_path(PathEnd end, SimTime finish) const {
     std::vector<PathElement> path = path_->chain(end, [&](const PassedElement& element, PathElement& named) {
-      const bool to_peer = folding_ != nullptr && element.cause == PathCause::link;
+      const LaneNumber by = element.by_receiver ? element.to : element.from;
+      const Lane lane = lanes_.lane_of(by);
       named.from = lanes_.actor(element.from);
-      named.to = to_peer ? static_cast<Actor>(element.to) : lanes_.actor(element.to);
-      named.by = element.by_receiver ? named.to : named.from;
-      named.lane = static_cast<std::uint16_t>(lanes_.lane_of(element.by_receiver ? element.to : element.from));
+      named.to = lanes_.actor(element.to);
+      named.by = lanes_.actor(by);
+      named.lane = static_cast<std::uint16_t>(lane);
+      // Folded: all lanes are rank 0's, which receives from one peer while it sends to another.
+      if (folding_ != nullptr && element.cause == PathCause::link) named.to = folding_->peer(lane, named.step);
     });
     expect_whole_path(path, finish);
     return path;

@@ -22,8 +22,7 @@
 namespace ringsim {
 
 /// A message, or a part of one, or a stretch without one, as it may be on many paths: what the record keeps of it.
-/// Lanes by their numbers in LaneRunner, as dividing those into actor and lane takes as long as all the rest; of a
-/// folded run `to` is the peer of rank 0.
+/// Lanes by their numbers in LaneRunner, as dividing those into actor and lane takes as long as all the rest.
 struct PassedElement {
   Picoseconds busy{0};                 ///< `resource` set its speed for so long; or all of the stretch
   Picoseconds staging{0}, latency{0};  ///< of a message, after that
@@ -45,22 +44,33 @@ struct PassedElement {
 /// its own. Trails are copied from lane to lane, so chains share what they have in common. Where a lane does the same
 /// in step after step, as in a ring, its chain stays at one node, and nothing is written.
 ///
-/// Memory: 64 bytes per node. Nodes that no chain needs any more are dropped whenever their number has doubled, so it
-/// is at most twice that of the live chains; `most` of those are recorded, and a run that needs more is refused.
+/// Memory: 64 bytes per node, a cache line. Nodes that no chain needs any more are dropped whenever their number has
+/// doubled, so it is at most twice that of the live chains; `most` of those are recorded, and a run that needs more is
+/// refused.
 class PathRecord {
  public:
-  static constexpr std::size_t least = std::size_t{1} << 18;  ///< nodes before anything is dropped: 16 MiB
+  PathRecord() { make_room(); }
+
+  static constexpr std::size_t least = std::size_t{1} << 14;  ///< nodes before anything is dropped: 1 MiB
   static constexpr std::size_t most = std::size_t{1} << 23;
 
   /// What is after `before`: an element that begins where that one ends. `step`: of the lane that let it start.
-  [[gnu::always_inline]] PathEnd add(PathEnd before, const PassedElement& element, int step) {
-    ensure(before.node <= nodes_.size(), "an element of the critical path follows one that is there");
-    if (before.node != 0) {
-      const Node& last = nodes_[before.node - 1];
-      if (last.step + static_cast<int>(before.times) == step && last.element == element)
-        return {before.node, before.times + 1};
-    }
+  PathEnd add(PathEnd before, const PassedElement& element, int step) {
+    if (goes_on(before, element, step)) return before.once_more();
     return add_node(before, element, step);
+  }
+  /// Whether what is after `before` is its element once more, in the next step: then nothing is written.
+  [[gnu::always_inline]] bool goes_on(PathEnd before, const PassedElement& element, int step) const {
+    ensure(before.node() <= nodes_.size(), "an element of the critical path follows one that is there");
+    if (before.node() == 0) return false;
+    const Node& last = nodes_[before.node() - 1];
+    return last.step + static_cast<int>(before.times()) == step && last.element == element;
+  }
+  /// What is after `before`, of which it is not known that it goes on.
+  [[gnu::noinline]] PathEnd add_node(PathEnd before, const PassedElement& element, int step) {
+    if (element.busy.count() == 0 && element.staging.count() == 0 && element.latency.count() == 0) return before;
+    nodes_.push_back({.element = element, .before = before, .step = step});
+    return {static_cast<std::uint32_t>(nodes_.size()), 1};
   }
 
   bool is_full() const { return nodes_.size() >= next_; }
@@ -70,41 +80,42 @@ class PathRecord {
   void collect(const std::vector<PathEnd*>& ends) {
     // A node's forerunner is older, so one look at each is enough, the latest first.
     std::vector<std::uint32_t> number(nodes_.size() + 1, 0);  // [node] 0 if it is not live, then its new number
-    for (const PathEnd* end : ends) number[end->node] = 1;
+    for (const PathEnd* end : ends) number[end->node()] = 1;
     for (std::size_t i = nodes_.size(); i > 0; --i)
-      if (number[i] != 0) number[nodes_[i - 1].before.node] = 1;
+      if (number[i] != 0) number[nodes_[i - 1].before.node()] = 1;
     number[0] = 0;
+    const auto renumbered = [&](PathEnd end) { return PathEnd(number[end.node()], end.times()); };
     std::size_t kept = 0;
     for (std::size_t i = 1; i < number.size(); ++i) {
       if (number[i] == 0) continue;
       nodes_[kept] = nodes_[i - 1];
-      nodes_[kept].before.node = number[nodes_[kept].before.node];
+      nodes_[kept].before = renumbered(nodes_[kept].before);
       number[i] = static_cast<std::uint32_t>(++kept);
     }
     nodes_.resize(kept);
-    for (PathEnd* end : ends) end->node = number[end->node];
+    for (PathEnd* end : ends) *end = renumbered(*end);
     if (kept > most) refuse();
     next_ = std::max(least, 2 * kept);
-    nodes_.reserve(next_ + 4096);  // no more: a vector that grows by itself would take twice as much
+    make_room();
   }
 
   /// The chain that leads to `end`, first element first, from time 0 on. `name(element, named)` sets who an
-  /// element is about: `from`, `to`, `by`, `lane`.
+  /// element is about, in that step: `from`, `to`, `by`, `lane`.
   template <class Name>
   std::vector<PathElement> chain(PathEnd end, Name name) const {
     std::vector<PathEnd> ends;
     std::size_t n_elements = 0;
-    for (PathEnd at = end; at.node != 0; at = nodes_[at.node - 1].before) {
+    for (PathEnd at = end; at.node() != 0; at = nodes_[at.node() - 1].before) {
       ends.push_back(at);
-      n_elements += at.times;
-      ensure(nodes_[at.node - 1].before.node < at.node, "an element of the critical path follows an older one");
+      n_elements += at.times();
+      ensure(nodes_[at.node() - 1].before.node() < at.node(), "an element of the critical path follows an older one");
     }
     if (n_elements > most) refuse();
     std::vector<PathElement> path;
     SimTime now{};
     for (auto at = ends.rbegin(); at != ends.rend(); ++at) {
-      const Node& node = nodes_[at->node - 1];
-      for (std::uint32_t i = 0; i < at->times; ++i) {
+      const Node& node = nodes_[at->node() - 1];
+      for (std::uint32_t i = 0; i < at->times(); ++i) {
         PathElement named{.step = node.step + static_cast<int>(i), .bytes = node.element.bytes};
         name(node.element, named);
         const auto stretch = [&](PathCause cause, Picoseconds time) {
@@ -124,18 +135,15 @@ class PathRecord {
   }
 
  private:
-  struct Node {
+  struct alignas(64) Node {
     PassedElement element;
     PathEnd before;
     std::int32_t step = 0;  // in which the element is passed first
   };
   static_assert(sizeof(Node) == 64 && sizeof(PassedElement) == 48);
 
-  [[gnu::noinline]] PathEnd add_node(PathEnd before, const PassedElement& element, int step) {
-    if (element.busy.count() == 0 && element.staging.count() == 0 && element.latency.count() == 0) return before;
-    nodes_.push_back({.element = element, .before = before, .step = step});
-    return {static_cast<std::uint32_t>(nodes_.size()), 1};
-  }
+  // No more: a vector that grows by itself would take twice as much. A run looks only now and then whether it is full.
+  void make_room() { nodes_.reserve(next_ + 4096); }
 
   [[noreturn]] static void refuse() {
     throw SettingError(

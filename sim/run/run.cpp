@@ -185,15 +185,9 @@ class Run : private Movement<Run> {
     fingerprint_.add(CompiledRoutes::key_of(from, to, transfer.channel), transfer.size, transfer.start, engine_.now());
     if (options_.record_spans) timeline_.spans.push_back(span_of(transfer));
     if (options_.on_message) options_.on_message(span_of(transfer));
-    if (is_followed_ || transfer.adds) return delivered_and_followed(index, time);
+    if (is_followed_ || transfer.adds) return delivered_and_followed(index, time.busy, time.latency, time.limiter);
     transfers_.give_back(index);
-
-    // The end that was waited for carries the trail. It ends last: until then its trail is still the one from the start
-    // of its step.
-    const LaneNumber cause = transfer.sender_was_last ? transfer.sender : transfer.receiver;
-    const LaneNumber other = transfer.sender_was_last ? transfer.receiver : transfer.sender;
-    end_other_op(other, cause, time);
-    end_own_op(cause, time);
+    end_ops(transfer, time);
   }
 
   [[gnu::noinline]] Span span_of(const Transfer& transfer) const {
@@ -207,23 +201,36 @@ class Run : private Movement<Run> {
             .finish = engine_.now()};
   }
 
+  // The end that was waited for carries the trail. It ends last: until then its trail is still the one from the start
+  // of its step.
+  [[gnu::always_inline]] void end_ops(const Transfer& transfer, const MessageTime& time) {
+    const LaneNumber cause = transfer.cause(), other = transfer.other();
+    end_other_op(other, cause, time);
+    end_own_op(cause, time);
+  }
+
   // The end of delivered(), where messages run ahead, the critical path is recorded, or the message is added. Apart, so
   // that other runs do not ask.
-  [[gnu::noinline]] void delivered_and_followed(std::uint32_t index, MessageTime time) {
-    if (ahead_) return ahead_->arrived(index, time.limiter, time.busy);
+  [[gnu::noinline]] void delivered_and_followed(std::uint32_t index, Picoseconds busy, Picoseconds latency,
+                                                ResourceId limiter) {
+    if (ahead_) return ahead_->arrived(index, limiter, busy);
     const Transfer& transfer = transfers_[index];
-    const LaneNumber cause = transfer.sender_was_last ? transfer.sender : transfer.receiver;
-    const LaneNumber other = transfer.sender_was_last ? transfer.receiver : transfer.sender;
-    trails_.record(trails_[cause], cause, transfer, take_wire(), time);
-    const bool adds = transfer.adds, sender_is_other = other == transfer.sender;
+    const Picoseconds wire = take_wire();
+    const MessageTime time{.busy = busy,
+                           .latency = latency,
+                           .limiter = limiter,
+                           .node = trails_.record(transfer.cause(), transfer, wire, busy, latency, limiter)};
     transfers_.give_back(index);
-    if (adds) {  // its receiver goes on when it is added
-      Trail trail = trails_[cause];
-      trails_.go_on(trail, time);
-      add(index, trail);
-    }
-    if (!adds || sender_is_other) end_other_op(other, cause, time);
-    if (!adds || !sender_is_other) end_own_op(cause, time);
+    if (transfer.adds) return delivered_and_added(index, time);
+    end_ops(transfer, time);
+  }
+  // Its receiver goes on when it is added.
+  [[gnu::noinline]] void delivered_and_added(std::uint32_t index, const MessageTime& time) {
+    const LaneNumber sender = transfers_[index].sender, cause = transfers_[index].cause();
+    Trail trail = trails_[cause];
+    trails_.go_on(trail, time);
+    add(index, trail);
+    cause == sender ? end_own_op(sender, time) : end_other_op(sender, cause, time);
   }
 
   bool adds_take_time(LaneNumber lane) const {

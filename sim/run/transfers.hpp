@@ -37,6 +37,10 @@ struct alignas(64) Transfer {
   std::uint32_t parts_under_way = 0;  // of a message that is cut into parts
   std::uint32_t parts_to_leave = 0;   // the same; 0: it is not followed
   std::int32_t step = 0;              // of the sender; of whole messages
+
+  /// The lane that the message waited for, and the one that waited.
+  LaneNumber cause() const { return sender_was_last ? sender : receiver; }
+  LaneNumber other() const { return sender_was_last ? receiver : sender; }
 };
 static_assert(sizeof(Transfer) == 64);
 

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/base/error.hpp"
@@ -55,6 +56,36 @@ Picoseconds last_event(const Trace& trace) {
   return last.time_since_epoch();
 }
 
+/// The critical path has no gap from 0 to the end, and what a message took there lies within one that was sent, of the
+/// same rank and as many bytes.
+void require_path(const Trial& trial, const Recording& recording) {
+  const Trace& trace = recording.trace;
+  const auto process_of = [&](const Trace::Slice& slice) {
+    return std::string_view(trace.processes[trace.tracks[slice.track].process].name);
+  };
+  const auto is_sent_as = [&](const Trace::Slice& element, const Trace::Slice& message) {
+    if (message.category != "message" || message.flow_ends || message.bytes != element.bytes) return false;
+    if (message.begin > element.begin || message.end < element.end) return false;
+    const std::string_view sender = process_of(message);  // a job's has the job's name first
+    return !sender.starts_with("rank ") || sender.starts_with(fmt::format("rank {} ", *element.actor));
+  };
+  const bool adds = trial.scenario.contains("devices");  // then additions have bytes, too
+  SimTime now{};
+  for (const Trace::Slice& slice : trace.slices) {
+    if (process_of(slice) != "critical path") continue;
+    trial.require(slice.begin == now && slice.end > now,
+                  fmt::format("expected the critical path to go on at {} ps, found {}", now.time_since_epoch().count(),
+                              slice.begin.time_since_epoch().count()));
+    now = slice.end;
+    if (!slice.bytes || adds) continue;
+    const auto is_it = [&](const Trace::Slice& message) { return is_sent_as(slice, message); };
+    trial.require(std::any_of(trace.slices.begin(), trace.slices.end(), is_it),
+                  fmt::format("expected a message of {} bytes from actor {} at {} ps, found none: {}",
+                              slice.bytes->count, *slice.actor, slice.begin.time_since_epoch().count(), slice.name));
+  }
+  trial.require(now == recording.finish, "expected the critical path to last as long as the run");
+}
+
 void hold_traced(Trial& trial) {
   Recording recording{.filter = TraceFilter{}};
   const Prediction after = trial.run(trial.scenario, {.recording = &recording});
@@ -65,6 +96,7 @@ void hold_traced(Trial& trial) {
   const Picoseconds end = recording.finish.time_since_epoch();
   trial.require(last_event(recording.trace) <= end, fmt::format("expected no event after {} ps, found one at {} ps",
                                                                 end.count(), last_event(recording.trace).count()));
+  if (recording.trace.left_out.empty()) require_path(trial, recording);
 }
 
 /// Each switch only passes on. Of staged copies and reductions in a switch that is not so.
@@ -214,7 +246,10 @@ std::vector<Law> run_laws() {
   return {
       {"twice", "The same scenario twice: the same rows, byte for byte.", always, hold_twice},
       {"explained", "To explain a run does not change it, and the causes sum to its time.", always, hold_explained},
-      {"traced", "To trace a run does not change it, and no event is before 0 or after its end.", always, hold_traced},
+      {"traced",
+       "To trace a run does not change it; no event is before 0 or after its end; the critical path has no gap; its "
+       "messages are those that were sent.",
+       always, hold_traced},
       {"conserved", "As many bytes go into each switch as out of it, give or take one per link if packets are spread.",
        fits_conserved, hold_conserved},
       {"folded", "One rank for all: the times, bytes and messages of the whole run, where it may be done.", fits_folded,

@@ -135,8 +135,8 @@ TEST_CASE("a folded run's path is rank 0's, as long as the whole run") {
 }
 
 TEST_CASE("a run whose record is collected still has its whole path") {
-  // 512 ranks, 1022 steps; what is drawn differs, so no two messages are one node: 523264, twice as many as the record
-  // begins with.
+  // 512 ranks, 1022 steps; what is drawn differs, so no two messages are one node: 523264, 32 times as many as the
+  // record begins with.
   const Topology net = star(512, {.bandwidth = 1_GBps, .latency = 1us});
   const Timeline line = recorded(net, "ring", 512, 512_KiB, {.disturbance = {.jitter = {5us, 7}}});
   CHECK_NOTHROW(expect_whole_path(line.path, line.finish));
