@@ -37,6 +37,8 @@ if [[ ${1:-} == ci ]]; then
   need openmpi-bin mpirun
   need iproute2 tc
   need chromium-headless-shell chromium-headless-shell
+  need librsvg2-dev "/usr/include/librsvg-2.0/librsvg/rsvg.h"
+  need pkg-config pkg-config
   need fonts-dejavu-core "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf"
   need python3-jsonschema "/usr/lib/python3/dist-packages/jsonschema/__init__.py"
 fi

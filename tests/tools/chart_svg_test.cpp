@@ -176,7 +176,7 @@ TEST_CASE("an output that is not ours stays, our own is replaced, and inputs are
   CHECK(read_file(theirs) == "<svg xmlns=\"http://www.w3.org/2000/svg\"/>\n");
   CHECK(run_command({"plot", rows, "-o", theirs, "--force"}).code == 0);
   CHECK(has(read_file(theirs), "made by ringsim"));
-  refused({rows, "-o", "x.png"});
+  CHECK(has(refused({rows, "-o", "x.pdf"}).err, "expected a name that ends in .svg, .png or .html, found \"x.pdf\""));
   refused({rows, "-o", "/no/such/folder/x.svg"}, 3);
 }
 

@@ -63,8 +63,20 @@ TEST_CASE("a step's picture has each task of each stream, and what of the commun
     CHECK(has(svg, fmt::format("<title>{}</title>", title)));
   }
   CHECK(count(svg, "<title>") == 1 + 8);  // the picture's own
+  // The exposed tail is named on its bar, hatched there and in the legend, and in the sentence below.
+  CHECK(has(svg, ">612 us</text>"));
+  CHECK(count(svg, "<path class=\"hatch\"") == 2);
+  CHECK(has(svg, ">exposed: communication while nothing computes</text>"));
+  CHECK(has(svg, ">612 us of 7.612 ms (8.0 %) are exposed: data moves while nothing computes.</text>"));
   CHECK(has(svg, ">rank 0 (gpu0) and 3 more do the same at the same times.</text>"));
   CHECK(svg == picture_of(scenario()));  // equal results, equal bytes
+}
+
+TEST_CASE("one rank sends nothing, and nothing is exposed") {
+  const std::string svg = picture_of(scenario(), {"--set", "topology.ranks=1"});
+  CHECK(has(svg, "<title>backward l.0, 4 ms to 6 ms</title>"));
+  CHECK(!has(svg, "exposed"));
+  CHECK(count(svg, "<path class=\"hatch\"") == 0);
 }
 
 TEST_CASE("a picture of a step has a lane for each rank that differs") {
@@ -74,6 +86,20 @@ TEST_CASE("a picture of a step has a lane for each rank that differs") {
   CHECK(has(svg, ">rank 2 (gpu2): compute</text>"));
   CHECK(has(svg, "<title>forward l.1, 3 ms to 5 ms</title>"));
   CHECK(has(svg, ">rank 0 (gpu0) and 2 more do the same at the same times.</text>"));
+}
+
+TEST_CASE("a report on a training step has the picture of its streams, and the sentences as text") {
+  const std::string path = new_picture() + ".html";
+  REQUIRE(run_command({"run", scenario(), "--report", path}).code == 0);
+  const std::string page = read_file(path);
+  CHECK(has(page, ">The last step</h2>"));
+  CHECK(has(page, "<title>the last step</title>"));
+  CHECK(has(page, "<title>bucket 1, 6 ms to 6.612 ms, exposed for 612 us</title>"));
+  CHECK(count(page, "<path class=\"hatch\"") == 2);
+  CHECK(has(page, "<p>612 us of 7.612 ms (8.0 %) are exposed: data moves while nothing computes.</p>"));
+  // A collective has no streams.
+  REQUIRE(run_command({"run", source_dir() + "/scenarios/examples/why/late-rank.json", "--report", path}).code == 0);
+  CHECK(!has(read_file(path), "The last step"));
 }
 
 TEST_CASE("a folded run has the picture of the whole one") {
@@ -101,7 +127,7 @@ TEST_CASE("only a training step that all ranks have in common has a picture") {
             "expected one point, found 16"));
   const std::string async = scenario("", R"("name": "parameter_server", "servers": 1, "mode": "async")");
   CHECK(has(error_of(async, new_picture()), ": /training/regime/mode: expected the mode sync for a picture of a step"));
-  CHECK(has(error_of(scenario(), "step.png"), "expected a name that ends in .svg, found \"step.png\""));
+  CHECK(has(error_of(scenario(), "step.gif"), "expected a name that ends in .svg or .png, found \"step.gif\""));
 }
 
 }  // namespace streams_picture_test

@@ -11,6 +11,7 @@
 #include "sim/base/quantity.hpp"
 #include "sim/schedule/schedule.hpp"
 #include "sim/text/spelling.hpp"
+#include "tools/output/picture_file.hpp"
 #include "validate/measured/measured.hpp"
 
 namespace ringsim::tools {
@@ -171,12 +172,12 @@ void Options::output(std::string& target, const std::string& what) {
   file("-o,--output", "FILE", target, fmt::format("write {} to FILE; - is standard output", what));
 }
 
-void Options::svg_output(std::string& target, bool& force) {
-  Option& output = file("-o,--output", "FILE", target, "write the picture to FILE.svg; - is standard output");
+void Options::picture_output(std::string& target, bool& force) {
+  Option& output =
+      file("-o,--output", "FILE", target, "write the picture to FILE.svg or FILE.png; - is standard output (SVG)");
   output.required = true;
   output.take = [&target](const std::string& path) {
-    if (path != "-" && !path.ends_with(".svg"))
-      throw InputError("", fmt::format("expected a name that ends in .svg, found \"{}\"", path));
+    if (path != "-") expect_picture_name(path);
     target = path;
   };
   flag("--force", force, "let -o replace a file that ringsim has not made");

@@ -78,7 +78,7 @@ class Options {
   void jobs(int& target, const std::string& what = "points");
   void output(std::string& target, const std::string& what = "the results");
   /// -o of commands that do nothing but draw, which is required, and --force.
-  void svg_output(std::string& target, bool& force);
+  void picture_output(std::string& target, bool& force);
   void format(Format& target, const std::string& more = "");
   /// --format for commands that print matrices, too.
   Option& format_or_matrix(Format& target);

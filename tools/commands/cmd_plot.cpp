@@ -11,6 +11,7 @@
 #include "tools/output/chart.hpp"
 #include "tools/output/html.hpp"
 #include "tools/output/output.hpp"
+#include "tools/output/picture_file.hpp"
 #include "tools/output/plot.hpp"
 #include "tools/output/stored_rows.hpp"
 #include "tools/output/svg.hpp"
@@ -21,7 +22,7 @@ namespace {
 
 struct PlotArguments {
   std::vector<std::string> files;
-  std::string output;  ///< FILE.svg or FILE.html; empty or "-": the terminal
+  std::string output;  ///< FILE.svg, FILE.png or FILE.html; empty or "-": the terminal
   std::string title;   ///< empty: what all results share
   ChartFields chart;
   bool force = false;
@@ -30,10 +31,9 @@ struct PlotArguments {
 void declare(Options& options, PlotArguments& plot) {
   options.arguments("RESULTS", plot.files, "results as JSON lines, JSON or CSV; several are overlaid").file = true;
   Option& output = options.file("-o,--output", "FILE", plot.output,
-                                "write a picture, FILE.svg or FILE.html; without it, plot in the terminal");
+                                "write a picture, FILE.svg, FILE.png or FILE.html; without it, plot in the terminal");
   output.take = [&plot](const std::string& path) {
-    if (path != "-" && !path.ends_with(".svg") && !path.ends_with(".html"))
-      throw InputError("", fmt::format("expected a name that ends in .svg or .html, found \"{}\"", path));
+    if (path != "-") expect_picture_name(path, ".html");
     plot.output = path;
   };
   options.flag("--force", plot.force, "let -o replace a file that ringsim has not made");
@@ -64,10 +64,12 @@ int execute(const PlotArguments& arguments) {
   Chart chart = chart_of(rows, arguments.chart);
   if (arguments.chart.bound) require_bound(chart);
   if (!arguments.title.empty()) chart.title = arguments.title;
+  if (arguments.output.ends_with(".svg") || arguments.output.ends_with(".png")) {
+    write_picture(arguments.output, chart_svg(chart, /*alone=*/true));
+    return good;
+  }
   Output output(arguments.output);
-  if (arguments.output.ends_with(".svg"))
-    output.write(chart_svg(chart, /*alone=*/true));
-  else if (arguments.output.ends_with(".html"))
+  if (arguments.output.ends_with(".html"))
     output.write(html_page(chart.title, chart_svg(chart, /*alone=*/false)));
   else
     output.write_styled(plot_text(chart, surface_of(output.descriptor())));
@@ -80,12 +82,13 @@ int execute(const PlotArguments& arguments) {
 Command plot_command() {
   return {.name = "plot",
           .group = Group::results,
-          .summary = "Plot results as a picture (SVG, HTML) or in the terminal",
+          .summary = "Plot results as a picture (SVG, PNG, HTML) or in the terminal",
           .example = "ringsim plot scenarios/two-dgx-a100.csv -o two-dgx-a100.svg",
           .details =
               "Axes are logarithmic. Each algorithm, or whatever varies besides the horizontal axis, is a series; "
               "measured times are points of their own. The picture needs no other file, has colors that color-blind "
-              "people tell apart, and follows the light or dark mode of the browser.",
+              "people tell apart, and as SVG or HTML follows the light or dark mode of the browser. A PNG has twice as "
+              "many pixels across as the SVG; a ringsim that was built without librsvg writes none.",
           .prepare = with<PlotArguments>(declare, execute)};
 }
 

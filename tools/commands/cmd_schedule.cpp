@@ -23,6 +23,7 @@
 #include "tools/exit.hpp"
 #include "tools/output/mscclpp_file.hpp"
 #include "tools/output/output.hpp"
+#include "tools/output/picture_file.hpp"
 #include "tools/output/progress_line.hpp"
 #include "tools/output/schedule_text.hpp"
 #include "tools/output/warnings.hpp"
@@ -59,7 +60,7 @@ struct PictureArguments {
 
 void declare(Options& options, PictureArguments& picture) {
   declare_scenario_or_schedule(options, picture.show);
-  options.svg_output(picture.output, picture.force);
+  options.picture_output(picture.output, picture.force);
 }
 
 struct ImportScheduleArguments {
@@ -270,9 +271,7 @@ int draw(const PictureArguments& arguments) {
     picture = drawn(checked, fmt::format("{}, {}", title(scenario), format(scenario.main().request.bytes)));
   }
   stop_if_asked();
-  Output output(arguments.output);
-  output.write(picture);
-  output.finish();
+  write_picture(arguments.output, picture);
   return good;
 }
 
@@ -317,7 +316,7 @@ Command schedule_show_command() {
 Command schedule_picture_command() {
   return {.name = "schedule picture",
           .group = Group::look,
-          .summary = "Draw which chunks go where, step by step (SVG)",
+          .summary = "Draw which chunks go where, step by step (SVG, PNG)",
           .example = "ringsim schedule picture scenarios/star.json --set topology.ranks=4 -o ring.svg",
           .details =
               "A panel per step, for up to 16 ranks and 16 steps. A step is what would happen at the same time if "

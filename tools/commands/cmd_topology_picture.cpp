@@ -12,6 +12,7 @@
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
 #include "tools/output/output.hpp"
+#include "tools/output/picture_file.hpp"
 #include "tools/output/progress_line.hpp"
 #include "tools/pictures/drawn_marks.hpp"
 #include "tools/pictures/topology_svg.hpp"
@@ -33,7 +34,7 @@ struct TopologyPictureArguments {
 void declare(Options& options, TopologyPictureArguments& picture) {
   options.scenario(picture.scenario, picture.set);
   options.flag("--bound", picture.bound, "mark the links that set the collective's bound, and say why");
-  options.svg_output(picture.output, picture.force);
+  options.picture_output(picture.output, picture.force);
 }
 
 int execute(const TopologyPictureArguments& arguments) {
@@ -53,9 +54,7 @@ int execute(const TopologyPictureArguments& arguments) {
   const std::string picture =
       while_saying("drawing", [&] { return topology_svg(topology, name, marks, nullptr, /*alone=*/true); });
   nothing_to_lose.reset();
-  Output output(arguments.output);
-  output.write(picture);
-  output.finish();
+  write_picture(arguments.output, picture);
   return good;
 }
 
@@ -65,7 +64,7 @@ Command topology_picture_command() {
   return {
       .name = "topology picture",
       .group = Group::look,
-      .summary = "Draw devices and links (SVG)",
+      .summary = "Draw devices and links (SVG, PNG)",
       .example =
           "ringsim topology picture scenarios/examples/machines/two-node-server.json \\\n"
           "    -o topology.svg",

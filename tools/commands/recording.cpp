@@ -10,6 +10,7 @@
 #include "sim/base/quantity.hpp"
 #include "tools/exit.hpp"
 #include "tools/output/output.hpp"
+#include "tools/output/picture_file.hpp"
 #include "tools/output/trace_file.hpp"
 #include "tools/pictures/streams_svg.hpp"
 #include "validate/results/results.hpp"
@@ -55,10 +56,11 @@ void declare_recording(Options& options, RecordingArguments& arguments) {
               },
               "length of the steps of --utilisation; without it a round one that makes at most 200"),
           "--utilisation");
-  options.file("--picture", "FILE", arguments.picture, "draw what the streams do in the last training step: FILE.svg")
+  options
+      .file("--picture", "FILE", arguments.picture,
+            "draw what the streams do in the last training step: FILE.svg or FILE.png")
       .take = [&arguments](const std::string& path) {
-    if (!path.ends_with(".svg"))
-      throw InputError("", fmt::format("expected a name that ends in .svg, found \"{}\"", path));
+    expect_picture_name(path);
     arguments.picture = path;
   };
 }
@@ -94,9 +96,9 @@ void write_recording(const RecordingArguments& arguments, const Recording& recor
     if (recording.streams.empty()) {
       warn(arguments.picture + ": not drawn, nothing of the step takes time");
     } else {
-      Output output(arguments.picture);
-      output.write(streams_svg(recording.streams, name.empty() ? "the last step" : name + ": the last step"));
-      output.finish();
+      write_picture(arguments.picture,
+                    streams_svg(recording.streams, name.empty() ? "the last step" : name + ": the last step",
+                                /*alone=*/true));
     }
   }
   if (!arguments.trace.empty()) {

@@ -20,6 +20,7 @@
 #include "tools/pictures/drawn_marks.hpp"
 #include "tools/pictures/gantt_svg.hpp"
 #include "tools/pictures/heat_map_svg.hpp"
+#include "tools/pictures/streams_svg.hpp"
 #include "tools/pictures/topology_svg.hpp"
 
 namespace ringsim::tools {
@@ -113,6 +114,17 @@ std::string links_over_time(const Recording& recording, std::vector<LinkRow> row
                                              text);
 }
 
+// -------------------------------------------------------------------------------------------------------------- step
+
+/// The streams of a training step, if that is what was run.
+std::string last_step(const Recording& recording) {
+  if (recording.streams.empty()) return "";
+  std::string text =
+      html_wide_figure("the last step", streams_svg(recording.streams, "the last step", /*alone=*/false));
+  for (const std::string& note : streams_notes(recording.streams)) text += html_paragraph(note);
+  return html_section("The last step", text);
+}
+
 // -------------------------------------------------------------------------------------------------------------- rank
 
 /// The color of a bar, and its name in the legend.
@@ -168,28 +180,30 @@ std::string rank_over_time(const Trace& trace, SimTime finish, Actor rank) {
 
 }  // namespace
 
-std::optional<Recording> recording_for_pictures(std::int64_t messages) {
-  if (messages > most_messages) return std::nullopt;
+Recording recording_for_pictures(const Scenario& scenario, std::int64_t messages) {
   Recording recording;
+  recording.keep_streams = scenario.training.has_value();
+  if (messages > most_messages) return recording;
   recording.filter = TraceFilter{.critical_rank = true};
   recording.use_step = Picoseconds{0};
   recording.keep_flows = true;
   return recording;
 }
 
-std::string run_pictures(const Scenario& scenario, const Prediction& found, const std::optional<Recording>& recording) {
-  if (!recording)
-    return html_section("Links",
-                        html_paragraph(fmt::format("Links and ranks are not drawn: {} messages are more than {}, "
-                                                   "and each would have to be recorded. Choose a smaller point "
-                                                   "with --set.",
-                                                   found.transfers, most_messages)));
-  if (recording->use.empty() || recording->finish == SimTime{}) return "";  // nothing moved
+std::string run_pictures(const Scenario& scenario, const Prediction& found, const Recording& recording) {
+  const std::string step = last_step(recording);
+  if (!recording.filter)
+    return step + html_section("Links", html_paragraph(
+                                            fmt::format("Links and ranks are not drawn: {} messages are more than {}, "
+                                                        "and each would have to be recorded. Choose a smaller point "
+                                                        "with --set.",
+                                                        found.transfers, most_messages)));
+  if (recording.use.empty() || recording.finish == SimTime{}) return step;  // nothing moved
   const Topology topology = topology_of(scenario);
-  const std::vector<LinkRow> rows = rows_of(*recording, topology);
-  return loaded_topology(*recording, topology, rows, drawn_faults(topology, scenario)) +
-         links_over_time(*recording, rows, found) +
-         rank_over_time(recording->trace, recording->finish, *recording->trace.critical_rank);
+  const std::vector<LinkRow> rows = rows_of(recording, topology);
+  return step + loaded_topology(recording, topology, rows, drawn_faults(topology, scenario)) +
+         links_over_time(recording, rows, found) +
+         rank_over_time(recording.trace, recording.finish, *recording.trace.critical_rank);
 }
 
 }  // namespace ringsim::tools

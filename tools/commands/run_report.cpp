@@ -49,7 +49,7 @@ std::vector<std::string> set_for(const RunForReport& run, std::size_t point) {
 struct Explained {
   Scenario scenario;
   Result result;
-  std::optional<Recording> recording;  ///< nothing of a large run
+  Recording recording;
   std::vector<WhatIf> what_ifs;
 };
 
@@ -58,8 +58,8 @@ Explained explained(const RunForReport& run, const ReportPoint& point) {
   const ScenarioFile file = ScenarioFile::parse(run.input.text, run.input.name, set);
   ensure(file.size() == 1 && file.id(0).hash == run.file.id(point.index).hash,
          "a point that is chosen with --set is itself");
-  Explained one{
-      .scenario = file.point(0), .result = {}, .recording = recording_for_pictures(point.messages), .what_ifs = {}};
+  Explained one{.scenario = file.point(0), .result = {}, .recording = {}, .what_ifs = {}};
+  one.recording = recording_for_pictures(one.scenario, point.messages);
   {
     ProgressLine progress(1);
     Bounds bounds;
@@ -70,7 +70,7 @@ Explained explained(const RunForReport& run, const ReportPoint& point) {
                                       .stage = [&](const std::string& text) { progress.now(text); },
                                       .explain = true,
                                       .phases = true,
-                                      .recording = one.recording ? &*one.recording : nullptr},
+                                      .recording = &one.recording},
                                      bounded ? &bounds : nullptr));
   }
   one.what_ifs =

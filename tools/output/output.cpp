@@ -20,6 +20,7 @@
 #include "tools/exit.hpp"
 #include "tools/output/color.hpp"
 #include "tools/output/matrix.hpp"
+#include "tools/output/png.hpp"
 
 namespace ringsim::tools {
 
@@ -119,6 +120,7 @@ bool holds_results(const std::string& path) {
   if (text.empty() || text.starts_with("# ringsim ") || text.starts_with("scenario.name,")) return true;
   if (text.starts_with('{')) return has("\"ringsim\"");
   if (is_matrix_text(text)) return true;
+  if (is_own_png(text)) return true;
   if (text.starts_with("<svg ")) return has("<!-- made by ringsim -->");
   if (text.starts_with("<!doctype html>")) return has("<meta name=\"generator\" content=\"ringsim\">");
   return has("algbw") && has("busbw") && has("GB/s") && !has("#wrong") && !text.starts_with('#');

@@ -37,7 +37,9 @@ constexpr const char* light_rules =
     ".chart .hit { fill: none; stroke: transparent; stroke-width: 12; pointer-events: stroke }\n"
     ".chart a:hover .hit, .chart a:focus-visible .hit { stroke: #0072b2; stroke-opacity: .3 }\n"
     ".chart a:focus-visible { outline: none }\n"
-    ".chart .dashed .line { stroke-dasharray: 8 3 }\n";
+    ".chart .dashed .line { stroke-dasharray: 8 3 }\n"
+    ".chart .bar-text { fill: #ffffff }\n"
+    ".chart .hatch { fill: none; stroke: #ffffff; stroke-width: 1.4 }\n";
 
 constexpr const char* dark_rules =
     ".chart .device { fill: #16191d; stroke: #9ea7b3 }\n"
@@ -46,7 +48,9 @@ constexpr const char* dark_rules =
     ".chart .fault { stroke: #ff6b9d; stroke-opacity: .45 }\n"
     ".chart .fault-mark { fill: #ff6b9d }\n"
     ".chart .fault-text { fill: #16191d }\n"
-    ".chart .frame { stroke: #6e7681 }\n";
+    ".chart .frame { stroke: #6e7681 }\n"
+    ".chart .bar-text { fill: #16191d }\n"
+    ".chart .hatch { stroke: #16191d }\n";
 
 /// Wires, arrow heads and boxes that are filled, in the colors of the series of plots (see svg_style()) and of loads.
 std::string colored(const Shade& color, const std::string& name) {

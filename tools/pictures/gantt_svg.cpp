@@ -21,8 +21,6 @@ namespace {
 constexpr double gantt_width = 940, lane_height = 24, bar_height = 16;
 constexpr std::size_t most_titles = 2000;
 constexpr std::size_t n_colors = 6;  // of plots
-constexpr const char* bar_text_style =
-    ".chart .bar-text { fill: #ffffff }\n@media (prefers-color-scheme: dark) { .chart .bar-text { fill: #16191d } }\n";
 
 std::string bar_path(double x, double width, double y, double height) {
   return fmt::format("M{:.1f} {:.1f}h{:.1f}v{:.0f}h{:.1f}z", x, y, width, height, -width);
@@ -35,9 +33,14 @@ std::string bars_svg_of(const GanttLane& lane, const TimeAxis& axis, double y) {
     const double x = axis.x_of(bar.begin), width = std::max(axis.x_of(bar.end) - x - 0.6, 0.5);
     text += fmt::format("<g class=\"s{}\"><path class=\"mark\" d=\"{}\"><title>{}</title></path></g>\n", bar.color,
                         bar_path(x, width, y, bar_height), escaped_xml(bar.title));
-    if (!bar.label.empty() && layout::width_of(bar.label, 11) + 4 < width)
-      text += svg_text(x + width / 2, y + 12,
-                       " class=\"small bar-text\" text-anchor=\"middle\" pointer-events=\"none\"", bar.label);
+    if (bar.hatched) text += hatch_svg(x, y, width, bar_height);
+    const double room = layout::width_of(bar.label, 11) + 8;
+    if (bar.label.empty() || room > width) continue;
+    if (bar.hatched)  // no line through the letters
+      text += fmt::format("<g class=\"s{}\"><path class=\"mark\" d=\"{}\" pointer-events=\"none\"/></g>\n", bar.color,
+                          bar_path(x + (width - room) / 2, room, y, bar_height));
+    text += svg_text(x + width / 2, y + 12, " class=\"small bar-text\" text-anchor=\"middle\" pointer-events=\"none\"",
+                     bar.label);
   }
   return text;
 }
@@ -109,7 +112,11 @@ std::string gantt_svg(const std::string& title, const std::vector<GanttLane>& la
   }
   y += 36;
   std::vector<LegendEntry> legend;
-  for (const GanttColor& color : colors) legend.push_back({fmt::format("s{}", color.color), "mark", color.name});
+  for (const GanttColor& color : colors)
+    legend.push_back({.group = fmt::format("s{}", color.color),
+                      .mark = "mark",
+                      .name = color.name,
+                      .hatched = color.hatched && n_bars <= most_titles});
   text += axis.legend_svg(legend, y);
   if (n_bars > most_titles) {
     y += 22;
@@ -123,7 +130,7 @@ std::string gantt_svg(const std::string& title, const std::vector<GanttLane>& la
       y += 20;
       text += svg_text(axis.left, y, " class=\"small soft\"", note);
     }
-  return svg_opened(gantt_width, y + 8, title, page.has_value(), picture_style() + bar_text_style) + text + "</svg>\n";
+  return svg_opened(gantt_width, y + 8, title, page.has_value(), picture_style()) + text + "</svg>\n";
 }
 
 }  // namespace ringsim::tools

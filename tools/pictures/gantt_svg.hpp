@@ -15,6 +15,7 @@ struct GanttBar {
   std::size_t color = 0;  ///< of plots, 0 to 5
   std::string title;      ///< what a pointer over it shows
   std::string label;      ///< written on it, if there is room
+  bool hatched = false;
 };
 
 struct GanttLane {
@@ -25,6 +26,7 @@ struct GanttLane {
 struct GanttColor {
   std::size_t color = 0;
   std::string name;
+  bool hatched = false;
 };
 
 /// A picture that is a file of its own, with its title at the top.
@@ -33,8 +35,8 @@ struct GanttPage {
 };
 
 /// Lanes below each other. Of more than 2000 bars each pixel column has the color that takes most of its time and the
-/// height of the share that is taken, and there are no titles and labels. Without `page` a part of a page that has
-/// svg_style() and picture_style(). Requires a lane.
+/// height of the share that is taken, and there are no titles, labels and hatches. Without `page` a part of a page that
+/// has svg_style() and picture_style(). Requires a lane.
 std::string gantt_svg(const std::string& title, const std::vector<GanttLane>& lanes,
                       const std::vector<GanttColor>& colors, SimTime finish,
                       const std::optional<GanttPage>& page = std::nullopt);

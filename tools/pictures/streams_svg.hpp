@@ -8,7 +8,10 @@
 
 namespace ringsim::tools {
 
-/// A file of its own: a lane for each stream of at most 4 of them, those that differ. Requires one that does something.
-std::string streams_svg(const std::vector<Recording::Streams>& all, const std::string& title);
+/// A lane for each stream of at most 4 of them, those that differ. `alone`: a file of its own, with streams_notes()
+/// below; else a part of a page. Requires one that does something.
+std::string streams_svg(const std::vector<Recording::Streams>& all, const std::string& title, bool alone);
+/// Sentences: who does the same, how much of the step is exposed, who is not drawn.
+std::vector<std::string> streams_notes(const std::vector<Recording::Streams>& all);
 
 }  // namespace ringsim::tools

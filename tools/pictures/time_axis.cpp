@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "sim/base/quantity.hpp"
@@ -23,6 +24,18 @@ Picoseconds round_step(Picoseconds time) {
 }
 
 }  // namespace
+
+std::string hatch_svg(double x, double y, double width, double height) {
+  constexpr double apart = 6;
+  std::string lines;
+  // From its lower end, upwards to the right.
+  for (double from = x - height + apart / 2; from < x + width; from += apart) {
+    const double left = std::max(from, x), right = std::min(from + height, x + width);
+    lines += fmt::format("M{:.1f} {:.1f}L{:.1f} {:.1f}", left, y + height - (left - from), right,
+                         y + height - (right - from));
+  }
+  return fmt::format("<path class=\"hatch\" d=\"{}\" pointer-events=\"none\"/>\n", lines);
+}
 
 double TimeAxis::x_of(SimTime when) const {
   return left + (right - left) * static_cast<double>(when.time_since_epoch().count()) /
@@ -50,7 +63,7 @@ std::string TimeAxis::legend_svg(const std::vector<LegendEntry>& entries, double
     text +=
         fmt::format("<g class=\"{}\"><rect class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"16\" height=\"12\"/></g>\n",
                     entry.group, entry.mark, x, y - 10) +
-        svg_text(x + 22, y, " class=\"small\"", entry.name);
+        (entry.hatched ? hatch_svg(x, y - 10, 16, 12) : "") + svg_text(x + 22, y, " class=\"small\"", entry.name);
     x += 22 + layout::width_of(entry.name, font) + 18;
   }
   return text;

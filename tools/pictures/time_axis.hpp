@@ -12,7 +12,11 @@ namespace ringsim::tools {
 struct LegendEntry {
   std::string group, mark;  ///< the classes of the style that give the color
   std::string name;
+  bool hatched = false;
 };
+
+/// Diagonal lines over a bar, so that it is told apart without its color.
+std::string hatch_svg(double x, double y, double width, double height);
 
 struct TimeAxis {
   double left = 0, right = 0;
