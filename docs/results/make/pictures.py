@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the pictures of docs/pictures that ringsim makes itself: a topology, a schedule, and training steps.
+"""Draws the pictures of docs/pictures that ringsim makes itself: a topology, a schedule, a plot, and training steps.
 
 Usage: docs/results/make/pictures.py path/to/ringsim [--check]      (--check compares, exit code 1 where one differs)
 """
@@ -22,6 +22,8 @@ pictures = {
     "ring-of-four.svg": ["schedule", "picture", scenarios / "star.json", "--set", "topology.ranks=4",
                          "--set", "collective.algorithm=ring", "-o"],
     "exposed-bucket.svg": ["run", scenarios / "examples/why/exposed-bucket.json", "--picture"],
+    "server-or-ring.svg": ["plot", training / "server-or-ring.csv", "--x", "ranks", "--y", "communication_us", "--by", "algorithm",
+                           "--title", "102 MB of gradients on ports of 100 Gb/s", "-o"],
     "regime-single.svg": step("buckets.json", 1, '"single"'),
     "regime-data_parallel.svg": step("data-parallel.json", 4, '{"name": "data_parallel", "loss": "1 ms"}'),
     "regime-parameter_server.svg": step("parameter-server.json", 4, '{"name": "parameter_server", "servers": 1}'),
