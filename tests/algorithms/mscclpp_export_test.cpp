@@ -255,8 +255,10 @@ TEST_CASE("what a plan cannot hold is refused by its name") {
         "an MSCCL++ plan cannot hold ring: it has no name for broadcast, or does not tell its root\n  hint: --to json "
         "holds every collective");
   CHECK(refusal(ring_all_reduce(64, 64_KiB)).find("written") == 0);
-  CHECK(refusal(ring_all_reduce(512, 1_MiB)).find("thread blocks, and 108 can be on an A100 at the same time") !=
-        std::string::npos);
+  // 14 steps of a ring of 8, each 62 times: 868, of which a thread block holds 8. With 61 slices 107 blocks do.
+  CHECK(refusal(in_pieces(ring_all_reduce(8, 1_MiB), {.slices = 61})) == "written");
+  CHECK(refusal(in_pieces(ring_all_reduce(8, 1_MiB), {.slices = 62}))
+            .find("needs 109 thread blocks, and 108 can be on an A100 at the same time") != std::string::npos);
   // Both send before they receive: with memory channels each would wait for the other.
   WrittenSchedule ahead(ring_all_gather(2, 8_B));
   for (auto& lanes : ahead.steps) {
