@@ -11,7 +11,7 @@ namespace ringsim::tools {
 /// A lane for each stream of at most 4 of them, those that differ. `alone`: a file of its own, with streams_notes()
 /// below; else a part of a page. Requires one that does something.
 std::string streams_svg(const std::vector<Recording::Streams>& all, const std::string& title, bool alone);
-/// Sentences: who does the same, how much of the step is exposed, who is not drawn.
+/// Sentences: which ranks do the same, which share of the step is exposed, how many are not drawn.
 std::vector<std::string> streams_notes(const std::vector<Recording::Streams>& all);
 
 }  // namespace ringsim::tools

@@ -15,7 +15,7 @@ struct LegendEntry {
   bool hatched = false;
 };
 
-/// Diagonal lines over a bar, so that it is told apart without its color.
+/// Diagonal lines over a bar, which distinguish it without its color.
 std::string hatch_svg(double x, double y, double width, double height);
 
 struct TimeAxis {
