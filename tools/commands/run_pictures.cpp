@@ -191,7 +191,7 @@ Recording recording_for_pictures(const Scenario& scenario, std::int64_t messages
 }
 
 std::string run_pictures(const Scenario& scenario, const Prediction& found, const Recording& recording) {
-  const std::string step = last_step(recording);
+  std::string step = last_step(recording);
   if (!recording.filter)
     return step + html_section("Links", html_paragraph(
                                             fmt::format("Links and ranks are not drawn: {} messages are more than {}, "
