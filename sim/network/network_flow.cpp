@@ -10,10 +10,6 @@ namespace ringsim {
 
 namespace {
 
-// Rates that differ by less are equal: sums of a few thousand shares are exact to about 10^-13.
-constexpr double tolerance = 1e-9;
-bool clearly_above(double a, double b) { return a > b * (1 + tolerance); }
-
 // Rounds up; a small tolerance keeps floating-point noise from adding a picosecond.
 Picoseconds fluid_time(double bytes, double rate) {
   const double time = bytes / rate * 1e12;
@@ -24,12 +20,9 @@ Picoseconds fluid_time(double bytes, double rate) {
 // What was left of a flow is what passed at its last rate; `size` is all of it.
 void check_all_left(double left, double rate, Picoseconds time, Bytes size) {
   const double error = std::abs(left - rate * (static_cast<double>(time.count()) * 1e-12));
-  ensure(error <= rate * 2e-12 + static_cast<double>(size.count) * tolerance,
+  ensure(error <= rate * 2e-12 + static_cast<double>(size.count) * FlowNetwork::tolerance,
          "a flow ends when its last byte has left: bytes in equal bytes out");
 }
-
-// How often settle() widens its circle before it takes all that is connected: each round solves everything again.
-constexpr int max_rounds = 6;
 
 }  // namespace
 
@@ -261,238 +254,6 @@ void FlowNetwork::mark_dirty(std::uint32_t resource) {
   dirty_.push_back(resource);
 }
 
-void FlowNetwork::add_to_solve(FlowIndex index) {
-  if (to_be_solved(index)) return;
-  flows_[index].solve_mark = epoch_;
-  to_solve_.push_back(index);
-}
-
-void FlowNetwork::settle() {
-  if (!changed_.empty()) take_changes();
-  if (new_flows_.empty() && dirty_.empty()) return;
-  ++epoch_;
-  to_solve_.clear();
-  for (const FlowIndex index : new_flows_) {
-    const LegInfo& leg = legs_[flows_[index].leg];
-    if (is_alone(flows_[index])) {  // most flows of most schedules: nothing to work out
-      set_rate(index, leg.alone, leg.alone_resource);
-      schedule(index);
-      continue;
-    }
-    add_to_solve(index);
-    for (std::uint32_t u = 0; u < leg.n_uses; ++u)
-      if (resources_[uses_[leg.first_use + u].resource].n_limited > 0) mark_dirty(uses_[leg.first_use + u].resource);
-  }
-  new_flows_.clear();
-  // Those whose share of a changed resource it was that held them: they may go faster, or must make room.
-  for (const std::uint32_t r : dirty_) {
-    resources_[r].is_dirty = false;
-    for (const Member& member : resources_[r].members)
-      if (flows_[member.flow].limiter.value == r) add_to_solve(member.flow);
-  }
-  dirty_.clear();
-  if (to_solve_.empty()) return;
-  for (int round = 1;; ++round) {
-    solve();
-    if (!widen()) break;
-    if (round == max_rounds) widen_to_all_connected();
-  }
-  apply();
-}
-
-void FlowNetwork::touch(std::uint32_t r) {
-  ResourceState& resource = resources_[r];
-  resource.touch_mark = touch_epoch_;
-  resource.open_weight = 0;
-  resource.n_open = 0;
-  resource.residual = resource.capacity;
-  for (const Member& member : resource.members) {
-    const Flow& flow = flows_[member.flow];
-    if (flow.solve_mark == epoch_) {
-      resource.open_weight += member.weight;
-      ++resource.n_open;
-    } else {
-      resource.residual -= member.weight * flow.rate;
-    }
-  }
-  touched_.push_back(r);
-}
-
-bool FlowNetwork::Level::operator<(const Level& other) const {
-  if (share > other.share) return true;
-  if (share < other.share) return false;
-  return is_cap != other.is_cap ? other.is_cap : index > other.index;
-}
-
-// Touches the resources of a flow that is to be solved. Of those that no other flow uses only the narrowest can decide
-// it (the first of those in the order of levels): the rest are left alone.
-void FlowNetwork::touch_uses(const LegInfo& leg) {
-  Level narrowest{.share = std::numeric_limits<double>::infinity()};
-  for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u) {
-    const Use& use = uses_[u];
-    const ResourceState& resource = resources_[use.resource];
-    if (resource.members.size() > 1) {
-      if (resource.touch_mark != touch_epoch_) touch(use.resource);
-    } else if (const Level level{.share = resource.capacity / use.weight, .index = use.resource}; narrowest < level) {
-      narrowest = level;
-    }
-  }
-  if (narrowest.share < std::numeric_limits<double>::infinity()) touch(narrowest.index);
-}
-
-// Progressive filling: raise all undecided flows alike until a resource is full; what uses it is decided; go on.
-// Shares only grow while flows are decided, so a share that lies in the heap may be too small, never too large.
-void FlowNetwork::solve() {
-  ++touch_epoch_;
-  touched_.clear();
-  levels_.clear();
-  undecided_ = to_solve_.size();
-  flows_solved_ += static_cast<std::int64_t>(to_solve_.size());
-  for (const FlowIndex index : to_solve_) {
-    Flow& flow = flows_[index];
-    const LegInfo& leg = legs_[flow.leg];
-    flow.decided = -1;
-    touch_uses(leg);
-    if (leg.cap < std::numeric_limits<double>::infinity()) levels_.push_back({leg.cap, index, true});
-  }
-  const auto share = [](const ResourceState& resource) {
-    return std::max(resource.residual, 0.0) / resource.open_weight;
-  };
-  for (const std::uint32_t r : touched_) levels_.push_back({share(resources_[r]), r, false});
-  std::make_heap(levels_.begin(), levels_.end());
-  while (undecided_ > 0) {
-    ensure(!levels_.empty(), "every flow has a bottleneck");
-    std::pop_heap(levels_.begin(), levels_.end());
-    Level level = levels_.back();
-    levels_.pop_back();
-    if (level.is_cap) {
-      if (flows_[level.index].decided < 0)
-        decide(level.index, level.share, legs_[flows_[level.index].leg].cap_resource);
-      continue;
-    }
-    const ResourceState& resource = resources_[level.index];
-    if (resource.n_open == 0) continue;
-    level.share = share(resource);
-    if (!levels_.empty() && levels_.front().share < level.share) {  // it has grown: another comes first
-      levels_.push_back(level);
-      std::push_heap(levels_.begin(), levels_.end());
-      continue;
-    }
-    for (const Member& member : resource.members)
-      if (to_be_solved(member.flow) && flows_[member.flow].decided < 0) decide(member.flow, level.share, {level.index});
-  }
-}
-
-void FlowNetwork::decide(FlowIndex index, double rate, ResourceId limiter) {
-  Flow& flow = flows_[index];
-  flow.decided = rate;
-  flow.decided_limiter = limiter;
-  --undecided_;
-  const LegInfo& leg = legs_[flow.leg];
-  for (std::uint32_t u = 0; u < leg.n_uses; ++u) {
-    const Use& use = uses_[leg.first_use + u];
-    ResourceState& resource = resources_[use.resource];
-    if (resource.touch_mark == touch_epoch_) {
-      resource.residual -= use.weight * rate;
-      resource.open_weight -= use.weight;
-      --resource.n_open;
-    } else {  // check_rates() does not see it
-      ensure(rate * use.weight <= resource.capacity * (1 + tolerance), "no link carries more than its bandwidth");
-    }
-  }
-}
-
-// Takes in the flows outside that the solution leaves without a bottleneck, or above those that it slows down.
-// False where there is none: then every flow has its bottleneck, which is what max-min fair means.
-bool FlowNetwork::widen() {
-  const std::size_t before = to_solve_.size();
-  for (const std::uint32_t r : touched_) {
-    const ResourceState& resource = resources_[r];
-    double total = 0, fastest = 0;
-    double slowest_limited = std::numeric_limits<double>::infinity();  // of those that this resource holds back
-    bool outsiders = false;
-    for (const Member& member : resource.members) {
-      const Flow& flow = flows_[member.flow];
-      const bool inside = to_be_solved(member.flow);
-      const double rate = inside ? flow.decided : flow.rate;
-      total += rate * member.weight;
-      fastest = std::max(fastest, rate);
-      if (inside && flow.decided_limiter.value == r) slowest_limited = std::min(slowest_limited, rate);
-      outsiders = outsiders || !inside;
-    }
-    if (!outsiders) continue;
-    const bool saturated = !clearly_above(resource.capacity, total);
-    for (const Member& member : resource.members) {
-      const Flow& flow = flows_[member.flow];
-      if (to_be_solved(member.flow)) continue;
-      const bool too_fast = clearly_above(flow.rate, slowest_limited);
-      const bool lost_bottleneck = flow.limiter.value == r && (!saturated || clearly_above(fastest, flow.rate));
-      if (too_fast || lost_bottleneck) outside_.push_back(member.flow);
-    }
-  }
-  for (const FlowIndex index : outside_) add_to_solve(index);
-  outside_.clear();
-  return to_solve_.size() > before;
-}
-
-void FlowNetwork::widen_to_all_connected() {
-  ++touch_epoch_;
-  for (std::size_t i = 0; i < to_solve_.size(); ++i) {  // grows as it goes
-    const LegInfo leg = legs_[flows_[to_solve_[i]].leg];
-    for (std::uint32_t u = 0; u < leg.n_uses; ++u) {
-      ResourceState& resource = resources_[uses_[leg.first_use + u].resource];
-      if (resource.touch_mark == touch_epoch_) continue;
-      resource.touch_mark = touch_epoch_;
-      for (const Member& member : resource.members) add_to_solve(member.flow);
-    }
-  }
-}
-
-void FlowNetwork::apply() {
-  for (const FlowIndex index : to_solve_) {
-    Flow& flow = flows_[index];
-    regroup(flow.limiter);
-    regroup(flow.decided_limiter);
-    // The same rate, but for rounding: leave the flow, and the event that is due for it, alone.
-    if (flow.rate > 0 && std::abs(flow.decided - flow.rate) <= flow.rate * 1e-13)
-      set_limiter(flow, flow.decided_limiter);
-    else
-      set_rate(index, flow.decided, flow.decided_limiter);
-    if (flow.limiter == legs_[flow.leg].cap_resource && !flow.is_scheduled) schedule(index);  // it has no group
-  }
-  schedule_first_of_groups();
-  check_rates();
-}
-
-void FlowNetwork::regroup(ResourceId limiter) {
-  if (limiter == no_resource || resources_[limiter.value].is_regrouped) return;
-  resources_[limiter.value].is_regrouped = true;
-  regrouped_.push_back(limiter.value);
-}
-
-// Of the flows that a resource limits only those are scheduled that are due first. When they leave, the others get
-// other rates anyway: thousands of flows over one port make as many events, not their square.
-void FlowNetwork::schedule_first_of_groups() {
-  for (const std::uint32_t r : regrouped_) {
-    ResourceState& resource = resources_[r];
-    resource.is_regrouped = false;
-    const std::size_t before = first_due_.size();
-    SimTime first = SimTime::max();
-    for (const Member& member : resource.members) {
-      const Flow& flow = flows_[member.flow];
-      if (flow.limiter.value != r || flow.due > first) continue;
-      if (flow.due < first) first_due_.resize(before);
-      first = flow.due;
-      if (!flow.is_scheduled) first_due_.push_back(member.flow);
-    }
-  }
-  regrouped_.clear();
-  std::sort(first_due_.begin(), first_due_.end(),
-            [&](FlowIndex a, FlowIndex b) { return flows_[a].turn < flows_[b].turn; });
-  for (const FlowIndex index : first_due_) schedule(index);
-  first_due_.clear();
-}
-
 void FlowNetwork::schedule(FlowIndex index) {
   Flow& flow = flows_[index];
   engine_.at(flow.due, {Event::Kind::flow, index, flow.stamp}, flow.turn);
@@ -582,17 +343,6 @@ std::optional<Left> FlowNetwork::due(const Event& event) {
   flow.rate = -1;
   free_flows_.push_back(event.id);
   return left;
-}
-
-void FlowNetwork::check_rates() const {
-  for (const std::uint32_t r : touched_) {
-    double total = 0;
-    for (const Member& member : resources_[r].members) {
-      const Flow& flow = flows_[member.flow];
-      total += flow.rate * member.weight;
-    }
-    ensure(total <= resources_[r].capacity * (1 + tolerance), "no link carries more than its bandwidth");
-  }
 }
 
 // What crossed a resource that one leg has for itself.

@@ -22,6 +22,9 @@ namespace ringsim {
 /// a link's capacity does not depend on the number of flows.
 class FlowNetwork final : public Network {
  public:
+  /// Rates that differ by less are equal: sums of a few thousand shares are exact to about 10^-13.
+  static constexpr double tolerance = 1e-9;
+
   FlowNetwork(NetworkModel model, const Topology& topology, Engine<Event>& engine);
 
   std::uint32_t add_leg(const Leg& leg, bool first, bool last) override;
@@ -42,6 +45,7 @@ class FlowNetwork final : public Network {
  private:
   using FlowIndex = std::uint32_t;
   static constexpr std::uint32_t none = UINT32_MAX;
+  static bool clearly_above(double a, double b) { return a > b * (1 + tolerance); }
 
   struct Use {  // of a resource by a leg
     std::uint32_t resource = 0;
