@@ -1,10 +1,6 @@
 # Is there an nvcc for the replay on GPUs, and for which chips? In the top folder, for a language is one of all folders.
 # Sets RINGSIM_WITHOUT_CUDA to why there is none; empty: there is.
-set(RINGSIM_CUDA AUTO CACHE STRING "Replay on NVIDIA GPUs: AUTO (where nvcc is found), ON or OFF")
-set_property(CACHE RINGSIM_CUDA PROPERTY STRINGS AUTO ON OFF)
-if(NOT RINGSIM_CUDA MATCHES "^(AUTO|ON|OFF)$")
-  message(FATAL_ERROR "RINGSIM_CUDA: expected AUTO, ON or OFF, found ${RINGSIM_CUDA}")
-endif()
+ringsim_auto_option(RINGSIM_CUDA "Replay on NVIDIA GPUs: AUTO (where nvcc is found)")
 set(RINGSIM_WITHOUT_CUDA "")
 if(RINGSIM_CUDA STREQUAL "OFF")
   set(RINGSIM_WITHOUT_CUDA "RINGSIM_CUDA=OFF")

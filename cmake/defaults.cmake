@@ -70,3 +70,12 @@ if(RINGSIM_SANITIZE)
   target_compile_options(ringsim_cold INTERFACE -O0)
   target_link_options(ringsim_flags INTERFACE -fsanitize=${RINGSIM_SANITIZE})
 endif()
+
+# ringsim_auto_option(NAME WHAT): NAME is AUTO (with what it needs, if that is found), ON or OFF.
+function(ringsim_auto_option name what)
+  set(${name} AUTO CACHE STRING "${what}, ON or OFF")
+  set_property(CACHE ${name} PROPERTY STRINGS AUTO ON OFF)
+  if(NOT "${${name}}" MATCHES "^(AUTO|ON|OFF)$")
+    message(FATAL_ERROR "${name}: expected AUTO, ON or OFF, found ${${name}}")
+  endif()
+endfunction()

@@ -1,9 +1,5 @@
 # Is there a librsvg for pictures as PNG? Sets RINGSIM_WITHOUT_PNG to why there is none; empty: there is.
-set(RINGSIM_PNG AUTO CACHE STRING "Pictures as PNG: AUTO (where librsvg is found), ON or OFF")
-set_property(CACHE RINGSIM_PNG PROPERTY STRINGS AUTO ON OFF)
-if(NOT RINGSIM_PNG MATCHES "^(AUTO|ON|OFF)$")
-  message(FATAL_ERROR "RINGSIM_PNG: expected AUTO, ON or OFF, found ${RINGSIM_PNG}")
-endif()
+ringsim_auto_option(RINGSIM_PNG "Pictures as PNG: AUTO (where librsvg is found)")
 set(RINGSIM_WITHOUT_PNG "")
 if(RINGSIM_PNG STREQUAL "OFF")
   set(RINGSIM_WITHOUT_PNG "RINGSIM_PNG=OFF")
