@@ -2,16 +2,22 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <pugixml.hpp>
 #include <string>
+#include <utility>
+#include <vector>
+#ifdef RINGSIM_PNG
+#include <png.h>
+#endif
 
 #include "tests/support/command.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/paths.hpp"
-#include "tests/support/png.hpp"
 
 namespace png_test {
 
@@ -45,6 +51,36 @@ std::string sibling(const std::string& path, const std::string& name) {
 }  // namespace
 
 #ifdef RINGSIM_PNG
+
+namespace {
+
+struct Pixels {
+  std::size_t width = 0, height = 0;
+  std::vector<std::uint32_t> rgb;  ///< row by row: 0xRRGGBB
+
+  /// The pixel in which the point lies.
+  std::uint32_t at(double x, double y) const {
+    return rgb.at(static_cast<std::size_t>(y) * width + static_cast<std::size_t>(x));
+  }
+  auto count(std::uint32_t color) const { return std::count(rgb.begin(), rgb.end(), color); }
+};
+
+/// By libpng, for which a wrong check sum of a chunk is at least a warning.
+Pixels read_png(const std::string& png) {
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  REQUIRE(png_image_begin_read_from_memory(&image, png.data(), png.size()) != 0);
+  image.format = PNG_FORMAT_RGB;
+  std::vector<png_byte> bytes(PNG_IMAGE_SIZE(image));
+  REQUIRE(png_image_finish_read(&image, nullptr, bytes.data(), 0, nullptr) != 0);
+  CHECK(std::string(image.message) == "");
+  Pixels pixels{.width = image.width, .height = image.height, .rgb = {}};
+  for (std::size_t i = 0; i < bytes.size(); i += 3)
+    pixels.rgb.push_back(static_cast<std::uint32_t>(bytes[i] << 16 | bytes[i + 1] << 8 | bytes[i + 2]));
+  return pixels;
+}
+
+}  // namespace
 
 TEST_CASE("a plot as PNG is the SVG, twice as large: each mark has its color where the SVG has the mark") {
   const std::string rows = results(), svg_file = sibling(rows, "x.svg"), png_file = sibling(rows, "x.png");
