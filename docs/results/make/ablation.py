@@ -4,13 +4,10 @@
 Usage: docs/results/make/ablation.py path/to/ringsim           writes the page
        docs/results/make/ablation.py path/to/ringsim --check   compares it with the page that is there; exit 1 where they differ
 """
-import csv
-import io
 import pathlib
-import subprocess
 import sys
 
-from page import quantile, write_or_check
+from page import library_rows, quantile, write_or_check
 
 root = pathlib.Path(__file__).resolve().parents[3]
 page = root / "docs/results/nccl-ablation.md"
@@ -29,15 +26,6 @@ INGREDIENTS = [
 ]
 
 
-def scored(sets):
-    """Rows that count, with what the library's column says of them."""
-    words = [word for each in sets for word in ("--set", each)]
-    done = subprocess.run([sys.argv[1], "scorecard", "--only-library", "--format", "csv", *words], capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"docs/results/make/ablation.py: {' '.join(sets)}: exit {done.returncode}\n{done.stderr}")
-    return [row for row in csv.DictReader(io.StringIO(done.stdout)) if row["scored"] == "true" and row["library_us"]]
-
-
 def cell(rows, least, most):
     errors = [100 * abs(float(row["library_us"]) / float(row["measured_us"]) - 1)
               for row in rows if least <= int(row["bytes"]) <= most]
@@ -53,7 +41,7 @@ def table(results, family):
 
 
 def write_page():
-    results = {name: scored(sets) for name, sets in INGREDIENTS}
+    results = {name: [row for row in library_rows(sys.argv[1], sets) if row["scored"] == "true"] for name, sets in INGREDIENTS}
     options = "\n".join(f"| {name} | {', '.join(f'`{each}`' for each in sets) or '-'} |" for name, sets in INGREDIENTS)
     families = "\n\n".join(f"## {family[0].upper()}{family[1:]}\n\n{table(results, family)}" for family in FAMILIES)
     return f"""# What does each part of the model of NCCL buy?

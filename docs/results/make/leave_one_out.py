@@ -9,8 +9,6 @@ machines, and its own rows are predicted with these, by simulation.
 """
 import collections
 import concurrent.futures
-import csv
-import io
 import json
 import math
 import pathlib
@@ -19,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-from page import quantile
+from page import library_rows, quantile
 
 root = pathlib.Path(__file__).resolve().parents[3]
 page = root / "docs/results/leave-one-out.md"
@@ -56,12 +54,8 @@ def is_rate(name):
                                          "through_host", "most_sends"))
 
 
-def scored(ringsim, folder, sets):
-    words = [word for each in sets for word in ("--set", each)]
-    done = subprocess.run([ringsim, "scorecard", *([folder] if folder else []), "--only-library", "--format", "csv", *words], capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{sys.argv[0]}: {' '.join(sets)}: exit {done.returncode}\n{done.stderr}")
-    return {(row["table"], int(row["bytes"])): row for row in csv.DictReader(io.StringIO(done.stdout)) if row["library_us"]}
+def by_row(rows):
+    return {(row["table"], int(row["bytes"])): row for row in rows}
 
 
 class Runs:
@@ -88,7 +82,7 @@ class Runs:
         with tempfile.NamedTemporaryFile("w", dir=self.place, suffix=".json", delete=False) as file:
             file.write(json.dumps(costs))
         sets = ['devices.gpu.launch="0 us"', f'library.costs="{file.name}"']
-        rows = scored(self.ringsim, folder, sets + ([f"topology.node_file=\"{node}\"", "topology.node=null"] if node else []))
+        rows = by_row(library_rows(self.ringsim, sets + ([f"topology.node_file=\"{node}\"", "topology.node=null"] if node else []), folder))
         return {key: float(row["library_us"]) for key, row in rows.items()}, rows
 
 
@@ -176,7 +170,7 @@ def main():
         sys.exit(__doc__)
     listed = json.loads(subprocess.run([sys.argv[1], "list", "costs", "--format", "json"], check=True, capture_output=True, text=True).stdout)
     values = {name: value for line in listed["costs"] for name, value in line["constants"].items()}
-    everything = scored(sys.argv[1], None, [])
+    everything = by_row(library_rows(sys.argv[1], []))
     ids = sorted({table for table, _ in everything})
     by_machine = collections.defaultdict(list)
     for table in ids:

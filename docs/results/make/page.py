@@ -1,5 +1,8 @@
-"""What the scripts share that write pages of docs/: a page that a test holds to what its script would write now; quantiles."""
+"""What the scripts share that write pages of docs/: a page that a test holds to what its script would write now; quantiles; scorecards."""
+import csv
 import difflib
+import io
+import subprocess
 import sys
 
 
@@ -25,3 +28,13 @@ def quantile(values, share):
     below = int(at)
     above = min(below + 1, len(values) - 1)
     return values[below] + (values[above] - values[below]) * (at - below)
+
+
+def library_rows(ringsim, sets, folder=None):
+    """Rows of `ringsim scorecard --only-library` that the library predicts, with options of --set; of the published tables, or a folder's."""
+    words = [word for each in sets for word in ("--set", each)]
+    command = [ringsim, "scorecard", *([folder] if folder else []), "--only-library", "--format", "csv", *words]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{sys.argv[0]}: {' '.join(sets)}: exit {done.returncode}\n{done.stderr}")
+    return [row for row in csv.DictReader(io.StringIO(done.stdout)) if row["library_us"]]
