@@ -183,6 +183,13 @@ Topology topology_for_search(const Scenario& scenario) {
   return topology_of(seen);
 }
 
+Topology topology_without_kernels(const Scenario& scenario) {
+  if (!scenario.library) return topology_of(scenario);
+  Scenario plain = scenario;
+  plain.library.reset();
+  return topology_of(plain);
+}
+
 Topology topology_of(const Scenario& scenario) {
   Topology topology = blaming(scenario, "/topology", [&] { return build(scenario.topology); });
   ClassScales scales = scenario.calibration ? scenario.calibration->classes : ClassScales{};

@@ -38,6 +38,9 @@ Setup set_up(const Scenario& scenario, const std::atomic<bool>* stop = nullptr);
 Topology topology_of(const Scenario& scenario);
 /// The same with what the library's search for rings takes links to carry, whatever the protocol of the run.
 Topology topology_for_search(const Scenario& scenario);
+/// The machine as it is: links at their own rates, where a library's scenario has them at what its kernels reach, which
+/// is fitted to measurements.
+Topology topology_without_kernels(const Scenario& scenario);
 /// Whether devices take time for work on their own data.
 bool has_rates(const Scenario& scenario);
 /// The same with what devices take for work on their own data, as a run needs it: links that come after all others.

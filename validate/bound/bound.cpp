@@ -27,15 +27,6 @@ auto blaming(const std::string& file, Part part) {
   }
 }
 
-/// The machine as it is. A library's scenario has links at what its kernels reach of them, which is fitted to
-/// measurements: no limit of the wires.
-Topology wired(const Scenario& scenario, const Setup& setup) {
-  if (!scenario.library) return setup.topology;
-  Scenario without_kernels = scenario;
-  without_kernels.library.reset();
-  return topology_of(without_kernels);
-}
-
 /// What the links have at most during the run.
 struct InForce {
   std::vector<Bandwidth> rates;  // [link] 0: down all the time
@@ -136,7 +127,7 @@ std::vector<Bandwidth> payload_rates(std::vector<Bandwidth> rates, const std::ve
 MachineBounds::MachineBounds(const Scenario& scenario, const Setup& setup, std::vector<NodeId> ranks,
                              std::vector<NodeId> helpers, bool all_links)
     : file_(scenario.file),
-      topology_(wired(scenario, setup)),
+      topology_(topology_without_kernels(scenario)),
       ranks_(std::move(ranks)),
       devices_(ranks_),
       transport_(scenario.transport),
@@ -358,7 +349,7 @@ Bound own_bound(const Scenario& scenario) {
 std::vector<std::optional<Bound>> Bounds::of(const Scenario& scenario, const Setup& setup) {
   std::vector<std::optional<Bound>> result(setup.collectives.size());
   if (scenario.model == NetworkModel::ideal) return result;
-  const Topology topology = wired(scenario, setup);
+  const Topology topology = topology_without_kernels(scenario);
   const std::lock_guard lock(mutex_);
   for (std::size_t j = 0; j < result.size(); ++j) {
     const PlacedCollective& placed = setup.collectives[j];

@@ -93,7 +93,7 @@ std::vector<std::string> gpus_of_a_node(const Scenario& scenario, const Topology
 }  // namespace
 
 TextbookMachine textbook_machine(const Scenario& scenario) {
-  const Topology topology = topology_of(scenario);
+  const Topology topology = topology_without_kernels(scenario);  // what is fitted is no baseline
   const std::vector<NodeId> ranks = ranks_of(topology, scenario);
   const std::set<NodeId> members(ranks.begin(), ranks.end());
   std::map<std::optional<std::uint32_t>, std::vector<Ports>> hosts;

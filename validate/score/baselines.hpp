@@ -50,8 +50,8 @@ std::optional<SaidLibrary> said_library(const std::map<std::string, std::string>
 /// how.
 class TunerBaseline {
  public:
-  /// What said_library() finds: before 2.12 it takes the constants of 2.8.3, else, and where no version is said, those
-  /// of 2.30.7; what was forced leaves only that to choose from.
+  /// The release is the one that said_library() finds, the newest where it finds no version; what was forced leaves
+  /// only that to choose from.
   TunerBaseline(const Scenario& scenario, const std::map<std::string, std::string>& about);
 
   /// What it would choose; nothing where it was not NCCL, where the formula does not cover it, or nodes differ.
