@@ -73,6 +73,8 @@ Canonical algorithm_of(const nccl::LibraryPlan& plan, CollectiveOp op, Bytes byt
 /// What fills a channel's step: of a ring a rank's part, of trees and chains a chunk.
 Bytes chunk_in(const Canonical& algorithm, const nccl::LibraryPlan& plan, Bytes bytes, Bytes own, const Decider& by) {
   if (!algorithm.contains("segments")) return {own.count / plan.blocks};
+  if (plan.algorithm == TunerAlgorithm::nvls_tree)
+    return nccl::tree_chunk(plan, bytes, by.machine, by.settings.release);
   if (plan.algorithm == TunerAlgorithm::tree && by.machine.nodes > 1)
     return {std::min(bytes.count / plan.blocks, nccl::tree_chunk(plan, bytes, by.machine, by.settings.release).count)};
   return {std::min(bytes.count / plan.channels, nccl::chunk_of(plan.protocol).count)};
@@ -143,8 +145,10 @@ Decision decision_of(CollectiveOp op, Bytes bytes, const Decider& by, const Blam
   const Bytes chunk = nccl::sends_to_peers(op)
                           ? nccl::send_plan(by.machine, to_a_peer(op, bytes, by.machine), by.settings).a_channel
                           : chunk_in(out.algorithm, out.plan, bytes, own, by);
-  out.costs = nccl::library_costs(out.plan, by.machine,
-                                  {.op = op, .bytes = bytes, .chunk = chunk, .release = by.settings.release}, by.costs);
+  const Bytes piece{bytes.count / out.plan.channels / 2 / out.algorithm.value("segments", std::int64_t{1})};
+  out.costs = nccl::library_costs(
+      out.plan, by.machine, {.op = op, .bytes = bytes, .chunk = chunk, .piece = piece, .release = by.settings.release},
+      by.costs);
   const bool adds = op == CollectiveOp::all_reduce || op == CollectiveOp::reduce_scatter;
   const bool copies = op == CollectiveOp::all_gather || op == CollectiveOp::all_to_all;
   const std::int64_t rate = adds     ? by.gpu.value("reduce", out.costs.reduce.bytes_per_second)

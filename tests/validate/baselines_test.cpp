@@ -64,7 +64,7 @@ TEST_CASE("the textbook's machine is that of the preset's links, worked by hand"
             .b_GBps == doctest::Approx(10));
 }
 
-TEST_CASE("the textbook's machine knows nothing of what a library's kernels reach") {
+TEST_CASE("the textbook's machine is the same with a library, whatever its kernels reach") {
   // NVLink and PCIe, messages that LL and Simple move. The latency may differ: which way GPUs take, NCCL decides.
   for (const char* node : {"hgx-h100", "rtxpro6000-pcie"})
     for (const char* op : {"all_to_all", "all_reduce"})

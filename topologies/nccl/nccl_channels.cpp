@@ -49,12 +49,13 @@ double listed(Speeds speeds, double most) {
 
 double nvlink(int sm, Release release) {
   if (release == Release::v2_8_3 && sm >= 70 && sm != 86) return 21;
+  if (release < Release::v2_20 && sm >= 90 && sm < 100) return 20;
   return gigabytes(nvlink_bandwidth(sm));
 }
 
 /// As ncclTopoDupChannels: few fast channels become twice as many of half the speed.
 Channels doubled(Channels found, int sm, Release release) {
-  const bool enough = release == Release::v2_30_7 && sm > 80 && found.inside < 50 && found.count > 4;
+  const bool enough = release != Release::v2_8_3 && sm > 80 && found.inside < 50 && found.count > 4;
   // From Blackwell on they are left as they are: so the sizes at which measured tables change protocol have it.
   if (found.inside < 25 || enough || sm >= 100) return found;
   return {2 * found.count, found.inside / 2, found.between / 2};
@@ -232,8 +233,8 @@ class Looked {
 }  // namespace
 
 bool knows_ll128(int sm, Release release) {
-  const bool known_to_old = sm == 70 || sm == 80;
-  return sm >= 70 && (release == Release::v2_30_7 || known_to_old);
+  const bool listed = sm == 70 || sm == 80 || (sm == 90 && release != Release::v2_8_3);
+  return sm >= 70 && (release >= Release::v2_23 || listed);
 }
 
 PathType p2p_level(const Machine& machine, int gpus, Release release) {
@@ -270,6 +271,8 @@ TunerMachine tuner_machine(const Machine& machine, const std::vector<std::string
   TunerMachine out{.nodes = nodes, .gpus = gpus, .sm = sm};
   out.nvlink = through > 0 || gpus == 1;
   out.amd = machine.host.peer_access == PathType::sys;  // only AMD's sockets forward from GPU to GPU everywhere
+  out.arm = std::any_of(machine.cables.begin(), machine.cables.end(),
+                        [](const Machine::Cable& cable) { return cable.link.kind == LinkKind::c2c; });
   out.nvlinks = looked.nvlinks_of_a_pair();
   out.nvlinks_GBps = out.nvlinks * nvlink(sm, release);
   out.switched = switched;

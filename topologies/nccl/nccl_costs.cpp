@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 #include "sim/base/error.hpp"
 
@@ -54,6 +55,25 @@ class Steps {
  private:
   double grown_ = 0, between_ = 0;
 };
+
+/// Of NVLSTree. A channel here stands for many of NCCL's: as many blocks send a head's parts through its NICs at the
+/// same time. Each chunk is posted when all of it is there, so the chunks of all blocks cross one hop after the other;
+/// the simulation has pieces finer than that, and of their crossings only one.
+void add_nvls_tree(LibraryCosts& out, const LibraryPlan& plan, const TunerMachine& machine, const LibraryWork& work,
+                   const CostConstants& costs, double filled) {
+  const KernelCosts& own = costs.of[generation_of(machine.sm)];
+  const int hops = 2 * static_cast<int>(std::bit_width(static_cast<unsigned>(machine.nodes - 1)));
+  const double a_head = static_cast<double>(work.chunk.count) * plan.blocks;
+  out.protocol.network += micros(a_head / (1000 * machine.nvls.between) * (hops - 1) / hops);
+  // As many bytes on their way in each of the two trees as the slots of all blocks hold.
+  const double held = out.protocol.slots * a_head * machine.nvls.count / (2 * plan.channels);
+  if (work.piece.count > 0)
+    out.protocol.slots = std::max(out.protocol.slots, static_cast<int>(held / static_cast<double>(work.piece.count)));
+  out.once = micros(own.nvls_fill * filled * (1 + std::log2(machine.nodes)));
+  // Up and down through the switches load a GPU's port once for each, as in NVLS. In a chain of GPUs one of its links
+  // is not there.
+  out.nvlink = 2 * own.nvls * (machine.gpus - 1) / machine.gpus;
+}
 
 /// Of sends and receives, on top of what is of all plans. `work.chunk`: what a channel carries.
 void add_sends(LibraryCosts& out, const LibraryPlan& plan, const TunerMachine& machine, const LibraryWork& work,
@@ -118,10 +138,9 @@ LibraryCosts library_costs(const LibraryPlan& plan, const TunerMachine& machine,
     out.nvlink = own.nvls;
     return out;
   }
-  out.once = nvls_tree ? micros(own.nvls_fill * filled * (1 + std::log2(machine.nodes))) : micros(own.once[p]);
-  // Up and down through the switches load a GPU's port once, where a chain of GPUs loads it twice.
-  // The switches add up, so what reaches them is NVLS's share.
-  out.nvlink = nvls_tree ? 2 * own.nvls : own.nvlink[p];
+  out.once = micros(own.once[p]);
+  out.nvlink = own.nvlink[p];
+  if (nvls_tree) add_nvls_tree(out, plan, machine, work, costs, filled);
   out.copy = gigabytes_a_second(only_pcie ? costs.pcie_copy[p] : own.copy[p]);
   out.reduce = gigabytes_a_second(only_pcie ? costs.pcie_copy[p] : own.reduce[p]);
   if (only_pcie && machine.through_host && plan.protocol == TunerProtocol::simple)
@@ -138,7 +157,22 @@ Bytes chunk_of(TunerProtocol protocol) {
   return {found.slot.count / found.wire * found.payload};
 }
 
+namespace {
+
+std::int64_t nvls_tree_chunk(const LibraryPlan& plan, Bytes bytes, const TunerMachine& machine, Release release) {
+  std::int64_t chunk = release < Release::v2_21 ? 524'288 : 131'072;  // NCCL_NVLS_CHUNKSIZE
+  if (machine.nodes >= 4 && release >= Release::v2_19) chunk = 65'536;
+  const std::int64_t parts = std::int64_t{plan.blocks} * machine.nvls.count;
+  constexpr std::pair<int, std::int64_t> steps[] = {{32, 262'144}, {16, 131'072}, {4, 65'536}, {1, 32'768}};
+  for (const auto& [least, most] : steps)
+    if (bytes.count < least * parts * chunk) chunk = std::min(chunk, most);
+  return std::min(chunk, bytes.count / parts);
+}
+
+}  // namespace
+
 Bytes tree_chunk(const LibraryPlan& plan, Bytes bytes, const TunerMachine& machine, Release release) {
+  if (plan.algorithm == TunerAlgorithm::nvls_tree) return {nvls_tree_chunk(plan, bytes, machine, release)};
   std::int64_t chunk = chunk_of(plan.protocol).count;
   // As long as each block has fewer than `least` chunks of more than `floor` bytes.
   const auto halve = [&](double least, std::int64_t floor) {
@@ -153,7 +187,7 @@ Bytes tree_chunk(const LibraryPlan& plan, Bytes bytes, const TunerMachine& machi
     const double steps = 1 + levels + 0.1 * machine.gpus;
     halve(steps * 64 / machine.gpus, 131'072);
     halve(steps * 16 / machine.gpus, 32'768);
-  } else if (plan.protocol == TunerProtocol::simple && release == Release::v2_8_3) {
+  } else if (plan.protocol == TunerProtocol::simple && release < Release::v2_20) {
     const int depth = machine.gpus - 1 + levels;  // src/graph/trees: of a rank's place in the tree
     halve(depth * 8, 131'072);
     halve(depth * 4, 65'536);

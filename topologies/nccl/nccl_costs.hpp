@@ -12,6 +12,7 @@ struct LibraryWork {
   CollectiveOp op{};
   Bytes bytes;  ///< of the whole buffer
   Bytes chunk;  ///< that fills a channel's step
+  Bytes piece;  ///< of NVLSTree: what a simulated message carries
   Release release = Release::v2_30_7;
 };
 
@@ -36,7 +37,8 @@ Picoseconds launch_of_others(int gpus_per_thread, const CostConstants& costs = f
 /// slot of the protocol, as payload (src/include/device.h, src/enqueue.cc; protocol.hpp has the slots).
 Bytes chunk_of(TunerProtocol protocol);
 /// The same of trees between nodes, which NCCL makes smaller so that several are on their way: LL128 in all releases,
-/// Simple up to 2.11 (src/enqueue.cc, computeColl and calcCollChunking).
+/// Simple up to 2.19, NVLSTree (src/enqueue.cc, computeColl and calcCollChunking). Of NVLSTree: what a block takes of
+/// each head's part.
 Bytes tree_chunk(const LibraryPlan& plan, Bytes bytes, const TunerMachine& machine, Release release);
 
 }  // namespace ringsim::nccl

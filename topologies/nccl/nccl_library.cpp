@@ -7,6 +7,7 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 #include "sim/base/error.hpp"
 
@@ -98,8 +99,9 @@ void set_channels(LibraryPlan& plan, Bytes bytes, const TunerMachine& machine, c
   const bool several = machine.nodes > 1, tree = plan.algorithm == TunerAlgorithm::tree;
   if (plan.algorithm == TunerAlgorithm::nvls || plan.algorithm == TunerAlgorithm::nvls_tree) {
     // A GPU's NICs act as one: ports of a card are merged (NCCL_IB_MERGE_NICS), and so are rails by aws-ofi-nccl.
-    plan.channels = plan.blocks =
-        plan.algorithm == TunerAlgorithm::nvls ? machine.nvls.count : machine.nvls.count * machine.rails;
+    const bool in_node = plan.algorithm == TunerAlgorithm::nvls;
+    plan.channels = in_node ? machine.nvls.count : machine.nvls.count * machine.rails;
+    plan.blocks = in_node ? plan.channels : machine.sm >= 100 ? 32 : 16;  // NVLS_NCHANNELS_SM90, _SM100
     return;
   }
   const int found = tree ? machine.tree.count : machine.ring.count;
@@ -127,7 +129,12 @@ Release release_of_version(const std::string& version) {
   if (found > newest)
     throw InputError(
         "", fmt::format("expected a version up to {}, the newest that is modelled, found {}", newest_version, version));
-  return found[1] < 12 ? Release::v2_8_3 : Release::v2_30_7;
+  constexpr std::pair<int, Release> from[] = {{30, Release::v2_30_7}, {29, Release::v2_29}, {28, Release::v2_28},
+                                              {23, Release::v2_23},   {21, Release::v2_21}, {20, Release::v2_20},
+                                              {19, Release::v2_19},   {18, Release::v2_18}, {12, Release::v2_12}};
+  for (const auto& [minor, release] : from)
+    if (found[1] >= minor) return release;
+  return Release::v2_8_3;
 }
 
 int minor_of_version(const std::string& version) { return numbers_of(version)[1]; }
@@ -158,8 +165,17 @@ std::optional<LibraryPlan> library_plan(CollectiveOp op, Bytes bytes, const Tune
     const double us = tuner_time_us(choice, op, bytes, machine, settings.release);
     if (!best || us < best->tuner_us) best = LibraryPlan{choice.algorithm, choice.protocol, 1, us};
   }
-  if (best) set_channels(*best, bytes, machine, settings);
-  return best;
+  if (best) {
+    set_channels(*best, bytes, machine, settings);
+    return best;
+  }
+  // Up to 2.23 rings stay where NCCL_ALGO leaves nothing else (src/graph/tuning.cc, ringbdw); before 2.19 not of
+  // all_reduce.
+  const bool has_rings = settings.minor < 24 && (settings.minor >= 19 || op != CollectiveOp::all_reduce);
+  if (settings.algorithms.empty() || !has_rings || allowed(settings.algorithms, TunerAlgorithm::ring)) return best;
+  LibrarySettings rings = settings;
+  rings.algorithms = {TunerAlgorithm::ring};
+  return library_plan(op, bytes, machine, rings);
 }
 
 bool sends_to_peers(CollectiveOp op) {

@@ -13,8 +13,8 @@ namespace ringsim::nccl {
 /// The newest release whose constants are known here.
 inline constexpr std::string_view newest_version = "2.30.7";
 
-/// The release whose constants and rules stand for a version, "2.19.3": 2.8.3 up to 2.11, 2.30.7 from 2.12 on. Throws
-/// InputError (`where` empty) for what is no version of NCCL 2, or is newer than newest_version.
+/// The release whose constants and rules stand for a version, "2.19.3". Throws InputError (`where` empty) for what is
+/// no version of NCCL 2, or is newer than newest_version.
 Release release_of_version(const std::string& version);
 
 /// The 19 of "2.19.3". Requires that release_of_version() takes it.

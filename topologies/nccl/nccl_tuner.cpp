@@ -5,6 +5,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "sim/base/error.hpp"
+
 namespace ringsim::nccl {
 
 namespace {
@@ -22,7 +24,7 @@ struct AlgorithmTimes {
 /// Caps in GB/s, columns: on one, two, more nodes.
 using Caps = std::array<double, 3>;
 
-/// All that differs between releases but the shape of the formula.
+/// What releases have as numbers; Formula has where its shape differs.
 struct Constants {
   AlgorithmTimes tree, ring;
   double nvls = 0, nvls_tree = 0;        // of Simple, the only one: in the node, and a step of the tree between nodes
@@ -30,7 +32,7 @@ struct Constants {
   std::array<Caps, 4> ring_ll128_channel, tree_ll128_channel, nvls_tree_channel;
 };
 
-constexpr Constants now{
+constexpr Constants of_2_30_7{
     .tree = {{6.8, 14.0, 8.4}, {{0.6, 1.25, 4.0}, {1.0, 1.9, 4.0}, {5.0, 8.5, 14.0}}},
     .ring = {{6.6, 14.0, 8.4}, {{0.6, 1.9, 3.4}, {1.0, 2.5, 5.7}, {2.7, 4.0, 14.0}}},
     .nvls = 25,
@@ -41,6 +43,46 @@ constexpr Constants now{
     .tree_ll128_channel = {{{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 29.0}, {55.6, 31.67, 20.0}}},
     .nvls_tree_channel = {{{26.5, 18.5, 10.0}, {24.0, 23.6, 17.8}, {0, 57.7, 45.5}, {0, 96, 80}}}};
 
+// Backwards: what a release had other than the next one.
+constexpr Constants of_2_29 = [] {
+  Constants its = of_2_30_7;
+  its.ring_ll128_channel[3] = {34.5, 34.6, 34.5};
+  its.nvls_tree_channel[3][2] = 43.8;
+  return its;
+}();
+constexpr Constants of_2_28 = [] {
+  Constants its = of_2_29;
+  its.nvls_tree = 14;
+  its.ring_ll128_channel[3] = {73.4, 73.4, 73.4};
+  return its;
+}();
+constexpr Constants of_2_23 = [] {
+  Constants its = of_2_28;
+  its.tree_channel[3] = {77.4, 82.8, 72.0};
+  its.tree_ll128_channel[3] = {73.4, 73.4, 58.0};
+  return its;
+}();
+constexpr Constants of_2_21 = [] {
+  Constants its = of_2_23;
+  its.tree.base[2] = 0;
+  its.tree.step.nvlink[2] = its.tree.step.pcie[2] = its.tree.step.net[2] = 28;
+  return its;
+}();
+constexpr Constants of_2_19 = [] {
+  Constants its = of_2_21;
+  its.ll[2] = its.ll[3] = its.ll[1];
+  its.nvls = 23;
+  return its;
+}();
+constexpr Constants of_2_18 = [] {  // 2.18.3 to 2.18.6
+  Constants its = of_2_19;
+  its.tree.step.nvlink[2] = 4;
+  its.tree.step.pcie[2] = 6;
+  its.tree.step.net[2] = 14;
+  its.nvls_tree = 19;
+  return its;
+}();
+
 // Its LL128 caps are one a collective (ll128_channel_2_8_3); NVLS and GPUs after Ampere came later.
 constexpr Constants of_2_8_3{
     .tree = {{4.4, 4.4, 0}, {{0.52, 1.25, 28}, {1.0, 1.9, 28}, {5.0, 8.5, 28}}},
@@ -50,6 +92,13 @@ constexpr Constants of_2_8_3{
     .ring_ll128_channel = {},
     .tree_ll128_channel = {},
     .nvls_tree_channel = {}};
+constexpr Constants of_2_12 = [] {  // 2.14.3 to 2.16.5
+  Constants its = of_2_8_3;
+  for (std::size_t after_volta = 1; after_volta < 4; ++after_volta) its.tree_channel[after_volta] = {24.0, 23.6, 17.8};
+  for (Caps& caps : its.ring_ll128_channel) caps = {20, 20, 20};
+  its.tree_ll128_channel = its.ring_ll128_channel;
+  return its;
+}();
 
 double ll128_channel_2_8_3(CollectiveOp op) {
   switch (op) {
@@ -66,15 +115,38 @@ double ll128_channel_2_8_3(CollectiveOp op) {
   }
 }
 
-/// Trees fall short of the formula at medium sizes; [i] is for 64 B * 2^i.
-constexpr std::array<std::array<double, 23>, 3> tree_correction{
-    {{1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1},
-     {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1},
-     {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9}}};
+/// Trees fall short of the formula at medium sizes; [i] is for 64 B * 2^i. The last is of NVLSTree alone.
+constexpr std::array<std::array<double, 24>, 3> tree_correction{
+    {{1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1, 1},
+     {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1, 1},
+     {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9, .9}}};
 /// Of 2.8.3, where it differs: LL128 from 13 on.
 constexpr std::array<double, 10> tree_correction_ll128_2_8_3{.5, .6, .6, .7, .7, .8, .9, .9, .92, .92};
 
-const Constants& constants(Release release) { return release == Release::v2_8_3 ? of_2_8_3 : now; }
+const Constants& constants(Release release) {
+  switch (release) {
+    case Release::v2_8_3:
+      return of_2_8_3;
+    case Release::v2_12:
+      return of_2_12;
+    case Release::v2_18:
+      return of_2_18;
+    case Release::v2_19:
+    case Release::v2_20:
+      return of_2_19;
+    case Release::v2_21:
+      return of_2_21;
+    case Release::v2_23:
+      return of_2_23;
+    case Release::v2_28:
+      return of_2_28;
+    case Release::v2_29:
+      return of_2_29;
+    case Release::v2_30_7:
+      return of_2_30_7;
+  }
+  fail_invariant("a release is one of ten");
+}
 
 std::size_t generation(int sm) { return sm >= 100 ? 3 : sm >= 90 ? 2 : sm >= 80 ? 1 : 0; }
 std::size_t nodes_column(int nodes) { return static_cast<std::size_t>(std::min(nodes, 3) - 1); }
@@ -85,9 +157,10 @@ std::size_t at(TunerProtocol protocol) { return static_cast<std::size_t>(protoco
 struct RingSteps {
   int all = 0, between = 0;
 };
-RingSteps ring_steps(CollectiveOp op, const TunerMachine& machine) {
+RingSteps ring_steps(CollectiveOp op, const TunerMachine& machine, Release release) {
   const int n = machine.ranks(), nodes = machine.nodes;
-  if (op == CollectiveOp::all_reduce) return {2 * (n - 1), 2 * (nodes - 1)};
+  const bool one_more = nodes > 1 && release >= Release::v2_12 && release < Release::v2_23;
+  if (op == CollectiveOp::all_reduce) return {2 * (n - 1), 2 * (one_more ? nodes : nodes - 1)};
   if (op == CollectiveOp::broadcast || op == CollectiveOp::reduce) return {n, 0};
   return {n - 1, nodes - 1};
 }
@@ -95,7 +168,7 @@ RingSteps ring_steps(CollectiveOp op, const TunerMachine& machine) {
 class Formula {
  public:
   Formula(CollectiveOp op, const TunerMachine& machine, Release release)
-      : op_(op), machine_(machine), old_(release == Release::v2_8_3), constants_(constants(release)) {}
+      : op_(op), machine_(machine), release_(release), old_(release < Release::v2_18), constants_(constants(release)) {}
 
   TunerChoice ring(TunerProtocol protocol) const {
     return {TunerAlgorithm::ring, protocol, ring_latency(protocol), ring_bandwidth(protocol)};
@@ -109,6 +182,7 @@ class Formula {
   }
   /// In the switches of one node; over several with a tree between them.
   TunerChoice nvls() const {
+    if (release_ < Release::v2_28) return nvls_before_2_28();
     const Channels& found = machine_.nvls;
     const bool several = machine_.nodes > 1;
     const double efficiency = machine_.sm >= 100 ? 0.74 : 0.85;
@@ -120,11 +194,24 @@ class Formula {
     const double ratio = op_ == CollectiveOp::all_reduce ? machine_.ranks() / (2.0 * (machine_.ranks() - 1))
                                                          : 1;  // as the source has it
     return {several ? TunerAlgorithm::nvls_tree : TunerAlgorithm::nvls, TunerProtocol::simple,
-            constants_.nvls + 2 * log2_floor(machine_.nodes) * (constants_.nvls_tree + 2 * machine_.net_latency_us),
-            found.count * channel * ratio};
+            constants_.nvls + 2 * log2_floor(machine_.nodes) * nvls_tree_step(), found.count * channel * ratio};
   }
 
  private:
+  TunerChoice nvls_before_2_28() const {
+    const Channels& found = machine_.nvls;
+    const int nodes = machine_.nodes;
+    if (nodes == 1)
+      return {TunerAlgorithm::nvls, TunerProtocol::simple, constants_.nvls, found.count * found.inside * 5 / 6};
+    if (release_ == Release::v2_18)
+      return {TunerAlgorithm::nvls_tree, TunerProtocol::simple,
+              constants_.nvls + 2 * (nodes - 1) * constants_.nvls_tree,
+              bus_bandwidth(found) * 0.7 * nodes / (2 * (nodes - 1))};
+    const double channel = std::min(found.inside, nodes == 2 ? found.between : found.between / 2);
+    return {TunerAlgorithm::nvls_tree, TunerProtocol::simple,
+            constants_.nvls + 2 * log2_floor(nodes) * nvls_tree_step(), found.count * channel * 5 / 6};
+  }
+  double nvls_tree_step() const { return constants_.nvls_tree + 2 * machine_.net_latency_us; }
   /// A step between nodes; Simple waits for the flush, too.
   double network(const StepTimes& step, TunerProtocol protocol) const {
     return step.net[at(protocol)] + machine_.net_latency_us * (protocol == TunerProtocol::simple ? 2 : 1);
@@ -141,6 +228,9 @@ class Formula {
   double cap(const std::array<Caps, 4>& table) const {
     return table[generation(machine_.sm)][nodes_column(machine_.nodes)];
   }
+  double ll128_channel(const std::array<Caps, 4>& table) const {
+    return release_ == Release::v2_8_3 ? ll128_channel_2_8_3(op_) : cap(table);
+  }
   double extra_of_ll(TunerProtocol protocol) const {
     return old_ && machine_.nodes > 1 && protocol == TunerProtocol::ll ? 1.8 : 1;
   }
@@ -149,20 +239,19 @@ class Formula {
     double bus = bus_bandwidth(machine_.ring);
     if (protocol == TunerProtocol::ll) {
       const bool third = op_ != CollectiveOp::all_reduce && op_ != CollectiveOp::reduce && machine_.nodes == 1;
-      bus = std::min(ll_cap(), old_ ? bus / (third ? 3 : 4) : bus / 2);
+      bus = std::min(ll_cap(), release_ < Release::v2_21 ? bus / (third ? 3 : 4) : bus / 2);
     } else if (protocol == TunerProtocol::ll128) {
-      const double share = old_ && machine_.gpus < 2 ? 0.7 : 0.92;
-      bus = std::min(bus * share,
-                     machine_.ring.count * (old_ ? ll128_channel_2_8_3(op_) : cap(constants_.ring_ll128_channel)));
+      const double share = release_ < Release::v2_23 && machine_.gpus < 2 ? 0.7 : 0.92;
+      bus = std::min(bus * share, machine_.ring.count * ll128_channel(constants_.ring_ll128_channel));
     }
-    return bus * machine_.ranks() / ring_steps(op_, machine_).all;
+    return bus * machine_.ranks() / ring_steps(op_, machine_, release_).all;
   }
 
   double ring_latency(TunerProtocol protocol) const {
     const StepTimes& step = constants_.ring.step;
     const std::size_t p = at(protocol);
     const double base = constants_.ring.base[p];
-    const RingSteps steps = ring_steps(op_, machine_);
+    const RingSteps steps = ring_steps(op_, machine_, release_);
     const auto here = [&](const StepTimes& times) {
       return machine_.nodes > 1 ? times.net[p] : machine_.nvlink ? times.nvlink[p] : times.pcie[p];
     };
@@ -173,7 +262,8 @@ class Formula {
     double inside = (machine_.nvlink ? step.nvlink[p] : step.pcie[p]) * extra_of_ll(protocol);
     if (!old_ && machine_.nodes > 1)  // what posting to the network takes
       inside = std::max(inside, (machine_.amd ? 2.0 : 1.0) * (protocol == TunerProtocol::simple ? 3 : 1));
-    const double between = network(!old_ && machine_.gpus == 1 ? constants_.tree.step : step, protocol);
+    const bool exposed = release_ >= Release::v2_23 && machine_.gpus == 1;
+    const double between = network(exposed ? constants_.tree.step : step, protocol);
     return base + (steps.all - steps.between) * inside + steps.between * between;
   }
 
@@ -182,16 +272,17 @@ class Formula {
     double bus = std::min(bus_bandwidth(found) * 0.92, found.count * cap(constants_.tree_channel));
     if (protocol == TunerProtocol::ll) bus = std::min(bus / 3.8, ll_cap());
     if (protocol == TunerProtocol::ll128) {
-      const double several = old_ ? 0.915 : 120.0 / 128;
+      const double several = release_ == Release::v2_8_3 ? 0.915 : 120.0 / 128;
       bus = std::min(bus * (machine_.nodes == 1 ? 7.0 / 9 : several),
-                     found.count * (old_ ? ll128_channel_2_8_3(op_) : cap(constants_.tree_ll128_channel)));
+                     found.count * ll128_channel(constants_.tree_ll128_channel));
     }
     return bus * 0.5;
   }
 
   CollectiveOp op_;
   const TunerMachine& machine_;
-  bool old_;
+  Release release_;
+  bool old_;  ///< before 2.18
   const Constants& constants_;
 };
 
@@ -221,23 +312,26 @@ std::vector<TunerChoice> tuner_choices(CollectiveOp op, const TunerMachine& mach
   // Without all-reduce NVLS stays within a node.
   const bool rooted = op == CollectiveOp::broadcast || op == CollectiveOp::reduce;
   const bool nvls_tree = op == CollectiveOp::all_reduce && machine.nodes > 1;
-  if (release != Release::v2_8_3 && machine.nvls.count >= 2 && !rooted && (machine.nodes == 1 || nvls_tree))
+  if (release >= Release::v2_18 && machine.nvls.count >= 2 && !rooted && (machine.nodes == 1 || nvls_tree))
     choices.push_back(formula.nvls());
   return choices;
 }
 
 namespace {
-double correction(TunerProtocol protocol, CollectiveOp op, Bytes bytes, Release release) {
+double correction(TunerProtocol protocol, CollectiveOp op, Bytes bytes, Release release, bool nvls_tree = false) {
   const auto size = static_cast<std::uint64_t>(bytes.count);
   const auto index = static_cast<std::size_t>(std::bit_width(std::max<std::uint64_t>(size / 64, 1))) - 1;
-  if (op != CollectiveOp::all_reduce || index >= tree_correction[0].size()) return 1;
+  const std::size_t all = tree_correction[0].size(), count = nvls_tree ? all : all - 1;
+  if (op != CollectiveOp::all_reduce || index >= count) return 1;
   const bool differs = release == Release::v2_8_3 && protocol == TunerProtocol::ll128 && index >= 13;
   return differs ? tree_correction_ll128_2_8_3[index - 13] : tree_correction[at(protocol)][index];
 }
 }  // namespace
 
 double tree_share(TunerProtocol protocol, CollectiveOp op, Bytes bytes, const TunerMachine& machine, Release release) {
-  const Caps& caps = constants(release).tree_channel[generation(machine.sm)];
+  // What machines do does not change with what a release takes them to do: Blackwell's were guesses up to 2.27.
+  const Constants& known = release < Release::v2_12 ? constants(release) : of_2_30_7;
+  const Caps& caps = known.tree_channel[generation(machine.sm)];
   const double most = caps[nodes_column(machine.nodes)] / machine.tree.between;
   return std::min(1.0, most) * correction(protocol, op, bytes, release);
 }
@@ -246,8 +340,11 @@ double tuner_time_us(const TunerChoice& choice, CollectiveOp op, Bytes bytes, co
                      Release release) {
   double latency = choice.latency_us, bandwidth = choice.bandwidth_GBps;
   const auto size = static_cast<std::uint64_t>(bytes.count);
-  const bool old = release == Release::v2_8_3;
+  const bool old = release < Release::v2_18;
   if (choice.algorithm == TunerAlgorithm::tree) bandwidth *= correction(choice.protocol, op, bytes, release);
+  const bool corrected = release >= Release::v2_29 && machine.sm >= 100 && !machine.arm;
+  if (choice.algorithm == TunerAlgorithm::nvls_tree && corrected)
+    bandwidth *= correction(choice.protocol, op, bytes, release, /*nvls_tree=*/true);
   const bool simple_ring = choice.algorithm == TunerAlgorithm::ring && choice.protocol == TunerProtocol::simple;
   if (simple_ring && op == CollectiveOp::all_reduce && machine.nodes > 1) {  // the ring's plateau
     const double a_rank = static_cast<double>(size) / machine.ranks();

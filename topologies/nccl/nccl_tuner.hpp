@@ -1,7 +1,8 @@
 // NCCL's own estimate of how long a collective takes, by which it chooses algorithm and protocol: a baseline to beat.
 //
 // A description of the formula as code, with its constants as facts. Source: NVIDIA/nccl 5067397c2676 (2.30.7) and
-// 920dbe5b (2.8.3): src/graph/tuning.cc (formula), src/graph/search.cc (channels), src/graph/topo.h (speeds of links).
+// 920dbe5b (2.8.3): src/graph/tuning.cc (formula), src/graph/search.cc (channels), src/graph/topo.h (speeds of links);
+// for the releases between, src/graph/tuning.cc of the tags v2.14.3-1 to v2.29.7-1.
 #pragma once
 
 #include <optional>
@@ -16,7 +17,8 @@
 
 namespace ringsim::nccl {
 
-enum class Release { v2_8_3, v2_30_7 };
+/// Those whose choice differs; each stands for the releases up to the next one, v2_8_3 for all before, too.
+enum class Release { v2_8_3, v2_12, v2_18, v2_19, v2_20, v2_21, v2_23, v2_28, v2_29, v2_30_7 };
 enum class TunerAlgorithm { tree, ring, nvls, nvls_tree };
 enum class TunerProtocol { ll, ll128, simple };
 std::string_view to_string(TunerAlgorithm algorithm);  ///< "Tree", "Ring", "NVLS", "NVLSTree": as NCCL_ALGO has it
@@ -34,6 +36,7 @@ struct TunerMachine {
   int sm = 0;                 ///< compute capability of the GPUs, times 10
   bool nvlink = false;        ///< what joins the GPUs of a node; else PCIe
   bool amd = false;           ///< the CPUs are AMD's
+  bool arm = false;           ///< the CPUs are Arm's: NVLink-C2C joins them to the GPUs (Grace)
   bool ll128 = false;         ///< NIC and GPU are no farther apart than PXB, GPUs are joined by NVLink
   bool same_rings = false;    ///< all channels visit the GPUs in one order
   bool through_host = false;  ///< some of a node's GPUs have only host memory between them: no NVLink, no peer access
