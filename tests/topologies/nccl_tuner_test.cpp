@@ -163,6 +163,19 @@ TEST_CASE("channels of known machines are those that their links and NICs hold")
   check_channels(machine_of("rtx2080ti-pcie", 2, 1).ring, 1, 6, 6);
 }
 
+TEST_CASE("pairs of GPUs on NVLink that only CPUs join make a ring over PCIe") {
+  // Azure NC96ads A100 v4: two pairs. A pair has NVLink, three and four have to cross the CPUs.
+  CHECK(machine_of("azure-ncv4", 2, 1).nvlink);
+  for (const int gpus : {3, 4}) {
+    CAPTURE(gpus);
+    const TunerMachine machine = machine_of("azure-ncv4", gpus, 1);
+    CHECK_FALSE(machine.nvlink);
+    CHECK_FALSE(machine.ll128);
+    CHECK(machine.ring.count * machine.ring.inside <= 24);  // PCIe gen4 x16
+  }
+  CHECK(machine_of("dgx-1v", 8, 1).nvlink);  // through others
+}
+
 TEST_CASE("machines that the formula cannot take say what they lack") {
   CHECK_THROWS_WITH_AS(machine_of("mi300x", 8, 1), doctest::Contains("compute capability"), InputError);
   CHECK_THROWS_WITH_AS(machine_of("abci-v", 5, 1), doctest::Contains("at least 5 GPUs, found 4"), InputError);

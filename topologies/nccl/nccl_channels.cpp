@@ -107,6 +107,15 @@ class Looked {
     return least * nvlink(sm_, release_);
   }
 
+  /// Whether NVLinks lead from each GPU that takes part to each other one, over others that do and over switches.
+  bool joined_by_nvlink() const {
+    const std::set<std::uint32_t> reached = spread({gpus_.front()}, [&](const Machine::Cable& cable, std::uint32_t to) {
+      const bool takes_part = std::find(gpus_.begin(), gpus_.end(), to) != gpus_.end();
+      return cable.link.kind == LinkKind::nvlink && (takes_part || is_kind(to, NodeKind::nvswitch));
+    });
+    return std::all_of(gpus_.begin(), gpus_.end(), [&](std::uint32_t gpu) { return reached.count(gpu) > 0; });
+  }
+
   /// Of one GPU to another one, or to the switches.
   double widest_nvlink() const {
     std::map<std::pair<std::uint32_t, std::uint32_t>, int> links;
@@ -207,20 +216,26 @@ class Looked {
     return nics;
   }
 
-  /// NICs that the GPUs reach over devices of these kinds, from socket to socket not.
-  std::set<std::uint32_t> nics_within(std::initializer_list<NodeKind> kinds) const {
-    std::set<std::uint32_t> reached(gpus_.begin(), gpus_.end()), nics;
+  /// These devices and all that cables lead to from them, as far as `leads(cable, to)`.
+  template <class Leads>
+  std::set<std::uint32_t> spread(std::set<std::uint32_t> reached, const Leads& leads) const {
     for (std::size_t before = 0; before != reached.size();) {
       before = reached.size();
-      for (const Machine::Cable& cable : machine_.cables) {
-        if (cable.link.kind == LinkKind::socket) continue;
-        for (const auto& [from, to] : {std::pair(cable.from, cable.to), std::pair(cable.to, cable.from)}) {
-          if (reached.count(from) == 0) continue;
-          if (has_port(to)) nics.insert(to);
-          if (std::find(kinds.begin(), kinds.end(), machine_.devices[to].kind) != kinds.end()) reached.insert(to);
-        }
-      }
+      for (const Machine::Cable& cable : machine_.cables)
+        for (const auto& [from, to] : {std::pair(cable.from, cable.to), std::pair(cable.to, cable.from)})
+          if (reached.count(from) > 0 && leads(cable, to)) reached.insert(to);
     }
+    return reached;
+  }
+
+  /// NICs that the GPUs reach over devices of these kinds, from socket to socket not.
+  std::set<std::uint32_t> nics_within(std::initializer_list<NodeKind> kinds) const {
+    std::set<std::uint32_t> nics;
+    spread({gpus_.begin(), gpus_.end()}, [&](const Machine::Cable& cable, std::uint32_t to) {
+      if (cable.link.kind == LinkKind::socket) return false;
+      if (has_port(to)) nics.insert(to);
+      return std::find(kinds.begin(), kinds.end(), machine_.devices[to].kind) != kinds.end();
+    });
     return nics;
   }
 
@@ -267,7 +282,7 @@ TunerMachine tuner_machine(const Machine& machine, const std::vector<std::string
   const Looked looked(machine, std::move(found), release);
   const int sm = looked.sm();
   bool switched = false;
-  const double through = gpus > 1 ? looked.least_nvlink(switched) : 0;
+  const double through = gpus > 1 && looked.joined_by_nvlink() ? looked.least_nvlink(switched) : 0;
   TunerMachine out{.nodes = nodes, .gpus = gpus, .sm = sm};
   out.nvlink = through > 0 || gpus == 1;
   out.amd = machine.host.peer_access == PathType::sys;  // only AMD's sockets forward from GPU to GPU everywhere

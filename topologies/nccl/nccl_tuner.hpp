@@ -34,7 +34,7 @@ struct Channels {
 struct TunerMachine {
   int nodes = 1, gpus = 1;    ///< GPUs per node
   int sm = 0;                 ///< compute capability of the GPUs, times 10
-  bool nvlink = false;        ///< what joins the GPUs of a node; else PCIe
+  bool nvlink = false;        ///< joins all GPUs of a node; else PCIe does
   bool amd = false;           ///< the CPUs are AMD's
   bool arm = false;           ///< the CPUs are Arm's: NVLink-C2C joins them to the GPUs (Grace)
   bool ll128 = false;         ///< NIC and GPU are no farther apart than PXB, GPUs are joined by NVLink
