@@ -145,70 +145,6 @@ TEST_CASE("trees over NVSwitches leave by all NICs of a GPU, at what NVLS reache
   CHECK(costs.nvlink == doctest::Approx(1.4 * 7 / 8));
 }
 
-TEST_CASE("NVLSTree posts the chunks of all its blocks hop by hop, as large as the release has them") {
-  const auto chunk = [](int nodes, Bytes bytes, Release release = Release::v2_30_7) {
-    const LibraryPlan plan{TunerAlgorithm::nvls_tree, TunerProtocol::simple, 8, 0, 16};
-    return tree_chunk(plan, bytes, machine_of("hgx-h100", 8, nodes), release);
-  };
-  // 16 blocks times 8 heads: 128 parts. 64 MiB are 4 chunks of 128 KiB for each, 8 MiB one of 64 KiB.
-  CHECK(chunk(2, 1_GiB) == 128_KiB);
-  CHECK(chunk(2, 64_MiB) == 128_KiB);
-  CHECK(chunk(2, 63_MiB) == 64_KiB);
-  CHECK(chunk(2, 8_MiB) == 64_KiB);
-  CHECK(chunk(2, 4_MiB) == 32_KiB);
-  CHECK(chunk(2, 1_MiB) == 8_KiB);  // no more than there is
-  CHECK(chunk(4, 1_GiB) == 64_KiB);
-  CHECK(chunk(3, 1_GiB) == 128_KiB);
-  CHECK(chunk(2, 1_GiB, Release::v2_20) == 256_KiB);  // less than 32 of 512 KiB
-  CHECK(chunk(4, 1_GiB, Release::v2_20) == 64_KiB);
-  CHECK(chunk(4, 1_GiB, Release::v2_18) == 256_KiB);
-
-  // A head's 16 chunks of 64 KiB take 43.69 us at 24 GB/s; up and down are two hops, and one of them is simulated.
-  const LibraryPlan plan{TunerAlgorithm::nvls_tree, TunerProtocol::simple, 8, 0, 16};
-  const auto costs = [&](int nodes, Bytes a_chunk) {
-    return library_costs(plan, machine_of("hgx-h100", 8, nodes),
-                         {.op = CollectiveOp::all_reduce, .bytes = 32_MiB, .chunk = a_chunk})
-        .protocol;
-  };
-  CHECK(microseconds(costs(2, 64_KiB).network) == doctest::Approx(11.3 + 30.0 / 3 + 2.5 + 43.69 / 2).epsilon(1e-4));
-  CHECK(microseconds(costs(10, 64_KiB).network) ==
-        doctest::Approx(11.3 + 30.0 / 3 + 2.5 + 43.69 * 7 / 8).epsilon(1e-4));
-  CHECK(microseconds(costs(2, 0_B).network) == doctest::Approx(11.3 + 2.5));
-  // 8 slots of 16 blocks hold 8 MiB of 64 KiB, in two trees: 64 messages of 64 KiB, 8 of 512 KiB. No fewer than 8.
-  const auto slots = [&](Bytes piece) {
-    return library_costs(plan, machine_of("hgx-h100", 8, 2),
-                         {.op = CollectiveOp::all_reduce, .bytes = 32_MiB, .chunk = 64_KiB, .piece = piece})
-        .protocol.slots;
-  };
-  CHECK(slots(64_KiB) == 64);
-  CHECK(slots(512_KiB) == 8);
-  CHECK(slots(4_MiB) == 8);
-  CHECK(slots(0_B) == 8);
-}
-
-TEST_CASE("each release chooses by its own constants") {
-  const auto name = [](const char* preset, int nodes, CollectiveOp op, Bytes bytes, const char* version) {
-    const Release release = release_of_version(version);
-    const TunerMachine machine = tuner_machine(*cluster_of(preset).parts.front().machine, 8, nodes, 400_Gbps, release);
-    return name_of(library_plan(op, bytes, machine, {.release = release}).value());
-  };
-  constexpr auto reduce = CollectiveOp::all_reduce;
-  // Rings of LL count as a quarter of 240 GB/s up to 2.20, then as a half, here 87.7: LL128 pays from 1.2 or 2.1 MiB
-  // on.
-  CHECK(name("dgx-a100", 1, reduce, 2_MiB, "2.20.5") == "Ring LL128");
-  CHECK(name("dgx-a100", 1, reduce, 2_MiB, "2.21.5") == "Ring LL");
-  // Over four nodes NVLSTree counts half of the adapters up to 2.27: 8 x 22.5 x 5/6 = 150 GB/s, where rings have 8 x 45
-  // x 32/62 = 186. From 2.28 on as much as rings, and fewer steps.
-  CHECK(name("hgx-h100", 4, reduce, 8_GiB, "2.27.7") == "Ring Simple");
-  CHECK(name("hgx-h100", 4, reduce, 8_GiB, "2.28.3") == "NVLSTree Simple");
-  // On two nodes trees of Simple have steps of 28 us up to 2.22, but in 2.18: one ring's 44 us are less than 2 x 7
-  // x 28.
-  CHECK(name("dgx-a100", 2, reduce, 4_MiB, "2.18.6") == name("dgx-a100", 2, reduce, 4_MiB, "2.23.4"));
-  // No NVLS before 2.17, and here before 2.18.
-  CHECK(name("hgx-h100", 1, reduce, 1_GiB, "2.16.5") == "Ring Simple");
-  CHECK(name("hgx-h100", 1, reduce, 1_GiB, "2.18.6") == "NVLS Simple");
-}
-
 TEST_CASE("channels go where each would have less than its threads are worth") {
   const TunerMachine machine = machine_of("dgx-a100", 8);  // 12 channels
   const auto channels = [&](Bytes bytes, const LibrarySettings& settings = {}) {
@@ -331,21 +267,6 @@ TEST_CASE("what users set leaves the rest to choose from, or nothing") {
   CHECK(library_plan(CollectiveOp::all_gather, 1_GiB, machine, {}).value().algorithm == TunerAlgorithm::ring);
 }
 
-TEST_CASE("up to 2.23 rings stay where NCCL_ALGO leaves nothing else") {
-  const TunerMachine machine = machine_of("dgx-a100", 8);
-  const auto plan = [&](CollectiveOp op, int minor, TunerAlgorithm only) {
-    const auto found = library_plan(op, 1_MiB, machine, {.minor = minor, .algorithms = {only}});
-    return found ? name_of(*found).substr(0, 4) : "none";
-  };
-  using enum TunerAlgorithm;
-  CHECK(plan(CollectiveOp::all_gather, 23, tree) == "Ring");
-  CHECK(plan(CollectiveOp::all_gather, 24, tree) == "none");
-  CHECK(plan(CollectiveOp::all_gather, 18, tree) == "Ring");
-  CHECK(plan(CollectiveOp::all_reduce, 19, nvls) == "Ring");
-  CHECK(plan(CollectiveOp::all_reduce, 18, nvls) == "none");
-  CHECK(plan(CollectiveOp::all_reduce, 23, tree) == "Tree");
-}
-
 TEST_CASE("NCCL_ALGO and NCCL_PROTO are read as NCCL reads them") {
   using enum TunerAlgorithm;
   using enum TunerProtocol;
@@ -357,26 +278,6 @@ TEST_CASE("NCCL_ALGO and NCCL_PROTO are read as NCCL reads them") {
   CHECK(test::complaint([] { read_algorithms("PAT"); }).find("which is not modelled") != std::string::npos);
   CHECK(test::complaint([] { read_algorithms(""); }).find("expected names") != std::string::npos);
   CHECK(test::complaint([] { read_protocols("^LL,LL128,Simple"); }).find("all left out") != std::string::npos);
-}
-
-TEST_CASE("a version stands for the release whose constants are known, and newer ones are refused") {
-  CHECK(release_of_version("2.8.3") == Release::v2_8_3);
-  CHECK(release_of_version("2.11") == Release::v2_8_3);
-  CHECK(release_of_version("2.12.7") == Release::v2_12);
-  CHECK(release_of_version("2.17.1") == Release::v2_12);
-  CHECK(release_of_version("2.18.6") == Release::v2_18);
-  CHECK(release_of_version("2.19") == Release::v2_19);
-  CHECK(release_of_version("2.20.5") == Release::v2_20);
-  CHECK(release_of_version("2.22.3") == Release::v2_21);
-  CHECK(release_of_version("2.27.7") == Release::v2_23);
-  CHECK(release_of_version("2.28.9") == Release::v2_28);
-  CHECK(release_of_version("2.29.2") == Release::v2_29);
-  CHECK(release_of_version("2.30.7") == Release::v2_30_7);
-  for (const char* wrong :
-       {"", "2", "3.0.1", "1.3.4", "2.", "2.8.", "2.8.3.1", "2.x", "v2.8", "-2.8", "2.31", "2.30.8"}) {
-    CAPTURE(wrong);
-    CHECK_THROWS_AS(release_of_version(wrong), InputError);
-  }
 }
 
 TEST_CASE("sends take as many channels as leave some for every peer, and more for what is large") {

@@ -27,15 +27,20 @@ constexpr double between_70[] = {48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5,
 constexpr double between_90[] = {48, 45, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, 0.24, 0.12};
 constexpr double between_100[] = {96, 86,   80, 48, 45.1, 42, 40,  30,  24,   22,
                                   20, 17.5, 15, 12, 6,    3,  2.4, 1.2, 0.24, 0.12};
+// Before 2.18; the one between nodes has 28 from 2.15 on.
+constexpr double inside_2_10[] = {44, 30, 22, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3};
+constexpr double between_2_10[] = {48, 30, 24, 22, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2, 0.24, 0.12};
 constexpr double any_2_8_3[] = {42, 30, 24, 21, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2, 0.24, 0.12};
 using Speeds = std::span<const double>;
 
 Speeds speeds_inside(int sm, Release release) {
   if (release == Release::v2_8_3) return any_2_8_3;
+  if (release < Release::v2_18 && sm < 90) return inside_2_10;
   return sm >= 100 ? Speeds(inside_100) : sm >= 90 ? Speeds(inside_90) : Speeds(inside_70);
 }
 Speeds speeds_between(int sm, Release release) {
   if (release == Release::v2_8_3) return any_2_8_3;
+  if (release < Release::v2_18 && sm < 90) return between_2_10;
   return sm >= 100 ? Speeds(between_100) : sm >= 90 ? Speeds(between_90) : Speeds(between_70);
 }
 
@@ -49,6 +54,7 @@ double listed(Speeds speeds, double most) {
 
 double nvlink(int sm, Release release) {
   if (release == Release::v2_8_3 && sm >= 70 && sm != 86) return 21;
+  if (release < Release::v2_18 && sm >= 70 && sm < 90 && sm != 86) return 22;
   if (release < Release::v2_20 && sm >= 90 && sm < 100) return 20;
   return gigabytes(nvlink_bandwidth(sm));
 }
@@ -248,13 +254,15 @@ class Looked {
 }  // namespace
 
 bool knows_ll128(int sm, Release release) {
-  const bool listed = sm == 70 || sm == 80 || (sm == 90 && release != Release::v2_8_3);
-  return sm >= 70 && (release >= Release::v2_23 || listed);
+  if (release >= Release::v2_27) return sm >= 70;
+  if (sm == 100 || sm == 120) return release >= Release::v2_23;  // from 2.25 on, which is the first to know them
+  return sm == 70 || sm == 80 || (sm == 90 && release >= Release::v2_14);
 }
 
 PathType p2p_level(const Machine& machine, int gpus, Release release) {
   const bool amd = machine.host.peer_access == PathType::sys;
-  return release == Release::v2_8_3 || (amd && gpus <= 2) ? PathType::sys : PathType::pxb;
+  const bool all = release == Release::v2_8_3 || (amd && (gpus <= 2 || release < Release::v2_23));
+  return all ? PathType::sys : PathType::pxb;
 }
 
 TunerMachine tuner_machine(const Machine& machine, int gpus, int nodes, Bandwidth nic, Release release,
@@ -306,6 +314,7 @@ TunerMachine tuner_machine(const Machine& machine, const std::vector<std::string
     const Looked::Nics nics = looked.nics(nic);
     out.ll128 = out.ll128 && nics.near;
     out.rails = std::max(1, nics.count / gpus);
+    out.nic_GBps = nics.slowest;
     out.cxi = looked.nic_says("provider", "cxi");
     out.ll128 = out.ll128 && !looked.nic_says("distance", "PHB");
     const double room = through > 0 ? through / nics.count : std::numeric_limits<double>::max();
@@ -318,8 +327,9 @@ TunerMachine tuner_machine(const Machine& machine, const std::vector<std::string
   }
   if (sm >= 90 && switched && gpus > 1) {
     const int heads = nodes == 1 ? std::min(gpus, 32) : std::min({gpus, out.ring.count, 32});
+    // On one node no NIC holds up the search, which then raises the speed between nodes as far as its list goes.
     out.nvls = {heads, listed(nodes == 1 ? inside : between, through / heads),
-                nodes == 1 ? 0 : out.ring.between * out.ring.count / heads};
+                nodes == 1 ? inside.front() : out.ring.between * out.ring.count / heads};
   }
   return out;
 }

@@ -160,8 +160,7 @@ Bytes chunk_of(TunerProtocol protocol) {
 namespace {
 
 std::int64_t nvls_tree_chunk(const LibraryPlan& plan, Bytes bytes, const TunerMachine& machine, Release release) {
-  std::int64_t chunk = release < Release::v2_21 ? 524'288 : 131'072;  // NCCL_NVLS_CHUNKSIZE
-  if (machine.nodes >= 4 && release >= Release::v2_19) chunk = 65'536;
+  std::int64_t chunk = nvls_tree_shape(machine, release).chunk;
   const std::int64_t parts = std::int64_t{plan.blocks} * machine.nvls.count;
   constexpr std::pair<int, std::int64_t> steps[] = {{32, 262'144}, {16, 131'072}, {4, 65'536}, {1, 32'768}};
   for (const auto& [least, most] : steps)

@@ -7,6 +7,7 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 #include "sim/base/error.hpp"
@@ -101,7 +102,7 @@ void set_channels(LibraryPlan& plan, Bytes bytes, const TunerMachine& machine, c
     // A GPU's NICs act as one: ports of a card are merged (NCCL_IB_MERGE_NICS), and so are rails by aws-ofi-nccl.
     const bool in_node = plan.algorithm == TunerAlgorithm::nvls;
     plan.channels = in_node ? machine.nvls.count : machine.nvls.count * machine.rails;
-    plan.blocks = in_node ? plan.channels : machine.sm >= 100 ? 32 : 16;  // NVLS_NCHANNELS_SM90, _SM100
+    plan.blocks = in_node ? plan.channels : nvls_tree_shape(machine, settings.release).blocks;
     return;
   }
   const int found = tree ? machine.tree.count : machine.ring.count;
@@ -121,6 +122,25 @@ void set_channels(LibraryPlan& plan, Bytes bytes, const TunerMachine& machine, c
 
 }  // namespace
 
+NvlsTreeShape nvls_tree_shape(const TunerMachine& machine, Release release) {
+  constexpr std::int64_t k64 = 65'536, k128 = 131'072, k256 = 262'144;
+  const std::int64_t usual = release < Release::v2_21 ? 524'288 : k128;  // NCCL_NVLS_CHUNKSIZE
+  NvlsTreeShape out{machine.sm >= 100 ? 32 : 16, machine.nodes >= 4 && release >= Release::v2_19 ? k64 : usual};
+  // ncclNvlsTreeSm100Tuning, whose thresholds are NICs of 400 and 800 Gb/s. GPUs with LL128 have them as near as PXB.
+  if (machine.sm < 100 || release < Release::v2_30_7 || machine.nic_GBps < 48) return out;
+  const bool near = machine.ll128, fast = machine.nic_GBps >= 96;
+  const int gpus = machine.gpus;
+  if (machine.nodes == 2) {
+    out.chunk = gpus <= 4 ? k256 : gpus >= 16 || (gpus <= 8 && near && !fast) ? k64 : k128;
+  } else if (fast) {
+    if (gpus <= 8) out.blocks = 24;
+    out.chunk = gpus <= 8 ? k256 : gpus < 32 ? k128 : k64;
+  } else {
+    out = {24, near ? k64 : k128};
+  }
+  return out;
+}
+
 Release release_of_version(const std::string& version) {
   const std::array<int, 3> found = numbers_of(version), newest = numbers_of(std::string(newest_version));
   if (found[0] != 2)
@@ -129,12 +149,14 @@ Release release_of_version(const std::string& version) {
   if (found > newest)
     throw InputError(
         "", fmt::format("expected a version up to {}, the newest that is modelled, found {}", newest_version, version));
-  constexpr std::pair<int, Release> from[] = {{30, Release::v2_30_7}, {29, Release::v2_29}, {28, Release::v2_28},
-                                              {23, Release::v2_23},   {21, Release::v2_21}, {20, Release::v2_20},
-                                              {19, Release::v2_19},   {18, Release::v2_18}, {12, Release::v2_12}};
-  for (const auto& [minor, release] : from)
-    if (found[1] >= minor) return release;
-  return Release::v2_8_3;
+  using enum Release;
+  constexpr std::tuple<int, int, Release> from[] = {
+      {30, 0, v2_30_7}, {29, 7, v2_29_7}, {29, 0, v2_29}, {28, 9, v2_28_9}, {28, 0, v2_28},
+      {27, 0, v2_27},   {23, 0, v2_23},   {21, 0, v2_21}, {20, 0, v2_20},   {19, 0, v2_19},
+      {18, 0, v2_18},   {14, 0, v2_14},   {12, 0, v2_12}, {10, 0, v2_10}};
+  for (const auto& [minor, patch, release] : from)
+    if (std::pair(found[1], found[2]) >= std::pair(minor, patch)) return release;
+  return v2_8_3;
 }
 
 int minor_of_version(const std::string& version) { return numbers_of(version)[1]; }
@@ -151,11 +173,30 @@ std::vector<TunerProtocol> read_protocols(const std::string& text) {
   return read_list("NCCL_PROTO", std::array{ll, ll128, simple}, text, {});
 }
 
+namespace {
+
+template <class Value>
+bool allowed(const std::vector<Value>& list, Value value) {
+  return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
+}
+
+/// What NCCL falls back to where NCCL_ALGO leaves it no choice (src/graph/tuning.cc). Up to 2.23 rings stay,
+/// before 2.19 not for all_reduce; rings and trees where all that is named is off on this machine.
+std::vector<TunerAlgorithm> instead_of_none(CollectiveOp op, const TunerMachine& machine,
+                                            const LibrarySettings& settings) {
+  using enum TunerAlgorithm;
+  if (settings.minor >= 24 || allowed(settings.algorithms, ring)) return {};
+  const auto off = [&](TunerAlgorithm each) {
+    return settings.minor < 18 ? each != tree : each == (machine.nodes == 1 ? nvls_tree : nvls);
+  };
+  if (std::all_of(settings.algorithms.begin(), settings.algorithms.end(), off)) return {ring, tree};
+  return settings.minor >= 19 || op != CollectiveOp::all_reduce ? std::vector{ring} : std::vector<TunerAlgorithm>{};
+}
+
+}  // namespace
+
 std::optional<LibraryPlan> library_plan(CollectiveOp op, Bytes bytes, const TunerMachine& machine,
                                         const LibrarySettings& settings) {
-  const auto allowed = [](const auto& list, auto value) {
-    return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
-  };
   std::optional<LibraryPlan> best;
   for (const TunerChoice& choice : tuner_choices(op, machine, settings.release)) {
     const bool in_switch = choice.algorithm == TunerAlgorithm::nvls || choice.algorithm == TunerAlgorithm::nvls_tree;
@@ -169,13 +210,9 @@ std::optional<LibraryPlan> library_plan(CollectiveOp op, Bytes bytes, const Tune
     set_channels(*best, bytes, machine, settings);
     return best;
   }
-  // Up to 2.23 rings stay where NCCL_ALGO leaves nothing else (src/graph/tuning.cc, ringbdw); before 2.19 not of
-  // all_reduce.
-  const bool has_rings = settings.minor < 24 && (settings.minor >= 19 || op != CollectiveOp::all_reduce);
-  if (settings.algorithms.empty() || !has_rings || allowed(settings.algorithms, TunerAlgorithm::ring)) return best;
-  LibrarySettings rings = settings;
-  rings.algorithms = {TunerAlgorithm::ring};
-  return library_plan(op, bytes, machine, rings);
+  LibrarySettings others = settings;
+  others.algorithms = instead_of_none(op, machine, settings);
+  return others.algorithms.empty() ? best : library_plan(op, bytes, machine, others);
 }
 
 bool sends_to_peers(CollectiveOp op) {

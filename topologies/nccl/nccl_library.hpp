@@ -1,6 +1,7 @@
 // What NCCL does for a collective on a machine: algorithm, protocol and channels, as its own tuner decides.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -55,6 +56,14 @@ struct LibraryPlan {
 /// settings leave no choice, or for an op that the tuner does not weigh.
 std::optional<LibraryPlan> library_plan(CollectiveOp op, Bytes bytes, const TunerMachine& machine,
                                         const LibrarySettings& settings);
+
+/// How NVLSTree runs: thread blocks, each with a part of every head's, and the bytes that one takes of it at a time, at
+/// most. Source: src/transport/nvls.cc (NVLS_NCHANNELS_SM90, _SM100; ncclNvlsTuning of 2.30), src/enqueue.cc.
+struct NvlsTreeShape {
+  int blocks = 16;
+  std::int64_t chunk = 0;
+};
+NvlsTreeShape nvls_tree_shape(const TunerMachine& machine, Release release);
 
 /// Whether NCCL does it by sends and receives to all peers at once.
 bool sends_to_peers(CollectiveOp op);

@@ -44,16 +44,26 @@ constexpr Constants of_2_30_7{
     .nvls_tree_channel = {{{26.5, 18.5, 10.0}, {24.0, 23.6, 17.8}, {0, 57.7, 45.5}, {0, 96, 80}}}};
 
 // Backwards: what a release had other than the next one.
-constexpr Constants of_2_29 = [] {
+constexpr Constants of_2_29_7 = [] {
   Constants its = of_2_30_7;
-  its.ring_ll128_channel[3] = {34.5, 34.6, 34.5};
   its.nvls_tree_channel[3][2] = 43.8;
   return its;
 }();
-constexpr Constants of_2_28 = [] {
+constexpr Constants of_2_29 = [] {
+  Constants its = of_2_29_7;
+  its.ring_ll128_channel[3] = {34.5, 34.6, 34.5};
+  return its;
+}();
+constexpr Constants of_2_28_9 = [] {
   Constants its = of_2_29;
+  its.ring_ll128_channel[3] = {73.4, 34.6, 73.4};
+  return its;
+}();
+constexpr Constants of_2_28 = [] {
+  Constants its = of_2_28_9;
   its.nvls_tree = 14;
-  its.ring_ll128_channel[3] = {73.4, 73.4, 73.4};
+  its.ring_ll128_channel[3][1] = 73.4;
+  its.nvls_tree_channel[3][2] = 43.1;
   return its;
 }();
 constexpr Constants of_2_23 = [] {
@@ -92,11 +102,17 @@ constexpr Constants of_2_8_3{
     .ring_ll128_channel = {},
     .tree_ll128_channel = {},
     .nvls_tree_channel = {}};
-constexpr Constants of_2_12 = [] {  // 2.14.3 to 2.16.5
+// Of 2.14, too.
+constexpr Constants of_2_10 = [] {
   Constants its = of_2_8_3;
   for (std::size_t after_volta = 1; after_volta < 4; ++after_volta) its.tree_channel[after_volta] = {24.0, 23.6, 17.8};
   for (Caps& caps : its.ring_ll128_channel) caps = {20, 20, 20};
   its.tree_ll128_channel = its.ring_ll128_channel;
+  return its;
+}();
+constexpr Constants of_2_12 = [] {
+  Constants its = of_2_10;
+  its.ring.step.net[2] = 28;
   return its;
 }();
 
@@ -127,6 +143,9 @@ const Constants& constants(Release release) {
   switch (release) {
     case Release::v2_8_3:
       return of_2_8_3;
+    case Release::v2_10:
+    case Release::v2_14:
+      return of_2_10;
     case Release::v2_12:
       return of_2_12;
     case Release::v2_18:
@@ -137,15 +156,20 @@ const Constants& constants(Release release) {
     case Release::v2_21:
       return of_2_21;
     case Release::v2_23:
+    case Release::v2_27:
       return of_2_23;
     case Release::v2_28:
       return of_2_28;
+    case Release::v2_28_9:
+      return of_2_28_9;
     case Release::v2_29:
       return of_2_29;
+    case Release::v2_29_7:
+      return of_2_29_7;
     case Release::v2_30_7:
       return of_2_30_7;
   }
-  fail_invariant("a release is one of ten");
+  fail_invariant("a release is one of those listed");
 }
 
 std::size_t generation(int sm) { return sm >= 100 ? 3 : sm >= 90 ? 2 : sm >= 80 ? 1 : 0; }
@@ -188,9 +212,8 @@ class Formula {
     const double efficiency = machine_.sm >= 100 ? 0.74 : 0.85;
     double channel = found.inside * efficiency * (found.count - 1) / found.count;
     channel *= op_ == CollectiveOp::all_reduce ? 2 : (machine_.gpus - 1.0) / machine_.gpus;
-    if (several)
-      channel = std::min({channel, found.between * (machine_.nodes == 2 ? 2 : 1),
-                          constants_.nvls_tree_channel[generation(machine_.sm)][nodes_column(machine_.nodes)]});
+    channel = std::min(channel, found.between * (machine_.nodes == 2 ? 2 : 1));
+    if (several) channel = std::min(channel, cap(constants_.nvls_tree_channel));
     const double ratio = op_ == CollectiveOp::all_reduce ? machine_.ranks() / (2.0 * (machine_.ranks() - 1))
                                                          : 1;  // as the source has it
     return {several ? TunerAlgorithm::nvls_tree : TunerAlgorithm::nvls, TunerProtocol::simple,
@@ -201,8 +224,15 @@ class Formula {
   TunerChoice nvls_before_2_28() const {
     const Channels& found = machine_.nvls;
     const int nodes = machine_.nodes;
-    if (nodes == 1)
-      return {TunerAlgorithm::nvls, TunerProtocol::simple, constants_.nvls, found.count * found.inside * 5 / 6};
+    if (nodes == 1) {
+      const bool all_reduce = op_ == CollectiveOp::all_reduce;
+      double channel = found.inside;
+      if (all_reduce || release_ < Release::v2_23)
+        channel *= 5.0 / 6;
+      else if (release_ == Release::v2_27)
+        channel = std::min(channel * (machine_.gpus - 1) / machine_.gpus, found.between * 0.9);
+      return {TunerAlgorithm::nvls, TunerProtocol::simple, constants_.nvls, found.count * channel};
+    }
     if (release_ == Release::v2_18)
       return {TunerAlgorithm::nvls_tree, TunerProtocol::simple,
               constants_.nvls + 2 * (nodes - 1) * constants_.nvls_tree,
@@ -212,22 +242,25 @@ class Formula {
             constants_.nvls + 2 * log2_floor(nodes) * nvls_tree_step(), found.count * channel * 5 / 6};
   }
   double nvls_tree_step() const { return constants_.nvls_tree + 2 * machine_.net_latency_us; }
-  /// A step between nodes; Simple waits for the flush, too.
+  /// A step between nodes; Simple waits for the flush, too. Before 2.18 what the plugin declares stood instead of the
+  /// constant, before 2.12 it did not count.
   double network(const StepTimes& step, TunerProtocol protocol) const {
-    return step.net[at(protocol)] + machine_.net_latency_us * (protocol == TunerProtocol::simple ? 2 : 1);
+    const double constant = step.net[at(protocol)], declared = machine_.net_latency_us;
+    if (old_) return release_ < Release::v2_12 || declared == 0 ? constant : declared;
+    return constant + declared * (protocol == TunerProtocol::simple ? 2 : 1);
   }
   double bus_bandwidth(const Channels& found) const {
     const double all = found.count * (machine_.nodes <= 2 ? found.inside : found.between);
     return old_ && machine_.sm == 80 ? std::min(all, 235.0) : all;
   }
+  /// The row of tables. Before 2.18 GPUs of 8.6 and 8.9 are like Volta's.
+  std::size_t row() const { return old_ && machine_.sm > 80 && machine_.sm < 90 ? 0 : generation(machine_.sm); }
   /// On several nodes the cap goes by the CPUs.
   double ll_cap() const {
-    const std::size_t row = machine_.nodes == 1 ? generation(machine_.sm) : machine_.amd ? 1 : 0;
-    return constants_.ll[row][nodes_column(machine_.nodes)];
+    const std::size_t by = machine_.nodes == 1 ? row() : machine_.amd ? 1 : 0;
+    return constants_.ll[by][nodes_column(machine_.nodes)];
   }
-  double cap(const std::array<Caps, 4>& table) const {
-    return table[generation(machine_.sm)][nodes_column(machine_.nodes)];
-  }
+  double cap(const std::array<Caps, 4>& table) const { return table[row()][nodes_column(machine_.nodes)]; }
   double ll128_channel(const std::array<Caps, 4>& table) const {
     return release_ == Release::v2_8_3 ? ll128_channel_2_8_3(op_) : cap(table);
   }
@@ -309,11 +342,11 @@ std::vector<TunerChoice> tuner_choices(CollectiveOp op, const TunerMachine& mach
     if (op == CollectiveOp::all_reduce && machine.tree.count > 0) choices.push_back(formula.tree(protocol));
     choices.push_back(formula.ring(protocol));
   }
-  // Without all-reduce NVLS stays within a node.
+  // Without all-reduce NVLS stays within a node, and 2.18 has it for nothing else.
   const bool rooted = op == CollectiveOp::broadcast || op == CollectiveOp::reduce;
-  const bool nvls_tree = op == CollectiveOp::all_reduce && machine.nodes > 1;
-  if (release >= Release::v2_18 && machine.nvls.count >= 2 && !rooted && (machine.nodes == 1 || nvls_tree))
-    choices.push_back(formula.nvls());
+  const bool in_switch = op == CollectiveOp::all_reduce ? release >= Release::v2_18
+                                                        : !rooted && machine.nodes == 1 && release >= Release::v2_19;
+  if (in_switch && machine.nvls.count >= 2) choices.push_back(formula.nvls());
   return choices;
 }
 

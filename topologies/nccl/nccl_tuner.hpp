@@ -2,7 +2,7 @@
 //
 // A description of the formula as code, with its constants as facts. Source: NVIDIA/nccl 5067397c2676 (2.30.7) and
 // 920dbe5b (2.8.3): src/graph/tuning.cc (formula), src/graph/search.cc (channels), src/graph/topo.h (speeds of links);
-// for the releases between, src/graph/tuning.cc of the tags v2.14.3-1 to v2.29.7-1.
+// for the releases between, the same files of the tags v2.10.3-1 to v2.29.7-1.
 #pragma once
 
 #include <optional>
@@ -17,8 +17,26 @@
 
 namespace ringsim::nccl {
 
-/// Those whose choice differs; each stands for the releases up to the next one, v2_8_3 for all before, too.
-enum class Release { v2_8_3, v2_12, v2_18, v2_19, v2_20, v2_21, v2_23, v2_28, v2_29, v2_30_7 };
+/// Those whose choice differs; each stands for the releases up to the next one, v2_8_3 for all before, too. Not told
+/// apart: 2.17, which has constants of its own for Hopper, and GPUs of 8.6 as Ampere's; 2.18.1, with another step of
+/// trees; 2.28.7, which has another cap of LL128 on two nodes of Blackwell.
+enum class Release {
+  v2_8_3,
+  v2_10,
+  v2_12,
+  v2_14,
+  v2_18,
+  v2_19,
+  v2_20,
+  v2_21,
+  v2_23,
+  v2_27,
+  v2_28,
+  v2_28_9,
+  v2_29,
+  v2_29_7,
+  v2_30_7
+};
 enum class TunerAlgorithm { tree, ring, nvls, nvls_tree };
 enum class TunerProtocol { ll, ll128, simple };
 std::string_view to_string(TunerAlgorithm algorithm);  ///< "Tree", "Ring", "NVLS", "NVLSTree": as NCCL_ALGO has it
@@ -42,6 +60,7 @@ struct TunerMachine {
   bool through_host = false;  ///< some of a node's GPUs have only host memory between them: no NVLink, no peer access
   int rails = 1;              ///< NICs of each GPU, at least one
   bool cxi = false;           ///< the NICs are Slingshot's, reached through libfabric's provider cxi
+  double nic_GBps = 0;        ///< of the slowest NIC that is used, and its PCIe links
   double net_latency_us = 0;  ///< that the net plugin declares; of InfiniBand's own none
   int nvlinks = 0;            ///< from a GPU to each of the others, or to the switches; of the pair that has least
   double nvlinks_GBps = 0;    ///< what these carry, as NCCL has it
@@ -60,8 +79,8 @@ bool knows_ll128(int sm, Release release);
 
 /// How far apart GPUs of a node may be, over PCIe, to write into each other's memory: PXB, no CPU between them, but SYS
 /// if the communicator has at most two GPUs per node and the CPUs are AMD's. Source: NVIDIA/nccl
-/// src/graph/paths.cc, ncclTopoCheckP2p. In 2.8.3 as far as the machine lets them (SYS). Users change it by
-/// NCCL_P2P_LEVEL and NCCL_P2P_DISABLE.
+/// src/graph/paths.cc, ncclTopoCheckP2p. Before 2.23 SYS with AMD's CPUs however many GPUs there are; in 2.8.3 as far
+/// as the machine lets them (SYS). Users change it by NCCL_P2P_LEVEL and NCCL_P2P_DISABLE.
 PathType p2p_level(const Machine& machine, int gpus, Release release);
 
 /// What NCCL takes the first `gpus` GPUs of `nodes` such machines to be. `nic`: the line rate of each NIC (what NCCL
