@@ -107,7 +107,8 @@ struct TrainingSpec {
   Actor master = 0;                ///< parameter_server, data_parallel
   Picoseconds loss{0};             ///< data_parallel: on the master
   bool launch_by_layer = false;    ///< data_parallel: the thread launches a layer on all GPUs, then the next one
-  Bytes sample, output;            ///< data_parallel: what a sample has, and its output
+  Bytes sample;                    ///< that the master or the servers send; 0: workers have their own
+  Bytes output;                    ///< data_parallel: of a sample
   int every = 1;                   ///< local_sgd, gossip: steps in a round
   std::optional<AsyncSpec> async;  ///< parameter_server; else workers wait for each other
   bool overlap = false;            ///< gossip: weights travel during both passes

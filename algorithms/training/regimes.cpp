@@ -26,7 +26,9 @@ const std::vector<Regime> all_regimes{
      .name = "parameter_server",
      .summary =
          "a parameter server: workers push gradients and pull the model, all together or (mode async) each by itself",
-     .travels = "per step: the gradients of all workers to the server, the model back to each",
+     .travels =
+         "per step: the gradients of all workers to the server, the model back to each; before it, if stated, each "
+         "worker's samples from the server",
      .computes =
          "both passes on every worker, each with a batch of its own; the update on the server, of all gradients "
          "together or (mode async) of each worker's by itself",

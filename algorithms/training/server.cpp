@@ -6,6 +6,7 @@
 #include <numeric>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "algorithms/training/step_writer.hpp"
 #include "sim/base/error.hpp"
@@ -22,6 +23,8 @@ class ServerWriter : StepWriter {
     out_.actors = ranks + exchange.servers;
     for (std::size_t shard = 0; shard < exchange.push.size(); ++shard)
       ends_.push_back(add_stream(Program::StreamKind::communication));
+    for (std::size_t shard = 0; shard < exchange.samples.size(); ++shard)
+      samples_.push_back(add_variable(name_of("samples", static_cast<int>(shard))));
     add_host();
   }
 
@@ -58,55 +61,79 @@ class ServerWriter : StepWriter {
         out_.calls.push_back({.name = name_of(what, shard), .schedule = schedule, .members = members, .variables = {}});
         out_.calls.back().divisor = divisor;
       };
-      add_call("push", exchange_.push[static_cast<std::size_t>(shard)], out_.ranks);
-      add_call("pull", exchange_.pull[static_cast<std::size_t>(shard)], 1);
+      const auto at = static_cast<std::size_t>(shard);
+      add_call("push", exchange_.push[at], out_.ranks);
+      add_call("pull", exchange_.pull[at], 1);
+      if (!hands_out()) continue;
+      add_call("scatter samples", exchange_.samples[at], 1);
+      out_.calls.back().variables.push_back(samples_[at]);
     }
     each_piece([&](const Piece& piece) {
-      const auto push = 2 * static_cast<std::size_t>(piece.shard);
-      out_.calls[push].variables.push_back(piece.gradient);
-      out_.calls[push + 1].variables.push_back(piece.weights);
+      out_.calls[static_cast<std::size_t>(call_of(piece.shard, push))].variables.push_back(piece.gradient);
+      out_.calls[static_cast<std::size_t>(call_of(piece.shard, pull))].variables.push_back(piece.weights);
     });
   }
-  Task& write_push(int shard) {
-    const int call = 2 * shard;
-    return write_call(stream_of(shard), out_.calls[static_cast<std::size_t>(call)].name, call);
-  }
-  Task& write_pull(int shard) {
-    const int call = 2 * shard + 1;
+  // The calls of a shard, one after the other.
+  static constexpr int push = 0, pull = 1, samples = 2;
+  int call_of(int shard, int which) const { return (hands_out() ? 3 : 2) * shard + which; }
+  Task& write_shard(int shard, int which) {
+    const int call = call_of(shard, which);
     return write_call(stream_of(shard), out_.calls[static_cast<std::size_t>(call)].name, call);
   }
 
+  bool hands_out() const { return !exchange_.samples.empty(); }
+  // In the iteration: how many calls of a shard come before the update.
+  int before_update() const { return hands_out() ? 2 : 1; }
+  // Of all shards, once the model is pulled. `is_server`: of `only`, or of the master's one shard.
+  void write_samples(int first, int end, bool is_server) {
+    if (!hands_out()) return;
+    for (int shard = first; shard < end; ++shard) {
+      Task& scatter = write_shard(shard, samples);
+      if (is_server) scatter.touches.push_back({As::make, samples_[static_cast<std::size_t>(shard)], -1});
+    }
+  }
+
   void write_worker(bool is_master) {
+    write_samples(0, n_shards(), is_master);
     Task& first = write_forward_pass();
-    for (int shard = 0; shard < n_shards(); ++shard) first.after.push_back(step_before(stream_of(shard)));
-    write_backward_pass();
-    for (int shard = 0; shard < n_shards(); ++shard) write_push(shard).after.push_back({0, n_tasks(0), 0});
-    if (is_master) write_update().after.push_back({stream_of(0), 1, 0});
     for (int shard = 0; shard < n_shards(); ++shard) {
-      Task& pull = write_pull(shard);
-      if (is_master) pull.after.push_back({0, n_tasks(0), 0});
+      if (!hands_out()) {
+        first.after.push_back(step_before(stream_of(shard)));
+        continue;
+      }
+      first.after.push_back({stream_of(shard), 1, 0});
+      first.touches.push_back({As::read, samples_[static_cast<std::size_t>(shard)], -1});
+    }
+    write_backward_pass();
+    for (int shard = 0; shard < n_shards(); ++shard) write_shard(shard, push).after.push_back({0, n_tasks(0), 0});
+    if (is_master) write_update().after.push_back({stream_of(0), before_update(), 0});
+    for (int shard = 0; shard < n_shards(); ++shard) {
+      Task& weights = write_shard(shard, pull);
+      if (is_master) weights.after.push_back({0, n_tasks(0), 0});
     }
     out_.roles.push_back(take_role());
   }
 
   void write_server(int shard) {
-    Task& push = write_push(shard);
+    write_samples(shard, shard + 1, true);
+    Task& gradients = write_shard(shard, push);
     Task update{.name = "update",
                 .time = server_update(step_, exchange_.servers),
                 .call = -1,
-                .after = {{stream_of(shard), 1, 0}},
+                .after = {{stream_of(shard), before_update(), 0}},
                 .touches = {}};
     each_piece([&](const Piece& piece) {
       if (piece.shard != shard) return;
-      push.touches.push_back({As::clear, piece.gradient, -1});
+      gradients.touches.push_back({As::clear, piece.gradient, -1});
       update.touches.push_back({As::apply, piece.gradient, piece.weights});
     });
     stream(0).push_back(std::move(update));
-    write_pull(shard).after.push_back({0, 1, 0});
+    write_shard(shard, pull).after.push_back({0, 1, 0});
     out_.roles.push_back(take_role());
   }
 
   const ServerExchange& exchange_;
+  std::vector<int> samples_;  // [shard] a variable
 };
 
 }  // namespace
@@ -125,8 +152,10 @@ Program parameter_server_program(const TrainingStep& step, int ranks, const std:
   return ServerWriter(step, ranks, *exchange).write();
 }
 
-Picoseconds server_step_time(const TrainingStep& step, int servers, Picoseconds push, Picoseconds pull) {
+Picoseconds server_step_time(const TrainingStep& step, int servers, Picoseconds push, Picoseconds pull,
+                             Picoseconds samples) {
   GpuClock clock{step};
+  clock.gpu = samples;
   clock.forward();
   clock.backward();
   clock.gpu = add(clock.gpu, push);

@@ -97,7 +97,8 @@ Field workload_field() {
            .examples = {"256"}},
           {.name = "sample_bytes",
            .type = Type::size,
-           .doc = "data_parallel: of a sample that the master sends to a GPU.",
+           .doc =
+               "Of a sample that the master of data_parallel, or with sample_bytes a parameter server, sends to a GPU.",
            .examples = {R"("588 KiB")"}},
           {.name = "output_bytes",
            .type = Type::size,

@@ -213,6 +213,8 @@ void take_master(const Canonical& canonical, std::int64_t ranks, double speed, T
                "the master is the server if no separate ones are asked for");
   if (out.master >= ranks)
     blame.fail(at + "/master", fmt::format("expected a rank from 0 to {}, found {}", ranks - 1, out.master));
+  if (out.regime->kind == Regime::Kind::parameter_server && regime.value("mode", "sync") == "sync")
+    out.sample = Bytes{workload.value("sample_bytes", std::int64_t{0})};
   if (out.regime->kind != Regime::Kind::data_parallel) return;
   out.launch_by_layer = canonical["host"].value("order", "by_gpu") == "by_layer";
   out.loss = Picoseconds{regime["loss"].get<std::int64_t>()};
@@ -380,11 +382,14 @@ TrainingSpec training_of(const Canonical& canonical, std::size_t gpus, double sp
       warnings.push_back(blame.where("/training/slowdown") +
                          ": has no effect: in this regime no kernel runs next to a collective of the training");
   }
-  for (const char* key : {"sample_bytes", "output_bytes"})
-    if (workload.contains(key) && kind != Regime::Kind::data_parallel)
-      warnings.push_back(blame.where(fmt::format("/training/workload/{}", key)) +
-                         fmt::format(": has no effect with the regime {}: only data_parallel sends samples and outputs",
-                                     out.regime->name));
+  constexpr std::string_view samples = "sample_bytes";
+  for (const std::string_view key : {samples, std::string_view("output_bytes")})
+    if (workload.contains(key) && kind != Regime::Kind::data_parallel && !(key == samples && out.sample.count > 0))
+      warnings.push_back(
+          blame.where(fmt::format("/training/workload/{}", key)) +
+          fmt::format(": has no effect with the regime {}{}: only data_parallel {}", out.regime->name,
+                      out.async ? ", mode async" : "",
+                      key == samples ? "and a synchronous parameter server send samples" : "sends outputs"));
   return out;
 }
 

@@ -82,6 +82,11 @@ PlacedCollective exchange_of(const TrainingSpec& spec, const PlacedCollective& p
   return one;
 }
 
+Bytes samples_sent(const TrainingSpec& spec, int ranks, std::uint32_t shard) {
+  if (spec.servers == 0) return spec.sample * (spec.batch * ranks);
+  return Layout::near_equal(spec.sample * spec.batch, spec.servers).size(shard, 1) * (ranks + 1);
+}
+
 Program TrainingRun::program_of(const Scenario& scenario, const std::atomic<bool>* stop, int element) {
   const int ranks = placed_.job.request.ranks;
   const bool is_alone = !exchanges(scenario);
@@ -109,7 +114,7 @@ Program TrainingRun::program_of(const Scenario& scenario, const std::atomic<bool
         return async_server_program(step_, *async_, spec_.stragglers);
       }
       if (is_alone) return parameter_server_program(step_, ranks, std::nullopt);
-      ServerExchange by{.push = {}, .pull = {}, .servers = spec_.servers, .master = spec_.master};
+      ServerExchange by{.push = {}, .pull = {}, .samples = {}, .servers = spec_.servers, .master = spec_.master};
       const int n_shards = std::max(1, spec_.servers);
       const Layout shards = Layout::near_equal(gradients, n_shards);
       std::map<Bytes, std::pair<CheckedSchedule, CheckedSchedule>> known;
@@ -123,6 +128,8 @@ Program TrainingRun::program_of(const Scenario& scenario, const std::atomic<bool
                       .first;
         by.push.push_back(found->second.first);
         by.pull.push_back(found->second.second);
+        if (spec_.sample.count > 0)
+          by.samples.push_back(exchange(CollectiveOp::scatter, samples_sent(spec_, ranks, shard)));
       }
       return parameter_server_program(step_, ranks, by);
     }

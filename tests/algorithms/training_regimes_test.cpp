@@ -145,6 +145,47 @@ TEST_CASE("a step with separate servers takes f + B + u/S + 2 max(W p/S, p)/b + 
     }
 }
 
+// 1.2 MB for each worker at 12.5 GB/s: 96 us a worker. A scatter to the root itself moves nothing.
+TEST_CASE("a server that hands out the samples adds a scatter: (K-1) x/b + a, or max(W x/S, x)/b + a") {
+  const TrainingStep step = three_layers();
+  const Bytes each{1'200'000};
+  for (const int workers : {2, 3, 8, 13}) {
+    CAPTURE(workers);
+    const Actor master = workers / 2;
+    ServerExchange exchange = one_server(workers, master);
+    exchange.samples.push_back(direct(CollectiveOp::scatter, workers, each * workers, master));
+    const Ran ran = run_on_star(parameter_server_program(step, workers, exchange));
+    const Picoseconds travel = (workers - 1) * 2240us + 2us, samples = (workers - 1) * 96us + 2us;
+    CHECK(ran.timeline.duration() == 3 * (12ms + 700us + 2 * travel + samples));
+    CHECK(server_step_time(step, 0, travel, travel, samples) == ran.ranks[0].last);
+    CHECK(ran.timeline.bytes_sent.count == 3 * (workers - 1) * (2 * gradients.count + each.count));
+    for (const RankAccount& account : ran.ranks) CHECK(account.split.exposed_communication == 2 * travel + samples);
+    for (const int servers : {1, 2, 4, 8, 16}) {  // all divide 28,000,000, 1,200,000 and 700 us
+      CAPTURE(servers);
+      ServerExchange apart = separate_servers(workers, servers);
+      for (int shard = 0; shard < servers; ++shard)
+        apart.samples.push_back(
+            direct(CollectiveOp::scatter, workers + 1, Bytes{each.count / servers * (workers + 1)}, workers));
+      const Ran shared = run_on_star(parameter_server_program(step, workers, apart));
+      const auto port_time = [&](Bytes bytes) {
+        return transfer_time({std::max(bytes.count * workers / servers, bytes.count)}, port.bandwidth) + 2us;
+      };
+      const Picoseconds time = 12ms + Picoseconds{700us} / servers + 2 * port_time(gradients) + port_time(each);
+      CHECK(shared.timeline.duration() == 3 * time);
+      CHECK(server_step_time(step, servers, port_time(gradients), port_time(gradients), port_time(each)) == time);
+    }
+  }
+}
+
+TEST_CASE("samples that a server did not hand out are found missing") {
+  ServerExchange exchange = one_server(4, 0);
+  exchange.samples.push_back(direct(CollectiveOp::scatter, 4, 4'800_B, 0));
+  Program wrong = parameter_server_program(three_layers(), 4, exchange);
+  CHECK_NOTHROW(check(wrong));
+  task_named(wrong, 1, "scatter samples").touches.clear();
+  CHECK_THROWS_AS(check(wrong), ScheduleError);
+}
+
 TEST_CASE("launches count once per push and pull, and a host's launches hold up the passes and the master's update") {
   TrainingStep step = three_layers();
   step.launch = 10us;

@@ -288,6 +288,8 @@ Json random_training(Draw& draw) {
   if (training["regime"]["name"] == "data_parallel") {
     training["workload"]["sample_bytes"] = "1 kB";
     training["workload"]["output_bytes"] = "400 B";
+  } else if (training["regime"]["name"] == "parameter_server" && draw.once_in(2)) {
+    training["workload"]["sample_bytes"] = "1 kB";
   }
   if (draw.once_in(3))
     training["optimizer"] = {{"name", draw.one_of(std::array{"sgd", "momentum", "adam"})}, {"time", "50 us"}};

@@ -31,6 +31,9 @@ void refuse_training(const Scenario& scenario) {
   if (training.regime->kind != Regime::Kind::ddp && training.regime->kind != Regime::Kind::parameter_server)
     refuse("/training/regime", fmt::format("expected ddp or parameter_server, found {}", training.regime->name),
            "a replay checks gradients that are summed over all ranks in each step");
+  if (training.regime->kind == Regime::Kind::parameter_server && training.sample.count > 0)
+    refuse("/training/workload/sample_bytes", "expected no samples that a server hands out, found some",
+           "a replay checks gradients and weights; leave the key out");
   if (!exchanges(scenario))
     refuse("/training", "expected several ranks, or a server, found one rank", "there is nothing to send");
   if (training.gradients().count == 0)

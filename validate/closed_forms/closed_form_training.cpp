@@ -157,16 +157,22 @@ class TrainingForm {
   }
 
   std::optional<ClosedForm> parameter_server() {
-    const std::string launches = step_.launch.count() > 0 ? " + 2t" : "";
+    const bool hands_out = spec_.sample.count > 0;
+    const std::string launches = step_.launch.count() == 0 ? "" : hands_out ? " + 3t" : " + 2t";
     if (spec_.servers == 0) {
       const auto push = time_of(CollectiveOp::reduce, spec_.gradients());
       const auto pull = time_of(CollectiveOp::broadcast, spec_.gradients());
       if (!push || !pull) return std::nullopt;
       if (spec_.async) return async_server(machine_of(placed_.job));
-      form_.formula = "f + B + u + 2(K-1) p/b + 2a" + launches;
-      if (is_queue()) return queue(spec_.master, launches);
-      form_.low = server_step_time(step_, 0, push->low, pull->low);
-      form_.time = server_step_time(step_, 0, push->high, pull->high);
+      if (is_queue() && !hands_out) return queue(spec_.master, launches);
+      Times samples;
+      if (hands_out) {
+        assume_equal();
+        samples = *time_of(CollectiveOp::scatter, samples_sent(spec_, placed_.job.request.ranks, 0));
+      }
+      form_.formula = fmt::format("f + B + u + 2(K-1) p/b + 2a{}{}", hands_out ? " + (K-1) x/b + a" : "", launches);
+      form_.low = server_step_time(step_, 0, push->low, pull->low, samples.low);
+      form_.time = server_step_time(step_, 0, push->high, pull->high, samples.high);
       return std::move(form_);
     }
     const Job& job = placed_.job;
@@ -180,14 +186,25 @@ class TrainingForm {
     const Times both = take(std::move(one), *job.algorithm, job.arguments, job.request, machine);
     if (spec_.async) return async_server(machine);
     if (job.request.channels > 1 || job.request.chunk) assume("several channels or pieces");
-    if (spec_.servers == 1 && is_queue()) return queue(-1, launches);
+    if (spec_.servers == 1 && is_queue() && !hands_out) return queue(-1, launches);
     assume_equal();
-    form_.formula = "f + B + u/S + 2 max(W ceil(p/S), p)/b + 2a" + launches;
-    const auto step_time = [&](Picoseconds exchanged) {  // both halves take equally long
-      return server_step_time(step_, spec_.servers, add(exchanged / 2, step_.launch), add(exchanged / 2, step_.launch));
+    Times samples;
+    if (hands_out) {  // as if a worker's samples were a model to pull
+      CollectiveRequest request = job.request;
+      request.bytes = spec_.sample * spec_.batch;
+      const ClosedForm twice = server_form(spec_.servers, request, machine);
+      if (request.bytes.count % spec_.servers != 0 || spec_.gradients().count % spec_.servers != 0)
+        assume("servers have unequal shards, so that some hand out samples before others");
+      samples = {add(twice.low / 2, step_.launch), add(twice.time / 2, step_.launch)};
+    }
+    form_.formula = fmt::format("f + B + u/S + 2 max(W ceil(p/S), p)/b + 2a{}{}",
+                                hands_out ? " + max(W ceil(x/S), x)/b + a" : "", launches);
+    const auto step_time = [&](Picoseconds exchanged, Picoseconds handed_out) {  // both halves take equally long
+      const Picoseconds half = add(exchanged / 2, step_.launch);
+      return server_step_time(step_, spec_.servers, half, half, handed_out);
     };
-    form_.low = step_time(both.low);
-    form_.time = step_time(both.high);
+    form_.low = step_time(both.low, samples.low);
+    form_.time = step_time(both.high, samples.high);
     return std::move(form_);
   }
 
