@@ -67,7 +67,9 @@ TEST_CASE("a step's picture has each task of each stream, and what of the commun
   CHECK(has(svg, ">612 us</text>"));
   CHECK(count(svg, "<path class=\"hatch\"") == 2);
   CHECK(has(svg, ">exposed: communication while nothing computes</text>"));
-  CHECK(has(svg, ">612 us of 7.612 ms (8.0 %) are exposed: data moves while nothing computes.</text>"));
+  CHECK(has(svg,
+            ">612 us of 7.612 ms (8.0 %) are exposed: nothing computes while an exchange is under way or waits for a "
+            "member.</text>"));
   CHECK(has(svg, ">rank 0 (gpu0) and 3 more do the same at the same times.</text>"));
   CHECK(svg == picture_of(scenario()));  // equal results, equal bytes
 }
@@ -96,7 +98,9 @@ TEST_CASE("a report on a training step has the picture of its streams, and the s
   CHECK(has(page, "<title>the last step</title>"));
   CHECK(has(page, "<title>bucket 1, 6 ms to 6.612 ms, exposed for 612 us</title>"));
   CHECK(count(page, "<path class=\"hatch\"") == 2);
-  CHECK(has(page, "<p>612 us of 7.612 ms (8.0 %) are exposed: data moves while nothing computes.</p>"));
+  CHECK(has(page,
+            "<p>612 us of 7.612 ms (8.0 %) are exposed: nothing computes while an exchange is under way or waits for a "
+            "member.</p>"));
   // A collective has no streams.
   REQUIRE(run_command({"run", source_dir() + "/scenarios/examples/why/late-rank.json", "--report", path}).code == 0);
   CHECK(!has(read_file(path), "The last step"));

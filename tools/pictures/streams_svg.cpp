@@ -79,9 +79,10 @@ std::vector<std::string> streams_notes(const std::vector<Recording::Streams>& al
     const std::string who = all.size() > 1 ? all[i].who + ": " : "";
     const Picoseconds step = finish.time_since_epoch();
     if (exposed.count() > 0)
-      notes.push_back(fmt::format("{}{} of {} ({:.1f} %) are exposed: data moves while nothing computes.", who,
-                                  time_text(exposed), time_text(step),
-                                  100 * static_cast<double>(exposed.count()) / static_cast<double>(step.count())));
+      notes.push_back(fmt::format(
+          "{}{} of {} ({:.1f} %) are exposed: nothing computes while an exchange is under way or waits for a member.",
+          who, time_text(exposed), time_text(step),
+          100 * static_cast<double>(exposed.count()) / static_cast<double>(step.count())));
   }
   if (all.size() > most_drawn)
     notes.push_back(fmt::format("{} others, which do something else, are not drawn.", all.size() - most_drawn));
