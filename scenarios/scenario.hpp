@@ -112,6 +112,8 @@ struct TrainingSpec {
   int every = 1;                   ///< local_sgd, gossip: steps in a round
   std::optional<AsyncSpec> async;  ///< parameter_server; else workers wait for each other
   bool overlap = false;            ///< gossip: weights travel during both passes
+  int microbatches = 1;            ///< model_parallel
+  Bytes activations;               ///< model_parallel: of a microbatch, from one rank to the next
   Stragglers stragglers;
   std::int64_t slowdown = 1'000'000;  ///< millionths: kernels take so many times as long while a collective runs
 

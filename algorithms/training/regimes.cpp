@@ -50,7 +50,15 @@ const std::vector<Regime> all_regimes{
      .summary = "every GPU trains by itself, and averages its weights with those of two neighbors",
      .travels = "every H steps: the weights, from each rank to both of its neighbors on a ring of ranks",
      .computes = "all of it on every GPU, each with a batch and weights of its own",
-     .source = "Lian et al., NIPS 2017"}};
+     .source = "Lian et al., NIPS 2017"},
+    {.kind = Regime::Kind::model_parallel,
+     .name = "model_parallel",
+     .summary = "every GPU has some of the layers; microbatches pass through all GPUs, there and back",
+     .travels = "per step: from each GPU to the next what its last layer puts out for the whole batch, and back its "
+                "gradients; "
+                "no gradients of weights",
+     .computes = "both passes and the update of a layer on the GPU that has it, of one batch for all GPUs",
+     .source = "Huang et al., NeurIPS 2019 (GPipe)"}};
 
 }  // namespace
 

@@ -9,7 +9,7 @@
 namespace ringsim {
 
 struct Regime {
-  enum class Kind : std::uint8_t { single, data_parallel, parameter_server, ddp, local_sgd, gossip };
+  enum class Kind : std::uint8_t { single, data_parallel, parameter_server, ddp, local_sgd, gossip, model_parallel };
   Kind kind = Kind::single;
   std::string name;      ///< as scenarios spell it
   std::string summary;   ///< one line

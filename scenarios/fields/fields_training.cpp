@@ -104,6 +104,11 @@ Field workload_field() {
            .type = Type::size,
            .doc = "data_parallel: of the model's outputs for a sample; their gradients are as large.",
            .examples = {R"("4000 B")"}},
+          {.name = "activation_bytes",
+           .type = Type::size,
+           .doc = "model_parallel: of what a GPU's last layer puts out for a sample; their gradients are as large.",
+           .min = 1,
+           .examples = {R"("784 KiB")"}},
           {.name = "bytes_per_parameter",
            .type = Type::whole,
            .doc = "Of a gradient: 4 for fp32, 2 for fp16 and bf16.",
@@ -225,8 +230,17 @@ std::vector<Field> settings_of(Regime::Kind kind, Field algorithm) {
                .doc = "true: the weights of the round before travel during both passes of a round's first step, and "
                       "are averaged before its update.",
                .fallback = "false"}};
+    case Regime::Kind::model_parallel:
+      return {{.name = "microbatches",
+               .type = Type::whole,
+               .doc = "Into how many parts the batch of all GPUs is cut, which pass through the GPUs one after the "
+                      "other; 1: each GPU waits for all others.",
+               .fallback = "1",
+               .min = 1,
+               .max = 100'000,
+               .examples = {"8"}}};
   }
-  fail_invariant("a regime has one of six kinds");
+  fail_invariant("a regime has one of seven kinds");
 }
 
 Field regime_field(const Field& algorithm) {

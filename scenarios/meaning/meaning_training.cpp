@@ -228,6 +228,26 @@ void take_master(const Canonical& canonical, std::int64_t ranks, double speed, T
   out.output = Bytes{workload["output_bytes"].get<std::int64_t>()};
 }
 
+/// The settings of model_parallel.
+void take_pipeline(const Canonical& canonical, std::int64_t ranks, TrainingSpec& out, const Blame& blame) {
+  const Canonical& workload = canonical["workload"];
+  if (static_cast<std::size_t>(ranks) > out.step.layers.size())
+    blame.fail("/training/regime",
+               fmt::format("expected at most as many GPUs as the model has layers, {}, found {}",
+                           out.step.layers.size(), ranks),
+               "each GPU has one layer at least; `training.ranks` names those that take part");
+  if (!workload.contains("activation_bytes"))
+    blame.fail("/training/workload", "expected the key \"activation_bytes\" with the regime model_parallel, found none",
+               "each GPU sends what its last layer puts out: how large that is for a sample is yours to state");
+  out.microbatches = canonical["regime"]["microbatches"].get<int>();
+  const std::int64_t samples = out.batch * ranks;
+  if (samples % out.microbatches != 0)
+    blame.fail("/training/regime/microbatches",
+               fmt::format("expected a divisor of the samples of all GPUs, {}, found {}", samples, out.microbatches),
+               "all microbatches have equally many samples");
+  out.activations = Bytes{workload["activation_bytes"].get<std::int64_t>()} * (samples / out.microbatches);
+}
+
 void take_stragglers(const Canonical& canonical, std::int64_t ranks, TrainingSpec& out, const Blame& blame,
                      std::vector<std::string>& warnings) {
   const auto warn = [&](const std::string& pointer, const std::string& why) {
@@ -364,6 +384,7 @@ TrainingSpec training_of(const Canonical& canonical, std::size_t gpus, double sp
   speed_up(out.step.hook, speed);
   if (kind == Regime::Kind::data_parallel || kind == Regime::Kind::parameter_server)
     take_master(canonical, ranks, speed, out, blame);
+  if (kind == Regime::Kind::model_parallel) take_pipeline(canonical, ranks, out, blame);
   if (kind == Regime::Kind::local_sgd || kind == Regime::Kind::gossip || canonical["regime"].contains("every"))
     out.every = canonical["regime"]["every"].get<int>();
   if (kind == Regime::Kind::gossip) out.overlap = canonical["regime"]["overlap"].get<bool>();
@@ -377,7 +398,7 @@ TrainingSpec training_of(const Canonical& canonical, std::size_t gpus, double sp
     if (out.async)
       blame.fail("/training/slowdown", "expected no slowdown with mode async, found one",
                  "workers compute and exchange in turn: nothing would be slowed");
-    const bool overlaps = (kind == Regime::Kind::ddp && out.step.overlap) || out.overlap;
+    const bool overlaps = (kind == Regime::Kind::ddp && out.step.overlap) || out.overlap || out.microbatches > 1;
     if (!overlaps && out.slowdown > 1'000'000)
       warnings.push_back(blame.where("/training/slowdown") +
                          ": has no effect: in this regime no kernel runs next to a collective of the training");
@@ -390,6 +411,10 @@ TrainingSpec training_of(const Canonical& canonical, std::size_t gpus, double sp
           fmt::format(": has no effect with the regime {}{}: only data_parallel {}", out.regime->name,
                       out.async ? ", mode async" : "",
                       key == samples ? "and a synchronous parameter server send samples" : "sends outputs"));
+  if (workload.contains("activation_bytes") && kind != Regime::Kind::model_parallel)
+    warnings.push_back(
+        blame.where("/training/workload/activation_bytes") +
+        fmt::format(": has no effect with the regime {}: only model_parallel sends activations", out.regime->name));
   return out;
 }
 
@@ -423,6 +448,11 @@ Canonical gradients_of(const Canonical& canonical, const TrainingSpec& training)
       break;
     case Regime::Kind::gossip:
       collective["op"] = "send_recv";
+      collective["algorithm"] = {{"name", "direct"}};
+      break;
+    case Regime::Kind::model_parallel:  // what each rank but the last sends on
+      collective["op"] = "send_recv";
+      collective["bytes"] = training.activations.count;
       collective["algorithm"] = {{"name", "direct"}};
       break;
   }

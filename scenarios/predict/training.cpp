@@ -9,6 +9,7 @@
 
 #include "algorithms/training/gossip.hpp"
 #include "algorithms/training/local_sgd.hpp"
+#include "algorithms/training/model_parallel.hpp"
 #include "algorithms/training/server.hpp"
 #include "scenarios/predict/predict.hpp"
 #include "sim/base/error.hpp"
@@ -79,6 +80,13 @@ PlacedCollective exchange_of(const TrainingSpec& spec, const PlacedCollective& p
   one.job.request.bytes = bytes;
   one.job.request.root = spec.master;
   if (spec.servers > 0) one.job.request.root = one.job.request.ranks++;
+  return one;
+}
+
+PlacedCollective transfer_of(const TrainingSpec& spec, const PlacedCollective& placed) {
+  PlacedCollective one = exchange_of(spec, placed, CollectiveOp::broadcast, spec.activations);
+  one.job.request.ranks = 2;
+  one.ranks.resize(2);
   return one;
 }
 
@@ -155,8 +163,13 @@ Program TrainingRun::program_of(const Scenario& scenario, const std::atomic<bool
       if (!is_alone) to_the_next = schedule_of(scenario, placed_, stop, element);
       return gossip_program(step_, {.every = spec_.every, .overlap = spec_.overlap}, to_the_next);
     }
+    case Regime::Kind::model_parallel: {
+      Pipeline pipeline{.ranks = ranks, .microbatches = spec_.microbatches};
+      if (!is_alone) pipeline.transfer = schedule_of(scenario, transfer_of(spec_, placed_), stop, element);
+      return model_parallel_program(step_, pipeline);
+    }
   }
-  fail_invariant("a regime has one of six kinds");
+  fail_invariant("a regime has one of seven kinds");
 }
 
 TrainingRun::TrainingRun(const Scenario& scenario, const PlacedCollective& placed, const std::atomic<bool>* stop,
@@ -224,6 +237,11 @@ TrainingMemory TrainingRun::memory_of(Actor actor) const {
     memory.weights = memory.gradients = Layout::near_equal(all, spec_.servers).size(shard, 1);
     memory.state = Layout::near_equal(state, spec_.servers).size(shard, 1);
     return memory;
+  }
+  if (spec_.regime->kind == Regime::Kind::model_parallel) {  // its own layers
+    const std::int64_t own = parameters_of_stage(step_.layers, ranks, actor);
+    memory.weights = memory.gradients = Bytes{own} * spec_.bytes_per_parameter;
+    memory.state = Bytes{own} * state_per_parameter(spec_.optimizer);
   }
   for (const Bucket& bucket : step_.buckets) memory.copies += bucket.bytes;
   if (spec_.regime->kind == Regime::Kind::gossip)  // a copy of the weights from each neighbor

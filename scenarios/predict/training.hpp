@@ -64,6 +64,8 @@ bool exchanges(const Scenario& scenario);
 /// One of the exchanges that the regimes with a master or a server are made of: scatter, broadcast, gather or reduce of
 /// all ranks (and, as the last, a separate server, which then is the root) by the algorithm `direct`.
 PlacedCollective exchange_of(const TrainingSpec& spec, const PlacedCollective& placed, CollectiveOp op, Bytes bytes);
+/// Of model_parallel: how a microbatch gets from one rank to the next, a broadcast of two ranks.
+PlacedCollective transfer_of(const TrainingSpec& spec, const PlacedCollective& placed);
 /// The buffer of the scatter by which a parameter server hands out its part of the samples; of a separate one a part is
 /// its own.
 Bytes samples_sent(const TrainingSpec& spec, int ranks, std::uint32_t shard);

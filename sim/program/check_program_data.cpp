@@ -23,7 +23,7 @@ struct Access {
 std::vector<Access> accesses_of(const Program& program, const Program::Task& task) {
   std::vector<Access> accesses;
   for (const Touch& touch : task.touches) {
-    const bool writes = touch.as == Touch::As::make || touch.as == Touch::As::clear || touch.as == Touch::As::divide;
+    const bool writes = touch.as != Touch::As::read && touch.as != Touch::As::apply;
     accesses.push_back({touch.variable, writes});
     if (touch.as == Touch::As::apply) accesses.push_back({touch.to, true});
   }
@@ -148,7 +148,7 @@ class Contributions {
     states_.assign(program.variables.size(), std::vector<State>(n_actors(), State::old));
     sums_.resize(program.variables.size());
     learnt_.resize(program.variables.size());
-    averaged_.resize(program.variables.size());
+    unsummed_.resize(program.variables.size());
     own_.resize(program.variables.size());
     actors_of_.resize(program.roles.size());
     for (Actor actor = 0; actor < program.actors; ++actor)
@@ -156,7 +156,7 @@ class Contributions {
           actor);
     for (const Program::Learns& learns : program.learns) {
       learnt_[static_cast<std::size_t>(learns.weights)] = &learns;
-      averaged_[static_cast<std::size_t>(learns.gradient)] = learns.how != How::gradients_summed;
+      unsummed_[static_cast<std::size_t>(learns.gradient)] = learns.how != How::gradients_summed;
       if (is_by_neighbors(learns)) own_[static_cast<std::size_t>(learns.gradient)].resize(n_actors());
       find_calls(learns);
     }
@@ -202,7 +202,7 @@ class Contributions {
   // Where there are several ranks, a gradient (or the weights that are averaged) is in one call of each; weights that
   // go to neighbors are in one call per neighbor.
   void find_calls(const Program::Learns& learns) const {
-    if (program_.ranks == 1) return;
+    if (program_.ranks == 1 || learns.how == How::own_part) return;
     const bool is_average = learns.how != How::gradients_summed;
     const int summed = is_average ? learns.weights : learns.gradient;
     std::vector<std::string> found;
@@ -235,7 +235,7 @@ class Contributions {
       case Touch::As::read:
         if (const Program::Learns* learns = learnt_[static_cast<std::size_t>(touch.variable)]) {
           const Actor keeper = learns->keeper >= 0 ? learns->keeper : actor;
-          if (learns->how == How::gradients_summed &&
+          if ((learns->how == How::gradients_summed || learns->how == How::own_part) &&
               value != before_[static_cast<std::size_t>(touch.variable)][index(keeper)])
             refuse(fmt::format("reads {}, which at {} are not those that {} had at the end of the step before",
                                name(touch.variable), who(actor), who(keeper)));
@@ -243,13 +243,18 @@ class Contributions {
           refuse(fmt::format("reads {} before it is made or has come in", name(touch.variable)));
         }
         break;
-      case Touch::As::make: {
-        value = token();
+      case Touch::As::make:
+      case Touch::As::add: {
+        const bool is_more = touch.as == Touch::As::add;
+        if (is_more && state != State::made)
+          refuse(fmt::format("adds to {} before it is made in this iteration", name(touch.variable)));
+        const std::uint64_t made = token();
+        value = is_more ? Field61::add(value, made) : made;
         state = State::made;
         std::uint64_t& sum = sums_[static_cast<std::size_t>(touch.variable)];
-        if (actor < program_.ranks) sum = Field61::add(sum, value);
+        if (actor < program_.ranks) sum = Field61::add(sum, made);
         if (std::vector<std::uint64_t>& own = own_[static_cast<std::size_t>(touch.variable)]; !own.empty())
-          own[index(actor)] = Field61::add(own[index(actor)], value);
+          own[index(actor)] = Field61::add(own[index(actor)], made);
         break;
       }
       case Touch::As::clear:
@@ -258,7 +263,7 @@ class Contributions {
         break;
       case Touch::As::apply: {
         if (state == State::old) refuse(fmt::format("applies {} before it is made", name(touch.variable)));
-        if (program_.ranks > 1 && state == State::made && !averaged_[static_cast<std::size_t>(touch.variable)])
+        if (program_.ranks > 1 && state == State::made && !unsummed_[static_cast<std::size_t>(touch.variable)])
           refuse(fmt::format("applies {} before the ranks have summed it", name(touch.variable)));
         std::uint64_t& weights = values_[static_cast<std::size_t>(touch.to)][index(actor)];
         weights = Field61::add(weights, value);
@@ -378,7 +383,8 @@ class Contributions {
   }
 
   void compare(const Program::Learns& learns, Actor keeper) const {
-    const auto ranks = static_cast<std::uint64_t>(program_.ranks);
+    const bool is_mean = learns.how != How::own_part;
+    const auto ranks = static_cast<std::uint64_t>(is_mean ? program_.ranks : 1);
     const std::uint64_t sum = sums_[static_cast<std::size_t>(learns.gradient)];
     const auto weights = static_cast<std::size_t>(learns.weights);
     const std::uint64_t added = Field61::subtract(values_[weights][index(keeper)], before_[weights][index(keeper)]);
@@ -388,8 +394,12 @@ class Contributions {
       if (Field61::multiply(added, ranks) == Field61::multiply(sum, by)) found = fmt::format("{} times it", by);
     for (std::uint64_t by = 1; by <= 2 * ranks + 1; ++by)
       if (Field61::multiply(added, by) == sum) found = fmt::format("the sum divided by {}", by);
-    refuse_program(program_, fmt::format("{}: an iteration must add to {} the mean of {} over {} ranks, found {}",
-                                         who(keeper), name(learns.weights), name(learns.gradient), ranks, found));
+    const std::string& gradient = name(learns.gradient);
+    refuse_program(program_,
+                   fmt::format("{}: an iteration must add to {} {}, found {}", who(keeper), name(learns.weights),
+                               is_mean ? fmt::format("the mean of {} over {} ranks", gradient, ranks)
+                                       : fmt::format("the sum of {} over what the rank has made of it", gradient),
+                               found));
   }
 
   std::uint64_t token() { return splitmix(++n_tokens_) % Field61::prime; }
@@ -401,7 +411,7 @@ class Contributions {
   std::vector<std::vector<State>> states_;                   // [variable][actor]
   std::vector<std::uint64_t> sums_;                          // [variable] of what the ranks made in this iteration
   std::vector<const Program::Learns*> learnt_;               // [variable] of weights
-  std::vector<bool> averaged_;                               // [variable] a gradient whose weights are averaged
+  std::vector<bool> unsummed_;                               // [variable] a gradient that the ranks do not sum
   std::vector<std::vector<std::uint64_t>> own_;  // [variable][actor] what each made in this iteration; for neighbors
 };
 

@@ -39,6 +39,7 @@ struct Program {
     enum class As : std::uint8_t {
       read,   ///< reads what was made in this iteration, or has come in; of weights those of before it
       make,   ///< writes the actor's own new contribution into it: a gradient
+      add,    ///< adds another one to what it has made in this iteration: gradients of the next microbatch
       apply,  ///< reads it, and adds it to the variable `to`: an update of weights
       clear,  ///< writes zero: a server that adds up what comes in
       divide  ///< divides it by `divisor`
@@ -88,7 +89,8 @@ struct Program {
       gradients_summed,  ///< gradients are summed over the ranks; weights are read as the last iteration left them
       weights_averaged,  ///< each rank updates weights of its own with its own gradients; then the weights are averaged
       neighbors_averaged,  ///< the same, with those of its neighbors
-      neighbors_first      ///< each rank averages with its neighbors, then updates with its own gradients
+      neighbors_first,     ///< each rank averages with its neighbors, then updates with its own gradients
+      own_part             ///< the keeper alone has these weights, and adds the sum of all its new gradients to them
     };
     int weights = 0, gradient = 0;
     Actor keeper = -1;  ///< who keeps the weights from one iteration to the next; -1: every rank

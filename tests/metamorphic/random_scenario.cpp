@@ -266,11 +266,12 @@ void add_jobs(Draw& draw, Json& scenario, const Place& place) {
 }
 
 Json random_regime(Draw& draw) {
-  const std::string name =
-      draw.one_of(std::array{"ddp", "ddp", "ddp", "local_sgd", "parameter_server", "data_parallel", "single"});
+  const std::string name = draw.one_of(
+      std::array{"ddp", "ddp", "ddp", "local_sgd", "parameter_server", "data_parallel", "model_parallel", "single"});
   Json regime = {{"name", name}};
   if (name == "ddp" || name == "local_sgd")
     regime["algorithm"] = draw.one_of(std::array{"ring", "halving_doubling", "double_binary_tree", "direct"});
+  if (name == "model_parallel") regime["microbatches"] = draw.number(1, 4);
   if (name == "local_sgd") regime["every"] = draw.number(1, 3);
   if (name == "ddp" && draw.once_in(2)) {
     const std::string size = whole(draw.number(50, 2000), "kB");
@@ -290,6 +291,15 @@ Json random_training(Draw& draw) {
     training["workload"]["output_bytes"] = "400 B";
   } else if (training["regime"]["name"] == "parameter_server" && draw.once_in(2)) {
     training["workload"]["sample_bytes"] = "1 kB";
+  } else if (training["regime"]["name"] == "model_parallel") {
+    Json& workload = training["workload"];
+    workload["batch"] = 12;  // as many microbatches as there may be divide it
+    workload["activation_bytes"] = whole(draw.number(1, 90), "kB");
+    workload["layers"].push_back({{"name", "more"},
+                                  {"times", 64},
+                                  {"parameters", 1000},
+                                  {"forward", "3 us"},
+                                  {"backward", "5 us"}});  // a rank each
   }
   if (draw.once_in(3))
     training["optimizer"] = {{"name", draw.one_of(std::array{"sgd", "momentum", "adam"})}, {"time", "50 us"}};

@@ -352,6 +352,13 @@ TEST_CASE("ddp sends its buckets to a server on a CPU, which takes what that col
   const Result alone =
       result_of(machine + R"("collective": {"op": "all_reduce", "bytes": "102228128 B", )" + server + "}}");
   CHECK(step.prediction.time == Picoseconds{97ms} + alone.prediction.time);
+  // A regime with a server on that CPU exchanges the same by the same links.
+  const Result server_step =
+      result_of(machine + R"("training": {)" + resnet +
+                R"(, "regime": {"name": "parameter_server", "servers": 1, "servers_on": "cpu"}}})");
+  CHECK(server_step.prediction.time == step.prediction.time);
+  REQUIRE(server_step.prediction.bottleneck);
+  CHECK(server_step.prediction.bottleneck->link == alone.prediction.bottleneck->link);
   CHECK(complaint_of(star_scenario(
             4,
             fmt::format(R"({{{}, "regime": {{"name": "ddp", "algorithm": "ring", "servers_on": "cpu"}}}})", resnet))) ==

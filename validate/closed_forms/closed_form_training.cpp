@@ -9,6 +9,7 @@
 #include "algorithms/training/data_parallel.hpp"
 #include "algorithms/training/gossip.hpp"
 #include "algorithms/training/local_sgd.hpp"
+#include "algorithms/training/model_parallel.hpp"
 #include "algorithms/training/server.hpp"
 #include "algorithms/training/stragglers.hpp"
 #include "scenarios/predict/predict.hpp"
@@ -39,7 +40,7 @@ class TrainingForm {
     if (step_.host_launch.count() > 0 && !step_.host_waits)
       assume("the host launches steps before the one before is done");
     if (spec_.slowdown > 1'000'000) assume("collectives slow kernels that run next to them");
-    if (!exchanges(scenario_)) return alone();
+    if (!exchanges(scenario_) && spec_.microbatches == 1) return alone();
     switch (spec_.regime->kind) {
       case Regime::Kind::single:
         return alone();
@@ -53,6 +54,8 @@ class TrainingForm {
         return local_sgd();
       case Regime::Kind::gossip:
         return gossip();
+      case Regime::Kind::model_parallel:
+        return model_parallel();
     }
     return std::nullopt;
   }
@@ -352,6 +355,28 @@ class TrainingForm {
     const Picoseconds more = copies == 2 ? transfer_time(spec_.gradients() * 2, machine.b) - copy : Picoseconds{0};
     form_.low = gossip_round_time(step_, rounds, add(once->low, more)) / spec_.every - Picoseconds{parts};
     form_.time = gossip_round_time(step_, rounds, add(once->high, more)) / spec_.every;
+    return std::move(form_);
+  }
+
+  // Each rank sends to the next or to the one before, never both at once; so no transfer waits for another one's.
+  std::optional<ClosedForm> model_parallel() {
+    const int ranks = placed_.job.request.ranks;
+    const std::optional<Times> once = ranks == 1 ? Times{step_.launch, step_.launch} : time_of(placed_.job);
+    if (!once) return std::nullopt;
+    assume_equal();
+    if (step_.host_launch.count() > 0) assume("hosts launch kernels");
+    const auto step_time = [&](Picoseconds transfer) {
+      const std::vector<Picoseconds> ends =
+          pipeline_step_ends(step_, {.ranks = ranks, .microbatches = spec_.microbatches}, transfer - step_.launch);
+      if (*std::max_element(ends.begin(), ends.end()) != ends.front())
+        assume("a rank updates its layers after rank 0 has updated its own");
+      return ends.front();
+    };
+    form_.formula =
+        "the end of rank 0's update: M microbatches pass K ranks and come back, a rank computes one at a time";
+    form_.low = step_time(once->low);
+    form_.time = step_time(once->high);
+    form_.steps *= 2 * spec_.microbatches * (ranks - 1);
     return std::move(form_);
   }
 

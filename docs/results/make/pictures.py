@@ -30,6 +30,7 @@ pictures = {
     "regime-ddp.svg": step("buckets.json", 4, '{"name": "ddp", "algorithm": "ring", "buckets": {"size": "12.8 MB", "first": "12.8 MB"}}'),
     "regime-local_sgd.svg": step("local-sgd.json", 4, '{"name": "local_sgd", "algorithm": "ring", "every": 4}'),
     "regime-gossip.svg": step("gossip.json", 8, '{"name": "gossip"}'),
+    "regime-model_parallel.svg": step("model-parallel.json", 4, '{"name": "model_parallel", "microbatches": 8}'),
 }
 
 if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["--check"]):
