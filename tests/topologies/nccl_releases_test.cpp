@@ -143,8 +143,8 @@ TEST_CASE("what NCCL chooses changes with the release") {
   // x 32/62 = 186. From 2.28 on as much as rings, and fewer steps.
   CHECK(name("hgx-h100", 8, 4, 8_GiB, "2.27.7") == "Ring Simple");
   CHECK(name("hgx-h100", 8, 4, 8_GiB, "2.28.3") == "NVLSTree Simple");
-  // Trees of Simple take 12 steps over eight nodes of four GPUs: of 4 and 14 us in 2.18 and from 2.23 on, between
-  // of 28.
+  // Trees of Simple take 12 steps over eight nodes of four GPUs: of 4 and 14 us in 2.18 and from 2.23 on, of 28 in
+  // the releases between.
   CHECK(name("polaris", 4, 8, 4_MiB, "2.18.6") == "Tree Simple");
   CHECK(name("polaris", 4, 8, 4_MiB, "2.21.5") == "Ring LL");
   CHECK(name("polaris", 4, 8, 4_MiB, "2.23.4") == "Tree Simple");
