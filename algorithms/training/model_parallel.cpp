@@ -13,25 +13,7 @@ namespace ringsim {
 
 namespace {
 
-std::int64_t parameters_of(const LayerCost& layer) {
-  std::int64_t sum = 0;
-  for (const std::int64_t tensor : layer.tensors) sum += tensor;
-  return sum;
-}
-
-/// Layers from `first` to before `end` are on one rank.
-struct Stage {
-  std::size_t first = 0, end = 0;
-};
-
-std::vector<Stage> stages_of(const TrainingStep& step, int ranks) {
-  std::vector<Stage> stages;
-  for (const std::size_t end : stage_ends(step.layers, ranks))
-    stages.push_back({stages.empty() ? 0 : stages.back().end, end});
-  return stages;
-}
-
-/// part / of of a time, rounded up. Requires 0 <= part, 0 < of.
+/// `part` of `of` parts of a time, rounded up. Requires 0 <= part, 0 < of.
 Picoseconds share_of(Picoseconds time, std::int64_t part, std::int64_t of) {
   __extension__ using Wide = __int128;
   const Wide share = (Wide{time.count()} * part + of - 1) / of;
@@ -43,23 +25,25 @@ Picoseconds of_microbatch(Picoseconds time, const Pipeline& pipeline) {
   return share_of(time, pipeline.ranks, pipeline.microbatches);
 }
 
-/// By parameters; of a model without any by layers.
-Picoseconds update_of(const TrainingStep& step, const Stage& stage) {
-  std::int64_t own = 0, all = 0;
-  for (std::size_t l = 0; l < step.layers.size(); ++l) {
-    const std::int64_t n = parameters_of(step.layers[l]);
-    all += n;
-    if (stage.first <= l && l < stage.end) own += n;
-  }
-  return all > 0 ? share_of(step.update, own, all)
-                 : share_of(step.update, static_cast<std::int64_t>(stage.end - stage.first),
-                            static_cast<std::int64_t>(step.layers.size()));
+/// [rank] its share of the update, by parameters; of a model without any by layers.
+std::vector<Picoseconds> updates_of(const TrainingStep& step, const std::vector<Stage>& stages) {
+  std::int64_t all = 0;
+  for (const Stage& stage : stages) all += stage.parameters;
+  std::vector<Picoseconds> updates;
+  for (const Stage& stage : stages)
+    updates.push_back(all > 0 ? share_of(step.update, stage.parameters, all)
+                              : share_of(step.update, static_cast<std::int64_t>(stage.end - stage.first),
+                                         static_cast<std::int64_t>(step.layers.size())));
+  return updates;
 }
 
 class ModelParallelWriter : StepWriter {
  public:
   ModelParallelWriter(const TrainingStep& step, const Pipeline& pipeline)
-      : StepWriter(step), pipeline_(pipeline), stages_(stages_of(step, pipeline.ranks)) {
+      : StepWriter(step),
+        pipeline_(pipeline),
+        stages_(stages_of(step.layers, pipeline.ranks)),
+        updates_(updates_of(step, stages_)) {
     out_.ranks = out_.actors = pipeline.ranks;
     // A rank's cuts before and after its layers have a stream each.
     for (int parity = 0; parity < std::min(2, n_cuts()); ++parity) add_stream(Program::StreamKind::communication);
@@ -128,14 +112,14 @@ class ModelParallelWriter : StepWriter {
   void write_rank(Actor rank) {
     for (int m = 0; m < pipeline_.microbatches; ++m) write_forward_of(rank, m);
     for (int m = pipeline_.microbatches; m-- > 0;) write_backward_of(rank, m);
-    Task& update = kernel("update", update_of(step_, stage(rank)));
+    Task& update = kernel("update", updates_[static_cast<std::size_t>(rank)]);
     for (std::size_t l = stage(rank).first; l < stage(rank).end; ++l)
       for (const Piece& piece : pieces(l)) update.touches.push_back({As::apply, piece.gradient, piece.weights});
     out_.roles.push_back(take_role());
   }
 
   void write_forward_of(Actor rank, int m) {
-    const auto [first, end] = stage(rank);
+    const std::size_t first = stage(rank).first, end = stage(rank).end;
     for (std::size_t l = first; l < end; ++l) {
       const bool is_in = l == first && rank > 0, is_out = l + 1 == end && rank < n_cuts();
       if (is_in) write_transfer(Pass::forward, rank - 1, m);
@@ -148,7 +132,7 @@ class ModelParallelWriter : StepWriter {
   }
 
   void write_backward_of(Actor rank, int m) {
-    const auto [first, end] = stage(rank);
+    const std::size_t first = stage(rank).first, end = stage(rank).end;
     for (std::size_t l = end; l-- > first;) {
       const bool is_in = l + 1 == end && rank < n_cuts(), is_out = l == first && rank > 0;
       if (is_in) write_transfer(Pass::backward, rank, m);
@@ -174,31 +158,32 @@ class ModelParallelWriter : StepWriter {
   }
 
   const Pipeline& pipeline_;
-  int first_ = 0;              // of the variables that travel
-  std::vector<Stage> stages_;  // [rank]
+  int first_ = 0;                     // of the variables that travel
+  std::vector<Stage> stages_;         // [rank]
+  std::vector<Picoseconds> updates_;  // [rank]
 };
 
 }  // namespace
 
-std::vector<std::size_t> stage_ends(const std::vector<LayerCost>& layers, int ranks) {
+std::vector<Stage> stages_of(const std::vector<LayerCost>& layers, int ranks) {
   const auto n = static_cast<std::size_t>(ranks);
   ensure(1 <= ranks && n <= layers.size(), "every rank has a layer");
   // As many layers as fit into `limit`, rank by rank, but one at least for each rank that comes.
   const auto cut = [&](Picoseconds limit) {
-    std::vector<std::size_t> ends;
+    std::vector<Stage> stages{{}};
     Picoseconds time{0};
     for (std::size_t l = 0; l < layers.size(); ++l) {
       const Picoseconds more = add(layers[l].forward, layers[l].backward);
-      const std::size_t begun = ends.empty() ? 0 : ends.back();
-      const bool is_full = add(time, more) > limit || layers.size() - l < n - ends.size();
-      if (l > begun && is_full) {
-        ends.push_back(l);
+      const bool is_full = add(time, more) > limit || layers.size() - l < n + 1 - stages.size();
+      if (l > stages.back().first && is_full) {
+        stages.push_back({.first = l});
         time = Picoseconds{0};
       }
       time = add(time, more);
+      stages.back().end = l + 1;
+      for (const std::int64_t tensor : layers[l].tensors) stages.back().parameters += tensor;
     }
-    ends.push_back(layers.size());
-    return ends;
+    return stages;
   };
   Picoseconds low{0}, high{0};  // enough is more than `low` and at most `high`
   for (const LayerCost& layer : layers) {
@@ -221,7 +206,7 @@ Program model_parallel_program(const TrainingStep& step, const Pipeline& pipelin
 }
 
 std::vector<Picoseconds> pipeline_step_ends(const TrainingStep& step, const Pipeline& pipeline, Picoseconds transfer) {
-  const std::vector<Stage> stages = stages_of(step, pipeline.ranks);
+  const std::vector<Stage> stages = stages_of(step.layers, pipeline.ranks);
   const auto n = stages.size();
   // [rank] when it has computed what it was given so far; [cut] when the transfer before has come in.
   std::vector<Picoseconds> gpu(n, Picoseconds{0}), cut_free(n, Picoseconds{0});
@@ -243,17 +228,9 @@ std::vector<Picoseconds> pipeline_step_ends(const TrainingStep& step, const Pipe
       pass(rank, &LayerCost::backward);
       if (rank > 0) send(rank, rank - 1, rank - 1);
     }
-  for (std::size_t rank = 0; rank < n; ++rank) gpu[rank] = add(gpu[rank], update_of(step, stages[rank]));
+  const std::vector<Picoseconds> updates = updates_of(step, stages);
+  for (std::size_t rank = 0; rank < n; ++rank) gpu[rank] = add(gpu[rank], updates[rank]);
   return gpu;
-}
-
-std::int64_t parameters_of_stage(const std::vector<LayerCost>& layers, int ranks, Actor rank) {
-  const std::vector<std::size_t> ends = stage_ends(layers, ranks);
-  std::int64_t sum = 0;
-  for (std::size_t l = rank == 0 ? 0 : ends[static_cast<std::size_t>(rank) - 1];
-       l < ends[static_cast<std::size_t>(rank)]; ++l)
-    sum += parameters_of(layers[l]);
-  return sum;
 }
 
 }  // namespace ringsim

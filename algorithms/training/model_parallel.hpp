@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -18,9 +19,15 @@ struct Pipeline {
   std::optional<CheckedSchedule> transfer = {};
 };
 
-/// [rank] the number of layers on it and all ranks before it: neighbors in the model, at least one each, such that the
-/// longest time of both passes of any rank is as short as can be. Requires 1 <= ranks <= number of layers.
-std::vector<std::size_t> stage_ends(const std::vector<LayerCost>& layers, int ranks);
+/// The layers of one rank: from `first` to before `end`.
+struct Stage {
+  std::size_t first = 0, end = 0;
+  std::int64_t parameters = 0;
+};
+
+/// [rank] neighbors in the model, at least one layer each, such that the longest time of both passes of any rank is as
+/// short as can be. Requires 1 <= ranks <= number of layers.
+std::vector<Stage> stages_of(const std::vector<LayerCost>& layers, int ranks);
 
 /// The step has one batch, K times that of one GPU, cut into M microbatches. Rank 0 runs the forward pass of its layers
 /// on a microbatch and sends what comes out to rank 1, and so on; when all are through, the backward passes come back
@@ -41,8 +48,5 @@ Program model_parallel_program(const TrainingStep& step, const Pipeline& pipelin
 /// of a microbatch from rank to rank, without its launch; no two share a link, and a call begins when the one before it
 /// on its stream has come in.
 std::vector<Picoseconds> pipeline_step_ends(const TrainingStep& step, const Pipeline& pipeline, Picoseconds transfer);
-
-/// The parameters of a rank's layers.
-std::int64_t parameters_of_stage(const std::vector<LayerCost>& layers, int ranks, Actor rank);
 
 }  // namespace ringsim

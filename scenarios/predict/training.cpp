@@ -239,7 +239,7 @@ TrainingMemory TrainingRun::memory_of(Actor actor) const {
     return memory;
   }
   if (spec_.regime->kind == Regime::Kind::model_parallel) {  // its own layers
-    const std::int64_t own = parameters_of_stage(step_.layers, ranks, actor);
+    const std::int64_t own = stages_of(step_.layers, ranks)[static_cast<std::size_t>(actor)].parameters;
     memory.weights = memory.gradients = Bytes{own} * spec_.bytes_per_parameter;
     memory.state = Bytes{own} * state_per_parameter(spec_.optimizer);
   }

@@ -78,9 +78,17 @@ TEST_CASE("layers are divided such that no division has a shorter longest rank, 
     for (LayerCost& layer : layers) {  // zeros, too
       layer.forward = Picoseconds{draw.number(0, 5)};
       layer.backward = Picoseconds{draw.number(0, 9)};
+      layer.tensors = {7, 3};
     }
     for (int ranks = 1; ranks <= static_cast<int>(layers.size()); ++ranks) {
-      const std::vector<std::size_t> ends = stage_ends(layers, ranks);
+      std::vector<std::size_t> ends;
+      std::int64_t parameters = 0;
+      for (const Stage& stage : stages_of(layers, ranks)) {
+        CHECK(stage.first == (ends.empty() ? 0 : ends.back()));
+        ends.push_back(stage.end);
+        parameters += stage.parameters;
+      }
+      CHECK(parameters == 10 * static_cast<std::int64_t>(layers.size()));
       REQUIRE(static_cast<int>(ends.size()) == ranks);
       CHECK(ends.front() > 0);
       CHECK(ends.back() == layers.size());

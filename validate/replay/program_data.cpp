@@ -73,7 +73,10 @@ std::map<int, int> weights_calls(const Program& program) {
 
 void require_replayable(const Program& program) {
   for (const Program::Learns& learns : program.learns)
-    if (learns.how != Program::Learns::How::gradients_summed) refuse_data(program, "weights that are averaged");
+    if (learns.how == Program::Learns::How::own_part)
+      refuse_data(program, "weights that one rank alone has");
+    else if (learns.how != Program::Learns::How::gradients_summed)
+      refuse_data(program, "weights that are averaged");
   for (const Program::Call& call : program.calls) {
     const Schedule& schedule = call.schedule.schedule();
     if (!sums(call) && schedule.collective.op != CollectiveOp::broadcast)
