@@ -184,6 +184,7 @@ class MessagesAhead {
     transfers_[part] = {.sender = message.sender,
                         .receiver = message.receiver,
                         .route = message.route,
+                        .channel = message.channel,
                         .starts_apart = true,
                         .size = size,
                         .start = now(),

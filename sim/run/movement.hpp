@@ -77,6 +77,7 @@ class Movement {
       made.sender = transfers_[index].sender;
       made.receiver = transfers_[index].receiver;
       made.route = way.first_part + i;
+      made.channel = transfers_[index].channel;
       made.start = engine_.now();
       made.whole = index;
       made.has_left = made.starts_apart = false;

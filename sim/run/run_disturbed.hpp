@@ -274,6 +274,9 @@ class Disturber {
       note_if_left(index, last, others);
     }
     taken.merge(others);
+    // Messages of a connection stay in order on their new way, too.
+    const auto number = [&](std::uint32_t index) { return run_.staged_.of(index).number; };
+    std::sort(hit.begin(), hit.end(), [&](std::uint32_t a, std::uint32_t b) { return number(a) < number(b); });
     for (const std::uint32_t index : hit) give_up_staged(index, taken);
   }
 
@@ -314,12 +317,8 @@ class Disturber {
   void note_if_left(std::uint32_t index, std::uint32_t leg, const Taken& taken) {
     const auto found = taken.find(piece_of(index, leg));
     if (found == taken.end() || found->second.rest.count > 0) return;
-    auto& transfer = run_.transfers_[index];
-    auto& progress = run_.staged_.of(index).legs[leg];
-    progress.moving = false;
-    progress.busy += run_.engine_.now() - progress.moving_since;
-    progress.limiter = found->second.limiter;
-    ++progress.left;
+    const auto& transfer = run_.transfers_[index];
+    run_.staged_.note_left(index, leg, found->second.limiter);
     const Picoseconds latency = run_.ways_.leg(run_.ways_[transfer.route].first_leg + leg).latency;
     run_.engine_.after(latency, {Event::Kind::arrival, index, leg});
   }
@@ -362,24 +361,17 @@ class Disturber {
   // The pieces that have left on the last leg arrive; all others are given up.
   void give_up_staged(std::uint32_t index, const Taken& taken) {
     const std::int64_t slot = run_.options_.transport.staging.size.count;
-    auto& transfer = run_.transfers_[index];
+    const auto& transfer = run_.transfers_[index];
     const auto& way = run_.ways_[transfer.route];
     const std::uint32_t last = way.n_legs - 1;
-    Staged& staged = run_.staged_.of(index);
+    const Staged& staged = run_.staged_.of(index);
     const std::int64_t kept = staged.legs[last].left;  // not all pieces, so that these are whole slots
-    std::uint32_t on_their_way = 0;
     for (std::uint32_t leg = 0; leg <= last; ++leg) {
-      auto& progress = staged.legs[leg];
-      std::int64_t sent = std::min(progress.started * slot, transfer.size.count);
+      std::int64_t sent = std::min(staged.legs[leg].started * slot, transfer.size.count);
       if (const auto found = taken.find(piece_of(index, leg)); found != taken.end()) sent -= found->second.rest.count;
       run_.ways_.leg(way.first_leg + leg).beyond += sent - kept * slot;
-      progress.moving = false;
-      progress.started = kept;  // no more begin
-      if (leg == last) continue;
-      on_their_way += static_cast<std::uint32_t>(progress.left - progress.arrived);
-      progress.left = progress.arrived = kept;
     }
-    staged.n_pieces = kept;
+    const std::uint32_t on_their_way = run_.staged_.keep_what_left(index);
     const bool over = staged.legs[last].arrived == kept;
     const std::uint32_t other = split(index, Bytes{transfer.size.count - kept * slot});  // moves the transfers
     if (over) --run_.transfers_[run_.transfers_[index].whole].parts_under_way;
@@ -411,6 +403,7 @@ class Disturber {
     made = {};
     made.sender = old.sender;
     made.receiver = old.receiver;
+    made.channel = old.channel;
     made.start = old.start;  // so that the time until now counts to the link that sets its speed in the end
     made.whole = whole;
     made.size = rest;

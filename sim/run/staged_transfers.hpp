@@ -1,6 +1,8 @@
 // Transfers whose route has several legs: they go in pieces, from room to room.
 #pragma once
 
+#include <tsl/robin_map.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <utility>
@@ -17,28 +19,33 @@ namespace ringsim {
 /// How far a transfer is on one of its legs.
 struct LegProgress {
   std::int64_t started = 0, left = 0, arrived = 0;  // pieces
-  bool moving = false;                              // a piece is under way (one at a time: order is kept)
-  SimTime moving_since{};
-  Picoseconds busy{0};               // time with a piece under way
-  ResourceId limiter = no_resource;  // what set the speed for the longest time, by majority
+  Picoseconds busy{0};  // time with a piece of the connection under way, from begin() to the last piece that left
+  ResourceId limiter = no_resource;  // what set the speed of the pieces for the longest time, by majority
   Picoseconds limiter_lead{0};
+  Picoseconds busy_before{0};  // of the connection's leg, up to begin()
 };
 
 /// A transfer in pieces.
 struct Staged {
   std::int64_t n_pieces = 1;
+  std::uint32_t transfer = no_transfer;
+  std::uint32_t connection = 0;
+  std::uint32_t before = not_staged, after = not_staged;  // on the connection, in the order in which they began
+  std::uint64_t number = 0;                               // counts all that began
   std::vector<LegProgress> legs;
 };
 
-/// Moves transfers in pieces of Staging::size; between two legs there is room for Staging::depth of them. The network
-/// says when a piece has left, the run when it has arrived. All references must outlive it.
+/// Moves transfers in pieces of Staging::size. Those of one connection (sender, receiver, channel; a path of its own
+/// where a message is cut) stay in order: on each leg their pieces go one at a time, and between two legs there is
+/// room for Staging::depth pieces of all of them. The network says when a piece has left, the run when it has arrived.
+/// All references must outlive it.
 class StagedTransfers {
  public:
   StagedTransfers(const Staging& staging, Transfers& transfers, CompiledRoutes& ways, Network& network,
                   const Engine<Event>& engine)
       : staging_(staging), transfers_(transfers), ways_(ways), network_(network), engine_(engine) {}
 
-  /// The first piece of the transfer starts.
+  /// The transfer takes its place behind those that its connection has under way; its first piece starts if it can.
   void begin(std::uint32_t index) {
     Transfer& transfer = transfers_[index];
     const std::int64_t slot = staging_.size.count;
@@ -51,17 +58,41 @@ class StagedTransfers {
     free_.pop_back();
     Staged& staged = of(index);
     staged.n_pieces = std::max<std::int64_t>(1, whole + (transfer.size.count % slot > 0 ? 1 : 0));
+    staged.transfer = index;
+    staged.number = ++began_;
+    staged.connection = connection_of(transfer);
     staged.legs.assign(ways_[transfer.route].n_legs, {});
-    start_piece(index, 0);
+    Connection& connection = connections_[staged.connection];
+    staged.before = std::exchange(connection.last, transfer.staged);
+    staged.after = not_staged;
+    if (staged.before != not_staged) staged_[staged.before].after = transfer.staged;
+    for (std::size_t leg = 0; leg < staged.legs.size(); ++leg) {
+      ConnectionLeg& here = connection.legs[leg];
+      if (here.next == not_staged) here.next = transfer.staged;
+      staged.legs[leg].busy_before = here.busy + (here.moving ? engine_.now() - here.moving_since : Picoseconds{0});
+    }
+    start_piece(connection, 0);
   }
 
   /// A piece has left on a leg, so that the next one may start there, and one on the leg before. True where all of the
   /// transfer has left its source.
   bool piece_left(std::uint32_t index, std::uint32_t leg, ResourceId limiter) {
+    note_left(index, leg, limiter);
+    Connection& connection = connections_[of(index).connection];
+    start_piece(connection, leg);
+    if (leg > 0) start_piece(connection, leg - 1);  // a room is free again
+    return leg == 0 && of(index).legs.front().left == of(index).n_pieces;
+  }
+  /// The same, but nothing starts.
+  void note_left(std::uint32_t index, std::uint32_t leg, ResourceId limiter) {
+    Connection& connection = connections_[of(index).connection];
+    ConnectionLeg& here = connection.legs[leg];
+    const Picoseconds time = engine_.now() - here.moving_since;
+    here.moving = false;
+    here.busy += time;
+    if (leg > 0) --connection.legs[leg - 1].rooms;
     LegProgress& progress = of(index).legs[leg];
-    const Picoseconds time = engine_.now() - progress.moving_since;
-    progress.moving = false;
-    progress.busy += time;
+    progress.busy = here.busy - progress.busy_before;
     ++progress.left;
     if (progress.limiter == limiter) {
       progress.limiter_lead += time;
@@ -71,9 +102,6 @@ class StagedTransfers {
     } else {
       progress.limiter_lead -= time;
     }
-    start_piece(index, leg);
-    if (leg > 0) start_piece(index, leg - 1);  // a room is free again
-    return leg == 0 && progress.left == of(index).n_pieces;
   }
 
   /// A piece has arrived at the end of a leg, and goes on. True where all of the transfer has arrived.
@@ -81,8 +109,31 @@ class StagedTransfers {
     Staged& staged = of(index);
     ++staged.legs[leg].arrived;
     if (leg + 1 == staged.legs.size()) return staged.legs[leg].arrived == staged.n_pieces;
-    start_piece(index, leg + 1);
+    start_piece(connections_[staged.connection], leg + 1);
     return false;
+  }
+
+  /// Only what has left on the last leg goes on, in whole pieces; all else has been taken back from the network. How
+  /// many pieces of it are still to arrive on the legs before: nobody waits for them. Those behind it fare alike, and
+  /// nothing begins on this connection any more, as its route is out of use; so nobody needs its rooms.
+  std::uint32_t keep_what_left(std::uint32_t index) {
+    Staged& staged = of(index);
+    Connection& connection = connections_[staged.connection];
+    const std::int64_t kept = staged.legs.back().left;
+    std::uint32_t on_their_way = 0;
+    for (std::size_t leg = 0; leg < staged.legs.size(); ++leg) {
+      LegProgress& progress = staged.legs[leg];
+      std::uint32_t& next = connection.legs[leg].next;
+      if (next == transfers_[index].staged) next = staged.after;
+      if (leg + 1 == staged.legs.size()) {
+        progress.started = kept;
+        break;
+      }
+      on_their_way += static_cast<std::uint32_t>(progress.left - progress.arrived);
+      progress.started = progress.left = progress.arrived = kept;
+    }
+    staged.n_pieces = kept;
+    return on_their_way;
   }
 
   /// The leg that was busy longest: what limited it, and how long it was busy. Its state is given back.
@@ -91,32 +142,62 @@ class StagedTransfers {
     const LegProgress* slowest = &legs.front();
     for (const LegProgress& leg : legs)
       if (leg.busy > slowest->busy) slowest = &leg;
+    const std::pair<ResourceId, Picoseconds> time{slowest->limiter, slowest->busy};
     give_back(index);
-    return {slowest->limiter, slowest->busy};
+    return time;
   }
   void give_back(std::uint32_t index) {
-    if (transfers_[index].staged != not_staged) free_.push_back(std::exchange(transfers_[index].staged, not_staged));
+    if (transfers_[index].staged == not_staged) return;
+    const std::uint32_t number = std::exchange(transfers_[index].staged, not_staged);
+    const Staged& staged = staged_[number];
+    if (staged.before != not_staged) staged_[staged.before].after = staged.after;
+    if (staged.after != not_staged) staged_[staged.after].before = staged.before;
+    if (std::uint32_t& last = connections_[staged.connection].last; last == number) last = staged.before;
+    free_.push_back(number);
   }
 
   Staged& of(std::uint32_t index) { return staged_[transfers_[index].staged]; }
   const Staged& of(std::uint32_t index) const { return staged_[transfers_[index].staged]; }
 
  private:
+  struct ConnectionLeg {
+    bool moving = false;  // a piece is under way
+    SimTime moving_since{};
+    Picoseconds busy{0};              // time with a piece under way
+    std::int64_t rooms = 0;           // taken at the end of the leg: started here, not left on the next one
+    std::uint32_t next = not_staged;  // of whose pieces the next one starts here
+  };
+  struct Connection {
+    std::uint32_t last = not_staged;  // of the transfers under way, the one that began last
+    std::vector<ConnectionLeg> legs;
+  };
+
+  std::uint32_t connection_of(const Transfer& transfer) {
+    const auto [entry, is_new] =
+        connection_numbers_.try_emplace(static_cast<std::uint64_t>(transfer.route) << 16 | transfer.channel,
+                                        static_cast<std::uint32_t>(connections_.size()));
+    if (is_new) connections_.push_back({.legs = std::vector<ConnectionLeg>(ways_[transfer.route].n_legs)});
+    return entry->second;
+  }
+
   // Starts the next piece of a leg, if there is one, it has arrived, and there is room for it where it goes.
-  void start_piece(std::uint32_t index, std::uint32_t leg) {
-    const Transfer& transfer = transfers_[index];
-    const Route& way = ways_[transfer.route];
-    Staged& staged = of(index);
-    LegProgress& here = staged.legs[leg];
-    if (here.moving || here.started == staged.n_pieces) return;
-    if (leg > 0 && staged.legs[leg - 1].arrived <= here.started) return;
-    if (leg + 1 < way.n_legs && here.started - staged.legs[leg + 1].left >= staging_.depth) return;
+  void start_piece(Connection& connection, std::size_t leg) {
+    ConnectionLeg& here = connection.legs[leg];
+    if (here.moving || here.next == not_staged) return;
+    Staged& staged = staged_[here.next];
+    LegProgress& progress = staged.legs[leg];
+    if (leg > 0 && staged.legs[leg - 1].arrived <= progress.started) return;
+    const bool needs_room = leg + 1 < connection.legs.size();
+    if (needs_room && here.rooms >= staging_.depth) return;
+    const Transfer& transfer = transfers_[staged.transfer];
     const std::int64_t slot = staging_.size.count;
-    const std::int64_t size = std::min(slot, transfer.size.count - here.started * slot);
+    const std::int64_t size = std::min(slot, transfer.size.count - progress.started * slot);
+    if (needs_room) ++here.rooms;
     here.moving = true;
     here.moving_since = engine_.now();
-    ++here.started;
-    network_.start(way.first_leg + leg, {size}, piece_of(index, leg));
+    if (++progress.started == staged.n_pieces) here.next = staged.after;
+    const auto number = static_cast<std::uint32_t>(leg);
+    network_.start(ways_[transfer.route].first_leg + number, {size}, piece_of(staged.transfer, number));
   }
 
   const Staging& staging_;
@@ -126,6 +207,9 @@ class StagedTransfers {
   const Engine<Event>& engine_;
   std::vector<Staged> staged_;
   std::vector<std::uint32_t> free_;  // numbers in staged_
+  std::uint64_t began_ = 0;          // how many transfers
+  std::vector<Connection> connections_;
+  tsl::robin_map<std::uint64_t, std::uint32_t, MixedHash> connection_numbers_;  // by route and channel
 };
 
 }  // namespace ringsim

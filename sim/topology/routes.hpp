@@ -18,8 +18,8 @@
 
 namespace ringsim {
 
-/// The rooms in which data rests between two legs (a host bounce buffer, a relaying GPU): `depth` slots of `size`.
-/// Default: NCCL's Simple protocol, a buffer of 4 MiB a connection in 8 steps (src/init.cc DEFAULT_BUFFSIZE,
+/// The rooms of a connection in which data rests between two legs (a host bounce buffer, a relaying GPU): `depth` slots
+/// of `size`. Default: NCCL's Simple protocol, a buffer of 4 MiB a connection in 8 steps (src/init.cc DEFAULT_BUFFSIZE,
 /// src/include/device.h NCCL_STEPS).
 struct Staging {
   Bytes size{512L * 1024};
