@@ -114,8 +114,8 @@ class StagedTransfers {
   }
 
   /// Only what has left on the last leg goes on, in whole pieces; all else has been taken back from the network. How
-  /// many pieces of it are still to arrive on the legs before: nobody waits for them. Those behind it fare alike, and
-  /// nothing begins on this connection any more, as its route is out of use; so nobody needs its rooms.
+  /// many pieces of it are still to arrive on the legs before: nobody waits for them. The same happens to those behind
+  /// it, and nothing begins on this connection any more, as its route is out of use; so nobody needs its rooms.
   std::uint32_t keep_what_left(std::uint32_t index) {
     Staged& staged = of(index);
     Connection& connection = connections_[staged.connection];
