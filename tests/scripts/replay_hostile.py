@@ -7,6 +7,7 @@ Usage: replay_hostile.py RINGSIM [--only WORD]
 """
 import argparse
 import concurrent.futures
+import contextlib
 import hmac
 import itertools
 import json
@@ -164,8 +165,9 @@ def listening(pids):
     inodes = set()
     for pid in pids:
         for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
-            if found := re.match(r"socket:\[(\d+)\]", os.readlink(fd)):
-                inodes.add(found.group(1))
+            with contextlib.suppress(FileNotFoundError):  # closed since it was listed
+                if found := re.match(r"socket:\[(\d+)\]", os.readlink(fd)):
+                    inodes.add(found.group(1))
     found = set()
     for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
         fields = line.split()
