@@ -43,16 +43,8 @@ Topology two_nodes_of_two() {
 
 /// Rank 0 sends `n` messages of `size` to rank 1, a step each; rank 1 computes before it receives the first.
 Schedule stream(int n, Bytes size, Picoseconds busy) {
-  Collective c{.op = CollectiveOp::pairs, .ranks = 2, .bytes = {n * size.count}};
-  c.before = [](Actor r, Buffer b, std::uint32_t i) {
-    return r == 0 && b == Buffer::input ? Content{Content::Who::one, 0, i} : Content{};
-  };
-  c.after = [](Actor r, Buffer b, std::uint32_t i) {
-    return r == 1 && b == Buffer::output ? Content{Content::Who::one, 0, i} : Content{};
-  };
-  WrittenSchedule t(c, 2, 1, 0);
-  for (const Buffer b : {Buffer::input, Buffer::output})
-    t.like.layout[static_cast<std::size_t>(b)] = Layout::near_equal(c.bytes, n);
+  const auto messages = static_cast<std::size_t>(n);
+  WrittenSchedule t = of_moves(2, std::vector<Bytes>(messages, size), std::vector<Move>(messages, {0, 1}));
   t.step(1).compute(busy);
   for (int i = 0; i < n; ++i) {
     t.step(0).send(1, {Buffer::input, static_cast<std::uint32_t>(i), 1});

@@ -30,16 +30,9 @@ Timeline run_on(const Topology& topology, const Schedule& schedule, RunOptions o
 /// may be held up.
 Schedule messages(const std::vector<Bytes>& sizes, Picoseconds rank_1_computes = Picoseconds{0}) {
   const auto n = static_cast<int>(sizes.size());
-  Collective c{.op = CollectiveOp::pairs, .ranks = 2 * n, .bytes = sizes[0]};
-  c.before = [](Actor r, Buffer b, std::uint32_t i) {
-    return b == Buffer::input ? Content{Content::Who::one, r, i} : Content{};
-  };
-  c.after = [n](Actor r, Buffer b, std::uint32_t i) {
-    return b == Buffer::output && static_cast<int>(i) == r - n ? Content{Content::Who::one, r - n, i} : Content{};
-  };
-  WrittenSchedule t(c, 2 * n, 1, 0);
-  for (const Buffer b : {Buffer::input, Buffer::output})
-    t.like.layout[static_cast<std::size_t>(b)] = Layout::of_sizes(sizes);
+  std::vector<Move> moves;
+  for (Actor r = 0; r < n; ++r) moves.push_back({r, r + n});
+  WrittenSchedule t = of_moves(2 * n, sizes, moves);
   for (Actor r = 0; r < n; ++r) {
     if (r == 1 && rank_1_computes.count() > 0) t.step(r).compute(rank_1_computes);
     t.step(r).send(r + n, {Buffer::input, static_cast<std::uint32_t>(r), 1});

@@ -39,16 +39,7 @@ struct Sent {
 Schedule messages(const std::vector<Sent>& sent, bool in_turn = false) {
   std::vector<Bytes> sizes;
   for (const Sent& each : sent) sizes.push_back(each.size);
-  Collective c{.op = CollectiveOp::pairs, .ranks = 2, .bytes = sizes[0]};
-  c.before = [](Actor r, Buffer b, std::uint32_t i) {
-    return b == Buffer::input ? Content{Content::Who::one, r, i} : Content{};
-  };
-  c.after = [](Actor r, Buffer b, std::uint32_t i) {
-    return b == Buffer::output && r == 1 ? Content{Content::Who::one, 0, i} : Content{};
-  };
-  WrittenSchedule t(c, 2, 1, 0);
-  for (const Buffer b : {Buffer::input, Buffer::output})
-    t.like.layout[static_cast<std::size_t>(b)] = Layout::of_sizes(sizes);
+  WrittenSchedule t = of_moves(2, sizes, std::vector<Move>(sent.size(), {0, 1}));
   for (std::uint32_t m = 0; m < sent.size(); ++m) {
     const bool new_step = m == 0 || in_turn;
     Step& sends = new_step ? t.step(0) : t.steps[0][0].back();

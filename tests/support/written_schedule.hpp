@@ -60,4 +60,25 @@ struct WrittenSchedule {
   }
 };
 
+struct Move {
+  Actor from, to;
+};
+
+/// No steps yet: chunk i, of sizes[i], has to come from the input of rank moves[i].from into the output of
+/// rank moves[i].to. One lane.
+inline WrittenSchedule of_moves(int ranks, const std::vector<Bytes>& sizes, const std::vector<Move>& moves) {
+  Collective c{.op = CollectiveOp::pairs, .ranks = ranks};
+  for (const Bytes size : sizes) c.bytes += size;
+  c.before = [moves](Actor r, Buffer b, std::uint32_t i) {
+    return b == Buffer::input && r == moves[i].from ? Content{Content::Who::one, r, i} : Content{};
+  };
+  c.after = [moves](Actor r, Buffer b, std::uint32_t i) {
+    return b == Buffer::output && r == moves[i].to ? Content{Content::Who::one, moves[i].from, i} : Content{};
+  };
+  WrittenSchedule made(c, ranks, 1, 0);
+  for (const Buffer b : {Buffer::input, Buffer::output})
+    made.like.layout[static_cast<std::size_t>(b)] = Layout::of_sizes(sizes);
+  return made;
+}
+
 }  // namespace ringsim

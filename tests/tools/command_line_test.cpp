@@ -290,6 +290,9 @@ TEST_CASE("a path that cannot be right is the input's mistake, what the machine 
   CHECK(folder.err == "ringsim: error: /tmp: expected the name of a file to write, found a folder\n");
   CHECK(run_command({"run", file, "-o", file + "/x.json"}).code == 3);  // a file is no folder
   CHECK(run_command({"run", file, "-o", "/dev/full"}).code == 5);
+  const Outcome none_made = run_command({"run", file, "-o", "/proc/x.json"});  // a folder in which nobody makes files
+  CHECK(none_made.code == 5);
+  CHECK(none_made.err == "ringsim: error: /proc/x.json: cannot be written: No such file or directory\n");
 }
 
 TEST_CASE("--set PATH=null removes a key, so that its default holds") {

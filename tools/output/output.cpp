@@ -91,10 +91,11 @@ void fail_to_write(const std::string& path, int error) {
   if (error == EISDIR) throw InputError(path, "expected the name of a file to write, found a folder");
   if (error == ENOENT || error == ENOTDIR) {
     const std::string folder = std::filesystem::path(path).parent_path().string();
-    throw InputError(path,
-                     folder.empty() ? std::string("expected the name of a file to write, found none")
-                                    : fmt::format("expected a file in a folder, found no folder \"{}\"", folder),
-                     folder.empty() ? "" : "check the path, or make the folder first");
+    std::error_code ignored;
+    if (folder.empty()) throw InputError(path, "expected the name of a file to write, found none");
+    if (!std::filesystem::is_directory(folder, ignored))  // /proc is one in which no file can be made
+      throw InputError(path, fmt::format("expected a file in a folder, found no folder \"{}\"", folder),
+                       "check the path, or make the folder first");
   }
   throw EnvironmentError(fmt::format("{}: cannot be written: {}", path, std::strerror(error)));
 }
