@@ -16,7 +16,7 @@
 #include "algorithms/training/regimes.hpp"
 #include "algorithms/training/stragglers.hpp"
 #include "scenarios/meaning/calibration.hpp"
-#include "sim/network/network.hpp"
+#include "sim/network/network_model.hpp"
 #include "sim/run/disturbance.hpp"
 #include "sim/run/protocol.hpp"
 #include "sim/topology/routes.hpp"

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/base/units.hpp"
+#include "sim/network/network.hpp"
 #include "sim/run/lane_trails.hpp"
 #include "sim/run/transfers.hpp"
 #include "sim/schedule/lanes.hpp"

@@ -9,6 +9,7 @@
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "sim/base/setting_error.hpp"
+#include "sim/network/network.hpp"
 #include "sim/run/device_work.hpp"
 #include "sim/run/fingerprint.hpp"
 #include "sim/run/fold.hpp"

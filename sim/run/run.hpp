@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/check/check.hpp"
-#include "sim/network/network.hpp"
+#include "sim/network/network_model.hpp"
 #include "sim/run/disturbance.hpp"
 #include "sim/run/protocol.hpp"
 #include "sim/run/timeline.hpp"

@@ -8,7 +8,7 @@
 
 #include "algorithms/catalog.hpp"
 #include "sim/base/units.hpp"
-#include "sim/network/network.hpp"
+#include "sim/network/network_model.hpp"
 #include "sim/run/protocol.hpp"
 #include "sim/topology/routes.hpp"
 #include "sim/topology/topology.hpp"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/network/network.hpp"
+#include "sim/network/network_model.hpp"
 #include "topologies/catalog.hpp"
 #include "validate/closed_forms/closed_form.hpp"
 
