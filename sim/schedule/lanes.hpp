@@ -23,6 +23,8 @@ struct OpPlace {
   LaneNumber lane = 0;
   std::int32_t step = 0;
   std::int32_t op = 0;
+
+  bool operator==(const OpPlace&) const = default;
 };
 
 /// Spreads keys whose low bits are alike (the standard's hash of a number is the number itself).

@@ -60,18 +60,21 @@ class Order {
                   0};
           if (!with_regions) std::get<3>(key) = std::get<4>(key) = Region{};
           std::get<5>(key) = seen[key]++;
-          places_[key] = {lane, i};
-          ops_[key] = op;
+          ops_[key] = {op, lane, i};
         }
     }
   }
 
-  bool before(const Key& a, const Key& b) const {
-    const auto [lane, step] = places_.at(a);
-    const auto [other, later] = places_.at(b);
-    return begin_[static_cast<std::size_t>(other)][later][static_cast<std::size_t>(lane)] > static_cast<int>(step);
+  struct Placed {
+    Op op;
+    Lane lane = 0;
+    std::size_t step = 0;
+  };
+  bool before(const Placed& a, const Placed& b) const {
+    const std::vector<int>& done = begin_[static_cast<std::size_t>(b.lane)][b.step];
+    return done[static_cast<std::size_t>(a.lane)] > static_cast<int>(a.step);
   }
-  const std::map<Key, Op>& ops() const { return ops_; }
+  const std::map<Key, Placed>& ops() const { return ops_; }
 
  private:
   bool advance(const StoredSchedule& stored, Actor actor, Lane lane) {
@@ -94,8 +97,7 @@ class Order {
     return true;
   }
   std::vector<std::vector<std::vector<int>>> begin_, end_;  // [lane][step][lane] steps known to be done
-  std::map<Key, std::pair<Lane, std::size_t>> places_;
-  std::map<Key, Op> ops_;
+  std::map<Key, Placed> ops_;
 };
 
 bool same_op(const Op& a, const Op& b) { return a.what == b.what && a.region == b.region && a.operand == b.operand; }
@@ -109,13 +111,17 @@ void check_order(const StoredSchedule& original, const StoredSchedule& again) {
     CAPTURE(actor);
     const Order a(original, actor, !renumbered), b(again, actor, !renumbered);
     REQUIRE(a.ops().size() == b.ops().size());
-    for (const auto& entry : a.ops()) {
-      REQUIRE(b.ops().count(entry.first) == 1);
-      if (!renumbered) CHECK(same_op(entry.second, b.ops().at(entry.first)));
-      for (const auto& other : a.ops()) {
-        if (!a.before(entry.first, other.first)) continue;
+    std::vector<std::pair<Order::Placed, Order::Placed>> ops;  // here and there
+    for (const auto& [key, placed] : a.ops()) {
+      REQUIRE(b.ops().count(key) == 1);
+      ops.emplace_back(placed, b.ops().at(key));
+    }
+    for (const auto& [here, there] : ops) {
+      if (!renumbered) CHECK(same_op(here.op, there.op));
+      for (const auto& [later_here, later_there] : ops) {
+        if (!a.before(here, later_here)) continue;
         ++n_pairs;
-        CHECK(b.before(entry.first, other.first));
+        CHECK(b.before(there, later_there));
       }
     }
   }

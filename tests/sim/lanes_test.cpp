@@ -131,6 +131,7 @@ struct Happened {
   std::int64_t when = 0;
   std::uint64_t trail = 0;
 
+  bool operator==(const Happened&) const = default;
   std::string text() const {
     return fmt::format("{} lane {} step {} operation {} with lane {} step {} operation {} at {} after {:x}",
                        what == What::begins ? "begins" : "meets", place.lane, place.step, place.op, other.lane,
@@ -277,7 +278,7 @@ TEST_CASE("lanes that wait begin as if all of them checked their waits again aft
     const std::size_t n = std::min(expected.all.size(), found.all.size());
     for (std::size_t i = 0; i < n; ++i) {
       if (at_once) expected.all[i].trail = found.all[i].trail = 0;
-      REQUIRE(found.all[i].text() == expected.all[i].text());
+      if (found.all[i] != expected.all[i]) FAIL("found ", found.all[i].text(), ", expected ", expected.all[i].text());
     }
     REQUIRE(found.all.size() == expected.all.size());
     REQUIRE(found.reached == expected.reached);
