@@ -254,7 +254,7 @@ TEST_CASE("what a plan cannot hold is refused by its name") {
   CHECK(refusal(ring_broadcast(4, 64_B, 0, 4)) ==
         "an MSCCL++ plan cannot hold ring: it has no name for broadcast, or does not tell its root\n  hint: --to json "
         "holds every collective");
-  CHECK(refusal(ring_all_reduce(32, 64_KiB)) == "written");
+  CHECK(refusal(ring_all_reduce(64, 64_KiB)) == "written");
   // 4 steps of a ring of 3, each 217 times: 868, of which a thread block holds 8. With 216 slices 108 blocks do.
   CHECK(refusal(in_pieces(ring_all_reduce(3, 1_MiB), {.slices = 216})) == "written");
   CHECK(refusal(in_pieces(ring_all_reduce(3, 1_MiB), {.slices = 217}))
