@@ -15,7 +15,7 @@ set(RINGSIM_SANITIZE "" CACHE STRING "Sanitizers, as the compiler names them: ad
 option(RINGSIM_UNITY "Compile sources in batches (CMAKE_UNITY_BUILD)" OFF)
 if(RINGSIM_UNITY)
   set(CMAKE_UNITY_BUILD ON)
-  set(CMAKE_UNITY_BUILD_BATCH_SIZE 32)
+  set(CMAKE_UNITY_BUILD_BATCH_SIZE 64)
 endif()
 
 # Divides a target's sources into batches of equal size: a last one of two files would read the headers of all others once more.

@@ -20,12 +20,12 @@ namespace {
 constexpr const char* ib_hca = "/library/env/NCCL_IB_HCA";
 
 /// A machine's NICs by what the list says of them, each by name.
-struct Chosen {
+struct Selection {
   std::vector<std::string> used, idle, in_part;
 };
 
-Chosen choose(const nccl::NicSelection& selection, Machine& machine) {
-  Chosen found;
+Selection choose(const nccl::NicSelection& selection, Machine& machine) {
+  Selection found;
   for (Machine::Device& device : machine.devices) {
     if (!device.port) continue;
     const nccl::Selected how = selected(selection, device);
@@ -74,7 +74,7 @@ void select_nics(const nlohmann::json& canonical, TopologySpec& topology, const 
   const std::vector<std::string> unknown = strangers(selection, *cluster);
   for (Cluster::Part& part : cluster->parts) {
     Machine machine = *part.machine;
-    const Chosen found = choose(selection, machine);
+    const Selection found = choose(selection, machine);
     if (found.used.empty())
       blame.fail(ib_hca,
                  fmt::format("expected a list that selects a NIC of {}, found {}, which selects none", machine.name,
