@@ -313,6 +313,31 @@ LibraryRun decide_training(Canonical& canonical, const Json& written, Scenario& 
   return out;
 }
 
+namespace {
+
+/// Variables that NCCL reads only for what it has not chosen here, each with why. Not those that happen to change
+/// nothing, as bounds of channels do that leave room.
+std::vector<std::pair<const char*, std::string>> idle_variables(CollectiveOp op, const LibraryRun& run) {
+  std::vector<std::pair<const char*, std::string>> out;
+  if (nccl::sends_to_peers(op)) {
+    for (const char* name : {"NCCL_ALGO", "NCCL_NTHREADS", "NCCL_NVLS_ENABLE"})
+      out.emplace_back(name, fmt::format("{} is sends and receives to peers", to_string(op)));
+    return out;
+  }
+  const auto chosen = fmt::format("the library chooses {}", to_string(run.plan.algorithm));
+  if (run.plan.algorithm == TunerAlgorithm::nvls || run.plan.algorithm == TunerAlgorithm::nvls_tree) {
+    for (const char* name : {"NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_NTHREADS"})
+      out.emplace_back(name, chosen + ", and it is about rings and trees");
+  } else if (run.plan.protocol == TunerProtocol::ll128) {
+    out.emplace_back("NCCL_NTHREADS", "the library chooses LL128, and it is about LL and Simple");
+  }
+  if (op != CollectiveOp::all_reduce)
+    out.emplace_back("NCCL_NVLS_ENABLE", fmt::format("of {} NVLS is not modelled", to_string(op)));
+  return out;
+}
+
+}  // namespace
+
 void warn_of_library(const Canonical& canonical, const Blame& blame, Scenario& scenario) {
   const auto warn = [&](const std::string& pointer, const std::string& because) {
     scenario.warnings.push_back(fmt::format("{}: it has no effect, because {}", blame.where(pointer), because));
@@ -327,6 +352,11 @@ void warn_of_library(const Canonical& canonical, const Blame& blame, Scenario& s
     for (const char* name : {"NCCL_CROSS_NIC", "NCCL_BUFFSIZE"})
       if (env.contains(name) && !(on_file && name == std::string_view("NCCL_CROSS_NIC")))
         warn(fmt::format("/library/env/{}", name), "what it changes is not modelled");
+    if (scenario.library && scenario.library->machine.ranks() > 1) {
+      const CollectiveOp op = scenario.training ? CollectiveOp::all_reduce : op_named(canonical["collective"], blame);
+      for (const auto& [name, because] : idle_variables(op, *scenario.library))
+        if (env.contains(name)) warn(fmt::format("/library/env/{}", name), because);
+    }
     if (canonical.contains("harness"))
       for (const auto& [key, value] : canonical["harness"].items())
         if (key != "gpus_per_thread") warn(fmt::format("/harness/{}", key), "what it changes is not modelled");

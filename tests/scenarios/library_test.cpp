@@ -193,6 +193,46 @@ TEST_CASE("a thread that calls several GPUs launches later, and what is not mode
   CHECK(has(without.warnings.front(), "/harness: it has no effect"));
 }
 
+TEST_CASE("a variable of what the library has not chosen changes nothing, which is said") {
+  const std::string two_hgx_h100 = R"({"version": 1,
+    "topology": {"kind": "cluster", "node": "hgx-h100", "nodes": 2,
+                 "fabric": {"kind": "star", "link": {"bandwidth": "400 Gb/s", "latency": "150 ns"}}},
+    "library": {"name": "nccl", "env": {"NCCL_ALGO": "NVLSTree"}}, "collective": {"op": "all_reduce", "bytes": "64 MiB"}})";
+  struct Row {
+    std::string scenario;
+    Overrides chosen;
+    std::string variable;
+    int value;
+    std::string because;
+  };
+  const std::vector<Row> rows = {
+      {two_hgx_h100, {}, "NCCL_MAX_NCHANNELS", 2, "chooses NVLSTree"},
+      {two_hgx_h100, {}, "NCCL_MIN_NCHANNELS", 32, "chooses NVLSTree"},
+      {two_hgx_h100, {}, "NCCL_NTHREADS", 256, "chooses NVLSTree"},
+      {one_dgx_a100, {"library.env.NCCL_PROTO=LL128"}, "NCCL_NTHREADS", 256, "chooses LL128"},
+      {one_dgx_a100, {"collective.op=all_to_all"}, "NCCL_NTHREADS", 256, "all_to_all is sends"},
+      {one_dgx_a100, {"collective.op=all_gather"}, "NCCL_NVLS_ENABLE", 0, "of all_gather NVLS"}};
+  for (const Row& row : rows) {
+    CAPTURE(row.variable);
+    Overrides with = row.chosen;
+    with.push_back("library.env." + row.variable + "=" + std::to_string(row.value));
+    const std::vector<std::string> warnings = point(row.scenario, with).warnings;
+    REQUIRE(warnings.size() == 1);
+    CHECK(has(warnings.front(), "/library/env/" + row.variable + ": it has no effect, because "));
+    CHECK(has(warnings.front(), row.because));
+    CHECK(predicted(row.scenario, with).time == predicted(row.scenario, row.chosen).time);
+  }
+  // Of what is chosen, each has an effect, and nothing is said.
+  for (const char* set : {"library.env.NCCL_MAX_NCHANNELS=2", "library.env.NCCL_NTHREADS=64"}) {
+    CAPTURE(set);
+    const Overrides small = {"library.env.NCCL_ALGO=Ring", "library.env.NCCL_PROTO=Simple", "collective.bytes=256 KiB"};
+    Overrides with = small;
+    with.emplace_back(set);
+    CHECK(point(one_dgx_a100, with).warnings.empty());
+    CHECK(predicted(one_dgx_a100, with).time != predicted(one_dgx_a100, small).time);
+  }
+}
+
 TEST_CASE("a file of costs takes the place of the fitted ones") {
   const std::string costs = test::temporary_file("costs.json", R"({"ampere.launch": 9.5})");
   const auto time = [&](std::vector<std::string> set) {
