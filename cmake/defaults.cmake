@@ -38,6 +38,7 @@ add_library(ringsim_flags INTERFACE)
 target_compile_options(ringsim_flags INTERFACE -ffp-contract=off
   -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Woverloaded-virtual
   -Wno-missing-field-initializers  # `{.what = Do::copy}` leaves the rest at its default, on purpose
+  "$<$<CXX_COMPILER_ID:Clang>:-Wreserved-identifier;-Wreserved-macro-identifier>"
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>  # false alarms of GCC 12 on std::string's operator+ (GCC bug 105651)
   # In a batch the names of one file hide those of another, and its local types are seen from others: both are harmless.
   $<$<NOT:$<BOOL:${RINGSIM_UNITY}>>:-Wshadow>
