@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "algorithms/training/async_account.hpp"
-#include "scenarios/predict/setup.hpp"
+#include "scenarios/setup/setup.hpp"
 
 namespace ringsim {
 

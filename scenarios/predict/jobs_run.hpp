@@ -10,7 +10,7 @@
 
 #include "scenarios/predict/no_effect.hpp"
 #include "scenarios/predict/program_run.hpp"
-#include "scenarios/predict/setup.hpp"
+#include "scenarios/setup/setup.hpp"
 
 namespace ringsim {
 

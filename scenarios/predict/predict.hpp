@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "scenarios/predict/no_effect.hpp"
-#include "scenarios/predict/setup.hpp"
 #include "scenarios/predict/trace.hpp"
 #include "scenarios/predict/training.hpp"
 #include "scenarios/predict/why.hpp"
 #include "scenarios/scenario.hpp"
+#include "scenarios/setup/setup.hpp"
 #include "sim/check/check.hpp"
 #include "sim/run/phase_account.hpp"
 #include "sim/run/timeline.hpp"

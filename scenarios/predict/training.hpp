@@ -11,7 +11,7 @@
 #include "algorithms/training/data_parallel.hpp"
 #include "scenarios/predict/async_training.hpp"
 #include "scenarios/predict/program_run.hpp"
-#include "scenarios/predict/setup.hpp"
+#include "scenarios/setup/setup.hpp"
 
 namespace ringsim {
 

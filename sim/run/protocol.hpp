@@ -28,7 +28,7 @@ namespace ringsim {
 ///   take four there: its ranks are ahead of each other by two messages, ours by eight.
 /// - Data that runs ahead shares links with data that is waited for; nothing tells the network which is urgent. So a
 ///   rank that is late by 200 us may cost a recursive doubling 734 us, where under rendezvous it costs 200
-///   (tests/sim/protocol_test.cpp has the calculation; in packets it is the same).
+///   (tests/sim/run/protocol_test.cpp has the calculation; in packets it is the same).
 /// - A link's own latency is that of a small write with its flag: LL. LL128 and Simple take more, by the difference of
 ///   the tuner's latencies. On plain links of a free topology (PathType::dir) that is nothing: they are what one says.
 /// - A message whose way is given up, because a link goes down, is done for its sender when it has arrived.

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "scenarios/predict/setup.hpp"
+#include "scenarios/setup/setup.hpp"
 #include "sim/base/quantity.hpp"
 #include "tests/metamorphic/law.hpp"
 

@@ -14,7 +14,7 @@
 #include "algorithms/formats/msccl_import.hpp"
 #include "algorithms/formats/thread_blocks.hpp"
 #include "algorithms/stored_schedule.hpp"
-#include "scenarios/predict/setup.hpp"
+#include "scenarios/setup/setup.hpp"
 #include "sim/base/error.hpp"
 #include "sim/text/json.hpp"
 #include "tests/metamorphic/law.hpp"

@@ -11,7 +11,7 @@
 #include "sim/base/error.hpp"
 #include "sim/check/check.hpp"
 #include "tests/support/complaint.hpp"
-#include "tests/support/fake_device.hpp"
+#include "tests/support/fakes/fake_device.hpp"
 #include "validate/replay/gpu/gpu_model.hpp"
 #include "validate/replay/gpu/gpu_replay.hpp"
 #include "validate/replay/memory.hpp"

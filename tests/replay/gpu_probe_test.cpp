@@ -8,7 +8,7 @@
 #include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
-#include "tests/support/fake_device.hpp"
+#include "tests/support/fakes/fake_device.hpp"
 #include "validate/replay/gpu/probe.hpp"
 
 namespace gpu_probe_test {

@@ -12,7 +12,7 @@
 #include "sim/base/error.hpp"
 #include "sim/schedule/collective.hpp"
 #include "tests/support/every_algorithm.hpp"
-#include "tests/support/fake_device.hpp"
+#include "tests/support/fakes/fake_device.hpp"
 #include "tests/support/written_schedule.hpp"
 #include "validate/replay/gpu/gpu_replay.hpp"
 #include "validate/replay/memory.hpp"

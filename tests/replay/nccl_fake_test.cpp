@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/fake_nccl.hpp"
+#include "tests/support/fakes/fake_nccl.hpp"
 
 namespace nccl_fake_test {
 

@@ -5,7 +5,7 @@
 
 #include "algorithms/ring.hpp"
 #include "sim/base/error.hpp"
-#include "tests/support/fake_device.hpp"
+#include "tests/support/fakes/fake_device.hpp"
 #include "validate/replay/cuda/cuda_device.hpp"
 #include "validate/replay/gpu/gpu_replay.hpp"
 #include "validate/replay/memory.hpp"

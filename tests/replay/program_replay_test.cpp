@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "scenarios/predict/setup.hpp"
 #include "scenarios/predict/training.hpp"
 #include "scenarios/scenario.hpp"
+#include "scenarios/setup/setup.hpp"
 #include "sim/base/error.hpp"
 #include "sim/program/lower.hpp"
 #include "tests/support/command.hpp"

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "scenarios/predict/predict.hpp"
-#include "scenarios/predict/setup.hpp"
 #include "scenarios/scenario.hpp"
+#include "scenarios/setup/setup.hpp"
 #include "tests/support/command.hpp"
 #include "tests/support/complaint.hpp"
 

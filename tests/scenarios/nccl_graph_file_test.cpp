@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "scenarios/predict/predict.hpp"
-#include "scenarios/predict/searched_graph.hpp"
-#include "scenarios/predict/setup.hpp"
 #include "scenarios/scenario.hpp"
+#include "scenarios/setup/searched_graph.hpp"
+#include "scenarios/setup/setup.hpp"
 #include "sim/base/error.hpp"
 #include "tests/support/command.hpp"
 #include "tests/support/complaint.hpp"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/fake_nccl.hpp"
+#include "tests/support/fakes/fake_nccl.hpp"
 #include "validate/replay/gpu/gpu_replay.hpp"
 
 namespace ringsim::test {

@@ -21,8 +21,8 @@ using namespace ringsim::literals;
 
 namespace {
 /// Two nodes on a star whose cables are faster than any adapter, as in scenarios/examples/machines/gpudirect-all.json.
-/// NICs read GPUs as fast as their links allow (Host::gpudirect_cost is in tests/sim/paths_test.cpp), so that what a
-/// link carries is what is sent.
+/// NICs read GPUs as fast as their links allow (Host::gpudirect_cost is in tests/sim/topology/paths_test.cpp), so that
+/// what a link carries is what is sent.
 Topology two_nodes(const std::string& preset) {
   Cluster cluster;
   Machine machine = node_preset(preset);

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/predict/setup.hpp"
 #include "scenarios/scenario.hpp"
+#include "scenarios/setup/setup.hpp"
 #include "tests/support/csv.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/paths.hpp"

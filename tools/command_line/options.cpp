@@ -11,7 +11,7 @@
 #include "sim/base/quantity.hpp"
 #include "sim/schedule/schedule.hpp"
 #include "sim/text/spelling.hpp"
-#include "tools/output/picture_file.hpp"
+#include "tools/files/picture_file.hpp"
 #include "validate/measured/measured.hpp"
 
 namespace ringsim::tools {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "scenarios/predict/setup.hpp"
 #include "scenarios/scenario.hpp"
+#include "scenarios/setup/setup.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "sim/base/version.hpp"

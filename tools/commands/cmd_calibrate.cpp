@@ -10,9 +10,9 @@
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
 #include "tools/output/output.hpp"
-#include "tools/output/report.hpp"
 #include "tools/output/warnings.hpp"
 #include "tools/stop.hpp"
+#include "tools/text/report.hpp"
 #include "validate/score/calibrate.hpp"
 #include "validate/score/compare.hpp"
 

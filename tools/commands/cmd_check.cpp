@@ -14,10 +14,10 @@
 #include "tools/exit.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/progress_line.hpp"
-#include "tools/output/report.hpp"
 #include "tools/stop.hpp"
 #include "tools/sweep/points.hpp"
 #include "tools/sweep/workers.hpp"
+#include "tools/text/report.hpp"
 #include "validate/closed_forms/grid.hpp"
 
 namespace ringsim::tools {

@@ -11,11 +11,11 @@
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
-#include "tools/output/crossover_text.hpp"
 #include "tools/output/output.hpp"
-#include "tools/output/report.hpp"
 #include "tools/stop.hpp"
 #include "tools/sweep/points.hpp"
+#include "tools/text/crossover_text.hpp"
+#include "tools/text/report.hpp"
 
 namespace ringsim::tools {
 

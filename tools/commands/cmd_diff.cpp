@@ -8,16 +8,16 @@
 
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
-#include "tools/commands/run_report.hpp"
 #include "tools/exit.hpp"
-#include "tools/output/diff_text.hpp"
-#include "tools/output/html.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/progress_line.hpp"
-#include "tools/output/svg.hpp"
 #include "tools/output/warnings.hpp"
-#include "tools/output/why_text.hpp"
+#include "tools/pictures/html.hpp"
+#include "tools/pictures/svg.hpp"
+#include "tools/reports/run_report.hpp"
 #include "tools/stop.hpp"
+#include "tools/text/diff_text.hpp"
+#include "tools/text/why_text.hpp"
 
 namespace ringsim::tools {
 

@@ -10,14 +10,14 @@
 #include "sim/base/error.hpp"
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
-#include "tools/commands/recording.hpp"
-#include "tools/commands/what_ifs.hpp"
 #include "tools/exit.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/progress_line.hpp"
 #include "tools/output/warnings.hpp"
-#include "tools/output/why_text.hpp"
+#include "tools/reports/recording.hpp"
+#include "tools/reports/what_ifs.hpp"
 #include "tools/stop.hpp"
+#include "tools/text/why_text.hpp"
 
 namespace ringsim::tools {
 

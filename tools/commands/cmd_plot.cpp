@@ -8,13 +8,13 @@
 #include "sim/base/error.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
-#include "tools/output/chart.hpp"
-#include "tools/output/html.hpp"
+#include "tools/files/picture_file.hpp"
+#include "tools/files/stored_rows.hpp"
 #include "tools/output/output.hpp"
-#include "tools/output/picture_file.hpp"
-#include "tools/output/plot.hpp"
-#include "tools/output/stored_rows.hpp"
-#include "tools/output/svg.hpp"
+#include "tools/pictures/chart.hpp"
+#include "tools/pictures/html.hpp"
+#include "tools/pictures/plot.hpp"
+#include "tools/pictures/svg.hpp"
 
 namespace ringsim::tools {
 

@@ -10,7 +10,6 @@
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
 #include "tools/output/output.hpp"
-#include "tools/output/report.hpp"
 #include "tools/output/warnings.hpp"
 #include "tools/replay/replay_backend.hpp"
 #include "tools/replay/replay_cuda.hpp"
@@ -19,6 +18,7 @@
 #include "tools/replay/replay_tcp.hpp"
 #include "tools/replay/replay_work.hpp"
 #include "tools/stop.hpp"
+#include "tools/text/report.hpp"
 #include "validate/replay/memory.hpp"
 
 namespace ringsim::tools {

@@ -13,8 +13,8 @@
 
 #include "algorithms/formats/json_schedule.hpp"
 #include "algorithms/formats/msccl_export.hpp"
-#include "scenarios/predict/setup.hpp"
 #include "scenarios/scenario.hpp"
+#include "scenarios/setup/setup.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "sim/text/table.hpp"
@@ -22,7 +22,7 @@
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
-#include "tools/output/mscclpp_file.hpp"
+#include "tools/files/mscclpp_file.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/progress_line.hpp"
 #include "tools/stop.hpp"

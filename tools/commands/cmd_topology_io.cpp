@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "scenarios/decoder/files.hpp"
-#include "scenarios/predict/setup.hpp"
 #include "scenarios/scenario.hpp"
+#include "scenarios/setup/setup.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "tools/command_line/input.hpp"

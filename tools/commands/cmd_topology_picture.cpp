@@ -6,13 +6,13 @@
 #include <utility>
 #include <vector>
 
-#include "scenarios/predict/setup.hpp"
 #include "scenarios/scenario.hpp"
+#include "scenarios/setup/setup.hpp"
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
+#include "tools/files/picture_file.hpp"
 #include "tools/output/output.hpp"
-#include "tools/output/picture_file.hpp"
 #include "tools/output/progress_line.hpp"
 #include "tools/pictures/drawn_marks.hpp"
 #include "tools/pictures/topology_svg.hpp"

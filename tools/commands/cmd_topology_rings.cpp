@@ -8,9 +8,9 @@
 #include <set>
 #include <utility>
 
-#include "scenarios/predict/searched_graph.hpp"
-#include "scenarios/predict/setup.hpp"
 #include "scenarios/scenario.hpp"
+#include "scenarios/setup/searched_graph.hpp"
+#include "scenarios/setup/setup.hpp"
 #include "sim/base/quantity.hpp"
 #include "sim/text/table.hpp"
 #include "tools/command_line/input.hpp"

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "scenarios/predict/setup.hpp"
+#include "scenarios/setup/setup.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 

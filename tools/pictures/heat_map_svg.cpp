@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "tools/output/output.hpp"
-#include "tools/output/picture_style.hpp"
-#include "tools/output/svg.hpp"
+#include "tools/pictures/picture_style.hpp"
+#include "tools/pictures/svg.hpp"
 #include "tools/pictures/time_axis.hpp"
 #include "topologies/layout/text_width.hpp"
 

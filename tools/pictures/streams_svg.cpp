@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "sim/base/quantity.hpp"
-#include "tools/output/axis.hpp"
+#include "tools/pictures/axis.hpp"
 #include "tools/pictures/gantt_svg.hpp"
 
 namespace ringsim::tools {

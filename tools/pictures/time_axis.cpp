@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "sim/base/quantity.hpp"
-#include "tools/output/svg.hpp"
+#include "tools/pictures/svg.hpp"
 #include "topologies/layout/text_width.hpp"
 
 namespace ringsim::tools {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "sim/base/quantity.hpp"
-#include "tools/output/picture_style.hpp"
-#include "tools/output/svg.hpp"
+#include "tools/pictures/picture_style.hpp"
+#include "tools/pictures/svg.hpp"
 #include "topologies/layout/text_width.hpp"
 #include "topologies/layout/topology_layout.hpp"
 

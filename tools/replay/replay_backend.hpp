@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/predict/setup.hpp"
 #include "scenarios/scenario.hpp"
+#include "scenarios/setup/setup.hpp"
 #include "tools/command_line/command.hpp"
 #include "validate/replay/replay.hpp"
 #include "validate/results/result.hpp"

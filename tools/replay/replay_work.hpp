@@ -5,9 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include "scenarios/predict/setup.hpp"
 #include "scenarios/predict/training.hpp"
 #include "scenarios/scenario.hpp"
+#include "scenarios/setup/setup.hpp"
 #include "validate/replay/program_data.hpp"
 
 namespace ringsim::tools {

@@ -8,9 +8,9 @@
 
 #include "scenarios/predict/predict.hpp"
 #include "sim/base/error.hpp"
-#include "tools/output/report.hpp"
 #include "tools/stop.hpp"
 #include "tools/sweep/workers.hpp"
+#include "tools/text/report.hpp"
 
 namespace ringsim::tools {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/predict/setup.hpp"
 #include "scenarios/scenario.hpp"
+#include "scenarios/setup/setup.hpp"
 #include "sim/topology/topology.hpp"
 #include "topologies/bound/fraction.hpp"
 #include "topologies/bound/limits.hpp"

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "scenarios/predict/setup.hpp"
+#include "scenarios/setup/setup.hpp"
 #include "validate/closed_forms/closed_form.hpp"
 
 namespace ringsim {

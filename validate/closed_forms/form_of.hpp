@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "scenarios/predict/setup.hpp"
+#include "scenarios/setup/setup.hpp"
 #include "validate/closed_forms/closed_form.hpp"
 
 namespace ringsim {

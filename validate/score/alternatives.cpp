@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "scenarios/predict/setup.hpp"
+#include "scenarios/setup/setup.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "topologies/machines/scale_links.hpp"

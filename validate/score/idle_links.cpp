@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/predict/setup.hpp"
+#include "scenarios/setup/setup.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "topologies/bound/cut_text.hpp"

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "scenarios/predict/setup.hpp"
 #include "scenarios/scenario.hpp"
+#include "scenarios/setup/setup.hpp"
 #include "sim/topology/routes.hpp"
 #include "topologies/synthesis/tree_plan.hpp"
 #include "topologies/synthesis/turned_tree.hpp"

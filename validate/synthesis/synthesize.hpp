@@ -12,8 +12,8 @@
 
 #include "algorithms/stored_schedule.hpp"
 #include "algorithms/trees/packed_trees.hpp"
-#include "scenarios/predict/setup.hpp"
 #include "scenarios/scenario.hpp"
+#include "scenarios/setup/setup.hpp"
 #include "topologies/synthesis/tree_plan.hpp"
 #include "topologies/synthesis/turned_tree.hpp"
 #include "validate/bound/bound.hpp"

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "sim/base/error.hpp"
-#include "tests/support/fake_device.hpp"
-#include "tests/support/fake_nccl.hpp"
+#include "tests/support/fakes/fake_device.hpp"
+#include "tests/support/fakes/fake_nccl.hpp"
 #include "validate/replay/cuda/cuda_device.hpp"
 #include "validate/replay/nccl/nccl.hpp"
 

@@ -1,0 +1,90 @@
+// The disturbance of a scenario, with the links and nodes of its topology in place of their names.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "scenarios/setup/blaming.hpp"
+#include "scenarios/setup/setup.hpp"
+#include "sim/base/quantity.hpp"
+
+namespace ringsim {
+
+std::vector<LinkId> links_named(const Topology& topology, const std::string& name, const std::string& pointer) {
+  std::vector<LinkId> links;
+  const auto node = topology.find(name);
+  for (std::uint32_t l = 0; l < topology.n_links(); ++l) {
+    const Link& link = topology.link({l});
+    if (link.leads_to_itself()) continue;  // what a device does within itself
+    if (node ? link.from == *node || link.to == *node : topology.link_name({l}) == name) links.push_back({l});
+  }
+  if (!links.empty()) return links;
+  throw InputError(
+      pointer, fmt::format("expected a link, FROM -> TO, or the name of a node that has links, found \"{}\"", name),
+      topology.n_links() == 0
+          ? "the topology has no links: a single gpu needs none"
+          : fmt::format("for example \"{}\"; `ringsim topology show` lists nodes and links", topology.link_name({0})));
+}
+
+namespace {
+
+std::vector<LinkChange> changes_in(const Topology& topology, const std::vector<FaultSpec>& faults) {
+  std::vector<LinkChange> changes;
+  for (std::size_t i = 0; i < faults.size(); ++i) {
+    const std::string pointer = fmt::format("/{}", i);
+    LinkChange change = faults[i].change;
+    change.links = links_named(topology, faults[i].link, pointer + "/link");
+    for (const LinkId link : change.links) {
+      const Bandwidth nominal = topology.link(link).bandwidth;
+      if (change.to == LinkChange::To::bandwidth && nominal < change.bandwidth)
+        throw InputError(pointer + "/bandwidth",
+                         fmt::format("expected at most what {} has without faults, {}, found {}",
+                                     topology.link_name(link), format(nominal), format(change.bandwidth)),
+                         "a fault takes bandwidth away; more belongs into the topology");
+    }
+    changes.push_back(change);
+    if (!faults[i].until) continue;
+    change.to = LinkChange::To::restored;
+    change.at = *faults[i].until;
+    changes.push_back(std::move(change));
+  }
+  return changes;
+}
+
+}  // namespace
+
+std::vector<LinkChange> faults_of(const Topology& topology, const Scenario& scenario) {
+  return blaming(scenario, "/faults", [&] { return changes_in(topology, scenario.faults); });
+}
+
+Disturbance disturbance_of(const Topology& topology, const Scenario& scenario,
+                           const std::vector<std::vector<Actor>>& actors,
+                           const std::vector<Disturbance::Lanes>& lanes) {
+  Disturbance out;
+  out.links = faults_of(topology, scenario);
+  const auto actor = [&](const RankDelay& delay) { return actors[delay.job][static_cast<std::size_t>(delay.rank)]; };
+  const auto lanes_of = [&](const RankDelay& delay) { return lanes.empty() ? Disturbance::Lanes{} : lanes[delay.job]; };
+  for (const RankDelay& each : scenario.late) {
+    const Picoseconds start = scenario.jobs[each.job].start;
+    if (each.time <= start) continue;  // it begins with the others
+    // The start of a collective is a task on its ranks' own lanes, that of a training on a lane of its own.
+    const bool trains = scenario.training_of(each.job) != nullptr;
+    out.late.push_back({actor(each), SimTime{trains ? each.time : each.time - start}, lanes_of(each)});
+  }
+  for (const RankDelay& each : scenario.slow) out.slow.push_back({actor(each), each.time, lanes_of(each)});
+  out.jitter = scenario.jitter;
+  for (std::size_t i = 0; i < scenario.background.size(); ++i) {
+    const BackgroundSpec& spec = scenario.background[i];
+    Disturbance::Background message = spec.message;
+    blaming(scenario, fmt::format("/disturbance/background/{}", i), [&] {
+      message.from = gpu_named(topology, spec.from, "/from");
+      message.to = gpu_named(topology, spec.to, "/to");
+      if (message.from == message.to)
+        throw InputError("/to", fmt::format("expected another gpu than the one that sends, found \"{}\"", spec.to));
+      return 0;
+    });
+    out.background.push_back(message);
+  }
+  return out;
+}
+
+}  // namespace ringsim

@@ -1,0 +1,333 @@
+#include "scenarios/setup/setup.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include "algorithms/stored_schedule.hpp"
+#include "scenarios/setup/blaming.hpp"
+#include "sim/base/quantity.hpp"
+#include "topologies/nccl/graph_use.hpp"
+#include "topologies/search/channel_rings.hpp"
+#include "topologies/search/reduction_tree.hpp"
+#include "topologies/search/ring_order.hpp"
+
+namespace ringsim {
+
+NodeId gpu_named(const Topology& topology, const std::string& name, const std::string& pointer) {
+  const auto node = topology.find(name);
+  if (node && topology.node(*node).kind == NodeKind::gpu) return *node;
+  throw InputError(
+      pointer, fmt::format("expected the name of a gpu, found \"{}\"", name),
+      fmt::format("gpus are named {} to {}; `ringsim topology show` lists them",
+                  topology.node(topology.ranks().front()).name, topology.node(topology.ranks().back()).name));
+}
+
+namespace {
+
+std::vector<NodeId> places(const Topology& topology, const Job& job) {
+  std::vector<NodeId> result;
+  if (job.ranks.empty()) result.assign(topology.ranks().begin(), topology.ranks().end());
+  const std::size_t of_group = job.groups.empty() || job.by_rule ? 0 : job.groups.front().size();
+  for (std::size_t i = 0; i < job.ranks.size(); ++i)
+    result.push_back(gpu_named(
+        topology, job.ranks[i],
+        of_group > 0 ? fmt::format("/groups/{}/{}", i / of_group, i % of_group) : fmt::format("/ranks/{}", i)));
+  if (job.shuffle) {  // Fisher and Yates; the standard's own shuffle differs between libraries
+    std::mt19937_64 random(*job.shuffle);
+    for (std::size_t i = result.size(); i > 1; --i) std::swap(result[i - 1], result[random() % i]);
+  }
+  return result;
+}
+
+/// Puts the ranks into the order of the best ring, and says which it is.
+std::string put_in_best_ring(const Topology& topology, const Transport& transport, std::vector<NodeId>& ranks) {
+  const RingOrder ring = best_ring(topology, ranks, transport);
+  std::vector<NodeId> ordered;
+  std::string text;
+  for (const std::size_t rank : ring.order) {
+    ordered.push_back(ranks[rank]);
+    text += topology.node(ranks[rank]).name + " -> ";
+  }
+  ranks = std::move(ordered);
+  return fmt::format("{}{}, narrowest hop {}{}", text, topology.node(ranks.front()).name, format(ring.narrowest),
+                     ring.is_best ? "" : " (the search was broken off before a wider one was ruled out)");
+}
+
+/// Gives each channel a ring of its own, and says which they are. `links`: among which they are searched for.
+std::string take_channel_rings(const Topology& links, const Scenario& scenario, const std::vector<NodeId>& ranks,
+                               CollectiveRequest& request, const std::atomic<bool>* stop) {
+  ChannelRings rings = rings_for(links, scenario, ranks, scenario.transport, stop);
+  std::string text = fmt::format("{} ring{}", rings.orders.size(), rings.orders.size() == 1 ? "" : "s");
+  if (ranks.size() > 1) text += fmt::format(" of {} each", format(rings.each));
+  for (std::size_t k = 0; k < rings.orders.size(); ++k) {
+    text += fmt::format("; {}:", k);
+    for (const Actor rank : rings.orders[k]) text += ' ' + fmt::to_string(rank);
+  }
+  request.orders = std::move(rings.orders);
+  if (scenario.library) fit_channels(request);
+  return text;
+}
+
+/// The switches that join the ranks; those of a file's schedule must be joined as the file says.
+ReductionTree tree_for(const Job& job, const Topology& topology, const std::vector<NodeId>& ranks) {
+  ReductionTree tree = reduction_tree(topology, ranks);
+  if (job.arguments.file == nullptr) return tree;
+  const std::vector<Actor>&is = tree.parents, &wanted = job.arguments.file->tree;
+  if (is == wanted) return tree;
+  const auto differs = [&](const std::string& expected, const std::string& found) {
+    return InputError("",
+                      fmt::format("expected switches that join the ranks as {} has it, {}, found {}",
+                                  job.arguments.file->name, expected, found),
+                      "take the topology and the order of ranks that the schedule was made for");
+  };
+  if (is.size() != wanted.size())
+    throw differs(fmt::to_string(wanted.size() - ranks.size()), fmt::to_string(is.size() - ranks.size()));
+  const auto actor = static_cast<std::size_t>(std::mismatch(is.begin(), is.end(), wanted.begin()).first - is.begin());
+  const auto below = [&](Actor parent) {
+    return parent < 0 ? fmt::format("actor {} at the top", actor) : fmt::format("actor {} below {}", actor, parent);
+  };
+  throw differs(below(wanted[actor]), below(is[actor]));
+}
+
+/// The topology of a run, and its links as a search for rings sees them.
+struct Seen {
+  const Topology& topology;
+  const Topology& links;
+};
+
+/// A collective on these ranks.
+PlacedCollective placed_on(std::vector<NodeId> ranks, const Seen& seen, const Scenario& scenario, Job job,
+                           const std::atomic<bool>* stop) {
+  const Topology& topology = seen.topology;
+  PlacedCollective placed{.job = std::move(job), .ranks = std::move(ranks), .helpers = {}, .ring = {}};
+  return blaming(scenario, placed.job.pointer, [&] {
+    if (placed.job.best_ring) placed.ring = put_in_best_ring(topology, scenario.transport, placed.ranks);
+    if (placed.job.channel_rings)
+      placed.ring = take_channel_rings(seen.links, scenario, placed.ranks, placed.job.request, stop);
+    if (placed.job.uses_fabric()) {
+      ReductionTree tree = by_the_algorithm(placed.job, [&] { return tree_for(placed.job, topology, placed.ranks); });
+      placed.job.request.tree = std::move(tree.parents);
+      placed.helpers = std::move(tree.switches);
+    }
+    return placed;
+  });
+}
+
+/// [group]
+std::vector<PlacedCollective> placed_job(const Seen& seen, const Scenario& scenario, std::size_t j,
+                                         const std::atomic<bool>* stop) {
+  const Job& job = scenario.jobs[j];
+  const TrainingSpec* spec = scenario.training_of(j);
+  std::vector<NodeId> ranks = blaming(scenario, job.pointer, [&] { return places(seen.topology, job); });
+  if (spec != nullptr && spec->regime->kind == Regime::Kind::single) ranks.resize(1);
+  if (job.groups.empty()) return {placed_on(std::move(ranks), seen, scenario, job, stop)};
+  std::vector<PlacedCollective> placed;
+  Job of_group = job;  // there may be thousands
+  of_group.groups.clear();
+  of_group.ranks.clear();
+  for (const std::vector<int>& group : job.groups) {
+    std::vector<NodeId> members;
+    for (const int place : group) members.push_back(ranks[static_cast<std::size_t>(place)]);
+    placed.push_back(placed_on(std::move(members), seen, scenario, of_group, stop));
+  }
+  return placed;
+}
+
+/// Where servers on CPUs sit: the first CPU of each host, then the second (what has no host is one); in its memory,
+/// where it has some.
+std::vector<NodeId> cpu_places(const Topology& topology) {
+  std::vector<std::pair<std::size_t, NodeId>> cpus;  // how many of the host come before, and which
+  std::map<std::optional<std::uint32_t>, std::size_t> seen;
+  for (std::uint32_t n = 0; n < topology.n_nodes(); ++n) {
+    const Node& node = topology.node({n});
+    if (node.kind == NodeKind::cpu) cpus.emplace_back(seen[node.host]++, NodeId{n});
+  }
+  std::stable_sort(cpus.begin(), cpus.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<NodeId> found;
+  for (const auto& [turn, cpu] : cpus) {
+    found.push_back(cpu);
+    for (const LinkId link : topology.links_from(cpu))
+      if (const NodeId to = topology.link(link).to; topology.node(to).kind == NodeKind::memory) found.back() = to;
+  }
+  return found;
+}
+
+/// The servers of a job's groups, one group after the other.
+void place_on_cpus(const Topology& topology, const Scenario& scenario, std::vector<PlacedCollective>& groups) {
+  const std::vector<NodeId> cpus = cpu_places(topology);
+  const Job& job = groups.front().job;
+  const auto n = static_cast<std::size_t>(job.algorithm->helpers(job.arguments));
+  if (n * groups.size() > cpus.size())
+    throw UnservedError(
+        job.algorithm->name, scenario.file + ": " + job.pointer + "/servers_on",
+        fmt::format("expected at most as many servers as CPUs, {}, found {}", cpus.size(), n * groups.size()),
+        "`ringsim topology show` lists the nodes");
+  auto next = cpus.begin();
+  for (PlacedCollective& group : groups) {
+    group.helpers.assign(next, next + static_cast<std::ptrdiff_t>(n));
+    next += static_cast<std::ptrdiff_t>(n);
+  }
+}
+
+}  // namespace
+
+Topology topology_for_search(const Scenario& scenario) {
+  if (!scenario.library) return topology_of(scenario);
+  Scenario seen = scenario;
+  seen.library->reached = seen.library->searched;
+  return topology_of(seen);
+}
+
+Topology topology_without_kernels(const Scenario& scenario) {
+  if (!scenario.library) return topology_of(scenario);
+  Scenario plain = scenario;
+  plain.library.reset();
+  return topology_of(plain);
+}
+
+Topology topology_of(const Scenario& scenario) {
+  Topology topology = blaming(scenario, "/topology", [&] { return build(scenario.topology); });
+  ClassScales scales = scenario.calibration ? scenario.calibration->classes : ClassScales{};
+  if (scenario.library) {
+    scales.bandwidth[static_cast<std::size_t>(LinkClass::nvlink)] *= scenario.library->reached.nvlink;
+    scales.bandwidth[static_cast<std::size_t>(LinkClass::pcie)] *= scenario.library->reached.pcie;
+    scales.bandwidth[static_cast<std::size_t>(LinkClass::nic)] *= scenario.library->reached.network;
+  }
+  if (scales == ClassScales{}) return topology;
+  return blaming(scenario, "/calibration", [&] { return scaled(topology, scales); });
+}
+
+namespace {
+/// One more than the highest number of a channel.
+int channels_of(const std::vector<CheckedSchedule>& schedules) {
+  int channels = 1;
+  Step step;
+  for (const CheckedSchedule& checked : schedules) {
+    const Schedule& schedule = checked.schedule();
+    const bool alike = schedule.symmetry.claimed() && checked.proof().by == Proof::By::symmetry;
+    for (Actor actor = 0; actor < (alike ? 1 : schedule.actors); ++actor) {
+      for (Lane lane = 0; lane < schedule.lanes; ++lane) {
+        for (int i = 0; i < schedule.n_steps(actor, lane); ++i) {
+          step.clear();
+          schedule.step(actor, lane, i, step);
+          for (const Op& op : step.ops) channels = std::max(channels, op.channel + 1);
+        }
+      }
+    }
+  }
+  return channels;
+}
+
+/// The one link of that name, not a node with all of its links.
+LinkId link_over(const Topology& topology, const std::string& name) {
+  const std::vector<LinkId> links = links_named(topology, name, "");
+  if (topology.link_name(links.front()) == name) return links.front();
+  throw InputError("", fmt::format("expected a link, FROM -> TO, found the node \"{}\"", name),
+                   fmt::format("for example \"{}\"", topology.link_name(links.front())));
+}
+}  // namespace
+
+bool has_rates(const Scenario& scenario) {
+  if (scenario.library) return false;  // its costs have what kernels take
+  if (scenario.devices.gpu || scenario.devices.cpu) return true;
+  const auto* graph = std::get_if<Graph>(&scenario.topology);
+  return graph != nullptr && std::any_of(graph->nodes.begin(), graph->nodes.end(),
+                                         [](const Graph::NodeSpec& node) { return node.rates.has_value(); });
+}
+
+Topology rated(const Topology& topology, const Scenario& scenario, const std::vector<CheckedSchedule>& schedules) {
+  if (!has_rates(scenario)) return topology;
+  const auto* graph = std::get_if<Graph>(&scenario.topology);
+  const DeviceSpec& kinds = scenario.devices;
+  const auto of_kind = [&](NodeKind kind) -> std::optional<DeviceRates> {
+    if (kind == NodeKind::gpu) return kinds.gpu;
+    return kind == NodeKind::cpu || kind == NodeKind::memory ? kinds.cpu : std::nullopt;
+  };
+  // The nodes of a graph are built in the order listed.
+  const auto own = [&](NodeId id) {
+    return graph != nullptr && graph->nodes[id.value].rates ? &graph->nodes[id.value] : nullptr;
+  };
+  const auto rates = [&](NodeId id) -> std::optional<DeviceRates> {
+    const Graph::NodeSpec* node = own(id);
+    if (node == nullptr) return of_kind(topology.node(id).kind);
+    DeviceRates found = *node->rates;
+    if (node->over.empty()) return found;
+    const std::string pointer = fmt::format("/topology/nodes/{}/rates/over", id.value);
+    found.over = blaming(scenario, pointer, [&] { return link_over(topology, node->over); });
+    return found;
+  };
+  bool any_channel = false;
+  for (std::uint32_t n = 0; n < topology.n_nodes() && !any_channel; ++n) {
+    const Graph::NodeSpec* node = own({n});
+    const std::optional<DeviceRates> found = node != nullptr ? node->rates : of_kind(topology.node({n}).kind);
+    any_channel = found && found->channel;
+  }
+  // Every step of a schedule is looked at for it.
+  return topology.with_rates(rates, any_channel ? channels_of(schedules) : 1);
+}
+
+std::vector<std::vector<PlacedCollective>> collectives_of(const Scenario& scenario, const Topology& topology,
+                                                          const std::atomic<bool>* stop) {
+  std::vector<std::vector<PlacedCollective>> placed;
+  const auto searches = [](const Job& job) { return job.channel_rings; };
+  const bool by_library =
+      scenario.library && !scenario.library->graph && std::any_of(scenario.jobs.begin(), scenario.jobs.end(), searches);
+  const std::optional<Topology> as_cabled = by_library ? std::optional(topology_for_search(scenario)) : std::nullopt;
+  const Seen seen{topology, as_cabled ? *as_cabled : topology};
+  // Helpers that are neither switches nor on CPUs take the extra ports in order.
+  std::size_t helpers = 0;
+  for (std::size_t j = 0; j < scenario.jobs.size(); ++j) {
+    const Job& job = scenario.jobs[j];
+    placed.push_back(placed_job(seen, scenario, j, stop));
+    if (job.uses_fabric()) continue;
+    if (job.servers_on_cpu) {
+      place_on_cpus(topology, scenario, placed.back());
+      continue;
+    }
+    for (PlacedCollective& each : placed.back()) {
+      const auto n = static_cast<std::size_t>(job.algorithm->helpers(job.arguments));
+      const auto found = topology.helpers().subspan(std::min(helpers, topology.helpers().size()));
+      each.helpers.assign(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(std::min(n, found.size())));
+      helpers += n;
+    }
+  }
+  return placed;
+}
+
+ChannelRings rings_for(const Topology& topology, const Scenario& scenario, const std::vector<NodeId>& ranks,
+                       const Transport& transport, const std::atomic<bool>* stop) {
+  if (!scenario.library || !scenario.library->graph) return channel_rings(topology, ranks, transport, stop);
+  const LibraryRun& library = *scenario.library;
+  const double each = library.machine.nodes > 1 ? library.graph->between : library.graph->inside;
+  return {.orders = nccl::rings_of(*library.graph, topology, ranks, library.graph_file, library.version),
+          .each = {static_cast<std::int64_t>(1e9 * each)}};
+}
+
+void fit_channels(CollectiveRequest& request) {
+  const auto n = static_cast<int>(request.orders.size());
+  if (n > 0 && request.channels > n) request.channels -= request.channels % n;
+}
+
+Setup set_up(const Scenario& scenario, const std::atomic<bool>* stop) {
+  Setup setup;
+  setup.topology = topology_of(scenario);
+  setup.routing = routing_of(setup.topology, scenario);
+  for (std::vector<PlacedCollective>& groups : collectives_of(scenario, setup.topology, stop)) {
+    setup.collectives.push_back(std::move(groups.front()));
+    groups.erase(groups.begin());
+    setup.other_groups.push_back(std::move(groups));
+  }
+  return setup;
+}
+
+std::string ring_order_of(const Scenario& scenario) {
+  if (!scenario.main().best_ring && !scenario.main().channel_rings) return "";
+  return collectives_of(scenario, topology_of(scenario)).front().front().ring;
+}
+
+}  // namespace ringsim

@@ -1,0 +1,296 @@
+#include "tools/reports/run_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "sim/base/error.hpp"
+#include "sim/base/version.hpp"
+#include "tools/output/progress_line.hpp"
+#include "tools/pictures/html.hpp"
+#include "tools/pictures/svg.hpp"
+#include "tools/reports/run_pictures.hpp"
+#include "tools/reports/what_ifs.hpp"
+#include "tools/stop.hpp"
+#include "tools/text/phases_text.hpp"
+#include "tools/text/why_text.hpp"
+#include "validate/bound/bound.hpp"
+#include "validate/score/what_if.hpp"
+
+namespace ringsim::tools {
+
+namespace {
+
+/// A number of a row; 0 if it has none.
+std::int64_t whole_number(const ResultRow& row, std::string_view column) {
+  const Cell* cell = row.find(column);
+  const auto* value = cell == nullptr ? nullptr : std::get_if<std::int64_t>(&cell->value);
+  return value == nullptr ? 0 : *value;
+}
+
+/// What --set needs to make one point of the file its only one.
+std::vector<std::string> set_for(const RunForReport& run, std::size_t point) {
+  std::vector<std::string> set = run.set;
+  if (run.file.size() == 1) return set;
+  set.emplace_back("sweep=null");
+  for (const auto& [path, value] : run.file.id(point).varied) set.push_back(fmt::format("{}={}", path, value));
+  return set;
+}
+
+struct Explained {
+  Scenario scenario;
+  Result result;
+  Recording recording;
+  std::vector<WhatIf> what_ifs;
+};
+
+Explained explained(const RunForReport& run, const ReportPoint& point) {
+  const std::vector<std::string> set = set_for(run, point.index);
+  const ScenarioFile file = ScenarioFile::parse(run.input.text, run.input.name, set);
+  ensure(file.size() == 1 && file.id(0).hash == run.file.id(point.index).hash,
+         "a point that is chosen with --set is itself");
+  Explained one{.scenario = file.point(0), .result = {}, .recording = {}, .what_ifs = {}};
+  one.recording = recording_for_pictures(one.scenario, point.messages);
+  {
+    ProgressLine progress(1);
+    Bounds bounds;
+    const bool bounded = !one.scenario.trains() && !one.scenario.by_program();  // a program has no bound
+    one.result = whole_of(results_of(one.scenario,
+                                     {.stop = &stop_requested,
+                                      .progress = {},
+                                      .stage = [&](const std::string& text) { progress.now(text); },
+                                      .explain = true,
+                                      .phases = true,
+                                      .recording = &one.recording},
+                                     bounded ? &bounds : nullptr));
+  }
+  one.what_ifs =
+      run_what_ifs({.input = run.input, .set = set, .scenario = one.scenario, .result = one.result, .jobs = run.jobs});
+  return one;
+}
+
+std::string change_text(double change) {
+  if (change == 0) return "0 %";
+  return std::abs(change) < 5e-4 ? fmt::format("{:+.1g} %", 100 * change) : fmt::format("{:+.1f} %", 100 * change);
+}
+
+std::string what_if_bars(const Explained& one) {
+  std::vector<const WhatIf*> run;
+  std::string refused;
+  for (const WhatIf& what_if : one.what_ifs) {
+    if (what_if.result)
+      run.push_back(&what_if);
+    else
+      refused += fmt::format("<li>{}: {}</li>\n", escaped_xml(what_if.label), escaped_xml(what_if.refused));
+  }
+  const auto time = [](const Result& result) { return result.prediction.time; };
+  std::stable_sort(run.begin(), run.end(),
+                   [&](const WhatIf* a, const WhatIf* b) { return time(*a->result) < time(*b->result); });
+  std::vector<Bar> bars{{.label = "as it is",
+                         .value = short_time(time(one.result)),
+                         .length = static_cast<double>(time(one.result).count()),
+                         .strong = true}};
+  for (const WhatIf* what_if : run)
+    bars.push_back({.label = what_if->label,
+                    .value = fmt::format("{} ({})", short_time(time(*what_if->result)),
+                                         change_text(change_of(*what_if, one.result))),
+                    .length = static_cast<double>(time(*what_if->result).count())});
+  if (bars.size() == 1) return "";
+  return html_section(
+      "What if",
+      html_paragraph("The same point with links of one class, or latencies, a tenth and twice as fast (of two "
+                     "classes, if no class alone gains a hundredth), and "
+                     "without what its closed form does not account for. Shorter is faster.") +
+          "<figure>\n" + bars_svg("time of the point with each change", bars) + "</figure>\n" +
+          (refused.empty() ? "" : "<ul>\n" + refused + "</ul>\n"));
+}
+
+/// "ranks 8, size 25 MiB": what tells the row from others, by the last words of the paths.
+std::string short_label(const ResultRow& row) {
+  std::string text;
+  for (const Cell& cell : row.cells)
+    if (cell.column.starts_with("point."))
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", cell.column.substr(cell.column.rfind('.') + 1),
+                          plain_text(cell));
+  return text.empty() ? "the step" : text;
+}
+
+/// Of training steps a stacked bar per point: computation, and what it does not hide.
+std::string step_bars(const std::vector<ResultRow>& rows) {
+  constexpr std::size_t most = 40;
+  constexpr std::array<std::pair<const char*, const char*>, 5> of_step{
+      {{"split_us.compute", "computes"},
+       {"split_us.exposed_communication", "exposed communication"},
+       {"split_us.waiting_for_others", "waits for others"},
+       {"split_us.waiting_for_host", "waits for the host"},
+       {"split_us.idle", "idle"}}};
+  const auto value = [](const ResultRow& row, const char* column) {
+    const Cell* cell = row.find(column);
+    const auto* number = cell == nullptr ? nullptr : std::get_if<double>(&cell->value);
+    return number == nullptr ? 0.0 : *number;
+  };
+  std::vector<const ResultRow*> steps;
+  for (const ResultRow& row : rows)
+    if (!row.failed() && row.find(of_step[0].first) != nullptr && row.time_us() > 0) steps.push_back(&row);
+  const std::size_t n = steps.size();
+  if (n == 0) return "";
+  steps.resize(std::min(n, most));
+  std::vector<std::string> names;
+  std::vector<Bar> bars;
+  for (const ResultRow* row : steps)
+    bars.push_back({.label = short_label(*row),
+                    .value = short_time(Picoseconds{std::llround(row->time_us() * 1e6)}),
+                    .length = row->time_us()});
+  for (const auto& each : of_step) {
+    const auto& column = each.first;
+    if (std::all_of(steps.begin(), steps.end(), [&](const ResultRow* row) { return value(*row, column) <= 0; }))
+      continue;
+    names.emplace_back(each.second);
+    for (std::size_t i = 0; i < steps.size(); ++i) bars[i].parts.push_back(value(*steps[i], column));
+  }
+  return html_section("Where a step's time goes",
+                      html_paragraph("Of the rank that ends last. Communication is exposed while nothing computes.") +
+                          "<figure>\n" + bars_svg("time of a step, by what happens", bars, names) + "</figure>\n" +
+                          (n > most ? html_paragraph(fmt::format("The first {} of {} points.", most, n)) : ""));
+}
+
+std::string phases_section(const Prediction& prediction) {
+  return prediction.phases.empty() ? "" : report_table("Phases of the algorithm", phase_cells(prediction));
+}
+
+}  // namespace
+
+std::string shell_word(const std::string& word) {
+  const bool bare = !word.empty() && word.find_first_not_of(
+                                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                         "_./:=,+@%-") == std::string::npos;
+  if (bare) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string set_words(const std::string& option, const std::vector<std::string>& set) {
+  std::string text;
+  for (const std::string& each : set) text += fmt::format(" {} {}", option, shell_word(each));
+  return text;
+}
+
+std::optional<Output> open_report(const std::string& report, std::initializer_list<std::string> others, bool force) {
+  if (report.empty()) return std::nullopt;
+  for (const std::string& other : others) refuse_as_output(other, report);
+  refuse_to_replace(report, force, "--report");
+  return std::optional<Output>(std::in_place, report);
+}
+
+Option& declare_report(Options& options, std::string& report, const char* text) {
+  Option& option = options.file("--report", "FILE", report, text);
+  option.take = [&report](const std::string& path) {
+    if (!path.ends_with(".html"))
+      throw InputError("", fmt::format("expected a name that ends in .html, found \"{}\"", path));
+    report = path;
+  };
+  return option;
+}
+
+std::optional<ReportPoint> chosen_point(const std::vector<ResultRow>& rows, const std::vector<std::size_t>& points) {
+  const ResultRow* best = nullptr;
+  ReportPoint chosen;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const ResultRow& row = rows[i];
+    if (row.failed() || (!row.job().empty() && row.job() != "main")) continue;
+    const std::int64_t bytes = whole_number(row, "bytes");
+    const std::int64_t most = best == nullptr ? -1 : whole_number(*best, "bytes");
+    if (bytes < most || (bytes == most && row.time_us() >= best->time_us())) continue;
+    best = &row;
+    chosen.index = points[i];
+  }
+  if (best == nullptr) return std::nullopt;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (points[i] == chosen.index && rows[i].job() != "all") chosen.messages += whole_number(rows[i], "transfers");
+  return chosen;
+}
+
+std::string report_preformatted(const std::string& text) { return fmt::format("<pre>{}</pre>\n", escaped_xml(text)); }
+
+std::string report_plots(const std::vector<ResultRow>& rows, ChartFields fields) {
+  std::vector<ResultRow> good;
+  std::copy_if(rows.begin(), rows.end(), std::back_inserter(good), [](const ResultRow& row) { return !row.failed(); });
+  if (good.size() < 2) return "";
+  std::string text;
+  const auto add = [&] { text += "<figure>\n" + chart_svg(chart_of(good, fields), /*alone=*/false) + "</figure>\n"; };
+  add();
+  const bool has_bandwidth = std::any_of(good.begin(), good.end(), [](const ResultRow& row) {
+    const Cell* busbw = row.find("busbw_GBps");
+    return busbw != nullptr && std::holds_alternative<double>(busbw->value) && std::get<double>(busbw->value) > 0;
+  });
+  if (fields.y.empty() && has_bandwidth) {  // it was the bandwidth
+    fields.y = "time_us";
+    add();
+  }
+  return html_section("Plots", text);
+}
+
+std::string report_table(const std::string& heading, const TableCells& lines) {
+  std::vector<bool> is_text(lines.front().size(), false);
+  for (std::size_t line = 1; line < lines.size(); ++line)
+    for (std::size_t i = 0; i < lines[line].size(); ++i) {
+      const std::string& cell = lines[line][i];
+      is_text[i] =
+          is_text[i] || (!cell.empty() && (cell[0] < '0' || cell[0] > '9') && cell[0] != '-' && cell[0] != '+');
+    }
+  std::string text =
+      "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"" + escaped_xml(heading) + "\">\n<table>\n";
+  for (std::size_t line = 0; line < lines.size(); ++line) {
+    if (line < 2) text += line == 0 ? "<thead>\n" : "<tbody>\n";
+    text += "<tr>";
+    for (std::size_t i = 0; i < lines[line].size(); ++i)
+      text += fmt::format("<{0}{1}{2}>{3}</{0}>", line == 0 ? "th" : "td", line == 0 ? " scope=\"col\"" : "",
+                          is_text[i] ? " class=\"text\"" : "", escaped_xml(lines[line][i]));
+    text += "</tr>\n";
+    if (line == 0) text += "</thead>\n";
+  }
+  return html_section(heading, text + "</tbody>\n</table>\n</div>\n");
+}
+
+std::string report_end(const std::vector<ScenarioText>& inputs, const std::string& command, const std::string& about) {
+  std::string body;
+  for (const ScenarioText& input : inputs)
+    body += html_section(inputs.size() == 1 ? "Scenario" : escaped_xml(input.name), report_preformatted(input.text));
+  return body + html_section("How it was made",
+                             report_preformatted(command) + html_paragraph(fmt::format("ringsim {}, model version {}{}",
+                                                                                       version, model_version, about)));
+}
+
+std::string report_page(const RunForReport& run) {
+  ensure(run.point.has_value(), "a run has a result");
+  const ReportPoint& point = *run.point;
+  const auto training = run.file.point(point.index).training;
+  std::string body;
+  if (training && training->async) {
+    body = fmt::format("<h1>{}</h1>\n", escaped_xml(run.file.name())) +
+           html_paragraph("Asynchronous workers have no step in common, so there is no critical path to show.") +
+           report_plots(run.rows, run.chart);
+  } else {
+    const Explained one = explained(run, point);
+    body = fmt::format("<h1>{}</h1>\n", escaped_xml(why_sentence(one.scenario, one.result)));
+    if (run.file.size() > 1)
+      body += html_paragraph("Of the points in the table this is the fastest of the largest message.");
+    body += report_plots(run.rows, run.chart) + step_bars(run.rows) + phases_section(one.result.prediction) +
+            what_if_bars(one) + run_pictures(one.scenario, one.result.prediction, one.recording);
+  }
+  body += report_table("Results", run.table) +
+          report_end({run.input}, run.command, fmt::format(", scenario {}", run.file.hash()));
+  return html_page(run.file.name().empty() ? "ringsim" : run.file.name(), body);
+}
+
+}  // namespace ringsim::tools
