@@ -66,6 +66,21 @@ function(ringsim_folder name)
   set_property(GLOBAL APPEND PROPERTY RINGSIM_FOLDERS ${name})
 endfunction()
 
+# ringsim_embed(FOLDER NAME BY script [WITH "-DX=Y"...] [LIST word...] FROM file... SAYS text): makes NAME.cpp by a CMake script from
+# other files, and a part of FOLDER's library. A library apart compiles it: what a target makes waits for all that the target
+# links, and its other sources would wait, too.
+function(ringsim_embed folder name)
+  cmake_parse_arguments(arg "" "BY;SAYS" "WITH;LIST;FROM" ${ARGN})
+  set(embedded "${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp")
+  set(script "${CMAKE_CURRENT_SOURCE_DIR}/${arg_BY}")
+  add_custom_command(OUTPUT "${embedded}" COMMAND ${CMAKE_COMMAND} "-DOUT=${embedded}" ${arg_WITH} -P "${script}" ${arg_LIST}
+    DEPENDS ${arg_FROM} "${script}" COMMENT "${arg_SAYS}" VERBATIM)
+  add_library(ringsim_${name} OBJECT "${embedded}")
+  target_include_directories(ringsim_${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(ringsim_${name} PRIVATE ringsim_flags ringsim_cold)
+  target_sources(ringsim_${folder} PRIVATE $<TARGET_OBJECTS:ringsim_${name}>)
+endfunction()
+
 # ringsim_sources(SOURCES HEADERS): the .cpp and .hpp files of the current folder and of those rooms of it that are no
 # targets of their own.
 function(ringsim_sources sources headers)
