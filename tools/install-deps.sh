@@ -31,6 +31,7 @@ need doctest-dev "/usr/*/doctest/doctest.h"
 if [[ ${1:-} == ci ]]; then
   need clang clang++
   need libclang-rt-14-dev "/usr/lib/llvm-14/lib/clang/*/lib/linux/libclang_rt.asan-*.a"
+  need lld ld.lld
   need clang-format clang-format
   need clang-tidy clang-tidy
   need libopenmpi-dev "/usr/lib/*/openmpi/include/mpi.h"
