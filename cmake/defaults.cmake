@@ -52,8 +52,8 @@ target_compile_options(ringsim_flags INTERFACE -ffp-contract=off
   $<$<BOOL:${RINGSIM_WERROR}>:-Werror>)
 
 # For code that only reads, writes and describes, and for tests: GCC needs a third less time with -Og than with -O1, and clang
-# with sanitizers a third of the time when it does not optimize. The simulator is compiled with -O3, the schedules with
-# -O2, the topologies with -O1.
+# with sanitizers a third of the time when it does not optimize. The simulator and the schedules are compiled with -O3, the
+# topologies with -O1.
 add_library(ringsim_cold INTERFACE)
 target_compile_options(ringsim_cold INTERFACE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-Og>)
 
