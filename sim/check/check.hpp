@@ -37,6 +37,8 @@ struct Proof {
   bool copies_first = false;
   /// The symmetry that was proved, as far as actors, sizes and steps go; none is claimed if there is none.
   Symmetry symmetry;
+  /// The same of the plain schedule's positions, where casts give them to ranks: then none is one of ranks.
+  Symmetry positions;
   /// Of a program (`parts`).
   struct Repeated {
     int iterations = 1;           ///< each lane does the same so many times, waiting for as many steps more each time

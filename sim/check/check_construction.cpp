@@ -3,6 +3,7 @@
 #include <climits>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "sim/base/error.hpp"
@@ -157,7 +158,8 @@ bool check_pieces(const Schedule& whole, const Piecewise& made, const CheckOptio
   if (plain->shape.longest > INT_MAX / made.rounds) return false;
 
   proof = *plain;
-  if (!made.casts.empty()) proof.symmetry = {};  // it is one of positions
+  proof.positions = {};
+  if (!made.casts.empty()) proof.positions = std::exchange(proof.symmetry, {});
   proof.operations = (cut.parts ? plain->shape.chunks_touched : plain->operations) * cut.pieces;
   if (proof.from.empty()) proof.from = made.plain.algorithm;
   proof.pieces *= static_cast<int>(cut.pieces);

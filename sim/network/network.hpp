@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,8 @@ struct Left {
   ResourceId limiter = no_resource;  ///< what set its speed; no_resource for an empty piece
   bool has_arrived = false;
   Picoseconds latency{0};  ///< of one that has arrived: the part of its time that was not due to the limiter
+  SimTime turn{};          ///< when its place in the order within this instant was taken; of flow models
+  bool is_unsure = false;  ///< the order of resources chose the limiter among unlike ones; see expect_any_order()
 };
 
 /// What a resource (a link) carried in a run.
@@ -48,6 +51,11 @@ struct Moved {
   LinkId link = no_link;  ///< no_link: all links of the piece's leg
   SimTime begin{}, end{};
   double bytes = 0;  ///< those of one piece sum to its size, but for rounding
+};
+
+/// Thrown where something must not hang on an order, and does.
+struct Unsure {
+  std::string why;
 };
 
 /// Moves pieces of data over legs and says when each has left. In the flow models the caller adds the latency: a leg's
@@ -69,6 +77,10 @@ class Network {
   virtual bool tells_arrivals() const { return false; }
   /// Nothing is due any more, though pieces are under way. Throws InputError where the network knows why.
   virtual void explain_stall() const {}
+
+  /// All times must be those that they would be if what happens at one instant happened in any other order, and
+  /// resources were numbered in any other; else it throws Unsure. Comes before the first leg.
+  virtual void expect_any_order() {}
 
   // Disturbance (sim/run/disturbance.hpp).
 

@@ -52,7 +52,7 @@ std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
       if (resource.last_leg != number) {
         resource.last_leg = number;
         resource.last_use = static_cast<std::uint32_t>(uses_.size());
-        uses_.push_back({link.resource.value, 0});
+        uses_.push_back({link.resource.value, 0, leg.homes.empty() ? 0 : leg.homes[i]});
       }
       Use& use = uses_[resource.last_use];
       use.weight += leg.share(i);
@@ -122,6 +122,7 @@ void FlowNetwork::open_up(std::uint32_t number) {
   flow.is_due_on_arrival = !is_moving && leg.is_whole_path;
   flow.due = flow.is_due_on_arrival ? own.until + leg.latency : own.until;
   flow.turn = engine_.take_turn();
+  flow.turn_taken = engine_.now();
   schedule(index);
 }
 
@@ -140,9 +141,10 @@ FlowNetwork::FlowIndex FlowNetwork::new_flow(std::uint32_t leg, Bytes size, std:
   flow.size = size;
   flow.left = static_cast<double>(size.count);
   flow.rate = -1;
-  flow.since = engine_.now();
+  flow.since = flow.turn_taken = engine_.now();
   flow.limiter = no_resource;
   flow.is_member = false;
+  flow.is_unsure = false;
   flow.is_due_on_arrival = false;
   flow.is_scheduled = false;
   return index;
@@ -280,6 +282,7 @@ void FlowNetwork::set_rate(FlowIndex index, double rate, ResourceId limiter) {
   flow.is_scheduled = false;
   flow.due = SimTime{add(engine_.now().time_since_epoch(), time_left(flow))};
   flow.turn = engine_.take_turn();
+  flow.turn_taken = engine_.now();
 }
 
 // Since the flow's last change of rate.
@@ -324,12 +327,13 @@ std::optional<Left> FlowNetwork::due(const Event& event) {
     return Left{.piece = own.piece,
                 .limiter = leg.alone_resource,
                 .has_arrived = leg.is_whole_path,
-                .latency = leg.is_whole_path ? leg.latency : Picoseconds{0}};
+                .latency = leg.is_whole_path ? leg.latency : Picoseconds{0},
+                .turn = own.until - own.time};
   }
   Flow& flow = flows_[event.id];
   if (flow.stamp != event.stamp) return std::nullopt;  // overtaken by a change of rate
   const LegInfo& leg = legs_[flow.leg];
-  Left left{.piece = flow.piece, .limiter = flow.limiter};
+  Left left{.piece = flow.piece, .limiter = flow.limiter, .turn = flow.turn_taken, .is_unsure = flow.is_unsure};
   if (flow.is_due_on_arrival) {
     left.has_arrived = true;
     left.latency = leg.latency;

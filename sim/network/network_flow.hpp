@@ -32,6 +32,7 @@ class FlowNetwork final : public Network {
   void settle() override;
   std::optional<Left> due(const Event& event) override;
   void expect_changes() override { keeps_inner_ = true; }
+  void expect_any_order() override { must_be_sure_ = true; }
   void set_bandwidth(ResourceId resource, Bandwidth bandwidth) override;
   std::vector<Withdrawn> withdraw(const std::vector<std::uint64_t>& pieces) override;
   bool any_under_way(const std::function<bool(std::uint64_t)>& counts) const override;
@@ -49,7 +50,8 @@ class FlowNetwork final : public Network {
 
   struct Use {  // of a resource by a leg
     std::uint32_t resource = 0;
-    double weight = 1;  // how many of the leg's bytes cross it, for each that is moved
+    double weight = 1;       // how many of the leg's bytes cross it, for each that is moved
+    std::uint32_t home = 0;  // as Leg::homes
   };
   struct LegInfo {
     std::uint32_t first_use = 0, n_uses = 0;
@@ -90,9 +92,11 @@ class FlowNetwork final : public Network {
     std::uint32_t stamp = 0;                      // raised at every change of rate: events of older rates are void
     SimTime due{};                                // when all has left at this rate
     std::uint64_t turn = 0;                       // of that among what is due then
+    SimTime turn_taken{};                         // when
     bool is_scheduled = false;                    // with this stamp
     std::uint32_t first_place = 0, n_places = 0;  // in places_: room for as many uses as it ever had
     bool is_member = false;                       // of its resources
+    bool is_unsure = false;                       // as Left::is_unsure
     bool is_due_on_arrival = false;               // it has left, as the last on a leg that was its own
   };
   struct Member {
@@ -152,6 +156,10 @@ class FlowNetwork final : public Network {
   void set_alone_rate(LegInfo& leg);
   void take_changes();
   void check_rates() const;
+  bool has_other_limiter(const Flow& flow) const;
+  double doubt() const;
+  void expect_sure(const Flow& flow, double before, double doubt) const;
+  void expect_sure_rates() const;
 
   const Topology& topology_;
   Engine<Event>& engine_;
@@ -162,6 +170,7 @@ class FlowNetwork final : public Network {
   std::vector<Use> uses_;
   std::vector<Use> inner_;
   bool keeps_inner_ = false;
+  bool must_be_sure_ = false;
   std::vector<std::uint32_t> changed_;  // resources whose bandwidth changed at this instant
   std::vector<ResourceState> resources_;
   std::vector<Flow> flows_;

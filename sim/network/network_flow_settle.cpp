@@ -14,6 +14,11 @@ namespace {
 // How often settle() widens its circle before it takes all that is connected: each round solves everything again.
 constexpr int max_rounds = 6;
 
+// Rates that differ by less, relatively, are one rate.
+constexpr double same_rate = 1e-13;
+
+constexpr const char* unsure_time = "the last bits of a sum decide on a picosecond";
+
 }  // namespace
 
 void FlowNetwork::add_to_solve(FlowIndex index) {
@@ -134,7 +139,10 @@ void FlowNetwork::solve() {
       continue;
     }
     for (const Member& member : resource.members)
-      if (to_be_solved(member.flow) && flows_[member.flow].decided < 0) decide(member.flow, level.share, {level.index});
+      if (to_be_solved(member.flow) && flows_[member.flow].decided < 0) {
+        decide(member.flow, level.share, {level.index});
+        if (must_be_sure_) flows_[member.flow].is_unsure = has_other_limiter(flows_[member.flow]);
+      }
   }
 }
 
@@ -204,19 +212,87 @@ void FlowNetwork::widen_to_all_connected() {
 }
 
 void FlowNetwork::apply() {
+  const double doubt = must_be_sure_ ? this->doubt() : 0;
   for (const FlowIndex index : to_solve_) {
     Flow& flow = flows_[index];
     regroup(flow.limiter);
     regroup(flow.decided_limiter);
+    const double before = flow.rate;
     // The same rate, but for rounding: leave the flow, and the event that is due for it, alone.
-    if (flow.rate > 0 && std::abs(flow.decided - flow.rate) <= flow.rate * 1e-13)
+    if (flow.rate > 0 && std::abs(flow.decided - flow.rate) <= flow.rate * same_rate)
       set_limiter(flow, flow.decided_limiter);
     else
       set_rate(index, flow.decided, flow.decided_limiter);
+    if (must_be_sure_) expect_sure(flow, before, doubt);
     if (flow.limiter == legs_[flow.leg].cap_resource && !flow.is_scheduled) schedule(index);  // it has no group
   }
   schedule_first_of_groups();
   check_rates();
+  if (must_be_sure_) expect_sure_rates();
+}
+
+// Whether a resource of another class and another home is as full as the one that has just decided the flow.
+bool FlowNetwork::has_other_limiter(const Flow& flow) const {
+  const LegInfo& leg = legs_[flow.leg];
+  const auto uses = uses_.begin() + leg.first_use;
+  const auto link_of = [&](std::uint32_t r) -> const Link& { return topology_.link(topology_.resource({r}).link); };
+  const auto kind = [&](NodeId node) { return topology_.node(node).kind; };
+  const auto limiter =
+      std::find_if(uses, uses + leg.n_uses, [&](const Use& use) { return use.resource == flow.decided_limiter.value; });
+  const Link& link = link_of(limiter->resource);
+  return std::any_of(uses, uses + leg.n_uses, [&](const Use& use) {
+    if (use.home == limiter->home) return false;
+    const Link& other = link_of(use.resource);
+    if (other.kind == link.kind && other.bandwidth == link.bandwidth && kind(other.from) == kind(link.from) &&
+        kind(other.to) == kind(link.to))
+      return false;
+    const ResourceState& resource = resources_[use.resource];
+    // Of those that were touched, what is left for the others and this flow.
+    const double share = resource.touch_mark != touch_epoch_
+                             ? resource.capacity / use.weight
+                             : (resource.residual + use.weight * flow.decided) / (resource.open_weight + use.weight);
+    return !clearly_above(share, flow.decided);
+  });
+}
+
+// By how much a rate may be off, relatively. A share s is what others leave of a capacity C, divided among those that
+// have it. They have no more than s each, so of n flows s is at least C / n: n roundings of C, of 2^-53 each, are n^2
+// of s. Four times as much, for what is off in the shares of the others.
+double FlowNetwork::doubt() const {
+  std::size_t most = 1;
+  for (const std::uint32_t r : touched_) most = std::max(most, resources_[r].members.size());
+  const auto n = static_cast<double>(most) + 1;
+  return 4 * n * n * 0x1p-53;
+}
+
+// A flow that was decided leaves at the same picosecond if its rate, and what is left of it, are off by that much.
+void FlowNetwork::expect_sure(const Flow& flow, double before, double doubt) const {
+  const double change = before > 0 ? std::abs(flow.decided - before) / before : 1;
+  if (change > doubt && change <= same_rate + 1e-12) throw Unsure{unsure_time};  // is it one rate, or are these two?
+  if (flow.since != engine_.now()) return;                                       // it is one, and nothing has changed
+  const double time = flow.left / flow.rate * 1e12;
+  const double margin = (static_cast<double>(flow.size.count) + flow.left) / flow.rate * 1e12 * doubt;
+  const auto rounded = [](double exact) { return std::ceil(exact - 1e-3 - exact * 1e-15); };
+  const double due = static_cast<double>((flow.due - engine_.now()).count());
+  if (rounded(time - margin) != due || rounded(time + margin) != due) throw Unsure{unsure_time};
+}
+
+// Where rates are compared with a tolerance they are equal, or differ by more.
+void FlowNetwork::expect_sure_rates() const {
+  const auto is_unsure = [](double less, double more) {
+    return less < more * (1 - 1e-12) && less > more * (1 - 2 * tolerance);
+  };
+  for (const std::uint32_t r : touched_) {
+    const ResourceState& resource = resources_[r];
+    double total = 0, fastest = 0;
+    for (const Member& member : resource.members) {
+      total += flows_[member.flow].rate * member.weight;
+      fastest = std::max(fastest, flows_[member.flow].rate);
+    }
+    if (is_unsure(total, resource.capacity)) throw Unsure{unsure_time};
+    for (const Member& member : resource.members)
+      if (is_unsure(flows_[member.flow].rate, fastest)) throw Unsure{unsure_time};
+  }
 }
 
 void FlowNetwork::regroup(ResourceId limiter) {

@@ -118,23 +118,19 @@ class CompiledRoutes {
   /// [link] what crossed it, over the routes that `counts` says.
   template <class Counts>
   std::vector<Bytes> link_bytes(std::size_t n_links, Counts counts) const {
-    std::vector<double> crossed(n_links, 0);  // whole numbers but where packets are spread
-    for (std::uint32_t r = 0; r < size(); ++r) {
-      const Route& route = routes_[r];
-      if (!counts(r)) continue;
-      for (std::uint32_t i = route.first_leg; i < route.first_leg + route.n_legs; ++i) {
-        const LegUse& use = legs_[i];
-        for (std::size_t l = 0; l < use.n_links; ++l)
-          crossed[links(use)[l].value] += static_cast<double>(route.carried.count + use.beyond) * share(use, l);
-      }
-    }
     std::vector<Bytes> bytes;
-    for (const double each : crossed) {
+    for (const double each : crossed(n_links, counts)) {
       if (each >= 9.2e18)
         fail_too_many_bytes();  // a byte may cost a link more than one, so the sum of all sent is no bound
       bytes.push_back({std::llround(each)});
     }
     return bytes;
+  }
+  /// Whether link_bytes() of all routes would be the same if they were added up in another order.
+  bool bytes_are_sure(std::size_t n_links) const {
+    const std::vector<double> all = crossed(n_links, [](std::uint32_t) { return true; });
+    return std::none_of(all.begin(), all.end(),
+                        [](double each) { return std::abs(each - std::floor(each) - 0.5) <= each * 4e-15; });
   }
 
  private:
@@ -157,6 +153,22 @@ class CompiledRoutes {
     for (const Path& path : parts) routes_[whole].turns = std::max(routes_[whole].turns, path.turns);
     entry.value() = whole;
     return whole;
+  }
+
+  /// [link] whole numbers but where a byte costs more or less than one.
+  template <class Counts>
+  std::vector<double> crossed(std::size_t n_links, Counts counts) const {
+    std::vector<double> sums(n_links, 0);
+    for (std::uint32_t r = 0; r < size(); ++r) {
+      const Route& route = routes_[r];
+      if (!counts(r)) continue;
+      for (std::uint32_t i = route.first_leg; i < route.first_leg + route.n_legs; ++i) {
+        const LegUse& use = legs_[i];
+        for (std::size_t l = 0; l < use.n_links; ++l)
+          sums[links(use)[l].value] += static_cast<double>(route.carried.count + use.beyond) * share(use, l);
+      }
+    }
+    return sums;
   }
 
   /// `more`: latency of its last leg, beyond the links'.

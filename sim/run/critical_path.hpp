@@ -1,11 +1,13 @@
 // The critical path, kept while the simulation goes: which link set the speed for how long.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
 #include "sim/base/error.hpp"
 #include "sim/base/ids.hpp"
+#include "sim/base/splitmix.hpp"
 #include "sim/base/units.hpp"
 #include "sim/run/timeline.hpp"
 
@@ -45,6 +47,9 @@ struct Trail {
   Picoseconds latency{0}, compute{0}, delay{0};
   PathEnd path_end;  // in PathRecord, where a run has one
   std::array<Entry, n_entries> entries;
+  /// Another trail is as long, its time is divided otherwise, and only the order within an instant decided between
+  /// them. Kept only where LaneTrails::weigh_ties().
+  bool is_unsure = false;
 
   /// A message, or a part of one, that started at the moment so far: `resource` set its speed for `busy`, the rest of
   /// its time is `latency`.
@@ -54,6 +59,25 @@ struct Trail {
     latency += more_latency;
     at += busy + more_latency;
   }
+  /// Two trails of which both are the same number have their time divided alike, but for which link of a class.
+  std::uint64_t division() const {
+    const auto mixed = [](std::uint64_t seed, std::int64_t time) {
+      return splitmix(splitmix(seed) ^ static_cast<std::uint64_t>(time));
+    };
+    std::uint64_t sum = mixed(UINT64_MAX, at.time_since_epoch().count()) + mixed(UINT64_MAX - 1, latency.count()) +
+                        mixed(UINT64_MAX - 2, compute.count()) + mixed(UINT64_MAX - 3, delay.count());
+    for (const Entry& entry : entries)
+      if (entry.time > 0) sum += mixed(entry.link_class, entry.time);
+    return sum;
+  }
+  /// Whether two classes held it back for equally long, and no other for longer.
+  bool has_two_longest() const {
+    std::int64_t longest = 0;
+    for (const Entry& entry : entries) longest = std::max(longest, entry.time);
+    return longest > 0 &&
+           std::count_if(entries.begin(), entries.end(), [&](const Entry& entry) { return entry.time == longest; }) > 1;
+  }
+
   /// Nothing but computing, or waiting for a rank that is late, up to `now`.
   void compute_until(SimTime now) { pass(compute, now); }
   void delay_until(SimTime now) { pass(delay, now); }

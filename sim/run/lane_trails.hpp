@@ -22,7 +22,8 @@ namespace ringsim {
 struct MessageTime {
   Picoseconds busy{0}, latency{0};
   ResourceId limiter = no_resource;
-  PathEnd node;  ///< in the PathRecord, where there is one: the path up to its end
+  PathEnd node;            ///< in the PathRecord, where there is one: the path up to its end
+  bool is_unsure = false;  ///< as Left::is_unsure, of the limiter
 };
 
 /// A Trail per lane: the critical path up to the start of the lane's current step. Where RunOptions::record_path asks
@@ -56,6 +57,28 @@ class LaneTrails {
 
   const Trail& operator[](LaneNumber lane) const { return trails_[lane]; }
 
+  /// Trails say whether they are unsure from now on. Comes before the first step.
+  void weigh_ties() { ended_.resize(trails_.size()); }
+  bool weighs_ties() const { return !ended_.empty(); }
+  /// An operation of the lane ends now, or might if what happens now happened in another order; the trail goes on to it
+  /// that way.
+  void weigh(LaneNumber lane, const Trail& way, SimTime now) {
+    Ended& ended = ended_[lane];
+    const std::uint64_t division = way.division();
+    if (ended.when != now) ended = {.when = now, .division = division};
+    ended.is_unsure = ended.is_unsure || way.is_unsure || ended.division != division;
+  }
+  void weigh(LaneNumber lane, Trail way, const MessageTime& time, SimTime now) {
+    go_on(way, time);
+    weigh(lane, way, now);
+  }
+  /// Whether the steps of both lanes begin now, after trails whose time is divided otherwise.
+  bool begin_unlike(LaneNumber a, LaneNumber b, SimTime now) const {
+    if (began_[a] != now || began_[b] != now) return false;
+    return trails_[a].is_unsure || trails_[b].is_unsure || trails_[a].division() != trails_[b].division();
+  }
+  SimTime began(LaneNumber lane) const { return began_[lane]; }
+
   // --- steps -------------------------------------------------------------------------------------------------------
 
   /// A step begins.
@@ -68,6 +91,7 @@ class LaneTrails {
   void step_ends(LaneNumber lane, SimTime now) {
     ensure(trails_[lane].at == now, "the parts of the critical path sum to the time of the run");
     own_[lane].when = never;
+    if (weighs_ties() && ended_[lane].when == now && ended_[lane].is_unsure) trails_[lane].is_unsure = true;
   }
 
   // --- what a trail goes on through --------------------------------------------------------------------------------
@@ -92,6 +116,7 @@ class LaneTrails {
     own.time.latency = time.latency;
     own.time.limiter = time.limiter;
     own.time.node = time.node;
+    own.time.is_unsure = time.is_unsure;
   }
   /// The last operation of the lane's step ends; `trail` leads to this moment.
   void take(LaneNumber lane, const Trail& trail) { trails_[lane] = trail; }
@@ -139,16 +164,32 @@ class LaneTrails {
   /// The same, without a record.
   [[gnu::always_inline]] void go_on(Trail& trail, const MessageTime& time) const {
     trail.path_end = time.node;
+    if (time.is_unsure) [[unlikely]]
+      trail.is_unsure = true;
     trail.go_on(class_of(time.limiter), time.limiter, time.busy, time.latency);
   }
 
   // --- the ends of the run and of its jobs -------------------------------------------------------------------------
 
-  /// The lane's step ends last so far.
-  void is_last(LaneNumber lane) {
+  /// The lane's step ends last so far. `turn`: when the event that ends it took its place in the order of this instant.
+  void is_last(LaneNumber lane, SimTime turn) {
     last_lane_ = lane;
+    last_turn_ = turn;
+    last_is_unsure_ = false;
     if (last_may_pass_) last_trail_ = trails_[lane];
   }
+  /// The lane's step ends when the last one did so far, and after it.
+  void is_last_too(LaneNumber lane, SimTime now, SimTime turn) {
+    if (!weighs_ties() || last_is_unsure_) return;
+    if (turn > last_turn_) return;  // so it does in any order of what happened then
+    const auto division = [&](const Trail& trail) {
+      const Bottleneck held = trail.bottleneck(now);
+      return std::tuple(held.busy, held.latency, held.compute, held.delay, class_of(held.resource));
+    };
+    last_is_unsure_ = trails_[lane].is_unsure || division(trails_[lane]) != division(last());
+  }
+  /// Whether another trail may as well be last(), with its time divided otherwise.
+  bool last_is_unsure() const { return last_is_unsure_ || last().is_unsure || last().has_two_longest(); }
   bool has_last() const { return last_lane_ != no_lane; }
   /// That of the run. Requires has_last().
   const Trail& last() const { return last_may_pass_ ? last_trail_ : trails_[last_lane_]; }
@@ -180,6 +221,12 @@ class LaneTrails {
   struct OwnEnd {  // the latest operation of a lane's step that the lane itself caused
     SimTime when = never;
     MessageTime time;
+  };
+
+  struct Ended {  // of a lane's operations that end at one instant
+    SimTime when = never;
+    std::uint64_t division = 0;  // of the trail by the first of them
+    bool is_unsure = false;
   };
 
   // Like links: of one kind, between devices of the same kinds, of equal bandwidth.
@@ -241,10 +288,13 @@ class LaneTrails {
   std::vector<SimTime> began_;           // [lane] when its current step began
   std::vector<Trail> trails_;            // [lane]
   std::vector<OwnEnd> own_;              // [lane]
-  LaneNumber last_lane_ = no_lane;       // the first of those that ended last
-  Trail last_trail_;                     // its own at that moment, where last_may_pass_
-  std::unique_ptr<PathRecord> path_;     // only where the critical path is recorded
-  std::vector<PathEnd> job_ends_;        // [job] in path_
+  std::vector<Ended> ended_;             // [lane]; empty: trails do not say whether they are unsure
+  bool last_is_unsure_ = false;
+  SimTime last_turn_{};
+  LaneNumber last_lane_ = no_lane;    // the first of those that ended last
+  Trail last_trail_;                  // its own at that moment, where last_may_pass_
+  std::unique_ptr<PathRecord> path_;  // only where the critical path is recorded
+  std::vector<PathEnd> job_ends_;     // [job] in path_
 };
 
 }  // namespace ringsim

@@ -34,8 +34,7 @@ class MessagesAhead {
     const std::uint32_t index = transfers_.make();
     Transfer& transfer = transfers_[index];
     transfer.sender = place.lane;
-    // Which lane will receive it is not known yet; it is the actor's first until then.
-    transfer.receiver = static_cast<LaneNumber>(op.peer) * static_cast<LaneNumber>(run_.schedule_.lanes);
+    transfer.receiver = run_.expected_receiver(place.lane, op.peer);
     transfer.channel = op.channel;
     transfer.step = place.step;
     transfer.size = size;
@@ -79,7 +78,7 @@ class MessagesAhead {
     if (message.whole != no_transfer || starts_[whole].rest.count == 0) return has_left(whole, limiter, busy);
     Start& start = starts_[whole];
     if (start.room.count == 0) return;
-    trails_.go_on(start.trail, message.sender, message, Picoseconds{0}, time_since(start, limiter, busy));
+    trails_.go_on(start.trail, message.sender, message, Picoseconds{0}, time_since(whole, limiter, busy));
     start_part(whole);
   }
 
@@ -89,13 +88,15 @@ class MessagesAhead {
     Start& start = starts_[index];
     start.has_arrived = true;
     if (!start.is_met) {
+      if (trails_.weighs_ties())  // its receive may begin now, too
+        trails_.weigh(transfers_[index].receiver, start.trail, time_since(index, limiter, busy), now());
       run_.take_wire();  // it is not the next message's
       return;
     }
     const Picoseconds wire = run_.take_wire();
     if (transfers_[index].adds) {
       Trail trail = start.trail;
-      trails_.go_on(trail, transfers_[index].receiver, transfers_[index], wire, time_since(start, limiter, busy));
+      trails_.go_on(trail, transfers_[index].receiver, transfers_[index], wire, time_since(index, limiter, busy));
       run_.add(index, trail);
     } else {
       end_op(transfers_[index].receiver, index, limiter, busy, wire);
@@ -160,7 +161,17 @@ class MessagesAhead {
     start.room = std::min(start.rest, start.room + more);
     if (transfers_[index].parts_to_leave > 0) return;  // it starts after the part that is leaving
     start.trail = trails_[by];
+    if (trails_.weighs_ties() && may_start_by_other(index, by)) start.trail.is_unsure = true;
     start_part(index);
+  }
+  // Where a send begins in the instant in which its receiver frees the slots that it needs, whichever comes second lets
+  // it start. Folded, each step has one message.
+  bool may_start_by_other(std::uint32_t index, LaneNumber by) const {
+    const LaneNumber sender = transfers_[index].sender, receiver = transfers_[index].receiver;
+    const int ahead = run_.lanes_.step(sender) - run_.lanes_.step(receiver);
+    const Protocol& protocol = *run_.options_.protocol;
+    const bool needed_them = by != sender || ahead >= protocol.slots / protocol.slots_of(transfers_[index].size);
+    return needed_them && trails_.begin_unlike(sender, receiver, now());
   }
 
   // What of a message has room starts, if that is all of it as itself.
@@ -192,18 +203,25 @@ class MessagesAhead {
     run_.set_out(part);
   }
 
-  MessageTime time_since(const Start& start, ResourceId limiter, Picoseconds busy) const {
-    return {.busy = busy, .latency = now() - start.since - busy, .limiter = limiter};
+  MessageTime time_since(std::uint32_t index, ResourceId limiter, Picoseconds busy) const {
+    return {.busy = busy,
+            .latency = now() - starts_[index].since - busy,
+            .limiter = limiter,
+            .is_unsure = transfers_[index].limiter_is_unsure};
   }
 
   // A lane's operation ends with a message, by whose last part its trail goes on; see Run::end_other_op().
   // `wire`: as LaneTrails::record()'s.
   void end_op(LaneNumber lane, std::uint32_t index, ResourceId limiter, Picoseconds busy, Picoseconds wire) {
+    if (trails_.weighs_ties()) {
+      trails_.weigh(lane, starts_[index].trail, time_since(index, limiter, busy), now());
+      // A receive that begins now may as well have begun after all had arrived.
+      if (trails_.began(lane) == now()) trails_.weigh(lane, trails_[lane], now());
+    }
     if (run_.lanes_.is_last(lane)) {
       if (!trails_.go_on_by_own(lane, now())) {
-        const Start& start = starts_[index];
-        trails_.take(lane, start.trail);
-        trails_.go_on(lane, transfers_[index], wire, time_since(start, limiter, busy));
+        trails_.take(lane, starts_[index].trail);
+        trails_.go_on(lane, transfers_[index], wire, time_since(index, limiter, busy));
       }
       run_.end_of_step(lane);
     }

@@ -57,6 +57,7 @@ class Movement {
     Route& way = ways_[transfer.route];
     if (way.n_parts > 0) return cut(index);
     way.carried += transfer.size;
+    transfer.limiter_is_unsure = false;
     if (way.n_legs == 0) {
       transfer.left = engine_.now();
       engine_.at(engine_.now(), {Event::Kind::arrival, index, 0});
@@ -107,6 +108,7 @@ class Movement {
   std::vector<Path> find_parts(Actor from, Actor to, std::uint32_t label) {
     std::vector<Path> parts = find_parts_between(from, to, label);
     if (const DeviceLinks* device = topology_.device(node_of(from))) leave_device(topology_, *device, label, parts);
+    self().take_simulated_links(parts);
     return parts;
   }
 
@@ -126,9 +128,11 @@ class Movement {
     Transfer& transfer = transfers_[index];
     const Route& way = ways_[transfer.route];
     const Picoseconds latency = ways_.leg(way.first_leg + leg).latency;
+    if (gone.is_unsure) transfer.limiter_is_unsure = true;
     if (way.n_legs == 1) {
       transfer.left = engine_.now();
       transfer.limiter = gone.limiter;
+      transfer.limiter_is_unsure = gone.is_unsure;
       if (self().ahead_) self().ahead_->has_left(index, gone.limiter, transfer.left - transfer.start);
     } else if (staged_.piece_left(index, leg, gone.limiter) && self().ahead_) {
       const LegProgress& first = staged_.of(index).legs.front();
@@ -158,6 +162,9 @@ class Movement {
       engine_.after(after, {Event::Kind::arrival, index, leg});
   }
 
+  Picoseconds latency_of(std::uint32_t index, std::uint32_t leg) const {
+    return ways_.leg(ways_[transfers_[index].route].first_leg + leg).latency;
+  }
   void piece_arrived(std::uint32_t index, std::uint32_t leg) {
     if (transfers_[index].staged != not_staged)
       staged_piece_arrived(index, leg);
@@ -174,12 +181,12 @@ class Movement {
     const Picoseconds all = engine_.now() - transfer.start;
     if (transfer.staged != not_staged) return time_of_staged(index, all);
     const Picoseconds busy = transfer.left - transfer.start;
-    return {.busy = busy, .latency = all - busy, .limiter = transfer.limiter};
+    return {.busy = busy, .latency = all - busy, .limiter = transfer.limiter, .is_unsure = transfer.limiter_is_unsure};
   }
   [[gnu::noinline]] MessageTime time_of_staged(std::uint32_t index, Picoseconds all) {
     if (self().trails_.is_recorded()) wire_ = ways_.latency(transfers_[index].route);
     const auto [limiter, busy] = staged_.end(index);
-    return {.busy = busy, .latency = all - busy, .limiter = limiter};
+    return {.busy = busy, .latency = all - busy, .limiter = limiter, .is_unsure = transfers_[index].limiter_is_unsure};
   }
   Picoseconds take_wire() { return std::exchange(wire_, Picoseconds::max()); }
 

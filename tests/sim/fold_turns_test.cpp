@@ -1,0 +1,247 @@
+// The first ranks for all: where ranks a number of ranks apart do the same, a folded run reports what the whole run
+// reports, and where they might not, it is not folded.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "algorithms/composed/channels.hpp"
+#include "algorithms/ring.hpp"
+#include "scenarios/predict/setup.hpp"
+#include "scenarios/scenario.hpp"
+#include "sim/network/network.hpp"
+#include "sim/run/run.hpp"
+#include "tests/support/timeline_text.hpp"
+#include "tests/support/tiny.hpp"
+
+namespace fold_turns_test {
+
+using namespace ringsim;
+using namespace ringsim::literals;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr const char* star_fabric = R"({"kind": "star", "link": {"bandwidth": "200 Gb/s", "latency": "150 ns"}})";
+constexpr const char* leaf_spine =
+    R"({"kind": "leaf_spine", "nodes_per_leaf": 2, "spines": 2, "link": {"bandwidth": "200 Gb/s", "latency": "150 ns"}})";
+constexpr const char* fat_tree =
+    R"({"kind": "fat_tree", "k": 8, "link": {"bandwidth": "25 GB/s", "latency": "90 ns"}})";
+
+/// A collective on a cluster, all but its fabric in a few words.
+struct Question {
+  std::string node = "dgx-a100";
+  int nodes = 4;
+  std::string fabric = star_fabric;
+  std::string protocol;  ///< of the library; empty: none of either
+  int channels = 8;      ///< without the library
+  std::string op = "all_reduce";
+  std::int64_t bytes = 1 << 20;
+
+  std::string text() const {
+    std::string text = fmt::format(R"({{"version": 1, "topology": {{"kind": "cluster", "node": "{}", "nodes": {},
+        "fabric": {}}}, )",
+                                   node, nodes, fabric);
+    if (protocol.empty())
+      text += fmt::format(R"("transport": {{"channels": {}, "nics": "per_channel"}}, "collective": {{"op": "{}",
+          "algorithm": "ring", "order": "channel_rings", "bytes": "{} B"}}}})",
+                          channels, op, bytes);
+    else
+      text += fmt::format(R"("library": {{"name": "nccl", "env": {{"NCCL_ALGO": "Ring", "NCCL_PROTO": "{}"}}}},
+          "collective": {{"op": "{}", "bytes": "{} B"}}}})",
+                          protocol, op, bytes);
+    return text;
+  }
+};
+
+/// All that a run needs.
+struct Case {
+  explicit Case(const Question& question)
+      : scenario(ScenarioFile::parse(question.text(), "s.json").point(0)),
+        setup(set_up(scenario)),
+        schedule(schedule_of(scenario, setup.collectives.front(), nullptr)),
+        options{.model = scenario.model,
+                .transport = scenario.transport,
+                .protocol = scenario.protocol,
+                .routing = setup.routing,
+                .placement = setup.collectives.front().ranks,
+                .fold_from = 0} {}
+
+  Scenario scenario;
+  Setup setup;
+  CheckedSchedule schedule;
+  RunOptions options;
+};
+
+/// Runs it both ways. Returns the report's sentence on how it was folded, or why it was not.
+std::string both_ways(const Topology& net, const CheckedSchedule& schedule, RunOptions options) {
+  const Timeline some = run(net, schedule, options);
+  options.fold = false;
+  const Timeline all = run(net, schedule, options);
+  CHECK_FALSE(all.folded);
+  CHECK(all.fingerprint.has_value());
+  CHECK(report_of(net, some) == report_of(net, all));
+  CHECK(some.folded.has_value() == some.not_folded.empty());
+  CHECK(some.fingerprint == (some.folded ? std::nullopt : all.fingerprint));
+  return some.folded.value_or(some.not_folded);
+}
+std::string both_ways(const Question& question) {
+  CAPTURE(question.text());
+  const Case one(question);
+  return both_ways(one.setup.topology, one.schedule, one.options);
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// Whether a node of 8 ranks stands for all.
+bool is_one_node(const std::string& said, int nodes) {
+  return said.starts_with(fmt::format("8 of {} ranks stand for all: rank r + 8 does what r does, ", 8 * nodes));
+}
+
+}  // namespace
+
+TEST_CASE("rings of channels over nodes are folded to one node, and the same to the picosecond") {
+  for (const char* node : {"dgx-a100", "hgx-h100"})
+    for (const int nodes : {2, 4, 8})
+      for (const int channels : {2, 8})
+        for (const char* op : {"all_reduce", "all_gather", "reduce_scatter"})
+          for (const std::int64_t bytes : {std::int64_t{1} << 20, std::int64_t{64} * 8 * 30'011})
+            CHECK(is_one_node(both_ways({.node = node, .nodes = nodes, .channels = channels, .op = op, .bytes = bytes}),
+                              nodes));
+}
+
+TEST_CASE(
+    "NCCL's rings are folded under its protocols where no order is left to decide, and the same to the picosecond") {
+  int n_folded = 0, n_unsure = 0, n_unequal = 0;
+  for (const char* node : {"dgx-a100", "hgx-h100"})
+    for (const int nodes : {2, 4})
+      for (const char* protocol : {"LL", "LL128", "Simple"})
+        for (const char* op : {"all_reduce", "all_gather", "reduce_scatter"})
+          for (const std::int64_t bytes : {1 << 16, 1 << 20, 16'000'000, 1 << 25}) {
+            const Question question{.node = node, .nodes = nodes, .protocol = protocol, .op = op, .bytes = bytes};
+            const std::string said = both_ways(question);
+            CAPTURE(question.text());
+            CAPTURE(said);
+            n_folded += is_one_node(said, nodes) ? 1 : 0;
+            n_unsure += has(said, "of equally long critical paths some have their time divided otherwise") ? 1 : 0;
+            n_unequal += has(said, " are not equal chunks") ? 1 : 0;
+          }
+  CHECK(n_folded + n_unsure + n_unequal == 144);
+  CHECK(n_folded > 48);
+  CHECK(n_unsure > 0);
+}
+
+TEST_CASE("on fabrics of several switches more ranks may have to stand for all, but the times stay") {
+  int n_by_leaf = 0, n_by_node = 0;
+  for (const char* fabric : {leaf_spine, fat_tree})
+    for (const int nodes : {2, 4, 8})
+      for (const char* protocol : {"", "LL128", "Simple"})
+        for (const std::int64_t bytes : {1 << 20, 1 << 24}) {
+          const std::string said = both_ways({.nodes = nodes, .fabric = fabric, .protocol = protocol, .bytes = bytes});
+          n_by_node += is_one_node(said, nodes) ? 1 : 0;
+          n_by_leaf += said.starts_with(fmt::format("16 of {} ranks stand for all: ", 8 * nodes)) ? 1 : 0;
+        }
+  CHECK(n_by_node > 0);
+  CHECK(n_by_leaf > 0);
+}
+
+TEST_CASE("1024 ranks over 8 channels take the time that they take without folding") {
+  const Case one({.nodes = 128, .protocol = "LL128", .bytes = 1 << 28});
+  const Timeline timeline = run(one.setup.topology, one.schedule, one.options);
+  CHECK(is_one_node(timeline.folded.value_or(timeline.not_folded), 128));
+  CHECK(timeline.transfers == 16'760'832);
+  CHECK(timeline.duration() == Picoseconds{6'717'082'910});  // as without folding
+}
+
+TEST_CASE("a plain ring over nodes is folded to one node, too") {
+  for (const int nodes : {2, 3, 8}) {
+    const Case one({.nodes = nodes, .channels = 1});
+    for (const std::int64_t bytes : {std::int64_t{nodes} * 8 * 4096, std::int64_t{0}}) {
+      const CheckedSchedule ring = check(ring_all_reduce(8 * nodes, {bytes}));
+      CHECK(is_one_node(both_ways(one.setup.topology, ring, one.options), nodes));
+    }
+  }
+}
+
+TEST_CASE("one slower link, or one that is farther, is enough to simulate all ranks") {
+  const Case one({.nodes = 4});
+  CHECK(is_one_node(both_ways(one.setup.topology, one.schedule, one.options), 4));
+  for (const bool slower : {true, false}) {
+    const Topology& whole = one.setup.topology;
+    const Topology net = whole.with_links([&](Link& link) {
+      if (whole.node(link.from).name != "node2.nic3" || whole.node(link.to).kind != NodeKind::network_switch) return;
+      if (slower)
+        link.bandwidth.bytes_per_second -= 1;
+      else
+        link.latency += Picoseconds{1};
+    });
+    const std::string said = both_ways(net, one.schedule, one.options);
+    CAPTURE(said);
+    CHECK((has(said, " is not like that of ") || has(said, " in unlike ways")));
+  }
+}
+
+TEST_CASE("chunks that are not equally large from node to node are simulated in full") {
+  CHECK(has(both_ways({.bytes = 1'000'003}), "1000003 bytes in 256 chunks are not equal chunks"));
+  CHECK(has(both_ways({.protocol = "Simple", .bytes = 1'000'003}), " are not equal chunks"));
+  // Equal from one half of the ranks to the other: 32 chunks of each channel have an odd number of bytes between two.
+  const std::string said = both_ways({.channels = 1, .bytes = 32 * 1000 + 2});
+  CAPTURE(said);
+  CHECK(said.starts_with("16 of 32 ranks stand for all: "));
+}
+
+TEST_CASE("what the argument does not cover is simulated in full") {
+  Case one({.nodes = 2, .protocol = "LL", .bytes = 1 << 16});
+  const auto said = [&](auto change) {
+    RunOptions options = one.options;
+    change(options);
+    return both_ways(one.setup.topology, one.schedule, options);
+  };
+  CHECK(is_one_node(said([](RunOptions&) {}), 2));
+  CHECK(has(said([](RunOptions& options) { options.record_path = true; }), "the critical path is recorded"));
+  CHECK(has(said([](RunOptions& options) { options.record_spans = true; }), "every message is recorded"));
+  CHECK(has(said([](RunOptions& options) { options.on_message = [](const Span&) {}; }), "every message is recorded"));
+  CHECK(has(said([](RunOptions& options) { options.model = NetworkModel::ideal; }), "the model is ideal"));
+  CHECK(has(said([](RunOptions& options) { options.routing.policy = Routing::Policy::packet_spray; }),
+            "messages are spread over several ways"));
+  CHECK(has(said([&](RunOptions& options) {
+              options.jobs.assign(static_cast<std::size_t>(one.schedule.schedule().lanes), 0);
+            }),
+            "several jobs share the run"));
+  CHECK(has(said([](RunOptions& options) { options.disturbance.late.push_back({.actor = 3, .by = SimTime{5us}}); }),
+            "something disturbs the run"));
+  CHECK(has(both_ways({.protocol = "LL", .bytes = 3 << 23}), "a message may start with some of its ll "));
+}
+
+TEST_CASE("a network that must not hang on an order says when the last bits of a rate decide on a picosecond") {
+  TopologyBuilder builder;
+  std::vector<NodeId> gpus;
+  for (int g = 0; g < 3; ++g) gpus.push_back(builder.add_gpu(fmt::format("gpu{}", g)));
+  const NodeId hub = builder.add_node("switch0", NodeKind::network_switch);
+  for (const NodeId gpu : gpus) builder.add_cable(gpu, hub, {.bandwidth = 1_GBps, .latency = 1us});
+  const Topology net = builder.build();
+  // Two flows share a link of 2 bytes per picosecond: each moves one in a picosecond. Times are rounded up from a
+  // thousandth of one on.
+  const auto starts = [&](std::int64_t capacity, std::int64_t bytes, bool any_order) {
+    const Topology rated = net.with_links([&](Link& link) { link.bandwidth = {capacity}; });
+    Engine<Event> engine;
+    const std::unique_ptr<Network> network = make_network(NetworkModel::fair, {}, rated, engine);
+    if (any_order) network->expect_any_order();
+    Routes routes(rated);
+    for (const int from : {0, 1})
+      network->add_leg(routes.find(gpus[static_cast<std::size_t>(from)], gpus[2]).legs[0], true, true);
+    network->start(0, {bytes}, 0);
+    network->start(1, {bytes}, 1);
+    network->settle();
+  };
+  CHECK_NOTHROW(starts(2'000'000'000'000, 1000, true));
+  // 2 * 500'001 / 1'000'000 ps is a picosecond and two millionths, 2 * 500'500 / 1'000'000 one and a thousandth.
+  CHECK_NOTHROW(starts(1'000'000'000'000'000'000, 500'001, true));
+  CHECK_THROWS_AS(starts(1'000'000'000'000'000'000, 500'500, true), Unsure);
+  CHECK_NOTHROW(starts(1'000'000'000'000'000'000, 500'500, false));
+}
+
+}  // namespace fold_turns_test
