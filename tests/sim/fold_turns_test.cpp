@@ -184,6 +184,31 @@ TEST_CASE("one slower link, or one that is farther, is enough to simulate all ra
   }
 }
 
+TEST_CASE("hosts with a GPU each are folded to one of them, and not if a cable differs in its speed or its length") {
+  const auto said = [](std::int64_t less, Picoseconds more) {
+    TopologyBuilder builder;
+    const NodeId hub = builder.add_node("leaf", NodeKind::network_switch);
+    for (std::uint32_t host = 0; host < 8; ++host) {
+      const NodeId gpu = builder.add_gpu(fmt::format("gpu{}", host), host);
+      const NodeId nic = builder.add_node(fmt::format("nic{}", host), NodeKind::nic, host);
+      builder.add_cable(gpu, nic, {.bandwidth = 12_GBps, .latency = 300ns, .kind = LinkKind::pcie});
+      const std::int64_t speed = 10'000'000'000 - (host == 5 ? less : 0);
+      const Picoseconds latency = Picoseconds{1us} + (host == 5 ? more : Picoseconds{0});
+      builder.add_cable(nic, hub, {.bandwidth = {speed}, .latency = latency, .kind = LinkKind::infiniband});
+    }
+    return both_ways(builder.build(), check(ring_all_reduce(8, 840_KiB)),
+                     {.protocol = find_protocol("simple"), .fold_from = 0});
+  };
+  CHECK(said(0, Picoseconds{0}).starts_with("1 of 8 ranks stand for all: rank r + 1 does what r does, "));
+  CHECK(has(said(1, Picoseconds{0}), " is not like that of "));
+  CHECK(has(said(0, Picoseconds{1}), " is not like that of "));
+}
+
+TEST_CASE("rings that do not go from node to node in one order are simulated in full") {
+  CHECK(has(both_ways({.nodes = 3}), "the order of channel 0 does not repeat"));
+  CHECK(has(both_ways({.nodes = 3, .protocol = "LL"}), "the order of channel 0 does not repeat"));
+}
+
 TEST_CASE("chunks that are not equally large from node to node are simulated in full") {
   CHECK(has(both_ways({.bytes = 1'000'003}), "1000003 bytes in 256 chunks are not equal chunks"));
   CHECK(has(both_ways({.protocol = "Simple", .bytes = 1'000'003}), " are not equal chunks"));
