@@ -62,7 +62,7 @@ class LaneTrails {
   bool weighs_ties() const { return !ended_.empty(); }
   /// An operation of the lane ends now, or might if what happens now happened in another order; the trail goes on to it
   /// that way.
-  void weigh(LaneNumber lane, const Trail& way, SimTime now) {
+  [[gnu::noinline]] void weigh(LaneNumber lane, const Trail& way, SimTime now) {
     Ended& ended = ended_[lane];
     const std::uint64_t division = way.division();
     if (ended.when != now) ended = {.when = now, .division = division};
@@ -91,7 +91,8 @@ class LaneTrails {
   void step_ends(LaneNumber lane, SimTime now) {
     ensure(trails_[lane].at == now, "the parts of the critical path sum to the time of the run");
     own_[lane].when = never;
-    if (weighs_ties() && ended_[lane].when == now && ended_[lane].is_unsure) trails_[lane].is_unsure = true;
+    if (weighs_ties()) [[unlikely]]
+      take_doubt(lane, now);
   }
 
   // --- what a trail goes on through --------------------------------------------------------------------------------
@@ -178,9 +179,9 @@ class LaneTrails {
     last_is_unsure_ = false;
     if (last_may_pass_) last_trail_ = trails_[lane];
   }
-  /// The lane's step ends when the last one did so far, and after it.
-  void is_last_too(LaneNumber lane, SimTime now, SimTime turn) {
-    if (!weighs_ties() || last_is_unsure_) return;
+  /// The lane's step ends when the last one did so far, and after it. Requires weighs_ties().
+  [[gnu::noinline]] void is_last_too(LaneNumber lane, SimTime now, SimTime turn) {
+    if (last_is_unsure_) return;
     if (turn > last_turn_) return;  // so it does in any order of what happened then
     const auto division = [&](const Trail& trail) {
       const Bottleneck held = trail.bottleneck(now);
@@ -228,6 +229,10 @@ class LaneTrails {
     std::uint64_t division = 0;  // of the trail by the first of them
     bool is_unsure = false;
   };
+
+  [[gnu::noinline]] void take_doubt(LaneNumber lane, SimTime now) {
+    if (ended_[lane].when == now && ended_[lane].is_unsure) trails_[lane].is_unsure = true;
+  }
 
   // Like links: of one kind, between devices of the same kinds, of equal bandwidth.
   void sort_links(const Topology& topology) {

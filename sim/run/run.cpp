@@ -54,6 +54,7 @@ class Run : private Movement<Run> {
                  options, placement),
         folding_(folding),
         by_turns_(by_turns),
+        is_folded_(folding != nullptr || by_turns != nullptr),
         lanes_(schedule_, options.protocol->slots, *this),
         trails_(topology, lanes_, folding, !options.disturbance.empty()) {
     if (!options.jobs.empty()) {
@@ -61,7 +62,7 @@ class Run : private Movement<Run> {
       jobs_.resize(*std::max_element(options.jobs.begin(), options.jobs.end()) + 1);
     }
     if (options.record_path) trails_.record(jobs_.size());
-    is_followed_ = options.protocol->done_when_left || options.record_path;
+    is_followed_ = options.protocol->done_when_left || options.record_path || by_turns_ != nullptr;
     needs_slots_ = checked.proof().slots_needed > 0;
     if (options.protocol->done_when_left) {
       ahead_ = std::make_unique<MessagesAhead<Run>>(*this);
@@ -101,8 +102,9 @@ class Run : private Movement<Run> {
   int slots(Bytes size) const { return options_.protocol->slots_of(size); }
   /// Folded: rank 0 receives in each step what it sends, seen from its peer.
   std::uint64_t connection(Actor self, const Op& op) const {
-    if (folding_ != nullptr) return 0;
-    return by_turns_ == nullptr ? connection_key(self, op) : by_turns_->connection(self, op);
+    if (is_folded_) [[unlikely]]
+      return by_turns_ == nullptr ? 0 : by_turns_->connection(self, op);
+    return connection_key(self, op);
   }
 
   void matched(const Message<Bytes>& message) {
@@ -151,9 +153,10 @@ class Run : private Movement<Run> {
  private:
   /// Folded: the one that is not simulated, too.
   Actor receiver_of(const Message<Bytes>& message) const {
-    if (by_turns_ != nullptr) return by_turns_->peers[message.sender.lane];
-    return folding_ == nullptr ? lanes_.actor(message.receiver.lane)
-                               : folding_->peer(lanes_.lane_of(message.sender.lane), message.sender.step);
+    if (is_folded_) [[unlikely]]
+      return by_turns_ == nullptr ? folding_->peer(lanes_.lane_of(message.sender.lane), message.sender.step)
+                                  : by_turns_->peers[message.sender.lane];
+    return lanes_.actor(message.receiver.lane);
   }
   /// Which lane will receive a message is not known before it is received; it is the actor's first until then. Folded,
   /// it is one of the same number.
@@ -240,8 +243,8 @@ class Run : private Movement<Run> {
     end_own_op(cause, time);
   }
 
-  // The end of delivered(), where messages run ahead, the critical path is recorded, or the message is added. Apart, so
-  // that other runs do not ask.
+  // The end of delivered(), where messages run ahead, the critical path is recorded, ties are weighed, or the message
+  // is added. Apart, so that other runs do not ask.
   [[gnu::noinline]] void delivered_and_followed(std::uint32_t index, Picoseconds busy, Picoseconds latency,
                                                 ResourceId limiter) {
     if (ahead_) return ahead_->arrived(index, limiter, busy);
@@ -250,9 +253,13 @@ class Run : private Movement<Run> {
     const MessageTime time{.busy = busy,
                            .latency = latency,
                            .limiter = limiter,
-                           .node = trails_.record(transfer.cause(), transfer, wire, busy, latency, limiter)};
+                           .node = trails_.record(transfer.cause(), transfer, wire, busy, latency, limiter),
+                           .is_unsure = transfer.limiter_is_unsure};
     transfers_.give_back(index);
     if (transfer.adds) return delivered_and_added(index, time);
+    if (trails_.weighs_ties())
+      for (const LaneNumber lane : {transfer.other(), transfer.cause()})
+        trails_.weigh(lane, trails_[transfer.cause()], time, engine_.now());
     end_ops(transfer, time);
   }
   // Its receiver goes on when it is added.
@@ -283,8 +290,7 @@ class Run : private Movement<Run> {
 
   // An operation of a lane ends now with a message that began when the lane itself began its step, or when `cause`
   // began its; see LaneTrails.
-  void end_own_op(LaneNumber lane, const MessageTime& time) {
-    if (trails_.weighs_ties()) trails_.weigh(lane, trails_[lane], time, engine_.now());
+  [[gnu::always_inline]] void end_own_op(LaneNumber lane, const MessageTime& time) {
     if (lanes_.is_last(lane)) {
       trails_.go_on(lane, lane, time);
       end_of_step(lane);
@@ -294,7 +300,6 @@ class Run : private Movement<Run> {
     lanes_.op_done(lane);
   }
   void end_other_op(LaneNumber lane, LaneNumber cause, const MessageTime& time) {
-    if (trails_.weighs_ties()) trails_.weigh(lane, trails_[cause], time, engine_.now());
     if (lanes_.is_last(lane)) {
       if (!trails_.go_on_by_own(lane, engine_.now())) trails_.go_on(lane, cause, time);
       end_of_step(lane);
@@ -365,8 +370,10 @@ class Run : private Movement<Run> {
     trails_.step_ends(lane, engine_.now());
     timeline_.actor_finish[static_cast<std::size_t>(lanes_.actor(lane))] = engine_.now();
     if (!jobs_.empty()) end_of_job_step(lane);
-    if (trails_.has_last() && timeline_.finish == engine_.now())  // the first of those that are last
-      return trails_.is_last_too(lane, engine_.now(), turn_);
+    if (trails_.has_last() && timeline_.finish == engine_.now()) {  // the first of those that are last
+      if (trails_.weighs_ties()) trails_.is_last_too(lane, engine_.now(), turn_);
+      return;
+    }
     trails_.is_last(lane, turn_);
     timeline_.finish = engine_.now();
   }
@@ -450,9 +457,10 @@ class Run : private Movement<Run> {
 
   const Folding* folding_;
   const FoldingByTurns* by_turns_;
+  bool is_folded_;  // by either
   LaneRunner<Run> lanes_;
   Trails trails_;
-  bool is_followed_ = false;  // ahead_, or the critical path is recorded
+  bool is_followed_ = false;  // ahead_, or the critical path is recorded, or ties are weighed
   bool needs_slots_ = false;  // so says the proof
   SimTime turn_{};            // when the event that is handled took its place in the order within this instant
   bool is_over_ = false;      // RunOptions::enough said so: no step begins any more

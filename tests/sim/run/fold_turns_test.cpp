@@ -10,8 +10,8 @@
 
 #include "algorithms/composed/channels.hpp"
 #include "algorithms/ring.hpp"
-#include "scenarios/predict/setup.hpp"
 #include "scenarios/scenario.hpp"
+#include "scenarios/setup/setup.hpp"
 #include "sim/network/network.hpp"
 #include "sim/run/run.hpp"
 #include "tests/support/timeline_text.hpp"
@@ -30,6 +30,12 @@ constexpr const char* leaf_spine =
     R"({"kind": "leaf_spine", "nodes_per_leaf": 2, "spines": 2, "link": {"bandwidth": "200 Gb/s", "latency": "150 ns"}})";
 constexpr const char* fat_tree =
     R"({"kind": "fat_tree", "k": 8, "link": {"bandwidth": "25 GB/s", "latency": "90 ns"}})";
+
+#ifdef RINGSIM_SANITIZED  // which makes runs ten times slower
+const std::vector<int> some_nodes = {2}, more_nodes = {2, 4};
+#else
+const std::vector<int> some_nodes = {2, 4}, more_nodes = {2, 4, 8};
+#endif
 
 /// A collective on a cluster, all but its fabric in a few words.
 struct Question {
@@ -105,7 +111,7 @@ bool is_one_node(const std::string& said, int nodes) {
 
 TEST_CASE("rings of channels over nodes are folded to one node, and the same to the picosecond") {
   for (const char* node : {"dgx-a100", "hgx-h100"})
-    for (const int nodes : {2, 4, 8})
+    for (const int nodes : more_nodes)
       for (const int channels : {2, 8})
         for (const char* op : {"all_reduce", "all_gather", "reduce_scatter"})
           for (const std::int64_t bytes : {std::int64_t{1} << 20, std::int64_t{64} * 8 * 30'011})
@@ -115,9 +121,9 @@ TEST_CASE("rings of channels over nodes are folded to one node, and the same to 
 
 TEST_CASE(
     "NCCL's rings are folded under its protocols where no order is left to decide, and the same to the picosecond") {
-  int n_folded = 0, n_unsure = 0, n_unequal = 0;
+  int n = 0, n_folded = 0, n_unsure = 0, n_unequal = 0;
   for (const char* node : {"dgx-a100", "hgx-h100"})
-    for (const int nodes : {2, 4})
+    for (const int nodes : some_nodes)
       for (const char* protocol : {"LL", "LL128", "Simple"})
         for (const char* op : {"all_reduce", "all_gather", "reduce_scatter"})
           for (const std::int64_t bytes : {1 << 16, 1 << 20, 16'000'000, 1 << 25}) {
@@ -125,19 +131,20 @@ TEST_CASE(
             const std::string said = both_ways(question);
             CAPTURE(question.text());
             CAPTURE(said);
+            ++n;
             n_folded += is_one_node(said, nodes) ? 1 : 0;
             n_unsure += has(said, "of equally long critical paths some have their time divided otherwise") ? 1 : 0;
             n_unequal += has(said, " are not equal chunks") ? 1 : 0;
           }
-  CHECK(n_folded + n_unsure + n_unequal == 144);
-  CHECK(n_folded > 48);
+  CHECK(n_folded + n_unsure + n_unequal == n);
+  CHECK(n_folded > n / 3);
   CHECK(n_unsure > 0);
 }
 
 TEST_CASE("on fabrics of several switches more ranks may have to stand for all, but the times stay") {
   int n_by_leaf = 0, n_by_node = 0;
   for (const char* fabric : {leaf_spine, fat_tree})
-    for (const int nodes : {2, 4, 8})
+    for (const int nodes : more_nodes)
       for (const char* protocol : {"", "LL128", "Simple"})
         for (const std::int64_t bytes : {1 << 20, 1 << 24}) {
           const std::string said = both_ways({.nodes = nodes, .fabric = fabric, .protocol = protocol, .bytes = bytes});
