@@ -15,6 +15,7 @@
 
 #include "tests/support/command.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/paths.hpp"
 
 namespace sweep_test {
 
@@ -307,7 +308,8 @@ TEST_CASE("merge writes CSV and SQLite, and refuses what it cannot read or name"
 }
 
 TEST_CASE("run --format csv and merge -o x.csv have the same header and the same rows") {
-  const std::string file = scenario(), out = fresh("out.jsonl"), csv = fresh("out.csv");
+  // Several algorithms with parameters: their first rows, and so their columns, come in another order in the file.
+  const std::string file = source_dir() + "/scenarios/star.json", out = fresh("out.jsonl"), csv = fresh("out.csv");
   REQUIRE(run_command({"sweep", file, "-o", out}).code == 0);
   REQUIRE(run_command({"merge", out, "-o", csv}).code == 0);
   const auto sorted = [](const std::string& text) {  // merge sorts by what varies, run keeps the scenario's order
@@ -318,7 +320,7 @@ TEST_CASE("run --format csv and merge -o x.csv have the same header and the same
     return lines;
   };
   const auto of_run = sorted(run_command({"run", file, "--format", "csv"}).out), of_merge = sorted(read_file(csv));
-  REQUIRE(of_run.size() == 13);
+  REQUIRE(of_run.size() == 25);
   CHECK(of_run.front() == of_merge.front());
   CHECK(of_run == of_merge);
 }
