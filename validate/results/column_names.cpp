@@ -35,8 +35,8 @@ std::vector<std::string> columns_for(ColumnsFor format, std::span<const std::str
     const auto first = static_cast<std::ptrdiff_t>(names.size());
     for (const std::string& name : seen)
       if (is_of(name, column.name) && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-    // By name, whichever row comes first: `run` and `merge` have rows in different orders.
-    std::sort(names.begin() + first, names.end());
+    // By name, whichever row comes first: `run` and `merge` have rows in different orders. All rows have what varies.
+    if (column.name == "parameters.*") std::sort(names.begin() + first, names.end());
   }
   // The error of a failed point; and what another program added.
   for (const std::string& name : seen) {
