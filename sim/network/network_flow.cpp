@@ -10,11 +10,10 @@ namespace ringsim {
 
 namespace {
 
-// Rounds up; a small tolerance keeps floating-point noise from adding a picosecond.
 Picoseconds fluid_time(double bytes, double rate) {
   const double time = bytes / rate * 1e12;
   if (time >= 9e18) fail_too_long();
-  return Picoseconds{static_cast<std::int64_t>(std::ceil(time - 1e-3 - time * 1e-15))};
+  return Picoseconds{static_cast<std::int64_t>(FlowNetwork::whole_picoseconds(time))};
 }
 
 // What was left of a flow is what passed at its last rate; `size` is all of it.

@@ -1,6 +1,7 @@
 // The flow models `ideal` and `fair`: data as a fluid, rates by max-min fairness.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -24,6 +25,8 @@ class FlowNetwork final : public Network {
  public:
   /// Rates that differ by less are equal: sums of a few thousand shares are exact to about 10^-13.
   static constexpr double tolerance = 1e-9;
+  /// A time in ps, rounded up; a small tolerance keeps floating-point noise from adding a picosecond.
+  static double whole_picoseconds(double time) { return std::ceil(time - 1e-3 - time * 1e-15); }
 
   FlowNetwork(NetworkModel model, const Topology& topology, Engine<Event>& engine);
 

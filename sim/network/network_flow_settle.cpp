@@ -16,6 +16,8 @@ constexpr int max_rounds = 6;
 
 // Rates that differ by less, relatively, are one rate.
 constexpr double same_rate = 1e-13;
+// What floating-point noise comes to at most, relatively; chosen, far below FlowNetwork::tolerance.
+constexpr double noise = 1e-12;
 
 constexpr const char* unsure_time = "the last bits of a sum decide on a picosecond";
 
@@ -268,19 +270,18 @@ double FlowNetwork::doubt() const {
 // A flow that was decided leaves at the same picosecond if its rate, and what is left of it, are off by that much.
 void FlowNetwork::expect_sure(const Flow& flow, double before, double doubt) const {
   const double change = before > 0 ? std::abs(flow.decided - before) / before : 1;
-  if (change > doubt && change <= same_rate + 1e-12) throw Unsure{unsure_time};  // is it one rate, or are these two?
+  if (change > doubt && change <= same_rate + noise) throw Unsure{unsure_time};  // is it one rate, or are these two?
   if (flow.since != engine_.now()) return;                                       // it is one, and nothing has changed
   const double time = flow.left / flow.rate * 1e12;
   const double margin = (static_cast<double>(flow.size.count) + flow.left) / flow.rate * 1e12 * doubt;
-  const auto rounded = [](double exact) { return std::ceil(exact - 1e-3 - exact * 1e-15); };
   const double due = static_cast<double>((flow.due - engine_.now()).count());
-  if (rounded(time - margin) != due || rounded(time + margin) != due) throw Unsure{unsure_time};
+  if (whole_picoseconds(time - margin) != due || whole_picoseconds(time + margin) != due) throw Unsure{unsure_time};
 }
 
 // Where rates are compared with a tolerance they are equal, or differ by more.
 void FlowNetwork::expect_sure_rates() const {
   const auto is_unsure = [](double less, double more) {
-    return less < more * (1 - 1e-12) && less > more * (1 - 2 * tolerance);
+    return less < more * (1 - noise) && less > more * (1 - 2 * tolerance);
   };
   for (const std::uint32_t r : touched_) {
     const ResourceState& resource = resources_[r];

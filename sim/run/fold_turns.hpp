@@ -22,17 +22,16 @@ namespace ringsim {
 ///
 /// Conditions, which fold_by_turns() proves:
 ///
-///  1. The schedule is one that turns: step(r + m) is step(r) with m added to its peers, of the same sizes, in each
-///  lane.
+///  1. The schedule turns: step(r + m) is step(r) with m added to its peers, of the same sizes, in each lane.
 ///     That follows from how it is made: the plain schedule has the symmetry {K} of positions (check), so any shift of
 ///     positions changes no step but for what it names; each channel has a shift that its cast turns into the turn of
 ///     ranks; and chunks that the shift moves onto each other are equally large.
 ///  2. A step is one message sent and one received. No step waits for another lane. Each lane has one channel, which no
 ///     lane of another number has, and sends to one rank.
-///  3. The links in use turn, too: the path of r + m to its peer has, leg by leg and link by link, the images of those
-///  of
-///     r's, links alike and with the same shares. An image is the same for all paths. K / m turns bring a link back to
-///     itself, and fewer do not; no leg has two links that are images of each other. No link shares its resource.
+///  3. The links in use turn, too: leg by leg and link by link, the path of r + m to its peer has the images of r's
+///     links, which are alike and have the same shares. An image is the same for all paths. K / m turns bring a link
+///     back to itself, and fewer do not; no leg has two links that are images of each other. No link shares its
+///     resource.
 ///  4. Under a protocol with slots all messages fill equally many, and that divides the slots of a connection: so none
 ///     ever has some of its slots and lacks others.
 ///
