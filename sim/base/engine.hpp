@@ -1,12 +1,12 @@
 // The event engine: simulated time, and what is due when.
 #pragma once
 
-#include <tsl/robin_map.h>
-
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "sim/base/error.hpp"
@@ -19,7 +19,9 @@ namespace ringsim {
 /// later, if at all: it comes when it would have come.
 ///
 /// Regular schedules make thousands of events fall on one instant, so an instant, not an event, is an element of the
-/// heap: scheduling costs O(1) where the instant is already known, O(log instants) where it is new.
+/// queue: scheduling costs O(1) where the instant is one of those used lately. One that was forgotten meanwhile is in
+/// the queue twice, and becomes one when its time comes. Most instants are scheduled nearly in the order in which they
+/// come, as most messages take about as long as the one before: those stand in a row, the others in a heap.
 ///
 /// Event: a small value type. An Engine is a local variable: two runs in one process do not meet.
 template <class Event>
@@ -63,32 +65,38 @@ class Engine {
   /// Moves on to the next instant that has an event; false where there is none. Requires that next_now() gave false.
   bool advance() {
     ensure(!has_now(), "no event is passed over");
-    if (current_ != none) drop_first();
-    if (heap_.empty()) return false;
-    ensure(heap_.front().when >= now_, "time never goes back");
-    now_ = heap_.front().when;
-    current_ = heap_.front().bucket;
+    if (current_ != none) give_back(std::exchange(current_, none));
+    const Instant* first = first_instant();
+    if (first == nullptr) return false;
+    ensure(first->when >= now_, "time never goes back");
+    now_ = first->when;
+    current_ = first->bucket;
+    drop(first);
+    first = first_instant();
+    if (first != nullptr && first->when == now_) [[unlikely]]
+      join_now();
     return true;
   }
 
   std::size_t n_waiting() const {
     std::size_t n = 0;
-    for (const Instant& instant : heap_) n += buckets_[instant.bucket].events.size() - buckets_[instant.bucket].taken;
+    for_each_waiting([&](const Event&) {
+      ++n;
+      return false;
+    });
     return n;
   }
 
   /// Whether an event is waiting that `counts(event)`. Looks at all of them: for rare questions.
   template <class Counts>
   bool any_waiting(Counts counts) const {
-    return std::any_of(heap_.begin(), heap_.end(), [&](const Instant& instant) {
-      const Bucket& bucket = buckets_[instant.bucket];
-      return std::any_of(bucket.events.begin() + static_cast<std::ptrdiff_t>(bucket.taken), bucket.events.end(),
-                         [&](const Due& due) { return counts(due.event); });
-    });
+    return for_each_waiting(counts);
   }
 
  private:
   static constexpr std::uint32_t none = UINT32_MAX;
+  static constexpr int recent_bits = 10;
+  static constexpr std::size_t most_moved = 16;  // in the row, to let one in: 256 bytes
 
   struct Due {
     Event event;
@@ -104,6 +112,20 @@ class Engine {
     std::uint32_t bucket = 0;
   };
 
+  // Up to the first for which `visit` is true; whether there is one.
+  template <class Visit>
+  bool for_each_waiting(Visit visit) const {
+    const auto any_in = [&](std::uint32_t index) {
+      const Bucket& bucket = buckets_[index];
+      return std::any_of(bucket.events.begin() + static_cast<std::ptrdiff_t>(bucket.taken), bucket.events.end(),
+                         [&](const Due& due) { return visit(due.event); });
+    };
+    if (current_ != none && any_in(current_)) return true;
+    const auto any = [&](const Instant& instant) { return any_in(instant.bucket); };
+    return std::any_of(row_.begin() + static_cast<std::ptrdiff_t>(first_), row_.end(), any) ||
+           std::any_of(heap_.begin(), heap_.end(), any);
+  }
+
   Bucket& bucket(SimTime when) {
     if (last_ >= buckets_.size() || buckets_[last_].when != when) last_ = find_bucket(when);
     return buckets_[last_];
@@ -111,68 +133,120 @@ class Engine {
 
   // Apart, so that what most events need stays small.
   [[gnu::noinline]] std::uint32_t find_bucket(SimTime when) {
-    const auto [known, is_new] = by_time_.try_emplace(when.time_since_epoch().count(), 0);
-    if (!is_new) return known->second;
-    std::uint32_t index = 0;
-    if (free_.empty()) {
-      index = static_cast<std::uint32_t>(buckets_.size());
-      buckets_.emplace_back();
-    } else {
-      index = free_.back();
-      free_.pop_back();
+    if (when == now_) {
+      if (current_ == none) current_ = take_bucket(when);
+      return current_;
     }
+    std::uint32_t& recent = recent_[place_of(when)];
+    if (recent >= buckets_.size() || buckets_[recent].when != when) {
+      recent = take_bucket(when);
+      add_instant({when, recent});
+    }
+    return recent;
+  }
+  static std::size_t place_of(SimTime when) {
+    // Fibonacci hashing: 2^64 over the golden ratio, and the highest bits of the product.
+    return (static_cast<std::uint64_t>(when.time_since_epoch().count()) * 0x9E3779B97F4A7C15U) >> (64 - recent_bits);
+  }
+
+  std::uint32_t take_bucket(SimTime when) {
+    if (free_.empty()) {
+      free_.push_back(static_cast<std::uint32_t>(buckets_.size()));
+      buckets_.emplace_back();
+    }
+    const std::uint32_t index = free_.back();
+    free_.pop_back();
     buckets_[index].when = when;
-    if (when == now_) current_ = index;  // nothing was due at this instant until now
-    known.value() = index;
-    add_instant({when, index});
     return index;
+  }
+  void give_back(std::uint32_t index) {
+    Bucket& done = buckets_[index];
+    done.events.clear();
+    done.taken = 0;
+    done.when = SimTime::min();
+    free_.push_back(index);
+  }
+
+  // What else is in the queue for this instant joins its first bucket.
+  [[gnu::noinline]] void join_now() {
+    std::vector<Due>& events = buckets_[current_].events;
+    for (const Instant* next = first_instant(); next != nullptr && next->when == now_; next = first_instant()) {
+      const std::uint32_t other = next->bucket;
+      drop(next);
+      events.insert(events.end(), buckets_[other].events.begin(), buckets_[other].events.end());
+      give_back(other);
+    }
+    std::sort(events.begin(), events.end(), [](const Due& a, const Due& b) { return a.turn < b.turn; });
+  }
+
+  // nullptr where there is none.
+  const Instant* first_instant() const {
+    const bool has_row = first_ < row_.size();
+    if (heap_.empty()) return has_row ? &row_[first_] : nullptr;
+    return has_row && row_[first_].when <= heap_.front().when ? &row_[first_] : &heap_.front();
+  }
+  void drop(const Instant* first) {
+    if (!heap_.empty() && first == &heap_.front()) return drop_first_of_heap();
+    if (++first_ == row_.size()) {
+      row_.clear();
+      first_ = 0;
+    }
+  }
+  void add_instant(Instant instant) {
+    std::size_t place = row_.size();
+    const std::size_t least = place - std::min(place - first_, most_moved);
+    while (place > least && instant.when < row_[place - 1].when) --place;
+    if (place > first_ && instant.when < row_[place - 1].when) {
+      heap_.push_back(instant);
+      return raise(heap_.size() - 1, instant);
+    }
+    if (first_ > row_.size() / 2 && row_.size() == row_.capacity()) {  // room in front, for all that are left
+      row_.erase(row_.begin(), row_.begin() + static_cast<std::ptrdiff_t>(first_));
+      place -= std::exchange(first_, 0);
+    }
+    row_.insert(row_.begin() + static_cast<std::ptrdiff_t>(place), instant);
   }
 
   // The heap has four children per instant: half as many levels as with two, and the four lie side by side in memory.
-  void add_instant(Instant instant) {
-    std::size_t place = heap_.size();
-    heap_.push_back(instant);
+  void raise(std::size_t place, Instant instant) {
     for (; place > 0 && instant.when < heap_[(place - 1) / 4].when; place = (place - 1) / 4)
       heap_[place] = heap_[(place - 1) / 4];
     heap_[place] = instant;
   }
-  void drop_first_instant() {
+  // The hole that the first leaves goes down to the lowest level, always to the least child, and the last one into it:
+  // it belongs near there. Which of four is least cannot be foreseen, so they are compared without branches.
+  void drop_first_of_heap() {
     const Instant last = heap_.back();
     heap_.pop_back();
     const std::size_t size = heap_.size();
     if (size == 0) return;
-    std::size_t place = 0;
-    for (std::size_t child = 1; child < size; child = 4 * place + 1) {
-      std::size_t least = child;
-      for (std::size_t other = child + 1; other < std::min(child + 4, size); ++other)
-        if (heap_[other].when < heap_[least].when) least = other;
-      if (last.when < heap_[least].when) break;
-      heap_[place] = heap_[least];
-      place = least;
+    std::size_t hole = 0;
+    while (4 * hole + 4 < size) {
+      const Instant* child = &heap_[4 * hole + 1];
+      const std::size_t low = child[1].when < child[0].when ? 1 : 0, high = child[3].when < child[2].when ? 3 : 2;
+      const std::size_t least = child[high].when < child[low].when ? high : low;
+      heap_[hole] = child[least];
+      hole = 4 * hole + 1 + least;
     }
-    heap_[place] = last;
-  }
-
-  void drop_first() {
-    const Instant first = heap_.front();
-    drop_first_instant();
-    by_time_.erase(first.when.time_since_epoch().count());
-    Bucket& done = buckets_[first.bucket];
-    done.events.clear();
-    done.taken = 0;
-    done.when = SimTime::min();
-    free_.push_back(first.bucket);
-    current_ = none;
+    for (std::size_t least = 4 * hole + 1; least < size; least = 4 * hole + 1) {  // once at most
+      for (std::size_t other = least + 1; other < size; ++other)
+        if (heap_[other].when < heap_[least].when) least = other;
+      heap_[hole] = heap_[least];
+      hole = least;
+    }
+    raise(hole, last);
   }
 
   SimTime now_{};
+  std::vector<Instant> row_;  // in order, from first_ on
+  std::size_t first_ = 0;
   std::vector<Instant> heap_;  // the children of i are 4 i + 1 to 4 i + 4, none due before it
   std::vector<Bucket> buckets_;
-  std::vector<std::uint32_t> free_;  // buckets out of use; they keep their room
-  tsl::robin_map<std::int64_t, std::uint32_t> by_time_;
-  std::uint64_t turn_ = 0;        // the last that was taken
+  std::vector<std::uint32_t> free_;                                    // buckets out of use; they keep their room
+  std::array<std::uint32_t, std::size_t{1} << recent_bits> recent_{};  // buckets of instants used lately
+  std::uint64_t turn_ = 0;                                             // the last that was taken
   std::size_t last_ = 0;          // the bucket scheduled into last: most often the next one too
-  std::uint32_t current_ = none;  // the bucket of now(), where it has one: then it is the first of the heap
+  std::uint32_t current_ = none;  // the bucket of now(), where it has one; it is not in the queue
 };
 
 }  // namespace ringsim

@@ -1,7 +1,9 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -137,6 +139,37 @@ TEST_CASE("an event that took its turn comes as if it had been scheduled then") 
     CHECK(kept.empty());
     CHECK(late.n_waiting() == 0);
   }
+}
+
+// 4000 instants are more than the engine remembers as used lately: most of them are in its queue several times.
+TEST_CASE("an instant that was forgotten between its events is one when it comes") {
+  std::mt19937_64 random(1);
+  Engine<int> engine;
+  struct Kept {
+    SimTime when{};
+    int event = 0;
+    std::uint64_t turn = 0;
+  };
+  std::vector<Kept> kept;
+  std::set<std::pair<SimTime, int>> reference;  // events are numbered in the order of their turns
+  for (int event = 0; event < 20'000; ++event) {
+    const SimTime when = at(1 + static_cast<std::int64_t>(random() % 4000));
+    reference.emplace(when, event);
+    if (event % 3 == 0)
+      kept.push_back({when, event, engine.take_turn()});
+    else
+      engine.at(when, event);
+  }
+  std::shuffle(kept.begin(), kept.end(), random);
+  for (const Kept& one : kept) engine.at(one.when, one.event, one.turn);
+  CHECK(engine.n_waiting() == 20'000);
+  bool same = true;
+  auto expected = reference.begin();
+  int event = 0;
+  while (engine.advance())
+    for (; engine.next_now(event); ++expected) same = same && *expected == std::pair(engine.now(), event);
+  CHECK(same);
+  CHECK(expected == reference.end());
 }
 
 TEST_CASE("an event whose turn has passed is refused") {
