@@ -266,7 +266,7 @@ class SumRun {
   std::uint64_t connection(Actor self, const Op& op) const { return connection_key(self, op); }
   void begins(LaneNumber) {}
   void woken(LaneNumber, LaneNumber) {}
-  void left(std::uint32_t slot, OpPlace place, const Note& sent, LaneNumber) {
+  void left(std::uint32_t slot, OpPlace place, const Note& sent, LaneNumber, std::uint32_t& /*kept*/) {
     const Region& region = sent.region;
     // The data leaves now; its sender may write over it before it is received.
     std::vector<Value>& copy = slots_[slot];
@@ -274,7 +274,7 @@ class SumRun {
     for (std::uint32_t i = 0; i < region.count; ++i) copy.push_back(read_any(place, region, i));
     runner_->op_done(place.lane);
   }
-  void matched(const Message<Note>& message) {
+  void matched(const Message<Note>& message, std::uint32_t& /*kept*/) {
     const Region &source = message.source.region, &target = message.target.region, &operand = message.target.operand;
     if (source.count != target.count || schedule_.size(source) != schedule_.size(target))
       refuse(schedule_, fmt::format("{} and {}: the message has {} chunks ({}), the room for it {} ({})",

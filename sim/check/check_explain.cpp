@@ -69,13 +69,13 @@ class CountRun {
   std::uint64_t connection(Actor self, const Op& op) const { return connection_key(self, op); }
   void begins(LaneNumber) {}
   void woken(LaneNumber, LaneNumber) {}
-  void left(std::uint32_t slot, OpPlace place, const Note& sent, LaneNumber) {
+  void left(std::uint32_t slot, OpPlace place, const Note& sent, LaneNumber, std::uint32_t& /*kept*/) {
     const Region& region = sent.region;
     slots_[slot].clear();
     for (std::uint32_t i = 0; i < region.count; ++i) slots_[slot].push_back(read(place, region, i));
     runner_->op_done(place.lane);
   }
-  void matched(const Message<Note>& message) {
+  void matched(const Message<Note>& message, std::uint32_t& /*kept*/) {
     const Region& operand = message.target.operand;
     for (std::uint32_t i = 0; i < message.source.region.count; ++i) {
       Held held = message.slot == no_slot ? read(message.sender, message.source.region, i) : slots_[message.slot][i];

@@ -194,8 +194,8 @@ class Quotient {
   }
   void begins(LaneNumber) {}
   void woken(LaneNumber, LaneNumber) {}
-  void left(std::uint32_t, OpPlace, const Region&, LaneNumber) {}
-  void matched(const Message<Region>& message) {
+  void left(std::uint32_t, OpPlace, const Region&, LaneNumber, std::uint32_t& /*kept*/) {}
+  void matched(const Message<Region>& message, std::uint32_t& /*kept*/) {
     // Receiver a + d puts chunk (a + d) + t where sender a took chunk a + s: the same chunk if s = d + t.
     const Step& sent = step_of(message.sender);
     const int d = sent.ops[static_cast<std::size_t>(message.sender.op)].peer;

@@ -150,10 +150,16 @@ FlowNetwork::FlowIndex FlowNetwork::new_flow(std::uint32_t leg, Bytes size, std:
 }
 
 void FlowNetwork::start(std::uint32_t leg, Bytes size, std::uint64_t piece) {
-  if (const std::uint32_t own = legs_[leg].own; own != none && size.count > 0) {
-    if (!own_legs_[own].is_taken()) return go_alone(own_legs_[own], size, piece);
-    open_up(leg);
-  }
+  const std::uint32_t own = legs_[leg].own;
+  if (own != none && size.count > 0 && !own_legs_[own].is_taken())
+    go_alone(own, size, piece);
+  else
+    start_flow(leg, size, piece);
+}
+
+// Apart, so that what pieces need which have a leg for themselves stays small.
+[[gnu::noinline]] void FlowNetwork::start_flow(std::uint32_t leg, Bytes size, std::uint64_t piece) {
+  if (legs_[leg].own != none && size.count > 0) open_up(leg);
   const FlowIndex index = new_flow(leg, size, piece);
   if (size.count == 0) {  // nothing to share: it has left as it starts
     flows_[index].rate = 0;
@@ -166,20 +172,24 @@ void FlowNetwork::start(std::uint32_t leg, Bytes size, std::uint64_t piece) {
 
 // The piece has its leg for itself: nothing to work out. Where the leg is a whole path, one event tells that it has
 // left and that it has arrived.
-void FlowNetwork::go_alone(OwnLeg& own, Bytes size, std::uint64_t piece) {
+inline void FlowNetwork::go_alone(std::uint32_t number, Bytes size, std::uint64_t piece) {
+  OwnLeg& own = own_legs_[number];
   const LegInfo& leg = legs_[own.leg];
-  if (own.size != size) {  // most pieces are as large as the one before
-    count_alike(own);
-    own.time = time_alone(leg, size);
-    own.size = size;
-    check_all_left(static_cast<double>(size.count), leg.alone, own.time, size);
-  }
+  if (own.size != size) take_size(own, size);  // most pieces are as large as the one before
   ++own.stamp;
   own.piece = piece;
   own.until = SimTime{add(engine_.now().time_since_epoch(), own.time)};
   ++own.alike;
   engine_.at(leg.is_whole_path ? SimTime{add(own.until.time_since_epoch(), leg.latency)} : own.until,
-             {Event::Kind::flow, static_cast<std::uint32_t>(&own - own_legs_.data()) | own_event, own.stamp});
+             {Event::Kind::flow, number | own_event, own.stamp});
+}
+
+[[gnu::noinline]] void FlowNetwork::take_size(OwnLeg& own, Bytes size) {
+  const LegInfo& leg = legs_[own.leg];
+  count_alike(own);
+  own.time = time_alone(leg, size);
+  own.size = size;
+  check_all_left(static_cast<double>(size.count), leg.alone, own.time, size);
 }
 
 void FlowNetwork::count_alike(const OwnLeg& own, double weight, Carried& carried) {
@@ -329,6 +339,11 @@ std::optional<Left> FlowNetwork::due(const Event& event) {
                 .latency = leg.is_whole_path ? leg.latency : Picoseconds{0},
                 .turn = own.until - own.time};
   }
+  return flow_due(event);
+}
+
+// Apart, as start_flow().
+[[gnu::noinline]] std::optional<Left> FlowNetwork::flow_due(const Event& event) {
   Flow& flow = flows_[event.id];
   if (flow.stamp != event.stamp) return std::nullopt;  // overtaken by a change of rate
   const LegInfo& leg = legs_[flow.leg];

@@ -146,7 +146,10 @@ class FlowNetwork final : public Network {
   void tell_moved(const Flow& flow, double bytes) const;
   void tell_moved(const OwnLeg& own) const;
   FlowIndex new_flow(std::uint32_t leg, Bytes size, std::uint64_t piece);
-  void go_alone(OwnLeg& own, Bytes size, std::uint64_t piece);
+  void start_flow(std::uint32_t leg, Bytes size, std::uint64_t piece);
+  std::optional<Left> flow_due(const Event& event);
+  void go_alone(std::uint32_t own, Bytes size, std::uint64_t piece);
+  void take_size(OwnLeg& own, Bytes size);
   static void count_alike(const OwnLeg& own, double weight, Carried& carried);
   void count_alike(OwnLeg& own);
   void add_own_leg(std::uint32_t resource, Carried& sum) const;

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "sim/base/key_index.hpp"
 #include "sim/network/network.hpp"
 #include "sim/network/virtual_lanes.hpp"
-#include "sim/schedule/lanes.hpp"  // MixedHash
 
 namespace ringsim {
 

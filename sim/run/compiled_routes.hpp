@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/base/error.hpp"
+#include "sim/base/key_index.hpp"
 #include "sim/network/network.hpp"
 #include "sim/run/protocol.hpp"
 #include "sim/schedule/lanes.hpp"
@@ -20,13 +21,18 @@ namespace ringsim {
 
 /// A path, made ready for the network.
 struct Route {
-  std::uint32_t first_leg = 0, n_legs = 0;  // in CompiledRoutes; none where both ends are one device
-  /// If a message is cut into equal parts, each on a path of its own: their routes are [first_part, first_part +
-  /// n_parts); this one has no legs.
-  std::uint32_t first_part = 0, n_parts = 0;
+  std::uint64_t key = no_key;  // as CompiledRoutes::key_of(); of a part: none
+  Bytes carried;               // over all messages
+  std::uint32_t first = 0;     // leg, or part
+  std::uint32_t n_legs = 0;    // in CompiledRoutes, from `first` on; none where both ends are one device
+  /// If a message is cut into equal parts, each on a path of its own: their routes are `first` and those after it, and
+  /// this one has no legs.
+  std::uint32_t n_parts = 0;
   std::uint32_t turns = 1;  // as Path::turns
-  Bytes carried;            // over all messages
+
+  static constexpr std::uint64_t no_key = UINT64_MAX;
 };
+static_assert(sizeof(Route) == 32);
 
 /// Route::n_parts of a pair that no path joins any more: links are down.
 inline constexpr std::uint32_t nowhere = UINT32_MAX;
@@ -41,14 +47,15 @@ struct LegUse {
 
 class CompiledRoutes {
  public:
-  /// `lanes`: how many ask by from(). `by_channel`: a pair's channels differ, whatever the policy. The network and the
-  /// protocol must outlive it.
-  CompiledRoutes(Routing::Policy policy, bool by_channel, const Protocol& protocol, Network& network, std::size_t lanes)
+  CompiledRoutes(const CompiledRoutes&) = delete;
+  CompiledRoutes& operator=(const CompiledRoutes&) = delete;
+
+  /// `by_channel`: a pair's channels differ, whatever the policy. The network and the protocol must outlive it.
+  CompiledRoutes(Routing::Policy policy, bool by_channel, const Protocol& protocol, Network& network)
       : policy_(policy),
         by_channel_(policy == Routing::Policy::ecmp || by_channel),
         protocol_(protocol),
-        network_(network),
-        last_(lanes) {
+        network_(network) {
     ensure(policy != Routing::Policy::flow_spray || !by_channel, "a label is a channel, or the number of a message");
   }
 
@@ -57,22 +64,16 @@ class CompiledRoutes {
   std::uint32_t of(Actor from, Actor to, std::uint16_t channel, Find find) {
     return of(key_of(from, to, label(from, to, channel)), find);
   }
-  /// The same, asked by a lane, which mostly sends to whom it sent before.
-  template <class Find>
-  [[gnu::always_inline]] std::uint32_t of(LaneNumber lane, Actor from, Actor to, std::uint16_t channel, Find find) {
-    LastRoute& last = last_[lane];
-    const std::uint64_t key = key_of(from, to, label(from, to, channel));
-    if (last.key != key) last = {key, of(key, find)};
-    return last.route;
-  }
+  /// Whether all messages of a connection (from, to, channel) have one route, until forget().
+  bool are_fixed() const { return policy_ != Routing::Policy::flow_spray; }
 
   /// The route of an actor's work on its own data.
   std::uint32_t of_work(Actor actor, LinkKind kind, const DeviceLinks::Work& work) {
     const auto label = static_cast<std::uint16_t>(UINT16_MAX - (kind == LinkKind::reduce ? 1 : 0));
-    const auto [entry, is_new] = known_.try_emplace(key_of(actor, actor, label), size());
-    if (is_new)
-      routes_.push_back(compiled({.legs = {{.links = {work.link}, .shares = {work.weight}}}}, Picoseconds{0}));
-    return entry->second;
+    const std::uint64_t key = key_of(actor, actor, label);
+    if (const std::uint32_t found = known_.find(key); found != unknown) return found;
+    routes_.push_back(compiled({.legs = {{.links = {work.link}, .shares = {work.weight}}}}, Picoseconds{0}));
+    return know(key, size() - 1);
   }
 
   /// One number for all three; an actor's has 24 bits.
@@ -84,17 +85,14 @@ class CompiledRoutes {
   std::uint16_t label(Actor from, Actor to, std::uint16_t channel) {
     if (by_channel_) return channel;
     if (policy_ != Routing::Policy::flow_spray) return 0;
-    const auto known = known_.find(key_of(from, to, 0));
-    if (known == known_.end()) return 0;
-    const std::uint32_t turns = routes_[known->second].turns;
+    const std::uint32_t known = known_.find(key_of(from, to, 0));
+    if (known == unknown) return 0;
+    const std::uint32_t turns = routes_[known].turns;
     return turns == 1 ? std::uint16_t{0} : static_cast<std::uint16_t>(++messages_of_[key_of(from, to, 0)] % turns);
   }
 
   /// Other links are down than before: routes are looked for again. What the old ones carried stays counted.
-  void forget() {
-    known_.clear();
-    std::fill(last_.begin(), last_.end(), LastRoute{});
-  }
+  void forget() { known_.clear(); }
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(routes_.size()); }
   Route& operator[](std::uint32_t route) { return routes_[route]; }
@@ -111,7 +109,7 @@ class CompiledRoutes {
   Picoseconds latency(std::uint32_t route) const {
     Picoseconds sum{0};
     for (std::uint32_t i = 0; i < routes_[route].n_legs; ++i)
-      sum += leg(routes_[route].first_leg + i).latency + leg(routes_[route].first_leg + i).after;
+      sum += leg(routes_[route].first + i).latency + leg(routes_[route].first + i).after;
     return sum;
   }
 
@@ -134,25 +132,26 @@ class CompiledRoutes {
   }
 
  private:
-  struct LastRoute {
-    std::uint64_t key = UINT64_MAX;
-    std::uint32_t route = 0;
-  };
+  using Known = KeyIndex<std::vector<Route>, &Route::key>;
+  static constexpr std::uint32_t unknown = Known::none;
+
+  std::uint32_t know(std::uint64_t key, std::uint32_t route) {
+    routes_[route].key = key;
+    known_.insert(route);
+    return route;
+  }
 
   template <class Find>
   [[gnu::noinline]] std::uint32_t of(std::uint64_t key, Find find) {
-    const auto [entry, is_new] = known_.try_emplace(key, 0);
-    if (!is_new) return entry->second;
+    if (const std::uint32_t known = known_.find(key); known != unknown) return known;
     const std::vector<Path> parts = find(static_cast<std::uint32_t>(key & UINT16_MAX));
     const std::uint32_t whole = size();
-    if (parts.empty()) routes_.push_back({.n_parts = nowhere, .carried = Bytes{}});
+    if (parts.empty()) routes_.push_back({.carried = Bytes{}, .n_parts = nowhere});
     if (parts.size() > 1)
-      routes_.push_back(
-          {.first_part = whole + 1, .n_parts = static_cast<std::uint32_t>(parts.size()), .carried = Bytes{}});
+      routes_.push_back({.carried = Bytes{}, .first = whole + 1, .n_parts = static_cast<std::uint32_t>(parts.size())});
     for (const Path& path : parts) routes_.push_back(compiled(path, protocol_.latency(path.type)));
     for (const Path& path : parts) routes_[whole].turns = std::max(routes_[whole].turns, path.turns);
-    entry.value() = whole;
-    return whole;
+    return know(key, whole);
   }
 
   /// [link] whole numbers but where a byte costs more or less than one.
@@ -162,7 +161,7 @@ class CompiledRoutes {
     for (std::uint32_t r = 0; r < size(); ++r) {
       const Route& route = routes_[r];
       if (!counts(r)) continue;
-      for (std::uint32_t i = route.first_leg; i < route.first_leg + route.n_legs; ++i) {
+      for (std::uint32_t i = route.first; i < route.first + route.n_legs; ++i) {
         const LegUse& use = legs_[i];
         for (std::size_t l = 0; l < use.n_links; ++l)
           sums[links(use)[l].value] += static_cast<double>(route.carried.count + use.beyond) * share(use, l);
@@ -173,9 +172,9 @@ class CompiledRoutes {
 
   /// `more`: latency of its last leg, beyond the links'.
   Route compiled(const Path& path, Picoseconds more) {
-    Route route{.first_leg = static_cast<std::uint32_t>(legs_.size()),
-                .n_legs = static_cast<std::uint32_t>(path.legs.size()),
-                .carried = Bytes{}};
+    Route route{.carried = Bytes{},
+                .first = static_cast<std::uint32_t>(legs_.size()),
+                .n_legs = static_cast<std::uint32_t>(path.legs.size())};
     for (std::size_t i = 0; i < path.legs.size(); ++i) {
       Leg leg = path.legs[i];
       Picoseconds after{0};
@@ -199,10 +198,9 @@ class CompiledRoutes {
   bool by_channel_;  // channels of a pair may take ways of their own
   const Protocol& protocol_;
   Network& network_;
-  tsl::robin_map<std::uint64_t, std::uint32_t, MixedHash> known_;        // by key_of()
-  tsl::robin_map<std::uint64_t, std::uint32_t, MixedHash> messages_of_;  // of a pair, so far: for flow_spray
-  std::vector<LastRoute> last_;                                          // [lane]
   std::vector<Route> routes_;
+  Known known_{routes_};
+  tsl::robin_map<std::uint64_t, std::uint32_t, MixedHash> messages_of_;  // of a pair, so far: for flow_spray
   std::vector<LegUse> legs_;
   std::vector<LinkId> links_;   // of all legs
   std::vector<double> shares_;  // [as links_] up to the last leg that has some; beyond it they are 1

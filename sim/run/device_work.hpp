@@ -73,7 +73,7 @@ class DeviceWork {
       go_on(work, no_resource, Picoseconds{0}, start);
     auto& way = run_.ways_[work.route];
     way.carried += work.size;
-    run_.network_->start(way.first_leg, work.size, piece_of(index, mark));
+    run_.network_->start(way.first, work.size, piece_of(index, mark));
   }
 
   /// The recorded paths that lead to works which are not over.

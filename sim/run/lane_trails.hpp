@@ -58,8 +58,11 @@ class LaneTrails {
   const Trail& operator[](LaneNumber lane) const { return trails_[lane]; }
 
   /// Trails say whether they are unsure from now on. Comes before the first step.
-  void weigh_ties() { ended_.resize(trails_.size()); }
-  bool weighs_ties() const { return !ended_.empty(); }
+  void weigh_ties() {
+    weighs_ties_ = true;
+    ended_.resize(trails_.size());
+  }
+  bool weighs_ties() const { return weighs_ties_; }
   /// An operation of the lane ends now, or might if what happens now happened in another order; the trail goes on to it
   /// that way.
   [[gnu::noinline]] void weigh(LaneNumber lane, const Trail& way, SimTime now) {
@@ -293,7 +296,8 @@ class LaneTrails {
   std::vector<SimTime> began_;           // [lane] when its current step began
   std::vector<Trail> trails_;            // [lane]
   std::vector<OwnEnd> own_;              // [lane]
-  std::vector<Ended> ended_;             // [lane]; empty: trails do not say whether they are unsure
+  bool weighs_ties_ = false;             // trails say whether they are unsure
+  std::vector<Ended> ended_;             // [lane], then
   bool last_is_unsure_ = false;
   SimTime last_turn_{};
   LaneNumber last_lane_ = no_lane;    // the first of those that ended last

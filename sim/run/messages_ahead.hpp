@@ -26,7 +26,7 @@ class MessagesAhead {
   void met(std::uint32_t index, LaneNumber cause) { watch(index, cause).is_met = true; }
 
   /// A send begins whose receive has not; as LaneRunner has it. What gets room() goes to slots.
-  void left(std::uint32_t slot, OpPlace place, Bytes size, LaneNumber by) {
+  void left(std::uint32_t slot, OpPlace place, Bytes size, LaneNumber by, std::uint32_t& kept) {
     const Actor self = run_.lanes_.actor(place.lane);
     step_.clear();
     run_.schedule_.step(self, run_.lanes_.lane_of(place.lane), place.step, step_);
@@ -40,9 +40,8 @@ class MessagesAhead {
     transfer.size = size;
     transfer.start = now();
     transfer.whole = no_transfer;
-    transfer.sender_was_last = true;
-    transfer.adds = false;  // see caught_up()
-    transfer.route = run_.route_from(place.lane, op.peer, op.channel);
+    transfer.marks = {.sender_was_last = true};  // adds: see caught_up()
+    transfer.route = run_.route_from(place.lane, op.peer, op.channel, kept);
     transfer.parts_under_way = 0;
     largest_ = std::max(largest_, size);
     watch(index, by).rest = size;
@@ -57,19 +56,19 @@ class MessagesAhead {
     const LaneNumber receiver = message.receiver.lane;
     const std::uint32_t index = in_slot_[message.slot];
     transfers_[index].receiver = receiver;
-    transfers_[index].adds = message.add && run_.adds_take_time(receiver);
+    transfers_[index].marks.adds = message.add && run_.adds_take_time(receiver);
     starts_[index].is_met = true;
     if (starts_[index].rest.count > 0) give_room(index, starts_[index].rest, receiver);
     if (!starts_[index].has_arrived) return;
     transfers_.give_back(index);
-    if (transfers_[index].adds) return run_.add(index, trails_[receiver]);
+    if (transfers_[index].marks.adds) return run_.add(index, trails_[receiver]);
     run_.end_own_op(receiver, {.node = trails_[receiver].path_end});
   }
 
   /// All of a transfer has left: with the last part its message, or the next part of it goes on.
   [[gnu::noinline]] void has_left(std::uint32_t index, ResourceId limiter, Picoseconds busy) {
-    if (transfers_[index].has_left) return;
-    transfers_[index].has_left = true;
+    if (transfers_[index].marks.has_left) return;
+    transfers_[index].marks.has_left = true;
     const std::uint32_t whole = transfers_[index].whole;
     if (whole == no_transfer) return end_op(transfers_[index].sender, index, limiter, busy, Picoseconds{0});
     if (whole >= first_background) return;
@@ -94,7 +93,7 @@ class MessagesAhead {
       return;
     }
     const Picoseconds wire = run_.take_wire();
-    if (transfers_[index].adds) {
+    if (transfers_[index].marks.adds) {
       Trail trail = start.trail;
       trails_.go_on(trail, transfers_[index].receiver, transfers_[index], wire, time_since(index, limiter, busy));
       run_.add(index, trail);
@@ -107,8 +106,9 @@ class MessagesAhead {
   /// The last part of a message has arrived: the message waited for what started that part.
   void last_part_arrived(std::uint32_t part) {
     const std::uint32_t whole = transfers_[part].whole;
-    while (!transfers_[part].starts_apart && transfers_[part].whole < first_background) part = transfers_[part].whole;
-    if (part == whole || !transfers_[part].starts_apart || !transfers_[whole].starts_apart) return;
+    while (!transfers_[part].marks.starts_apart && transfers_[part].whole < first_background)
+      part = transfers_[part].whole;
+    if (part == whole || !transfers_[part].marks.starts_apart || !transfers_[whole].marks.starts_apart) return;
     starts_[whole].since = starts_[part].since;
     starts_[whole].trail = starts_[part].trail;
   }
@@ -150,8 +150,8 @@ class MessagesAhead {
   Start& watch(std::uint32_t index, LaneNumber cause) {
     reach(index);
     starts_[index] = {.since = now(), .trail = trails_[cause]};
-    transfers_[index].starts_apart = true;
-    transfers_[index].has_left = false;
+    transfers_[index].marks.starts_apart = true;
+    transfers_[index].marks.has_left = false;
     transfers_[index].parts_to_leave = 0;
     return starts_[index];
   }
@@ -189,14 +189,15 @@ class MessagesAhead {
     starts_[part].trail = starts_[index].trail;
     Transfer& message = transfers_[index];
     if (run_.disturber_)  // its links may be down by now
-      message.route = run_.route_from(message.sender, run_.lanes_.actor(message.receiver), message.channel);
+      message.route =
+          run_.route(run_.lanes_.actor(message.sender), run_.lanes_.actor(message.receiver), message.channel);
     message.parts_under_way += (is_first ? 1U : 0U) + (is_last ? 0U : 1U);  // with one that is to come
     message.parts_to_leave = 1;
     transfers_[part] = {.sender = message.sender,
                         .receiver = message.receiver,
                         .route = message.route,
                         .channel = message.channel,
-                        .starts_apart = true,
+                        .marks = {.starts_apart = true},
                         .size = size,
                         .start = now(),
                         .whole = index};
@@ -207,7 +208,7 @@ class MessagesAhead {
     return {.busy = busy,
             .latency = now() - starts_[index].since - busy,
             .limiter = limiter,
-            .is_unsure = transfers_[index].limiter_is_unsure};
+            .is_unsure = transfers_[index].marks.limiter_is_unsure};
   }
 
   // A lane's operation ends with a message, by whose last part its trail goes on; see Run::end_other_op().

@@ -35,7 +35,7 @@ class Movement {
         network_(make_network(options.model, options.packet, topology, engine_)),
         ways_(options.routing.policy,
               options.transport.nics == Transport::Nics::per_channel || topology.has_channel_rates(), *options.protocol,
-              *network_, static_cast<std::size_t>(schedule.actors) * static_cast<std::size_t>(schedule.lanes)),
+              *network_),
         staged_(options.transport.staging, transfers_, ways_, *network_, engine_),
         tells_all_arrivals_(network_->tells_arrivals()) {}
 
@@ -45,7 +45,7 @@ class Movement {
     Route& way = ways_[transfer.route];
     if (way.n_legs == 1) {
       way.carried += transfer.size;
-      network_->start(way.first_leg, transfer.size, piece_of(index, 0));
+      network_->start(way.first, transfer.size, piece_of(index, 0));
     } else {
       set_out_in_pieces(index);
     }
@@ -57,7 +57,7 @@ class Movement {
     Route& way = ways_[transfer.route];
     if (way.n_parts > 0) return cut(index);
     way.carried += transfer.size;
-    transfer.limiter_is_unsure = false;
+    transfer.marks.limiter_is_unsure = false;
     if (way.n_legs == 0) {
       transfer.left = engine_.now();
       engine_.at(engine_.now(), {Event::Kind::arrival, index, 0});
@@ -77,11 +77,11 @@ class Movement {
       Transfer& made = transfers_[part];
       made.sender = transfers_[index].sender;
       made.receiver = transfers_[index].receiver;
-      made.route = way.first_part + i;
+      made.route = way.first + i;
       made.channel = transfers_[index].channel;
       made.start = engine_.now();
       made.whole = index;
-      made.has_left = made.starts_apart = false;
+      made.marks.has_left = made.marks.starts_apart = false;
       made.size = {size / way.n_parts + (i < size % way.n_parts ? 1 : 0)};
       set_out(part);
     }
@@ -96,10 +96,12 @@ class Movement {
 
   // --- routes ------------------------------------------------------------------------------------------------------
 
-  // A lane mostly sends to whom it sent before.
-  [[gnu::always_inline]] std::uint32_t route_from(LaneNumber lane, Actor to, std::uint16_t channel) {
-    const Actor from = self().lanes_.actor(lane);
-    return ways_.of(lane, from, to, channel, [&](std::uint32_t label) { return find_parts(from, to, label); });
+  // `kept`: with the connection, if all its messages take one route.
+  std::uint32_t route_from(LaneNumber lane, Actor to, std::uint16_t channel, std::uint32_t& kept) {
+    if (kept != nothing_kept) return kept;
+    const std::uint32_t found = route(self().lanes_.actor(lane), to, channel);
+    if (self().keeps_routes_) kept = found;
+    return found;
   }
   std::uint32_t route(Actor from, Actor to, std::uint16_t channel) {
     return ways_.of(from, to, channel, [&](std::uint32_t label) { return find_parts(from, to, label); });
@@ -127,12 +129,12 @@ class Movement {
     const std::uint32_t index = transfer_of(gone.piece), leg = leg_of(gone.piece);
     Transfer& transfer = transfers_[index];
     const Route& way = ways_[transfer.route];
-    const Picoseconds latency = ways_.leg(way.first_leg + leg).latency;
-    if (gone.is_unsure) transfer.limiter_is_unsure = true;
+    const Picoseconds latency = ways_.leg(way.first + leg).latency;
+    if (gone.is_unsure) transfer.marks.limiter_is_unsure = true;
     if (way.n_legs == 1) {
       transfer.left = engine_.now();
       transfer.limiter = gone.limiter;
-      transfer.limiter_is_unsure = gone.is_unsure;
+      transfer.marks.limiter_is_unsure = gone.is_unsure;
       if (self().ahead_) self().ahead_->has_left(index, gone.limiter, transfer.left - transfer.start);
     } else if (staged_.piece_left(index, leg, gone.limiter) && self().ahead_) {
       const LegProgress& first = staged_.of(index).legs.front();
@@ -155,7 +157,7 @@ class Movement {
       return self().delivered(index, {.busy = busy, .latency = all - busy, .limiter = landed.limiter});
     transfer.left = transfer.start + busy;
     transfer.limiter = landed.limiter;
-    const Picoseconds after = ways_.leg(ways_[transfer.route].first_leg + leg).after;
+    const Picoseconds after = ways_.leg(ways_[transfer.route].first + leg).after;
     if (after.count() == 0)
       piece_arrived(index, leg);
     else
@@ -163,7 +165,7 @@ class Movement {
   }
 
   Picoseconds latency_of(std::uint32_t index, std::uint32_t leg) const {
-    return ways_.leg(ways_[transfers_[index].route].first_leg + leg).latency;
+    return ways_.leg(ways_[transfers_[index].route].first + leg).latency;
   }
   void piece_arrived(std::uint32_t index, std::uint32_t leg) {
     if (transfers_[index].staged != not_staged)
@@ -181,12 +183,18 @@ class Movement {
     const Picoseconds all = engine_.now() - transfer.start;
     if (transfer.staged != not_staged) return time_of_staged(index, all);
     const Picoseconds busy = transfer.left - transfer.start;
-    return {.busy = busy, .latency = all - busy, .limiter = transfer.limiter, .is_unsure = transfer.limiter_is_unsure};
+    return {.busy = busy,
+            .latency = all - busy,
+            .limiter = transfer.limiter,
+            .is_unsure = transfer.marks.limiter_is_unsure};
   }
   [[gnu::noinline]] MessageTime time_of_staged(std::uint32_t index, Picoseconds all) {
     if (self().trails_.is_recorded()) wire_ = ways_.latency(transfers_[index].route);
     const auto [limiter, busy] = staged_.end(index);
-    return {.busy = busy, .latency = all - busy, .limiter = limiter, .is_unsure = transfers_[index].limiter_is_unsure};
+    return {.busy = busy,
+            .latency = all - busy,
+            .limiter = limiter,
+            .is_unsure = transfers_[index].marks.limiter_is_unsure};
   }
   Picoseconds take_wire() { return std::exchange(wire_, Picoseconds::max()); }
 
@@ -214,7 +222,7 @@ class Movement {
     if (self().disturber_ && self().disturber_->is_background(route)) return;
     if (moved.link != no_link) return options_.on_traffic({moved.link, moved.begin, moved.end, moved.bytes});
     const std::uint32_t leg = is_work ? 0 : leg_of(moved.piece);
-    const LegUse& use = ways_.leg(ways_[route].first_leg + leg);
+    const LegUse& use = ways_.leg(ways_[route].first + leg);
     for (std::size_t l = 0; l < use.n_links; ++l)
       options_.on_traffic({ways_.links(use)[l], moved.begin, moved.end, moved.bytes * ways_.share(use, l)});
   }

@@ -62,7 +62,11 @@ class Run : private Movement<Run> {
       jobs_.resize(*std::max_element(options.jobs.begin(), options.jobs.end()) + 1);
     }
     if (options.record_path) trails_.record(jobs_.size());
+    keeps_routes_ = ways_.are_fixed() && folding == nullptr;
     is_followed_ = options.protocol->done_when_left || options.record_path || by_turns_ != nullptr;
+    protocol_adds_ = options.protocol->wire != options.protocol->payload;
+    may_hold_ = !options.disturbance.empty() || options.enough;
+    is_watched_ = !options.jobs.empty() || options.record_spans || options.on_message;
     needs_slots_ = checked.proof().slots_needed > 0;
     if (options.protocol->done_when_left) {
       ahead_ = std::make_unique<MessagesAhead<Run>>(*this);
@@ -98,7 +102,10 @@ class Run : private Movement<Run> {
 
   // What LaneRunner asks of its handler.
   using Note = Bytes;
-  Bytes note(const Op& op) const { return options_.protocol->on_wire(schedule_.size(op.region)); }
+  Bytes note(const Op& op) const {
+    const Bytes data = schedule_.size(op.region);
+    return protocol_adds_ ? options_.protocol->on_wire(data) : data;
+  }
   int slots(Bytes size) const { return options_.protocol->slots_of(size); }
   /// Folded: rank 0 receives in each step what it sends, seen from its peer.
   std::uint64_t connection(Actor self, const Op& op) const {
@@ -107,7 +114,7 @@ class Run : private Movement<Run> {
     return connection_key(self, op);
   }
 
-  void matched(const Message<Bytes>& message) {
+  void matched(const Message<Bytes>& message, std::uint32_t& kept) {
     if (message.slot != no_slot) return caught_up(message);
     const std::uint32_t index = transfers_.make();
     Transfer& transfer = transfers_[index];
@@ -117,16 +124,15 @@ class Run : private Movement<Run> {
     transfer.step = message.sender.step;
     transfer.size = message.source;
     transfer.start = engine_.now();
-    transfer.adds = message.add && adds_take_time(message.receiver.lane);
-    transfer.starts_apart = false;
     transfer.whole = no_transfer;
     // LaneRunner begins one step at a time: the end that has just been posted is the one that was waited for, unless
     // both came at this instant; then it is the sender.
-    transfer.sender_was_last = trails_.sender_was_last(message.sender.lane, message.receiver.lane);
-    transfer.route = route_from(message.sender.lane, receiver_of(message), message.channel);
+    transfer.marks = {.sender_was_last = trails_.sender_was_last(message.sender.lane, message.receiver.lane),
+                      .adds = work_ && message.add && adds_take_time(message.receiver.lane)};
+    transfer.route = kept != nothing_kept ? kept : find_route(message, kept);
     bytes_sent_ += transfer.size;
     bytes_expected_ += message.target;
-    if (ahead_) ahead_->met(index, transfer.sender_was_last ? message.sender.lane : message.receiver.lane);
+    if (ahead_) ahead_->met(index, transfer.marks.sender_was_last ? message.sender.lane : message.receiver.lane);
     set_out(index);
   }
 
@@ -141,12 +147,12 @@ class Run : private Movement<Run> {
     if (begins_compute(place.lane, op.time, unit)) compute_done(place.lane, unit);
   }
   /// A send whose receiver has not begun.
-  void left(std::uint32_t slot, OpPlace place, Bytes size, LaneNumber by) {
+  void left(std::uint32_t slot, OpPlace place, Bytes size, LaneNumber by, std::uint32_t& kept) {
     bytes_sent_ += size;
-    ahead_->left(slot, place, size, by);
+    ahead_->left(slot, place, size, by, kept);
   }
   void room(std::uint32_t slot, int n, LaneNumber by) { ahead_->room(slot, options_.protocol->slot * n, by); }
-  bool holds(LaneNumber lane) { return is_over_ || (disturber_ && disturber_->holds(lane)); }
+  bool holds(LaneNumber lane) { return may_hold_ && (is_over_ || (disturber_ && disturber_->holds(lane))); }
   void begins(LaneNumber lane) { trails_.begins(lane, engine_.now()); }
   void woken(LaneNumber lane, LaneNumber by) { trails_.woken(lane, by); }
 
@@ -169,6 +175,10 @@ class Run : private Movement<Run> {
   void take_simulated_links(std::vector<Path>& paths) const {
     if (by_turns_ == nullptr) return;
     for (Path& path : paths) path = by_turns_->turned(std::move(path));
+  }
+
+  [[gnu::noinline]] std::uint32_t find_route(const Message<Bytes>& message, std::uint32_t& kept) {
+    return route_from(message.sender.lane, receiver_of(message), message.channel, kept);
   }
 
   void caught_up(const Message<Bytes>& message) {
@@ -213,18 +223,23 @@ class Run : private Movement<Run> {
   void delivered(std::uint32_t index, const MessageTime& time) {
     const Transfer& transfer = transfers_[index];
     ++timeline_.transfers;
-    if (!jobs_.empty()) count_for_job(transfer);
     bytes_delivered_ += transfer.size;
     const Actor from = lanes_.actor(transfer.sender), to = lanes_.actor(transfer.receiver);
     fingerprint_.add(CompiledRoutes::key_of(from, to, transfer.channel), transfer.size, transfer.start, engine_.now());
-    if (options_.record_spans) timeline_.spans.push_back(span_of(transfer));
-    if (options_.on_message) options_.on_message(span_of(transfer));
-    if (is_followed_ || transfer.adds) return delivered_and_followed(index, time.busy, time.latency, time.limiter);
+    if (is_watched_) [[unlikely]]
+      tell_delivered(transfer);
+    if (is_followed_ || transfer.marks.adds)
+      return delivered_and_followed(index, time.busy, time.latency, time.limiter);
     transfers_.give_back(index);
     end_ops(transfer, time);
   }
 
-  [[gnu::noinline]] Span span_of(const Transfer& transfer) const {
+  [[gnu::noinline]] void tell_delivered(const Transfer& transfer) {
+    if (!jobs_.empty()) count_for_job(transfer);
+    if (options_.record_spans) timeline_.spans.push_back(span_of(transfer));
+    if (options_.on_message) options_.on_message(span_of(transfer));
+  }
+  Span span_of(const Transfer& transfer) const {
     return {.from = lanes_.actor(transfer.sender),
             .to = lanes_.actor(transfer.receiver),
             .channel = transfer.channel,
@@ -254,9 +269,9 @@ class Run : private Movement<Run> {
                            .latency = latency,
                            .limiter = limiter,
                            .node = trails_.record(transfer.cause(), transfer, wire, busy, latency, limiter),
-                           .is_unsure = transfer.limiter_is_unsure};
+                           .is_unsure = transfer.marks.limiter_is_unsure};
     transfers_.give_back(index);
-    if (transfer.adds) return delivered_and_added(index, time);
+    if (transfer.marks.adds) return delivered_and_added(index, time);
     if (trails_.weighs_ties())
       for (const LaneNumber lane : {transfer.other(), transfer.cause()})
         trails_.weigh(lane, trails_[transfer.cause()], time, engine_.now());
@@ -282,7 +297,7 @@ class Run : private Movement<Run> {
 
   JobTimeline& job_of(LaneNumber lane) { return jobs_[options_.jobs[static_cast<std::size_t>(lanes_.lane_of(lane))]]; }
 
-  [[gnu::noinline]] void count_for_job(const Transfer& transfer) {
+  void count_for_job(const Transfer& transfer) {
     JobTimeline& job = job_of(transfer.sender);
     ++job.transfers;
     job.bytes_sent += transfer.size;
@@ -369,7 +384,7 @@ class Run : private Movement<Run> {
   void end_of_step(LaneNumber lane) {
     trails_.step_ends(lane, engine_.now());
     timeline_.actor_finish[static_cast<std::size_t>(lanes_.actor(lane))] = engine_.now();
-    if (!jobs_.empty()) end_of_job_step(lane);
+    if (is_watched_ && !jobs_.empty()) end_of_job_step(lane);
     if (trails_.has_last() && timeline_.finish == engine_.now()) {  // the first of those that are last
       if (trails_.weighs_ties()) trails_.is_last_too(lane, engine_.now(), turn_);
       return;
@@ -460,10 +475,14 @@ class Run : private Movement<Run> {
   bool is_folded_;  // by either
   LaneRunner<Run> lanes_;
   Trails trails_;
-  bool is_followed_ = false;  // ahead_, or the critical path is recorded, or ties are weighed
-  bool needs_slots_ = false;  // so says the proof
-  SimTime turn_{};            // when the event that is handled took its place in the order within this instant
-  bool is_over_ = false;      // RunOptions::enough said so: no step begins any more
+  bool keeps_routes_ = false;   // with the connections; folded, rank 0 has one connection to all its peers
+  bool protocol_adds_ = false;  // bytes to those of the data
+  bool is_followed_ = false;    // ahead_, or the critical path is recorded, or ties are weighed
+  bool is_watched_ = false;     // somebody is told of every message
+  bool needs_slots_ = false;    // so says the proof
+  SimTime turn_{};              // when the event that is handled took its place in the order within this instant
+  bool may_hold_ = false;       // a step may be held whose waits are met
+  bool is_over_ = false;        // RunOptions::enough said so: no step begins any more
   ComputeUnits units_;
   Bytes bytes_sent_, bytes_expected_, bytes_delivered_;  // by the sends, by the receives, by what arrived
   Fingerprint fingerprint_;

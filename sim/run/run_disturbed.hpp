@@ -208,6 +208,7 @@ class Disturber {
     if (!applied.routes_changed) return expect_a_way_some_day();
     detours_ = std::make_unique<Routes>(run_.topology_, run_.options_.transport, run_.options_.routing, states_.down());
     run_.ways_.forget();
+    run_.lanes_.forget_kept();
     if (!applied.gone.empty()) give_up_ways(applied.gone);
     for (const std::uint32_t transfer : std::exchange(stranded_, {})) set_out(transfer);
     expect_a_way_some_day();
@@ -300,7 +301,7 @@ class Disturber {
     for (const std::uint32_t index : transfers) {
       const Route& way = run_.ways_[run_.transfers_[index].route];
       for (std::uint32_t leg = 0; leg < way.n_legs; ++leg)
-        if (counts(way.first_leg + leg)) pieces.push_back(piece_of(index, leg));
+        if (counts(way.first + leg)) pieces.push_back(piece_of(index, leg));
     }
     return pieces;
   }
@@ -319,7 +320,7 @@ class Disturber {
     if (found == taken.end() || found->second.rest.count > 0) return;
     const auto& transfer = run_.transfers_[index];
     run_.staged_.note_left(index, leg, found->second.limiter);
-    const Picoseconds latency = run_.ways_.leg(run_.ways_[transfer.route].first_leg + leg).latency;
+    const Picoseconds latency = run_.ways_.leg(run_.ways_[transfer.route].first + leg).latency;
     run_.engine_.after(latency, {Event::Kind::arrival, index, leg});
   }
 
@@ -337,7 +338,7 @@ class Disturber {
     if (way.n_legs > 1 && transfer.staged == not_staged) return false;  // it lies in slots, and waits for its receive
     for (std::uint32_t leg = 0; leg < way.n_legs; ++leg) {
       if (way.n_legs > 1 && is_through(run_.staged_.of(index), leg)) continue;
-      if (crosses(way.first_leg + leg, links)) return true;
+      if (crosses(way.first + leg, links)) return true;
     }
     return false;
   }
@@ -353,7 +354,7 @@ class Disturber {
     auto& sent = run_.transfers_[index];
     sent.left = run_.engine_.now();
     sent.limiter = taken.limiter;
-    const Picoseconds latency = run_.ways_.leg(run_.ways_[sent.route].first_leg).latency;
+    const Picoseconds latency = run_.ways_.leg(run_.ways_[sent.route].first).latency;
     run_.engine_.after(latency, {Event::Kind::arrival, index, 0});
     if (other != no_transfer) set_out(other);
   }
@@ -369,7 +370,7 @@ class Disturber {
     for (std::uint32_t leg = 0; leg <= last; ++leg) {
       std::int64_t sent = std::min(staged.legs[leg].started * slot, transfer.size.count);
       if (const auto found = taken.find(piece_of(index, leg)); found != taken.end()) sent -= found->second.rest.count;
-      run_.ways_.leg(way.first_leg + leg).beyond += sent - kept * slot;
+      run_.ways_.leg(way.first + leg).beyond += sent - kept * slot;
     }
     const std::uint32_t on_their_way = run_.staged_.keep_what_left(index);
     const bool over = staged.legs[last].arrived == kept;
@@ -398,7 +399,7 @@ class Disturber {
     carried_less(old.route, rest);
     old.size = old.size - rest;
     old.whole = whole;
-    old.starts_apart = false;  // the message has it now
+    old.marks.starts_apart = false;  // the message has it now
     auto& made = run_.transfers_[other];
     made = {};
     made.sender = old.sender;

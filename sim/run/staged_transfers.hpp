@@ -197,7 +197,7 @@ class StagedTransfers {
     here.moving_since = engine_.now();
     if (++progress.started == staged.n_pieces) here.next = staged.after;
     const auto number = static_cast<std::uint32_t>(leg);
-    network_.start(ways_[transfer.route].first_leg + number, {size}, piece_of(staged.transfer, number));
+    network_.start(ways_[transfer.route].first + number, {size}, piece_of(staged.transfer, number));
   }
 
   const Staging& staging_;

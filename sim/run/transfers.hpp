@@ -23,12 +23,13 @@ struct alignas(64) Transfer {
   LaneNumber sender = 0, receiver = 0;
   std::uint32_t route = 0;
   std::uint16_t channel = 0;
-  // As bits, so that all of it lies in one cache line.
-  bool sender_was_last : 1 = false;  // the sender's step began after the receiver's: the message waited for it
-  bool has_left : 1 = false;         // kept only where messages run ahead
-  bool adds : 1 = false;             // its receiver adds it, which takes time
-  bool starts_apart : 1 = false;  // it has a start of its own in MessagesAhead: as a message, or where slots start it
-  bool limiter_is_unsure : 1 = false;  // as Left::is_unsure
+  struct Marks {                         // as bits, so that a transfer lies in one cache line
+    bool sender_was_last : 1 = false;    // the sender's step began after the receiver's: the message waited for it
+    bool has_left : 1 = false;           // kept only where messages run ahead
+    bool adds : 1 = false;               // its receiver adds it, which takes time
+    bool starts_apart : 1 = false;       // it has a start of its own in MessagesAhead: as a message, or by slots
+    bool limiter_is_unsure : 1 = false;  // as Left::is_unsure
+  } marks;
   Bytes size;
   SimTime start{};
   SimTime left{};
@@ -40,8 +41,8 @@ struct alignas(64) Transfer {
   std::int32_t step = 0;              // of the sender; of whole messages
 
   /// The lane that the message waited for, and the one that waited.
-  LaneNumber cause() const { return sender_was_last ? sender : receiver; }
-  LaneNumber other() const { return sender_was_last ? receiver : sender; }
+  LaneNumber cause() const { return marks.sender_was_last ? sender : receiver; }
+  LaneNumber other() const { return marks.sender_was_last ? receiver : sender; }
 };
 static_assert(sizeof(Transfer) == 64);
 

@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <deque>
 #include <utility>
 #include <vector>
 
 #include "sim/base/error.hpp"
+#include "sim/base/key_index.hpp"
 #include "sim/schedule/schedule.hpp"
 
 namespace ringsim {
@@ -27,14 +29,6 @@ struct OpPlace {
   bool operator==(const OpPlace&) const = default;
 };
 
-/// Spreads keys whose low bits are alike (the standard's hash of a number is the number itself).
-struct MixedHash {
-  std::size_t operator()(std::uint64_t key) const {
-    key *= 0x9E3779B97F4A7C15U;  // 2^64 over the golden ratio: Fibonacci hashing
-    return static_cast<std::size_t>(key ^ key >> 32);
-  }
-};
-
 /// A send and the receive that it met; of each operation what the handler noted when it was posted.
 template <class Note>
 struct Message {
@@ -45,6 +39,7 @@ struct Message {
   std::uint32_t slot = 0;  ///< where the sender was ahead: the number given to Handler::left(); else no_slot
 };
 inline constexpr std::uint32_t no_slot = UINT32_MAX;
+inline constexpr std::uint32_t nothing_kept = UINT32_MAX;
 
 /// Drives all lanes of a schedule. The handler decides how long things take.
 ///
@@ -52,9 +47,9 @@ inline constexpr std::uint32_t no_slot = UINT32_MAX;
 ///   type Note, Note note(const Op&)                       what a message must remember of an operation: its region and
 ///                                                         size
 ///   std::uint64_t connection(Actor self, const Op& op)    equal for a send and the receives that it may meet
-///   void matched(const Message<Note>&)                        both ends have begun; later op_done() for each end
+///   void matched(const Message<Note>&, Kept)              both ends have begun; later op_done() for each end
 ///   void local(OpPlace, const Op&)                        copy, add, compute has begun; later op_done()
-///   void left(std::uint32_t slot, OpPlace, const Note&, LaneNumber by)
+///   void left(std::uint32_t slot, OpPlace, const Note&, LaneNumber by, Kept)
 ///                                         a send runs ahead: its lane has begun it (by: itself), or another lane's
 ///                                         receive has made room
 ///   void begins(LaneNumber lane)                          a step begins: its waits are met
@@ -66,6 +61,9 @@ inline constexpr std::uint32_t no_slot = UINT32_MAX;
 ///                                       of it needs none once it has matched()
 ///   bool holds(LaneNumber lane)         asked before a step begins, its waits being met; true: it begins only at
 ///                                       resume(lane)
+/// Kept: std::uint32_t&, a number that the handler may keep with the connection. It is nothing_kept at first, after
+/// forget_kept(), and may be at any time: connections on which nothing waits are cleared away when there are many.
+///
 /// Slots: how many a connection has for what its sender is ahead; 0 is rendezvous. A message holds its slots until it
 /// has matched(). They are given to the messages in order: none overtakes one that still lacks some of its own.
 ///
@@ -73,7 +71,7 @@ inline constexpr std::uint32_t no_slot = UINT32_MAX;
 /// handler held it). The order in which lanes begin at one instant is part of a run's result: it is as if each
 /// completed step made all waiting lanes of its actor check their waits again; see Round.
 ///
-/// Memory: 52 bytes per lane, the operations that wait for their other half, and the steps that wait for another lane.
+/// Memory: 36 bytes per lane, the operations that wait for their other half, and the steps that wait for another lane.
 /// Once a step has waited, also 2 bits per lane (at least 16 bytes per actor), and for each Round that is ready 1 bit
 /// per lane of its actor.
 template <class Handler>
@@ -87,8 +85,8 @@ class LaneRunner {
     most_mailboxes_ = 1024 + 4 * static_cast<std::size_t>(schedule.actors) * static_cast<std::size_t>(schedule.lanes);
     lanes_.resize(static_cast<std::size_t>(schedule.actors) * static_cast<std::size_t>(schedule.lanes));
     ensure(lanes_.size() < first_round, "a schedule has less than 2^31 lanes");
-    last_send_.resize(lanes_.size());
-    last_receive_.resize(lanes_.size());
+    last_send_.resize(lanes_.size(), &no_mailbox_);
+    last_receive_.resize(lanes_.size(), &no_mailbox_);
     ready_.resize(lanes_.size() + 2);  // one more for a round whose lanes have all begun
     for (std::size_t number = 0; number < lanes_.size(); ++number) {
       LaneState& lane = lanes_[number];
@@ -98,6 +96,9 @@ class LaneRunner {
       if (lane.n_steps > 0) make_ready(static_cast<LaneNumber>(number));
     }
   }
+
+  LaneRunner(const LaneRunner&) = delete;
+  LaneRunner& operator=(const LaneRunner&) = delete;
 
   Actor actor(LaneNumber number) const {
     return static_cast<Actor>(n_lanes_ == 1 ? number
@@ -132,13 +133,18 @@ class LaneRunner {
   bool is_through(LaneNumber number) const { return lanes_[number].step == lanes_[number].n_steps; }
   LaneNumber n_lanes() const { return static_cast<LaneNumber>(lanes_.size()); }
 
+  /// What handlers keep with connections is kept no longer.
+  void forget_kept() {
+    for (Mailbox& box : mailboxes_) box.kept = nothing_kept;
+  }
+
   /// Calls visit(OpPlace, is_send) for every operation that still waits for its other half.
   template <class Visit>
   void for_each_unmatched(Visit visit) const {
     for (const Mailbox& box : mailboxes_)
-      if (box.length > 0) {
-        visit(box.first.place, box.of_sends);
-        for (std::uint32_t i = box.first.next; i != none; i = waiting_[i].next) visit(waiting_[i].place, box.of_sends);
+      if (box.sends != 0) {
+        visit(box.first.place, box.sends > 0);
+        for (std::uint32_t i = box.first.next; i != none; i = waiting_[i].next) visit(waiting_[i].place, box.sends > 0);
       }
   }
 
@@ -161,12 +167,12 @@ class LaneRunner {
     bool add = false;
   };
   struct alignas(64) Mailbox {  // first come, first served: the k-th send meets the k-th receive
-    std::uint64_t connection = 0;
-    std::int32_t length = 0;
-    bool of_sends = false;
+    std::uint64_t connection = UINT64_MAX;
+    std::int32_t sends = 0;     // how many wait; below 0: so many receives do
     std::uint32_t last = none;  // in waiting_; none where there is no second
     std::int32_t held = 0;      // slots, by all that wait
-    Half first;                 // in here, because most often it is the only one; the others are in waiting_
+    std::uint32_t kept = nothing_kept;
+    Half first;  // in here, because most often it is the only one; the others are in waiting_
   };
   struct Parked {  // a step whose waits are not all met
     Step step;
@@ -183,11 +189,6 @@ class LaneRunner {
     Actor of = 0;          // of `by`, or of its process
     std::size_t word = 0;  // the first with lanes that have not checked
   };
-  struct LastMailbox {  // a lane mostly sends to whom it sent before, and hears from whom it heard
-    std::uint64_t connection = UINT64_MAX;
-    std::uint32_t index = 0;
-  };
-
   void begin_ready() {
     while (first_ready_ != end_of_ready_) {
       LaneNumber number = ready_[first_ready_];
@@ -238,52 +239,47 @@ class LaneRunner {
     }
   }
 
-  // The mailbox of a connection. Empty ones are cleared away only when there are many: memory grows with the lanes and
+  // The mailbox of a connection; `last`: the one that the lane used before, as it mostly sends to whom it sent, and
+  // hears from whom it heard. Empty ones are cleared away only when there are many: memory grows with the lanes and
   // with what waits, not with the connections.
-  Mailbox& mailbox(std::uint64_t connection, LastMailbox& last) {
-    if (last.connection != connection) {
-      const std::uint32_t index = find_mailbox(connection);  // may clear `last`
-      last.connection = connection;
-      last.index = index;
+  Mailbox& mailbox(std::uint64_t connection, Mailbox*& last) {
+    if (last->connection != connection) {
+      Mailbox* const found = find_mailbox(connection);  // may clear `last`
+      last = found;
     }
-    return mailboxes_[last.index];
+    return *last;
   }
 
   // Apart, so that what most operations need stays small.
-  [[gnu::noinline]] std::uint32_t find_mailbox(std::uint64_t connection) {
-    auto [entry, is_new] = mailbox_of_.try_emplace(connection, static_cast<std::uint32_t>(mailboxes_.size()));
-    if (is_new) {
-      if (mailboxes_.size() >= most_mailboxes_) {
-        clear_empty_mailboxes();
-        entry = mailbox_of_.try_emplace(connection, static_cast<std::uint32_t>(mailboxes_.size())).first;
-      }
-      mailboxes_.emplace_back();
-      mailboxes_.back().connection = connection;
-    }
-    return entry->second;
+  [[gnu::noinline]] Mailbox* find_mailbox(std::uint64_t connection) {
+    if (const std::uint32_t known = by_connection_.find(connection); known != none) return &mailboxes_[known];
+    if (mailboxes_.size() >= most_mailboxes_) clear_empty_mailboxes();
+    Mailbox& made = mailboxes_.emplace_back();
+    made.connection = connection;
+    by_connection_.insert(static_cast<std::uint32_t>(mailboxes_.size() - 1));
+    return &made;
   }
 
   void clear_empty_mailboxes() {
-    mailbox_of_.clear();
+    by_connection_.clear();
     std::uint32_t kept = 0;
-    for (const Mailbox& box : mailboxes_) {
-      if (box.length == 0) continue;
-      mailbox_of_.emplace(box.connection, kept);
-      mailboxes_[kept++] = box;
-    }
+    for (const Mailbox& box : mailboxes_)
+      if (box.sends != 0) mailboxes_[kept++] = box;
     mailboxes_.resize(kept);
+    for (std::uint32_t box = 0; box < kept; ++box) by_connection_.insert(box);
     most_mailboxes_ = std::max(most_mailboxes_, 2 * mailboxes_.size());
-    std::fill(last_send_.begin(), last_send_.end(), LastMailbox{});
-    std::fill(last_receive_.begin(), last_receive_.end(), LastMailbox{});
+    std::fill(last_send_.begin(), last_send_.end(), &no_mailbox_);
+    std::fill(last_receive_.begin(), last_receive_.end(), &no_mailbox_);
   }
 
   // Places are handed on and stored number by number: a struct put together on the stack and copied at once makes the
   // processor wait for its parts.
   void post(Actor self, LaneNumber number, std::int32_t index, const Op& op, bool is_send) {
     Mailbox& box = mailbox(handler_.connection(self, op), (is_send ? last_send_ : last_receive_)[number]);
-    if (box.length > 0 && box.of_sends != is_send) return meet(box, number, index, op, is_send);
-    box.of_sends = is_send;
-    Half& half = put(box);
+    const std::int32_t before = box.sends;
+    box.sends = is_send ? before + 1 : before - 1;
+    if (is_send ? before < 0 : before > 0) return meet(box, number, index, op, is_send);
+    Half& half = before == 0 ? box.first : behind(box, before);
     half.next = none;
     half.place.lane = number;
     half.place.step = lanes_[number].step;
@@ -313,14 +309,14 @@ class LaneRunner {
     message.channel = op.channel;
     message.slot = box.first.slot;
     if (message.slot != no_slot) box.held -= box.first.held;
-    if (--box.length > 0) {  // an empty mailbox stays: most connections are used again
+    if (box.sends != 0) {  // an empty mailbox stays: most connections are used again
       free_.push_back(box.first.next);
       box.first = waiting_[box.first.next];
     }
-    handler_.matched(message);
+    handler_.matched(message, box.kept);
     if (message.slot == no_slot) return;
     free_slots_.push_back(message.slot);
-    if (box.length == 0 || has_all_slots(last(box))) return;
+    if (box.sends == 0 || has_all_slots(last(box))) return;
     Half* next = &box.first;
     while (has_all_slots(*next)) next = &waiting_[next->next];
     give_slots(box, *next, message.receiver.lane);
@@ -330,7 +326,7 @@ class LaneRunner {
     }
   }
 
-  Half& last(Mailbox& box) { return box.length == 1 ? box.first : waiting_[box.last]; }
+  Half& last(Mailbox& box) { return box.sends == 1 ? box.first : waiting_[box.last]; }
 
   int needs(const Half& half) const {
     if constexpr (requires { handler_.slots(half.note); })
@@ -349,21 +345,20 @@ class LaneRunner {
       if (free_slots_.empty()) free_slots_.push_back(n_slots_++);
       half.slot = free_slots_.back();
       free_slots_.pop_back();
-      handler_.left(half.slot, half.place, half.note, by);
+      handler_.left(half.slot, half.place, half.note, by, box.kept);
     }
     if constexpr (requires { handler_.room(half.slot, more, by); }) handler_.room(half.slot, more, by);
   }
 
-  // Room for one more that waits.
-  Half& put(Mailbox& box) {
-    if (box.length++ == 0) return box.first;
+  // Room for one more that waits, behind `before` others (below 0: receives).
+  [[gnu::noinline]] Half& behind(Mailbox& box, std::int32_t before) {
     if (free_.empty()) {
       free_.push_back(static_cast<std::uint32_t>(waiting_.size()));
       waiting_.emplace_back();
     }
     const std::uint32_t index = free_.back();
     free_.pop_back();
-    (box.length == 2 ? box.first : waiting_[box.last]).next = index;
+    (before == 1 || before == -1 ? box.first : waiting_[box.last]).next = index;
     box.last = index;
     return waiting_[index];
   }
@@ -510,10 +505,11 @@ class LaneRunner {
   std::vector<LaneState> lanes_;
   std::vector<std::uint32_t> ready_;  // first in, first out, in a circle: lanes, and rounds from first_round on
   std::size_t first_ready_ = 0, end_of_ready_ = 0;
-  std::vector<Mailbox> mailboxes_;
-  tsl::robin_map<std::uint64_t, std::uint32_t, MixedHash> mailbox_of_;  // [connection] index of its mailbox
-  std::vector<LastMailbox> last_send_, last_receive_;                   // [lane]
-  std::size_t most_mailboxes_ = 0;                                      // when it is time to clear the empty ones away
+  std::deque<Mailbox> mailboxes_;
+  KeyIndex<std::deque<Mailbox>, &Mailbox::connection> by_connection_{mailboxes_};
+  Mailbox no_mailbox_;                              // of no connection
+  std::vector<Mailbox*> last_send_, last_receive_;  // [lane]
+  std::size_t most_mailboxes_ = 0;                  // when it is time to clear the empty ones away
   std::vector<Half> waiting_;
   std::vector<std::uint32_t> free_;
   std::vector<std::uint32_t> free_slots_;

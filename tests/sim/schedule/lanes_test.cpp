@@ -169,8 +169,8 @@ class Recorder {
     all.push_back({Happened::What::begins, {lane, step_(lane), 0}, {}, now_, trails_[lane].past});
   }
   void woken(LaneNumber lane, LaneNumber by) { trails_[lane] = trails_[by]; }
-  void left(std::uint32_t, OpPlace, const Bytes&, LaneNumber) {}
-  void matched(const Message<Bytes>& message) {
+  void left(std::uint32_t, OpPlace, const Bytes&, LaneNumber, std::uint32_t& /*kept*/) {}
+  void matched(const Message<Bytes>& message, std::uint32_t& /*kept*/) {
     all.push_back({Happened::What::meets, message.sender, message.receiver, now_, 0});
     const LaneNumber from = message.sender.lane, to = message.receiver.lane;
     if (at_once_) {
