@@ -23,7 +23,8 @@ namespace ringsim {
 /// the queue twice, and becomes one when its time comes. Most instants are scheduled nearly in the order in which they
 /// come, as most messages take about as long as the one before: those stand in a row, the others in a heap.
 ///
-/// Event: a small value type. An Engine is a local variable: two runs in one process do not meet.
+/// Event: a small value type that has room for its place in the order, a std::uint64_t below 2^56: set_turn() puts it
+/// there, turn() tells it. An Engine is a local variable: two runs in one process do not meet.
 template <class Event>
 class Engine {
  public:
@@ -32,7 +33,8 @@ class Engine {
   /// Schedules `event`. Requires when >= now(): time never goes back.
   void at(SimTime when, Event event) {
     ensure(when >= now_, "time never goes back: an event was scheduled in the past");
-    bucket(when).events.push_back({event, ++turn_});
+    event.set_turn(++turn_);
+    bucket(when).events.push_back(event);
   }
   /// The place in the order that an event has which is scheduled now.
   std::uint64_t take_turn() { return ++turn_; }
@@ -41,12 +43,13 @@ class Engine {
   void at(SimTime when, Event event, std::uint64_t turn) {
     ensure(when >= now_, "time never goes back: an event was scheduled in the past");
     Bucket& its = bucket(when);
-    const auto later = [turn](const Due& due) { return due.turn > turn; };
+    const auto later = [turn](const Event& other) { return other.turn() > turn; };
+    event.set_turn(turn);
     auto place = its.events.end();
     if (!its.events.empty() && later(its.events.back()))
       place = std::partition_point(its.events.begin(), its.events.end(), std::not_fn(later));
     ensure(place - its.events.begin() >= static_cast<std::ptrdiff_t>(its.taken), "no event is passed over");
-    its.events.insert(place, {event, turn});
+    its.events.insert(place, event);
   }
   /// The same, `delay` from now; throws InputError where that is beyond 106 days.
   void after(Picoseconds delay, Event event) { at(SimTime{add(now_.time_since_epoch(), delay)}, event); }
@@ -55,7 +58,7 @@ class Engine {
   bool next_now(Event& event) {
     if (!has_now()) return false;
     Bucket& first = buckets_[current_];
-    event = first.events[first.taken++].event;
+    event = first.events[first.taken++];
     return true;
   }
 
@@ -98,13 +101,9 @@ class Engine {
   static constexpr int recent_bits = 10;
   static constexpr std::size_t most_moved = 16;  // in the row, to let one in: 256 bytes
 
-  struct Due {
-    Event event;
-    std::uint64_t turn = 0;
-  };
   struct Bucket {
-    SimTime when{};
-    std::vector<Due> events;  // in order of turns
+    SimTime when = SimTime::min();
+    std::vector<Event> events;  // in order of turns
     std::size_t taken = 0;
   };
   struct Instant {
@@ -117,8 +116,7 @@ class Engine {
   bool for_each_waiting(Visit visit) const {
     const auto any_in = [&](std::uint32_t index) {
       const Bucket& bucket = buckets_[index];
-      return std::any_of(bucket.events.begin() + static_cast<std::ptrdiff_t>(bucket.taken), bucket.events.end(),
-                         [&](const Due& due) { return visit(due.event); });
+      return std::any_of(bucket.events.begin() + static_cast<std::ptrdiff_t>(bucket.taken), bucket.events.end(), visit);
     };
     if (current_ != none && any_in(current_)) return true;
     const auto any = [&](const Instant& instant) { return any_in(instant.bucket); };
@@ -127,7 +125,7 @@ class Engine {
   }
 
   Bucket& bucket(SimTime when) {
-    if (last_ >= buckets_.size() || buckets_[last_].when != when) last_ = find_bucket(when);
+    if (buckets_[last_].when != when) last_ = find_bucket(when);
     return buckets_[last_];
   }
 
@@ -138,7 +136,7 @@ class Engine {
       return current_;
     }
     std::uint32_t& recent = recent_[place_of(when)];
-    if (recent >= buckets_.size() || buckets_[recent].when != when) {
+    if (buckets_[recent].when != when) {
       recent = take_bucket(when);
       add_instant({when, recent});
     }
@@ -169,14 +167,14 @@ class Engine {
 
   // What else is in the queue for this instant joins its first bucket.
   [[gnu::noinline]] void join_now() {
-    std::vector<Due>& events = buckets_[current_].events;
+    std::vector<Event>& events = buckets_[current_].events;
     for (const Instant* next = first_instant(); next != nullptr && next->when == now_; next = first_instant()) {
       const std::uint32_t other = next->bucket;
       drop(next);
       events.insert(events.end(), buckets_[other].events.begin(), buckets_[other].events.end());
       give_back(other);
     }
-    std::sort(events.begin(), events.end(), [](const Due& a, const Due& b) { return a.turn < b.turn; });
+    std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.turn() < b.turn(); });
   }
 
   // nullptr where there is none.
@@ -241,11 +239,11 @@ class Engine {
   std::vector<Instant> row_;  // in order, from first_ on
   std::size_t first_ = 0;
   std::vector<Instant> heap_;  // the children of i are 4 i + 1 to 4 i + 4, none due before it
-  std::vector<Bucket> buckets_;
-  std::vector<std::uint32_t> free_;                                    // buckets out of use; they keep their room
+  std::vector<Bucket> buckets_ = std::vector<Bucket>(1);  // the first serves none: last_ and recent_ begin with it
+  std::vector<std::uint32_t> free_;                       // buckets out of use; they keep their room
   std::array<std::uint32_t, std::size_t{1} << recent_bits> recent_{};  // buckets of instants used lately
   std::uint64_t turn_ = 0;                                             // the last that was taken
-  std::size_t last_ = 0;          // the bucket scheduled into last: most often the next one too
+  std::uint32_t last_ = 0;        // the bucket scheduled into last: most often the next one too
   std::uint32_t current_ = none;  // the bucket of now(), where it has one; it is not in the queue
 };
 

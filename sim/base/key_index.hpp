@@ -26,7 +26,9 @@ class KeyIndex {
  public:
   static constexpr std::uint32_t none = UINT32_MAX;
 
-  explicit KeyIndex(const Container& elements) : known_(0, Hash{{&elements}}, Equal{{&elements}}) {}
+  explicit KeyIndex(const Container& elements) : known_(0, Hash{{&elements}}, Equal{{&elements}}) {
+    known_.max_load_factor(0.8F);
+  }
   KeyIndex(const KeyIndex&) = delete;
   KeyIndex& operator=(const KeyIndex&) = delete;
 

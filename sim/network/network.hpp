@@ -20,10 +20,24 @@ namespace ringsim {
 
 /// What can be due in a run. `id` and `stamp` belong to whoever scheduled it.
 struct Event {
-  enum class Kind : std::uint32_t { flow, arrival, local, device, disturbance } kind = Kind::flow;
+  enum class Kind : std::uint8_t { flow, arrival, local, device, disturbance };
+
+  Event() = default;
+  Event(Kind what, std::uint32_t number, std::uint32_t its_stamp)
+      : id(number), stamp(its_stamp), turn_and_kind_(static_cast<std::uint64_t>(what)) {}
+
+  Kind kind() const { return static_cast<Kind>(turn_and_kind_ & 0xFF); }
+  /// For Engine.
+  std::uint64_t turn() const { return turn_and_kind_ >> 8; }
+  void set_turn(std::uint64_t turn) { turn_and_kind_ = turn << 8 | (turn_and_kind_ & 0xFF); }
+
   std::uint32_t id = 0;
   std::uint32_t stamp = 0;
+
+ private:
+  std::uint64_t turn_and_kind_ = 0;  // as one word: as two it would be put together in memory
 };
+static_assert(sizeof(Event) == 16, "a run has as many events as messages under way");
 
 /// A piece of data whose last byte has left the source of its leg; it arrives a latency later. Networks that
 /// tell_arrivals() say so a second time, when it has arrived. The others may say of a piece that is alone on a whole
@@ -72,7 +86,7 @@ class Network {
   /// All that happens at this instant has happened: work out who moves how fast from here on.
   virtual void settle() = 0;
   /// An event of kind `flow` is due. Nothing where it was overtaken by a change of rate.
-  virtual std::optional<Left> due(const Event& event) = 0;
+  virtual std::optional<Left> due(Event event) = 0;
   /// Whether it says when a piece has arrived; else that is the leg's latency after it has left.
   virtual bool tells_arrivals() const { return false; }
   /// Nothing is due any more, though pieces are under way. Throws InputError where the network knows why.

@@ -26,36 +26,60 @@ void check_all_left(double left, double rate, Picoseconds time, Bytes size) {
 }  // namespace
 
 FlowNetwork::FlowNetwork(NetworkModel model, const Topology& topology, Engine<Event>& engine)
-    : topology_(topology), engine_(engine), model_(model), resources_(topology.n_resources()) {
-  for (std::uint32_t r = 0; r < resources_.size(); ++r)
-    resources_[r].capacity = static_cast<double>(topology.resource({r}).bandwidth.bytes_per_second);
+    : topology_(topology), engine_(engine), model_(model), usage_(topology.n_resources()) {}
+
+void FlowNetwork::make_resources() {
+  if (!resources_.empty()) return;
+  std::vector<ResourceState> made(usage_.size());
+  for (std::uint32_t r = 0; r < made.size(); ++r) made[r].capacity = capacity(r);
+  resources_ = std::move(made);
+}
+
+double FlowNetwork::capacity(std::uint32_t resource) const {
+  return resources_.empty() ? static_cast<double>(topology_.resource({resource}).bandwidth.bytes_per_second)
+                            : resources_[resource].capacity;
+}
+
+std::uint32_t FlowNetwork::weight_number(double weight) {
+  if (weight == weights_[0]) return 0;
+  const auto [entry, is_new] = weight_numbers_.try_emplace(weight, static_cast<std::uint32_t>(weights_.size()));
+  if (is_new) weights_.push_back(weight);
+  ensure(weights_.size() <= 1U << 16, "what links take of a message is one of 2^16 numbers at most");
+  return entry->second;
 }
 
 std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
   ensure(!leg.links.empty(), "a leg has links");
   LegInfo info;
-  info.first_inner = static_cast<std::uint32_t>(inner_.size());
+  Inner inner{.first = static_cast<std::uint32_t>(inner_.size())};
   info.first_use = static_cast<std::uint32_t>(uses_.size());
   info.cap = std::numeric_limits<double>::infinity();
   info.alone = std::numeric_limits<double>::infinity();
   // Of a leg that is spread several links may leave the source, or enter the destination.
   const NodeId source = topology_.link(leg.links.front()).from, destination = topology_.link(leg.links.back()).to;
   const auto number = static_cast<std::uint32_t>(legs_.size()) + 1;
+  bool has_all = !keeps_inner_;  // nobody else uses its resources; where links change all flows are entered
+  std::vector<double>& weights = new_weights_;  // [use] of this leg
+  weights.clear();
   for (std::size_t i = 0; i < leg.links.size(); ++i) {
     const Link& link = topology_.link(leg.links[i]);
     const bool is_port = (first && link.from == source) || (last && link.to == destination);
-    auto rate = resources_[link.resource.value].capacity;
-    if (keeps_inner_ && model_ != NetworkModel::fair && !is_port) inner_.push_back({link.resource.value, leg.share(i)});
+    auto rate = capacity(link.resource.value);
+    if (keeps_inner_ && model_ != NetworkModel::fair && !is_port)
+      inner_.push_back({link.resource.value, weight_number(leg.share(i))});
     if (model_ == NetworkModel::fair || is_port) {
-      ResourceState& resource = resources_[link.resource.value];
-      if (resource.last_leg != number) {
-        resource.last_leg = number;
-        resource.last_use = static_cast<std::uint32_t>(uses_.size());
-        uses_.push_back({link.resource.value, 0, leg.homes.empty() ? 0 : leg.homes[i]});
+      Usage& usage = usage_[link.resource.value];
+      if (usage.last_leg != number) {
+        has_all = has_all && usage.last_leg == 0;
+        usage.last_leg = number;
+        usage.last_use = static_cast<std::uint32_t>(uses_.size());
+        uses_.push_back({.resource = link.resource.value});
+        weights.push_back(0);
+        if (must_be_sure_) homes_.push_back(leg.homes.empty() ? 0 : leg.homes[i]);
       }
-      Use& use = uses_[resource.last_use];
-      use.weight += leg.share(i);
-      rate /= use.weight;
+      double& weight = weights[usage.last_use - info.first_use];
+      weight += leg.share(i);
+      rate /= weight;
     } else if (rate /= leg.share(i); rate < info.cap) {
       info.cap = rate;
       info.cap_resource = link.resource;
@@ -65,19 +89,18 @@ std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
       info.alone_resource = link.resource;
     }
   }
-  info.n_inner = static_cast<std::uint32_t>(inner_.size()) - info.first_inner;
+  inner.n = static_cast<std::uint32_t>(inner_.size()) - inner.first;
+  if (keeps_inner_) inner_of_.push_back(inner);
   info.n_uses = static_cast<std::uint32_t>(uses_.size()) - info.first_use;
+  ensure(info.n_uses <= 1U << 16, "a leg has 2^16 links at most");
   info.latency = leg.latency;
   info.is_whole_path = first && last;
-  bool has_all = !keeps_inner_;  // nobody else uses its resources; where links change all flows are entered
   for (std::uint32_t u = info.first_use; u < uses_.size(); ++u) {
-    ResourceState& resource = resources_[uses_[u].resource];
-    has_all = has_all && !resource.is_used;
-    if (resource.owner != none) open_up(resource.owner);
-    resource.is_used = true;
+    uses_[u].weight = weight_number(weights[u - info.first_use]);
+    if (const std::uint32_t owner = usage_[uses_[u].resource].owner; owner != none) open_up(owner);
   }
   if (has_all) {
-    for (std::uint32_t u = info.first_use; u < uses_.size(); ++u) resources_[uses_[u].resource].owner = number - 1;
+    for (std::uint32_t u = info.first_use; u < uses_.size(); ++u) usage_[uses_[u].resource].owner = number - 1;
     if (free_own_legs_.empty()) {
       free_own_legs_.push_back(static_cast<std::uint32_t>(own_legs_.size()));
       own_legs_.emplace_back();
@@ -85,7 +108,11 @@ std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
     info.own = free_own_legs_.back();
     free_own_legs_.pop_back();
     OwnLeg& own = own_legs_[info.own];
-    own = {.leg = number - 1, .stamp = own.stamp};  // events of who had it before stay void
+    own = {.leg = number - 1,
+           .stamp = own.stamp,  // events of who had it before stay void
+           .latency = info.latency,
+           .limiter = info.alone_resource,
+           .is_whole_path = info.is_whole_path};
   }
   legs_.push_back(info);
   return number - 1;
@@ -100,9 +127,9 @@ void FlowNetwork::open_up(std::uint32_t number) {
   count_alike(own);
   const bool is_moving = this->is_moving(own);
   for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u) {
-    ResourceState& resource = resources_[uses_[u].resource];
-    resource.owner = none;
-    if (is_moving) resource.carried.busy -= own.time;  // counted again as it leaves
+    Usage& usage = usage_[uses_[u].resource];
+    usage.owner = none;
+    if (is_moving) usage.carried.busy -= own.time;  // counted again as it leaves
   }
   if (!own.is_taken()) return;
   if (watcher_ && !is_moving) tell_moved(own);
@@ -120,9 +147,13 @@ void FlowNetwork::open_up(std::uint32_t number) {
   }
   flow.is_due_on_arrival = !is_moving && leg.is_whole_path;
   flow.due = flow.is_due_on_arrival ? own.until + leg.latency : own.until;
-  flow.turn = engine_.take_turn();
-  flow.turn_taken = engine_.now();
+  take_turn(index);
   schedule(index);
+}
+
+void FlowNetwork::take_turn(FlowIndex index) {
+  flows_[index].turn = engine_.take_turn();
+  if (must_be_sure_) turn_taken_[index] = engine_.now();
 }
 
 FlowNetwork::FlowIndex FlowNetwork::new_flow(std::uint32_t leg, Bytes size, std::uint64_t piece) {
@@ -140,7 +171,11 @@ FlowNetwork::FlowIndex FlowNetwork::new_flow(std::uint32_t leg, Bytes size, std:
   flow.size = size;
   flow.left = static_cast<double>(size.count);
   flow.rate = -1;
-  flow.since = flow.turn_taken = engine_.now();
+  flow.since = engine_.now();
+  if (must_be_sure_) {
+    turn_taken_.resize(flows_.size());
+    turn_taken_[index] = engine_.now();
+  }
   flow.limiter = no_resource;
   flow.is_member = false;
   flow.is_unsure = false;
@@ -174,13 +209,12 @@ void FlowNetwork::start(std::uint32_t leg, Bytes size, std::uint64_t piece) {
 // left and that it has arrived.
 inline void FlowNetwork::go_alone(std::uint32_t number, Bytes size, std::uint64_t piece) {
   OwnLeg& own = own_legs_[number];
-  const LegInfo& leg = legs_[own.leg];
   if (own.size != size) take_size(own, size);  // most pieces are as large as the one before
   ++own.stamp;
   own.piece = piece;
   own.until = SimTime{add(engine_.now().time_since_epoch(), own.time)};
   ++own.alike;
-  engine_.at(leg.is_whole_path ? SimTime{add(own.until.time_since_epoch(), leg.latency)} : own.until,
+  engine_.at(own.is_whole_path ? SimTime{add(own.until.time_since_epoch(), own.latency)} : own.until,
              {Event::Kind::flow, number | own_event, own.stamp});
 }
 
@@ -201,7 +235,7 @@ void FlowNetwork::count_alike(const OwnLeg& own, double weight, Carried& carried
 void FlowNetwork::count_alike(OwnLeg& own) {
   const LegInfo& leg = legs_[own.leg];
   for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u)
-    count_alike(own, uses_[u].weight, resources_[uses_[u].resource].carried);
+    count_alike(own, weight(uses_[u]), usage_[uses_[u].resource].carried);
   own.alike = 0;
 }
 
@@ -210,15 +244,16 @@ void FlowNetwork::join(FlowIndex index) {
   const LegInfo& leg = legs_[flows_[index].leg];
   const auto size = static_cast<double>(flows_[index].size.count);
   for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u) {
-    ResourceState& resource = resources_[uses_[u].resource];
-    ++resource.carried.pieces;
-    resource.carried.bytes += size * uses_[u].weight;
+    Carried& carried = usage_[uses_[u].resource].carried;
+    ++carried.pieces;
+    carried.bytes += size * weight(uses_[u]);
   }
 }
 
 void FlowNetwork::enter(FlowIndex index) {
   Flow& flow = flows_[index];
   const LegInfo& leg = legs_[flow.leg];
+  make_resources();
   flow.is_member = true;
   if (flow.n_places < leg.n_uses) {
     flow.first_place = static_cast<std::uint32_t>(places_.size());
@@ -230,7 +265,7 @@ void FlowNetwork::enter(FlowIndex index) {
     ResourceState& resource = resources_[use.resource];
     if (resource.members.empty()) resource.busy_since = engine_.now();
     places_[flow.first_place + u] = static_cast<std::uint32_t>(resource.members.size());
-    resource.members.push_back({index, u, use.weight});
+    resource.members.push_back({index, static_cast<std::uint16_t>(u), static_cast<std::uint16_t>(use.weight)});
   }
 }
 
@@ -246,7 +281,7 @@ void FlowNetwork::leave(FlowIndex index) {
     places_[flows_[last.flow].first_place + last.use] = place;
     resource.members[place] = last;
     resource.members.pop_back();
-    if (resource.members.empty()) resource.carried.busy += engine_.now() - resource.busy_since;
+    if (resource.members.empty()) usage_[r].carried.busy += engine_.now() - resource.busy_since;
     // Where nobody is limited by the resource, its members do not care that there is more room.
     if (resource.n_limited > 0) mark_dirty(r);
   }
@@ -290,8 +325,7 @@ void FlowNetwork::set_rate(FlowIndex index, double rate, ResourceId limiter) {
   ++flow.stamp;
   flow.is_scheduled = false;
   flow.due = SimTime{add(engine_.now().time_since_epoch(), time_left(flow))};
-  flow.turn = engine_.take_turn();
-  flow.turn_taken = engine_.now();
+  take_turn(index);
 }
 
 // Since the flow's last change of rate.
@@ -326,28 +360,30 @@ Picoseconds FlowNetwork::time_left(const Flow& flow) const {
   return fluid_time(flow.left, flow.rate);
 }
 
-std::optional<Left> FlowNetwork::due(const Event& event) {
+std::optional<Left> FlowNetwork::due(Event event) {
   if ((event.id & own_event) != 0) {
     OwnLeg& own = own_legs_[event.id & ~own_event];
     if (own.stamp != event.stamp) return std::nullopt;  // a flow has taken its place
     if (watcher_) tell_moved(own);
     ++own.stamp;
-    const LegInfo& leg = legs_[own.leg];
     return Left{.piece = own.piece,
-                .limiter = leg.alone_resource,
-                .has_arrived = leg.is_whole_path,
-                .latency = leg.is_whole_path ? leg.latency : Picoseconds{0},
+                .limiter = own.limiter,
+                .has_arrived = own.is_whole_path,
+                .latency = own.is_whole_path ? own.latency : Picoseconds{0},
                 .turn = own.until - own.time};
   }
   return flow_due(event);
 }
 
 // Apart, as start_flow().
-[[gnu::noinline]] std::optional<Left> FlowNetwork::flow_due(const Event& event) {
+[[gnu::noinline]] std::optional<Left> FlowNetwork::flow_due(Event event) {
   Flow& flow = flows_[event.id];
   if (flow.stamp != event.stamp) return std::nullopt;  // overtaken by a change of rate
   const LegInfo& leg = legs_[flow.leg];
-  Left left{.piece = flow.piece, .limiter = flow.limiter, .turn = flow.turn_taken, .is_unsure = flow.is_unsure};
+  Left left{.piece = flow.piece,
+            .limiter = flow.limiter,
+            .turn = must_be_sure_ ? turn_taken_[event.id] : SimTime{},
+            .is_unsure = flow.is_unsure};
   if (flow.is_due_on_arrival) {
     left.has_arrived = true;
     left.latency = leg.latency;
@@ -365,29 +401,30 @@ std::optional<Left> FlowNetwork::due(const Event& event) {
 
 // What crossed a resource that one leg has for itself.
 void FlowNetwork::add_own_leg(std::uint32_t resource, Carried& sum) const {
-  const LegInfo& leg = legs_[resources_[resource].owner];
+  const LegInfo& leg = legs_[usage_[resource].owner];
   const OwnLeg& own = own_legs_[leg.own];
   for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u) {
     if (uses_[u].resource != resource) continue;
-    count_alike(own, uses_[u].weight, sum);
+    count_alike(own, weight(uses_[u]), sum);
     if (!is_moving(own)) continue;
     const Picoseconds rest = own.until - engine_.now();
     sum.busy -= rest;
     const double bytes = leg.alone * (static_cast<double>(rest.count()) / 1e12);
-    sum.bytes -= std::min(bytes, static_cast<double>(own.size.count)) * uses_[u].weight;
+    sum.bytes -= std::min(bytes, static_cast<double>(own.size.count)) * weight(uses_[u]);
   }
 }
 
 std::vector<Carried> FlowNetwork::carried() const {
-  std::vector<Carried> result(resources_.size());
-  for (std::uint32_t r = 0; r < resources_.size(); ++r) {
-    result[r] = resources_[r].carried;
-    if (resources_[r].owner != none) add_own_leg(r, result[r]);
-    if (resources_[r].members.empty()) continue;  // at the end of a run: but for what nobody waits for
+  std::vector<Carried> result(usage_.size());
+  for (std::uint32_t r = 0; r < usage_.size(); ++r) {
+    result[r] = usage_[r].carried;
+    if (usage_[r].owner != none) add_own_leg(r, result[r]);
+    if (resources_.empty() || resources_[r].members.empty())
+      continue;  // at the end of a run: but for what nobody waits for
     result[r].busy += engine_.now() - resources_[r].busy_since;
     for (const Member& member : resources_[r].members) {
       const Flow& flow = flows_[member.flow];
-      result[r].bytes -= bytes_left(flow) * member.weight;
+      result[r].bytes -= bytes_left(flow) * weight(member);
     }
   }
   return result;

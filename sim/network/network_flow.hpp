@@ -1,8 +1,11 @@
 // The flow models `ideal` and `fair`: data as a fluid, rates by max-min fairness.
 #pragma once
 
+#include <tsl/robin_map.h>
+
 #include <cmath>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "sim/network/network.hpp"
@@ -33,7 +36,7 @@ class FlowNetwork final : public Network {
   std::uint32_t add_leg(const Leg& leg, bool first, bool last) override;
   void start(std::uint32_t leg, Bytes size, std::uint64_t piece) override;
   void settle() override;
-  std::optional<Left> due(const Event& event) override;
+  std::optional<Left> due(Event event) override;
   void expect_changes() override { keeps_inner_ = true; }
   void expect_any_order() override { must_be_sure_ = true; }
   void set_bandwidth(ResourceId resource, Bandwidth bandwidth) override;
@@ -53,19 +56,21 @@ class FlowNetwork final : public Network {
 
   struct Use {  // of a resource by a leg
     std::uint32_t resource = 0;
-    double weight = 1;       // how many of the leg's bytes cross it, for each that is moved
-    std::uint32_t home = 0;  // as Leg::homes
+    std::uint32_t weight = 0;  // in weights_: how many of the leg's bytes cross it, for each that is moved
   };
   struct LegInfo {
-    std::uint32_t first_use = 0, n_uses = 0;
-    double cap = 0;  // the narrowest link that the model does not share; infinite where it shares all
-    ResourceId cap_resource = no_resource;
-    double alone = 0;           // the rate of a flow that is alone on all of it
-    ResourceId alone_resource;  // what sets that rate
-    std::uint32_t own = none;   // in own_legs_: no other leg uses its resources, so far; none: some does
+    double cap = 0;    // the narrowest link that the model does not share; infinite where it shares all
+    double alone = 0;  // the rate of a flow that is alone on all of it
     Picoseconds latency{0};
+    ResourceId alone_resource;  // what sets that rate
+    ResourceId cap_resource = no_resource;
+    std::uint32_t first_use = 0, n_uses = 0;
+    std::uint32_t own = none;  // in own_legs_: no other leg uses its resources, so far; none: some does
     bool is_whole_path = false;
-    std::uint32_t first_inner = 0, n_inner = 0;  // in inner_: links that the model does not share, if they may change
+  };
+  static_assert(sizeof(LegInfo) == 48);
+  struct Inner {                     // of a leg: links that the model does not share
+    std::uint32_t first = 0, n = 0;  // in inner_
   };
   // A leg that has its resources for itself, and no more than one piece at a time on its way: there is nothing to
   // share, and no need of a flow. When another leg or piece comes, open_up() makes a flow of what is there.
@@ -77,9 +82,14 @@ class FlowNetwork final : public Network {
     Bytes size{-1};           // of that piece
     Picoseconds time{0};      // that a piece of that size takes
     std::int64_t alike = 0;   // pieces of that size which the resources' `carried` do not count yet
+    // As the leg's, so that what most pieces need is in one place.
+    Picoseconds latency{0};
+    ResourceId limiter = no_resource;
+    bool is_whole_path = false;
 
     bool is_taken() const { return stamp % 2 == 1; }
   };
+  static_assert(sizeof(OwnLeg) == 64);
   static constexpr std::uint32_t own_event = 1U << 31;  // in an event's id: of own_legs_, not of flows_
   // What the solver looks at of other flows comes first.
   struct Flow {
@@ -92,20 +102,25 @@ class FlowNetwork final : public Network {
     Bytes size;
     double left = 0;  // bytes that had not left at `since`
     SimTime since{};
-    std::uint32_t stamp = 0;                      // raised at every change of rate: events of older rates are void
     SimTime due{};                                // when all has left at this rate
     std::uint64_t turn = 0;                       // of that among what is due then
-    SimTime turn_taken{};                         // when
-    bool is_scheduled = false;                    // with this stamp
+    std::uint32_t stamp = 0;                      // raised at every change of rate: events of older rates are void
     std::uint32_t first_place = 0, n_places = 0;  // in places_: room for as many uses as it ever had
+    bool is_scheduled = false;                    // with this stamp
     bool is_member = false;                       // of its resources
     bool is_unsure = false;                       // as Left::is_unsure
     bool is_due_on_arrival = false;               // it has left, as the last on a leg that was its own
   };
+  static_assert(sizeof(Flow) <= 96, "a run has as many flows as messages under way");
   struct Member {
     FlowIndex flow = 0;
-    std::uint32_t use = 0;  // which use of the flow's leg
-    double weight = 1;      // and how many bytes cross the resource for each of the flow's
+    std::uint16_t use = 0;     // which use of the flow's leg
+    std::uint16_t weight = 0;  // as Use::weight
+  };
+  struct Usage {  // of a resource
+    Carried carried;
+    std::uint32_t last_leg = 0, last_use = 0;  // the leg (from 1) that was added last of those that use it, and its use
+    std::uint32_t owner = none;                // the leg that has it for itself
   };
   struct ResourceState {
     double capacity = 0;
@@ -114,16 +129,19 @@ class FlowNetwork final : public Network {
     bool is_dirty = false;
     bool is_regrouped = false;  // within apply(): the flows that it limits, or their rates, are others now
     std::uint32_t touch_mark = 0;
-    double residual = 0;                       // within solve(): what the decided flows leave
-    double open_weight = 0;                    // within solve(): of the undecided flows
-    std::uint32_t n_open = 0;                  // within solve(): how many uses these are
-    std::uint32_t last_leg = 0, last_use = 0;  // within add_leg(): the leg (from 1) that used it last, and its use
-    std::uint32_t owner = none;                // the leg that has it for itself
-    bool is_used = false;                      // by some leg
+    double residual = 0;       // within solve(): what the decided flows leave
+    double open_weight = 0;    // within solve(): of the undecided flows
+    std::uint32_t n_open = 0;  // within solve(): how many uses these are
     SimTime busy_since{};
-    Carried carried;
   };
 
+  void make_resources();
+  double capacity(std::uint32_t resource) const;
+  std::uint32_t weight_number(double weight);
+  double weight(const auto& use_or_member) const { return weights_[use_or_member.weight]; }
+  std::span<const Use> inner(std::uint32_t leg) const;
+  bool any_link(std::uint32_t leg, const std::function<bool(const Use&)>& is_it) const;
+  void take_turn(FlowIndex index);
   void open_up(std::uint32_t leg);
   void join(FlowIndex index);
   void enter(FlowIndex index);
@@ -147,7 +165,7 @@ class FlowNetwork final : public Network {
   void tell_moved(const OwnLeg& own) const;
   FlowIndex new_flow(std::uint32_t leg, Bytes size, std::uint64_t piece);
   void start_flow(std::uint32_t leg, Bytes size, std::uint64_t piece);
-  std::optional<Left> flow_due(const Event& event);
+  std::optional<Left> flow_due(Event event);
   void go_alone(std::uint32_t own, Bytes size, std::uint64_t piece);
   void take_size(OwnLeg& own, Bytes size);
   static void count_alike(const OwnLeg& own, double weight, Carried& carried);
@@ -159,7 +177,7 @@ class FlowNetwork final : public Network {
   static Picoseconds time_alone(const LegInfo& leg, Bytes size);
   double bytes_left(const Flow& flow) const;
   bool is_under_way(FlowIndex flow) const;
-  void set_alone_rate(LegInfo& leg);
+  void set_alone_rate(std::uint32_t leg);
   void take_changes();
   void check_rates() const;
   bool has_other_limiter(const Flow& flow) const;
@@ -174,16 +192,24 @@ class FlowNetwork final : public Network {
   std::vector<OwnLeg> own_legs_;
   std::vector<std::uint32_t> free_own_legs_;
   std::vector<Use> uses_;
-  std::vector<Use> inner_;
+  std::vector<double> weights_{1};  // all that there are; most are 1
+  tsl::robin_map<double, std::uint32_t> weight_numbers_;
+  std::vector<std::uint32_t> homes_;  // [use] as Leg::homes; only where must_be_sure_
   bool keeps_inner_ = false;
+  std::vector<Inner> inner_of_;  // [leg], then
+  std::vector<Use> inner_;
   bool must_be_sure_ = false;
-  std::vector<std::uint32_t> changed_;  // resources whose bandwidth changed at this instant
-  std::vector<ResourceState> resources_;
+  std::vector<std::uint32_t> changed_;    // resources whose bandwidth changed at this instant
+  std::vector<Usage> usage_;              // [resource]
+  std::vector<ResourceState> resources_;  // the same; made when the first flow needs one
   std::vector<Flow> flows_;
+  std::vector<SimTime> turn_taken_;  // [flow] when its turn was taken; only where must_be_sure_
   std::vector<FlowIndex> free_flows_;
   std::vector<std::uint32_t> places_;  // [flow, use] where it stands among the resource's members
   std::vector<FlowIndex> new_flows_;   // started since the last settle()
   std::vector<std::uint32_t> dirty_;   // resources that a limited flow joined or left since then
+
+  std::vector<double> new_weights_;  // room for add_leg()
 
   // Room for settle(), kept between calls.
   std::uint32_t epoch_ = 0, touch_epoch_ = 0;

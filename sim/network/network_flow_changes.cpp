@@ -2,22 +2,33 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "sim/network/network_flow.hpp"
 
 namespace ringsim {
 
+std::span<const FlowNetwork::Use> FlowNetwork::inner(std::uint32_t leg) const {
+  return {inner_.data() + inner_of_[leg].first, inner_of_[leg].n};
+}
+
+bool FlowNetwork::any_link(std::uint32_t number, const std::function<bool(const Use&)>& is_it) const {
+  const LegInfo& leg = legs_[number];
+  const auto uses = uses_.begin() + leg.first_use;
+  const std::span<const Use> others = inner(number);
+  return std::any_of(uses, uses + leg.n_uses, is_it) || std::any_of(others.begin(), others.end(), is_it);
+}
+
 void FlowNetwork::set_bandwidth(ResourceId changed, Bandwidth bandwidth) {
+  make_resources();
   resources_[changed.value].capacity = static_cast<double>(bandwidth.bytes_per_second);
   changed_.push_back(changed.value);
   const auto is_it = [&](const Use& use) { return use.resource == changed.value; };
-  for (LegInfo& leg : legs_) {
-    const auto uses = uses_.begin() + leg.first_use, inner = inner_.begin() + leg.first_inner;
-    if (std::any_of(uses, uses + leg.n_uses, is_it) || std::any_of(inner, inner + leg.n_inner, is_it))
-      set_alone_rate(leg);
-  }
+  for (std::uint32_t leg = 0; leg < legs_.size(); ++leg)
+    if (any_link(leg, is_it)) set_alone_rate(leg);
 }
 
 // All flows over the resources count as new ones: what other flows take is left to settle().
@@ -28,16 +39,14 @@ void FlowNetwork::take_changes() {
   };
   for (FlowIndex f = 0; f < flows_.size(); ++f) {
     if (flows_[f].rate <= 0) continue;  // has left, or is new already
-    const LegInfo& leg = legs_[flows_[f].leg];
-    const auto uses = uses_.begin() + leg.first_use, inner = inner_.begin() + leg.first_inner;
-    if (std::any_of(uses, uses + leg.n_uses, has_changed) || std::any_of(inner, inner + leg.n_inner, has_changed))
-      new_flows_.push_back(f);
+    if (any_link(flows_[f].leg, has_changed)) new_flows_.push_back(f);
   }
   changed_.clear();
 }
 
 // As add_leg() works them out, in the same order.
-void FlowNetwork::set_alone_rate(LegInfo& leg) {
+void FlowNetwork::set_alone_rate(std::uint32_t number) {
+  LegInfo& leg = legs_[number];
   leg.cap = leg.alone = std::numeric_limits<double>::infinity();
   const auto narrow = [](double& least, ResourceId& which, double rate, std::uint32_t resource) {
     if (rate >= least) return;
@@ -45,11 +54,11 @@ void FlowNetwork::set_alone_rate(LegInfo& leg) {
     which = {resource};
   };
   for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u)
-    narrow(leg.alone, leg.alone_resource, resources_[uses_[u].resource].capacity / uses_[u].weight, uses_[u].resource);
-  for (std::uint32_t i = leg.first_inner; i < leg.first_inner + leg.n_inner; ++i) {
-    const double rate = resources_[inner_[i].resource].capacity / inner_[i].weight;
-    narrow(leg.cap, leg.cap_resource, rate, inner_[i].resource);
-    narrow(leg.alone, leg.alone_resource, rate, inner_[i].resource);
+    narrow(leg.alone, leg.alone_resource, resources_[uses_[u].resource].capacity / weight(uses_[u]), uses_[u].resource);
+  for (const Use& use : inner(number)) {
+    const double rate = resources_[use.resource].capacity / weight(use);
+    narrow(leg.cap, leg.cap_resource, rate, use.resource);
+    narrow(leg.alone, leg.alone_resource, rate, use.resource);
   }
 }
 
@@ -76,7 +85,7 @@ std::vector<Network::Withdrawn> FlowNetwork::withdraw(const std::vector<std::uin
     if (watcher_) tell_moved(flow, flow.left - static_cast<double>(rest));
     const LegInfo& leg = legs_[flow.leg];
     for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u)
-      resources_[uses_[u].resource].carried.bytes -= static_cast<double>(rest) * uses_[u].weight;
+      usage_[uses_[u].resource].carried.bytes -= static_cast<double>(rest) * weight(uses_[u]);
     leave(f);
     std::erase(new_flows_, f);
     ++flow.stamp;

@@ -71,10 +71,10 @@ void FlowNetwork::touch(std::uint32_t r) {
   for (const Member& member : resource.members) {
     const Flow& flow = flows_[member.flow];
     if (flow.solve_mark == epoch_) {
-      resource.open_weight += member.weight;
+      resource.open_weight += weight(member);
       ++resource.n_open;
     } else {
-      resource.residual -= member.weight * flow.rate;
+      resource.residual -= weight(member) * flow.rate;
     }
   }
   touched_.push_back(r);
@@ -95,7 +95,7 @@ void FlowNetwork::touch_uses(const LegInfo& leg) {
     const ResourceState& resource = resources_[use.resource];
     if (resource.members.size() > 1) {
       if (resource.touch_mark != touch_epoch_) touch(use.resource);
-    } else if (const Level level{.share = resource.capacity / use.weight, .index = use.resource}; narrowest < level) {
+    } else if (const Level level{.share = resource.capacity / weight(use), .index = use.resource}; narrowest < level) {
       narrowest = level;
     }
   }
@@ -158,11 +158,11 @@ void FlowNetwork::decide(FlowIndex index, double rate, ResourceId limiter) {
     const Use& use = uses_[leg.first_use + u];
     ResourceState& resource = resources_[use.resource];
     if (resource.touch_mark == touch_epoch_) {
-      resource.residual -= use.weight * rate;
-      resource.open_weight -= use.weight;
+      resource.residual -= weight(use) * rate;
+      resource.open_weight -= weight(use);
       --resource.n_open;
     } else {  // check_rates() does not see it
-      ensure(rate * use.weight <= resource.capacity * (1 + tolerance), "no link carries more than its bandwidth");
+      ensure(rate * weight(use) <= resource.capacity * (1 + tolerance), "no link carries more than its bandwidth");
     }
   }
 }
@@ -180,7 +180,7 @@ bool FlowNetwork::widen() {
       const Flow& flow = flows_[member.flow];
       const bool inside = to_be_solved(member.flow);
       const double rate = inside ? flow.decided : flow.rate;
-      total += rate * member.weight;
+      total += rate * weight(member);
       fastest = std::max(fastest, rate);
       if (inside && flow.decided_limiter.value == r) slowest_limited = std::min(slowest_limited, rate);
       outsiders = outsiders || !inside;
@@ -239,11 +239,12 @@ bool FlowNetwork::has_other_limiter(const Flow& flow) const {
   const auto uses = uses_.begin() + leg.first_use;
   const auto link_of = [&](std::uint32_t r) -> const Link& { return topology_.link(topology_.resource({r}).link); };
   const auto kind = [&](NodeId node) { return topology_.node(node).kind; };
+  const auto home = [&](const Use& use) { return homes_[static_cast<std::size_t>(&use - uses_.data())]; };
   const auto limiter =
       std::find_if(uses, uses + leg.n_uses, [&](const Use& use) { return use.resource == flow.decided_limiter.value; });
   const Link& link = link_of(limiter->resource);
   return std::any_of(uses, uses + leg.n_uses, [&](const Use& use) {
-    if (use.home == limiter->home) return false;
+    if (home(use) == home(*limiter)) return false;
     const Link& other = link_of(use.resource);
     if (other.kind == link.kind && other.bandwidth == link.bandwidth && kind(other.from) == kind(link.from) &&
         kind(other.to) == kind(link.to))
@@ -251,8 +252,8 @@ bool FlowNetwork::has_other_limiter(const Flow& flow) const {
     const ResourceState& resource = resources_[use.resource];
     // Of those that were touched, what is left for the others and this flow.
     const double share = resource.touch_mark != touch_epoch_
-                             ? resource.capacity / use.weight
-                             : (resource.residual + use.weight * flow.decided) / (resource.open_weight + use.weight);
+                             ? resource.capacity / weight(use)
+                             : (resource.residual + weight(use) * flow.decided) / (resource.open_weight + weight(use));
     return !clearly_above(share, flow.decided);
   });
 }
@@ -287,7 +288,7 @@ void FlowNetwork::expect_sure_rates() const {
     const ResourceState& resource = resources_[r];
     double total = 0, fastest = 0;
     for (const Member& member : resource.members) {
-      total += flows_[member.flow].rate * member.weight;
+      total += flows_[member.flow].rate * weight(member);
       fastest = std::max(fastest, flows_[member.flow].rate);
     }
     if (is_unsure(total, resource.capacity)) throw Unsure{unsure_time};
@@ -330,7 +331,7 @@ void FlowNetwork::check_rates() const {
     double total = 0;
     for (const Member& member : resources_[r].members) {
       const Flow& flow = flows_[member.flow];
-      total += flow.rate * member.weight;
+      total += flow.rate * weight(member);
     }
     ensure(total <= resources_[r].capacity * (1 + tolerance), "no link carries more than its bandwidth");
   }

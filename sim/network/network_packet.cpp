@@ -84,7 +84,7 @@ void PacketNetwork::start(std::uint32_t leg, Bytes size, std::uint64_t piece) {
   put_in_turn(flow.input);
 }
 
-std::optional<Left> PacketNetwork::due(const Event& event) {
+std::optional<Left> PacketNetwork::due(Event event) {
   const std::int64_t number = event.stamp & number_mask;
   switch (static_cast<What>(event.stamp >> number_bits)) {
     case What::wake:

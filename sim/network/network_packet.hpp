@@ -52,7 +52,7 @@ class PacketNetwork final : public Network {
   std::uint32_t add_leg(const Leg& leg, bool first, bool last) override;
   void start(std::uint32_t leg, Bytes size, std::uint64_t piece) override;
   void settle() override;
-  std::optional<Left> due(const Event& event) override;
+  std::optional<Left> due(Event event) override;
   bool tells_arrivals() const override { return true; }
   void explain_stall() const override;
   void set_bandwidth(ResourceId resource, Bandwidth bandwidth) override;

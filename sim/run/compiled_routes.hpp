@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <utility>
 #include <vector>
@@ -24,25 +25,23 @@ struct Route {
   std::uint64_t key = no_key;  // as CompiledRoutes::key_of(); of a part: none
   Bytes carried;               // over all messages
   std::uint32_t first = 0;     // leg, or part
-  std::uint32_t n_legs = 0;    // in CompiledRoutes, from `first` on; none where both ends are one device
+  /// In CompiledRoutes, from `first` on; none where both ends are one device.
+  std::uint16_t n_legs = 0;
   /// If a message is cut into equal parts, each on a path of its own: their routes are `first` and those after it, and
   /// this one has no legs.
-  std::uint32_t n_parts = 0;
-  std::uint32_t turns = 1;  // as Path::turns
+  std::uint16_t n_parts = 0;
 
   static constexpr std::uint64_t no_key = UINT64_MAX;
 };
-static_assert(sizeof(Route) == 32);
+static_assert(sizeof(Route) == 24);
 
 /// Route::n_parts of a pair that no path joins any more: links are down.
-inline constexpr std::uint32_t nowhere = UINT32_MAX;
+inline constexpr std::uint16_t nowhere = UINT16_MAX;
 
 /// A leg of a route; the network has it by the same number.
 struct LegUse {
   std::uint32_t first_link = 0, n_links = 0;  // in CompiledRoutes
   Picoseconds latency{0};
-  Picoseconds after{0};     // what passes beyond the latency, where the network itself tells of arrivals
-  std::int64_t beyond = 0;  // bytes that crossed it, less those of its route: of messages that gave up their way
 };
 
 class CompiledRoutes {
@@ -87,7 +86,8 @@ class CompiledRoutes {
     if (policy_ != Routing::Policy::flow_spray) return 0;
     const std::uint32_t known = known_.find(key_of(from, to, 0));
     if (known == unknown) return 0;
-    const std::uint32_t turns = routes_[known].turns;
+    const auto found = turns_.find(known);
+    const std::uint32_t turns = found == turns_.end() ? 1 : found->second;
     return turns == 1 ? std::uint16_t{0} : static_cast<std::uint16_t>(++messages_of_[key_of(from, to, 0)] % turns);
   }
 
@@ -97,8 +97,11 @@ class CompiledRoutes {
   std::uint32_t size() const { return static_cast<std::uint32_t>(routes_.size()); }
   Route& operator[](std::uint32_t route) { return routes_[route]; }
   const Route& operator[](std::uint32_t route) const { return routes_[route]; }
-  LegUse& leg(std::uint32_t index) { return legs_[index]; }
   const LegUse& leg(std::uint32_t index) const { return legs_[index]; }
+  /// What passes beyond the leg's latency, where the network itself tells of arrivals.
+  Picoseconds after(std::uint32_t leg) const { return after_.empty() ? Picoseconds{0} : after_[leg]; }
+  /// So many bytes more crossed the leg than its route: of a message that gave up its way.
+  void crossed_beyond(std::uint32_t leg, std::int64_t bytes) { beyond_[leg] += bytes; }
   std::span<const LinkId> links(const LegUse& leg) const { return {links_.data() + leg.first_link, leg.n_links}; }
   /// Of the leg's i-th link, as Leg::share().
   double share(const LegUse& leg, std::size_t i) const {
@@ -109,7 +112,7 @@ class CompiledRoutes {
   Picoseconds latency(std::uint32_t route) const {
     Picoseconds sum{0};
     for (std::uint32_t i = 0; i < routes_[route].n_legs; ++i)
-      sum += leg(routes_[route].first + i).latency + leg(routes_[route].first + i).after;
+      sum += leg(routes_[route].first + i).latency + after(routes_[route].first + i);
     return sum;
   }
 
@@ -146,11 +149,14 @@ class CompiledRoutes {
     if (const std::uint32_t known = known_.find(key); known != unknown) return known;
     const std::vector<Path> parts = find(static_cast<std::uint32_t>(key & UINT16_MAX));
     const std::uint32_t whole = size();
+    ensure(parts.size() < nowhere, "a message is cut into less than 65535 parts");
     if (parts.empty()) routes_.push_back({.carried = Bytes{}, .n_parts = nowhere});
     if (parts.size() > 1)
-      routes_.push_back({.carried = Bytes{}, .first = whole + 1, .n_parts = static_cast<std::uint32_t>(parts.size())});
+      routes_.push_back({.carried = Bytes{}, .first = whole + 1, .n_parts = static_cast<std::uint16_t>(parts.size())});
     for (const Path& path : parts) routes_.push_back(compiled(path, protocol_.latency(path.type)));
-    for (const Path& path : parts) routes_[whole].turns = std::max(routes_[whole].turns, path.turns);
+    std::uint32_t turns = 1;
+    for (const Path& path : parts) turns = std::max(turns, path.turns);
+    if (turns > 1) turns_[whole] = turns;
     return know(key, whole);
   }
 
@@ -163,8 +169,10 @@ class CompiledRoutes {
       if (!counts(r)) continue;
       for (std::uint32_t i = route.first; i < route.first + route.n_legs; ++i) {
         const LegUse& use = legs_[i];
+        const auto beyond = beyond_.find(i);
+        const std::int64_t bytes = route.carried.count + (beyond == beyond_.end() ? 0 : beyond->second);
         for (std::size_t l = 0; l < use.n_links; ++l)
-          sums[links(use)[l].value] += static_cast<double>(route.carried.count + use.beyond) * share(use, l);
+          sums[links(use)[l].value] += static_cast<double>(bytes) * share(use, l);
       }
     }
     return sums;
@@ -174,7 +182,7 @@ class CompiledRoutes {
   Route compiled(const Path& path, Picoseconds more) {
     Route route{.carried = Bytes{},
                 .first = static_cast<std::uint32_t>(legs_.size()),
-                .n_legs = static_cast<std::uint32_t>(path.legs.size())};
+                .n_legs = static_cast<std::uint16_t>(path.legs.size())};
     for (std::size_t i = 0; i < path.legs.size(); ++i) {
       Leg leg = path.legs[i];
       Picoseconds after{0};
@@ -183,8 +191,8 @@ class CompiledRoutes {
       ensure(number == legs_.size(), "the network numbers its legs in order");
       legs_.push_back({.first_link = static_cast<std::uint32_t>(links_.size()),
                        .n_links = static_cast<std::uint32_t>(leg.links.size()),
-                       .latency = leg.latency,
-                       .after = after});
+                       .latency = leg.latency});
+      if (network_.tells_arrivals()) after_.push_back(after);
       if (!leg.shares.empty()) {
         shares_.resize(links_.size(), 1);
         shares_.insert(shares_.end(), leg.shares.begin(), leg.shares.end());
@@ -201,9 +209,12 @@ class CompiledRoutes {
   std::vector<Route> routes_;
   Known known_{routes_};
   tsl::robin_map<std::uint64_t, std::uint32_t, MixedHash> messages_of_;  // of a pair, so far: for flow_spray
+  std::map<std::uint32_t, std::uint32_t> turns_;  // by route: as Path::turns, where there are several
   std::vector<LegUse> legs_;
-  std::vector<LinkId> links_;   // of all legs
-  std::vector<double> shares_;  // [as links_] up to the last leg that has some; beyond it they are 1
+  std::vector<Picoseconds> after_;                // [leg], where the network tells of arrivals
+  std::map<std::uint32_t, std::int64_t> beyond_;  // by leg
+  std::vector<LinkId> links_;                     // of all legs
+  std::vector<double> shares_;                    // [as links_] up to the last leg that has some; beyond it they are 1
 };
 
 }  // namespace ringsim

@@ -21,8 +21,8 @@ namespace ringsim {
 /// Where the time of a message, or of a part of one, went: `limiter` set its speed for `busy`, the rest is `latency`.
 struct MessageTime {
   Picoseconds busy{0}, latency{0};
+  PathEnd node;  ///< in the PathRecord, where there is one: the path up to its end
   ResourceId limiter = no_resource;
-  PathEnd node;            ///< in the PathRecord, where there is one: the path up to its end
   bool is_unsure = false;  ///< as Left::is_unsure, of the limiter
 };
 

@@ -157,7 +157,7 @@ class Movement {
       return self().delivered(index, {.busy = busy, .latency = all - busy, .limiter = landed.limiter});
     transfer.left = transfer.start + busy;
     transfer.limiter = landed.limiter;
-    const Picoseconds after = ways_.leg(ways_[transfer.route].first + leg).after;
+    const Picoseconds after = ways_.after(ways_[transfer.route].first + leg);
     if (after.count() == 0)
       piece_arrived(index, leg);
     else

@@ -186,8 +186,8 @@ class Run : private Movement<Run> {
     ahead_->caught_up(message);
   }
 
-  void handle(const Event& event) {
-    switch (event.kind) {
+  void handle(Event event) {
+    switch (event.kind()) {
       case Event::Kind::flow:
         if (const auto left = network_->due(event)) {
           turn_ = left->turn;
@@ -267,8 +267,8 @@ class Run : private Movement<Run> {
     const Picoseconds wire = take_wire();
     const MessageTime time{.busy = busy,
                            .latency = latency,
-                           .limiter = limiter,
                            .node = trails_.record(transfer.cause(), transfer, wire, busy, latency, limiter),
+                           .limiter = limiter,
                            .is_unsure = transfer.marks.limiter_is_unsure};
     transfers_.give_back(index);
     if (transfer.marks.adds) return delivered_and_added(index, time);

@@ -370,7 +370,7 @@ class Disturber {
     for (std::uint32_t leg = 0; leg <= last; ++leg) {
       std::int64_t sent = std::min(staged.legs[leg].started * slot, transfer.size.count);
       if (const auto found = taken.find(piece_of(index, leg)); found != taken.end()) sent -= found->second.rest.count;
-      run_.ways_.leg(way.first + leg).beyond += sent - kept * slot;
+      run_.ways_.crossed_beyond(way.first + leg, sent - kept * slot);
     }
     const std::uint32_t on_their_way = run_.staged_.keep_what_left(index);
     const bool over = staged.legs[last].arrived == kept;
@@ -462,7 +462,7 @@ class Disturber {
       return run_.transfers_[transfer].whole == no_transfer;
     };
     const auto is_own_event = [&](const Event& event) {
-      switch (event.kind) {
+      switch (event.kind()) {
         case Event::Kind::flow:
           return false;  // the network says what is under way
         case Event::Kind::arrival:

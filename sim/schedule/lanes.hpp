@@ -267,7 +267,7 @@ class LaneRunner {
       if (box.sends != 0) mailboxes_[kept++] = box;
     mailboxes_.resize(kept);
     for (std::uint32_t box = 0; box < kept; ++box) by_connection_.insert(box);
-    most_mailboxes_ = std::max(most_mailboxes_, 2 * mailboxes_.size());
+    most_mailboxes_ = std::max(most_mailboxes_, mailboxes_.size() + mailboxes_.size() / 4);
     std::fill(last_send_.begin(), last_send_.end(), &no_mailbox_);
     std::fill(last_receive_.begin(), last_receive_.end(), &no_mailbox_);
   }

@@ -206,7 +206,7 @@ class Topology {
   // Compressed adjacency: links of node n are [first_out_[n], first_out_[n + 1]).
   std::vector<std::uint32_t> first_out_, first_in_;
   std::vector<LinkId> out_, in_;
-  std::unordered_map<std::string, NodeId> by_name_;
+  std::vector<NodeId> by_name_;  // in the order of the hashes of their names
 };
 
 /// Collects nodes and cables, then checks and freezes them.
@@ -231,7 +231,7 @@ class TopologyBuilder {
   /// One direction only.
   void add_link(NodeId from, NodeId to, const LinkSpec& spec);
 
-  std::optional<NodeId> find(std::string_view name) const { return made_.find(name); }
+  std::optional<NodeId> find(std::string_view name) const;
   std::span<const Node> nodes() const { return made_.nodes(); }
   std::span<const Link> links() const { return made_.links(); }
   /// Gives every cable between the two nodes that was added as link `first` or later the figures that are there.
@@ -247,6 +247,7 @@ class TopologyBuilder {
   std::uint32_t source_index(const std::string& text);
 
   Topology made_;
+  std::unordered_map<std::string, NodeId> by_name_;
   std::unordered_map<std::string, std::uint32_t> source_ids_;
 };
 

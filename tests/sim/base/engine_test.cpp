@@ -15,16 +15,30 @@ using namespace ringsim;
 using namespace ringsim::literals;
 
 namespace {
+// An event that is a number.
+class Numbered {
+ public:
+  Numbered() = default;
+  Numbered(int number) : number_(number) {}  // NOLINT(google-explicit-constructor)
+  operator int() const { return number_; }   // NOLINT(google-explicit-constructor)
+  std::uint64_t turn() const { return turn_; }
+  void set_turn(std::uint64_t turn) { turn_ = turn; }
+
+ private:
+  int number_ = 0;
+  std::uint64_t turn_ = 0;
+};
+
 SimTime at(std::int64_t ps) { return SimTime{Picoseconds{ps}}; }
 }  // namespace
 
 TEST_CASE("events due at one instant come in the order in which they were scheduled") {
-  Engine<int> engine;
+  Engine<Numbered> engine;
   // Instants come and go between the pushes, so that buckets are looked up again.
   for (int i = 0; i < 300; ++i) engine.at(at(i % 3 * 10), i);
   CHECK(engine.n_waiting() == 300);
   std::vector<int> seen;
-  int event = 0;
+  Numbered event;
   do {
     while (engine.next_now(event)) seen.push_back(event);
   } while (engine.advance());
@@ -34,7 +48,7 @@ TEST_CASE("events due at one instant come in the order in which they were schedu
 }
 
 TEST_CASE("time never goes back") {
-  Engine<int> engine;
+  Engine<Numbered> engine;
   engine.at(at(5), 1);
   REQUIRE(engine.advance());
   CHECK(engine.now() == at(5));
@@ -45,11 +59,11 @@ TEST_CASE("time never goes back") {
 }
 
 TEST_CASE("what is scheduled at now() while an event is handled still comes at this instant, last") {
-  Engine<int> engine;
+  Engine<Numbered> engine;
   engine.at(at(0), 1);
   engine.at(at(0), 2);
   std::vector<int> seen;
-  int event = 0;
+  Numbered event;
   while (engine.next_now(event)) {
     seen.push_back(event);
     if (event == 1) engine.after(0_ps, 3);
@@ -68,7 +82,7 @@ TEST_CASE("an engine takes events in the order of a multimap, pushed at random w
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     CAPTURE(seed);
     std::mt19937_64 random(seed);
-    Engine<int> engine;
+    Engine<Numbered> engine;
     std::multimap<SimTime, int> reference;  // keeps the order of equal keys
     int next = 0;
     const auto push = [&] {
@@ -79,7 +93,8 @@ TEST_CASE("an engine takes events in the order of a multimap, pushed at random w
     };
     for (int i = 0; i < 100; ++i) push();
     bool same = true;
-    int event = 0, taken = 0;
+    Numbered event;
+    int taken = 0;
     do {
       while (engine.next_now(event)) {
         same = same && !reference.empty() && reference.begin()->first == engine.now() &&
@@ -101,10 +116,10 @@ TEST_CASE("an event that took its turn comes as if it had been scheduled then") 
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     CAPTURE(seed);
     std::mt19937_64 random(seed);
-    Engine<int> at_once, late;
+    Engine<Numbered> at_once, late;
     struct Kept {
       SimTime when{};
-      int event = 0;
+      Numbered event;
       std::uint64_t turn = 0;
     };
     std::vector<Kept> kept;
@@ -120,7 +135,7 @@ TEST_CASE("an event that took its turn comes as if it had been scheduled then") 
     };
     for (int i = 0; i < 50; ++i) push();
     bool same = true;
-    int event = 0, other = 0;
+    Numbered event, other;
     do {
       while (at_once.next_now(event)) {
         same = same && late.next_now(other) && event == other;
@@ -144,10 +159,10 @@ TEST_CASE("an event that took its turn comes as if it had been scheduled then") 
 // 4000 instants are more than the engine remembers as used lately: most of them are in its queue several times.
 TEST_CASE("an instant that was forgotten between its events is one when it comes") {
   std::mt19937_64 random(1);
-  Engine<int> engine;
+  Engine<Numbered> engine;
   struct Kept {
     SimTime when{};
-    int event = 0;
+    Numbered event;
     std::uint64_t turn = 0;
   };
   std::vector<Kept> kept;
@@ -165,28 +180,28 @@ TEST_CASE("an instant that was forgotten between its events is one when it comes
   CHECK(engine.n_waiting() == 20'000);
   bool same = true;
   auto expected = reference.begin();
-  int event = 0;
+  Numbered event;
   while (engine.advance())
-    for (; engine.next_now(event); ++expected) same = same && *expected == std::pair(engine.now(), event);
+    for (; engine.next_now(event); ++expected) same = same && *expected == std::pair<SimTime, int>(engine.now(), event);
   CHECK(same);
   CHECK(expected == reference.end());
 }
 
 TEST_CASE("an event whose turn has passed is refused") {
-  Engine<int> engine;
+  Engine<Numbered> engine;
   const std::uint64_t turn = engine.take_turn();
   engine.at(at(1), 1);
   REQUIRE(engine.advance());
-  int event = 0;
+  Numbered event;
   REQUIRE(engine.next_now(event));
   CHECK_THROWS_WITH_AS(engine.at(at(1), 2, turn), "invariant broken: no event is passed over", InvariantError);
 }
 
 TEST_CASE("a room that served one instant serves a later one") {
   // 100000 instants, at most two of them known at once: what a room held must not come up again.
-  Engine<int> engine;
+  Engine<Numbered> engine;
   engine.at(at(0), 0);
-  int event = 0;
+  Numbered event;
   std::int64_t n = 0, sum = 0;
   do {
     while (engine.next_now(event)) {

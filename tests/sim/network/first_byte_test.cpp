@@ -70,9 +70,9 @@ Picoseconds duration(const Rounds& rounds, NetworkModel model, Convention conven
     do {
       Event event;
       while (engine.next_now(event)) {
-        if (event.kind == Event::Kind::local) {
+        if (event.kind() == Event::Kind::local) {
           network->start(leg_of[event.id], rounds.size, event.id);
-        } else if (event.kind == Event::Kind::arrival) {
+        } else if (event.kind() == Event::Kind::arrival) {
           arrived(event.id);
         } else if (const auto left = network->due(event)) {
           const auto m = static_cast<std::uint32_t>(left->piece);

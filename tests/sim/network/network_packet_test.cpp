@@ -41,7 +41,7 @@ struct Driver {
       do {
         Event event;
         while (engine.next_now(event)) {
-          if (event.kind == Event::Kind::local)
+          if (event.kind() == Event::Kind::local)
             network.start(legs[event.id], sent[event.id].size, event.id);
           else if (const auto gone = network.due(event))
             note(*gone);

@@ -42,10 +42,10 @@ struct Driver {
   }
 
   void handle(const Event& event) {
-    if (event.kind == Event::Kind::local) {
+    if (event.kind() == Event::Kind::local) {
       network.start(legs[event.id], flows[event.id].size, event.id);
       if (flows[event.id].size.count > 0) moving.insert(event.id);
-    } else if (event.kind == Event::Kind::disturbance) {
+    } else if (event.kind() == Event::Kind::disturbance) {
       network.set_bandwidth(changes[event.id].resource, changes[event.id].bandwidth);
     } else if (const auto left = network.due(event)) {
       finish[left->piece] = engine.now();

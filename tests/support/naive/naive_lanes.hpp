@@ -87,13 +87,15 @@ class Lanes {
     const Half other = others.front();
     others.pop_front();
     const Half &send = is_send ? half : other, &receive = is_send ? other : half;
+    std::uint32_t kept = nothing_kept;  // as after forget_kept()
     handler_.matched({.sender = send.place,
                       .receiver = receive.place,
                       .source = handler_.note(send.op),
                       .target = handler_.note(receive.op),
                       .add = receive.op.what == Do::receive_add,
                       .channel = send.op.channel,
-                      .slot = no_slot});
+                      .slot = no_slot},
+                     kept);
   }
 
   void complete(LaneNumber number) {
