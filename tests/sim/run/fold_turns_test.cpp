@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -212,8 +213,33 @@ TEST_CASE("hosts with a GPU each are folded to one of them, and not if a cable d
 }
 
 TEST_CASE("rings that do not go from node to node in one order are simulated in full") {
-  CHECK(has(both_ways({.nodes = 3}), "the order of channel 0 does not repeat"));
-  CHECK(has(both_ways({.nodes = 3, .protocol = "LL"}), "the order of channel 0 does not repeat"));
+  const Case one({.nodes = 4, .channels = 1});
+  std::vector<Actor> order(32);
+  std::iota(order.begin(), order.end(), 0);
+  const auto said = [&] {
+    return both_ways(one.setup.topology, check(over_channels(ring_all_reduce(32, 1_MiB), {.channels = 1}, {order})),
+                     one.options);
+  };
+  CHECK(is_one_node(said(), 4));
+  std::swap(order[17], order[18]);  // within node 2
+  CHECK(has(said(), "the order of channel 0 does not repeat"));
+}
+
+TEST_CASE("a protocol that rounds messages up folds any ring whose chunks it makes equal") {
+  const Case one({.nodes = 2, .channels = 1});
+  Protocol protocol = *find_protocol("simple");
+  RunOptions options = one.options;
+  options.protocol = &protocol;
+  const auto said = [&](std::int64_t align, std::int64_t bytes) {
+    protocol.align = {align};
+    return both_ways(one.setup.topology, check(ring_all_reduce(16, {bytes})), options);
+  };
+  // 16 chunks of 6250 and 6251 bytes.
+  CHECK(has(said(1, 100'003), "100003 bytes in 16 chunks are not equal chunks"));
+  CHECK(has(said(2, 100'003), " are not equal chunks"));  // 6250 and 6252
+  CHECK(is_one_node(said(4, 100'003), 2));                // 6252
+  // Three chunks of a byte, the others have none: what is empty stays so.
+  CHECK(has(said(16, 3), " are not equal chunks"));
 }
 
 TEST_CASE("chunks that are not equally large from node to node are simulated in full") {
