@@ -27,8 +27,11 @@ std::size_t index_of(Actor actor) { return static_cast<std::size_t>(actor); }
 /// Condition 1, for one number of ranks after another.
 class TurningSchedule {
  public:
-  explicit TurningSchedule(const CheckedSchedule& checked)
-      : schedule_(checked.schedule()), made_(piecewise(schedule_)), n_(schedule_.collective.ranks) {
+  TurningSchedule(const CheckedSchedule& checked, const Protocol& protocol)
+      : schedule_(checked.schedule()),
+        protocol_(protocol),
+        made_(piecewise(schedule_)),
+        n_(schedule_.collective.ranks) {
     const Proof& proof = checked.proof();
     if (proof.by == Proof::By::parts) refuse_turn("a program has several schedules");
     if (proof.copies_first) refuse_turn("ranks copy before they send");
@@ -67,7 +70,7 @@ class TurningSchedule {
   static Actor rank(const Cast* cast, int position) { return cast->rank[index_of(position)]; }
   static int position(const Cast* cast, Actor rank) { return cast->position[index_of(rank)]; }
 
-  // Chunks that the shift of positions moves onto each other are equally large.
+  // Chunks that the shift of positions moves onto each other are equally large on the wire.
   bool sizes_turn(int channel, int shift) {
     const int rounds = made_ == nullptr ? 1 : made_->rounds;
     for (std::size_t b = 0; b < n_buffers; ++b) {
@@ -83,18 +86,19 @@ class TurningSchedule {
     }
     return true;
   }
-  // Of a chunk of the plain schedule.
+  // Of a chunk of the plain schedule, on the wire.
   Bytes size(std::size_t buffer, int channel, int round, int c) const {
     auto chunk = static_cast<std::uint32_t>(c);
-    if (made_ == nullptr) return schedule_.layout[buffer].size(chunk, 1);
+    if (made_ == nullptr) return protocol_.on_wire(schedule_.layout[buffer].size(chunk, 1));
     const Cut& cut = made_->cut;
     if (const Cast* cast = cast_of(channel); cast != nullptr && cut.parts)
       chunk = cast->chunk_of(chunk, cut.chunks[buffer]);
     const auto piece = static_cast<std::uint32_t>(channel * made_->rounds + round);
-    return schedule_.layout[buffer].size(cut.chunk(static_cast<Buffer>(buffer), {chunk, piece}), 1);
+    return protocol_.on_wire(schedule_.layout[buffer].size(cut.chunk(static_cast<Buffer>(buffer), {chunk, piece}), 1));
   }
 
   const Schedule& schedule_;
+  const Protocol& protocol_;
   const Piecewise* made_;
   int n_;
   std::string why_not_;
@@ -126,6 +130,7 @@ std::vector<Sending> sendings(const Schedule& schedule, int simulated, const Run
         for (const Op& op : step.ops) {
           if (op.what == Do::compute || op.what == Do::copy || op.what == Do::add)
             refuse_turn("step {} is more than messages", i);
+          if (op.region.count != 1) refuse_turn("step {} moves several chunks", i);
           if (its.channel >= 0 && its.channel != op.channel)
             refuse_turn("lane {} of a rank has several channels", lane);
           its.channel = op.channel;
@@ -322,7 +327,7 @@ class TurningLinks {
 FoldingByTurns folded_by_turns(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options,
                                const std::vector<NodeId>& placement) {
   const Schedule& schedule = checked.schedule();
-  TurningSchedule turning(checked);
+  TurningSchedule turning(checked, *options.protocol);
   if (options.model != NetworkModel::fair) refuse_turn("the model is {}", to_string(options.model));
   if (options.routing.policy != Routing::Policy::fixed && options.routing.policy != Routing::Policy::ecmp)
     refuse_turn("messages are spread over several ways");

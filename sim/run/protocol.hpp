@@ -39,15 +39,18 @@ struct Protocol {
   Bytes slot;                   ///< what one holds, on the wire
   bool done_when_left = false;  ///< a send is done when its last byte has left (over several NICs: the last of all);
                                 ///< else when it has arrived
-  std::int64_t wire = 1, payload = 1;          ///< of `wire` bytes on the links `payload` are data
+  std::int64_t wire = 1, payload = 1;  ///< of `wire` bytes on the links `payload` are data
+  Bytes align{1};  ///< data is cut in multiples of this, so a message is rounded up to it; a power of two
   Picoseconds nvlink{0}, pcie{0}, network{0};  ///< what a message takes beyond its links' latencies
   Picoseconds launch{0};                       ///< before the first step
 
+  /// What a message with so much data is on the links.
   Bytes on_wire(Bytes data) const {
+    if (align.count > 1) data = {(data + Bytes{align.count - 1}).count & -align.count};
     if (wire == payload) return data;
     return data.count / payload * Bytes{wire} + Bytes{(data.count % payload * wire + payload - 1) / payload};
   }
-  /// The data of a message of so many bytes on the wire: what on_wire() was given.
+  /// The data of a message of so many bytes on the wire: what on_wire() was given, rounded up to `align`.
   Bytes data_of(Bytes on_wire) const {
     if (wire == payload) return on_wire;
     return on_wire.count / wire * Bytes{payload} + Bytes{on_wire.count % wire * payload / wire};

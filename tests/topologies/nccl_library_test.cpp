@@ -353,6 +353,19 @@ TEST_CASE("a slot's payload is the chunk of trees and broadcasts") {
   CHECK(chunk_of(TunerProtocol::simple) == 512_KiB);
 }
 
+TEST_CASE("chunks of collectives are whole multiples of 16 bytes, those of sends and receives are not") {
+  const TunerMachine machine = machine_of("hgx-h100", 8);
+  for (const TunerAlgorithm algorithm : {TunerAlgorithm::ring, TunerAlgorithm::tree, TunerAlgorithm::nvls})
+    for (const TunerProtocol protocol : {TunerProtocol::ll, TunerProtocol::ll128, TunerProtocol::simple})
+      for (const CollectiveOp op : collective_ops()) {
+        CAPTURE(to_string(op));
+        const Bytes align =
+            library_costs({algorithm, protocol, 1, 0}, machine, {.op = op, .bytes = 1_MiB, .chunk = 1_KiB})
+                .protocol.align;
+        CHECK(align == (sends_to_peers(op) ? 1_B : 16_B));
+      }
+}
+
 TEST_CASE(
     "steps cost more as their chunk grows, up to the full time, and no constant is without what it was fitted to") {
   const TunerMachine machine = machine_of("hgx-h100", 8);

@@ -23,6 +23,17 @@ const Protocol& plain_protocol(TunerProtocol protocol) {
   return *found;
 }
 
+/// What is passed on of a collective is cut in multiples of this: the last round of a ring's chunks and of NVLSTree's
+/// parts (NVIDIA/nccl 5067397c2676 src/device/all_reduce.h: alignUp(divUp(remCount, nranks), 16 / sizeof(T))), the
+/// chunks of all rounds before (src/include/device.h, ncclProtoGrainSize: 16, 1920 and 512 B in LL, LL128 and Simple)
+/// and the channels' parts (src/enqueue.cc, cellSize). So is a rank's part of all_gather and reduce_scatter.
+///
+/// Assumption: here buffers are cut near-equally and every message is rounded up to it. That is the largest chunk that
+/// NCCL has, on all ranks; there the last ranks' are shorter, or empty. Not modelled: releases before 2.22 round
+/// further up, to what the threads of a block take at once (8c6c5951854a src/device/all_reduce.h, 2.19.3: 3840 B in
+/// Simple with 512 threads), as do 16 KiB of NVLS on one node.
+constexpr Bytes cut_in{16};
+
 /// Of what rings over PCIe have, the share that a rate is.
 double share_of(double rate, const TunerMachine& machine) {
   const double all = machine.ring.count * machine.ring.inside;
@@ -129,8 +140,9 @@ LibraryCosts library_costs(const LibraryPlan& plan, const TunerMachine& machine,
     out.network = tree_share(plan.protocol, work.op, work.bytes, machine, work.release);
   if (sends_to_peers(work.op)) {
     add_sends(out, plan, machine, work, costs);
-    return out;
+    return out;  // their parts are cut in 4 KiB, and the last has what is left (ncclP2pPartBounds): `align` stays 1
   }
+  out.protocol.align = cut_in;
   // Through the switches a step is as short as one of LL: they add up, no block does.
   out.protocol.nvlink = steps.of(own.step[nvls || nvls_tree ? 0 : p]);
   if (nvls) {

@@ -76,6 +76,37 @@ TEST_CASE("without slots every step of a ring waits for the longest cable, with 
   CHECK(run_with("ll128", net, full).duration() == 6 * Picoseconds{106'666'700} + 3 * 14us + 3 * 1us);
 }
 
+TEST_CASE("a message is rounded up to a multiple of what data is cut in, and then to whole lines") {
+  for (Protocol protocol : protocols()) {
+    for (const std::int64_t align : {1, 2, 16, 512}) {
+      protocol.align = {align};
+      // LL128 repeats after 120 bytes, so lines and multiples of 512 after 7680; beyond, sums that need 64 bits.
+      for (const std::int64_t from : {std::int64_t{0}, std::int64_t{1} << 40})
+        for (std::int64_t data = from; data <= from + 2 * 7680; ++data) {
+          std::int64_t whole = data;
+          while (whole % align != 0) ++whole;
+          const std::int64_t on_wire = (whole * protocol.wire + protocol.payload - 1) / protocol.payload;
+          if (protocol.on_wire({data}).count == on_wire && protocol.data_of({on_wire}).count == whole) continue;
+          FAIL(protocol.name, " in multiples of ", align, ": ", data, " bytes are ", on_wire, " and back ", whole);
+        }
+    }
+  }
+}
+
+TEST_CASE("what a message is rounded up by takes its time, and counts as sent") {
+  // A ring of three: 100 bytes in chunks of 33, 33 and 34, which are 48 in multiples of 16. Each rank sends four.
+  Protocol protocol = *find_protocol("simple");
+  const auto ran = [&](std::int64_t align) {
+    protocol.align = {align};
+    const Topology net = star(3, {.bandwidth = 1_GBps, .latency = 1us});
+    return run(net, check(ring_all_reduce(3, 100_B)), {.protocol = &protocol});
+  };
+  CHECK(ran(16).bytes_sent == 3 * 4 * 48_B);
+  CHECK(ran(16).duration() == 4 * (2us + 48ns));  // two links
+  CHECK(ran(1).bytes_sent == 4 * 100_B);
+  CHECK(ran(1).duration() == 4 * 2us + 4 * 34ns);  // the longest goes through all steps
+}
+
 TEST_CASE("under slots a pipelined chain passes on a segment as soon as it is there") {
   // SCHEDULES' (K-1)(a + x) + (s-1) x, where rendezvous with delivery gives (K-2+s)(a + x).
   const Topology net = star(5, {.bandwidth = 1_GBps, .latency = 2us});  // a = 4 us

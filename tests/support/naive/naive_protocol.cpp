@@ -69,10 +69,13 @@ class ProtocolSimulation {
         mail.receive = ops.receives.at(k).first;
         mail.leg = path.legs.at(0);
         mail.latency = ringsim::latency(path) + protocol.latency(path.type);
-        // Of `wire` bytes on the links `payload` are data, rounded up.
-        const std::int64_t data = ops.sends[k].second.count * protocol.wire;
-        mail.span = {
-            .from = from, .to = to, .channel = channel, .bytes = {(data + protocol.payload - 1) / protocol.payload}};
+        // Data up to a multiple of `align`. Of `wire` bytes on the links `payload` are data, rounded up.
+        std::int64_t data = ops.sends[k].second.count;
+        while (data % protocol.align.count != 0) ++data;
+        mail.span = {.from = from,
+                     .to = to,
+                     .channel = channel,
+                     .bytes = {(data * protocol.wire + protocol.payload - 1) / protocol.payload}};
       }
     }
   }
