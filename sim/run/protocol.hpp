@@ -44,6 +44,8 @@ struct Protocol {
   Picoseconds nvlink{0}, pcie{0}, network{0};  ///< what a message takes beyond its links' latencies
   Picoseconds launch{0};                       ///< before the first step
 
+  /// Whether on_wire() may be more than the data.
+  bool adds_bytes() const { return wire != payload || align.count > 1; }
   /// What a message with so much data is on the links.
   Bytes on_wire(Bytes data) const {
     if (align.count > 1) data = {(data + Bytes{align.count - 1}).count & -align.count};

@@ -64,7 +64,7 @@ class Run : private Movement<Run> {
     if (options.record_path) trails_.record(jobs_.size());
     keeps_routes_ = ways_.are_fixed() && folding == nullptr;
     is_followed_ = options.protocol->done_when_left || options.record_path || by_turns_ != nullptr;
-    protocol_adds_ = options.protocol->wire != options.protocol->payload;
+    protocol_adds_ = options.protocol->adds_bytes();
     may_hold_ = !options.disturbance.empty() || options.enough;
     is_watched_ = !options.jobs.empty() || options.record_spans || options.on_message;
     needs_slots_ = checked.proof().slots_needed > 0;
