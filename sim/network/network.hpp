@@ -48,7 +48,7 @@ struct Left {
   bool has_arrived = false;
   Picoseconds latency{0};  ///< of one that has arrived: the part of its time that was not due to the limiter
   SimTime turn{};          ///< when its place in the order within this instant was taken; of flow models
-  bool is_unsure = false;  ///< the order of resources chose the limiter among unlike ones; see expect_any_order()
+  bool is_unsure = false;  ///< whether another link was as full is too near to tell; see expect_any_order()
 };
 
 /// What a resource (a link) carried in a run.

@@ -75,7 +75,6 @@ std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
         usage.last_use = static_cast<std::uint32_t>(uses_.size());
         uses_.push_back({.resource = link.resource.value});
         weights.push_back(0);
-        if (must_be_sure_) homes_.push_back(leg.homes.empty() ? 0 : leg.homes[i]);
       }
       double& weight = weights[usage.last_use - info.first_use];
       weight += leg.share(i);

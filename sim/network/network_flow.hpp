@@ -180,7 +180,7 @@ class FlowNetwork final : public Network {
   void set_alone_rate(std::uint32_t leg);
   void take_changes();
   void check_rates() const;
-  bool has_other_limiter(const Flow& flow) const;
+  void choose_limiter(Flow& flow, double rate);
   double doubt() const;
   void expect_sure(const Flow& flow, double before, double doubt) const;
   void expect_sure_rates() const;
@@ -194,7 +194,6 @@ class FlowNetwork final : public Network {
   std::vector<Use> uses_;
   std::vector<double> weights_{1};  // all that there are; most are 1
   tsl::robin_map<double, std::uint32_t> weight_numbers_;
-  std::vector<std::uint32_t> homes_;  // [use] as Leg::homes; only where must_be_sure_
   bool keeps_inner_ = false;
   std::vector<Inner> inner_of_;  // [leg], then
   std::vector<Use> inner_;

@@ -140,12 +140,36 @@ void FlowNetwork::solve() {
       std::push_heap(levels_.begin(), levels_.end());
       continue;
     }
+    const auto is_open = [&](const Member& member) {
+      return to_be_solved(member.flow) && flows_[member.flow].decided < 0;
+    };
     for (const Member& member : resource.members)
-      if (to_be_solved(member.flow) && flows_[member.flow].decided < 0) {
-        decide(member.flow, level.share, {level.index});
-        if (must_be_sure_) flows_[member.flow].is_unsure = has_other_limiter(flows_[member.flow]);
-      }
+      if (is_open(member)) choose_limiter(flows_[member.flow], level.share);
+    for (const Member& member : resource.members)
+      if (is_open(member)) decide(member.flow, level.share, flows_[member.flow].decided_limiter);
   }
+}
+
+// Of the links that are full at the rate at which the flow is about to be decided the first one on its way holds it, so
+// that it does not hang on the order of links and flows. That of a flow that is alone is the same one.
+void FlowNetwork::choose_limiter(Flow& flow, double rate) {
+  const LegInfo& leg = legs_[flow.leg];
+  bool has_one = false;
+  if (must_be_sure_) flow.is_unsure = false;
+  for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u) {
+    const Use& use = uses_[u];
+    const ResourceState& resource = resources_[use.resource];
+    const bool is_touched = resource.touch_mark == touch_epoch_;  // else no other flow uses it
+    const double free = is_touched ? resource.residual : resource.capacity;
+    const double taken = rate * (is_touched ? resource.open_weight : weight(use));
+    if (!has_one && !clearly_above(free, taken)) {
+      flow.decided_limiter = {use.resource};
+      has_one = true;
+      if (!must_be_sure_) break;
+    }
+    if (must_be_sure_ && free > taken * (1 + noise) && free <= taken * (1 + 2 * tolerance)) flow.is_unsure = true;
+  }
+  ensure(has_one, "every flow has a bottleneck");
 }
 
 void FlowNetwork::decide(FlowIndex index, double rate, ResourceId limiter) {
@@ -231,31 +255,6 @@ void FlowNetwork::apply() {
   schedule_first_of_groups();
   check_rates();
   if (must_be_sure_) expect_sure_rates();
-}
-
-// Whether a resource of another class and another home is as full as the one that has just decided the flow.
-bool FlowNetwork::has_other_limiter(const Flow& flow) const {
-  const LegInfo& leg = legs_[flow.leg];
-  const auto uses = uses_.begin() + leg.first_use;
-  const auto link_of = [&](std::uint32_t r) -> const Link& { return topology_.link(topology_.resource({r}).link); };
-  const auto kind = [&](NodeId node) { return topology_.node(node).kind; };
-  const auto home = [&](const Use& use) { return homes_[static_cast<std::size_t>(&use - uses_.data())]; };
-  const auto limiter =
-      std::find_if(uses, uses + leg.n_uses, [&](const Use& use) { return use.resource == flow.decided_limiter.value; });
-  const Link& link = link_of(limiter->resource);
-  return std::any_of(uses, uses + leg.n_uses, [&](const Use& use) {
-    if (home(use) == home(*limiter)) return false;
-    const Link& other = link_of(use.resource);
-    if (other.kind == link.kind && other.bandwidth == link.bandwidth && kind(other.from) == kind(link.from) &&
-        kind(other.to) == kind(link.to))
-      return false;
-    const ResourceState& resource = resources_[use.resource];
-    // Of those that were touched, what is left for the others and this flow.
-    const double share = resource.touch_mark != touch_epoch_
-                             ? resource.capacity / weight(use)
-                             : (resource.residual + weight(use) * flow.decided) / (resource.open_weight + weight(use));
-    return !clearly_above(share, flow.decided);
-  });
 }
 
 // By how much a rate may be off, relatively. A share s is what others leave of a capacity C, divided among those that

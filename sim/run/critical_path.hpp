@@ -70,14 +70,6 @@ struct Trail {
       if (entry.time > 0) sum += mixed(entry.link_class, entry.time);
     return sum;
   }
-  /// Whether two classes held it back for equally long, and no other for longer.
-  bool has_two_longest() const {
-    std::int64_t longest = 0;
-    for (const Entry& entry : entries) longest = std::max(longest, entry.time);
-    return longest > 0 &&
-           std::count_if(entries.begin(), entries.end(), [&](const Entry& entry) { return entry.time == longest; }) > 1;
-  }
-
   /// Nothing but computing, or waiting for a rank that is late, up to `now`.
   void compute_until(SimTime now) { pass(compute, now); }
   void delay_until(SimTime now) { pass(delay, now); }
@@ -111,12 +103,13 @@ struct Trail {
     if (time.count() > off) *least = {link_class, resource, time.count() - off, time.count() - off};
   }
 
-  /// Of a run or a job that ended at `finish`, where the trail must lead. The longest; among equals the lowest number.
+  /// Of a run or a job that ended at `finish`, where the trail must lead. The class with the most time;
+  /// among equals the one whose links come first in the topology.
   Bottleneck bottleneck(SimTime finish) const {
     ensure(at == finish, "the parts of the critical path sum to the time of the run");
     Entry longest;
     for (const Entry& entry : entries)
-      if (entry.time > longest.time || (entry.time == longest.time && entry.resource < longest.resource))
+      if (entry.time > longest.time || (entry.time == longest.time && entry.link_class < longest.link_class))
         longest = entry;
     const Picoseconds busy{longest.time};
     const Picoseconds others = at.time_since_epoch() - busy - latency - compute - delay;

@@ -199,16 +199,7 @@ class TurningLinks {
       const Place& place = place_[link];
       stands_for.push_back(place.orbit < 0 ? LinkId{link} : first_[static_cast<std::size_t>(place.orbit)]);
     }
-    for (std::size_t i = 0; i < sendings.size(); ++i)
-      if (sendings[i].to >= 0) expect_order(static_cast<Actor>(i) / lanes, sendings[i], stands_for);
     return stands_for;
-  }
-
-  /// [link]
-  std::vector<std::uint32_t> homes() const {
-    std::vector<std::uint32_t> homes;
-    for (std::uint32_t link = 0; link < topology_.n_links(); ++link) homes.push_back(home({link}));
-    return homes;
   }
 
  private:
@@ -258,28 +249,6 @@ class TurningLinks {
       refuse_turn("{} shares its bandwidth with another link", topology_.link_name(link));
   }
 
-  // Among equally full links of one home the same one sets the speed: that with the lower number.
-  void expect_order(Actor from, const Sending& sending, const std::vector<LinkId>& stands_for) {
-    const auto number = [&](LinkId link) { return topology_.link(link).resource; };
-    for (int turn = 0; turn < n_ / by_; ++turn) {
-      const Actor a = wrap(from + turn * by_, n_), b = wrap(sending.to + turn * by_, n_);
-      for (const Leg& leg : path(a, b, label(sending)).legs)
-        for (std::size_t l = 0; l < leg.links.size(); ++l)
-          for (std::size_t k = 0; k < l; ++k) {
-            const LinkId one = leg.links[k], other = leg.links[l];
-            if (home(one) == home(other) &&
-                (number(one) < number(other)) != (number(stands_for[one.value]) < number(stands_for[other.value])))
-              refuse_turn("the links of {} are numbered in another order", pair(a, b));
-          }
-    }
-  }
-
-  std::uint32_t home(LinkId id) const {
-    const Link& link = topology_.link(id);
-    for (const NodeId end : {link.from, link.to})
-      if (topology_.node(end).host) return *topology_.node(end).host;
-    return static_cast<std::uint32_t>(topology_.hosts().size()) + id.value;
-  }
   std::uint32_t label(const Sending& sending) const {
     return by_channel_ ? static_cast<std::uint32_t>(sending.channel) : 0;
   }
@@ -348,7 +317,6 @@ FoldingByTurns folded_by_turns(const Topology& topology, const CheckedSchedule& 
       const std::vector<Sending> sending = sendings(schedule, by, options);
       FoldingByTurns made{.ranks = schedule.actors, .simulated = by, .why = {}, .first = schedule};
       made.stands_for = links.follow(sending, schedule.lanes, by);
-      made.homes = links.homes();
       made.first.actors = by;
       for (std::size_t i = 0; i < sending.size(); ++i)
         made.peers.push_back(sending[i].to >= 0 ? sending[i].to : static_cast<Actor>(i) / schedule.lanes);

@@ -57,10 +57,12 @@ namespace ringsim {
 ///    rates may, too. Times are whole picoseconds, rounded up, so they do not, unless one lies so close to a picosecond
 ///    that the last bits decide (FlowNetwork::expect_any_order()). The margin is many times what such sums differ by;
 ///    it is no bound for flows whose shares hang on each other's in long chains.
-///  - Critical paths. Where a step ends with two messages at once, a message has waited equally long for two ranks, or
-///    two links are equally full, the one that comes last carries the trail on. If the other's time is divided
-///    otherwise the trail is marked (Trail::is_unsure), and no such trail may be the run's. Lanes that end last
-///    together must agree in what `bottleneck` reports, but for those that do so by events that were scheduled later.
+///  - Critical paths. Where a step ends with two messages at once, or a message has waited equally long for two ranks,
+///    the one that comes last carries the trail on. If the other's time is divided otherwise the trail is marked
+///    (Trail::is_unsure), and no such trail may be the run's. Lanes that end last together must agree in what
+///    `bottleneck` reports, but for those that do so by events that were scheduled later. (Of links that are equally
+///    full the first on a message's way sets its speed, and of classes with equal times the first in the topology is
+///    reported: that turns, too. Where it is too near to tell whether a link is full, the trail is marked.)
 ///
 /// Timeline::events may be another number: where a protocol has no slots, which flow has a link for itself at first is
 /// up to the order, too. `bottleneck` is that of the whole run, but names the link that stands for it and its images.
@@ -71,8 +73,7 @@ struct FoldingByTurns {
   Schedule first;   ///< that of the ranks that are simulated
   /// [rank * lanes + lane] of the ranks that are simulated: to whom it sends, itself if to nobody.
   std::vector<Actor> peers;
-  std::vector<LinkId> stands_for;    ///< [link] the one that stands for it; itself where nothing crosses it
-  std::vector<std::uint32_t> homes;  ///< [link] its host, or a number of its own where it joins two switches
+  std::vector<LinkId> stands_for;  ///< [link] the one that stands for it; itself where nothing crosses it
 
   /// The rank that is simulated for it.
   Actor simulated_for(Actor rank) const { return rank % simulated; }
@@ -85,13 +86,8 @@ struct FoldingByTurns {
     return connection_key(to, turned);
   }
   Path turned(Path path) const {
-    for (Leg& leg : path.legs) {
-      leg.homes.clear();
-      for (LinkId& link : leg.links) {
-        leg.homes.push_back(homes[link.value]);
-        link = stands_for[link.value];
-      }
-    }
+    for (Leg& leg : path.legs)
+      for (LinkId& link : leg.links) link = stands_for[link.value];
     return path;
   }
 

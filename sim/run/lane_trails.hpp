@@ -193,7 +193,7 @@ class LaneTrails {
     last_is_unsure_ = trails_[lane].is_unsure || division(trails_[lane]) != division(last());
   }
   /// Whether another trail may as well be last(), with its time divided otherwise.
-  bool last_is_unsure() const { return last_is_unsure_ || last().is_unsure || last().has_two_longest(); }
+  bool last_is_unsure() const { return last_is_unsure_ || last().is_unsure; }
   bool has_last() const { return last_lane_ != no_lane; }
   /// That of the run. Requires has_last().
   const Trail& last() const { return last_may_pass_ ? last_trail_ : trails_[last_lane_]; }

@@ -91,9 +91,6 @@ struct Leg {
   /// How many bytes cross each link for each byte that is moved, [link]; empty: one. Less where packets are spread over
   /// several ways, more where a byte costs more than one (Host::peer_cost, gpudirect_cost).
   std::vector<double> shares;
-  /// [link] to what its number belongs, where links stand for others: numbers of one home have an order, those of
-  /// several have none. Empty: all have.
-  std::vector<std::uint32_t> homes;
 
   double share(std::size_t i) const { return shares.empty() ? 1 : shares[i]; }
 };
