@@ -180,7 +180,9 @@ class FlowNetwork final : public Network {
   void set_alone_rate(std::uint32_t leg);
   void take_changes();
   void check_rates() const;
+  double room(const Use& use, double rate) const;
   void choose_limiter(Flow& flow, double rate);
+  bool limiter_is_unsure(const Flow& flow, double rate, double doubt) const;
   double doubt() const;
   void expect_sure(const Flow& flow, double before, double doubt) const;
   void expect_sure_rates() const;

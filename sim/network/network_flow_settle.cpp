@@ -16,6 +16,9 @@ constexpr int max_rounds = 6;
 
 // Rates that differ by less, relatively, are one rate.
 constexpr double same_rate = 1e-13;
+// A link is full where it has room for more than its flows by less, relatively; chosen, far above the noise of sums and
+// far below FlowNetwork::tolerance.
+constexpr double full = 1e-11;
 // What floating-point noise comes to at most, relatively; chosen, far below FlowNetwork::tolerance.
 constexpr double noise = 1e-12;
 
@@ -122,6 +125,7 @@ void FlowNetwork::solve() {
   };
   for (const std::uint32_t r : touched_) levels_.push_back({share(resources_[r]), r, false});
   std::make_heap(levels_.begin(), levels_.end());
+  const double doubt = must_be_sure_ ? this->doubt() : 0;
   while (undecided_ > 0) {
     ensure(!levels_.empty(), "every flow has a bottleneck");
     std::pop_heap(levels_.begin(), levels_.end());
@@ -143,33 +147,42 @@ void FlowNetwork::solve() {
     const auto is_open = [&](const Member& member) {
       return to_be_solved(member.flow) && flows_[member.flow].decided < 0;
     };
-    for (const Member& member : resource.members)
-      if (is_open(member)) choose_limiter(flows_[member.flow], level.share);
+    for (const Member& member : resource.members) {
+      if (!is_open(member)) continue;
+      Flow& flow = flows_[member.flow];
+      choose_limiter(flow, level.share);
+      if (must_be_sure_) flow.is_unsure = limiter_is_unsure(flow, level.share, doubt);
+    }
     for (const Member& member : resource.members)
       if (is_open(member)) decide(member.flow, level.share, flows_[member.flow].decided_limiter);
   }
+}
+
+// By how much a link has more room, relatively, than all that is still to be decided there takes at that rate.
+double FlowNetwork::room(const Use& use, double rate) const {
+  const ResourceState& resource = resources_[use.resource];
+  const bool is_touched = resource.touch_mark == touch_epoch_;  // else no other flow uses it
+  const double taken = rate * (is_touched ? resource.open_weight : weight(use));
+  return ((is_touched ? resource.residual : resource.capacity) - taken) / taken;
 }
 
 // Of the links that are full at the rate at which the flow is about to be decided the first one on its way holds it, so
 // that it does not hang on the order of links and flows. That of a flow that is alone is the same one.
 void FlowNetwork::choose_limiter(Flow& flow, double rate) {
   const LegInfo& leg = legs_[flow.leg];
-  bool has_one = false;
-  if (must_be_sure_) flow.is_unsure = false;
-  for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u) {
-    const Use& use = uses_[u];
-    const ResourceState& resource = resources_[use.resource];
-    const bool is_touched = resource.touch_mark == touch_epoch_;  // else no other flow uses it
-    const double free = is_touched ? resource.residual : resource.capacity;
-    const double taken = rate * (is_touched ? resource.open_weight : weight(use));
-    if (!has_one && !clearly_above(free, taken)) {
-      flow.decided_limiter = {use.resource};
-      has_one = true;
-      if (!must_be_sure_) break;
-    }
-    if (must_be_sure_ && free > taken * (1 + noise) && free <= taken * (1 + 2 * tolerance)) flow.is_unsure = true;
-  }
-  ensure(has_one, "every flow has a bottleneck");
+  std::uint32_t u = leg.first_use;
+  while (u < leg.first_use + leg.n_uses && room(uses_[u], rate) > full) ++u;
+  ensure(u < leg.first_use + leg.n_uses, "every flow has a bottleneck");
+  flow.decided_limiter = {uses_[u].resource};
+}
+
+// Whether rounding, in another order, could have chosen another one.
+bool FlowNetwork::limiter_is_unsure(const Flow& flow, double rate, double doubt) const {
+  const LegInfo& leg = legs_[flow.leg];
+  const auto uses = uses_.begin() + leg.first_use;
+  return leg.n_uses > 1 && std::any_of(uses, uses + leg.n_uses, [&](const Use& use) {
+           return std::abs(room(use, rate) - full) <= std::max(full / 2, doubt);
+         });
 }
 
 void FlowNetwork::decide(FlowIndex index, double rate, ResourceId limiter) {
