@@ -19,9 +19,9 @@ namespace ringsim {
 /// later, if at all: it comes when it would have come.
 ///
 /// Regular schedules make thousands of events fall on one instant, so an instant, not an event, is an element of the
-/// queue: scheduling costs O(1) where the instant is one of those used lately. One that was forgotten meanwhile is in
-/// the queue twice, and becomes one when its time comes. Most instants are scheduled nearly in the order in which they
-/// come, as most messages take about as long as the one before: those stand in a row, the others in a heap.
+/// queue: scheduling costs O(1) if the instant is one of those used lately. One that was forgotten meanwhile is in the
+/// queue more than once; its parts are joined when its time comes. Most instants are scheduled nearly in the order in
+/// which they come, as most messages take about as long as the one before: those are in a row, the others in a heap.
 ///
 /// Event: a small value type that has room for its place in the order, a std::uint64_t below 2^56: set_turn() puts it
 /// there, turn() tells it. An Engine is a local variable: two runs in one process do not meet.

@@ -47,7 +47,7 @@ struct Left {
   ResourceId limiter = no_resource;  ///< what set its speed; no_resource for an empty piece
   bool has_arrived = false;
   Picoseconds latency{0};  ///< of one that has arrived: the part of its time that was not due to the limiter
-  SimTime turn{};          ///< when its place in the order within this instant was taken; of flow models
+  SimTime turn{};          ///< when its place in the order within this instant was taken; see expect_any_order()
   bool is_unsure = false;  ///< whether another link was as full is too near to tell; see expect_any_order()
 };
 

@@ -44,8 +44,16 @@ std::uint32_t FlowNetwork::weight_number(double weight) {
   if (weight == weights_[0]) return 0;
   const auto [entry, is_new] = weight_numbers_.try_emplace(weight, static_cast<std::uint32_t>(weights_.size()));
   if (is_new) weights_.push_back(weight);
-  ensure(weights_.size() <= 1U << 16, "what links take of a message is one of 2^16 numbers at most");
+  if (weights_.size() > 1U << 16)
+    throw InputError("", "what links and devices take of a message are more than 65536 different numbers",
+                     "give devices rates, and messages ways, that are more alike");
   return entry->second;
+}
+
+// The least rate so far, and whose it is: of equal ones the first one's.
+void FlowNetwork::narrow(double& least, ResourceId& whose, double rate, ResourceId resource) {
+  if (rate < least * (1 - full)) whose = resource;
+  least = std::min(least, rate);
 }
 
 std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
@@ -79,14 +87,11 @@ std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
       double& weight = weights[usage.last_use - info.first_use];
       weight += leg.share(i);
       rate /= weight;
-    } else if (rate /= leg.share(i); rate < info.cap) {
-      info.cap = rate;
-      info.cap_resource = link.resource;
+    } else {
+      rate /= leg.share(i);
+      narrow(info.cap, info.cap_resource, rate, link.resource);
     }
-    if (rate < info.alone) {
-      info.alone = rate;
-      info.alone_resource = link.resource;
-    }
+    narrow(info.alone, info.alone_resource, rate, link.resource);
   }
   inner.n = static_cast<std::uint32_t>(inner_.size()) - inner.first;
   if (keeps_inner_) inner_of_.push_back(inner);
@@ -143,6 +148,7 @@ void FlowNetwork::open_up(std::uint32_t number) {
     for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u)
       resources_[uses_[u].resource].busy_since = flow.since;
     ++resources_[flow.limiter.value].n_limited;
+    opened_.push_back(index);
   }
   flow.is_due_on_arrival = !is_moving && leg.is_whole_path;
   flow.due = flow.is_due_on_arrival ? own.until + leg.latency : own.until;

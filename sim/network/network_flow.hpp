@@ -28,6 +28,9 @@ class FlowNetwork final : public Network {
  public:
   /// Rates that differ by less are equal: sums of a few thousand shares are exact to about 10^-13.
   static constexpr double tolerance = 1e-9;
+  /// A link is full that has room for more than its flows by less, relatively, and links are equally narrow whose rates
+  /// differ by less; chosen, far above the noise of sums and far below `tolerance`.
+  static constexpr double full = 1e-11;
   /// A time in ps, rounded up; a small tolerance keeps floating-point noise from adding a picosecond.
   static double whole_picoseconds(double time) { return std::ceil(time - 1e-3 - time * 1e-15); }
 
@@ -135,6 +138,7 @@ class FlowNetwork final : public Network {
     SimTime busy_since{};
   };
 
+  static void narrow(double& least, ResourceId& whose, double rate, ResourceId resource);
   void make_resources();
   double capacity(std::uint32_t resource) const;
   std::uint32_t weight_number(double weight);
@@ -208,6 +212,7 @@ class FlowNetwork final : public Network {
   std::vector<FlowIndex> free_flows_;
   std::vector<std::uint32_t> places_;  // [flow, use] where it stands among the resource's members
   std::vector<FlowIndex> new_flows_;   // started since the last settle()
+  std::vector<FlowIndex> opened_;      // that had a leg for themselves since then, and share it now
   std::vector<std::uint32_t> dirty_;   // resources that a limited flow joined or left since then
 
   std::vector<double> new_weights_;  // room for add_leg()

@@ -48,17 +48,13 @@ void FlowNetwork::take_changes() {
 void FlowNetwork::set_alone_rate(std::uint32_t number) {
   LegInfo& leg = legs_[number];
   leg.cap = leg.alone = std::numeric_limits<double>::infinity();
-  const auto narrow = [](double& least, ResourceId& which, double rate, std::uint32_t resource) {
-    if (rate >= least) return;
-    least = rate;
-    which = {resource};
-  };
   for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u)
-    narrow(leg.alone, leg.alone_resource, resources_[uses_[u].resource].capacity / weight(uses_[u]), uses_[u].resource);
+    narrow(leg.alone, leg.alone_resource, resources_[uses_[u].resource].capacity / weight(uses_[u]),
+           {uses_[u].resource});
   for (const Use& use : inner(number)) {
     const double rate = resources_[use.resource].capacity / weight(use);
-    narrow(leg.cap, leg.cap_resource, rate, use.resource);
-    narrow(leg.alone, leg.alone_resource, rate, use.resource);
+    narrow(leg.cap, leg.cap_resource, rate, {use.resource});
+    narrow(leg.alone, leg.alone_resource, rate, {use.resource});
   }
 }
 

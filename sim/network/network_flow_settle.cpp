@@ -16,9 +16,6 @@ constexpr int max_rounds = 6;
 
 // Rates that differ by less, relatively, are one rate.
 constexpr double same_rate = 1e-13;
-// A link is full where it has room for more than its flows by less, relatively; chosen, far above the noise of sums and
-// far below FlowNetwork::tolerance.
-constexpr double full = 1e-11;
 // What floating-point noise comes to at most, relatively; chosen, far below FlowNetwork::tolerance.
 constexpr double noise = 1e-12;
 
@@ -34,9 +31,14 @@ void FlowNetwork::add_to_solve(FlowIndex index) {
 
 void FlowNetwork::settle() {
   if (!changed_.empty()) take_changes();
-  if (new_flows_.empty() && dirty_.empty()) return;
+  if (new_flows_.empty() && dirty_.empty()) return opened_.clear();
   ++epoch_;
   to_solve_.clear();
+  // What was alone until now counts as new: which of several pieces that start at one instant is the first to start
+  // does not matter.
+  for (const FlowIndex index : opened_)
+    if (flows_[index].is_member && flows_[index].rate > 0 && !is_alone(flows_[index])) add_to_solve(index);
+  opened_.clear();
   for (const FlowIndex index : new_flows_) {
     const LegInfo& leg = legs_[flows_[index].leg];
     if (is_alone(flows_[index])) {  // most flows of most schedules: nothing to work out
@@ -176,12 +178,15 @@ void FlowNetwork::choose_limiter(Flow& flow, double rate) {
   flow.decided_limiter = {uses_[u].resource};
 }
 
-// Whether rounding, in another order, could have chosen another one.
+// Whether it hangs on an order which one that was. Of links that are full alike, but for rounding, it does not. It may
+// of those that are so nearly: they have the more room the more of their other flows are decided.
 bool FlowNetwork::limiter_is_unsure(const Flow& flow, double rate, double doubt) const {
   const LegInfo& leg = legs_[flow.leg];
   const auto uses = uses_.begin() + leg.first_use;
+  const double alike = doubt < full / 2 ? doubt : -1;  // else even those that are full alike may seem not to be
   return leg.n_uses > 1 && std::any_of(uses, uses + leg.n_uses, [&](const Use& use) {
-           return std::abs(room(use, rate) - full) <= std::max(full / 2, doubt);
+           const double its = room(use, rate);
+           return its > alike && its <= 2 * tolerance;
          });
 }
 

@@ -180,6 +180,7 @@ class CompiledRoutes {
 
   /// `more`: latency of its last leg, beyond the links'.
   Route compiled(const Path& path, Picoseconds more) {
+    ensure(path.legs.size() <= UINT16_MAX, "a path has less than 65536 legs");
     Route route{.carried = Bytes{},
                 .first = static_cast<std::uint32_t>(legs_.size()),
                 .n_legs = static_cast<std::uint16_t>(path.legs.size())};

@@ -191,13 +191,6 @@ void expect_equal_ports(const Topology& topology, const std::vector<NodeId>& pla
   }
 }
 
-[[noreturn]] void refuse_tie(const std::string& path) {
-  refuse(
-      "the lanes of a rank share the path of {}, and which of its equally narrow links they name as the bottleneck "
-      "differs from rank to rank",
-      path);
-}
-
 /// Condition 4 anywhere else, path by path.
 class Paths {
  public:
@@ -211,11 +204,10 @@ class Paths {
         routes_(topology, options.transport, options.routing),
         user_(topology.n_resources(), -1) {}
 
-  /// The paths of one stride. `by_limiter`: all ranks must name one link that sets the speed (condition 5).
-  void follow(const Stride& stride, Bytes carried, bool by_limiter) {
+  /// The paths of one stride.
+  void follow(const Stride& stride, Bytes carried) {
     std::fill(user_.begin(), user_.end(), -1);
     const Path first = path(0, stride);
-    if (by_limiter) expect_one_limiter(first, stride);
     for (Actor a = 0; a < group_.order(); ++a) {
       if (a % 1024 == 0 && options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed))
         refuse("it was stopped");
@@ -240,20 +232,6 @@ class Paths {
   }
 
  private:
-  void expect_one_limiter(const Path& path, const Stride& stride) const {
-    const auto rate = [&](LinkId id) { return topology_.link(id).bandwidth; };
-    for (const Leg& leg : path.legs) {
-      const std::vector<LinkId>& links = leg.links;
-      const auto narrower = [&](LinkId x, LinkId y) { return rate(x) < rate(y); };
-      const Bandwidth least = rate(*std::min_element(links.begin(), links.end(), narrower));
-      const bool is_tie =
-          options_.model == NetworkModel::ideal  // shares the ports alone
-              ? path.legs.size() == 1 && links.size() > 1 && rate(links.front()) == rate(links.back())
-              : std::count_if(links.begin(), links.end(), [&](LinkId id) { return rate(id) == least; }) > 1;
-      if (is_tie) refuse_tie(pair(0, stride));
-    }
-  }
-
   Path path(Actor a, const Stride& stride) {
     const bool by_channel = options_.routing.policy == Routing::Policy::ecmp;
     const std::vector<Path> parts =
@@ -295,12 +273,7 @@ void expect_one_each(const Topology& topology, const std::vector<NodeId>& placem
   }
 }
 
-/// To one other rank each, all the way through.
-bool goes_one_way(const Strides& strides) {
-  return strides.empty() || strides.begin()->first.by == strides.rbegin()->first.by;
-}
-
-/// The paths' part of the proof, conditions 4 and 5. Returns what there is to say about them.
+/// The paths' part of the proof, condition 4. Returns what there is to say about them.
 std::string follow_paths(const Topology& topology, const RunOptions& options, const CheckedSchedule& checked,
                          const std::vector<NodeId>& placement, const LanesInStep& lanes,
                          std::vector<Bytes>& link_bytes) {
@@ -308,13 +281,9 @@ std::string follow_paths(const Topology& topology, const RunOptions& options, co
   expect_one_each(topology, placement);
   link_bytes.assign(topology.n_links(), Bytes{});
   const bool has_lanes = lanes.n_lanes() > 1;
-  const bool by_limiter = has_lanes && !goes_one_way(strides);
   const bool tables = !options.routing.table.empty();
   if (const auto hub = tables ? std::nullopt : common_switch(topology, placement)) {
     expect_equal_ports(topology, placement);
-    const LinkId out = topology.links_from(placement[0])[0], in = topology.links_to(placement[0])[0];
-    if (by_limiter && topology.link(out).bandwidth == topology.link(in).bandwidth)
-      refuse_tie(fmt::format("{} to others", name(topology, placement[0])));
     Bytes sent;
     for (const auto& [stride, bytes] : strides) sent += bytes;
     for (const NodeId device : placement)
@@ -333,7 +302,7 @@ std::string follow_paths(const Topology& topology, const RunOptions& options, co
     if (has_lanes && first && first->by == stride.by) {
       paths.follow_again(stride, *first, bytes);
     } else {
-      paths.follow(stride, bytes, by_limiter);
+      paths.follow(stride, bytes);
       first = stride;
     }
   }

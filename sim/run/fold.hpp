@@ -13,7 +13,7 @@
 
 namespace ringsim {
 
-/// A run that rank 0 stands for, with all of its lanes. Exact under five conditions, of which fold() proves all but the
+/// A run that rank 0 stands for, with all of its lanes. Exact under four conditions, of which fold() proves all but the
 /// first:
 ///
 ///  1. The schedule's symmetry is proved (check): step(g + a) = g + step(a), in each lane.
@@ -25,7 +25,6 @@ namespace ringsim {
 ///  3. Chunks are equal (of a program: of each call), so that all messages of a step are.
 ///  4. The K paths a -> a + d of a step are alike, link by link, and no two of them, nor two links of one, draw on the
 ///     same resource. All lanes of a rank take the same path.
-///  5. With several lanes that have messages: there is only one d, or each path has one narrowest link.
 ///
 /// Then all ranks begin each step of each lane at one instant, by induction: what a step waits for is the same at all
 /// of them, and what computes takes the same time. All lanes that have messages begin the steps that they share at one
@@ -45,10 +44,8 @@ namespace ringsim {
 /// too, and max-min fair shares equal but for rounding; they are not folded, because results are to be the same to the
 /// picosecond.
 ///
-/// Condition 5 is about the bottleneck only. If several links of a path are equally narrow, L messages that share them
-/// are limited by the one with the lowest number, at some ranks the first of the path and at others the last. A run
-/// with one d counts the same time for either, so `bottleneck` differs at most in which of them it names. Over several
-/// d the time of a rank would be divided among them in its own way, so such a run is not folded.
+/// If several links of a path are equally narrow, the first of them limits the messages at every rank, so that the time
+/// of all of them is divided alike.
 struct Folding {
   int ranks = 0;
   std::string why;  ///< a sentence for the report

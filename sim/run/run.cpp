@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 #include <utility>
 
@@ -567,6 +568,8 @@ std::optional<Timeline> run_folded(const Topology& topology, const CheckedSchedu
 
 Timeline run(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options) {
   expect_enough_slots(checked, *options.protocol);
+  ensure(std::has_single_bit(static_cast<std::uint64_t>(options.protocol->align.count)),
+         "a protocol cuts data in multiples of a power of two");
   const std::vector<NodeId> placement = places(topology, checked.schedule(), options);
   std::string why_not;
   // A message is two operations.

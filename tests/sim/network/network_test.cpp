@@ -5,6 +5,8 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <map>
+#include <optional>
 #include <random>
 #include <set>
 
@@ -16,6 +18,7 @@ namespace network_test {
 
 using namespace ringsim;
 using namespace ringsim::literals;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -191,6 +194,100 @@ TEST_CASE("on 4000 small random networks whose links change flows end when the n
       compare(made.topology, model, made.flows, changes);
     }
   }
+}
+
+namespace {
+
+/// Links of these bandwidths, one after the other, numbered from the last to the first, and a leg over some of them.
+struct Row {
+  explicit Row(const std::vector<Bandwidth>& bandwidths) {
+    TopologyBuilder builder;
+    std::vector<NodeId> nodes = {builder.add_gpu("gpu0")};
+    for (std::size_t i = 1; i < bandwidths.size(); ++i)
+      nodes.push_back(builder.add_node(fmt::format("switch{}", i), NodeKind::network_switch));
+    nodes.push_back(builder.add_gpu("gpu1"));
+    for (std::size_t i = bandwidths.size(); i-- > 0;)
+      builder.add_link(nodes[i], nodes[i + 1], {.bandwidth = bandwidths[i], .latency = 1us});
+    topology = builder.build();
+  }
+  /// Of the i-th link.
+  LinkId link(std::size_t i) const { return {static_cast<std::uint32_t>(topology.n_links() - 1 - i)}; }
+  Leg leg(std::size_t first, std::size_t n) const {
+    Leg leg;
+    for (std::size_t i = first; i < first + n; ++i) leg.links.push_back(link(i));
+    return leg;
+  }
+  Topology topology;
+};
+
+/// The limiter of each piece, of legs whose pieces of 1 MiB start at one instant in that order.
+std::map<std::uint64_t, ResourceId> limiters(const Row& row, const std::vector<std::pair<std::uint64_t, Leg>>& starts) {
+  Engine<Event> engine;
+  FlowNetwork network(NetworkModel::fair, row.topology, engine);
+  for (const auto& [piece, leg] : starts) network.start(network.add_leg(leg, true, true), 1_MiB, piece);
+  std::map<std::uint64_t, ResourceId> found;
+  Event event;
+  do {
+    do {
+      while (engine.next_now(event))
+        if (const auto left = network.due(event)) found[left->piece] = left->limiter;
+      network.settle();
+    } while (engine.has_now());
+  } while (engine.advance());
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("of links that are equally full the first on a flow's way holds it, whatever their numbers") {
+  // Alone, two links of 1 GB/s; then two flows over both, so that each has a half of either.
+  const Row row({2_GBps, 1_GBps, 3_GBps, 1_GBps});
+  const ResourceId first = row.topology.link(row.link(1)).resource;
+  REQUIRE(first.value > row.topology.link(row.link(3)).resource.value);
+  CHECK(limiters(row, {{0, row.leg(0, 4)}}).at(0) == first);
+  for (const auto& [piece, limiter] : limiters(row, {{0, row.leg(0, 4)}, {1, row.leg(0, 4)}})) CHECK(limiter == first);
+  // One is shared, the other is the flow's own: 1 GB/s of 2 for two flows, and a link of 1 GB/s.
+  const Row mixed({2_GBps, 1_GBps});
+  CHECK(limiters(mixed, {{0, mixed.leg(0, 2)}, {1, mixed.leg(0, 1)}}).at(0) ==
+        mixed.topology.link(mixed.link(0)).resource);
+}
+
+TEST_CASE("which of two messages starts first at an instant does not decide what holds them") {
+  // The first link has room for just the rates that the second and the third allow.
+  const Row row({2_GBps, 1_GBps});
+  const Leg both = row.leg(0, 2), one = row.leg(0, 1);
+  const auto there = limiters(row, {{0, both}, {1, one}}), back = limiters(row, {{1, one}, {0, both}});
+  CHECK(there == back);
+  CHECK(there.at(0) == row.topology.link(row.link(0)).resource);
+}
+
+TEST_CASE("a network that must not hang on an order says, of links that are nearly as full, that it is not sure") {
+  // Two flows share 2 TB/s; one of them goes over a second link, by itself. It may mark the flow, or throw.
+  const auto marked = [](std::int64_t second) {
+    const Row row({{2'000'000'000'000}, {second}});
+    Engine<Event> engine;
+    FlowNetwork network(NetworkModel::fair, row.topology, engine);
+    network.expect_any_order();
+    network.start(network.add_leg(row.leg(0, 2), true, true), 2_MiB, 0);  // over a microsecond: no rounding is near
+    network.start(network.add_leg(row.leg(0, 1), true, true), 2_MiB, 1);
+    network.settle();
+    std::optional<bool> of_first;
+    Event event;
+    while (!of_first && engine.advance())
+      while (engine.next_now(event))
+        if (const auto left = network.due(event); left && left->piece == 0) of_first = left->is_unsure;
+    return of_first.value();
+  };
+  const auto is_unsure = [&](std::int64_t second) {
+    try {
+      return marked(second);
+    } catch (const Unsure&) {
+      return true;
+    }
+  };
+  CHECK_FALSE(is_unsure(1'000'000'000'000));  // alike
+  CHECK(is_unsure(1'000'000'000'050));        // by 5e-11
+  CHECK_FALSE(is_unsure(1'000'001'000'000));  // by 1e-6, more than rates that count as equal may differ
 }
 
 TEST_CASE("a change in one half of a star touches no flow of the other half") {

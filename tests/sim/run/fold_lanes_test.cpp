@@ -24,8 +24,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Runs it both ways. Returns why it was not folded; "" if it was. Unlike the one of fold_test, it lets the two name
-/// another of equally narrow links, on which several lanes may differ (Timeline::folded).
+/// Runs it both ways. Returns why it was not folded; "" if it was.
 std::string both_ways(const Topology& net, const CheckedSchedule& checked, RunOptions options = {}) {
   options.fold_from = 0;
   const Timeline some = run(net, checked, options);
@@ -68,8 +67,6 @@ Topology lopsided_star(int n, Bandwidth up, Bandwidth down) {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-constexpr const char* tie = "which of its equally narrow links they name as the bottleneck differs from rank to rank";
-
 }  // namespace
 
 TEST_CASE("a ring of 1024 ranks over 2 channels is proved by construction, folded, and equal to the picosecond") {
@@ -82,8 +79,8 @@ TEST_CASE("a ring of 1024 ranks over 2 channels is proved by construction, folde
         "its chunks are equal, its 2 lanes do the same, and each has an equal port of its own on switch0");
 }
 
-TEST_CASE("on a star what goes round is folded over any number of channels; over several ways it is said why not") {
-  int n_folded = 0, n_ties = 0, n_unequal = 0;
+TEST_CASE("on a star every symmetric schedule is folded over any number of channels, one or several ways") {
+  int n_folded = 0, n_several_ways = 0, n_unequal = 0;
   for (const int n : {2, 3, 5, 8, 16}) {
     for (int channels = 1; channels <= 8; ++channels) {
       const int rounds = channels % 3 + 1, pieces = channels * rounds;
@@ -107,10 +104,8 @@ TEST_CASE("on a star what goes round is folded over any number of channels; over
               } else if (has(why_not, " is more than one message")) {
                 CHECK(check(plain).proof().shape.widest > 1);  // taken apart
               } else {
-                const bool is_tie = channels > 1 && peers_of(plain).to.size() > 1;
-                CAPTURE(why_not);
-                CHECK((is_tie ? has(why_not, tie) : why_not.empty()));
-                ++(is_tie ? n_ties : n_folded);
+                CHECK(why_not == "");
+                ++(channels > 1 && peers_of(plain).to.size() > 1 ? n_several_ways : n_folded);
               }
             }
           }
@@ -119,11 +114,11 @@ TEST_CASE("on a star what goes round is folded over any number of channels; over
     }
   }
   CHECK(n_folded > 1000);
-  CHECK(n_ties > 200);
+  CHECK(n_several_ways > 200);  // whose paths have two equally narrow links each
   CHECK(n_unequal > 500);
 }
 
-TEST_CASE("over several ways it is folded where each path has one narrowest link") {
+TEST_CASE("over several ways it is folded on meshes and on stars of unequal directions, too") {
   int n_folded = 0;
   for (const int n : {4, 8, 9}) {
     for (const int channels : {2, 3, 7}) {
@@ -177,8 +172,7 @@ TEST_CASE("in nodes with NVSwitches a ring folds over 1 to 8 channels as it does
             CAPTURE(to_string(plain.collective.op));
             const std::string why_not = both_ways(net, checked, {.model = model});
             CAPTURE(why_not);
-            const bool is_tie = channels > 1 && peers_of(plain).to.size() > 1 && is_equal_cut(checked.schedule());
-            CHECK((is_tie ? has(why_not, tie) : why_not.empty() == is_equal_cut(checked.schedule())));
+            CHECK(why_not.empty() == is_equal_cut(checked.schedule()));
             n_folded += why_not.empty() ? 1 : 0;
           }
           for (const char* protocol : {"ll", "ll128", "simple"}) {

@@ -304,6 +304,48 @@ TEST_CASE("what the argument does not cover is simulated in full") {
   CHECK(has(both_ways({.protocol = "LL", .bytes = 3 << 23}), "a message may start with some of its ll "));
 }
 
+// Two rings go round K switches in opposite directions. Into each switch go two messages at one instant, over a link
+// that has just the room for both: which of them starts first differs where the ranks wrap round, what holds them may
+// not.
+TEST_CASE("rings in both directions report what holds them alike, folded and not") {
+  for (const int slow : {0, 1}) {
+    for (const int hosts : {3, 4, 8}) {
+      TopologyBuilder builder;
+      for (int g = 0; g < 2 * hosts; ++g) builder.add_gpu(fmt::format("gpu{}", g));
+      const NodeId core = builder.add_node("core", NodeKind::network_switch);
+      const auto gpu = [](int g) { return NodeId{static_cast<std::uint32_t>(g)}; };
+      std::vector<Actor> up;
+      for (int h = 0; h < hosts; ++h) {
+        const NodeId leaf = builder.add_node(fmt::format("leaf{}", h), NodeKind::network_switch);
+        for (const int g : {0, 1}) {
+          builder.add_link(gpu(2 * h + g), leaf, {.bandwidth = 40_GBps, .latency = g == slow ? 3us : 2us});
+          builder.add_link(leaf, gpu(2 * h + g), {.bandwidth = 10_GBps, .latency = 2us});
+        }
+        builder.add_link(leaf, core, {.bandwidth = 80_GBps, .latency = 2us});
+        builder.add_link(core, leaf, {.bandwidth = 20_GBps, .latency = 2us});
+        builder.add_cable(gpu(2 * h), gpu(2 * h + 1), {.bandwidth = 400_GBps, .latency = 1us});
+        up.insert(up.end(), {2 * h + 1, 2 * h});
+      }
+      const Topology net = builder.build();
+      const CheckedSchedule rings =
+          check(over_channels(ring_all_reduce(2 * hosts, Bytes{std::int64_t{4} * hosts * 100'000}), {.channels = 2},
+                              {up, {up.rbegin(), up.rend()}}));
+      RunOptions options{.fold_from = 0};
+      const Timeline some = run(net, rings, options);
+      options.fold = false;
+      const Timeline all = run(net, rings, options);
+      CAPTURE(slow);
+      CAPTURE(hosts);
+      REQUIRE(some.folded);
+      REQUIRE(some.bottleneck);
+      REQUIRE(all.bottleneck);
+      CHECK(some.duration() == all.duration());
+      CHECK(some.bottleneck->busy == all.bottleneck->busy);
+      CHECK(some.bottleneck->latency == all.bottleneck->latency);
+    }
+  }
+}
+
 TEST_CASE("a network that must not hang on an order says when the last bits of a rate decide on a picosecond") {
   TopologyBuilder builder;
   std::vector<NodeId> gpus;
