@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 
 namespace ringsim {
 
@@ -23,6 +24,9 @@ struct MixedHash {
 /// The container must outlive it, and stay where it is. Keys of elements that were inserted must not change.
 template <class Container, auto key>
 class KeyIndex {
+  // The table is searched for keys and for indices, and only their types say which a number is.
+  static_assert(std::is_same_v<decltype(key), std::uint64_t Container::value_type::*>, "keys are std::uint64_t");
+
  public:
   static constexpr std::uint32_t none = UINT32_MAX;
 

@@ -1,4 +1,5 @@
-// Lanes that wait for each other: when they begin, in which order, and how often step() is called for them.
+// Lanes that wait for each other: when they begin, in which order, and how often step() is called for them; and the
+// numbers that a handler keeps with connections.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -10,6 +11,7 @@
 #include <memory>
 #include <numeric>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -220,6 +222,58 @@ class Recorder {
   std::function<int(LaneNumber)> step_;
 };
 
+/// A handler that keeps with each connection a number of its own, and checks what it finds there. Messages take no
+/// time; what is local ends when the test says so.
+class Keeper {
+ public:
+  explicit Keeper(int lanes) : lanes_(static_cast<unsigned>(lanes)) {}
+
+  template <class Runner>
+  void drive(Runner& runner) {
+    op_done_ = [&](LaneNumber lane) { runner.op_done(lane); };
+  }
+
+  using Note = std::uint32_t;
+  std::uint32_t note(const Op& op) const { return op.channel; }
+  std::uint64_t connection(Actor self, const Op& op) const { return connection_key(self, op); }
+  void begins(LaneNumber) {}
+  void woken(LaneNumber, LaneNumber) {}
+  void left(std::uint32_t, OpPlace place, std::uint32_t channel, LaneNumber, std::uint32_t& kept) {
+    see(place.lane, channel, kept);
+  }
+  void matched(const Message<Note>& message, std::uint32_t& kept) {
+    see(message.sender.lane, message.channel, kept);
+    op_done_(message.sender.lane);
+    op_done_(message.receiver.lane);
+  }
+  void local(OpPlace, const Op&) {}
+
+  /// A connection's number; each sender has one receiver only. Channels have 16 bits.
+  static std::uint32_t number(std::uint32_t sender, std::uint32_t channel) { return sender << 16 | channel; }
+
+  std::set<std::uint32_t> stored;  ///< the connections with which something was kept
+  std::set<std::uint32_t> found;   ///< where it was found later
+  std::set<std::uint32_t> lost;    ///< where it was not
+
+ private:
+  void see(LaneNumber sender, std::uint32_t channel, std::uint32_t& kept) {
+    const std::uint32_t own = number(sender / lanes_, channel);
+    CAPTURE(own);
+    const bool is_new = stored.insert(own).second;
+    if (kept != nothing_kept) {
+      CHECK(kept == own);
+      CHECK_FALSE(is_new);
+      found.insert(own);
+    } else if (!is_new) {
+      lost.insert(own);
+    }
+    kept = own;
+  }
+
+  unsigned lanes_;
+  std::function<void(LaneNumber)> op_done_;
+};
+
 }  // namespace
 
 TEST_CASE("a run reads each step once, however many lanes wait for each other") {
@@ -322,6 +376,65 @@ TEST_CASE("lanes of one actor that wait for each other in a cycle are reported a
         "schedule by hand barrier of 1 ranks: rank 0, lane 0, step 0 waits for another lane; rank 0, lane 1, step 0 "
         "waits for another lane; rank 0, lane 2, step 0 waits for another lane; and so back to rank 0, lane 0: a cycle "
         "of waits\n  hint: no order of its messages lets the schedule finish");
+}
+
+// Mailboxes are cleared when there are 1024 and 4 for each of the 4 lanes, 1040, and one more is needed. 750 channels
+// in both directions are 1500 connections. Lane 0 of both actors goes through them upwards, which clears once and
+// leaves those of the last channels; on its way back down it finds these, and has lost others. A send and a receive on
+// lane 1 wait all the while: where something waits, nothing is cleared, though the mailbox moves.
+TEST_CASE("what a handler keeps with a connection is found there or lost, and never found with another one") {
+  constexpr int channels = 750, lanes = 2, waiting = 2000;
+  WrittenSchedule t(barrier(2), 2, lanes, 1);
+  const auto exchange = [&](Lane lane, int channel) {
+    for (Actor actor = 0; actor < 2; ++actor) {
+      Step& step = t.step(actor, lane);
+      step.send(1 - actor, chunk(0), channel);
+      step.receive(1 - actor, chunk(0), channel);
+    }
+  };
+  const auto twice = [&](int channel) {  // the second finds what the first has kept
+    exchange(0, channel);
+    exchange(0, channel);
+  };
+  for (int channel = 0; channel < channels; ++channel) twice(channel);
+  for (int channel = channels; channel-- > 0;) twice(channel);
+  const int paused = static_cast<int>(t.steps[0][0].size());
+  for (Actor actor = 0; actor < 2; ++actor) t.step(actor).compute(1_ps);
+  // The last ones before the pause: they still have mailboxes, so that there is something to forget.
+  for (int channel = 0; channel < 100; ++channel) twice(channel);
+  exchange(1, waiting);
+  exchange(1, waiting);
+  t.steps[1][1].back().wait(0, paused);
+  const Schedule schedule = t.schedule();
+
+  for (const int slots : {0, 1}) {
+    CAPTURE(slots);
+    Keeper keeper(lanes);
+    LaneRunner<Keeper> runner(schedule, slots, keeper);
+    keeper.drive(runner);
+    runner.run_ready();
+    for (const LaneNumber first : {0U, 2U}) {
+      REQUIRE(runner.step(first) == paused);
+      REQUIRE(runner.is_through(first + 1));
+    }
+    CHECK(keeper.stored.size() == 2 * channels + 2);
+    CHECK_FALSE(keeper.found.empty());
+    CHECK_FALSE(keeper.lost.empty());
+    for (const std::uint32_t sender : {0U, 1U}) {
+      CHECK(keeper.found.count(Keeper::number(sender, waiting)) == 1);
+      CHECK(keeper.lost.count(Keeper::number(sender, waiting)) == 0);
+    }
+
+    // Keeper refuses to find something where it has stored nothing since.
+    runner.forget_kept();
+    keeper.stored.clear();
+    keeper.found.clear();
+    for (const LaneNumber first : {0U, 2U}) runner.op_done(first);
+    runner.run_ready();
+    CHECK(runner.finished());
+    CHECK(keeper.stored.size() == 2 * 100);
+    CHECK(keeper.found == keeper.stored);
+  }
 }
 
 // Actor 0 ends its steps after 5 and 8 ps. Actor 1 begins one lane after the first of them (to 7), another after the

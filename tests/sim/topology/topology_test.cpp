@@ -1,8 +1,12 @@
 #include "sim/topology/topology.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/base/error.hpp"
@@ -12,6 +16,18 @@ namespace topology_test {
 
 using namespace ringsim;
 using namespace ringsim::literals;
+
+namespace {
+
+/// Of 512 machines with 8 GPUs: enough that a search by halves takes 12 steps, and that hashes come in any order.
+std::vector<std::string> names_of_gpus() {
+  std::vector<std::string> names;
+  for (int host = 0; host < 512; ++host)
+    for (int gpu = 0; gpu < 8; ++gpu) names.push_back(fmt::format("node{}.gpu{}", host, gpu));
+  return names;
+}
+
+}  // namespace
 
 TEST_CASE("a full-duplex cable is two links, each with a bandwidth of its own") {
   TopologyBuilder builder;
@@ -83,6 +99,56 @@ TEST_CASE("nodes are found by name; ranks and helpers keep their order") {
   CHECK_FALSE(t.node(first).host);
   CHECK(std::vector(t.ranks().begin(), t.ranks().end()) == std::vector{first, second});
   CHECK(std::vector(t.helpers().begin(), t.helpers().end()) == std::vector{server});
+}
+
+TEST_CASE("each of thousands of names is found with its own node, and no other name is found") {
+  const std::vector<std::string> names = names_of_gpus();
+  TopologyBuilder builder;
+  for (const std::string& name : names) builder.add_gpu(name);
+  const Topology t = builder.build();
+  for (std::uint32_t n = 0; n < names.size(); ++n) {
+    CAPTURE(names[n]);
+    REQUIRE(t.find(names[n]) == NodeId{n});
+    // Near misses: longer, shorter, without its host. A view of a longer text is a name, too: no zero ends it.
+    const std::string longer = names[n] + "8";
+    REQUIRE_FALSE(t.find(longer));
+    REQUIRE_FALSE(t.find(names[n] + " "));
+    REQUIRE_FALSE(t.find(std::string_view(names[n]).substr(0, names[n].size() - 1)));
+    REQUIRE_FALSE(t.find(local_name(names[n])));
+    REQUIRE(t.find(std::string_view(longer).substr(0, names[n].size())) == NodeId{n});
+  }
+  CHECK_FALSE(t.find(""));
+  CHECK_FALSE(t.find("node512.gpu0"));
+  CHECK_FALSE(Topology{}.find("node0.gpu0"));
+}
+
+TEST_CASE("a builder finds names before it builds, and takes the same names again for its next topology") {
+  const std::vector<std::string> names = names_of_gpus();
+  const auto size = static_cast<std::uint32_t>(names.size());
+  TopologyBuilder builder;
+  for (std::uint32_t n = 0; n < size; ++n) {
+    CHECK_FALSE(builder.find(names[n]));
+    builder.add_gpu(names[n]);
+    CHECK(builder.find(names[n]) == NodeId{n});
+  }
+  for (std::uint32_t n = 0; n < size; ++n) REQUIRE(builder.find(names[n]) == NodeId{n});
+  CHECK_FALSE(builder.find("node512.gpu0"));
+  const Topology first = builder.build();
+
+  // In the opposite order: each name has another number than before.
+  for (std::uint32_t n = 0; n < size; ++n) {
+    const std::string& name = names[size - 1 - n];
+    REQUIRE_FALSE(builder.find(name));
+    REQUIRE_NOTHROW(builder.add_gpu(name));
+    REQUIRE(builder.find(name) == NodeId{n});
+  }
+  CHECK_THROWS_AS(builder.add_gpu(names[0]), InputError);
+  const Topology second = builder.build();
+  for (std::uint32_t n = 0; n < size; ++n) {
+    CAPTURE(names[n]);
+    REQUIRE(first.find(names[n]) == NodeId{n});
+    REQUIRE(second.find(names[n]) == NodeId{size - 1 - n});
+  }
 }
 
 TEST_CASE("what cannot be built is refused by name") {
