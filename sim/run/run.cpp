@@ -479,7 +479,7 @@ class Run : private Movement<Run> {
   bool keeps_routes_ = false;   // with the connections; folded, rank 0 has one connection to all its peers
   bool protocol_adds_ = false;  // bytes to those of the data
   bool is_followed_ = false;    // ahead_, or the critical path is recorded, or ties are weighed
-  bool is_watched_ = false;     // somebody is told of every message
+  bool is_watched_ = false;     // jobs, spans or a caller want to know of every message
   bool needs_slots_ = false;    // so says the proof
   SimTime turn_{};              // when the event that is handled took its place in the order within this instant
   bool may_hold_ = false;       // a step may be held whose waits are met

@@ -272,6 +272,7 @@ Topology TopologyBuilder::build() {
   index_links(made_.links_, &Link::to, made_.nodes_.size(), made_.first_in_, made_.in_);
   made_.by_name_ = by_hash(made_.nodes_);
   by_name_.clear();
+  source_ids_.clear();
   made_.nodes_.shrink_to_fit();
   made_.links_.shrink_to_fit();
   made_.resources_.shrink_to_fit();
