@@ -63,11 +63,16 @@ std::vector<Case> on_a_star() {
   return made;
 }
 
-// 512 nodes of a GPU and a NIC, 16 on a leaf, half the rate upwards: messages meet on the cables up and down.
+// Nodes of a GPU and a NIC, 16 on a leaf, half the rate upwards: messages meet on the cables up and down.
 std::vector<Case> on_leaves_and_spines() {
   constexpr int n = 512;
   const auto topology = [] { return leaf_spine(n, 16, 2); };
   return {
+      {.name = "leaf_spine/64/ring_shuffled",
+       .topology = [] { return leaf_spine(64, 16, 2); },
+       .schedule = [] { return ring_all_reduce(64, 1_GiB); },
+       .options = {.fold = false},
+       .shuffled = true},
       {.name = "leaf_spine/512/ring_shuffled",
        .topology = topology,
        .schedule = [] { return ring_all_reduce(n, 1_GiB); },
