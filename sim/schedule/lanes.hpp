@@ -62,7 +62,8 @@ inline constexpr std::uint32_t nothing_kept = UINT32_MAX;
 ///   bool holds(LaneNumber lane)         asked before a step begins, its waits being met; true: it begins only at
 ///                                       resume(lane)
 /// Kept: std::uint32_t&, a number that the handler may keep with a connection. It is nothing_kept at first and after
-/// forget_kept(), and may become so at any time: if there are many connections, those on which nothing waits are dropped.
+/// forget_kept(), and may become so at any time: if there are many connections, those on which nothing waits are
+/// dropped.
 ///
 /// Slots: how many a connection has for what its sender is ahead; 0 is rendezvous. A message holds its slots until it
 /// has matched(). They are given to the messages in order: none overtakes one that still lacks some of its own.

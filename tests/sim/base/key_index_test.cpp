@@ -141,14 +141,14 @@ TEST_CASE("keys are distinguished where the stored part of their hashes is the s
   std::vector<Element> elements;
   KeyIndex<std::vector<Element>, &Element::key> index(elements);
   for (std::uint32_t i = 0; i < 50; ++i) {
-    elements.push_back({key_of(2 * i)});
+    elements.push_back({key_of(std::uint64_t{2} * i)});
     REQUIRE(static_cast<std::uint32_t>(MixedHash{}(elements.back().key)) == 0);
     index.insert(i);
   }
   for (std::uint32_t i = 0; i < 50; ++i) {
     CAPTURE(i);
-    CHECK(index.find(key_of(2 * i)) == i);
-    CHECK(index.find(key_of(2 * i + 1)) == index.none);
+    CHECK(index.find(key_of(std::uint64_t{2} * i)) == i);
+    CHECK(index.find(key_of(std::uint64_t{2} * i + 1)) == index.none);
   }
 }
 
@@ -161,7 +161,7 @@ TEST_CASE("elements that were moved to the front are found there once they are i
     index.insert(i);
   }
   index.clear();
-  for (std::uint32_t i = 0; i < 1000; ++i) elements[i] = elements[3 * i];
+  for (std::uint32_t i = 0; i < 1000; ++i) elements[i] = elements[std::size_t{3} * i];
   elements.resize(1000);
   for (std::uint32_t i = 0; i < 1000; ++i) index.insert(i);
   for (std::uint32_t i = 0; i < 3000; ++i) {
