@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/base/error.hpp"
+#include "sim/base/mixed_hash.hpp"
 #include "sim/base/units.hpp"
 
 namespace ringsim {
@@ -83,7 +84,7 @@ class Engine {
 
   std::size_t n_waiting() const {
     std::size_t n = 0;
-    for_each_waiting([&](const Event&) {
+    any_waiting([&](const Event&) {
       ++n;
       return false;
     });
@@ -93,12 +94,20 @@ class Engine {
   /// Whether an event is waiting that `counts(event)`. Looks at all of them: for rare questions.
   template <class Counts>
   bool any_waiting(Counts counts) const {
-    return for_each_waiting(counts);
+    const auto any_in = [&](std::uint32_t index) {
+      const Bucket& bucket = buckets_[index];
+      return std::any_of(bucket.events.begin() + static_cast<std::ptrdiff_t>(bucket.taken), bucket.events.end(),
+                         counts);
+    };
+    if (current_ != none && any_in(current_)) return true;
+    const auto any = [&](const Instant& instant) { return any_in(instant.bucket); };
+    return std::any_of(row_.begin() + static_cast<std::ptrdiff_t>(first_), row_.end(), any) ||
+           std::any_of(heap_.begin(), heap_.end(), any);
   }
 
  private:
   static constexpr std::uint32_t none = UINT32_MAX;
-  static constexpr int recent_bits = 10;
+  static constexpr std::size_t n_recent = 1024;  // remembered instants: 4 KiB
   static constexpr std::size_t most_moved = 16;  // in the row, to let one in: 256 bytes
 
   struct Bucket {
@@ -111,19 +120,6 @@ class Engine {
     std::uint32_t bucket = 0;
   };
 
-  // Up to the first for which `visit` is true; whether there is one.
-  template <class Visit>
-  bool for_each_waiting(Visit visit) const {
-    const auto any_in = [&](std::uint32_t index) {
-      const Bucket& bucket = buckets_[index];
-      return std::any_of(bucket.events.begin() + static_cast<std::ptrdiff_t>(bucket.taken), bucket.events.end(), visit);
-    };
-    if (current_ != none && any_in(current_)) return true;
-    const auto any = [&](const Instant& instant) { return any_in(instant.bucket); };
-    return std::any_of(row_.begin() + static_cast<std::ptrdiff_t>(first_), row_.end(), any) ||
-           std::any_of(heap_.begin(), heap_.end(), any);
-  }
-
   Bucket& bucket(SimTime when) {
     if (buckets_[last_].when != when) last_ = find_bucket(when);
     return buckets_[last_];
@@ -135,18 +131,14 @@ class Engine {
       if (current_ == none) current_ = take_bucket(when);
       return current_;
     }
-    std::uint32_t& recent = recent_[place_of(when)];
+    std::uint32_t& recent =
+        recent_[MixedHash{}(static_cast<std::uint64_t>(when.time_since_epoch().count())) % n_recent];
     if (buckets_[recent].when != when) {
       recent = take_bucket(when);
       add_instant({when, recent});
     }
     return recent;
   }
-  static std::size_t place_of(SimTime when) {
-    // Fibonacci hashing: 2^64 over the golden ratio, and the highest bits of the product.
-    return (static_cast<std::uint64_t>(when.time_since_epoch().count()) * 0x9E3779B97F4A7C15U) >> (64 - recent_bits);
-  }
-
   std::uint32_t take_bucket(SimTime when) {
     if (free_.empty()) {
       free_.push_back(static_cast<std::uint32_t>(buckets_.size()));
@@ -241,9 +233,9 @@ class Engine {
   std::vector<Instant> heap_;  // the children of i are 4 i + 1 to 4 i + 4, none due before it
   std::vector<Bucket> buckets_ = std::vector<Bucket>(1);  // the first serves none: last_ and recent_ begin with it
   std::vector<std::uint32_t> free_;                       // buckets out of use; they keep their room
-  std::array<std::uint32_t, std::size_t{1} << recent_bits> recent_{};  // buckets of instants used lately
-  std::uint64_t turn_ = 0;                                             // the last that was taken
-  std::uint32_t last_ = 0;        // the bucket scheduled into last: most often the next one too
+  std::array<std::uint32_t, n_recent> recent_{};          // buckets of instants used lately
+  std::uint64_t turn_ = 0;                                // the last that was taken
+  std::uint32_t last_ = 0;                                // the bucket scheduled into last: most often the next one too
   std::uint32_t current_ = none;  // the bucket of now(), where it has one; it is not in the queue
 };
 

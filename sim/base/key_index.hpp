@@ -8,15 +8,9 @@
 #include <memory>
 #include <type_traits>
 
-namespace ringsim {
+#include "sim/base/mixed_hash.hpp"
 
-/// Spreads keys whose low bits are alike (the standard's hash of a number is the number itself).
-struct MixedHash {
-  std::size_t operator()(std::uint64_t key) const {
-    key *= 0x9E3779B97F4A7C15U;  // 2^64 over the golden ratio: Fibonacci hashing
-    return static_cast<std::size_t>(key ^ key >> 32);
-  }
-};
+namespace ringsim {
 
 /// The elements of a container by `key`, a member of theirs that is a number: a hash table of their indices, of 12
 /// bytes for each place where a map from keys to indices needs 24.

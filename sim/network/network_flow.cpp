@@ -45,8 +45,9 @@ std::uint32_t FlowNetwork::weight_number(double weight) {
   const auto [entry, is_new] = weight_numbers_.try_emplace(weight, static_cast<std::uint32_t>(weights_.size()));
   if (is_new) weights_.push_back(weight);
   if (weights_.size() > 1U << 16)
-    throw InputError("", "what links and devices take of a message are more than 65536 different numbers",
-                     "give devices rates, and messages ways, that are more alike");
+    throw InputError("",
+                     "expected at most 65536 different shares of a message that links and devices carry, found more",
+                     "give fewer different rates to devices, or spread messages over fewer ways");
   return entry->second;
 }
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/base/key_index.hpp"
+#include "sim/base/mixed_hash.hpp"
 #include "sim/network/network.hpp"
 #include "sim/network/virtual_lanes.hpp"
 
