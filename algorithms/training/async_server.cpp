@@ -105,9 +105,13 @@ Picoseconds longest_kernel(const TrainingStep& step, const AsyncServer& given, c
 }  // namespace
 
 CheckedSchedule async_exchange(Bytes model, int servers, Picoseconds update) {
-  Schedule s{.algorithm = "asynchronous exchange", .collective = {.ranks = 1, .bytes = model}, .actors = 1 + servers};
+  Schedule s;
+  s.algorithm = "asynchronous exchange";
+  s.actors = 1 + servers;
   // One rank, whose gradients are summed and come back: with itself alone.
   s.collective.op = CollectiveOp::all_reduce;
+  s.collective.ranks = 1;
+  s.collective.bytes = model;
   s.collective.before = [](Actor, Buffer buffer, std::uint32_t shard) {
     return buffer == Buffer::input ? Content{Content::Who::one, 0, shard} : Content{};
   };
