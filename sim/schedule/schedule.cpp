@@ -144,6 +144,7 @@ Layout Layout::times(int n) const {
   }
   if (__builtin_mul_overflow(times_, n, &layout.times_)) fail_too_many_bytes();
   (void)(Bytes{uncut(n_)} * layout.times_);  // throws if the whole is too large; no offset is larger
+  if (each_ >= 0) layout.each_ = each_ * n;
   return layout;
 }
 
@@ -152,17 +153,23 @@ Layout Layout::two_level(Bytes size, int n, int parts) {
   Layout layout;
   layout.offsets_.clear();
   layout.size_ = size.count;
-  layout.n_ = n;
-  layout.parts_ = parts;
+  layout.set_parts(n, parts);
   return layout;
 }
 
 Layout Layout::cut(int parts) const {
   ensure(parts > 0 && parts_ == 0, "a layout is cut once, into one part or more");
   Layout layout = *this;
-  layout.n_ = n_chunks();
-  layout.parts_ = parts;
+  layout.set_parts(n_chunks(), parts);
   return layout;
+}
+
+void Layout::set_parts(int n, int parts) {
+  const bool is_uniform = offsets_.empty() ? size_ % n == 0 : has_equal_offsets();
+  n_ = n;
+  parts_ = parts;
+  const std::int64_t first = n_ > 0 ? uncut(1) : 0;
+  if (is_uniform && first % parts_ == 0) each_ = first / parts_;
 }
 
 std::int64_t Layout::offset(std::uint32_t chunk) const {
@@ -174,13 +181,7 @@ std::int64_t Layout::offset(std::uint32_t chunk) const {
   return times_ * (first + part * (size / parts_) + part * (size % parts_) / parts_);
 }
 
-bool Layout::uniform() const {
-  if (parts_ > 0) {
-    const std::int64_t first = n_ > 0 ? uncut(1) : 0;
-    for (std::int64_t i = 1; i < n_; ++i)
-      if (uncut(i + 1) - uncut(i) != first) return false;
-    return first % parts_ == 0;
-  }
+bool Layout::has_equal_offsets() const {
   for (std::size_t i = 2; i < offsets_.size(); ++i)
     if (offsets_[i] - offsets_[i - 1] != offsets_[1]) return false;
   return true;

@@ -125,12 +125,13 @@ class Layout {
   int n_chunks() const { return parts_ == 0 ? static_cast<int>(offsets_.size()) - 1 : n_ * parts_; }
   Bytes total() const { return {parts_ == 0 ? offsets_.back() : times_ * uncut(n_)}; }
   Bytes size(std::uint32_t first, std::uint32_t count) const {
-    if (parts_ == 0) [[likely]]  // a division costs more than all else that is done for a message here
+    // A division costs more than all else that is done for a message here.
+    if (parts_ == 0) [[likely]]
       return {offsets_[first + count] - offsets_[first]};
-    return {offset(first + count) - offset(first)};
+    return {each_ >= 0 ? each_ * count : offset(first + count) - offset(first)};
   }
   /// True where every chunk has the same number of bytes.
-  bool uniform() const;
+  bool uniform() const { return parts_ > 0 ? each_ >= 0 : has_equal_offsets(); }
   bool operator==(const Layout&) const = default;
 
  private:
@@ -140,12 +141,15 @@ class Layout {
     return offsets_.empty() ? i * (size_ / n_) + i * (size_ % n_) / n_ : offsets_[static_cast<std::size_t>(i)];
   }
   std::int64_t offset(std::uint32_t chunk) const;
+  bool has_equal_offsets() const;
+  void set_parts(int n, int parts);
 
   std::vector<std::int64_t> offsets_{0};  // [chunk], one more than there are chunks; empty: near-equal, n_ of size_
   std::int64_t size_ = 0;
-  int n_ = 0;      // where chunks are cut: how many there are uncut
-  int parts_ = 0;  // into how many parts each is cut; 0: not cut
-  int times_ = 1;  // where chunks are cut: how many bytes one of the above stands for
+  int n_ = 0;               // where chunks are cut: how many there are uncut
+  int parts_ = 0;           // into how many parts each is cut; 0: not cut
+  int times_ = 1;           // where chunks are cut: how many bytes one of the above stands for
+  std::int64_t each_ = -1;  // where chunks are cut: the bytes of each, if all are equal
 };
 
 /// The MPI name of what a collective computes.
