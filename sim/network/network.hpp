@@ -115,8 +115,8 @@ class Network {
   /// Whether a piece is under way that `counts(piece)`; in a disturbed run. Looks at all of them: for rare questions.
   virtual bool any_under_way(const std::function<bool(std::uint64_t)>& counts) const = 0;
 
-  /// What each resource carried so far, [resource]; of those that the model can saturate.
-  virtual std::vector<Carried> carried() const = 0;
+  /// What a resource carried so far, if the model can saturate it.
+  virtual Carried carried(ResourceId resource) const = 0;
 
   /// Told of all that moves, no later than due() tells that it has left. Comes before the first piece.
   void watch(std::function<void(const Moved&)> watcher) { watcher_ = std::move(watcher); }

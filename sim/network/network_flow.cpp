@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "sim/base/error.hpp"
 
@@ -109,9 +110,11 @@ std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
     if (free_own_legs_.empty()) {
       free_own_legs_.push_back(static_cast<std::uint32_t>(own_legs_.size()));
       own_legs_.emplace_back();
+      own_carried_.emplace_back();
     }
     info.own = free_own_legs_.back();
     free_own_legs_.pop_back();
+    own_carried_[info.own] = {};
     OwnLeg& own = own_legs_[info.own];
     own = {.leg = number - 1,
            .stamp = own.stamp,  // events of who had it before stay void
@@ -127,15 +130,18 @@ std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
 void FlowNetwork::open_up(std::uint32_t number) {
   LegInfo& leg = legs_[number];
   OwnLeg& own = own_legs_[leg.own];
-  free_own_legs_.push_back(leg.own);
-  leg.own = none;
-  count_alike(own);
+  make_resources();
   const bool is_moving = this->is_moving(own);
   for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u) {
-    Usage& usage = usage_[uses_[u].resource];
-    usage.owner = none;
-    if (is_moving) usage.carried.busy -= own.time;  // counted again as it leaves
+    const Carried by_it = carried_by(own, uses_[u]);
+    Carried& carried = resources_[uses_[u].resource].carried;
+    carried.pieces += by_it.pieces;
+    carried.bytes += by_it.bytes;
+    carried.busy += by_it.busy;
+    if (is_moving) carried.busy -= own.time;  // counted again as it leaves
+    usage_[uses_[u].resource].owner = none;
   }
+  free_own_legs_.push_back(std::exchange(leg.own, none));
   if (!own.is_taken()) return;
   if (watcher_ && !is_moving) tell_moved(own);
   ++own.stamp;
@@ -226,23 +232,25 @@ inline void FlowNetwork::go_alone(std::uint32_t number, Bytes size, std::uint64_
 
 [[gnu::noinline]] void FlowNetwork::take_size(OwnLeg& own, Bytes size) {
   const LegInfo& leg = legs_[own.leg];
-  count_alike(own);
+  count_alike(own, own_carried_[leg.own]);
+  own.alike = 0;
   own.time = time_alone(leg, size);
   own.size = size;
   check_all_left(static_cast<double>(size.count), leg.alone, own.time, size);
 }
 
-void FlowNetwork::count_alike(const OwnLeg& own, double weight, Carried& carried) {
+void FlowNetwork::count_alike(const OwnLeg& own, Carried& carried) {
   carried.pieces += own.alike;
-  carried.bytes += static_cast<double>(own.alike) * static_cast<double>(own.size.count) * weight;
+  carried.bytes += static_cast<double>(own.alike) * static_cast<double>(own.size.count);
   carried.busy += own.alike * own.time;
 }
 
-void FlowNetwork::count_alike(OwnLeg& own) {
-  const LegInfo& leg = legs_[own.leg];
-  for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u)
-    count_alike(own, weight(uses_[u]), usage_[uses_[u].resource].carried);
-  own.alike = 0;
+// What crossed a resource of the leg while the leg has had it for itself.
+Carried FlowNetwork::carried_by(const OwnLeg& own, const Use& use) const {
+  Carried sum = own_carried_[static_cast<std::size_t>(&own - own_legs_.data())];
+  count_alike(own, sum);
+  sum.bytes *= weight(use);
+  return sum;
 }
 
 void FlowNetwork::join(FlowIndex index) {
@@ -250,7 +258,7 @@ void FlowNetwork::join(FlowIndex index) {
   const LegInfo& leg = legs_[flows_[index].leg];
   const auto size = static_cast<double>(flows_[index].size.count);
   for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u) {
-    Carried& carried = usage_[uses_[u].resource].carried;
+    Carried& carried = resources_[uses_[u].resource].carried;
     ++carried.pieces;
     carried.bytes += size * weight(uses_[u]);
   }
@@ -287,7 +295,7 @@ void FlowNetwork::leave(FlowIndex index) {
     places_[flows_[last.flow].first_place + last.use] = place;
     resource.members[place] = last;
     resource.members.pop_back();
-    if (resource.members.empty()) usage_[r].carried.busy += engine_.now() - resource.busy_since;
+    if (resource.members.empty()) resource.carried.busy += engine_.now() - resource.busy_since;
     // Where nobody is limited by the resource, its members do not care that there is more room.
     if (resource.n_limited > 0) mark_dirty(r);
   }
@@ -411,7 +419,10 @@ void FlowNetwork::add_own_leg(std::uint32_t resource, Carried& sum) const {
   const OwnLeg& own = own_legs_[leg.own];
   for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u) {
     if (uses_[u].resource != resource) continue;
-    count_alike(own, weight(uses_[u]), sum);
+    const Carried by_it = carried_by(own, uses_[u]);
+    sum.pieces += by_it.pieces;
+    sum.bytes += by_it.bytes;
+    sum.busy += by_it.busy;
     if (!is_moving(own)) continue;
     const Picoseconds rest = own.until - engine_.now();
     sum.busy -= rest;
@@ -420,20 +431,16 @@ void FlowNetwork::add_own_leg(std::uint32_t resource, Carried& sum) const {
   }
 }
 
-std::vector<Carried> FlowNetwork::carried() const {
-  std::vector<Carried> result(usage_.size());
-  for (std::uint32_t r = 0; r < usage_.size(); ++r) {
-    result[r] = usage_[r].carried;
-    if (usage_[r].owner != none) add_own_leg(r, result[r]);
-    if (resources_.empty() || resources_[r].members.empty())
-      continue;  // at the end of a run: but for what nobody waits for
-    result[r].busy += engine_.now() - resources_[r].busy_since;
-    for (const Member& member : resources_[r].members) {
-      const Flow& flow = flows_[member.flow];
-      result[r].bytes -= bytes_left(flow) * weight(member);
-    }
+Carried FlowNetwork::carried(ResourceId resource) const {
+  Carried sum;
+  if (!resources_.empty()) {
+    const ResourceState& state = resources_[resource.value];
+    sum = state.carried;
+    if (!state.members.empty()) sum.busy += engine_.now() - state.busy_since;
+    for (const Member& member : state.members) sum.bytes -= bytes_left(flows_[member.flow]) * weight(member);
   }
-  return result;
+  if (usage_[resource.value].owner != none) add_own_leg(resource.value, sum);
+  return sum;
 }
 
 double FlowNetwork::rate_of(std::uint64_t piece) const {

@@ -45,7 +45,7 @@ class FlowNetwork final : public Network {
   void set_bandwidth(ResourceId resource, Bandwidth bandwidth) override;
   std::vector<Withdrawn> withdraw(const std::vector<std::uint64_t>& pieces) override;
   bool any_under_way(const std::function<bool(std::uint64_t)>& counts) const override;
-  std::vector<Carried> carried() const override;
+  Carried carried(ResourceId resource) const override;
 
   /// Rate of each flow in progress by piece, bytes/s: for tests.
   double rate_of(std::uint64_t piece) const;
@@ -84,7 +84,7 @@ class FlowNetwork final : public Network {
     SimTime until{};          // when it has left
     Bytes size{-1};           // of that piece
     Picoseconds time{0};      // that a piece of that size takes
-    std::int64_t alike = 0;   // pieces of that size which the resources' `carried` do not count yet
+    std::int64_t alike = 0;   // pieces of that size which own_carried_ does not count yet
     // As the leg's, so that what most pieces need is in one place.
     Picoseconds latency{0};
     ResourceId limiter = no_resource;
@@ -120,13 +120,13 @@ class FlowNetwork final : public Network {
     std::uint16_t use = 0;     // which use of the flow's leg
     std::uint16_t weight = 0;  // as Use::weight
   };
-  struct Usage {  // of a resource
-    Carried carried;
+  struct Usage {                               // of a resource
     std::uint32_t last_leg = 0, last_use = 0;  // the leg (from 1) that was added last of those that use it, and its use
     std::uint32_t owner = none;                // the leg that has it for itself
   };
   struct ResourceState {
     double capacity = 0;
+    Carried carried;  // not by a leg that has it for itself now
     std::vector<Member> members;
     std::uint32_t n_limited = 0;  // members whose limiter this is: above 0, it is saturated
     bool is_dirty = false;
@@ -136,6 +136,7 @@ class FlowNetwork final : public Network {
     double open_weight = 0;    // within solve(): of the undecided flows
     std::uint32_t n_open = 0;  // within solve(): how many uses these are
     SimTime busy_since{};
+    SimTime first_due{};  // within apply(), of a regrouped one: of the flows that it limits
   };
 
   static void narrow(double& least, ResourceId& whose, double rate, ResourceId resource);
@@ -164,7 +165,7 @@ class FlowNetwork final : public Network {
   void set_rate(FlowIndex index, double rate, ResourceId limiter);
   void schedule(FlowIndex index);
   void regroup(ResourceId limiter);
-  void schedule_first_of_groups();
+  void schedule_first_of_groups(std::uint64_t first_turn);
   void tell_moved(const Flow& flow, double bytes) const;
   void tell_moved(const OwnLeg& own) const;
   FlowIndex new_flow(std::uint32_t leg, Bytes size, std::uint64_t piece);
@@ -172,8 +173,8 @@ class FlowNetwork final : public Network {
   std::optional<Left> flow_due(Event event);
   void go_alone(std::uint32_t own, Bytes size, std::uint64_t piece);
   void take_size(OwnLeg& own, Bytes size);
-  static void count_alike(const OwnLeg& own, double weight, Carried& carried);
-  void count_alike(OwnLeg& own);
+  static void count_alike(const OwnLeg& own, Carried& carried);
+  Carried carried_by(const OwnLeg& own, const Use& use) const;
   void add_own_leg(std::uint32_t resource, Carried& sum) const;
   bool is_moving(const OwnLeg& own) const { return own.is_taken() && engine_.now() < own.until; }
   void set_limiter(Flow& flow, ResourceId limiter);
@@ -196,6 +197,7 @@ class FlowNetwork final : public Network {
   NetworkModel model_;
   std::vector<LegInfo> legs_;
   std::vector<OwnLeg> own_legs_;
+  std::vector<Carried> own_carried_;  // [own leg] each byte counted once, whatever the weights
   std::vector<std::uint32_t> free_own_legs_;
   std::vector<Use> uses_;
   std::vector<double> weights_{1};  // all that there are; most are 1

@@ -81,7 +81,7 @@ std::vector<Network::Withdrawn> FlowNetwork::withdraw(const std::vector<std::uin
     if (watcher_) tell_moved(flow, flow.left - static_cast<double>(rest));
     const LegInfo& leg = legs_[flow.leg];
     for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u)
-      usage_[uses_[u].resource].carried.bytes -= static_cast<double>(rest) * weight(uses_[u]);
+      resources_[uses_[u].resource].carried.bytes -= static_cast<double>(rest) * weight(uses_[u]);
     leave(f);
     std::erase(new_flows_, f);
     ++flow.stamp;

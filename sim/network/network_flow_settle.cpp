@@ -257,6 +257,7 @@ void FlowNetwork::widen_to_all_connected() {
 
 void FlowNetwork::apply() {
   const double doubt = must_be_sure_ ? this->doubt() : 0;
+  const std::uint64_t first_turn = engine_.take_turn();
   for (const FlowIndex index : to_solve_) {
     Flow& flow = flows_[index];
     regroup(flow.limiter);
@@ -270,7 +271,7 @@ void FlowNetwork::apply() {
     if (must_be_sure_) expect_sure(flow, before, doubt);
     if (flow.limiter == legs_[flow.leg].cap_resource && !flow.is_scheduled) schedule(index);  // it has no group
   }
-  schedule_first_of_groups();
+  schedule_first_of_groups(first_turn);
   check_rates();
   if (must_be_sure_) expect_sure_rates();
 }
@@ -321,8 +322,10 @@ void FlowNetwork::regroup(ResourceId limiter) {
 }
 
 // Of the flows that a resource limits only those are scheduled that are due first. When they leave, the others get
-// other rates anyway: thousands of flows over one port make as many events, not their square.
-void FlowNetwork::schedule_first_of_groups() {
+// other rates anyway: thousands of flows over one port make as many events, not their square. The engine takes events
+// of one instant best in the order of their turns: first those taken before `first_turn`, then those of this settle(),
+// which were taken in the order of to_solve_.
+void FlowNetwork::schedule_first_of_groups(std::uint64_t first_turn) {
   for (const std::uint32_t r : regrouped_) {
     ResourceState& resource = resources_[r];
     resource.is_regrouped = false;
@@ -333,14 +336,20 @@ void FlowNetwork::schedule_first_of_groups() {
       if (flow.limiter.value != r || flow.due > first) continue;
       if (flow.due < first) first_due_.resize(before);
       first = flow.due;
-      if (!flow.is_scheduled) first_due_.push_back(member.flow);
+      if (!flow.is_scheduled && flow.turn < first_turn) first_due_.push_back(member.flow);
     }
+    resource.first_due = first;
   }
   regrouped_.clear();
   std::sort(first_due_.begin(), first_due_.end(),
             [&](FlowIndex a, FlowIndex b) { return flows_[a].turn < flows_[b].turn; });
   for (const FlowIndex index : first_due_) schedule(index);
   first_due_.clear();
+  for (const FlowIndex index : to_solve_) {
+    const Flow& flow = flows_[index];
+    if (!flow.is_scheduled && flow.turn >= first_turn && flow.due == resources_[flow.limiter.value].first_due)
+      schedule(index);
+  }
 }
 
 void FlowNetwork::check_rates() const {

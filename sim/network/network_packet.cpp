@@ -153,12 +153,6 @@ bool PacketNetwork::any_under_way(const std::function<bool(std::uint64_t)>& coun
   return false;
 }
 
-std::vector<Carried> PacketNetwork::carried() const {
-  std::vector<Carried> result;
-  for (const Serialiser& serialiser : serialisers_) result.push_back(serialiser.carried);
-  return result;
-}
-
 // ------------------------------------------------------------------------------------------------------ who may send
 
 void PacketNetwork::put_in_turn(Index index) {

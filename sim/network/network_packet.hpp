@@ -58,7 +58,7 @@ class PacketNetwork final : public Network {
   void set_bandwidth(ResourceId resource, Bandwidth bandwidth) override;
   std::vector<Withdrawn> withdraw(const std::vector<std::uint64_t>& pieces) override;
   bool any_under_way(const std::function<bool(std::uint64_t)>& counts) const override;
-  std::vector<Carried> carried() const override;
+  Carried carried(ResourceId resource) const override { return serialisers_[resource.value].carried; }
 
   /// Most bytes that were ever held at the end of a link (with `credit`, on their way there too): for tests.
   Bytes most_held(LinkId link) const;

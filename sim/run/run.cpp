@@ -28,11 +28,12 @@ namespace ringsim {
 namespace {
 
 // What crossed a link fits into the time in which it was busy.
-void expect_link_rates(const Topology& topology, const std::vector<Carried>& carried) {
-  for (std::uint32_t r = 0; r < carried.size(); ++r) {
+void expect_link_rates(const Topology& topology, const Network& network) {
+  for (std::uint32_t r = 0; r < topology.n_resources(); ++r) {
+    const Carried carried = network.carried({r});
     const double rate = static_cast<double>(topology.resource({r}).bandwidth.bytes_per_second);
-    const double seconds = static_cast<double>(carried[r].busy.count() + 2 * carried[r].pieces) / 1e12;
-    ensure(carried[r].bytes <= rate * seconds * (1 + 1e-9), "no link carries more than its bandwidth");
+    const double seconds = static_cast<double>(carried.busy.count() + 2 * carried.pieces) / 1e12;
+    ensure(carried.bytes <= rate * seconds * (1 + 1e-9), "no link carries more than its bandwidth");
   }
 }
 
@@ -422,7 +423,7 @@ class Run : private Movement<Run> {
     timeline_.link_bytes = ways_.link_bytes(
         topology_.n_links(), [&](std::uint32_t route) { return !disturber_ || !disturber_->is_background(route); });
     if (by_turns_ != nullptr) expect_sure();
-    expect_link_rates(topology_, network_->carried());
+    expect_link_rates(topology_, *network_);
     if (timeline_.transfers > 0 && timeline_.duration().count() > 0 && trails_.has_last()) {
       const Bottleneck found = trails_.last().bottleneck(timeline_.finish);
       if (found.resource != no_resource || found.latency.count() > 0 || found.compute.count() > 0 ||
