@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -42,11 +43,10 @@ class LaneTrails {
       : lanes_(lanes),
         folding_(folding),
         last_may_pass_(last_may_pass),
+        class_of_(sorted_links(topology)),
         began_(lanes.n_lanes()),
-        trails_(lanes.n_lanes()),
-        own_(lanes.n_lanes()) {
-    sort_links(topology);
-  }
+        trails_(lanes.n_lanes(), n_classes()),
+        own_(lanes.n_lanes()) {}
 
   /// Has the elements of the critical paths recorded.
   void record(std::size_t n_jobs) {
@@ -55,7 +55,8 @@ class LaneTrails {
   }
   bool is_recorded() const { return path_ != nullptr; }
 
-  const Trail& operator[](LaneNumber lane) const { return trails_[lane]; }
+  Trail operator[](LaneNumber lane) const { return trails_[lane]; }
+  PathEnd path_end(LaneNumber lane) const { return trails_.sums(lane).path_end; }
 
   /// Trails say whether they are unsure from now on. Comes before the first step.
   void weigh_ties() {
@@ -67,7 +68,7 @@ class LaneTrails {
   /// that way.
   [[gnu::noinline]] void weigh(LaneNumber lane, const Trail& way, SimTime now) {
     Ended& ended = ended_[lane];
-    const std::uint64_t division = way.division();
+    const std::uint64_t division = ringsim::division(way, way.entries);
     if (ended.when != now) ended = {.when = now, .division = division};
     ended.is_unsure = ended.is_unsure || way.is_unsure || ended.division != division;
   }
@@ -78,7 +79,7 @@ class LaneTrails {
   /// Whether the steps of both lanes begin now, after trails whose time is divided otherwise.
   bool begin_unlike(LaneNumber a, LaneNumber b, SimTime now) const {
     if (began_[a] != now || began_[b] != now) return false;
-    return trails_[a].is_unsure || trails_[b].is_unsure || trails_[a].division() != trails_[b].division();
+    return trails_.sums(a).is_unsure || trails_.sums(b).is_unsure || division_of(a) != division_of(b);
   }
   SimTime began(LaneNumber lane) const { return began_[lane]; }
 
@@ -89,10 +90,10 @@ class LaneTrails {
   /// Whether the sender's step began no sooner than the receiver's.
   bool sender_was_last(LaneNumber sender, LaneNumber receiver) const { return began_[sender] >= began_[receiver]; }
   /// The step waited for one of lane `by`, which ends now.
-  void woken(LaneNumber lane, LaneNumber by) { trails_[lane] = trails_[by]; }
+  void woken(LaneNumber lane, LaneNumber by) { trails_.copy(by, lane); }
   /// The step ends, and the trail has gone on through the last of its operations.
   void step_ends(LaneNumber lane, SimTime now) {
-    ensure(trails_[lane].at == now, "the parts of the critical path sum to the time of the run");
+    ensure(trails_.sums(lane).at == now, "the parts of the critical path sum to the time of the run");
     own_[lane].when = never;
     if (weighs_ties()) [[unlikely]]
       take_doubt(lane, now);
@@ -102,14 +103,13 @@ class LaneTrails {
 
   /// The last operation of the lane's step ends with a message that began when lane `from` began its step.
   [[gnu::always_inline]] void go_on(LaneNumber lane, LaneNumber from, const MessageTime& time) {
-    Trail& trail = trails_[lane];
-    if (from != lane) trail = trails_[from];
-    go_on(trail, time);
+    if (from != lane) trails_.copy(from, lane);
+    go_on(lane, time);
   }
   /// The same, through an operation that the lane caused itself, if one ended now.
   bool go_on_by_own(LaneNumber lane, SimTime now) {
     if (own_[lane].when != now) return false;
-    go_on(trails_[lane], own_[lane].time);
+    go_on(lane, own_[lane].time);
     return true;
   }
   /// An operation that the lane caused itself ends, not the last of the step.
@@ -123,16 +123,17 @@ class LaneTrails {
     own.time.is_unsure = time.is_unsure;
   }
   /// The last operation of the lane's step ends; `trail` leads to this moment.
-  void take(LaneNumber lane, const Trail& trail) { trails_[lane] = trail; }
+  void take(LaneNumber lane, const Trail& trail) { trails_.set(lane, trail); }
 
   void compute_until(LaneNumber lane, SimTime now) {
     if (path_) record_until(lane, now, PathCause::compute);
-    trails_[lane].compute_until(now);
+    trails_.sums(lane).compute_until(now);
   }
   /// The lane's step was held until then, because its rank is late, slow or unsteady.
   void delay_until(LaneNumber lane, SimTime until, PathCause cause) {
     if (path_) record_until(lane, until, cause);
-    trails_[lane].delay_until(std::max(trails_[lane].at, until));
+    TrailSums& sums = trails_.sums(lane);
+    sums.delay_until(std::max(sums.at, until));
   }
 
   /// A trail that leads to the start of a message, or of a part of one, goes on to its end. `lane`: that of the two
@@ -143,7 +144,8 @@ class LaneTrails {
     go_on(trail, time);
   }
   [[gnu::always_inline]] void go_on(LaneNumber lane, const Transfer& transfer, Picoseconds wire, MessageTime time) {
-    go_on(trails_[lane], lane, transfer, wire, time);
+    time.node = record(lane, transfer, wire, time.busy, time.latency, time.limiter);
+    go_on(lane, time);
   }
   /// A trail that leads to the start of work within the lane's device goes on to its end.
   void go_on(Trail& trail, LaneNumber lane, Bytes work, MessageTime time) {
@@ -163,15 +165,10 @@ class LaneTrails {
   [[gnu::always_inline]] PathEnd record(LaneNumber lane, const Transfer& transfer, Picoseconds wire, Picoseconds busy,
                                         Picoseconds latency, ResourceId limiter) {
     if (!path_) return {};
-    return node_after(trails_[lane].path_end, lane, transfer, wire, busy, latency, limiter);
+    return node_after(path_end(lane), lane, transfer, wire, busy, latency, limiter);
   }
   /// The same, without a record.
-  [[gnu::always_inline]] void go_on(Trail& trail, const MessageTime& time) const {
-    trail.path_end = time.node;
-    if (time.is_unsure) [[unlikely]]
-      trail.is_unsure = true;
-    trail.go_on(class_of(time.limiter), time.limiter, time.busy, time.latency);
-  }
+  [[gnu::always_inline]] void go_on(Trail& trail, const MessageTime& time) const { go_on(trail, trail.entries, time); }
 
   // --- the ends of the run and of its jobs -------------------------------------------------------------------------
 
@@ -190,16 +187,16 @@ class LaneTrails {
       const Bottleneck held = trail.bottleneck(now);
       return std::tuple(held.busy, held.latency, held.compute, held.delay, class_of(held.resource));
     };
-    last_is_unsure_ = trails_[lane].is_unsure || division(trails_[lane]) != division(last());
+    last_is_unsure_ = trails_.sums(lane).is_unsure || division(trails_[lane]) != division(last());
   }
   /// Whether another trail may as well be last(), with its time divided otherwise.
   bool last_is_unsure() const { return last_is_unsure_ || last().is_unsure; }
   bool has_last() const { return last_lane_ != no_lane; }
   /// That of the run. Requires has_last().
-  const Trail& last() const { return last_may_pass_ ? last_trail_ : trails_[last_lane_]; }
+  Trail last() const { return last_may_pass_ ? last_trail_ : trails_[last_lane_]; }
   /// The lane's step is the first of the job's that ends at this instant.
   void is_last_of_job(std::size_t job, LaneNumber lane) {
-    if (path_) job_ends_[job] = trails_[lane].path_end;
+    if (path_) job_ends_[job] = path_end(lane);
   }
 
   /// Elements of the recorded paths, checked against their end. Both require is_recorded().
@@ -213,7 +210,7 @@ class LaneTrails {
   /// Drops what no path needs any more. `ends`: of those that are kept elsewhere.
   void collect(std::vector<PathEnd*> ends) {
     ends.push_back(&last_trail_.path_end);
-    for (Trail& trail : trails_) ends.push_back(&trail.path_end);
+    for (LaneNumber lane = 0; lane < trails_.size(); ++lane) ends.push_back(&trails_.sums(lane).path_end);
     for (OwnEnd& own : own_) ends.push_back(&own.time.node);
     for (PathEnd& end : job_ends_) ends.push_back(&end);
     path_->collect(ends);
@@ -233,20 +230,38 @@ class LaneTrails {
     bool is_unsure = false;
   };
 
+  [[gnu::always_inline]] void go_on(TrailSums& sums, std::span<TrailEntry> entries, const MessageTime& time) const {
+    sums.path_end = time.node;
+    if (time.is_unsure) [[unlikely]]
+      sums.is_unsure = true;
+    sums.go_on(time.busy, time.latency);
+    hold_back(entries, class_of(time.limiter), time.limiter, time.busy);
+  }
+  [[gnu::always_inline]] void go_on(LaneNumber lane, const MessageTime& time) {
+    go_on(trails_.sums(lane), trails_.entries(lane), time);
+  }
+  std::uint64_t division_of(LaneNumber lane) const { return division(trails_.sums(lane), trails_.entries(lane)); }
+
   [[gnu::noinline]] void take_doubt(LaneNumber lane, SimTime now) {
-    if (ended_[lane].when == now && ended_[lane].is_unsure) trails_[lane].is_unsure = true;
+    if (ended_[lane].when == now && ended_[lane].is_unsure) trails_.sums(lane).is_unsure = true;
   }
 
-  // Like links: of one kind, between devices of the same kinds, of equal bandwidth.
-  void sort_links(const Topology& topology) {
+  // [resource] its class of like links: of one kind, between devices of the same kinds, of equal bandwidth.
+  static std::vector<std::uint32_t> sorted_links(const Topology& topology) {
+    std::vector<std::uint32_t> class_of;
+    class_of.reserve(topology.n_resources());
     std::map<std::tuple<LinkKind, NodeKind, NodeKind, std::int64_t>, std::uint32_t> classes;
     for (std::uint32_t r = 0; r < topology.n_resources(); ++r) {
       const Link& link = topology.link(topology.resource({r}).link);
       const auto next = static_cast<std::uint32_t>(classes.size());
       const auto key = std::tuple(link.kind, topology.node(link.from).kind, topology.node(link.to).kind,
                                   link.bandwidth.bytes_per_second);
-      class_of_.push_back(classes.try_emplace(key, next).first->second);
+      class_of.push_back(classes.try_emplace(key, next).first->second);
     }
+    return class_of;
+  }
+  std::size_t n_classes() const {
+    return class_of_.empty() ? 0 : std::size_t{*std::max_element(class_of_.begin(), class_of_.end())} + 1;
   }
   std::uint32_t class_of(ResourceId resource) const { return resource == no_resource ? 0 : class_of_[resource.value]; }
 
@@ -269,10 +284,10 @@ class LaneTrails {
     return path_->add_node(before, element(), step);
   }
   [[gnu::noinline]] void record_until(LaneNumber lane, SimTime until, PathCause cause) {
-    Trail& trail = trails_[lane];
-    if (trail.at >= until) return;
-    trail.path_end = path_->add(trail.path_end, {.busy = until - trail.at, .from = lane, .to = lane, .cause = cause},
-                                lanes_.step(lane));
+    TrailSums& sums = trails_.sums(lane);
+    if (sums.at >= until) return;
+    sums.path_end = path_->add(sums.path_end, {.busy = until - sums.at, .from = lane, .to = lane, .cause = cause},
+                               lanes_.step(lane));
   }
   std::vector<PathElement> whole_path(PathEnd end, SimTime finish) const {
     std::vector<PathElement> path = path_->chain(end, [&](const PassedElement& element, PathElement& named) {
@@ -294,10 +309,10 @@ class LaneTrails {
   bool last_may_pass_;
   std::vector<std::uint32_t> class_of_;  // [resource] its class of like links
   std::vector<SimTime> began_;           // [lane] when its current step began
-  std::vector<Trail> trails_;            // [lane]
-  std::vector<OwnEnd> own_;              // [lane]
-  bool weighs_ties_ = false;             // trails say whether they are unsure
-  std::vector<Ended> ended_;             // [lane], then
+  TrailTable trails_;
+  std::vector<OwnEnd> own_;   // [lane]
+  bool weighs_ties_ = false;  // trails say whether they are unsure
+  std::vector<Ended> ended_;  // [lane], then
   bool last_is_unsure_ = false;
   SimTime last_turn_{};
   LaneNumber last_lane_ = no_lane;    // the first of those that ended last

@@ -62,7 +62,7 @@ class MessagesAhead {
     if (!starts_[index].has_arrived) return;
     transfers_.give_back(index);
     if (transfers_[index].marks.adds) return run_.add(index, trails_[receiver]);
-    run_.end_own_op(receiver, {.node = trails_[receiver].path_end});
+    run_.end_own_op(receiver, {.node = trails_.path_end(receiver)});
   }
 
   /// All of a transfer has left: with the last part its message, or the next part of it goes on.

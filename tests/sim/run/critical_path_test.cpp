@@ -70,7 +70,7 @@ TEST_CASE("with more links each is counted at most as long as it was, and at mos
       both.add(static_cast<std::uint32_t>(link), static_cast<std::int64_t>(1 + random() % 1000));
     }
     std::map<std::uint32_t, std::int64_t> kept;
-    for (const Trail::Entry& entry : both.trail.entries)
+    for (const TrailEntry& entry : both.trail.entries)
       if (entry.time > 0) kept[entry.link_class] += entry.time;
     for (const auto& entry : both.sums) {
       const std::uint32_t link = entry.first;  // CAPTURE takes no structured binding (clang 14)
