@@ -38,6 +38,8 @@ class KeyIndex {
   /// Requires that no other element has its key.
   void insert(std::uint32_t index) { known_.insert(index); }
   void clear() { known_.clear(); }
+  /// Makes room for so many: growing by itself it would put them into place twice.
+  void expect(std::size_t n) { known_.reserve(n); }
 
  private:
   struct KeyOf {

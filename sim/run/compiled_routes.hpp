@@ -50,12 +50,15 @@ class CompiledRoutes {
   CompiledRoutes& operator=(const CompiledRoutes&) = delete;
 
   /// `by_channel`: a pair's channels differ, whatever the policy. The network and the protocol must outlive it.
-  CompiledRoutes(Routing::Policy policy, bool by_channel, const Protocol& protocol, Network& network)
+  /// Makes room for `n_expected` routes; there may be more.
+  CompiledRoutes(Routing::Policy policy, bool by_channel, const Protocol& protocol, Network& network,
+                 std::size_t n_expected)
       : policy_(policy),
         by_channel_(policy == Routing::Policy::ecmp || by_channel),
         protocol_(protocol),
         network_(network) {
     ensure(policy != Routing::Policy::flow_spray || !by_channel, "a label is a channel, or the number of a message");
+    known_.expect(n_expected);
   }
 
   /// The route of a message. `find(label)` finds the parts (Routes::find_parts) of one that nobody had before.

@@ -35,7 +35,7 @@ class Movement {
         network_(make_network(options.model, options.packet, topology, engine_)),
         ways_(options.routing.policy,
               options.transport.nics == Transport::Nics::per_channel || topology.has_channel_rates(), *options.protocol,
-              *network_),
+              *network_, static_cast<std::size_t>(schedule.actors)),
         staged_(options.transport.staging, transfers_, ways_, *network_, engine_),
         tells_all_arrivals_(network_->tells_arrivals()) {}
 

@@ -88,7 +88,8 @@ class LaneRunner {
     ensure(lanes_.size() < first_round, "a schedule has less than 2^31 lanes");
     last_send_.resize(lanes_.size(), &no_mailbox_);
     last_receive_.resize(lanes_.size(), &no_mailbox_);
-    ready_.resize(lanes_.size() + 2);  // one more for a round whose lanes have all begun
+    by_connection_.expect(lanes_.size());  // each has one at least to which it sends, in most schedules
+    ready_.resize(lanes_.size() + 2);      // one more for a round whose lanes have all begun
     for (std::size_t number = 0; number < lanes_.size(); ++number) {
       LaneState& lane = lanes_[number];
       lane.n_steps = schedule.n_steps(actor(static_cast<LaneNumber>(number)), lane_of(static_cast<LaneNumber>(number)));
