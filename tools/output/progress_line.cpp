@@ -4,12 +4,12 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cmath>
 #include <condition_variable>
 #include <fstream>
 #include <mutex>
 #include <thread>
 
+#include "sim/text/progress_text.hpp"
 #include "tools/output/output.hpp"
 
 namespace ringsim::tools {
@@ -18,12 +18,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
-
-std::string duration_text(double seconds) {
-  if (seconds < 120) return fmt::format("{:.0f} s", seconds);
-  if (seconds < 7200) return fmt::format("{:.0f} min", seconds / 60);
-  return fmt::format("{:.1f} h", seconds / 3600);
-}
 
 /// What the process occupies, from 1 GB on: ", 3.2 GB of memory".
 std::string memory_text() {
@@ -42,7 +36,7 @@ struct ProgressLine::State {
   const Clock::time_point started = Clock::now();
   std::mutex mutex;
   std::condition_variable_any woken;
-  Clock::duration next = on_terminal ? Clock::duration(1s) : Clock::duration(1min);  // since `started`
+  Clock::duration next = on_terminal ? 1s : 20s;  // since `started`
   double done = 0;
   std::string stage;
   bool any = false;  // the terminal shows a line of ours
@@ -69,15 +63,9 @@ struct ProgressLine::State {
 
   std::string text() const {
     const double elapsed = std::chrono::duration<double>(Clock::now() - started).count();
-    const double share = done / parts;
     std::string out;
-    if (!on_terminal) out += fmt::format("after {}: ", duration_text(elapsed));
-    if (parts > 1) out += fmt::format("{:.0f} of {:.0f} done, ", std::floor(done), parts);
-    if (share < 0.001)  // too early for a forecast
-      out += fmt::format("{:.1f} %", 100 * share);
-    else
-      out += fmt::format("{:.{}f} %, about {} left", 100 * share, share < 0.01 ? 1 : 0,
-                         duration_text(elapsed * (1 - share) / share));
+    if (!on_terminal) out += fmt::format("after {}: ", rough_duration(elapsed));
+    out += progress_text(elapsed, done, parts);
     if (!stage.empty()) out += "; " + stage;
     return out + memory_text();
   }

@@ -9,7 +9,7 @@ namespace ringsim::tools {
 
 /// Says on stderr how far work is, what is being done, how long the rest will take at the speed so far, and how much
 /// memory is in use. On a terminal as one line that changes, from the first second on; elsewhere, such as in a log, as
-/// a line after one minute, two, four and so on, so that short work leaves no trace.
+/// a line after 20 seconds, 40, 80 and so on, so that short work leaves no trace.
 class ProgressLine {
  public:
   /// Work of `parts` equal parts: points, or cases.
