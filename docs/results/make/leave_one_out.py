@@ -40,6 +40,9 @@ CHANGE = 0.05         # of a constant, to see what it does
 SCALE = 0.1           # errors above count linearly (as in `ringsim calibrate`)
 PULL, STAY = 0.3, 0.1  # weights of the pull between neighbouring generations, and of staying, next to errors over SCALE
 LEAST, MOST = -0.6, 1.5
+# us that a constant adds to a row beyond what it adds to the row that gives the launch, if it doubles. Less is rounding: times
+# are whole picoseconds, and their differences are divided by CHANGE.
+LEAST_EFFECT = 1e-4
 RUNS_AT_ONCE = 8
 
 
@@ -232,7 +235,8 @@ def main():
                 continue
             else:
                 predicted += usual(machine)
-            fits[machine].append((max(predicted, 0.2 * measured), measured, {name: us for name, us in own.items() if us}))
+            effects = {name: us for name, us in own.items() if abs(us) > LEAST_EFFECT}
+            fits[machine].append((max(predicted, 0.2 * measured), measured, effects))
         given, unknown, lost, known, moved = [], [], [], [], {}
         found = {}
         for machine, own in sorted(by_machine.items()):
@@ -307,7 +311,8 @@ median / 90th percentile of |predicted/measured - 1|, and median of the error wi
   (over PCIe every second, of several nodes every fifth); a
   constant of one generation is pulled weakly to the same of its neighbours, and any constant weakly to stay where the fit of all tables
   has it, so that what the remaining tables leave open is decided. That second pull is knowledge of the machine that is left out, a
-  little of it. Errors count in the logarithm, above {100 * SCALE:.0f} % linearly.
+  little of it. Errors count in the logarithm, above {100 * SCALE:.0f} % linearly. A constant that adds the same to all rows of a machine is
+  not fitted again for it: it cannot be told from the launch, which is given.
 - {" and ".join(f"`{each}`" for each in SLOW)} are in no fit, because they take long to run; they are predicted.
 - A constant that no other machine's table depends on is taken from the nearest generation; where there is none, its time or its bound is
   dropped, and a width (the chunk at which a step costs its full time) stays. They are listed below.
