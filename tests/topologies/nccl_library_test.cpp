@@ -127,7 +127,38 @@ TEST_CASE("over PCIe kernels cost what they do over PCIe, and more through host 
   CHECK(four.pcie == doctest::Approx(27.0 / 48));                          // of two rings of 24 GB/s
   CHECK(costs(4, CollectiveOp::all_reduce, TunerProtocol::ll).pcie == 1);  // half of its bytes are flags
   CHECK(four.protocol.pcie - pair.protocol.pcie == Picoseconds{500'000});
-  CHECK(costs(2, CollectiveOp::all_to_all, TunerProtocol::simple).pcie == doctest::Approx(25.4 / 48));
+}
+
+TEST_CASE("through host memory Simple has 0.7 of PCIe, because each link carries as much up as down") {
+  const auto pcie = [](const char* preset, int gpus, TunerProtocol protocol) {
+    const LibraryPlan plan{TunerAlgorithm::ring, protocol, 1, 0};
+    return library_costs(plan, machine_of(preset, gpus), {.op = CollectiveOp::all_reduce, .bytes = 1_GiB}).pcie;
+  };
+  CHECK(pcie("rtx2080ti-pcie", 2, TunerProtocol::simple) == 0.7);
+  CHECK(pcie("rtx4090-pcie", 8, TunerProtocol::simple) == 0.7);
+  CHECK(pcie("rtx4090-pcie", 8, TunerProtocol::ll) == 1);
+  CHECK(pcie("l40s-pcie", 2, TunerProtocol::simple) == 1);  // peer access
+}
+
+TEST_CASE("a channel that sends over PCIe copies as fast as over NVLink, but takes a step every 128 KiB") {
+  const auto pcie = [](int gpus, int channels, const CostConstants& constants = fitted_costs()) {
+    const LibraryPlan plan{TunerAlgorithm::ring, TunerProtocol::simple, channels, 0, channels};
+    return library_costs(plan, machine_of("rtxpro6000-pcie", gpus), {.op = CollectiveOp::all_to_all, .bytes = 1_GiB},
+                         constants)
+        .pcie;
+  };
+  // 512 KiB at 22.8 GB/s take 22.995 us, a step of 5.8 us among them. So 128 KiB are copied in 4.299 us, and 5.4 us of
+  // a step over PCIe follow: 13.51 GB/s. All of PCIe: two rings of 24 GB/s.
+  CHECK(pcie(2, 1) == doctest::Approx(13.51 / 48).epsilon(0.001));
+  CHECK(pcie(2, 2) == doctest::Approx(2 * 13.51 / 48).epsilon(0.001));
+  CHECK(pcie(4, 2) == doctest::Approx(27.0 / 48));  // six channels, through host memory
+  CHECK(pcie(2, 8) == 1);
+  CostConstants instant =
+      fitted_costs();  // steps longer than a chunk: copying takes no time, and nothing is divided by 0
+  instant.of[blackwell].a_block = 1e12;
+  instant.pcie[2] = {0, 0};
+  instant.pcie_sends_simple = 0;
+  CHECK(pcie(2, 1, instant) == 1);
 }
 
 TEST_CASE("trees over NVSwitches leave by all NICs of a GPU, at what NVLS reaches in the switches") {

@@ -32,7 +32,7 @@ struct KernelCosts {
   std::array<double, 3> copy, reduce;  // of a rank's own part [protocol]; 0: it takes no time
   StepCost sends;                      // of sends and receives by LL, full at four widths of LL for a peer
   double sends_simple, sends_fill;     // of Simple instead of `full`; until the first chunk is full, and taken out
-  double sends_nvlink, a_block;        // share; what a channel sends at most
+  double sends_nvlink, a_block;        // share; what a channel sends at most over NVLink, in chunks of 512 KiB
   double sends_copy;
   double nvls, nvls_once, nvls_fill;  // share through the switch; us once, and us more for large buffers
 };
@@ -43,7 +43,8 @@ struct CostConstants {
   std::array<StepCost, 3> pcie;         // a step over PCIe [protocol]
   double pcie_launch;                   // us, of GPUs that PCIe alone joins
   std::array<double, 3> pcie_copy;      // of a rank's own part, or added up [protocol]
-  double through_host, pcie_sends;      // most that a GPU moves of Simple through host memory, and of sends
+  double through_host;                  // most that a GPU moves of Simple through host memory
+  double both_ways;                     // share of PCIe that Simple reaches there: its links carry as much up as down
   double pcie_sends_simple, pcie_fill;  // as sends_simple and sends_fill
   double host_read;                     // us of a step more where the receiver reads host memory
   std::array<StepCost, 3> network;      // a step between nodes [protocol]

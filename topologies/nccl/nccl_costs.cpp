@@ -40,6 +40,24 @@ double share_of(double rate, const TunerMachine& machine) {
   return std::min(1.0, rate / all);
 }
 
+/// Chunks of a channel that sends by Simple over NVLink and over PCIe, as send_plan() has them.
+constexpr double nvlink_chunk = 524'288, pcie_chunk = 131'072;
+
+/// GB/s that a block sends over PCIe. It copies a chunk and then takes a step, as over NVLink, where
+/// KernelCosts::a_block was measured; chunks over PCIe are a quarter as large, so steps weigh more.
+double block_over_pcie(const KernelCosts& own, const CostConstants& costs) {
+  constexpr auto simple = static_cast<std::size_t>(TunerProtocol::simple);
+  const auto full = [](const StepCost& step) { return step.fixed + step.full; };
+  const double copy_us = std::max(0.0, nvlink_chunk / (1000 * own.a_block) - full(own.step[simple]));
+  const double chunk_us = copy_us * pcie_chunk / nvlink_chunk + full(costs.pcie[simple]) + costs.pcie_sends_simple;
+  return pcie_chunk / (1000 * std::max(chunk_us, 1e-3));
+}
+
+/// The share of PCIe that Simple reaches. Through host memory a GPU's link carries as much up as down.
+double simple_over_pcie(const TunerMachine& machine, const CostConstants& costs) {
+  return machine.through_host ? std::min(costs.both_ways, share_of(costs.through_host, machine)) : 1;
+}
+
 /// How much of StepCost::full a step takes at the chunk's size, in a node and between nodes.
 class Steps {
  public:
@@ -102,14 +120,17 @@ void add_sends(LibraryCosts& out, const LibraryPlan& plan, const TunerMachine& m
   (only_pcie ? out.protocol.pcie : out.protocol.nvlink) = micros(step);
   out.nvlink = to_all ? own.sends_nvlink : own.nvlink[static_cast<std::size_t>(plan.protocol)];
   out.copy = gigabytes_a_second(to_all ? own.sends_copy : 0);
-  if (only_pcie) out.pcie = share_of(costs.pcie_sends, machine);
+  if (only_pcie) {  // LL is held to what Simple reaches: its own most is not known
+    const double blocks = plan.blocks * (to_all ? machine.ranks() - 1 : 1);
+    out.pcie = std::min(share_of(blocks * block_over_pcie(own, costs), machine), simple_over_pcie(machine, costs));
+  }
   if (ll) {
     out.nvlink = own.nvlink[0];
     out.copy = gigabytes_a_second(to_all ? own.copy[0] : 0);
     return;
   }
   if (machine.nodes > 1) return;
-  const double a_chunk = only_pcie ? 131'072 : 524'288;  // as send_plan() has it
+  const double a_chunk = only_pcie ? pcie_chunk : nvlink_chunk;
   out.once = micros((only_pcie ? costs.pcie_fill : own.sends_fill) * std::min(1.0, a_channel / a_chunk));
   const int together = to_all && machine.switched ? machine.ranks() - 1 : 1;
   if (machine.nvlinks_GBps > 0)
@@ -155,8 +176,7 @@ LibraryCosts library_costs(const LibraryPlan& plan, const TunerMachine& machine,
   if (nvls_tree) add_nvls_tree(out, plan, machine, work, costs, filled);
   out.copy = gigabytes_a_second(only_pcie ? costs.pcie_copy[p] : own.copy[p]);
   out.reduce = gigabytes_a_second(only_pcie ? costs.pcie_copy[p] : own.reduce[p]);
-  if (only_pcie && machine.through_host && plan.protocol == TunerProtocol::simple)
-    out.pcie = share_of(costs.through_host, machine);
+  if (only_pcie && plan.protocol == TunerProtocol::simple) out.pcie = simple_over_pcie(machine, costs);
   return out;
 }
 
