@@ -359,6 +359,18 @@ double correction(TunerProtocol protocol, CollectiveOp op, Bytes bytes, Release 
   const bool differs = release == Release::v2_8_3 && protocol == TunerProtocol::ll128 && index >= 13;
   return differs ? tree_correction_ll128_2_8_3[index - 13] : tree_correction[at(protocol)][index];
 }
+
+/// The correction as a property of the machine: it does not jump at a power of two, as NCCL's choice does, but goes
+/// evenly from one to the next. Assumption; all but 13 rows of validate/measured are at powers of two, where it is
+/// exact.
+double smooth_correction(TunerProtocol protocol, CollectiveOp op, Bytes bytes, Release release) {
+  const std::int64_t size = std::max<std::int64_t>(bytes.count, 64);
+  const auto octave = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(size)));
+  const double here = correction(protocol, op, {octave}, release);
+  if (octave > INT64_MAX / 2) return here;
+  const double way = static_cast<double>(size - octave) / static_cast<double>(octave);
+  return here + way * (correction(protocol, op, {2 * octave}, release) - here);
+}
 }  // namespace
 
 double tree_share(TunerProtocol protocol, CollectiveOp op, Bytes bytes, const TunerMachine& machine, Release release) {
@@ -366,7 +378,7 @@ double tree_share(TunerProtocol protocol, CollectiveOp op, Bytes bytes, const Tu
   const Constants& known = release < Release::v2_12 ? constants(release) : of_2_30_7;
   const Caps& caps = known.tree_channel[generation(machine.sm)];
   const double most = caps[nodes_column(machine.nodes)] / machine.tree.between;
-  return std::min(1.0, most) * correction(protocol, op, bytes, release);
+  return std::min(1.0, most) * smooth_correction(protocol, op, bytes, release);
 }
 
 double tuner_time_us(const TunerChoice& choice, CollectiveOp op, Bytes bytes, const TunerMachine& machine,

@@ -114,7 +114,8 @@ double tuner_time_us(const TunerChoice& choice, CollectiveOp op, Bytes bytes, co
                      Release release);
 
 /// What trees between nodes move, as a share of what NICs could: NCCL's own measured corrections for their size
-/// (treeCorrectionFactor of src/graph/tuning.cc), and its cap on what a channel brings (perChMaxTreeBws).
+/// (treeCorrectionFactor of src/graph/tuning.cc; between its sizes, powers of two, evenly), and its cap on what a
+/// channel brings (perChMaxTreeBws).
 double tree_share(TunerProtocol protocol, CollectiveOp op, Bytes bytes, const TunerMachine& machine, Release release);
 
 }  // namespace ringsim::nccl
