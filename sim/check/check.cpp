@@ -7,6 +7,7 @@
 #include <array>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -112,63 +113,78 @@ void look_up(const CheckOptions& options) {
     throw Interrupted("stopped while its schedule was being proved");
 }
 
-std::int64_t check_structure(const Schedule& schedule, Actor actor, ConnectionLanes& lanes, Proof::Shape& shape) {
+namespace {
+
+void check_structure(const Schedule& schedule, Actor actor, Lane lane, int i, const Step& step, ConnectionLanes& lanes,
+                     Proof::Shape& shape) {
+  for (const Wait& wait : step.waits) {
+    if (wait.actor >= schedule.actors || wait.actor < -1)
+      refuse(schedule, fmt::format("{}, lane {}, step {}: waits for actor {}, which does not exist",
+                                   name_of(schedule, actor), lane, i, wait.actor));
+    const Actor other = wait.of(actor);
+    if (other != actor && (!schedule.process || schedule.process(other) != schedule.process(actor)))
+      refuse(schedule,
+             fmt::format("{}, lane {}, step {}: waits for {}, which is of another process", name_of(schedule, actor),
+                         lane, i, name_of(schedule, other)),
+             "only a message tells another process that something is done");
+    if (wait.lane < 0 || wait.lane >= schedule.lanes || wait.steps < 0 ||
+        wait.steps > schedule.n_steps(other, wait.lane))
+      refuse(schedule, fmt::format("{}, lane {}, step {}: waits for {} steps of lane {}, which does not have them",
+                                   name_of(schedule, actor), lane, i, wait.steps, wait.lane));
+  }
+  for (int k = 0; k < static_cast<int>(step.ops.size()); ++k) {
+    const Op& op = step.ops[static_cast<std::size_t>(k)];
+    const auto place = [&] { return describe(schedule, actor, lane, i, k); };
+    const bool is_message = op.what == Do::send || op.what == Do::receive || op.what == Do::receive_add;
+    shape.chunks_touched += op.region.count;
+    if (is_message) shape.widest = std::max(shape.widest, op.region.count);
+    shape.numbers = std::max(shape.numbers, op.channel + 1);
+    if (is_message && (op.peer < 0 || op.peer >= schedule.actors || op.peer == actor))
+      refuse(schedule, place() + fmt::format(": its peer is no other actor of 0..{}", schedule.actors - 1));
+    if (op.what != Do::compute && !exists(schedule, op.region))
+      refuse(schedule, place() + fmt::format(": {} lies outside its buffer of {} chunks", to_string(op.region),
+                                             schedule.layout[static_cast<std::size_t>(op.region.buffer)].n_chunks()));
+    const bool has_operand = op.what == Do::receive_add && op.operand.count > 0;
+    if (op.what == Do::copy || op.what == Do::add || has_operand) {
+      if (!exists(schedule, op.operand))
+        refuse(schedule, place() + fmt::format(": {} lies outside its buffer", to_string(op.operand)));
+      if (op.operand.count != op.region.count || schedule.size(op.operand) != schedule.size(op.region))
+        refuse(schedule, place() + ": the two regions differ in size");
+      if (op.operand.buffer == op.region.buffer && op.operand.first < op.region.first + op.region.count &&
+          op.region.first < op.operand.first + op.operand.count)
+        refuse(schedule, place() + ": the two regions overlap");
+    }
+    if (!is_message || schedule.lanes == 1) continue;
+    // One lane a direction: the order of a connection's messages is then the order of a lane's steps.
+    auto& known = op.what == Do::send ? lanes.sends : lanes.receives;
+    const auto [entry, is_new] = known.try_emplace(connection_key(actor, op), lane);
+    if (!is_new && entry->second != lane)
+      refuse(schedule, place() + fmt::format(": the connection's {} are in lane {} too; they must all be in one lane",
+                                             op.what == Do::send ? "sends" : "receives", entry->second));
+  }
+}
+
+}  // namespace
+
+std::int64_t check_actor(const Schedule& schedule, Actor actor, ConnectionLanes& lanes, Proof::Shape& shape) {
   std::int64_t operations = 0;
+  const auto look_at = [&](Lane lane, int i, const Step& step) {
+    operations += static_cast<std::int64_t>(step.ops.size());
+    check_structure(schedule, actor, lane, i, step, lanes, shape);
+  };
+  for (Lane lane = 0; lane < schedule.lanes; ++lane)
+    shape.longest = std::max(shape.longest, schedule.n_steps(actor, lane));
+  if (schedule.names_regions) {
+    follow_accesses(schedule, actor, look_at);
+    return operations;
+  }
   Step step;
   for (Lane lane = 0; lane < schedule.lanes; ++lane) {
     const int n_steps = schedule.n_steps(actor, lane);
-    shape.longest = std::max(shape.longest, n_steps);
     for (int i = 0; i < n_steps; ++i) {
       step.clear();
       schedule.step(actor, lane, i, step);
-      operations += static_cast<std::int64_t>(step.ops.size());
-      for (const Wait& wait : step.waits) {
-        if (wait.actor >= schedule.actors || wait.actor < -1)
-          refuse(schedule, fmt::format("{}, lane {}, step {}: waits for actor {}, which does not exist",
-                                       name_of(schedule, actor), lane, i, wait.actor));
-        const Actor other = wait.of(actor);
-        if (other != actor && (!schedule.process || schedule.process(other) != schedule.process(actor)))
-          refuse(schedule,
-                 fmt::format("{}, lane {}, step {}: waits for {}, which is of another process",
-                             name_of(schedule, actor), lane, i, name_of(schedule, other)),
-                 "only a message tells another process that something is done");
-        if (wait.lane < 0 || wait.lane >= schedule.lanes || wait.steps < 0 ||
-            wait.steps > schedule.n_steps(other, wait.lane))
-          refuse(schedule, fmt::format("{}, lane {}, step {}: waits for {} steps of lane {}, which does not have them",
-                                       name_of(schedule, actor), lane, i, wait.steps, wait.lane));
-      }
-      for (int k = 0; k < static_cast<int>(step.ops.size()); ++k) {
-        const Op& op = step.ops[static_cast<std::size_t>(k)];
-        const auto place = [&] { return describe(schedule, actor, lane, i, k); };
-        const bool is_message = op.what == Do::send || op.what == Do::receive || op.what == Do::receive_add;
-        shape.chunks_touched += op.region.count;
-        if (is_message) shape.widest = std::max(shape.widest, op.region.count);
-        shape.numbers = std::max(shape.numbers, op.channel + 1);
-        if (is_message && (op.peer < 0 || op.peer >= schedule.actors || op.peer == actor))
-          refuse(schedule, place() + fmt::format(": its peer is no other actor of 0..{}", schedule.actors - 1));
-        if (op.what != Do::compute && !exists(schedule, op.region))
-          refuse(schedule,
-                 place() + fmt::format(": {} lies outside its buffer of {} chunks", to_string(op.region),
-                                       schedule.layout[static_cast<std::size_t>(op.region.buffer)].n_chunks()));
-        const bool has_operand = op.what == Do::receive_add && op.operand.count > 0;
-        if (op.what == Do::copy || op.what == Do::add || has_operand) {
-          if (!exists(schedule, op.operand))
-            refuse(schedule, place() + fmt::format(": {} lies outside its buffer", to_string(op.operand)));
-          if (op.operand.count != op.region.count || schedule.size(op.operand) != schedule.size(op.region))
-            refuse(schedule, place() + ": the two regions differ in size");
-          if (op.operand.buffer == op.region.buffer && op.operand.first < op.region.first + op.region.count &&
-              op.region.first < op.operand.first + op.operand.count)
-            refuse(schedule, place() + ": the two regions overlap");
-        }
-        if (!is_message || schedule.lanes == 1) continue;
-        // One lane a direction: the order of a connection's messages is then the order of a lane's steps.
-        auto& known = op.what == Do::send ? lanes.sends : lanes.receives;
-        const auto [entry, is_new] = known.try_emplace(connection_key(actor, op), lane);
-        if (!is_new && entry->second != lane)
-          refuse(schedule,
-                 place() + fmt::format(": the connection's {} are in lane {} too; they must all be in one lane",
-                                       op.what == Do::send ? "sends" : "receives", entry->second));
-      }
+      look_at(lane, i, step);
     }
   }
   return operations;
@@ -446,22 +462,23 @@ std::string SumRun::explain_stuck(const LaneRunner<SumRun>& lanes) const {
   }
 }
 
-/// Sets proof.slots_needed and proof.shape.keeps_chunks.
-void find_fewest_slots(const Schedule& schedule, const CheckOptions& options, const Tokens& tokens,
-                       std::uint64_t window, Proof& proof) {
+/// The run with the fewest slots that comes through, of the first chunks. Sets proof.slots_needed and
+/// proof.shape.keeps_chunks.
+std::unique_ptr<SumRun> run_with_fewest_slots(const Schedule& schedule, const CheckOptions& options,
+                                              const Tokens& tokens, std::uint64_t window, Proof& proof) {
   std::string stuck;
   for (const int slots : {0, 1, 2, 8, Proof::any_number}) {
-    SumRun run(schedule, options, tokens, 0, window);
-    if (!run.go(slots)) {
-      if (stuck.empty()) stuck = run.stuck();
+    auto run = std::make_unique<SumRun>(schedule, options, tokens, 0, window);
+    if (!run->go(slots)) {
+      if (stuck.empty()) stuck = run->stuck();
       continue;
     }
-    if (const auto& left = run.unmatched())
+    if (const auto& left = run->unmatched())
       refuse(schedule,
              check_detail::describe(schedule, left->first) + (left->second ? " is never received" : " is never sent"));
     proof.slots_needed = slots;
-    proof.shape.keeps_chunks = run.keeps_chunks();
-    return;
+    proof.shape.keeps_chunks = run->keeps_chunks();
+    return run;
   }
   refuse(schedule, stuck, "no order of its messages lets the schedule finish");
 }
@@ -479,28 +496,33 @@ CheckedSchedule check(Schedule schedule, const CheckOptions& options) {
   ConnectionLanes lanes;
   for (Actor actor = 0; actor < schedule.actors; ++actor) {
     look_up(options);
-    proof.operations += check_structure(schedule, actor, lanes, proof.shape);
-    if (schedule.names_regions) check_races(schedule, actor);
+    proof.operations += check_actor(schedule, actor, lanes, proof.shape);
   }
 
   const Tokens tokens(schedule.collective.ranks);
   const auto actors = static_cast<std::uint64_t>(schedule.actors);
   std::uint64_t window = std::max<std::uint64_t>(1, options.cells_a_pass / actors);
-  find_fewest_slots(schedule, options, tokens, schedule.names_regions ? window : 0, proof);
+  std::unique_ptr<SumRun> run =
+      run_with_fewest_slots(schedule, options, tokens, schedule.names_regions ? window : 0, proof);
   if (!schedule.names_regions) return {std::move(schedule), proof};
+  const auto run_from = [&](std::uint64_t first) {
+    run = nullptr;  // gives its memory back first
+    run = std::make_unique<SumRun>(schedule, options, tokens, first, first + window);
+    run->go(proof.slots_needed);
+  };
   for (std::uint64_t first = 0;;) {
-    SumRun run(schedule, options, tokens, first, first + window);
-    run.go(proof.slots_needed);
-    if (run.moves_between_windows()) {  // chunks that change their place: all of them in one pass
+    if (run->moves_between_windows()) {  // chunks that change their place: all of them in one pass
       first = 0;
-      window = run.n_chunks();
+      window = run->n_chunks();
+      run_from(first);
       continue;
     }
-    run.compare(tokens, [&](Actor actor, Buffer buffer, std::uint32_t chunk, const Content& expected) {
+    run->compare(tokens, [&](Actor actor, Buffer buffer, std::uint32_t chunk, const Content& expected) {
       explain_wrong_chunk(schedule, proof.slots_needed, actor, buffer, chunk, expected);
     });
     first += window;
-    if (first >= run.n_chunks()) break;
+    if (first >= run->n_chunks()) break;
+    run_from(first);
   }
   return {std::move(schedule), proof};
 }

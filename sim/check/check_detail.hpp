@@ -4,6 +4,7 @@
 #include <tsl/robin_map.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -32,11 +33,15 @@ struct ConnectionLanes {
 void look_up(const CheckOptions& options);
 
 /// 1. Everything that the actor's operations name exists.
-/// Returns how many operations it has; `shape` takes in those of its steps, but for `keeps_chunks`.
-std::int64_t check_structure(const Schedule& schedule, Actor actor, ConnectionLanes& lanes, Proof::Shape& shape);
+/// 3. If they name regions: no two accesses of the actor to one chunk are unordered, one of them a write (two adds
+/// excepted).
+/// Both with one reading of its steps. Returns how many operations it has; `shape` takes in those of its steps, but for
+/// `keeps_chunks`.
+std::int64_t check_actor(const Schedule& schedule, Actor actor, ConnectionLanes& lanes, Proof::Shape& shape);
 
-/// 3. No two accesses of the actor to one chunk are unordered, one of them a write (two adds excepted).
-void check_races(const Schedule& schedule, Actor actor);
+/// 3, of what check_actor() reads: `look_at` sees each step of the actor once, before it is followed.
+void follow_accesses(const Schedule& schedule, Actor actor,
+                     const std::function<void(Lane, int i, const Step& step)>& look_at);
 
 /// 4, in full: every contribution to one chunk, by rank. For a chunk whose sum is wrong; throws ScheduleError.
 [[noreturn]] void explain_wrong_chunk(const Schedule& schedule, int slots, Actor actor, Buffer buffer,

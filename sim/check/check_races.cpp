@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <vector>
 
 #include "sim/check/check_detail.hpp"
@@ -9,6 +10,8 @@
 namespace ringsim::check_detail {
 
 namespace {
+
+using LookAt = std::function<void(Lane, int i, const Step& step)>;
 
 enum class Access : std::uint8_t { read, write, add };
 
@@ -62,7 +65,8 @@ struct LastAccess {
 /// the present step begins. An access of lane m in step s is ordered before it if s < clock[m].
 class Races {
  public:
-  Races(const Schedule& schedule, Actor actor) : schedule_(schedule), actor_(actor), n_lanes_(schedule.lanes) {
+  Races(const Schedule& schedule, Actor actor, const LookAt& look_at)
+      : schedule_(schedule), actor_(actor), look_at_(look_at), n_lanes_(schedule.lanes) {
     std::size_t chunks = 0;
     for (std::size_t b = 0; b < n_buffers; ++b) {
       base_[b] = chunks;
@@ -85,6 +89,7 @@ class Races {
       for (Lane lane = 0; lane < n_lanes_; ++lane)
         while (try_step(lane)) moved = true;
     }
+    for (Lane lane = 0; lane < n_lanes_; ++lane) look_at_rest(lane);
   }
 
  private:
@@ -94,8 +99,7 @@ class Races {
     if (i == schedule_.n_steps(actor_, lane)) return false;
     Step& step = step_[l];
     if (!is_read_[l]) {  // read once, however often it is tried
-      step.clear();
-      schedule_.step(actor_, lane, i, step);
+      read(lane, i, step);
       is_read_[l] = true;
     }
     // Waits for other actors order more than is counted here: without them fewer accesses are ordered, never more.
@@ -120,6 +124,17 @@ class Races {
     clock[l] = ++done_[l];
     if (n_lanes_ > 1) history_[l].push_back(clock);
     return true;
+  }
+
+  void read(Lane lane, int i, Step& step) const {
+    step.clear();
+    schedule_.step(actor_, lane, i, step);
+    look_at_(lane, i, step);
+  }
+  // What stands behind a step that cannot begin.
+  void look_at_rest(Lane lane) {
+    const auto l = static_cast<std::size_t>(lane);
+    for (int i = done_[l] + (is_read_[l] ? 1 : 0); i < schedule_.n_steps(actor_, lane); ++i) read(lane, i, step_[l]);
   }
 
   void access(Lane lane, int step, int op, Access kind, const Region& region, std::uint32_t c) {
@@ -148,6 +163,7 @@ class Races {
 
   const Schedule& schedule_;
   Actor actor_;
+  const LookAt& look_at_;
   Lane n_lanes_;
   std::array<std::size_t, n_buffers> base_{};
   std::vector<LastAccess> last_;         // [chunk][lane][kind of access]
@@ -162,7 +178,7 @@ class Races {
 
 /// One lane: its steps are in order, so that only operations of one step can race. Sorted by chunk, each is held
 /// against the one of each kind that reaches farthest: O(n log n), where a root's step has an operation for every rank.
-void check_steps(const Schedule& schedule, Actor actor) {
+void check_steps(const Schedule& schedule, Actor actor, const LookAt& look_at) {
   struct Span {
     std::uint64_t first, end;  // chunks, over all buffers
     Access kind;
@@ -177,6 +193,7 @@ void check_steps(const Schedule& schedule, Actor actor) {
   for (int i = 0; i < schedule.n_steps(actor, 0); ++i) {
     step.clear();
     schedule.step(actor, 0, i, step);
+    look_at(0, i, step);
     if (step.ops.size() < 2) continue;
     accesses.clear();
     for (int k = 0; k < static_cast<int>(step.ops.size()); ++k) {
@@ -218,11 +235,11 @@ void check_steps(const Schedule& schedule, Actor actor) {
 
 }  // namespace
 
-void check_races(const Schedule& schedule, Actor actor) {
+void follow_accesses(const Schedule& schedule, Actor actor, const LookAt& look_at) {
   if (schedule.lanes == 1)
-    check_steps(schedule, actor);
+    check_steps(schedule, actor, look_at);
   else
-    Races(schedule, actor).go();
+    Races(schedule, actor, look_at).go();
 }
 
 }  // namespace ringsim::check_detail

@@ -255,8 +255,7 @@ bool check_by_symmetry(const Schedule& schedule, const CheckOptions& options, Pr
   // What one rank does, and how much it would be to compare it with all the others.
   ConnectionLanes lanes;
   proof.shape = {};
-  check_structure(schedule, 0, lanes, proof.shape);
-  check_races(schedule, 0);
+  check_actor(schedule, 0, lanes, proof.shape);
   std::int64_t touches = 0, operations = 0;
   Step zero;
   for (Lane lane = 0; lane < schedule.lanes; ++lane) {

@@ -271,6 +271,18 @@ TEST_CASE("a lane may wait for steps that it has done itself") {
   CHECK(verdict(t) == "accepted");
 }
 
+TEST_CASE("a mistake behind a step that never begins is named all the same") {
+  // Lanes 0 and 1 of rank 0 wait for each other; only then lane 1 would touch a second chunk, of one.
+  WrittenSchedule t(broadcast(2, 4_B, 0), 2, 2, 1);
+  t.step(0, 0).wait(1, 1);
+  t.step(0, 1).wait(0, 1);
+  CHECK(verdict(t).find("and so back to") != std::string::npos);
+  t.step(0, 1).send(1, chunk(1));
+  CHECK(verdict(t) ==
+        "schedule by hand broadcast of 2 ranks: rank 0, lane 1, step 1, operation 0 (send data[1] to actor 1): data[1] "
+        "lies outside its buffer of 1 chunks");
+}
+
 TEST_CASE("a lane that waits for its own step never starts it") {
   WrittenSchedule t(broadcast(2, 12_B, 0), 2, 1, 1);
   Step& sends = t.step(1);
