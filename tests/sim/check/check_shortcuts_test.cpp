@@ -77,6 +77,19 @@ TEST_CASE("the verdict does not depend on how many chunks a pass follows") {
   }
 }
 
+TEST_CASE("a chunk that only the last pass follows is judged, too") {
+  Schedule broken = without_symmetry(ring_all_reduce(8, 64_B));
+  broken.step = [step = broken.step](Actor a, Lane lane, int i, Step& out) {
+    step(a, lane, i, out);
+    for (Op& op : out.ops)  // chunk 7 is written over instead of added up
+      if (op.what == Do::receive_add && op.region.first == 7) op.what = Do::receive;
+  };
+  const std::string whole = verdict(broken);
+  CHECK(whole.find("data[7]: the contribution of rank") != std::string::npos);
+  for (const std::uint64_t cells : {1U, 8U, 24U, 56U})  // 8, 8, 3 and 2 passes
+    CHECK(verdict(broken, {.cells_a_pass = cells}) == whole);
+}
+
 TEST_CASE("a claimed symmetry proves no promise that moves chunks to other numbers") {
   // The ring's all-gather brings chunk c of rank c everywhere; an all-to-all in place wants chunk r of every rank at
   // rank r.
