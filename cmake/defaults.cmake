@@ -50,6 +50,9 @@ target_compile_options(ringsim_flags INTERFACE -ffp-contract=off
   # on it compiles a twelfth faster.
   "$<$<AND:$<CXX_COMPILER_ID:GNU>,$<BOOL:${RINGSIM_UNITY}>>:--param=large-unit-insns=1000000;--param=ggc-min-heapsize=524288>"
   $<$<BOOL:${RINGSIM_WERROR}>:-Werror>)
+# A batch is one object: without this a program has all of it if it needs any of it, and a third more of it in memory.
+target_compile_options(ringsim_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-ffunction-sections>)
+target_link_options(ringsim_flags INTERFACE LINKER:--gc-sections)
 
 # For code that only reads, writes and describes, and for tests: GCC needs a third less time with -Og than with -O1, and clang
 # with sanitizers a third of the time when it does not optimize. The simulator and the schedules are compiled with -O3, the
