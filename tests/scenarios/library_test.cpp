@@ -72,6 +72,18 @@ TEST_CASE("small messages of several nodes go over trees with chains in the node
   CHECK(large.main().request.channels == 8);  // a NIC each, of 24 GB/s; rings of 25 and more are doubled
 }
 
+TEST_CASE("over two nodes a tree moves half the bytes of a ring over the NICs") {
+  // S = 256 MiB, 16 ranks. A ring sends 2(16-1)/16 S out of each node. Of the two trees of S/2 each node is once the
+  // root, and once the root's child: S/2 down and S/2 up, S in all.
+  const auto sent = [](const char* algorithm) {
+    const Prediction found =
+        predicted(two_dgx_a100, {std::string("library.env.NCCL_ALGO=") + algorithm, "library.env.NCCL_PROTO=Simple"});
+    return found.inter_node.value().first;
+  };
+  CHECK(sent("Ring") == 480_MiB);
+  CHECK(sent("Tree") == 256_MiB);
+}
+
 TEST_CASE("launch and a rank's own part come on top of the run, exactly as stated") {
   const Prediction plain = predicted(one_dgx_a100);
   const Prediction stated = predicted(one_dgx_a100, {"devices.gpu.launch=20 us", "devices.gpu.reduce=100 GB/s"});

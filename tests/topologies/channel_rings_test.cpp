@@ -218,6 +218,26 @@ TEST_CASE("channels of a p5 carry equal bytes over its 32 ports, and the same ri
   CHECK(ports == std::map<std::int64_t, int>{{(32LL << 20) / 32 * 30 / 16, 64}});
 }
 
+TEST_CASE("rings of two p5 stay on NVLink and below the PCIe switches of their NICs: nothing crosses a socket") {
+  const Topology topology = nodes_of("aws-p5", 2);
+  const CollectiveRequest request{.ranks = 16, .bytes = 32_MiB, .channels = 32, .orders = rings_of(topology).orders};
+  /// Most bytes on a link of the kind.
+  const auto over = [&](const Transport& transport, const auto& is_one) {
+    const Timeline timeline =
+        run(topology, check(make_schedule(*find_algorithm("ring"), request, {})), {.transport = transport});
+    Bytes most;
+    for (std::uint32_t l = 0; l < topology.n_links(); ++l)
+      if (is_one(topology.link({l}))) most = std::max(most, timeline.link_bytes[l]);
+    return most;
+  };
+  const auto socket = [](const Link& link) { return link.kind == LinkKind::socket; };
+  const auto cpu = [&](const Link& link) { return topology.node(link.to).kind == NodeKind::cpu; };
+  CHECK(over(by_channel, socket) == 0_B);
+  CHECK(over(by_channel, cpu) == 0_B);
+  // What each message does that is cut for all NICs of the node.
+  CHECK(over({.nics = Transport::Nics::all}, socket) > 0_B);
+}
+
 TEST_CASE("ranks that no ring joins are refused; one rank has a ring of itself") {
   const Topology parted = meshed({{0, 1, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 1}, {0, 0, 0, 0}});
   CHECK_THROWS_WITH_AS(channel_rings(parted, parted.ranks(), {}),

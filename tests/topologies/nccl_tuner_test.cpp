@@ -150,6 +150,7 @@ TEST_CASE("on Hopper the switches add up for eight GPUs, and the ring is faster 
 TEST_CASE("channels of known machines are those that their links and NICs hold") {
   check_channels(machine_of("dgx-1v", 8, 1).ring, 6, 20, 20);
   check_channels(machine_of("dgx-1p", 8, 1).ring, 4, 18, 18);
+  check_channels(machine_of("dgx-a100", 8, 1).ring, 12, 20, 20);
   check_channels(machine_of("hgx-h100", 8, 1).ring, 12, 30, 30);            // six of 60, doubled
   check_channels(machine_of("hgx-h100", 8, 10, 400_Gbps).ring, 8, 45, 45);  // 8 x 48 would be more than NVLink's 370.8
   check_channels(machine_of("hgx-h100", 1, 10, 400_Gbps).ring, 2, 24, 24);  // the one NIC next to the GPU
