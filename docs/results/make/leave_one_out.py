@@ -222,7 +222,7 @@ def main():
         by_pcie = {machine: family[own[0]] == "one node, PCIe" for machine, own in by_machine.items()}
         named = lambda machine, what: what if what in values else f"{generation[machine]}.{what}"
         usual = lambda machine: values["pcie.launch" if by_pcie[machine] else f"{generation[machine]}.launch"]
-        fits = collections.defaultdict(list)
+        fits = collections.defaultdict(list)  # by table
         for (table, size), row in rows.items():
             machine = machine_of(table)
             if row["scored"] != "true" or machine not in by_machine:
@@ -238,12 +238,15 @@ def main():
             else:
                 predicted += usual(machine)
             effects = {name: us for name, us in own.items() if abs(us) > LEAST_EFFECT}
-            fits[machine].append((max(predicted, 0.2 * measured), measured, effects))
-        given, unknown, lost, known, moved = [], [], [], [], {}
-        found = {}
-        for machine, own in sorted(by_machine.items()):
-            free = sorted({name for each in fits[machine] for name in each[2] if values.get(name, 0) > 0})
-            others = [each for other, all_rows in fits.items() if other != machine for each in all_rows]
+            fits[table].append((max(predicted, 0.2 * measured), measured, effects))
+        n_folders = 0
+
+        def left_out(machine, own, is_out):
+            """Its rows of the tables `own`: size, measured and predicted without tables that are out, but for the launch; how long
+            that is, which costs were fitted again, and which are known from what is out alone."""
+            nonlocal n_folders
+            free = sorted({name for table in own for each in fits[table] for name in each[2] if values.get(name, 0) > 0})
+            others = [each for table, all_rows in fits.items() if not is_out(table) for each in all_rows]
             seen = {name for each in others for name in each[2]}
             x = refit(free, others, values)
             costs = {name: values[name] / (1 + x[name]) if is_rate(name) else values[name] * (1 + x[name]) for name in free}
@@ -254,26 +257,42 @@ def main():
                 alone.append(name)
                 near = [f"{each}.{name.partition('.')[2]}" for each in sorted(GENERATIONS, key=lambda g: abs(
                     GENERATIONS.index(g) - GENERATIONS.index(generation[machine]) + 0.1))] if name.startswith(generation[machine]) else []
-                theirs = [each for each in near if each != name and values.get(each, 0) > 0]
+                theirs = [each for each in near if each in seen and values.get(each, 0) > 0]
                 costs[name] = values[theirs[0]] if theirs else values[name] if "width" in name else 1e6 if is_rate(name) else 0
-            folder = runs.folder(f"own-{len(found)}", own)
+            with_first = sorted({*own, *([first[machine][0]] if machine in first else [])})
+            n_folders += 1
+            folder = runs.folder(f"own-{n_folders}", with_first)
             times, full = runs.times(folder, costs, without_inferred(place, machine))
             launch = usual(machine)
             if machine in first:
                 launch = max(0.0, float(full[first[machine]]["measured_us"]) - times[first[machine]])
+            found = [(size, float(row["measured_us"]), times[table, size], float(everything[table, size]["library_us"]))
+                     for (table, size), row in full.items() if table in own and row["scored"] == "true"]
+            return found, launch, free, alone
+
+        given, unknown, known, moved, found = [], [], [], {}, {}
+        for machine, own in sorted(by_machine.items()):
+            all_rows, launch, free, alone = left_out(machine, own, lambda table: machine_of(table) == machine)
             theirs = [float(rows[first[each]]["measured_us"]) - base[first[each]] for each in first
                       if each != machine and by_pcie[each] == by_pcie[machine] and (by_pcie[machine] or generation[each] == generation[machine])]
             blind = max(0.0, quantile(theirs, 0.5)) if theirs else values["hopper.launch"]
-            found[machine] = [(size, float(row["measured_us"]), times[table, size] + launch)
-                              for (table, size), row in full.items() if row["scored"] == "true"]
+            found[machine] = [(size, measured, us + launch) for size, measured, us, _ in all_rows]
             given += found[machine]
-            unknown += [(size, float(row["measured_us"]), times[table, size] + blind)
-                        for (table, size), row in full.items() if row["scored"] == "true"]
-            known += [(size, float(row["measured_us"]), float(everything[table, size]["library_us"]))
-                      for (table, size), row in full.items() if row["scored"] == "true"]
+            unknown += [(size, measured, us + blind) for size, measured, us, _ in all_rows]
+            known += [(size, measured, us) for size, measured, _, us in all_rows]
             moved[machine] = (launch, len(free), alone)
             print(machine, cell(found[machine], 0, 1 << 62), alone, file=sys.stderr, flush=True)
-    page.write_text(text_of(given, unknown, known, found, moved, len(ids), groups))
+        # Eight GPUs of a node from two and four.
+        is_eight = lambda table: "-1n8g-" in table
+        eight = {}
+        for machine, own in sorted(by_machine.items()):
+            of_eight = [table for table in own if is_eight(table)]
+            if not of_eight or not any(re.search("-1n[24]g-", table) for table in own):
+                continue
+            all_rows, launch, _, alone = left_out(machine, of_eight, is_eight)
+            eight[machine] = ([(size, measured, us + launch) for size, measured, us, _ in all_rows], alone)
+            print(machine, "of eight", cell(eight[machine][0], 0, 1 << 62), alone, file=sys.stderr, flush=True)
+    page.write_text(text_of(given, unknown, known, found, moved, eight, groups))
 
 
 def generations_of(by_machine):
@@ -286,12 +305,16 @@ def generations_of(by_machine):
     return out
 
 
-def text_of(given, unknown, known, found, moved, n_tables, groups):
+def text_of(given, unknown, known, found, moved, eight, groups):
     line = lambda name, rows: f"| {name} | " + " | ".join(cell(rows, least, most) for _, least, most, _ in BANDS) + " |"
     head = "| " + " | ".join(name for name, *_ in BANDS) + " |"
     machines = "\n".join(
         f"| {machine} | {moved[machine][0]:.1f} | {moved[machine][1]} | " + " | ".join(cell(rows, least, most) for _, least, most, _ in BANDS)
         + f" | {', '.join(f'`{each}`' for each in moved[machine][2]) or '-'} |" for machine, rows in found.items())
+    eights = "\n".join(
+        f"| {machine} | " + " | ".join(cell(rows, least, most) for _, least, most, _ in BANDS)
+        + f" | {', '.join(f'`{each}`' for each in alone) or '-'} |" for machine, (rows, alone) in eight.items())
+    all_eight = [row for rows, _ in eight.values() for row in rows]
     return f"""# How near is it on a machine that it has not seen?
 
 Made by `docs/results/make/leave_one_out.py build/tools/ringsim`, by hand: it is too slow for a test. Each of the {len(found)} machines
@@ -327,6 +350,17 @@ median / 90th percentile of |predicted/measured - 1|, and median of the error wi
 | machine | launch, us | constants fitted again | {head[2:]} known from it alone |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |
 {machines}
+
+## Eight GPUs of a node from two and four
+
+Here all tables of eight GPUs in one node, of all machines, are left out of the fit, and predicted for the machines of which there are
+smaller ones; the launch is that of the table of fewest GPUs. What is known from eight GPUs alone, such as most of what NVLS costs, is
+dropped.
+
+| machine | {head[2:]} known from eight alone |
+| --- | ---: | ---: | ---: | ---: | --- |
+{eights}
+{line("all of them", all_eight)[:-2]} | |
 """
 
 
