@@ -131,7 +131,7 @@ class Races {
     schedule_.step(actor_, lane, i, step);
     look_at_(lane, i, step);
   }
-  // What stands behind a step that cannot begin.
+  // Steps after one that cannot begin.
   void look_at_rest(Lane lane) {
     const auto l = static_cast<std::size_t>(lane);
     for (int i = done_[l] + (is_read_[l] ? 1 : 0); i < schedule_.n_steps(actor_, lane); ++i) read(lane, i, step_[l]);
