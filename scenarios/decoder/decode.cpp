@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -13,6 +14,14 @@
 namespace ringsim::scenarios {
 
 namespace {
+
+/// Whatever the case of its letters.
+bool is_name(std::string_view name, std::string_view found) {
+  const auto same = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+  };
+  return std::equal(name.begin(), name.end(), found.begin(), found.end(), same);
+}
 
 /// Walks the value along the table of fields. `varying`: lists, ranges and slots may stand where one value is expected.
 class Decoder {
@@ -91,6 +100,11 @@ class Decoder {
     const std::string found = value.is_string() ? value.get<std::string>() : value.dump();
     if (!field.choices.empty()) {
       if (const std::string* choice = chosen(field, found)) return *choice;
+      for (const auto& [name, reason] : field.not_modelled)
+        if (is_name(name, found))
+          blame_.fail(pointer,
+                      fmt::format("expected {}, found {}, which is not modelled", expectation(field), describe(value)),
+                      reason);
       fail(pointer, expectation(field), value, did_you_mean(found, field.choices));
     }
     if (static_cast<std::int64_t>(found.size()) < field.min) fail(pointer, expectation(field), value);
@@ -277,6 +291,7 @@ Field discriminator_field(const Field& variant) {
           .doc = variant.doc,
           .required = true,
           .choices = names(variant.variants),
+          .not_modelled = variant.not_modelled,
           .list = variant.list};
 }
 

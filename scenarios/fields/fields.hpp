@@ -38,6 +38,8 @@ struct Field {
   std::int64_t max = std::numeric_limits<std::int64_t>::max();
   std::vector<std::string> choices = {};                          ///< of a text: nothing else is accepted
   std::vector<std::pair<std::string, std::string>> aliases = {};  ///< read as a choice: {"allreduce", "all_reduce"}
+  /// Of a text: names that are refused with a reason in place of the nearest choice, {"rccl", "RCCL's rules ..."}.
+  std::vector<std::pair<std::string, std::string>> not_modelled = {};
   std::string list = {};  ///< "algorithms": `ringsim list` shows the choices, for they are too many for a message
   std::vector<std::string> examples = {};  ///< as JSON text
   std::vector<Field> members = {};

@@ -71,6 +71,7 @@ Field library_field(const std::vector<Field>& transport) {
           .doc =
               "A library that chooses algorithm, protocol, channels and NICs by itself, instead of "
               "`collective.algorithm` and their keys in `transport`.",
+          .not_modelled = {{"rccl", fmt::format("RCCL chooses by rules of its own; {}", nccl::without_a_library)}},
           .examples = {R"("nccl")", R"({"name": "nccl", "version": "2.19.3", "env": {"NCCL_ALGO": "Ring"}})"},
           .discriminator = "name",
           .shorthand = true,

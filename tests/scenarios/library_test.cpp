@@ -161,7 +161,14 @@ TEST_CASE("what the library decides cannot be set next to it") {
 }
 
 TEST_CASE("what is not modelled is refused by name") {
-  CHECK(has(refusal(one_dgx_a100, {"library=rccl"}), R"(expected "nccl", found "rccl")"));
+  for (const char* rccl : {"library=rccl", "library.name=RCCL", R"(library=["nccl", "rccl"])"}) {
+    CAPTURE(rccl);
+    const std::string text = refusal(one_dgx_a100, {rccl});
+    CHECK(has(text, R"(expected "nccl", found ")"));
+    CHECK(has(text, R"(", which is not modelled)"));
+    CHECK(has(text, R"(leave "library" out and name the algorithm)"));
+    CHECK_FALSE(has(text, "did you mean"));
+  }
   CHECK(has(refusal(one_dgx_a100, {"library.version=2.99.1"}), "/library/version: expected a version up to 2.30.7"));
   CHECK(has(refusal(one_dgx_a100, {"library.env.NCCL_ALGO=PAT"}), "/library/env/NCCL_ALGO"));
   CHECK(has(refusal(one_dgx_a100, {"library.env.NCCL_ALOG=Ring"}), R"(did you mean "NCCL_ALGO"?)"));

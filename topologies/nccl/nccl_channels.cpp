@@ -14,6 +14,7 @@
 #include "sim/topology/routes.hpp"
 #include "topologies/catalog.hpp"
 #include "topologies/formats/nccl_rules.hpp"
+#include "topologies/nccl/nccl_library.hpp"
 #include "topologies/nccl/nccl_tuner.hpp"
 
 namespace ringsim::nccl {
@@ -86,6 +87,9 @@ class Looked {
       : machine_(machine), release_(release), gpus_(std::move(gpus)) {
     const auto& attributes = machine.devices[gpus_.front()].attributes;
     const auto sm = attributes.find("sm");
+    if (attributes.contains("gcn"))
+      throw InputError("", fmt::format("expected GPUs of NVIDIA next to NCCL, found AMD's in {}", machine.name),
+                       fmt::format("RCCL is not modelled; {}", without_a_library));
     if (sm == attributes.end())
       throw InputError("", fmt::format("expected GPUs with their compute capability, found none in {}", machine.name),
                        R"(in a machine file: "attributes": {"sm": "80"})");

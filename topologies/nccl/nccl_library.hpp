@@ -13,6 +13,12 @@ namespace ringsim::nccl {
 
 /// The newest release whose constants are known here.
 inline constexpr std::string_view newest_version = "2.30.7";
+/// The oldest: its rules stand for all before.
+inline constexpr std::string_view oldest_version = "2.8.3";
+
+/// What to do on a machine whose library is not modelled: the end of a hint.
+inline constexpr std::string_view without_a_library =
+    R"(leave "library" out and name the algorithm, such as "collective": {"algorithm": ["ring", "direct"]})";
 
 /// The release whose constants and rules stand for a version, "2.19.3". Throws InputError (`where` empty) for what is
 /// no version of NCCL 2, or is newer than newest_version.
