@@ -128,6 +128,12 @@ TEST_CASE("changes are ranked by their median; what changes nothing or repeats a
   REQUIRE(range.refused.size() == 1);
   // One without a fitted number is likelier, though one with a fitted number is nearer.
   CHECK(likely_of(range)->what.label == "near");
+  // So is what NCCL may choose than what only variables can set.
+  range.trials[0].by_formula = 3;
+  CHECK(likely_of(range)->what.label == "near");
+  range.trials.push_back(trial("chosen", 9.6, 0.04));
+  CHECK(likely_of(range)->what.label == "chosen");
+  range.trials.pop_back();
   range.trials[0].error.median_abs = 0.06;  // beyond 5 %
   CHECK(likely_of(range)->what.label == "exact");
   range.trials[2].agreed = 10;
@@ -151,7 +157,26 @@ TEST_CASE("what another protocol takes is explained by that protocol, by its exa
     CHECK(found["median_abs_error"] < 1e-6);
     for (const json& each : found["rows"]) CHECK(each["protocol"] == "Simple");
     CHECK(has(range["verdict"], "Likely: NCCL_PROTO=Simple gives "));
+    CHECK(has(range["verdict"], "so variables must set it, at all sizes"));  // and none spoils any row
   }
+}
+
+TEST_CASE("a plan that NCCL's formula is far from choosing is no explanation of some sizes") {
+  // Measured as LL takes, which doubles the bytes, at two sizes of seven.
+  const std::vector<Bytes> sizes{1_KiB, 16_KiB, 512_KiB, 32_MiB, 64_MiB, 512_MiB, 1_GiB};
+  std::vector<double> us = times(two_dgx_a100, sizes);
+  const std::vector<double> by_ll = times(two_dgx_a100, sizes, {"library.env.NCCL_PROTO=LL"});
+  us[5] = by_ll[5];
+  us[6] = by_ll[6];
+  const json document = explained(two_dgx_a100, sizes, us, 16);
+  REQUIRE(document["ranges"].size() == 1);
+  const json& range = document["ranges"][0];
+  const json& found = trial_named(range, "NCCL_PROTO=LL");
+  CHECK(found["median_abs_error"] < 1e-6);
+  CHECK(found["by_formula"] > 2);
+  CHECK(found["spoils"]["of"] == 5);
+  CHECK(found["explains"] == false);
+  CHECK(range["likely"] != "NCCL_PROTO=LL");
 }
 
 TEST_CASE("copies through host memory are found where GPUDirect was off") {

@@ -89,8 +89,7 @@ std::string trials_text(const MismatchRange& range, std::span<const ComparedRow>
     if ((trial.what.is_fitted ? fitted++ : plain++) < most_trials) shown.push_back(&trial);
   std::vector<std::string> head{"run again with", "plan", "us at " + format(rows[range.last].bytes()), "median off",
                                 "90 % within"};
-  const bool spoils =
-      std::any_of(shown.begin(), shown.end(), [](const Trial* trial) { return trial->what.is_everywhere; });
+  const bool spoils = std::any_of(shown.begin(), shown.end(), [](const Trial* trial) { return trial->at_all_sizes(); });
   if (spoils) head.emplace_back("spoils");
   Table table(head);
   for (const Trial* trial : shown) {
@@ -99,7 +98,7 @@ std::string trials_text(const MismatchRange& range, std::span<const ComparedRow>
                                    fmt::format("{} {}, {} ch", row.algorithm, row.protocol, row.channels),
                                    us_text(row.us), percent_text(trial->error.median_abs),
                                    percent_text(trial->error.p90_abs)};
-    if (spoils) cells.push_back(trial->what.is_everywhere ? fmt::format("{} of {}", trial->lost, trial->agreed) : "");
+    if (spoils) cells.push_back(trial->at_all_sizes() ? fmt::format("{} of {}", trial->lost, trial->agreed) : "");
     table.add(std::move(cells));
   }
   return table.fitted();
@@ -113,15 +112,34 @@ const Trial* nearest_of(const MismatchRange& range) {
   return found == range.trials.end() || found->error.median_abs >= range.error.median_abs ? nullptr : &*found;
 }
 
+/// Of a plan that NCCL would not choose.
+std::string must_be_set_text(const Trial& trial) {
+  if (!trial.must_be_set()) return "";
+  return fmt::format(
+      "; NCCL would not choose it (by its formula {:.1f} times as long as its choice), so variables must set it, at "
+      "all sizes",
+      trial.by_formula);
+}
+
+/// Why a trial that comes near does not explain the rows.
+std::string objections(const Trial& trial) {
+  std::string text = must_be_set_text(trial);
+  if (trial.comes_near())
+    text += fmt::format("; but {} of the {} rows that agree now would not", trial.lost, trial.agreed);
+  return text;
+}
+
 std::string no_verdict_text(const MismatchRange& range) {
   const std::string none = fmt::format("None of {} changes explains it", range.trials.size());
   const Trial* nearest = nearest_of(range);
   if (nearest == nullptr) return none + (range.trials.empty() ? "." : "; all of them are farther off.");
-  return fmt::format("{}. Nearest is {}: {} off in the median, nine of ten rows within {}{}.", none,
-                     nearest->what.label, percent_text(nearest->error.median_abs), percent_text(nearest->error.p90_abs),
-                     nearest->comes_near() ? fmt::format("; but {} of the {} rows that agree now would not",
-                                                         nearest->lost, nearest->agreed)
-                                           : "");
+  std::string text =
+      fmt::format("{}. Nearest is {}: {} off in the median, nine of ten rows within {}{}.", none, nearest->what.label,
+                  percent_text(nearest->error.median_abs), percent_text(nearest->error.p90_abs), objections(*nearest));
+  for (const Trial& trial : range.trials)
+    if (&trial != nearest && trial.comes_near() && trial.must_be_set())
+      return text + fmt::format(" {} comes near, too{}.", trial.what.label, objections(trial));
+  return text;
 }
 
 std::string verdict_text(const MismatchRange& range, std::span<const ComparedRow> rows) {
@@ -131,6 +149,7 @@ std::string verdict_text(const MismatchRange& range, std::span<const ComparedRow
       fmt::format("Likely: {} gives {} us at {}, measured {}", likely->what.label, us_text(likely->rows.back().us),
                   format(rows[range.last].bytes()), us_text(rows[range.last].measured_us()));
   if (likely->what.is_fitted) text += "; its number is fitted to these rows";
+  text += must_be_set_text(*likely);
   std::vector<std::string> others;
   for (const Trial& trial : range.trials)
     if (&trial != likely && trial.explains() && trial.what.is_fitted == likely->what.is_fitted)
@@ -169,7 +188,8 @@ Json trial_json(const Trial& trial) {
   }
   json["median_abs_error"] = trial.error.median_abs;
   json["p90_abs_error"] = trial.error.p90_abs;
-  if (trial.what.is_everywhere) json["spoils"] = {{"rows", trial.lost}, {"of", trial.agreed}};
+  if (trial.by_formula != 1) json["by_formula"] = trial.by_formula;
+  if (trial.at_all_sizes()) json["spoils"] = {{"rows", trial.lost}, {"of", trial.agreed}};
   json["explains"] = trial.explains();
   json["rows"] = Json::array();
   for (const Trial::Row& row : trial.rows)

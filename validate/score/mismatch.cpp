@@ -107,40 +107,62 @@ std::vector<MismatchRange> mismatches_of(std::span<const ComparedRow> rows) {
   return ranges;
 }
 
+namespace {
+
+/// Calls take(row, scenario, prediction) for the scenario with those changes, at the size of each row.
+template <class Take>
+void predict_at(const std::vector<const ComparedRow*>& rows, const std::string& text, const std::string& name,
+                std::vector<std::string> set, const PredictOptions& options, Take take) {
+  if (rows.empty()) return;
+  std::string sizes;
+  for (const ComparedRow* row : rows) sizes += fmt::format("{}\"{} B\"", sizes.empty() ? "" : ", ", row->bytes().count);
+  set.push_back("collective.bytes=[" + sizes + "]");
+  const ScenarioFile file = ScenarioFile::parse(text, name, set);
+  if (file.size() != rows.size())
+    throw InputError(name + ": /where", fmt::format("expected {} sizes, found {}", rows.size(), file.size()));
+  for (std::size_t i = 0; i < file.size(); ++i) {
+    const Scenario scenario = file.point(i);
+    take(*rows[i], scenario, predict(scenario, options));
+  }
+}
+
+/// What NCCL's formula takes `trial` to last, over what it takes the choice to last; 1 where it does not choose.
+double formula_ratio(const Scenario& trial, const Scenario& choice) {
+  if (!trial.library || !choice.library) return 1;
+  const double chosen = choice.library->plan.tuner_us, other = trial.library->plan.tuner_us;
+  return chosen > 0 && other > 0 ? other / chosen : 1;
+}
+
+}  // namespace
+
 void run_trial(Trial& trial, const std::string& text, const std::string& name, std::vector<std::string> set,
                std::span<const ComparedRow> rows, const MismatchRange& range, const PredictOptions& options) {
-  std::vector<const ComparedRow*> asked;
-  for (const ComparedRow& row : rows.subspan(range.first, range.size())) asked.push_back(&row);
+  std::vector<const ComparedRow*> own, agreeing;
+  for (const ComparedRow& row : rows.subspan(range.first, range.size())) own.push_back(&row);
   for (const ComparedRow& row : rows)
-    if (trial.what.is_everywhere && side_of(row) == 0) asked.push_back(&row);
+    if (side_of(row) == 0) agreeing.push_back(&row);
   set.insert(set.end(), trial.what.set.begin(), trial.what.set.end());
-  std::string sizes;
-  for (const ComparedRow* row : asked)
-    sizes += fmt::format("{}\"{} B\"", sizes.empty() ? "" : ", ", row->bytes().count);
-  set.push_back("collective.bytes=[" + sizes + "]");
   std::vector<SizedError> errors;
+  std::vector<double> ratios;
   trial.is_idle = true;
-  trial.agreed = static_cast<int>(asked.size() - range.size());
   try {
-    const ScenarioFile file = ScenarioFile::parse(text, name, set);
-    if (file.size() != asked.size())
-      throw InputError(name + ": /where", fmt::format("expected {} sizes, found {}", asked.size(), file.size()));
-    for (std::size_t i = 0; i < asked.size(); ++i) {
-      const Scenario scenario = file.point(i);
-      const Prediction prediction = predict(scenario, options);
-      const double us = microseconds(prediction.time), error = us / asked[i]->measured_us() - 1;
-      if (i >= range.size()) {
-        if (std::abs(error) > agreement) ++trial.lost;
-        continue;
-      }
-      trial.rows.push_back({.us = us,
-                            .algorithm = algorithm_name(scenario, prediction),
-                            .protocol = protocol_name(scenario),
-                            .channels = prediction.request.channels});
-      errors.push_back({asked[i]->bytes(), error});
-      if (prediction.time != asked[i]->result.prediction.time) trial.is_idle = false;
-    }
+    predict_at(own, text, name, set, options,
+               [&](const ComparedRow& row, const Scenario& scenario, const Prediction& p) {
+                 trial.rows.push_back({.us = microseconds(p.time),
+                                       .algorithm = algorithm_name(scenario, p),
+                                       .protocol = protocol_name(scenario),
+                                       .channels = p.request.channels});
+                 errors.push_back({row.bytes(), trial.rows.back().us / row.measured_us() - 1});
+                 ratios.push_back(formula_ratio(scenario, row.scenario));
+                 if (p.time != row.result.prediction.time) trial.is_idle = false;
+               });
+    trial.by_formula = quantile(ratios, 0.5);
     trial.error = error_band("", errors);
+    if (!trial.at_all_sizes()) return;
+    trial.agreed = static_cast<int>(agreeing.size());
+    predict_at(agreeing, text, name, set, options, [&](const ComparedRow& row, const Scenario&, const Prediction& p) {
+      if (std::abs(microseconds(p.time) / row.measured_us() - 1) > agreement) ++trial.lost;
+    });
   } catch (const InputError& error) {
     trial.rows.clear();
     trial.refused = error.what();
@@ -154,8 +176,7 @@ void rank_trials(MismatchRange& range, std::vector<Trial> trials) {
       continue;
     }
     const bool known = std::any_of(range.trials.begin(), range.trials.end(), [&](const Trial& other) {
-      return same_times(trial, other) && trial.what.is_everywhere == other.what.is_everywhere &&
-             trial.lost == other.lost;
+      return same_times(trial, other) && trial.at_all_sizes() == other.at_all_sizes() && trial.lost == other.lost;
     });
     if (!trial.is_idle && !known) range.trials.push_back(std::move(trial));
   }
@@ -165,9 +186,11 @@ void rank_trials(MismatchRange& range, std::vector<Trial> trials) {
 }
 
 const Trial* likely_of(const MismatchRange& range) {
-  const auto found =
-      std::find_if(range.trials.begin(), range.trials.end(), [](const Trial& trial) { return trial.explains(); });
-  return found == range.trials.end() ? nullptr : &*found;
+  const Trial* best = nullptr;
+  const auto rank = [](const Trial& trial) { return std::pair(trial.what.is_fitted, trial.must_be_set()); };
+  for (const Trial& trial : range.trials)
+    if (trial.explains() && (best == nullptr || rank(trial) < rank(*best))) best = &trial;
+  return best;
 }
 
 }  // namespace ringsim

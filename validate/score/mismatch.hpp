@@ -18,6 +18,9 @@ inline constexpr double agreement = 0.10;
 /// A change explains a range if the median of its rows comes as near as this, nine of ten rows agree, and, for what is
 /// so at all sizes, nine of ten of the rows that agree without it still do.
 inline constexpr double explained_within = 0.05;
+/// NCCL chooses by a formula. What that takes to last more than this many times as long as the choice, NCCL does only
+/// if a variable says so, and then at all sizes. Speeds that its search found may differ from those here by less.
+inline constexpr double far_from_chosen = 2;
 
 /// An alternative, run at the sizes of a range.
 struct Trial {
@@ -31,10 +34,14 @@ struct Trial {
   std::string refused;    ///< why it cannot be
   ErrorBand error;        ///< against what was measured
   bool is_idle = false;   ///< it changes nothing
-  int agreed = 0;         ///< rows of the table that agree without it; 0 if it need not be so at all sizes
-  int lost = 0;           ///< those of them that no longer do
+  /// What NCCL's formula takes the trial to last, over what it takes its own choice to last: the median of the rows.
+  double by_formula = 1;
+  int agreed = 0;  ///< rows of the table that agree without it; 0 if it need not be so at all sizes
+  int lost = 0;    ///< those of them that no longer do
 
   bool was_run() const { return refused.empty(); }
+  bool must_be_set() const { return by_formula > far_from_chosen; }
+  bool at_all_sizes() const { return what.is_everywhere || must_be_set(); }
   bool comes_near() const { return error.median_abs <= explained_within && error.p90_abs <= agreement; }
   bool explains() const { return comes_near() && 10 * lost <= agreed; }
 };
@@ -59,8 +66,8 @@ ErrorBand errors_of_rows(std::span<const ComparedRow> rows);
 std::vector<MismatchRange> mismatches_of(std::span<const ComparedRow> rows);
 
 /// Runs a trial at the sizes of a range and, for what is so at all sizes, at those of all rows that agree: the
-/// scenario's text with `set` and its own changes, as `ringsim run --set` would. What cannot be is refused, with its
-/// reason. `rows`: all of them.
+/// scenario's text with `set` and its own changes, as `ringsim run --set` would. A plan of NCCL's is so at all sizes if
+/// the formula is far from choosing it. What cannot be is refused, with its reason. `rows`: all of them.
 void run_trial(Trial& trial, const std::string& text, const std::string& name, std::vector<std::string> set,
                std::span<const ComparedRow> rows, const MismatchRange& range, const PredictOptions& options);
 
@@ -68,8 +75,8 @@ void run_trial(Trial& trial, const std::string& text, const std::string& name, s
 /// that change nothing and those that come out as an earlier one, unless one is so at all sizes and the other is not.
 void rank_trials(MismatchRange& range, std::vector<Trial> trials);
 
-/// The trial that is likely to have run: the nearest that explains the range, one with a fitted number only if no other
-/// does. Nothing if none does.
+/// The trial that is likely to have run: the nearest that explains the range, one that must be set only if no other
+/// does, one with a fitted number only if none of these does. Nothing if none does.
 const Trial* likely_of(const MismatchRange& range);
 
 }  // namespace ringsim
