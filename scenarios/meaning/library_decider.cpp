@@ -48,7 +48,39 @@ std::optional<PathType> said_p2p_level(const Canonical& canonical, const Json& w
   return said ? std::optional(level) : std::nullopt;
 }
 
-nccl::LibrarySettings settings_of(const Canonical& library, const Blame& blame) {
+/// What a release does with a number that it has no use for, as a warning.
+void warn_of_variable(const char* variable, const std::string& what, const Blame& blame, Scenario& scenario) {
+  scenario.warnings.push_back(fmt::format("{}: {}", blame.where(fmt::format("/library/env/{}", variable)), what));
+}
+
+/// No more than the release has room for, as NCCL cuts it down (src/graph/connect.cc, ncclMinNchannels).
+std::optional<int> channels_said(const Canonical& library, const char* variable, const Blame& blame,
+                                 Scenario& scenario) {
+  const Canonical& env = library["env"];
+  if (!env.contains(variable)) return std::nullopt;
+  const auto version = library["version"].get<std::string>();
+  const int said = env[variable].get<int>(), most = nccl::most_channels_of(version);
+  if (said > most)
+    warn_of_variable(
+        variable, fmt::format("it counts as {}: NCCL {} has room for no more channels, found {}", most, version, said),
+        blame, scenario);
+  return std::min(said, most);
+}
+
+/// NCCL takes the most threads instead of a number that does not come out at whole warps (src/graph/tuning.cc,
+/// getNthreads).
+std::optional<int> threads_said(const Canonical& env, const Blame& blame, Scenario& scenario) {
+  constexpr int warp = 32, most = 512;
+  if (!env.contains("NCCL_NTHREADS")) return std::nullopt;
+  const int said = env["NCCL_NTHREADS"].get<int>();
+  if (said % warp == 0) return said;
+  warn_of_variable("NCCL_NTHREADS",
+                   fmt::format("it counts as {}: NCCL takes multiples of {} only, found {}", most, warp, said), blame,
+                   scenario);
+  return most;
+}
+
+nccl::LibrarySettings settings_of(const Canonical& library, const Blame& blame, Scenario& scenario) {
   const auto blamed = [&](const char* pointer, const auto& read) {
     try {
       return read();
@@ -59,17 +91,21 @@ nccl::LibrarySettings settings_of(const Canonical& library, const Blame& blame) 
   nccl::LibrarySettings out;
   out.release = blamed("/library/version", [&] { return nccl::release_of_version(library["version"]); });
   out.minor = nccl::minor_of_version(library["version"]);
+  if (nccl::is_before_oldest(library["version"]))
+    scenario.warnings.push_back(
+        fmt::format("{}: {} is simulated by the rules of {}, the oldest release that is modelled",
+                    blame.where("/library/version"), library["version"].get<std::string>(), nccl::oldest_version));
   const Canonical& env = library["env"];
   if (env.contains("NCCL_ALGO"))
     out.algorithms = blamed("/library/env/NCCL_ALGO", [&] { return nccl::read_algorithms(env["NCCL_ALGO"]); });
   if (env.contains("NCCL_PROTO"))
     out.protocols = blamed("/library/env/NCCL_PROTO", [&] { return nccl::read_protocols(env["NCCL_PROTO"]); });
-  if (env.contains("NCCL_MIN_NCHANNELS")) out.min_channels = env["NCCL_MIN_NCHANNELS"].get<int>();
-  if (env.contains("NCCL_MAX_NCHANNELS")) out.max_channels = env["NCCL_MAX_NCHANNELS"].get<int>();
+  out.min_channels = channels_said(library, "NCCL_MIN_NCHANNELS", blame, scenario);
+  out.max_channels = channels_said(library, "NCCL_MAX_NCHANNELS", blame, scenario);
   if (out.min_channels && out.max_channels && *out.min_channels > *out.max_channels)
     blame.fail("/library/env/NCCL_MIN_NCHANNELS",
                fmt::format("expected at most NCCL_MAX_NCHANNELS, {}, found {}", *out.max_channels, *out.min_channels));
-  if (env.contains("NCCL_NTHREADS")) out.threads = env["NCCL_NTHREADS"].get<int>();
+  out.threads = threads_said(env, blame, scenario);
   if (env.contains("NCCL_NVLS_ENABLE")) out.nvls = env["NCCL_NVLS_ENABLE"] != "0";
   return out;
 }
@@ -194,6 +230,29 @@ LibraryGraphs take_graph_file(const Canonical& library, const Members& members, 
   return out;
 }
 
+/// GPUs of a node that take part, in whichever group.
+int gpus_called(const Canonical& collective, const Cluster& cluster) {
+  std::vector<std::string> names = names_in_groups(collective);
+  if (collective.contains("ranks")) names = collective["ranks"].get<std::vector<std::string>>();
+  if (names.empty())
+    for (const Machine::Device& device : cluster.parts.front().machine->devices)
+      if (device.kind == NodeKind::gpu) names.push_back("node0." + device.name);
+  const std::string node = names.front().substr(0, names.front().find('.') + 1);
+  return static_cast<int>(
+      std::count_if(names.begin(), names.end(), [&](const auto& n) { return n.starts_with(node); }));
+}
+
+/// Threads of a node call equally many GPUs, all of that node.
+int in_turn_of(const Canonical& harness, int gpus, const Blame& blame) {
+  const int each = harness.value("gpus_per_thread", 1);
+  if (gpus % each != 0)
+    blame.fail("/harness/gpus_per_thread",
+               fmt::format("expected a number that divides the {} GPU{} of a node that take part, found {}", gpus,
+                           gpus == 1 ? "" : "s", each),
+               "each thread calls as many, and none of another node: it is nccl-tests' -g");
+  return each;
+}
+
 }  // namespace
 
 Decider decider_of(Canonical& canonical, const Json& written, const std::string& part, Scenario& scenario,
@@ -201,7 +260,7 @@ Decider decider_of(Canonical& canonical, const Json& written, const std::string&
   refuse_decided(written, blame);
   const Canonical& library = canonical["library"];
   Decider out;
-  out.settings = settings_of(library, blame);
+  out.settings = settings_of(library, blame, scenario);
   std::optional<PathType> level = said_p2p_level(canonical, written);
   const std::string names = canonical[part].contains("groups") ? "groups/0" : "ranks";
   const std::string pointer = fmt::format("/{}/{}", part, names);
@@ -222,7 +281,8 @@ Decider decider_of(Canonical& canonical, const Json& written, const std::string&
   const auto& warnings = out.graphs.file.warnings;
   scenario.warnings.insert(scenario.warnings.end(), warnings.begin(), warnings.end());
   if (canonical.contains("devices") && canonical["devices"].contains("gpu")) out.gpu = canonical["devices"]["gpu"];
-  if (canonical.contains("harness")) out.in_turn = canonical["harness"].value("gpus_per_thread", 1);
+  if (canonical.contains("harness"))
+    out.in_turn = in_turn_of(canonical["harness"], gpus_called(canonical[part], cluster), blame);
   return out;
 }
 

@@ -252,6 +252,51 @@ TEST_CASE("a variable of what the library has not chosen changes nothing, which 
   }
 }
 
+TEST_CASE("numbers that a release has no use for count as what NCCL takes instead, which is said") {
+  const Overrides many = {"library.env.NCCL_MIN_NCHANNELS=64"};
+  const Scenario capped = point(two_dgx_a100, many);  // 2.22.3: MAXCHANNELS is 32
+  CHECK(capped.warnings == std::vector<std::string>{"--set library.env.NCCL_MIN_NCHANNELS=64: "
+                                                    "/library/env/NCCL_MIN_NCHANNELS: it counts as 32: NCCL 2.22.3 has "
+                                                    "room for no more channels, found 64"});
+  CHECK(capped.main().request.channels == 32);
+  CHECK(has(point(two_dgx_a100, {"library.env.NCCL_MAX_NCHANNELS=33"}).warnings.at(0), "it counts as 32"));
+  const Scenario newer = point(two_dgx_a100, {"library.env.NCCL_MIN_NCHANNELS=64", "library.version=2.25.1"});
+  CHECK(newer.warnings.empty());
+  CHECK(newer.main().request.channels == 64);
+
+  const Overrides simple = {"library.env.NCCL_PROTO=Simple", "library.env.NCCL_ALGO=Ring", "collective.bytes=256 KiB"};
+  const auto with_threads = [&](int threads) {
+    Overrides out = simple;
+    out.push_back("library.env.NCCL_NTHREADS=" + std::to_string(threads));
+    return out;
+  };
+  REQUIRE(predicted(one_dgx_a100, with_threads(96)).time != predicted(one_dgx_a100, with_threads(512)).time);
+  CHECK(predicted(one_dgx_a100, with_threads(100)).time == predicted(one_dgx_a100, with_threads(512)).time);
+  CHECK(has(point(one_dgx_a100, with_threads(100)).warnings.at(0),
+            "/library/env/NCCL_NTHREADS: it counts as 512: NCCL takes multiples of 32 only, found 100"));
+  CHECK(point(one_dgx_a100, with_threads(96)).warnings.empty());
+}
+
+TEST_CASE("a release older than all that are modelled goes by the rules of the oldest, which is said") {
+  CHECK(has(point(two_dgx_a100, {"library.version=2.4.8"}).warnings.at(0),
+            "/library/version: 2.4.8 is simulated by the rules of 2.8.3, the oldest release that is modelled"));
+  for (const char* version : {R"(library.version="2.8")", "library.version=2.8.3", "library.version=2.22.3"}) {
+    CAPTURE(version);
+    CHECK(point(two_dgx_a100, {version}).warnings.empty());
+  }
+}
+
+TEST_CASE("a thread calls GPUs of its own node, as many as all others") {
+  CHECK(has(refusal(two_dgx_a100, {"harness.gpus_per_thread=16"}),
+            "/harness/gpus_per_thread: expected a number that divides the 8 GPUs of a node that take part, found 16"));
+  CHECK(has(refusal(two_dgx_a100, {"harness.gpus_per_thread=3"}), "that divides the 8 GPUs"));
+  const std::string two = R"(collective.ranks=["node0.gpu0", "node0.gpu1"])";
+  CHECK(has(refusal(one_dgx_a100, {two, "harness.gpus_per_thread=4"}), "that divides the 2 GPUs"));
+  CHECK(point(one_dgx_a100, {two, "harness.gpus_per_thread=2"}).warnings.empty());
+  // A thread calls its GPUs for groups of any size.
+  CHECK(point(one_dgx_a100, {R"(collective.split="DIV 2")", "harness.gpus_per_thread=8"}).warnings.empty());
+}
+
 TEST_CASE("a file of costs takes the place of the fitted ones") {
   const std::string costs = test::temporary_file("costs.json", R"({"ampere.launch": 9.5})");
   const auto time = [&](std::vector<std::string> set) {

@@ -16,8 +16,9 @@ namespace ringsim::nccl {
 
 namespace {
 
-constexpr int most_channels =
-    32;  // MAXCHANNELS, src/include/devcomm.h, up to 2.24; from 2.25 on 64, which is not modeled
+/// That the search's result is doubled to: MAXCHANNELS of src/include/devcomm.h up to 2.24. From 2.25 on it is 64,
+/// which is taken only if a user asks for it (most_channels_of()).
+constexpr int most_channels = 32;
 
 std::array<int, 3> numbers_of(const std::string& version) {
   std::array<int, 3> parts{0, 0, 0};
@@ -157,6 +158,10 @@ Release release_of_version(const std::string& version) {
   for (const auto& [minor, patch, release] : from)
     if (std::pair(found[1], found[2]) >= std::pair(minor, patch)) return release;
   return v2_8_3;
+}
+
+bool is_before_oldest(const std::string& version) {
+  return version != "2.8" && numbers_of(version) < numbers_of(std::string(oldest_version));
 }
 
 int minor_of_version(const std::string& version) { return numbers_of(version)[1]; }

@@ -24,6 +24,8 @@ inline constexpr std::string_view without_a_library =
 /// no version of NCCL 2, or is newer than newest_version.
 Release release_of_version(const std::string& version);
 
+/// Whether a version is older than oldest_version; "2.8" is not. Requires that release_of_version() takes it.
+bool is_before_oldest(const std::string& version);
 /// The 19 of "2.19.3". Requires that release_of_version() takes it.
 int minor_of_version(const std::string& version);
 /// The most channels that a release has room for: MAXCHANNELS (src/include/device.h; 64 since 2.25).
