@@ -215,6 +215,7 @@ void warn_of_no_delay(const Blame& blame, Scenario& scenario, bool has_jitter) {
 }  // namespace
 
 void warn_of_idle_settings(const Canonical& canonical, const Json& written, const Blame& blame, Scenario& scenario) {
+  warn_of_library(canonical, blame, scenario);
   warn_of_no_delay(blame, scenario, canonical.contains("disturbance") && canonical["disturbance"].contains("jitter"));
   const auto warn = [&](const char* part, const char* user, const std::string& because) {
     if (!written.contains(part) || !written[part].contains("seed")) return;
@@ -322,7 +323,6 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
     out.library = out.training ? decide_training(decided, written, out, blame, files)
                                : decide(decided, written, out, blame, files);
   }
-  warn_of_library(canonical, blame, out);
   take_jobs(canonical, written, gpus, blame, files, out);
   if (out.trains()) check_beside_training(canonical, blame);
   if (out.training && out.training->async && out.main().request.channels > 1)

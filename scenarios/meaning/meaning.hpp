@@ -14,8 +14,9 @@ namespace ringsim::scenarios {
 /// into one, so that equal questions have one hash. Comes before scenario_of().
 void use_one_spelling(nlohmann::json& canonical);
 
-/// Warns of settings that the scenario by itself shows to have no effect: a seed that nothing draws from, a delay of 0.
-/// Comes when `varied` is known. What only a run can show is in scenarios/predict/no_effect.hpp.
+/// Warns of settings that the scenario by itself shows to have no effect: a seed that nothing draws from, a delay of 0,
+/// a variable that the library does not read here. Comes when `varied` is known. What only a run can show is in
+/// scenarios/predict/no_effect.hpp.
 void warn_of_idle_settings(const nlohmann::json& canonical, const Json& written, const Blame& blame,
                            Scenario& scenario);
 

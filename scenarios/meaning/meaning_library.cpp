@@ -128,6 +128,9 @@ nccl::LibraryPlan plan_of(CollectiveOp op, Bytes bytes, const nccl::TunerMachine
   return *plan;
 }
 
+bool adds_own_part(CollectiveOp op) { return op == CollectiveOp::all_reduce || op == CollectiveOp::reduce_scatter; }
+bool copies_own_part(CollectiveOp op) { return op == CollectiveOp::all_gather || op == CollectiveOp::all_to_all; }
+
 /// What is decided for one collective.
 struct Decision {
   nccl::LibraryPlan plan;
@@ -149,11 +152,9 @@ Decision decision_of(CollectiveOp op, Bytes bytes, const Decider& by, const Blam
   out.costs = nccl::library_costs(
       out.plan, by.machine, {.op = op, .bytes = bytes, .chunk = chunk, .piece = piece, .release = by.settings.release},
       by.costs);
-  const bool adds = op == CollectiveOp::all_reduce || op == CollectiveOp::reduce_scatter;
-  const bool copies = op == CollectiveOp::all_gather || op == CollectiveOp::all_to_all;
-  const std::int64_t rate = adds     ? by.gpu.value("reduce", out.costs.reduce.bytes_per_second)
-                            : copies ? by.gpu.value("copy", out.costs.copy.bytes_per_second)
-                                     : std::int64_t{0};
+  const std::int64_t rate = adds_own_part(op)     ? by.gpu.value("reduce", out.costs.reduce.bytes_per_second)
+                            : copies_own_part(op) ? by.gpu.value("copy", out.costs.copy.bytes_per_second)
+                                                  : std::int64_t{0};
   if (rate > 0 && by.machine.ranks() > 1) out.own_pass = transfer_time(own, {rate});
   return out;
 }
@@ -333,7 +334,39 @@ std::vector<std::pair<const char*, std::string>> idle_variables(CollectiveOp op,
   }
   if (op != CollectiveOp::all_reduce)
     out.emplace_back("NCCL_NVLS_ENABLE", fmt::format("of {} NVLS is not modelled", to_string(op)));
+  else if (run.machine.nvls.count < 2 || nccl::release_of_version(run.version) < nccl::Release::v2_18)
+    out.emplace_back("NCCL_NVLS_ENABLE", "the machine has no NVLS by this release");
   return out;
+}
+
+/// NCCL takes others than all that NCCL_ALGO names, if this machine has none of these.
+void warn_of_other_algorithm(const std::string& named, const LibraryRun& run, const Blame& blame, Scenario& scenario) {
+  std::string none;
+  for (const TunerAlgorithm each : nccl::read_algorithms(named)) {
+    if (each == run.plan.algorithm) return;
+    none += fmt::format("{}{}", none.empty() ? "" : ", ", to_string(each));
+  }
+  scenario.warnings.push_back(fmt::format("{}: it has no effect, because NCCL {} has no {} here and falls back to {}",
+                                          blame.where("/library/env/NCCL_ALGO"), run.version, none,
+                                          to_string(run.plan.algorithm)));
+}
+
+/// What a rank does with its own part, which `devices.gpu` has the rates of: sends and additions go by the costs of the
+/// library's kernels.
+void warn_of_own_part(const Canonical& gpu, CollectiveOp op, const Blame& blame, Scenario& scenario) {
+  const auto warn = [&](const char* key, const char* what) {
+    if (gpu.contains(key))
+      scenario.warnings.push_back(fmt::format("{}: it has no effect, because in {} no rank {} its own part",
+                                              blame.where(fmt::format("/devices/gpu/{}", key)), to_string(op), what));
+  };
+  if (!copies_own_part(op)) warn("copy", "copies");
+  if (!adds_own_part(op)) warn("reduce", "adds up");
+}
+
+/// A file that varies a setting has the point without it among others.
+bool file_varies(const Scenario& scenario, std::string_view path) {
+  return std::any_of(scenario.varied.begin(), scenario.varied.end(),
+                     [&](const auto& varied) { return varied.first == path; });
 }
 
 }  // namespace
@@ -354,8 +387,19 @@ void warn_of_library(const Canonical& canonical, const Blame& blame, Scenario& s
         warn(fmt::format("/library/env/{}", name), "what it changes is not modelled");
     if (scenario.library && scenario.library->machine.ranks() > 1) {
       const CollectiveOp op = scenario.training ? CollectiveOp::all_reduce : op_named(canonical["collective"], blame);
-      for (const auto& [name, because] : idle_variables(op, *scenario.library))
+      const auto idle = idle_variables(op, *scenario.library);
+      for (const auto& [name, because] : idle)
         if (env.contains(name)) warn(fmt::format("/library/env/{}", name), because);
+      const bool nvls_is_idle = std::any_of(idle.begin(), idle.end(), [](const auto& each) {
+        return each.first == std::string_view("NCCL_NVLS_ENABLE");
+      });
+      if (const std::string nvls = env.value("NCCL_NVLS_ENABLE", "0");
+          nvls != "0" && !nvls_is_idle && !file_varies(scenario, "library.env.NCCL_NVLS_ENABLE"))
+        warn("/library/env/NCCL_NVLS_ENABLE", "NVLS may be chosen without it, too");
+      if (env.contains("NCCL_ALGO") && !nccl::sends_to_peers(op))
+        warn_of_other_algorithm(env["NCCL_ALGO"], *scenario.library, blame, scenario);
+      if (says("gpu") && !file_varies(scenario, "collective.op"))
+        warn_of_own_part(canonical["devices"]["gpu"], op, blame, scenario);
     }
     if (canonical.contains("harness"))
       for (const auto& [key, value] : canonical["harness"].items())

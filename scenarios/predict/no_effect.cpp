@@ -8,6 +8,7 @@
 #include <utility>
 #include <variant>
 
+#include "scenarios/setup/setup.hpp"
 #include "sim/base/error.hpp"
 #include "sim/topology/routes.hpp"
 
@@ -75,6 +76,8 @@ class Settings {
     for (std::size_t i = 0; i < scenario_.background.size(); ++i) look_at_background(i);
     look_at_fabric();
     if (options_.routing.policy != Routing::Policy::fixed) look_at_routing();
+    if (!options_.transport.pxn) look_at_pxn();
+    if (options_.transport.staging.depth != Staging{}.depth) look_at_staging();
     look_at_devices();
     return std::move(found_);
   }
@@ -177,9 +180,10 @@ class Settings {
 
   std::vector<Path> paths(Actor from, Actor to, std::uint16_t channel, std::uint32_t turn) {
     const bool by_channel = options_.routing.policy == Routing::Policy::ecmp;
-    return routes().find_parts(options_.placement.at(static_cast<std::size_t>(from)),
-                               options_.placement.at(static_cast<std::size_t>(to)), by_channel ? channel : turn);
+    return routes().find_parts(place(from), place(to), by_channel ? channel : turn);
   }
+
+  NodeId place(Actor actor) const { return options_.placement.at(static_cast<std::size_t>(actor)); }
 
   // --- background ----------------------------------------------------------------------------------------------------
 
@@ -318,6 +322,55 @@ class Settings {
       for (const Path& path : routes().find_parts(message.from, message.to)) any = any || path.turns > 1;
     tell("/network/routing", name_of(options_.routing.policy),
          any || !all ? "" : "every message of this run has one way only");
+  }
+
+  // --- the transport ---------------------------------------------------------------------------------------------
+
+  /// PXN is off: whether any message, or the search for rings, would go another way with it.
+  void look_at_pxn() {
+    Transport with = options_.transport;
+    with.pxn = true;
+    Routes others(topology_, with, options_.routing);
+    bool same = true;
+    const bool all = each_pair(schedule_, [&](Actor from, Actor to, std::uint16_t channel) {
+      same = same_links(paths(from, to, channel, channel), others.find_parts(place(from), place(to), channel));
+      return same;
+    });
+    const bool idle = all && same && same_rings(with);
+    tell("/transport", "pxn false (NCCL_PXN_DISABLE=1)", idle ? "no message of this run would go by PXN" : "");
+  }
+
+  static bool same_links(const std::vector<Path>& a, const std::vector<Path>& b) {
+    const auto same_leg = [](const Leg& x, const Leg& y) { return x.links == y.links && x.shares == y.shares; };
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](const Path& x, const Path& y) {
+      return std::equal(x.legs.begin(), x.legs.end(), y.legs.begin(), y.legs.end(), same_leg);
+    });
+  }
+
+  bool same_rings(const Transport& with) const {
+    if (std::none_of(scenario_.jobs.begin(), scenario_.jobs.end(), [](const Job& job) { return job.channel_rings; }))
+      return true;
+    Scenario other = scenario_;
+    other.transport = with;
+    const auto rings = [&](const Scenario& scenario) {
+      std::vector<std::string> out;
+      for (const auto& groups : collectives_of(scenario, topology_))
+        for (const PlacedCollective& each : groups) out.push_back(each.ring);
+      return out;
+    };
+    return rings(scenario_) == rings(other);
+  }
+
+  void look_at_staging() {
+    bool any = false;
+    const bool all = each_pair(schedule_, [&](Actor from, Actor to, std::uint16_t channel) {
+      for (const Path& path : paths(from, to, channel, channel)) any = any || path.legs.size() > 1;
+      return !any;
+    });
+    for (const Disturbance::Background& message : options_.disturbance.background)
+      for (const Path& path : routes().find_parts(message.from, message.to)) any = any || path.legs.size() > 1;
+    tell("/transport/staging", fmt::format("depth {}", options_.transport.staging.depth),
+         any || !all ? "" : "no message of this run rests on its way");
   }
 
   const Scenario& scenario_;

@@ -27,7 +27,8 @@ struct SettingEffect {
 ///  - background messages that begin when the run is over, or share no link with a message of the run;
 ///  - cables of the fabric with figures of their own that no message crosses, unless the figure itself may be why;
 ///  - oversubscription and figures of the cables between switches, where no message crosses any;
-///  - routing that chooses, and its seed, where every message has one way.
+///  - routing that chooses, and its seed, where every message has one way;
+///  - PXN switched off, where no message would go by it; the depth of staging, where no message is staged.
 ///
 /// A setting that had an effect is never called idle, nor one that would take long to look into: a schedule without a
 /// proved symmetry is followed for 2^20 steps, and 2^16 pairs of ranks.

@@ -297,6 +297,47 @@ TEST_CASE("a thread calls GPUs of its own node, as many as all others") {
   CHECK(point(one_dgx_a100, {R"(collective.split="DIV 2")", "harness.gpus_per_thread=8"}).warnings.empty());
 }
 
+TEST_CASE("settings of what a machine lacks or an operation leaves out change nothing, which is said") {
+  const std::string hgx_h100 = R"({"version": 1, "topology": {"kind": "cluster", "node": "hgx-h100", "nodes": 1},
+    "library": "nccl", "collective": {"op": "all_reduce", "bytes": "64 MiB"}})";
+  struct Row {
+    std::string scenario, place;
+    Overrides set;
+    std::string because;
+  };
+  const std::vector<Row> rows = {
+      {two_dgx_a100,
+       "/library/env/NCCL_ALGO",
+       {"library.env.NCCL_ALGO=NVLS"},
+       "NCCL 2.22.3 has no NVLS here and falls back to Ring"},
+      {two_dgx_a100,
+       "/library/env/NCCL_ALGO",
+       {"library.env.NCCL_ALGO=^Ring,Tree"},
+       "NCCL 2.22.3 has no NVLS, NVLSTree here and falls back to Ring"},
+      {hgx_h100, "/library/env/NCCL_NVLS_ENABLE", {"library.env.NCCL_NVLS_ENABLE=2"}, "NVLS may be chosen without it"},
+      {two_dgx_a100, "/library/env/NCCL_NVLS_ENABLE", {"library.env.NCCL_NVLS_ENABLE=0"}, "the machine has no NVLS"},
+      {two_dgx_a100, "/devices/gpu/copy", {"devices.gpu.copy=1 GB/s"}, "in all_reduce no rank copies its own part"},
+      {one_dgx_a100,
+       "/devices/gpu/reduce",
+       {"devices.gpu.reduce=1 GB/s", "collective.op=all_gather"},
+       "in all_gather no rank adds up its own part"}};
+  for (const Row& row : rows) {
+    CAPTURE(row.set.front());
+    const std::vector<std::string> warnings = point(row.scenario, row.set).warnings;
+    REQUIRE(warnings.size() == 1);
+    CHECK(has(warnings.front(), row.place + ": it has no effect, because " + row.because));
+    const Overrides without(row.set.begin() + 1, row.set.end());
+    CHECK(predicted(row.scenario, row.set).time == predicted(row.scenario, without).time);
+  }
+  for (const char* set : {"library.env.NCCL_ALGO=Ring", "devices.gpu.reduce=1 GB/s", "library.env.NCCL_ALGO=^Tree"}) {
+    CAPTURE(set);
+    CHECK(point(two_dgx_a100, {set}).warnings.empty());
+  }
+  CHECK(point(hgx_h100, {"library.env.NCCL_NVLS_ENABLE=0"}).warnings.empty());
+  // Of a file that varies it, one point is the one without it.
+  CHECK(point(hgx_h100, {R"(library.env.NCCL_NVLS_ENABLE=["2", "0"])"}).warnings.empty());
+}
+
 TEST_CASE("a file of costs takes the place of the fitted ones") {
   const std::string costs = test::temporary_file("costs.json", R"({"ampere.launch": 9.5})");
   const auto time = [&](std::vector<std::string> set) {

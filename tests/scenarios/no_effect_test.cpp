@@ -121,4 +121,29 @@ TEST_CASE("routing that could choose, where every message has one way, is said")
         Texts{"s.json: /network/routing: packet_spray: every message of this run has one way only"});
 }
 
+TEST_CASE("PXN that no message would take, and rooms in which none rests, are said") {
+  const auto on_a100 = [](const std::string& collective, const std::string& transport, const std::string& library) {
+    return no_effect(R"({"version": 1, "topology": {"kind": "cluster", "node": "dgx-a100", "nodes": 2,
+      "fabric": {"kind": "star", "link": {"bandwidth": "200 Gb/s", "latency": "1 us"}}}, )" +
+                     library + R"( "collective": {"bytes": "1 MB", )" + collective + R"(}, "transport": )" + transport +
+                     "}");
+  };
+  const std::string nccl = R"("library": "nccl",)", off = R"({"pxn": false})";
+  const std::string all_reduce = R"("op": "all_reduce")", all_to_all = R"("op": "all_to_all")";
+  const std::string of_two = all_reduce + R"(, "ranks": ["node0.gpu0", "node1.gpu0"])";
+  const Texts idle{"s.json: /transport: pxn false (NCCL_PXN_DISABLE=1): no message of this run would go by PXN"};
+  CHECK(on_a100(of_two, off, nccl) == idle);  // one rail
+  CHECK(on_a100(of_two, R"({"NCCL_PXN_DISABLE": "1"})", nccl) == idle);
+  CHECK(on_a100(of_two + R"(, "algorithm": "ring")", off, "") == idle);
+  CHECK(on_a100(of_two, "{}", nccl).empty());
+  CHECK(on_a100(all_to_all, off, nccl).empty());
+  CHECK(on_a100(all_to_all + R"(, "algorithm": "direct")", off, "").empty());
+  // No ring takes it, but without it the search finds others.
+  CHECK(on_a100(all_reduce, off, nccl).empty());
+
+  const Texts no_rooms{"s.json: /transport/staging: depth 4: no message of this run rests on its way"};
+  CHECK(on_a100(of_two, R"({"staging": {"depth": 4}})", nccl) == no_rooms);
+  CHECK(on_a100(of_two, R"({"staging": {"depth": 4}, "gpudirect": false})", nccl).empty());
+}
+
 }  // namespace no_effect_test
