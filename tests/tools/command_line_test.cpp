@@ -131,6 +131,15 @@ TEST_CASE("what an option needs, and what it cannot be, is said with its name") 
   CHECK(has(mistake({"check", "--set", "topology.ranks=8"}), "--set: expected a SCENARIO to set it in"));
 }
 
+TEST_CASE("a change without a path or without = is a mistake of the command line") {
+  const std::string file = scenario();
+  CHECK(mistake({"run", file, "--set", "topology.ranks"}) ==
+        "ringsim: error: --set: expected PATH=VALUE, found \"topology.ranks\"\n  hint: such as topology.ranks=16\n");
+  CHECK(has(mistake({"run", file, "--set", "=8"}), "--set: expected PATH=VALUE, found \"=8\""));
+  CHECK(has(mistake({"explain", file, "--whatif", "foo"}), "--whatif: expected PATH=VALUE, found \"foo\""));
+  CHECK(has(mistake({"diff", file, file, "--set-b", "foo"}), "--set-b: expected PATH=VALUE"));
+}
+
 TEST_CASE("a percentage without its sign is answered with how to write it") {
   const std::string file = scenario();
   CHECK(mistake({"compare", file, "x.csv", "--max-error", "15"}) ==

@@ -10,6 +10,7 @@
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "sim/schedule/schedule.hpp"
+#include "sim/text/json.hpp"
 #include "sim/text/spelling.hpp"
 #include "tools/files/picture_file.hpp"
 #include "validate/measured/measured.hpp"
@@ -79,6 +80,17 @@ Option& Options::texts(const std::string& names, const std::string& value, std::
   Option& option = add(names, value, help);
   option.repeats = true;
   option.take = [&target](const std::string& text) { target.push_back(text); };
+  return option;
+}
+
+Option& Options::changes(const std::string& names, std::vector<std::string>& target, const std::string& help) {
+  Option& option = texts(names, "PATH=VALUE", target, help);
+  option.take = [&target](const std::string& text) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw InputError("", fmt::format("expected PATH=VALUE, found {}", in_quotes(text)), "such as topology.ranks=16");
+    target.push_back(text);
+  };
   return option;
 }
 
@@ -158,9 +170,9 @@ void Options::replaced(const std::string& name, const std::string& by) {
 Option& Options::scenario(std::string& target, std::vector<std::string>& set) {
   Option& scenario = argument("SCENARIO", target, "scenario file (JSON); - reads standard input");
   scenario.file = true;
-  texts("--set", "PATH=VALUE", set,
-        "replace the value at a dotted path, such as topology.ranks=16; null removes the key, so that its default "
-        "holds");
+  changes("--set", set,
+          "replace the value at a dotted path, such as topology.ranks=16; null removes the key, so that its default "
+          "holds");
   return scenario;
 }
 

@@ -50,6 +50,8 @@ class Options {
                const std::string& help);
   Option& texts(const std::string& names, const std::string& value, std::vector<std::string>& target,
                 const std::string& help);
+  /// Changes of a scenario, as `--set`: PATH=VALUE.
+  Option& changes(const std::string& names, std::vector<std::string>& target, const std::string& help);
   Option& flag(const std::string& names, bool& target, const std::string& help, bool becomes = true);
   /// A whole number within bounds.
   Option& whole(const std::string& names, const std::string& value, int least, int most,

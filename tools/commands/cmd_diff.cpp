@@ -36,8 +36,8 @@ struct DiffArguments {
 void declare(Options& options, DiffArguments& diff) {
   options.argument("A", diff.a, "a scenario, or a result in JSON; - is standard input").file = true;
   options.argument("B", diff.b, "the same, to compare with A").file = true;
-  options.texts("--set", "PATH=VALUE", diff.set, "replace a value of both scenarios");
-  options.texts("--set-b", "PATH=VALUE", diff.set_b, "replace a value of scenario B");
+  options.changes("--set", diff.set, "replace a value of both scenarios");
+  options.changes("--set-b", diff.set_b, "replace a value of scenario B");
   options.choice<bool>("--format", {{"text", false}, {"json", true}}, diff.json, "print text or JSON").fallback =
       "text";
   options.output(diff.output, "the differences");

@@ -35,7 +35,7 @@ struct ExplainArguments {
 
 void declare(Options& options, ExplainArguments& explain) {
   options.scenario(explain.scenario, explain.set);
-  options.texts("--whatif", "PATH=VALUE", explain.what_ifs, "run again with this change, written as for --set");
+  options.changes("--whatif", explain.what_ifs, "run again with this change, written as for --set");
   options.choice<bool>("--format", {{"text", false}, {"json", true}}, explain.json, "print text or JSON").fallback =
       "text";
   options.output(explain.output, "the explanation");

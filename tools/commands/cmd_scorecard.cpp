@@ -52,9 +52,9 @@ void declare(Options& options, ScorecardArguments& scorecard) {
   options.file("--training", "DIR", scorecard.training,
                "score published figures of training instead: DIR/published.csv, and what its machines and regimes are, "
                "DIR/mapping.json, where the bundled mapping does not say it");
-  options.texts("--set", "PATH=VALUE", scorecard.score.set,
-                "change every scenario; keys below library change the column of the library alone; with --training "
-                "the predictions of ringsim alone, such as training.slowdown=1.03");
+  options.changes("--set", scorecard.score.set,
+                  "change every scenario; keys below library change the column of the library alone; with --training "
+                  "the predictions of ringsim alone, such as training.slowdown=1.03");
   options.flag("--only-library", scorecard.score.only_library,
                "leave out predictions without a library, which take most of the time");
   options.file("--limits", "FILE", scorecard.limits,
