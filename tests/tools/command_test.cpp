@@ -473,6 +473,17 @@ TEST_CASE("a graph with links one way only runs what needs no way back") {
   CHECK(run_command({"run", path, "--set", "collective.op=all_reduce"}).code == 3);  // needs g1 -> g0
 }
 
+TEST_CASE("no two columns have one name, whatever varies") {
+  const std::string path = temporary_file("lib.json", R"({"version": 1, "library": "nccl",
+    "topology": {"kind": "cluster", "node": "dgx-a100", "nodes": 1}, "collective": {"op": "all_reduce", "bytes": "1 MiB"}})");
+  const Outcome outcome =
+      run_command({"run", path, "--set", R"(library=["nccl", {"name": "nccl", "version": "2.8.3"}])"});
+  REQUIRE(outcome.code == 0);
+  const std::string head = outcome.out.substr(0, outcome.out.find("time us"));
+  CHECK(head.find("point.library") != std::string::npos);
+  CHECK(head.find("\nlibrary ") != std::string::npos);
+}
+
 TEST_CASE("a value too long for a column has a number in the table and lines below it; a very long one is cut") {
   const Outcome outcome = run_command({"run", ringsim::test::source_dir() + "/scenarios/examples/networks/rails.json"});
   REQUIRE(outcome.code == 0);

@@ -184,7 +184,8 @@ std::vector<ShownColumn> shown_columns(const std::vector<Result>& results, bool 
         const std::string word = path.substr(path.rfind('.') + 1);
         const bool taken = std::any_of(result_columns().begin(), result_columns().end(),
                                        [&](const Column& other) { return other.heading == word; });
-        const std::string heading = taken ? path : word;
+        // A path of one word has the name of its column in CSV.
+        const std::string heading = !taken ? word : path == word ? "point." + path : path;
         columns.push_back(
             {heading, heading + " {}", [path](const Result& r) { return shown_value(r.prediction, path); }});
       }
