@@ -19,7 +19,7 @@ Picoseconds transfer_time(Bytes size, Bandwidth rate) {
   return Picoseconds{static_cast<std::int64_t>(quotient)};
 }
 
-void fail_too_many_bytes() { fail_too_large("more bytes than can be counted (9.2 EB)"); }
+void fail_too_many_bytes() { fail_too_large("more bytes than can be counted (9,223,372 TB)"); }
 
 void fail_too_long() { fail_too_large("it takes longer than simulated time can count (106 days)"); }
 
