@@ -339,14 +339,15 @@ std::vector<std::pair<const char*, std::string>> idle_variables(CollectiveOp op,
   return out;
 }
 
-/// NCCL takes others than all that NCCL_ALGO names, if this machine has none of these.
+/// NCCL takes others than all that NCCL_ALGO names, if this machine has none of these. Not always those that it would
+/// take without the variable.
 void warn_of_other_algorithm(const std::string& named, const LibraryRun& run, const Blame& blame, Scenario& scenario) {
   std::string none;
   for (const TunerAlgorithm each : nccl::read_algorithms(named)) {
     if (each == run.plan.algorithm) return;
     none += fmt::format("{}{}", none.empty() ? "" : ", ", to_string(each));
   }
-  scenario.warnings.push_back(fmt::format("{}: it has no effect, because NCCL {} has no {} here and falls back to {}",
+  scenario.warnings.push_back(fmt::format("{}: NCCL {} has no {} here and falls back to {}",
                                           blame.where("/library/env/NCCL_ALGO"), run.version, none,
                                           to_string(run.plan.algorithm)));
 }

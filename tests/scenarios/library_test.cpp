@@ -306,14 +306,6 @@ TEST_CASE("settings of what a machine lacks or an operation leaves out change no
     std::string because;
   };
   const std::vector<Row> rows = {
-      {two_dgx_a100,
-       "/library/env/NCCL_ALGO",
-       {"library.env.NCCL_ALGO=NVLS"},
-       "NCCL 2.22.3 has no NVLS here and falls back to Ring"},
-      {two_dgx_a100,
-       "/library/env/NCCL_ALGO",
-       {"library.env.NCCL_ALGO=^Ring,Tree"},
-       "NCCL 2.22.3 has no NVLS, NVLSTree here and falls back to Ring"},
       {hgx_h100, "/library/env/NCCL_NVLS_ENABLE", {"library.env.NCCL_NVLS_ENABLE=2"}, "NVLS may be chosen without it"},
       {two_dgx_a100, "/library/env/NCCL_NVLS_ENABLE", {"library.env.NCCL_NVLS_ENABLE=0"}, "the machine has no NVLS"},
       {two_dgx_a100, "/devices/gpu/copy", {"devices.gpu.copy=1 GB/s"}, "in all_reduce no rank copies its own part"},
@@ -336,6 +328,18 @@ TEST_CASE("settings of what a machine lacks or an operation leaves out change no
   CHECK(point(hgx_h100, {"library.env.NCCL_NVLS_ENABLE=0"}).warnings.empty());
   // Of a file that varies it, one point is the one without it.
   CHECK(point(hgx_h100, {R"(library.env.NCCL_NVLS_ENABLE=["2", "0"])"}).warnings.empty());
+}
+
+TEST_CASE("where the machine has none of the algorithms that are named, it is said which NCCL takes") {
+  const auto warnings = [](const std::string& algorithms, const std::string& bytes) {
+    return point(two_dgx_a100, {"library.env.NCCL_ALGO=" + algorithms, "collective.bytes=" + bytes}).warnings;
+  };
+  CHECK(has(warnings("NVLS", "64 MiB").at(0),
+            "/library/env/NCCL_ALGO: NCCL 2.22.3 has no NVLS here and falls back to Ring"));
+  CHECK(has(warnings("NVLS", "1 KiB").at(0), "falls back to Tree"));
+  CHECK(has(warnings("NVLSTree", "1 KiB").at(0), "has no NVLSTree here and falls back to Ring"));
+  CHECK(has(warnings("^Ring,Tree", "64 MiB").at(0), "has no NVLS, NVLSTree here and falls back to Ring"));
+  CHECK(warnings("NVLS,Ring", "64 MiB").empty());
 }
 
 TEST_CASE("a file of costs takes the place of the fitted ones") {
