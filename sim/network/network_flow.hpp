@@ -124,20 +124,23 @@ class FlowNetwork final : public Network {
     std::uint32_t last_leg = 0, last_use = 0;  // the leg (from 1) that was added last of those that use it, and its use
     std::uint32_t owner = none;                // the leg that has it for itself
   };
-  struct ResourceState {
-    double capacity = 0;
-    Carried carried;  // not by a leg that has it for itself now
+  struct alignas(64) ResourceState {
+    // What a flow needs that is alone there, in one cache line.
     std::vector<Member> members;
+    SimTime busy_since{};
+    Carried carried;              // not by a leg that has it for itself now
     std::uint32_t n_limited = 0;  // members whose limiter this is: above 0, it is saturated
     bool is_dirty = false;
     bool is_regrouped = false;  // within apply(): the flows that it limits, or their rates, are others now
+    // What solve() and apply() need besides.
+    double capacity = 0;
+    double residual = 0;       // what the decided flows leave
+    double open_weight = 0;    // of the undecided flows
+    SimTime first_due{};       // of a regrouped one: of the flows that it limits
+    std::uint32_t n_open = 0;  // how many uses the undecided flows are
     std::uint32_t touch_mark = 0;
-    double residual = 0;       // within solve(): what the decided flows leave
-    double open_weight = 0;    // within solve(): of the undecided flows
-    std::uint32_t n_open = 0;  // within solve(): how many uses these are
-    SimTime busy_since{};
-    SimTime first_due{};  // within apply(), of a regrouped one: of the flows that it limits
   };
+  static_assert(sizeof(ResourceState) == 128);
 
   static void narrow(double& least, ResourceId& whose, double rate, ResourceId resource);
   void make_resources();
