@@ -151,7 +151,18 @@ const std::vector<Algorithm> catalog{
      .helpers = no_helpers},
 };
 
-int servers(const Arguments& arguments) { return static_cast<int>(number(catalog[0], arguments, "servers")); }
+/// The entry of one of these algorithms: find_algorithm() has those made of them, too, and is not there while they are
+/// put together.
+const Algorithm& entry(std::string_view name) {
+  const auto found =
+      std::find_if(catalog.begin(), catalog.end(), [&](const Algorithm& its) { return its.name == name; });
+  ensure(found != catalog.end(), "an algorithm that reads its settings is in the catalog");
+  return *found;
+}
+
+int servers(const Arguments& arguments) {
+  return static_cast<int>(number(entry("parameter_server"), arguments, "servers"));
+}
 
 Schedule make_parameter_server(const CollectiveRequest& request, const Arguments& arguments) {
   if (const int n = servers(arguments); n > 0) {
@@ -169,7 +180,7 @@ void refuse_setting(const char* algorithm, const char* setting, const char* of, 
 }
 
 Schedule make_ring(const CollectiveRequest& request, const Arguments& arguments) {
-  const auto setting = [&](const char* name) { return static_cast<int>(number(catalog[1], arguments, name)); };
+  const auto setting = [&](const char* name) { return static_cast<int>(number(entry("ring"), arguments, name)); };
   if (request.op == CollectiveOp::broadcast) {
     for (const char* name : {"rings", "slices"})
       if (setting(name) != 0) refuse_setting("ring", name, "all_reduce, reduce_scatter and all_gather", request.op);
@@ -193,7 +204,7 @@ Schedule make_ring(const CollectiveRequest& request, const Arguments& arguments)
 }
 
 Schedule make_halving_doubling(const CollectiveRequest& request, const Arguments& arguments) {
-  const std::string fold = text(catalog[2], arguments, "fold");
+  const std::string fold = text(entry("halving_doubling"), arguments, "fold");
   // A fold that was chosen has a meaning only for all_reduce; a default does no harm.
   if (request.op != CollectiveOp::all_reduce && fold != "rabenseifner")
     throw InputError("",
@@ -217,7 +228,7 @@ Schedule make_direct(const CollectiveRequest& request, const Arguments& argument
   const CollectiveOp op = request.op;
   const int n = request.ranks;
   const Bytes bytes = request.bytes;
-  const auto shots = number(catalog[3], arguments, "shots");
+  const auto shots = number(entry("direct"), arguments, "shots");
   if (shots != 0 && op != CollectiveOp::all_reduce) refuse_setting("direct", "shots", "all_reduce", op);
   switch (op) {
     case CollectiveOp::all_reduce: {

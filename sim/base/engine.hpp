@@ -82,6 +82,19 @@ class Engine {
     return true;
   }
 
+  /// Takes all events in order: handle(event) each; then settle(), as the last at its instant unless it schedules more
+  /// for that; then, when no more is there, goes_on() says whether there is to be another instant.
+  template <class Handle, class Settle, class GoesOn>
+  void run(Handle handle, Settle settle, GoesOn goes_on) {
+    do {
+      do {
+        Event event;
+        while (next_now(event)) handle(event);
+        settle();
+      } while (has_now());
+    } while (goes_on() && advance());
+  }
+
   std::size_t n_waiting() const {
     std::size_t n = 0;
     any_waiting([&](const Event&) {

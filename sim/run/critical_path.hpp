@@ -161,7 +161,7 @@ class TrailTable {
     return trail;
   }
   void set(std::uint32_t lane, const Trail& trail) {
-    sums_[lane] = trail;
+    sums_[lane] = static_cast<const TrailSums&>(trail);
     std::copy_n(trail.entries.begin(), n_entries_, entries(lane).begin());
   }
   void copy(std::uint32_t from, std::uint32_t to) {

@@ -88,17 +88,13 @@ class Run : private Movement<Run> {
     if (disturber_) disturber_->begin();
     lanes_.run_ready();
     network_->settle();
-    do {
-      Event event;
-      do {
-        while (engine_.next_now(event)) {
+    engine_.run(
+        [this](const Event& event) {
           handle(event);
           lanes_.run_ready();
           if ((++timeline_.events & 0x3FF) == 0) look_up();
-        }
-        network_->settle();
-      } while (engine_.has_now());
-    } while (!(disturber_ && lanes_.finished()) && engine_.advance());
+        },
+        [this] { network_->settle(); }, [this] { return !(disturber_ && lanes_.finished()); });
     return finish();
   }
 

@@ -66,10 +66,8 @@ Picoseconds duration(const Rounds& rounds, NetworkModel model, Convention conven
     start_ready();
   };
   start_ready();
-  do {
-    do {
-      Event event;
-      while (engine.next_now(event)) {
+  engine.run(
+      [&](const Event& event) {
         if (event.kind() == Event::Kind::local) {
           network->start(leg_of[event.id], rounds.size, event.id);
         } else if (event.kind() == Event::Kind::arrival) {
@@ -82,10 +80,8 @@ Picoseconds duration(const Rounds& rounds, NetworkModel model, Convention conven
             engine.after(convention == Convention::at_once ? rounds.legs[m / hosts][m % hosts].latency : 0_ps,
                          {Event::Kind::arrival, m, 0});
         }
-      }
-      network->settle();
-    } while (engine.has_now());
-  } while (engine.advance());
+      },
+      [&] { network->settle(); }, [] { return true; });
   REQUIRE(std::count(done.begin(), done.end(), 2 * static_cast<int>(rounds.to.size())) == hosts);
   return last;
 }

@@ -37,18 +37,14 @@ struct Driver {
     for (std::uint32_t i = 0; i < sent.size(); ++i) engine.at(sent[i].start, {Event::Kind::local, i, 0});
     std::vector<std::uint32_t> legs;
     for (const Sent& each : sent) legs.push_back(network.add_leg(each.leg, true, true));
-    do {
-      do {
-        Event event;
-        while (engine.next_now(event)) {
+    engine.run(
+        [&](const Event& event) {
           if (event.kind() == Event::Kind::local)
             network.start(legs[event.id], sent[event.id].size, event.id);
           else if (const auto gone = network.due(event))
             note(*gone);
-        }
-        network.settle();
-      } while (engine.has_now());
-    } while (engine.advance());
+        },
+        [this] { network.settle(); }, [] { return true; });
   }
 
   void note(const Left& gone) {

@@ -34,14 +34,11 @@ struct Driver {
       legs.push_back(network.add_leg(flows[f].leg, flows[f].first, flows[f].last));
       engine.at(flows[f].start, {Event::Kind::local, f, 0});
     }
-    do {
-      do {
-        Event event;
-        while (engine.next_now(event)) handle(event);
-        network.settle();
-      } while (engine.has_now());
-      compare_rates();
-    } while (engine.advance());
+    engine.run([this](const Event& event) { handle(event); }, [this] { network.settle(); },
+               [this] {
+                 compare_rates();
+                 return true;
+               });
   }
 
   void handle(const Event& event) {
@@ -226,14 +223,11 @@ std::map<std::uint64_t, ResourceId> limiters(const Row& row, const std::vector<s
   FlowNetwork network(NetworkModel::fair, row.topology, engine);
   for (const auto& [piece, leg] : starts) network.start(network.add_leg(leg, true, true), 1_MiB, piece);
   std::map<std::uint64_t, ResourceId> found;
-  Event event;
-  do {
-    do {
-      while (engine.next_now(event))
+  engine.run(
+      [&](const Event& event) {
         if (const auto left = network.due(event)) found[left->piece] = left->limiter;
-      network.settle();
-    } while (engine.has_now());
-  } while (engine.advance());
+      },
+      [&] { network.settle(); }, [] { return true; });
   return found;
 }
 
@@ -342,13 +336,15 @@ TEST_CASE("flows over one port wait as one event, not as one each and per change
     network.start(network.add_leg(between(i + 1, 0), true, true), Bytes{1'000'000 + 1000 * std::int64_t{i}}, i);
   std::uint32_t gone = 0;
   std::size_t most = 0;
-  Event event;
-  do {
-    while (engine.next_now(event))
-      if (const auto left = network.due(event)) CHECK(left->piece == gone++);
-    network.settle();
-    most = std::max(most, engine.n_waiting());
-  } while (engine.advance());
+  engine.run(
+      [&](const Event& event) {
+        if (const auto left = network.due(event)) CHECK(left->piece == gone++);
+      },
+      [&] { network.settle(); },
+      [&] {
+        most = std::max(most, engine.n_waiting());
+        return true;
+      });
   CHECK(gone == n);
   CHECK(most == 3);  // at first also two of the first flow, void since it shares the port
 }
@@ -444,11 +440,7 @@ TEST_CASE(
   FlowNetwork network(NetworkModel::fair, line, engine);
   const auto move = [&](std::uint32_t leg, Bytes size) {
     network.start(leg, size, 7);
-    do {
-      Event event;
-      while (engine.next_now(event)) network.due(event);
-      network.settle();
-    } while (engine.advance());
+    engine.run([&](const Event& event) { network.due(event); }, [&] { network.settle(); }, [] { return true; });
   };
   const auto expect = [&](std::int64_t pieces, double bytes, Picoseconds busy) {
     const Carried carried = network.carried({0});
