@@ -56,6 +56,13 @@ struct Carried {
   std::int64_t pieces = 0;  ///< with `packet`: packets
   double bytes = 0;         ///< counted once a crossing; whole numbers, exact below 2^53, but where packets are spread
   Picoseconds busy{0};      ///< time during which at least one piece used it
+
+  Carried& operator+=(const Carried& more) {
+    pieces += more.pieces;
+    bytes += more.bytes;
+    busy += more.busy;
+    return *this;
+  }
 };
 
 /// A part of a piece that has moved, evenly over its time. The flow models say it once for all links of a leg, as the

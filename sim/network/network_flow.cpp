@@ -133,11 +133,8 @@ void FlowNetwork::open_up(std::uint32_t number) {
   make_resources();
   const bool is_moving = this->is_moving(own);
   for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u) {
-    const Carried by_it = carried_by(own, uses_[u]);
     Carried& carried = resources_[uses_[u].resource].carried;
-    carried.pieces += by_it.pieces;
-    carried.bytes += by_it.bytes;
-    carried.busy += by_it.busy;
+    carried += carried_by(leg, uses_[u]);
     if (is_moving) carried.busy -= own.time;  // counted again as it leaves
     usage_[uses_[u].resource].owner = none;
   }
@@ -246,9 +243,9 @@ void FlowNetwork::count_alike(const OwnLeg& own, Carried& carried) {
 }
 
 // What crossed a resource of the leg while the leg has had it for itself.
-Carried FlowNetwork::carried_by(const OwnLeg& own, const Use& use) const {
-  Carried sum = own_carried_[static_cast<std::size_t>(&own - own_legs_.data())];
-  count_alike(own, sum);
+Carried FlowNetwork::carried_by(const LegInfo& leg, const Use& use) const {
+  Carried sum = own_carried_[leg.own];
+  count_alike(own_legs_[leg.own], sum);
   sum.bytes *= weight(use);
   return sum;
 }
@@ -419,10 +416,7 @@ void FlowNetwork::add_own_leg(std::uint32_t resource, Carried& sum) const {
   const OwnLeg& own = own_legs_[leg.own];
   for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u) {
     if (uses_[u].resource != resource) continue;
-    const Carried by_it = carried_by(own, uses_[u]);
-    sum.pieces += by_it.pieces;
-    sum.bytes += by_it.bytes;
-    sum.busy += by_it.busy;
+    sum += carried_by(leg, uses_[u]);
     if (!is_moving(own)) continue;
     const Picoseconds rest = own.until - engine_.now();
     sum.busy -= rest;

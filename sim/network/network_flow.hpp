@@ -177,7 +177,7 @@ class FlowNetwork final : public Network {
   void go_alone(std::uint32_t own, Bytes size, std::uint64_t piece);
   void take_size(OwnLeg& own, Bytes size);
   static void count_alike(const OwnLeg& own, Carried& carried);
-  Carried carried_by(const OwnLeg& own, const Use& use) const;
+  Carried carried_by(const LegInfo& leg, const Use& use) const;
   void add_own_leg(std::uint32_t resource, Carried& sum) const;
   bool is_moving(const OwnLeg& own) const { return own.is_taken() && engine_.now() < own.until; }
   void set_limiter(Flow& flow, ResourceId limiter);

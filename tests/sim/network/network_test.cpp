@@ -457,6 +457,33 @@ TEST_CASE(
   expect(5, 4000, 4'000'000_ps);
 }
 
+TEST_CASE("time in which a link carries a piece is counted once if another comes while that is under way") {
+  TopologyBuilder builder;
+  const NodeId a = builder.add_gpu("gpu0"), b = builder.add_gpu("gpu1");
+  builder.add_link(a, b, {.bandwidth = 1_GBps});
+  const Topology line = builder.build();
+  // 1000 B at 1 GB/s take 1 us; 500 B more come when 0.4 us have passed, on the same leg or on another: 1.5 us in all.
+  for (const bool same_leg : {true, false}) {
+    CAPTURE(same_leg);
+    Engine<Event> engine;
+    FlowNetwork network(NetworkModel::fair, line, engine);
+    const std::uint32_t first = network.add_leg({{LinkId{0}}, 0_ps}, true, true);
+    network.start(first, 1000_B, 0);
+    engine.at(SimTime{400'000_ps}, {Event::Kind::local, 0, 0});
+    engine.run(
+        [&](const Event& event) {
+          if (event.kind() == Event::Kind::local)
+            network.start(same_leg ? first : network.add_leg({{LinkId{0}}, 0_ps}, true, true), 500_B, 1);
+          else
+            network.due(event);
+        },
+        [&] { network.settle(); }, [] { return true; });
+    CHECK(network.carried({0}).pieces == 2);
+    CHECK(network.carried({0}).bytes == doctest::Approx(1500).epsilon(1e-9));
+    CHECK(network.carried({0}).busy == 1'500'000_ps);
+  }
+}
+
 TEST_CASE("what is taken off a link has not crossed it, at the weight that its bytes have there") {
   // A byte costs two on the link of 1 GB/s, a half on the one of 10 GB/s: 500 B in 1 us, of 1000.
   TopologyBuilder builder;
