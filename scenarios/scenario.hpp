@@ -145,6 +145,7 @@ struct LibraryRun {
   /// What the search takes links to carry: what rings by Simple move. NCCL searches once, before any message, with
   /// speeds of its own for links, which are near to that (a V100's NVLink 20 of 25 GB/s, src/graph/topo.h).
   Shares searched;
+  Bandwidth channel;                    ///< of a GPU's channel: what it sends at most; 0: no limit
   std::map<Bytes, Exchange> exchanges;  ///< of a training step, by size
 };
 

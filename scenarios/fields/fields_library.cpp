@@ -104,16 +104,18 @@ Field harness_field() {
 }
 
 std::vector<Field> device_rates_fields() {
-  return {rate_of_device(
-              "copy", "What it sends over links and copies within itself, together. With a library: a rank's own part.",
-              R"("1088 GB/s")"),
-          rate_of_device("reduce", "What it adds up, each message when it is there. With a library: a rank's own part.",
-                         R"("1300 GB/s")"),
-          rate_of_device("channel", "What one of its channels sends: a thread block's rate.", R"("20 GB/s")"),
-          {.name = "start",
-           .type = Type::time,
-           .doc = "Before the first byte of an addition, or of a copy within it: a kernel's launch.",
-           .examples = {R"("2 us")"}}};
+  return {
+      rate_of_device("copy",
+                     "What it sends over links and copies within itself, together. With a library: a rank's own part.",
+                     R"("1088 GB/s")"),
+      rate_of_device("reduce", "What it adds up, each message when it is there. With a library: a rank's own part.",
+                     R"("1300 GB/s")"),
+      rate_of_device("channel", "What one of its channels sends. With a library: a thread block, in rings and trees.",
+                     R"("20 GB/s")"),
+      {.name = "start",
+       .type = Type::time,
+       .doc = "Before the first byte of an addition, or of a copy within it: a kernel's launch.",
+       .examples = {R"("2 us")"}}};
 }
 
 Field devices_field() {

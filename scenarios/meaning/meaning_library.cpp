@@ -152,6 +152,8 @@ Decision decision_of(CollectiveOp op, Bytes bytes, const Decider& by, const Blam
   out.costs = nccl::library_costs(
       out.plan, by.machine, {.op = op, .bytes = bytes, .chunk = chunk, .piece = piece, .release = by.settings.release},
       by.costs);
+  if (out.costs.channel.bytes_per_second > 0 && by.gpu.contains("channel"))
+    out.costs.channel = nccl::channel_rate(out.plan, {by.gpu["channel"].get<std::int64_t>()});
   const std::int64_t rate = adds_own_part(op)     ? by.gpu.value("reduce", out.costs.reduce.bytes_per_second)
                             : copies_own_part(op) ? by.gpu.value("copy", out.costs.copy.bytes_per_second)
                                                   : std::int64_t{0};
@@ -205,6 +207,7 @@ LibraryRun library_run(const Decision& decision, CollectiveOp op, const Canonica
     return LibraryRun::Shares{costs.nvlink, costs.pcie, costs.network};
   };
   out.reached = shares(decision.costs);
+  out.channel = decision.costs.channel;
   const nccl::LibraryPlan rings{.algorithm = TunerAlgorithm::ring,
                                 .protocol = TunerProtocol::simple,
                                 .channels = by.machine.ring.count,
@@ -405,10 +408,12 @@ void warn_of_library(const Canonical& canonical, const Blame& blame, Scenario& s
     if (canonical.contains("harness"))
       for (const auto& [key, value] : canonical["harness"].items())
         if (key != "gpus_per_thread") warn(fmt::format("/harness/{}", key), "what it changes is not modelled");
-    const std::string because = "the costs of the library's kernels have it already";
     if (says("cpu")) warn("/devices/cpu", "no CPU takes part in the library's collectives");
-    for (const char* key : {"channel", "start"})
-      if (says("gpu") && canonical["devices"]["gpu"].contains(key)) warn(fmt::format("/devices/gpu/{}", key), because);
+    const auto gpu_says = [&](const char* key) { return says("gpu") && canonical["devices"]["gpu"].contains(key); };
+    if (gpu_says("start")) warn("/devices/gpu/start", "the costs of the library's kernels have it already");
+    if (gpu_says("channel") && scenario.library && scenario.library->channel.bytes_per_second == 0)
+      warn("/devices/gpu/channel",
+           "what thread blocks send counts in rings and trees by Simple over NVLink; here the library's costs have it");
     return;
   }
   const std::string because = "no library's kernels run: the scenario has no key \"library\"";

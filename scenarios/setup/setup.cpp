@@ -241,6 +241,13 @@ bool has_rates(const Scenario& scenario) {
 }
 
 Topology rated(const Topology& topology, const Scenario& scenario, const std::vector<CheckedSchedule>& schedules) {
+  if (scenario.library && scenario.library->channel.bytes_per_second > 0) {
+    const auto blocks = [&](NodeId id) -> std::optional<DeviceRates> {
+      if (topology.node(id).kind != NodeKind::gpu) return std::nullopt;
+      return DeviceRates{.channel = scenario.library->channel};
+    };
+    return topology.with_rates(blocks, scenario.main().request.channels);
+  }
   if (!has_rates(scenario)) return topology;
   const auto* graph = std::get_if<Graph>(&scenario.topology);
   const DeviceSpec& kinds = scenario.devices;

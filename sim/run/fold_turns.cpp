@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/base/error.hpp"
+#include "sim/run/device_work.hpp"
 #include "sim/schedule/piecewise.hpp"
 
 namespace ringsim {
@@ -184,7 +185,7 @@ class TurningLinks {
         n_(static_cast<int>(placement.size())),
         routes_(topology, options.transport, options.routing),
         by_channel_(options.routing.policy == Routing::Policy::ecmp ||
-                    options.transport.nics == Transport::Nics::per_channel) {}
+                    options.transport.nics == Transport::Nics::per_channel || topology.has_channel_rates()) {}
 
   /// Follows the messages of the ranks that are simulated through all turns by `by`. Returns [link] which stands for
   /// it.
@@ -213,7 +214,9 @@ class TurningLinks {
     if (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed)) refuse_turn("it was stopped");
     std::vector<Path> parts = routes_.find_parts(placement_[index_of(from)], placement_[index_of(to)], label);
     if (parts.size() != 1) refuse_turn("messages are cut into {} parts", parts.size());
-    if (parts[0].legs.empty()) refuse_turn("two ranks sit on {}", topology_.node(placement_[index_of(from)]).name);
+    const NodeId node = placement_[index_of(from)];
+    if (parts[0].legs.empty()) refuse_turn("two ranks sit on {}", topology_.node(node).name);
+    if (const DeviceLinks* device = topology_.device(node)) leave_device(topology_, *device, label, parts);
     return paths_.emplace(Pair{from, to, label}, std::move(parts[0])).first->second;
   }
 

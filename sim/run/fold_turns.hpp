@@ -26,8 +26,8 @@ namespace ringsim {
 ///     each lane. That follows from how it is made: the plain schedule has the symmetry {K} of positions (check), so
 ///     any shift of positions changes no step but for what it names; each channel has a shift that its cast turns into
 ///     the turn of ranks; and chunks that the shift moves onto each other are equally large on the wire. Their data may
-///     differ by what Protocol::align rounds up. Only devices that add or copy would see that, and runs with rates of
-///     devices are not folded.
+///     differ by what Protocol::align rounds up. Only devices that add or copy at a rate would see that, and runs that
+///     have such are not folded.
 ///  2. A step is one message sent and one received, each of one chunk, because several are rounded up as one. No step
 ///     waits for another lane. Each lane has one channel, which no lane of another number has, and sends to one rank.
 ///  3. The links in use turn, too: leg by leg and link by link, the path of r + m to its peer has the images of r's

@@ -79,7 +79,7 @@ class Run : private Movement<Run> {
       trails_.weigh_ties();
     }
     if (options.on_traffic) network_->watch([this](const Moved& moved) { tell_traffic(moved); });
-    if (topology.has_rates()) work_ = std::make_unique<DeviceWork<Run>>(*this);
+    if (topology.has_work_rates()) work_ = std::make_unique<DeviceWork<Run>>(*this);
     if (!options.disturbance.empty()) disturber_ = std::make_unique<Disturber<Run>>(*this);
     timeline_.actor_finish.assign(static_cast<std::size_t>(schedule_.actors), SimTime{});
   }
@@ -537,13 +537,15 @@ std::optional<Timeline> run_folded(const Topology& topology, const CheckedSchedu
     why_not = "what computes takes longer while messages are under way";
   else if (!options.disturbance.empty())
     why_not = "something disturbs the run, so that ranks need not do the same at one time";
-  else if (topology.has_rates())
+  else if (topology.has_work_rates())
     why_not = "devices add or copy at a rate, which all of them would have to share alike";
   if (!why_not.empty()) return std::nullopt;
 
   const bool may_run_ahead = options.protocol->done_when_left;
   if (may_run_ahead)
     why_not = fmt::format("under protocol {} ranks may run ahead of each other", options.protocol->name);
+  else if (topology.has_channel_rates())
+    why_not = "channels of a device have a rate, each its own";
   else if (const auto folding = fold(topology, checked, options, placement, why_not))
     return folding->unfold(Run(topology, checked, options, placement, &*folding).go());
 

@@ -128,6 +128,7 @@ Topology Topology::with_rates(const std::function<std::optional<DeviceRates>(Nod
     if (of->channel)
       for (int channel = 0; channel < channels; ++channel)
         device.channels.push_back(to_itself(LinkKind::channel, *of->channel));
+    rated.has_work_rates_ = rated.has_work_rates_ || of->copy || of->reduce;
     rated.has_channel_rates_ = rated.has_channel_rates_ || of->channel.has_value();
     rated.device_of_[n] = static_cast<std::uint32_t>(rated.devices_.size());
     rated.devices_.push_back(std::move(device));

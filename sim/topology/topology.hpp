@@ -179,7 +179,8 @@ class Topology {
   /// The same with rates of devices: nothing where `rates` says nothing. `channels`: how many each device has. A
   /// topology gets them once, as its last change.
   Topology with_rates(const std::function<std::optional<DeviceRates>(NodeId)>& rates, int channels) const;
-  bool has_rates() const { return !devices_.empty(); }
+  /// Whether a device copies or adds at a rate somewhere.
+  bool has_work_rates() const { return has_work_rates_; }
   /// Whether what a channel sends has a rate of its own somewhere.
   bool has_channel_rates() const { return has_channel_rates_; }
   /// What the device's work takes; none where it takes no time.
@@ -202,7 +203,7 @@ class Topology {
   Ties ties_ = Ties::first;
   std::vector<DeviceLinks> devices_;
   std::vector<std::uint32_t> device_of_;  // [node] in devices_; UINT32_MAX: none
-  bool has_channel_rates_ = false;
+  bool has_work_rates_ = false, has_channel_rates_ = false;
   // Compressed adjacency: links of node n are [first_out_[n], first_out_[n + 1]).
   std::vector<std::uint32_t> first_out_, first_in_;
   std::vector<LinkId> out_, in_;

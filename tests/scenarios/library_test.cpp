@@ -116,6 +116,28 @@ TEST_CASE("a library does every operation that NCCL has, on 1, 2, 3 and all GPUs
       }
 }
 
+TEST_CASE("one channel brings what its thread block sends, and all of them what the links carry") {
+  const std::string h100 = R"({"version": 1, "topology": {"kind": "cluster", "node": "hgx-h100", "nodes": 1},
+    "library": {"name": "nccl", "env": {"NCCL_ALGO": "Ring", "NCCL_PROTO": "Simple"}},
+    "collective": {"op": "all_gather", "bytes": "1 GiB"}, "devices": {"gpu": {"channel": "20 GB/s"}}})";
+  // 7/8 of a further GiB at so many bytes per second, and of a rank its own eighth at 1088 GB/s.
+  const auto a_further_GiB = [](double rate) { return 1e12 * (7.0 / 8 / rate + 1.0 / 8 / 1088e9) * (1 << 30); };
+  const auto slope = [&](const Overrides& overrides) {
+    Overrides twice = overrides;
+    twice.emplace_back("collective.bytes=2 GiB");
+    return static_cast<double>((predicted(h100, twice).time - predicted(h100, overrides).time).count());
+  };
+  const Overrides one{"library.env.NCCL_MAX_NCHANNELS=1"}, four{"library.env.NCCL_MAX_NCHANNELS=4"};
+  CHECK(slope(one) == doctest::Approx(a_further_GiB(20e9)).epsilon(1e-6));
+  CHECK(slope(four) == doctest::Approx(a_further_GiB(4 * 20e9)).epsilon(1e-6));
+  // 24 blocks of 20 GB/s are more than NVLink carries, 18 ports of 0.973 times what copies reach.
+  const Overrides faster{"devices.gpu.channel=40 GB/s"};
+  CHECK(slope({}) == slope(faster));
+  CHECK(slope({}) < a_further_GiB(24 * 20e9) * 1.4);
+  CHECK(has(predicted(h100, one).bottleneck.value().link, "(channel"));
+  CHECK(has(predicted(h100).bottleneck.value().link, "nvswitch"));
+}
+
 TEST_CASE("NVLS reduces in the switches, and can be switched off") {
   const std::string h100 = R"({"version": 1, "topology": {"kind": "cluster", "node": "hgx-h100", "nodes": 1},
     "library": "nccl", "collective": {"op": "all_reduce", "bytes": "1 GiB"}})";
@@ -192,11 +214,12 @@ TEST_CASE("without a library an algorithm is needed, and the launch of its kerne
 }
 
 TEST_CASE("what a library's costs have already changes nothing, which is said") {
-  const auto warning = [](const std::string& set) { return point(one_dgx_a100, {set}).warnings.at(0); };
+  const std::string small = "collective.bytes=4 MiB";  // by LL128
+  const auto warning = [&](const std::string& set) { return point(one_dgx_a100, {small, set}).warnings.at(0); };
   CHECK(has(warning("devices.gpu.channel=20 GB/s"), "/devices/gpu/channel: it has no effect"));
   CHECK(has(warning("devices.gpu.start=2 us"), "/devices/gpu/start: it has no effect"));
   CHECK(has(warning("devices.cpu.reduce=20 GB/s"), "/devices/cpu: it has no effect"));
-  CHECK(predicted(one_dgx_a100, {"devices.gpu.channel=1 GB/s"}).time == predicted(one_dgx_a100).time);
+  CHECK(predicted(one_dgx_a100, {small, "devices.gpu.channel=1 GB/s"}).time == predicted(one_dgx_a100, {small}).time);
 }
 
 TEST_CASE("a thread that calls several GPUs launches later, and what is not modelled is warned of") {

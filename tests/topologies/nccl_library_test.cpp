@@ -381,6 +381,34 @@ TEST_CASE("what a channel sends bounds sends over NVLink, and the first chunk co
   CHECK(2 * fill(1_MiB) == fill(4_MiB));
 }
 
+TEST_CASE("thread blocks that users leave NCCL send less, each as much as it can") {
+  const TunerMachine machine = machine_of("hgx-h100", 8);  // 12 channels found, which NCCL doubles
+  const auto plan = [&](TunerProtocol protocol, const LibrarySettings& bounds = {}) {
+    LibrarySettings settings = bounds;
+    settings.algorithms = {TunerAlgorithm::ring};
+    settings.protocols = {protocol};
+    return library_plan(CollectiveOp::all_reduce, 1_GiB, machine, settings).value();
+  };
+  CHECK(plan(TunerProtocol::simple).running == 24);
+  CHECK(plan(TunerProtocol::simple, {.max_channels = 1}).running == 1);
+  CHECK(plan(TunerProtocol::simple, {.max_channels = 16}).running == 16);
+  CHECK(plan(TunerProtocol::simple, {.max_channels = 16}).channels == 12);  // on as many rings as before
+  CHECK(plan(TunerProtocol::simple, {.threads = 128}).running == 6);        // 24 of 128 threads are 6 of 512
+  CHECK(plan(TunerProtocol::simple, {.max_channels = 1}).usual == 24);
+
+  const auto costs = [&](const LibraryPlan& its) {
+    return library_costs(its, machine, {.op = CollectiveOp::all_reduce, .bytes = 1_GiB, .chunk = 512_KiB});
+  };
+  // Simple: 20.4 GB/s of sends, with four loads and stores a byte, are 27.2 of rings, with three.
+  CHECK(costs(plan(TunerProtocol::simple, {.max_channels = 1})).channel == Bandwidth{27'200'000'000});
+  CHECK(costs(plan(TunerProtocol::simple, {.max_channels = 16})).channel == Bandwidth{36'266'666'667});  // 16 for 12
+  // Of the others the share of NVLink goes down with the blocks: 6 of 24.
+  const double all = costs(plan(TunerProtocol::ll128)).nvlink;
+  CHECK(costs(plan(TunerProtocol::ll128, {.max_channels = 6})).nvlink == doctest::Approx(all / 4));
+  CHECK(costs(plan(TunerProtocol::ll128, {.min_channels = 32})).nvlink == all);
+  CHECK(costs(plan(TunerProtocol::ll128)).channel == Bandwidth{0});
+}
+
 TEST_CASE("a slot's payload is the chunk of trees and broadcasts") {
   CHECK(chunk_of(TunerProtocol::ll) == 32_KiB);        // 512 threads, 8 lines of 16 B, half of it flags
   CHECK(chunk_of(TunerProtocol::ll128) == 576'000_B);  // 614400 B, 120 of 128

@@ -248,7 +248,7 @@ std::vector<CostLine> cost_table() {
     add("sends_fill", "sends to peers: first chunk filled and taken out", "us",
         "alltoall, 8 to 64 MiB; Volta: as Ampere");
     add("sends_nvlink", "share of NVLink for sends to all", "", "alltoall, 256 to 512 MiB");
-    add("a_block", "most that a channel sends over NVLink", "GB/s",
+    add("a_block", "most that a channel sends over NVLink; in rings and trees 4/3 of it", "GB/s",
         "Hopper: h100-1n4g-sendrecv, 8 channels to 128 MiB; Blackwell: slopes of alltoall on 2, 4 and 8 GPUs; others: "
         "taken from Hopper");
     add("sends_copy", "own part of sends, copied", "GB/s", "alltoall; 0: not known");

@@ -32,7 +32,7 @@ struct KernelCosts {
   std::array<double, 3> copy, reduce;  // of a rank's own part [protocol]; 0: it takes no time
   StepCost sends;                      // of sends and receives by LL, full at four widths of LL for a peer
   double sends_simple, sends_fill;     // of Simple instead of `full`; until the first chunk is full, and taken out
-  double sends_nvlink, a_block;        // share; what a channel sends at most over NVLink, in chunks of 512 KiB
+  double sends_nvlink, a_block;  // share; what a channel sends to a peer over NVLink at most, in chunks of 512 KiB
   double sends_copy;
   double nvls, nvls_once, nvls_fill;  // share through the switch; us once, and us more for large buffers
 };

@@ -58,6 +58,13 @@ double simple_over_pcie(const TunerMachine& machine, const CostConstants& costs)
   return machine.through_host ? std::min(costs.both_ways, share_of(costs.through_host, machine)) : 1;
 }
 
+/// What a thread block sends by Simple over NVLink in rings and trees, GB/s.
+///
+/// Assumption: its time goes into loads and stores. In sends, from which KernelCosts::a_block is, it loads and stores a
+/// byte that it sends, and one that it receives: four for each byte sent. In a ring it has three: it loads two and
+/// stores their sum, or loads one and stores it here and there. No table of rings says how many blocks ran.
+double block_in_rings(const KernelCosts& own) { return own.a_block * 4 / 3; }
+
 /// How much of StepCost::full a step takes at the chunk's size, in a node and between nodes.
 class Steps {
  public:
@@ -173,11 +180,21 @@ LibraryCosts library_costs(const LibraryPlan& plan, const TunerMachine& machine,
   }
   out.once = micros(own.once[p]);
   out.nvlink = own.nvlink[p];
+  if (machine.nvlink && !nvls_tree) {
+    if (plan.protocol == TunerProtocol::simple)
+      out.channel = channel_rate(plan, gigabytes_a_second(block_in_rings(own)));
+    else  // what blocks of these move is in their shares and steps, which were fitted to as many as NCCL runs by itself
+      out.nvlink *= std::min(1.0, plan.running / plan.usual);
+  }
   if (nvls_tree) add_nvls_tree(out, plan, machine, work, costs, filled);
   out.copy = gigabytes_a_second(only_pcie ? costs.pcie_copy[p] : own.copy[p]);
   out.reduce = gigabytes_a_second(only_pcie ? costs.pcie_copy[p] : own.reduce[p]);
   if (only_pcie && plan.protocol == TunerProtocol::simple) out.pcie = simple_over_pcie(machine, costs);
   return out;
+}
+
+Bandwidth channel_rate(const LibraryPlan& plan, Bandwidth a_block) {
+  return {std::llround(static_cast<double>(a_block.bytes_per_second) * plan.running / plan.channels)};
 }
 
 Picoseconds launch_of_others(int gpus_per_thread, const CostConstants& costs) {

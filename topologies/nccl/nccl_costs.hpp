@@ -24,11 +24,16 @@ struct LibraryCosts {
   double nvlink = 1;       ///< what kernels move over NVLink, as a share of the links' rate, which copies reach
   double pcie = 1;         ///< the same over PCIe
   double network = 1;      ///< the same over NICs
+  Bandwidth channel;       ///< what a simulated channel of a GPU sends at most, as its thread blocks do; 0: no limit
   Bandwidth copy, reduce;  ///< the first copy, or the last sum, of a rank's own part, off the wire; 0: takes no time
 };
 
 LibraryCosts library_costs(const LibraryPlan& plan, const TunerMachine& machine, const LibraryWork& work,
                            const CostConstants& costs = fitted_costs());
+
+/// What a simulated channel sends, by what a thread block of 512 threads does. Assumption: one of fewer threads has
+/// fewer bytes on their way, in proportion.
+Bandwidth channel_rate(const LibraryPlan& plan, Bandwidth a_block);
 
 /// What the launch takes more where one thread calls so many GPUs in turn.
 Picoseconds launch_of_others(int gpus_per_thread, const CostConstants& costs = fitted_costs());

@@ -92,9 +92,24 @@ Threads threads_of(const LibraryPlan& plan, const TunerMachine& machine, const L
   fail_invariant("a protocol is one of three");
 }
 
+/// Thread blocks for each channel that the search found: NCCL doubles them (src/graph/connect.cc, ncclTopoPostset). On
+/// Blackwell measured sends to 1, 3 and 7 peers move 345, 506 and 592 GB/s, which is in proportion to their blocks if
+/// there are twice as many again.
+int blocks_of_a_channel(const TunerMachine& machine) { return machine.sm >= 100 ? 4 : 2; }
+
 int within_bounds(int channels, const LibrarySettings& settings) {
   channels = std::max(channels, settings.min_channels.value_or(1));
   return std::max(1, std::min(channels, settings.max_channels.value_or(channels)));
+}
+
+/// As LibraryPlan::running.
+double blocks_running(const LibraryPlan& plan, Bytes bytes, const TunerMachine& machine,
+                      const LibrarySettings& settings) {
+  const int found = plan.algorithm == TunerAlgorithm::tree ? machine.tree.count : machine.ring.count;
+  const int most = within_bounds(std::min(blocks_of_a_channel(machine) * found, most_channels), settings);
+  const Threads each = threads_of(plan, machine, settings);
+  const std::int64_t blocks = std::clamp<std::int64_t>(bytes.count / (each.threads * each.least), 1, most);
+  return static_cast<double>(blocks * each.threads) / 512;
 }
 
 void set_channels(LibraryPlan& plan, Bytes bytes, const TunerMachine& machine, const LibrarySettings& settings) {
@@ -114,6 +129,8 @@ void set_channels(LibraryPlan& plan, Bytes bytes, const TunerMachine& machine, c
   const std::int64_t worth = each.threads * each.least;
   const std::int64_t needed = std::max<std::int64_t>(1, bytes.count / worth);
   plan.blocks = static_cast<int>(std::clamp<std::int64_t>(needed, 1, most));
+  plan.running = blocks_running(plan, bytes, machine, settings);
+  plan.usual = blocks_running(plan, bytes, machine, {.release = settings.release, .minor = settings.minor});
   // Simulated: a channel of trees has both of them, which are two of NCCL's; the second half of the rings takes the
   // same links as the first.
   plan.channels = !several ? plan.blocks
@@ -228,11 +245,9 @@ namespace {
 
 int power_of_2_from(int n) { return static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::max(1, n)))); }
 
-/// All channels that sends may use, a power of two. NCCL doubles those that its search found (src/graph/connect.cc,
-/// ncclTopoPostset). On Blackwell measured sends to 1, 3 and 7 peers move 345, 506 and 592 GB/s, which is in
-/// proportion to their channels if there are twice as many again.
+/// All channels that sends may use, a power of two.
 int channels_of_sends(const TunerMachine& machine, const LibrarySettings& settings) {
-  const int found = machine.ring.count * (machine.sm >= 100 ? 4 : 2);
+  const int found = machine.ring.count * blocks_of_a_channel(machine);
   return std::min(power_of_2_from(within_bounds(found, settings)), most_channels);
 }
 

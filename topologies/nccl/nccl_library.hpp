@@ -55,6 +55,9 @@ struct LibraryPlan {
   double tuner_us = 0;  ///< what NCCL itself takes it to last
   int blocks = 1;       ///< thread blocks that share the buffer: NCCL's own channels. On several nodes up to twice
                         ///< those that its search finds
+  double running = 1;   ///< thread blocks that run, as full ones of 512 threads: on one node, too, more than its search
+                        ///< finds
+  double usual = 1;     ///< the same without bounds by the user
 };
 
 /// The tuner's choice for the op, and the channels in use: as many as the search finds, within the user's bounds, but

@@ -168,6 +168,21 @@ TEST_CASE("1024 ranks over 8 channels take the time that they take without foldi
   CHECK(timeline.duration() == Picoseconds{6'717'082'910});  // as without folding
 }
 
+TEST_CASE("channels with a rate of their own fold, as long as all ranks have it, and devices that add up do not") {
+  // A channel of a dgx-a100 has a NIC of 25 GB/s: 7 GB/s hold it, 40 do not.
+  for (const Bandwidth rate : {7_GBps, 40_GBps}) {
+    const Case one({.nodes = 4});
+    const auto said = [&](auto rates) {
+      return both_ways(one.setup.topology.with_rates(rates, 8), one.schedule, one.options);
+    };
+    using Rates = std::optional<DeviceRates>;
+    CHECK(is_one_node(said([&](NodeId) { return Rates({.channel = rate}); }), 4));
+    CHECK(has(said([&](NodeId) { return Rates({.reduce = 100_GBps, .channel = rate}); }), "devices add or copy"));
+    const NodeId first = one.options.placement.front();
+    CHECK(has(said([&](NodeId id) { return Rates({.channel = id == first ? 6_GBps : rate}); }), "is not like"));
+  }
+}
+
 TEST_CASE("a plain ring over nodes is folded to one node, too") {
   for (const int nodes : {2, 3, 8}) {
     const Case one({.nodes = nodes, .channels = 1});
