@@ -115,7 +115,11 @@ std::vector<Field> device_rates_fields() {
       {.name = "start",
        .type = Type::time,
        .doc = "Before the first byte of an addition, or of a copy within it: a kernel's launch.",
-       .examples = {R"("2 us")"}}};
+       .examples = {R"("2 us")"}},
+      {.name = "post",
+       .type = Type::time,
+       .doc = "What it takes to post a message to another host, one after another: a library's proxy thread.",
+       .examples = {R"("0.5 us")"}}};
 }
 
 Field devices_field() {

@@ -22,6 +22,7 @@ DeviceRates device_rates_of(const nlohmann::json& rates) {
           .reduce = rate("reduce"),
           .channel = rate("channel"),
           .start = Picoseconds{rates.value("start", std::int64_t{0})},
+          .post = Picoseconds{rates.value("post", std::int64_t{0})},
           .over = {}};
 }
 

@@ -304,6 +304,18 @@ class Settings {
     if (rates.start.count() > 0)
       tell(fmt::format("/devices/{}", kind), "start",
            rates.reduce || rates.copy ? "" : "it precedes additions and copies, which have no rate");
+    if (rates.post.count() > 0) look_at_posts(kind);
+  }
+
+  void look_at_posts(const std::string& kind) {
+    bool any = false;
+    const bool all = each_pair(schedule_, [&](Actor from, Actor to, std::uint16_t) {
+      const bool is_gpu = topology_.node(place(from)).kind == NodeKind::gpu;
+      any = any || (is_gpu == (kind == "gpu") && topology_.joins_hosts(place(from), place(to)));
+      return !any;
+    });
+    tell(fmt::format("/devices/{}", kind), "post",
+         any || !all ? "" : fmt::format("no {} sends anything to another host in this run", kind));
   }
 
   // --- routing -------------------------------------------------------------------------------------------------------

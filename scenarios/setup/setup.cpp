@@ -233,7 +233,9 @@ LinkId link_over(const Topology& topology, const std::string& name) {
 }  // namespace
 
 bool has_rates(const Scenario& scenario) {
-  if (scenario.library) return false;  // its costs have what kernels take
+  if (scenario.library)  // its costs have what kernels take besides
+    return scenario.library->channel.bytes_per_second > 0 ||
+           (scenario.devices.gpu && scenario.devices.gpu->post.count() > 0);
   if (scenario.devices.gpu || scenario.devices.cpu) return true;
   const auto* graph = std::get_if<Graph>(&scenario.topology);
   return graph != nullptr && std::any_of(graph->nodes.begin(), graph->nodes.end(),
@@ -241,14 +243,16 @@ bool has_rates(const Scenario& scenario) {
 }
 
 Topology rated(const Topology& topology, const Scenario& scenario, const std::vector<CheckedSchedule>& schedules) {
-  if (scenario.library && scenario.library->channel.bytes_per_second > 0) {
-    const auto blocks = [&](NodeId id) -> std::optional<DeviceRates> {
-      if (topology.node(id).kind != NodeKind::gpu) return std::nullopt;
-      return DeviceRates{.channel = scenario.library->channel};
-    };
-    return topology.with_rates(blocks, scenario.main().request.channels);
-  }
   if (!has_rates(scenario)) return topology;
+  if (scenario.library) {
+    DeviceRates gpu;
+    if (scenario.library->channel.bytes_per_second > 0) gpu.channel = scenario.library->channel;
+    if (scenario.devices.gpu) gpu.post = scenario.devices.gpu->post;
+    const auto of_gpus = [&](NodeId id) {
+      return topology.node(id).kind == NodeKind::gpu ? std::optional(gpu) : std::nullopt;
+    };
+    return topology.with_rates(of_gpus, scenario.main().request.channels);
+  }
   const auto* graph = std::get_if<Graph>(&scenario.topology);
   const DeviceSpec& kinds = scenario.devices;
   const auto of_kind = [&](NodeKind kind) -> std::optional<DeviceRates> {

@@ -66,6 +66,13 @@ class Engine {
   /// True where something is left at now().
   bool has_now() const { return current_ != none && buckets_[current_].taken < buckets_[current_].events.size(); }
 
+  /// True where something is left at now(), or was scheduled for it before the first event of all.
+  bool expects_more_now() const {
+    if (has_now()) return true;
+    const Instant* first = first_instant();
+    return first != nullptr && first->when == now_;
+  }
+
   /// Moves on to the next instant that has an event; false where there is none. Requires that next_now() gave false.
   bool advance() {
     ensure(!has_now(), "no event is passed over");

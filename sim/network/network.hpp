@@ -20,7 +20,7 @@ namespace ringsim {
 
 /// What can be due in a run. `id` and `stamp` belong to whoever scheduled it.
 struct Event {
-  enum class Kind : std::uint8_t { flow, arrival, local, device, disturbance };
+  enum class Kind : std::uint8_t { flow, arrival, local, device, posted, disturbance };
 
   Event() = default;
   Event(Kind what, std::uint32_t number, std::uint32_t its_stamp)

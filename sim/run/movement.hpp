@@ -12,6 +12,7 @@
 #include "sim/run/compiled_routes.hpp"
 #include "sim/run/device_work.hpp"
 #include "sim/run/lane_trails.hpp"
+#include "sim/run/posts.hpp"
 #include "sim/run/run.hpp"
 #include "sim/run/run_disturbed.hpp"
 #include "sim/run/staged_transfers.hpp"
@@ -39,8 +40,22 @@ class Movement {
         staged_(options.transport.staging, transfers_, ways_, *network_, engine_),
         tells_all_arrivals_(network_->tells_arrivals()) {}
 
-  /// Starts a message, or a part of one, on its route.
+  /// Starts a message, or a part of one: it is posted, if need be, and goes.
   void set_out(std::uint32_t index) {
+    if (posts_) [[unlikely]]
+      return post(index);
+    go(index);
+  }
+  [[gnu::noinline]] void post(std::uint32_t index) {
+    if (!posts_->take(index)) go_posted(index);
+  }
+  [[gnu::noinline]] void go_posted(std::uint32_t index) {
+    posts_->moves(index);
+    go(index);
+  }
+
+  /// On its route.
+  void go(std::uint32_t index) {
     Transfer& transfer = transfers_[index];
     Route& way = ways_[transfer.route];
     if (way.n_legs == 1) {
@@ -83,7 +98,7 @@ class Movement {
       made.whole = index;
       made.marks.has_left = made.marks.starts_apart = false;
       made.size = {size / way.n_parts + (i < size % way.n_parts ? 1 : 0)};
-      set_out(part);
+      posts_ ? go_posted(part) : go(part);
     }
   }
 
@@ -135,7 +150,7 @@ class Movement {
       transfer.left = engine_.now();
       transfer.limiter = gone.limiter;
       transfer.marks.limiter_is_unsure = gone.is_unsure;
-      if (self().ahead_) self().ahead_->has_left(index, gone.limiter, transfer.left - transfer.start);
+      if (self().ahead_) self().ahead_->has_left(index, gone.limiter, transfer.left - moves_since(index));
     } else if (staged_.piece_left(index, leg, gone.limiter) && self().ahead_) {
       const LegProgress& first = staged_.of(index).legs.front();
       self().ahead_->has_left(index, first.limiter, first.busy);
@@ -152,10 +167,10 @@ class Movement {
     const std::uint32_t index = transfer_of(landed.piece), leg = leg_of(landed.piece);
     Transfer& transfer = transfers_[index];
     const Picoseconds all = engine_.now() - transfer.start;
-    const Picoseconds busy = std::max(Picoseconds{0}, all - landed.latency);
+    const Picoseconds busy = std::max(Picoseconds{0}, engine_.now() - moves_since(index) - landed.latency);
     if (!tells_all_arrivals_ && transfer.whole == no_transfer)  // then it is a message's, alone on its whole path
       return self().delivered(index, {.busy = busy, .latency = all - busy, .limiter = landed.limiter});
-    transfer.left = transfer.start + busy;
+    transfer.left = moves_since(index) + busy;
     transfer.limiter = landed.limiter;
     const Picoseconds after = ways_.after(ways_[transfer.route].first + leg);
     if (after.count() == 0)
@@ -164,6 +179,12 @@ class Movement {
       engine_.after(after, {Event::Kind::arrival, index, leg});
   }
 
+  /// From when on links, not its post, take the transfer's time.
+  SimTime moves_since(std::uint32_t index) const {
+    if (posts_) [[unlikely]]
+      return posts_->since(index);
+    return transfers_[index].start;
+  }
   Picoseconds latency_of(std::uint32_t index, std::uint32_t leg) const {
     return ways_.leg(ways_[transfers_[index].route].first + leg).latency;
   }
@@ -182,7 +203,7 @@ class Movement {
     const Transfer& transfer = transfers_[index];
     const Picoseconds all = engine_.now() - transfer.start;
     if (transfer.staged != not_staged) return time_of_staged(index, all);
-    const Picoseconds busy = transfer.left - transfer.start;
+    const Picoseconds busy = transfer.left - moves_since(index);
     return {.busy = busy,
             .latency = all - busy,
             .limiter = transfer.limiter,
@@ -211,7 +232,7 @@ class Movement {
       return;
     }
     message.limiter = time.limiter;
-    message.left = message.start + time.busy;
+    message.left = moves_since(whole) + time.busy;
     if (self().ahead_) self().ahead_->last_part_arrived(index);
     self().delivered(whole);
   }
@@ -234,6 +255,7 @@ class Movement {
   Engine<Event> engine_;
   Routes routes_;
   std::unique_ptr<Network> network_;
+  std::unique_ptr<Posts<Run>> posts_;  // only where posting takes time
   CompiledRoutes ways_;
   Transfers transfers_;
   StagedTransfers staged_;

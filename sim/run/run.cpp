@@ -42,6 +42,7 @@ class Run : private Movement<Run> {
   friend class Movement<Run>;
   friend class Disturber<Run>;
   friend class DeviceWork<Run>;
+  friend class Posts<Run>;
   friend class MessagesAhead<Run>;
   using Trails = LaneTrails<LaneRunner<Run>>;
 
@@ -79,6 +80,7 @@ class Run : private Movement<Run> {
       trails_.weigh_ties();
     }
     if (options.on_traffic) network_->watch([this](const Moved& moved) { tell_traffic(moved); });
+    if (topology.has_posts()) posts_ = std::make_unique<Posts<Run>>(*this);
     if (topology.has_work_rates()) work_ = std::make_unique<DeviceWork<Run>>(*this);
     if (!options.disturbance.empty()) disturber_ = std::make_unique<Disturber<Run>>(*this);
     timeline_.actor_finish.assign(static_cast<std::size_t>(schedule_.actors), SimTime{});
@@ -87,14 +89,14 @@ class Run : private Movement<Run> {
   Timeline go() {
     if (disturber_) disturber_->begin();
     lanes_.run_ready();
-    network_->settle();
+    settle();
     engine_.run(
         [this](const Event& event) {
           handle(event);
           lanes_.run_ready();
           if ((++timeline_.events & 0x3FF) == 0) look_up();
         },
-        [this] { network_->settle(); }, [this] { return !(disturber_ && lanes_.finished()); });
+        [this] { settle(); }, [this] { return !(disturber_ && lanes_.finished()); });
     return finish();
   }
 
@@ -184,6 +186,12 @@ class Run : private Movement<Run> {
     ahead_->caught_up(message);
   }
 
+  /// All that happens at this instant has happened.
+  void settle() {
+    if (posts_) posts_->take_turns();
+    network_->settle();
+  }
+
   void handle(Event event) {
     switch (event.kind()) {
       case Event::Kind::flow:
@@ -206,6 +214,9 @@ class Run : private Movement<Run> {
         break;
       case Event::Kind::device:
         work_->started(event.id);
+        break;
+      case Event::Kind::posted:
+        disturber_ ? disturber_->posted(event.id) : go_posted(event.id);
         break;
       case Event::Kind::disturbance:
         disturber_->due(event);
@@ -537,6 +548,8 @@ std::optional<Timeline> run_folded(const Topology& topology, const CheckedSchedu
     why_not = "what computes takes longer while messages are under way";
   else if (!options.disturbance.empty())
     why_not = "something disturbs the run, so that ranks need not do the same at one time";
+  else if (topology.has_posts())
+    why_not = "devices post messages one after another";
   else if (topology.has_work_rates())
     why_not = "devices add or copy at a rate, which all of them would have to share alike";
   if (!why_not.empty()) return std::nullopt;

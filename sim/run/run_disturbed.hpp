@@ -164,6 +164,10 @@ class Disturber {
     if (over) run_.drop(arrival.id);
     return true;
   }
+  /// A transfer has been posted, while links may have gone down.
+  void posted(std::uint32_t index) {
+    if (find_way(index)) run_.go_posted(index);
+  }
   /// A part is delivered; false where its number is still in use.
   bool may_free(std::uint32_t part) {
     const auto found = given_up_.find(part);
@@ -218,14 +222,16 @@ class Disturber {
     if (!stranded_.empty() && !states_.some_come_back()) fail_stranded();
   }
 
-  /// Finds the transfer a way as of now.
   void set_out(std::uint32_t index) {
+    if (find_way(index)) run_.set_out(index);
+  }
+  /// Finds the transfer a way as of now; false where there is none: it waits for one.
+  bool find_way(std::uint32_t index) {
     const auto [from, to, channel] = ends(index);
     run_.transfers_[index].route = route(from, to, channel);
-    if (run_.ways_[run_.transfers_[index].route].n_parts == nowhere)
-      stranded_.push_back(index);
-    else
-      run_.set_out(index);
+    const bool is_stranded = run_.ways_[run_.transfers_[index].route].n_parts == nowhere;
+    if (is_stranded) stranded_.push_back(index);
+    return !is_stranded;
   }
 
   std::uint32_t route(Actor from, Actor to, std::uint16_t channel) {
@@ -466,6 +472,7 @@ class Disturber {
         case Event::Kind::flow:
           return false;  // the network says what is under way
         case Event::Kind::arrival:
+        case Event::Kind::posted:
           return is_own(event.id);
         case Event::Kind::disturbance:
           return static_cast<What>(event.stamp) != What::background;

@@ -122,13 +122,14 @@ Topology Topology::with_rates(const std::function<std::optional<DeviceRates>(Nod
       return {to_itself(kind, most, shared),
               static_cast<double>(most.bytes_per_second) / static_cast<double>(rate->bytes_per_second)};
     };
-    DeviceLinks device{.start = of->start};
+    DeviceLinks device{.start = of->start, .post = of->post};
     device.copy = work(LinkKind::copy, of->copy);
     device.reduce = work(LinkKind::reduce, of->reduce);
     if (of->channel)
       for (int channel = 0; channel < channels; ++channel)
         device.channels.push_back(to_itself(LinkKind::channel, *of->channel));
     rated.has_work_rates_ = rated.has_work_rates_ || of->copy || of->reduce;
+    rated.has_posts_ = rated.has_posts_ || of->post.count() > 0;
     rated.has_channel_rates_ = rated.has_channel_rates_ || of->channel.has_value();
     rated.device_of_[n] = static_cast<std::uint32_t>(rated.devices_.size());
     rated.devices_.push_back(std::move(device));

@@ -126,6 +126,8 @@ struct DeviceRates {
   std::optional<Bandwidth> channel;
   /// What passes before the first byte of an addition, or of a copy within it: a kernel's launch.
   Picoseconds start{0};
+  /// What it takes to post a message that leaves its host, one after another: a library's proxy thread.
+  Picoseconds post{0};
   /// Additions and copies within it have no rates of their own, but draw on the bandwidth of this link: a memory that
   /// several ranks share. Alone they run at `reduce` and `copy`. They go on where the link is down.
   std::optional<LinkId> over;
@@ -140,6 +142,7 @@ struct DeviceLinks {
   };
   Work copy, reduce;  ///< what it sends crosses the link of `copy` first, if that has_own_resource()
   Picoseconds start{0};
+  Picoseconds post{0};
   std::vector<LinkId> channels;  ///< [channel modulo their number] the same for one channel; empty: no limit
 };
 
@@ -181,10 +184,17 @@ class Topology {
   Topology with_rates(const std::function<std::optional<DeviceRates>(NodeId)>& rates, int channels) const;
   /// Whether a device copies or adds at a rate somewhere.
   bool has_work_rates() const { return has_work_rates_; }
+  /// Whether posting a message takes time somewhere.
+  bool has_posts() const { return has_posts_; }
   /// Whether what a channel sends has a rate of its own somewhere.
   bool has_channel_rates() const { return has_channel_rates_; }
   /// What the device's work takes; none where it takes no time.
   const DeviceLinks* device(NodeId id) const;
+
+  /// Whether a message from one to the other leaves its host. What is in no host is one by itself.
+  bool joins_hosts(NodeId from, NodeId to) const {
+    return from != to && (!node(from).host || node(from).host != node(to).host);
+  }
 
   std::optional<NodeId> find(std::string_view name) const;
   /// "FROM -> TO", as users write and read links; "gpu0 (reduce)" of a device to itself.
@@ -203,7 +213,7 @@ class Topology {
   Ties ties_ = Ties::first;
   std::vector<DeviceLinks> devices_;
   std::vector<std::uint32_t> device_of_;  // [node] in devices_; UINT32_MAX: none
-  bool has_work_rates_ = false, has_channel_rates_ = false;
+  bool has_work_rates_ = false, has_channel_rates_ = false, has_posts_ = false;
   // Compressed adjacency: links of node n are [first_out_[n], first_out_[n + 1]).
   std::vector<std::uint32_t> first_out_, first_in_;
   std::vector<LinkId> out_, in_;

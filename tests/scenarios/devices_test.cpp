@@ -150,13 +150,20 @@ TEST_CASE("a rate of nothing that happens changes no picosecond, and is said to 
   CHECK(idle(R"({"cpu": {"reduce": "20 GB/s"}})") == "no cpu adds anything up in this run");
   CHECK(idle(R"({"gpu": {"start": "2 us"}})") == "it precedes additions and copies, which have no rate");
   CHECK(idle(R"({"gpu": {"reduce": "20 GB/s", "start": "2 us"}})").empty());
+  CHECK(idle(R"({"gpu": {"post": "2 us"}})").empty());
+  CHECK(idle(R"({"cpu": {"post": "2 us"}})") == "no cpu sends anything to another host in this run");
+  const std::string in_one_host = R"({"version": 1, "topology": {"kind": "cluster", "node": "dgx-a100", "nodes": 1},
+    "collective": {"op": "all_gather", "algorithm": "ring", "bytes": "1 MiB"}, "devices": {"gpu": {"post": "2 us"}}})";
+  const Prediction alone = predict(only(in_one_host)), without = predict(only(in_one_host, {"devices=null"}));
+  CHECK(alone.settings.back().idle == "no gpu sends anything to another host in this run");
+  CHECK(alone.time == without.time);
 }
 
 TEST_CASE("a closed form of devices that work in no time is not compared where they take time") {
   const std::vector<Result> rows = results_of(only(on_star(R"({"gpu": {"reduce": "20 GB/s"}})")), {});
   REQUIRE(rows.front().form);
   REQUIRE(rows.front().form->because.size() == 1);
-  CHECK(rows.front().form->because[0] == "devices copy and add at rates of their own");
+  CHECK(rows.front().form->because[0] == "devices have rates of their own");
 }
 
 TEST_CASE("rates that cannot be used are refused, with their place") {

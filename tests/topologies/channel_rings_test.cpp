@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <random>
@@ -149,31 +150,45 @@ TEST_CASE("on a DGX A100 a ring leaves by its NIC directly from the GPU at the s
   }
 }
 
-TEST_CASE("on small random meshes rings fit, and reach at least two thirds of the most that fit by brute force") {
-  // Greedy, as NCCL: an early ring may take the room of two later ones. Never more than the brute force, of course.
-  std::vector<std::vector<std::size_t>> tours;
-  std::vector<std::size_t> tour{0, 1, 2, 3, 4};
-  do tours.push_back(tour);
-  while (std::next_permutation(tour.begin() + 1, tour.end()));
-  int found = 0, possible = 0;
-  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
-    CAPTURE(seed);
-    std::mt19937_64 random(seed);
-    std::vector<std::vector<int>> widths(5, std::vector<int>(5));
-    for (std::size_t i = 0; i < 5; ++i)
-      for (std::size_t j = i + 1; j < 5; ++j) widths[i][j] = widths[j][i] = static_cast<int>(random() % 3);
-    const Topology net = meshed(widths);
-    const int most = most_rings(widths, tours, 0);
-    if (most == 0) continue;  // ways through other GPUs then count
-    const ChannelRings rings = channel_rings(net, net.ranks(), {});
-    CHECK(complaint(net, rings, {}) == "");
-    const double sum =
-        static_cast<double>(rings.each.bytes_per_second) * 1e-9 * static_cast<double>(rings.orders.size());
-    found += static_cast<int>(sum + 0.5);
-    possible += most;
+TEST_CASE("on random meshes of 5 to 8 GPUs rings fit, and reach 98 % of the most by brute force") {
+  // Greedy, as NCCL: an early ring may take the room of two later ones. The brute force has direct cables only; what
+  // rings bring beyond that, by ways through other GPUs, does not count.
+  for (const std::size_t n : {5U, 6U, 7U, 8U}) {
+    CAPTURE(n);
+    std::vector<std::vector<std::size_t>> tours;
+    std::vector<std::size_t> tour(n);
+    std::iota(tour.begin(), tour.end(), 0);
+    do tours.push_back(tour);
+    while (std::next_permutation(tour.begin() + 1, tour.end()));
+    int found = 0, possible = 0;
+    for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+      CAPTURE(seed);
+      std::mt19937_64 random(seed);
+      // Of 5 GPUs two thirds of the pairs have one cable or two; of more a pair in two has one, so that few tours fit
+      // and all sets of them can be tried.
+      std::vector<std::vector<int>> widths(n, std::vector<int>(n));
+      for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t j = i + 1; j < n; ++j)
+          widths[i][j] = widths[j][i] = static_cast<int>(random() % (n == 5 ? 3 : 2));
+      const Topology net = meshed(widths);
+      std::vector<std::vector<std::size_t>> there;  // tours whose cables are there
+      std::copy_if(tours.begin(), tours.end(), std::back_inserter(there), [&](const auto& each) {
+        for (std::size_t i = 0; i < n; ++i)
+          if (widths[each[i]][each[(i + 1) % n]] == 0) return false;
+        return true;
+      });
+      const int most = most_rings(widths, there, 0);
+      if (most == 0) continue;  // ways through other GPUs then count
+      const ChannelRings rings = channel_rings(net, net.ranks(), {});
+      CHECK(complaint(net, rings, {}) == "");
+      const double sum =
+          static_cast<double>(rings.each.bytes_per_second) * 1e-9 * static_cast<double>(rings.orders.size());
+      found += std::min(most, static_cast<int>(sum + 0.5));
+      possible += most;
+    }
+    CHECK(possible > 100);
+    CHECK(found * 100 >= possible * 98);  // 300 of 302, then all
   }
-  CHECK(possible > 100);
-  CHECK(found * 3 >= possible * 2);
 }
 
 TEST_CASE("k rings over k NICs take 2(N-1)(a + S/(N k b)), to the picosecond") {

@@ -59,6 +59,7 @@ naive::Devices random_devices(Draw& draw, const Topology& net) {
   for (const NodeId gpu : net.ranks()) {
     if (draw.once_in(5)) continue;
     DeviceRates rates{.copy = maybe(), .reduce = maybe(), .channel = maybe(), .start = draw.number(0, 3) * 700ns};
+    if (draw.once_in(2)) rates.post = draw.number(1, 20) * 400ns;
     if (draw.once_in(2))
       rates.over = draw.once_in(3) ? LinkId{static_cast<std::uint32_t>(draw.number(0, n_links - 1))} : shared;
     made.rates[gpu.value] = rates;
@@ -172,7 +173,7 @@ std::optional<Case> random_case(std::uint64_t seed) {
 TEST_CASE("on 2000 random networks of devices each message and each rank ends when the naive solver says") {
   int n_compared = 0;
   // Of 200 networks, how many would run otherwise without the one or the other: what never mattered was not tested.
-  int copy = 0, reduce = 0, channel = 0, channels = 0, start = 0, over = 0;
+  int copy = 0, reduce = 0, channel = 0, channels = 0, start = 0, post = 0, over = 0;
   for (std::uint64_t seed = 1; n_compared < 2000; ++seed) {
     CAPTURE(seed);
     REQUIRE(seed < 3000);  // few schedules wait in a cycle
@@ -185,12 +186,13 @@ TEST_CASE("on 2000 random networks of devices each message and each rank ends wh
     reduce += one->depends_on([](DeviceRates& rates) { rates.reduce.reset(); }) ? 1 : 0;
     channel += one->depends_on([](DeviceRates& rates) { rates.channel.reset(); }) ? 1 : 0;
     start += one->depends_on([](DeviceRates& rates) { rates.start = Picoseconds{0}; }) ? 1 : 0;
+    post += one->depends_on([](DeviceRates& rates) { rates.post = Picoseconds{0}; }) ? 1 : 0;
     over += one->depends_on([](DeviceRates& rates) { rates.over.reset(); }) ? 1 : 0;
     Case other = *one;
     other.devices.channels = 1;
     channels += other.expected(other.devices) != one->expected(one->devices) ? 1 : 0;
   }
-  for (const int n : {copy, reduce, channel, start}) CHECK(n > 100);
+  for (const int n : {copy, reduce, channel, start, post}) CHECK(n > 100);
   CHECK(over > 70);
   CHECK(channels > 10);
 }

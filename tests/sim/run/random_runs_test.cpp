@@ -75,7 +75,7 @@ void disturb(Draw& draw, const Topology& net, std::size_t ranks, Disturbance& di
         {.from = net.ranks()[0], .to = net.ranks()[1], .bytes = {draw.number(1, 4'000'000)}});
 }
 
-/// Some ranks add, some copy, some move at the pace of their channels, or draw on any link as they add.
+/// Some ranks add, some copy, some move at the pace of their channels, post messages, or draw on any link as they add.
 Topology with_random_rates(Draw& draw, const Topology& net, const Schedule& schedule, const RunOptions& options) {
   const auto maybe_rate = [&] {
     return draw.once_in(2) ? std::nullopt : std::optional(Bandwidth{draw.number(1, 40) * 1'000'000'000});
@@ -85,6 +85,7 @@ Topology with_random_rates(Draw& draw, const Topology& net, const Schedule& sche
     if (net.node(id).kind != NodeKind::gpu || draw.once_in(4)) return std::nullopt;
     DeviceRates found{.copy = maybe_rate(), .reduce = maybe_rate(), .start = draw.number(0, 3) * 1us};
     if (may_have_channels) found.channel = maybe_rate();
+    if (draw.once_in(2)) found.post = draw.number(1, 30) * 1us;
     if (draw.once_in(3))
       found.over = LinkId{static_cast<std::uint32_t>(draw.number(0, static_cast<std::int64_t>(net.n_links()) - 1))};
     return found;

@@ -24,15 +24,26 @@ using Needs = std::map<std::size_t, long double>;
 
 /// A message and its addition, or a copy or an addition within a device, which has no sender and begins by `preparing`.
 struct Item {
-  enum class Is : std::uint8_t { waiting, on_links, flying, preparing, worked_on, over } is = Is::waiting;
+  enum class Is : std::uint8_t {
+    waiting,
+    ready,
+    posting,
+    on_links,
+    flying,
+    preparing,
+    worked_on,
+    over
+  } is = Is::waiting;
   std::optional<Place> sender;
   Place receiver;
   Span span;
+  NodeId poster;  // its sender's device, if posting takes time there
+  Picoseconds post{0};
   Needs links, work;
   Picoseconds latency{0};
   bool takes_work = false;
   Picoseconds start{0};  // before the first byte of its work
-  SimTime until{};       // flying, preparing
+  SimTime until{};       // posting, flying, preparing
   long double left = 0;  // bytes: on_links, worked_on
 
   bool moves() const { return (is == Is::on_links || is == Is::worked_on) && left > 0; }
@@ -92,7 +103,7 @@ class Simulation {
     do
       while (something_happens(ran)) {
       }
-    while (move(step));
+    while (post_all() || move(step));
     for (const Walk& lane : lanes_)
       if (lane.step < lane.steps.size()) throw std::logic_error("the schedule does not come to its end");
     for (const Item& item : items_)
@@ -145,6 +156,8 @@ class Simulation {
     }
     const std::optional<DeviceRates>& device = devices_.rates[from.value];
     if (!device) return;
+    item.poster = from;
+    item.post = device->post;
     if (device->copy && !device->over) item.links[own(from, 0, *device->copy)] = 1;
     if (device->channel) item.links[own(from, 2 + span.channel % devices_.channels, *device->channel)] = 1;
   }
@@ -197,10 +210,16 @@ class Simulation {
     switch (item.is) {
       case Item::Is::waiting:
         if (!has_begun(item.receiver) || (item.sender && !has_begun(*item.sender))) return false;
-        item.is = item.sender ? Item::Is::on_links : Item::Is::preparing;
+        item.is = !item.sender ? Item::Is::preparing : item.post.count() > 0 ? Item::Is::ready : Item::Is::on_links;
         item.span.start = now_;
         item.left = item.links.empty() ? 0 : size;
         item.until = now_ + item.start;
+        return true;
+      case Item::Is::ready:
+        return false;
+      case Item::Is::posting:
+        if (now_ < item.until) return false;
+        item.is = Item::Is::on_links;
         return true;
       case Item::Is::on_links:
         if (item.left > 0) return false;
@@ -226,6 +245,23 @@ class Simulation {
         return false;
     }
     return false;
+  }
+
+  // Nothing else happens at this instant: what is ready takes its turn. False where nothing is.
+  bool post_all() {
+    std::vector<Item*> ready;
+    for (Item& item : items_)
+      if (item.is == Item::Is::ready) ready.push_back(&item);
+    const auto turn = [](const Item* item) {
+      return std::tuple(item->sender->lane, item->span.to, item->span.channel);
+    };
+    std::stable_sort(ready.begin(), ready.end(), [&](const Item* a, const Item* b) { return turn(a) < turn(b); });
+    for (Item* item : ready) {
+      SimTime& free = posted_until_[item->poster.value];
+      item->until = free = std::max(free, now_) + item->post;
+      item->is = Item::Is::posting;
+    }
+    return !ready.empty();
   }
 
   bool is_complete(std::size_t number) const {
@@ -277,7 +313,8 @@ class Simulation {
     const std::vector<long double> rate = shares();
     std::vector<SimTime> end(items_.size());
     for (std::size_t i = 0; i < items_.size(); ++i) {
-      if (items_[i].is == Item::Is::flying || items_[i].is == Item::Is::preparing) consider(items_[i].until);
+      if (items_[i].is == Item::Is::posting || items_[i].is == Item::Is::flying || items_[i].is == Item::Is::preparing)
+        consider(items_[i].until);
       if (!items_[i].moves()) continue;
       // Less than a thousandth of a picosecond is noise of the sums, not time.
       const long double time = items_[i].left / rate[i] * 1e12L;
@@ -301,6 +338,7 @@ class Simulation {
   std::vector<Item> items_;
   std::vector<long double> room_;                             // [resource] bytes per second
   std::map<std::pair<std::uint32_t, int>, std::size_t> own_;  // what devices have for themselves
+  std::map<std::uint32_t, SimTime> posted_until_;             // [device]
   SimTime now_{};
 };
 

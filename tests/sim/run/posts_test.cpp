@@ -1,0 +1,110 @@
+// Messages that a device posts one after another. device_naive_test.cpp has random ones next to a naive solver.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "algorithms/catalog.hpp"
+#include "tests/support/tiny.hpp"
+#include "topologies/catalog.hpp"
+
+namespace posts_test {
+
+using namespace ringsim;
+using namespace ringsim::literals;
+using namespace std::chrono_literals;
+
+namespace {
+
+CheckedSchedule of(const char* algorithm, CollectiveOp op, int ranks, Bytes bytes) {
+  return check(make_schedule(*find_algorithm(algorithm), {.op = op, .ranks = ranks, .bytes = bytes}, {}));
+}
+Topology posting(const Topology& net, Picoseconds post) {
+  return net.with_rates([&](NodeId) { return DeviceRates{.post = post}; }, 1);
+}
+/// When each message arrives, in order.
+std::vector<SimTime> arrivals(const Topology& net, const CheckedSchedule& schedule, RunOptions options = {}) {
+  options.record_spans = true;
+  std::vector<SimTime> out;
+  for (const Span& span : run(net, schedule, options).spans) out.push_back(span.finish);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("messages that one device sends at once leave one after another, to the lowest rank first") {
+  // 4 KB at 4 GB/s: 1 us. Three messages of a scatter, posted in 3 us each, are never on the link together: the i-th
+  // starts at 3 i us and arrives 1 us and the latencies of two links, 2 us, later.
+  const Topology net = star(4, {.bandwidth = 4_GBps, .latency = 1us});
+  const CheckedSchedule scatter = of("direct", CollectiveOp::scatter, 4, 16'000_B);
+  CHECK(arrivals(posting(net, 3us), scatter) == std::vector{SimTime{6us}, SimTime{9us}, SimTime{12us}});
+  const Timeline line = run(posting(net, 3us), scatter, {.record_spans = true});
+  REQUIRE(line.spans.size() == 3);
+  for (int i = 0; i < 3; ++i) {
+    CHECK(line.spans[static_cast<std::size_t>(i)].to == i + 1);
+    CHECK(line.spans[static_cast<std::size_t>(i)].start == SimTime{});  // when it was ready
+  }
+  // Of the last one's 12 us a link took 1, and posts and latencies 11.
+  REQUIRE(line.bottleneck);
+  CHECK(line.bottleneck->busy == 1us);
+  CHECK(line.bottleneck->latency == 11us);
+  // Posted faster than the link carries them, they queue there: 3 us for all, after the first post.
+  CHECK(arrivals(posting(net, 100ns), scatter).back() == SimTime{100ns + 3us + 2us});
+}
+
+TEST_CASE("in a ring each rank has one message to post, which adds a post to each step") {
+  const Topology net = star(5, {.bandwidth = 4_GBps, .latency = 1us});
+  const CheckedSchedule ring = of("ring", CollectiveOp::all_reduce, 5, 20'000_B);
+  const Picoseconds plain = run(net, ring).duration();
+  CHECK(plain == 8 * (1us + 2us));
+  CHECK(run(posting(net, 3us), ring).duration() == plain + 8 * 3us);
+  // The same by slots: a send is done when it has left, a receive is what the next send waits for.
+  RunOptions ahead{.protocol = find_protocol("simple")};
+  CHECK(run(posting(net, 3us), ring, ahead).duration() == run(net, ring, ahead).duration() + 8 * 3us);
+}
+
+TEST_CASE("only messages that leave their host are posted") {
+  const Topology net = build(cluster_of("dgx-a100", 2, StarFabric{{.bandwidth = 200_Gbps, .latency = 150ns}}));
+  REQUIRE(net.ranks().size() == 16);
+  const CheckedSchedule ring = of("ring", CollectiveOp::all_gather, 16, 16'000'000_B);
+  const std::vector<SimTime> plain = arrivals(net, ring), posted = arrivals(posting(net, 50us), ring);
+  REQUIRE(plain.size() == posted.size());
+  CHECK(plain.front() == posted.front());  // from GPU to GPU
+  CHECK(posted.back() > plain.back() + 50us);
+  const CheckedSchedule in_one = of("ring", CollectiveOp::all_gather, 8, 16'000'000_B);
+  CHECK(run(posting(net, 50us), in_one).fingerprint == run(net, in_one).fingerprint);
+}
+
+TEST_CASE("a run whose devices post messages is not folded") {
+  const Topology net = star(4, {.bandwidth = 4_GBps});
+  const CheckedSchedule ring = of("ring", CollectiveOp::all_reduce, 4, 16'000_B);
+  CHECK(run(net, ring, {.fold_from = 0}).folded);
+  const Timeline line = run(posting(net, 3us), ring, {.fold_from = 0});
+  CHECK_FALSE(line.folded);
+  CHECK(line.not_folded == "devices post messages one after another");
+}
+
+TEST_CASE("a message finds its way when it has been posted, as links are then") {
+  // Two ways from gpu0 to gpu1, the first one down while the message is posted: it takes the other, at half the rate.
+  TopologyBuilder builder;
+  const NodeId a = builder.add_gpu("gpu0"), b = builder.add_gpu("gpu1");
+  builder.add_link(a, b, {.bandwidth = 4_GBps});
+  const LinkId first{0};
+  const NodeId by = builder.add_node("switch", NodeKind::network_switch);
+  builder.add_link(a, by, {.bandwidth = 2_GBps});
+  builder.add_link(by, b, {.bandwidth = 2_GBps});
+  builder.add_link(b, a, {.bandwidth = 4_GBps});
+  const Topology net = posting(builder.build(), 3us);
+  const CheckedSchedule one = of("direct", CollectiveOp::broadcast, 2, 4'000_B);
+  RunOptions options;
+  CHECK(run(net, one, options).duration() == 3us + 1us);
+  options.disturbance.links = {{.to = LinkChange::To::down, .at = SimTime{1us}, .links = {first}},
+                               {.to = LinkChange::To::restored, .at = SimTime{90us}, .links = {first}}};
+  CHECK(run(net, one, options).duration() == 3us + 2us);
+  // Down for good, once it is posted and half of it has left: 2 KB go on by the other way, and are posted again.
+  options.disturbance.links = {{.to = LinkChange::To::down, .at = SimTime{3us + 500ns}, .links = {first}}};
+  CHECK(run(net, one, options).duration() == 3us + 500ns + 3us + 1us);
+}
+
+}  // namespace posts_test
