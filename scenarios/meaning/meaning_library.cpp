@@ -64,10 +64,12 @@ Canonical algorithm_of(const nccl::LibraryPlan& plan, CollectiveOp op, Bytes byt
       return {{"name", "double_binary_tree"},
               {"group", machine.gpus},
               {"segments", segments_of(bytes, plan.channels, 2, plan.protocol)}};
+    case TunerAlgorithm::pat:
+      return {{"name", "pat"}};
     case TunerAlgorithm::nvls:
       return {{"name", "in_switch"}, {"segments", segments_of(bytes, plan.channels, 1, plan.protocol)}};
   }
-  fail_invariant("NCCL's algorithms are four");
+  fail_invariant("NCCL's algorithms are five");
 }
 
 /// What fills a channel's step: of a ring a rank's part, of trees and chains a chunk.

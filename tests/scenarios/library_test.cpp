@@ -138,6 +138,27 @@ TEST_CASE("one channel brings what its thread block sends, and all of them what 
   CHECK(has(predicted(h100).bottleneck.value().link, "nvswitch"));
 }
 
+TEST_CASE("PAT takes log2(n) rounds between nodes of one GPU, and three quarters of the NICs") {
+  const std::string eight = R"({"version": 1,
+    "topology": {"kind": "cluster", "node": "hgx-h100", "nodes": 8,
+                 "fabric": {"kind": "star", "link": {"bandwidth": "400 Gb/s", "latency": "150 ns"}}},
+    "library": {"name": "nccl", "env": {"NCCL_ALGO": "PAT"}},
+    "collective": {"op": "all_gather", "bytes": "1 MiB", "ranks": ["node0.gpu0", "node1.gpu0", "node2.gpu0",
+      "node3.gpu0", "node4.gpu0", "node5.gpu0", "node6.gpu0", "node7.gpu0"]}})";
+  const Prediction found = predicted(eight);
+  CHECK(found.algorithm == "pat");
+  CHECK(found.transfers == 7 * 8 * found.request.channels);  // a message for each chunk that a rank sends
+  // As the paper has it each rank sends 1 + 2 + 4 chunks in 3 rounds; a ring takes 7 steps of as long.
+  const Prediction ring = predicted(eight, {"library.env.NCCL_ALGO=Ring", "library.env.NCCL_PROTO=Simple"});
+  CHECK(found.time < ring.time);
+  // A further GiB: 7/8 of it at 3/4 of 47.0 GB/s, the PCIe between GPU and NIC, and a rank's own part at 1088 GB/s.
+  const auto at = [&](const char* bytes) {
+    return static_cast<double>(predicted(eight, {std::string("collective.bytes=") + bytes}).time.count());
+  };
+  CHECK((at("2 GiB") - at("1 GiB")) / 1e12 ==
+        doctest::Approx((7.0 / 8 / (0.75 * 48e9) + 1.0 / 8 / 1088e9) * (1 << 30)).epsilon(0.02));
+}
+
 TEST_CASE("NVLS reduces in the switches, and can be switched off") {
   const std::string h100 = R"({"version": 1, "topology": {"kind": "cluster", "node": "hgx-h100", "nodes": 1},
     "library": "nccl", "collective": {"op": "all_reduce", "bytes": "1 GiB"}})";
@@ -192,7 +213,9 @@ TEST_CASE("what is not modelled is refused by name") {
     CHECK_FALSE(has(text, "did you mean"));
   }
   CHECK(has(refusal(one_dgx_a100, {"library.version=2.99.1"}), "/library/version: expected a version up to 2.30.7"));
-  CHECK(has(refusal(one_dgx_a100, {"library.env.NCCL_ALGO=PAT"}), "/library/env/NCCL_ALGO"));
+  CHECK(has(refusal(one_dgx_a100, {"library.env.NCCL_ALGO=CollNet"}), "/library/env/NCCL_ALGO"));
+  CHECK(
+      has(refusal(one_dgx_a100, {"library.env.NCCL_ALGO=PAT"}), "/library/env: expected an algorithm and a protocol"));
   CHECK(has(refusal(one_dgx_a100, {"library.env.NCCL_ALOG=Ring"}), R"(did you mean "NCCL_ALGO"?)"));
   CHECK(has(refusal(one_dgx_a100, {"library.env.NCCL_ALGO=NVLS"}), "/library/env: expected an algorithm"));
   CHECK(has(refusal(one_dgx_a100, {"library.env.NCCL_MIN_NCHANNELS=8", "library.env.NCCL_MAX_NCHANNELS=4"}),
@@ -361,7 +384,7 @@ TEST_CASE("where the machine has none of the algorithms that are named, it is sa
             "/library/env/NCCL_ALGO: NCCL 2.22.3 has no NVLS here and falls back to Ring"));
   CHECK(has(warnings("NVLS", "1 KiB").at(0), "falls back to Tree"));
   CHECK(has(warnings("NVLSTree", "1 KiB").at(0), "has no NVLSTree here and falls back to Ring"));
-  CHECK(has(warnings("^Ring,Tree", "64 MiB").at(0), "has no NVLS, NVLSTree here and falls back to Ring"));
+  CHECK(has(warnings("^Ring,Tree", "64 MiB").at(0), "has no NVLS, NVLSTree, PAT here and falls back to Ring"));
   CHECK(warnings("NVLS,Ring", "64 MiB").empty());
 }
 

@@ -285,6 +285,23 @@ TEST_CASE("steps between nodes grow with the chunk, and more over Slingshot") {
   CHECK(step(slingshot, TunerProtocol::ll, reduce, 32_KiB).network == Picoseconds{20'500'000});
 }
 
+TEST_CASE("where each node has one GPU, PAT gathers what is neither small nor large, since 2.23") {
+  using enum CollectiveOp;
+  const auto name = [](CollectiveOp op, Bytes bytes, int gpus, int nodes, Release release = Release::v2_30_7) {
+    return name_of(library_plan(op, bytes, machine_of("hgx-h100", gpus, nodes, release), {.release = release}).value());
+  };
+  // 8 nodes: LL takes 6.6 + 7 * 5 us at half of the NIC's rate, PAT 8 + 3 * 14/3.5 + 8 * 2.8 at three quarters, Simple
+  // round the ring 8.4 + 7 * 14 at all of it.
+  CHECK(name(all_gather, 4_KiB, 1, 8) == "Ring LL");
+  CHECK(name(all_gather, 1_MiB, 1, 8) == "PAT Simple");
+  CHECK(name(reduce_scatter, 1_MiB, 1, 8) == "PAT Simple");
+  CHECK(name(all_gather, 64_MiB, 1, 8) != "PAT Simple");
+  CHECK(name(all_gather, 1_MiB, 2, 8) != "PAT Simple");
+  CHECK(name(broadcast, 1_MiB, 1, 8) != "PAT Simple");
+  CHECK(name(all_gather, 1_MiB, 1, 8, Release::v2_21) != "PAT Simple");
+  CHECK(name(all_gather, 1_MiB, 1, 8, Release::v2_23) == "PAT Simple");
+}
+
 TEST_CASE("what users set leaves the rest to choose from, or nothing") {
   const TunerMachine machine = machine_of("hgx-h100", 8);
   const auto plan = [&](const LibrarySettings& settings) {
@@ -306,10 +323,11 @@ TEST_CASE("NCCL_ALGO and NCCL_PROTO are read as NCCL reads them") {
   using enum TunerProtocol;
   CHECK(read_algorithms("Ring") == std::vector{ring});
   CHECK(read_algorithms("ring,NVLSTREE") == std::vector{ring, nvls_tree});
-  CHECK(read_algorithms("^Tree,CollNetDirect") == std::vector{ring, nvls, nvls_tree});
+  CHECK(read_algorithms("^Tree,CollNetDirect") == std::vector{ring, nvls, nvls_tree, pat});
+  CHECK(read_algorithms("PAT") == std::vector{pat});
   CHECK(read_protocols("^LL128") == std::vector{ll, simple});
   CHECK(test::complaint([] { read_algorithms("Rign"); }).find("expected names of Tree, Ring") != std::string::npos);
-  CHECK(test::complaint([] { read_algorithms("PAT"); }).find("which is not modelled") != std::string::npos);
+  CHECK(test::complaint([] { read_algorithms("CollNet"); }).find("which is not modelled") != std::string::npos);
   CHECK(test::complaint([] { read_algorithms(""); }).find("expected names") != std::string::npos);
   CHECK(test::complaint([] { read_protocols("^LL,LL128,Simple"); }).find("all left out") != std::string::npos);
 }

@@ -115,7 +115,8 @@ TEST_CASE("a version stands for the release whose constants are known, and newer
   CHECK(release_of_version("2.19") == Release::v2_19);
   CHECK(release_of_version("2.20.5") == Release::v2_20);
   CHECK(release_of_version("2.22.3") == Release::v2_21);
-  CHECK(release_of_version("2.26.6") == Release::v2_23);
+  CHECK(release_of_version("2.23.4") == Release::v2_23);
+  CHECK(release_of_version("2.26.6") == Release::v2_24);
   CHECK(release_of_version("2.27.7") == Release::v2_27);
   CHECK(release_of_version("2.28.3") == Release::v2_28);
   CHECK(release_of_version("2.28.9") == Release::v2_28_9);

@@ -151,6 +151,7 @@ LibraryCosts library_costs(const LibraryPlan& plan, const TunerMachine& machine,
   const auto p = static_cast<std::size_t>(plan.protocol);
   const KernelCosts& own = costs.of[generation_of(machine.sm)];
   const Steps steps(plan, machine, work, costs);
+  const bool pat = plan.algorithm == TunerAlgorithm::pat;
   const bool nvls = plan.algorithm == TunerAlgorithm::nvls, nvls_tree = plan.algorithm == TunerAlgorithm::nvls_tree;
   const double filled = 1 - std::exp(-static_cast<double>(work.bytes.count) / costs.nvls_width);
 
@@ -163,7 +164,8 @@ LibraryCosts library_costs(const LibraryPlan& plan, const TunerMachine& machine,
   const bool over_cxi = machine.cxi && plan.protocol == TunerProtocol::simple;
   out.protocol.network = steps.between(costs.network[p]) +
                          (over_cxi ? steps.of({0, costs.cxi_simple}) : Picoseconds{0}) +
-                         micros(plan.algorithm == TunerAlgorithm::ring ? 0 : costs.tree_network);
+                         micros(plan.algorithm == TunerAlgorithm::ring || pat ? 0 : costs.tree_network);
+  if (pat) out.network = pat_share;
   if (plan.algorithm == TunerAlgorithm::tree && machine.nodes > 1 && plan.protocol != TunerProtocol::ll)
     out.network = tree_share(plan.protocol, work.op, work.bytes, machine, work.release);
   if (sends_to_peers(work.op)) {

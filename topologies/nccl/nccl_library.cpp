@@ -170,8 +170,8 @@ Release release_of_version(const std::string& version) {
   using enum Release;
   constexpr std::tuple<int, int, Release> from[] = {
       {30, 0, v2_30_7}, {29, 7, v2_29_7}, {29, 0, v2_29}, {28, 9, v2_28_9}, {28, 0, v2_28},
-      {27, 0, v2_27},   {23, 0, v2_23},   {21, 0, v2_21}, {20, 0, v2_20},   {19, 0, v2_19},
-      {18, 0, v2_18},   {14, 0, v2_14},   {12, 0, v2_12}, {10, 0, v2_10}};
+      {27, 0, v2_27},   {24, 0, v2_24},   {23, 0, v2_23}, {21, 0, v2_21},   {20, 0, v2_20},
+      {19, 0, v2_19},   {18, 0, v2_18},   {14, 0, v2_14}, {12, 0, v2_12},   {10, 0, v2_10}};
   for (const auto& [minor, patch, release] : from)
     if (std::pair(found[1], found[2]) >= std::pair(minor, patch)) return release;
   return v2_8_3;
@@ -186,8 +186,8 @@ int most_channels_of(const std::string& version) { return minor_of_version(versi
 
 std::vector<TunerAlgorithm> read_algorithms(const std::string& text) {
   using enum TunerAlgorithm;
-  return read_list("NCCL_ALGO", std::array{tree, ring, nvls, nvls_tree}, text,
-                   {"CollNet", "CollNetDirect", "CollNetChain", "PAT"});
+  return read_list("NCCL_ALGO", std::array{tree, ring, nvls, nvls_tree, pat}, text,
+                   {"CollNet", "CollNetDirect", "CollNetChain"});
 }
 
 std::vector<TunerProtocol> read_protocols(const std::string& text) {

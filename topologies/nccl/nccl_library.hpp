@@ -43,7 +43,7 @@ struct LibrarySettings {
 };
 
 /// NCCL_ALGO and NCCL_PROTO: names with commas, "Ring,Tree", in any case; all others with ^, "^Tree". Throws InputError
-/// (`where` empty) for names that are not modelled: CollNetDirect, CollNetChain, PAT; and where nothing is left.
+/// (`where` empty) for names that are not modelled: CollNetDirect, CollNetChain; and where nothing is left.
 std::vector<TunerAlgorithm> read_algorithms(const std::string& text);
 std::vector<TunerProtocol> read_protocols(const std::string& text);
 

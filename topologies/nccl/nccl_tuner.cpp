@@ -156,6 +156,7 @@ const Constants& constants(Release release) {
     case Release::v2_21:
       return of_2_21;
     case Release::v2_23:
+    case Release::v2_24:
     case Release::v2_27:
       return of_2_23;
     case Release::v2_28:
@@ -203,6 +204,14 @@ class Formula {
         constants_.tree.base[at(protocol)] + 2 * ((machine_.gpus - 1) * inside[at(protocol)] * extra_of_ll(protocol) +
                                                   log2_floor(machine_.nodes) * network(constants_.tree.step, protocol));
     return {TunerAlgorithm::tree, protocol, latency, tree_bandwidth(protocol)};
+  }
+  /// Of one GPU a node, all_gather and reduce_scatter (ncclPatEnable): binomial trees, of which NCCL still counts a
+  /// part for each rank.
+  TunerChoice pat() const {
+    const double rounds = log2_floor(machine_.nodes) * network(constants_.tree.step, TunerProtocol::simple) / 3.5;
+    const double share = release_ < Release::v2_24 ? 0.85 : pat_share;
+    return {TunerAlgorithm::pat, TunerProtocol::simple, 8 + rounds + 2.8 * machine_.ranks(),
+            bus_bandwidth(machine_.tree) * share};
   }
   /// In the switches of one node; over several with a tree between them.
   TunerChoice nvls() const {
@@ -322,7 +331,7 @@ class Formula {
 }  // namespace
 
 std::string_view to_string(TunerAlgorithm algorithm) {
-  constexpr std::array<std::string_view, 4> names{"Tree", "Ring", "NVLS", "NVLSTree"};
+  constexpr std::array<std::string_view, 5> names{"Tree", "Ring", "NVLS", "NVLSTree", "PAT"};
   return names[static_cast<std::size_t>(algorithm)];
 }
 
@@ -342,6 +351,9 @@ std::vector<TunerChoice> tuner_choices(CollectiveOp op, const TunerMachine& mach
     if (op == CollectiveOp::all_reduce && machine.tree.count > 0) choices.push_back(formula.tree(protocol));
     choices.push_back(formula.ring(protocol));
   }
+  const bool gathers = op == CollectiveOp::all_gather || op == CollectiveOp::reduce_scatter;
+  if (gathers && machine.gpus == 1 && machine.tree.count > 0 && release >= Release::v2_23)
+    choices.push_back(formula.pat());
   // Without all-reduce NVLS stays within a node, and 2.18 has it for nothing else.
   const bool rooted = op == CollectiveOp::broadcast || op == CollectiveOp::reduce;
   const bool in_switch = op == CollectiveOp::all_reduce ? release >= Release::v2_18

@@ -30,6 +30,7 @@ enum class Release {
   v2_20,
   v2_21,
   v2_23,
+  v2_24,
   v2_27,
   v2_28,
   v2_28_9,
@@ -37,10 +38,11 @@ enum class Release {
   v2_29_7,
   v2_30_7
 };
-enum class TunerAlgorithm { tree, ring, nvls, nvls_tree };
+enum class TunerAlgorithm { tree, ring, nvls, nvls_tree, pat };
 enum class TunerProtocol { ll, ll128, simple };
-std::string_view to_string(TunerAlgorithm algorithm);  ///< "Tree", "Ring", "NVLS", "NVLSTree": as NCCL_ALGO has it
-std::string_view to_string(TunerProtocol protocol);    ///< "LL", "LL128", "Simple": as NCCL_PROTO has it
+std::string_view to_string(
+    TunerAlgorithm algorithm);                       ///< "Tree", "Ring", "NVLS", "NVLSTree", "PAT": as NCCL_ALGO has it
+std::string_view to_string(TunerProtocol protocol);  ///< "LL", "LL128", "Simple": as NCCL_PROTO has it
 
 /// What NCCL's search for rings or trees found: so many at once, each with that speed (GB/s, 10^9).
 struct Channels {
@@ -106,12 +108,15 @@ struct TunerChoice {
 };
 
 /// All that NCCL weighs for the op: empty for one that the formula does not cover (all but all_reduce, all_gather,
-/// reduce_scatter, broadcast, reduce), or for one rank. Left out: CollNet, which needs a plugin, and PAT.
+/// reduce_scatter, broadcast, reduce), or for one rank. Left out: CollNet, which needs a plugin.
 std::vector<TunerChoice> tuner_choices(CollectiveOp op, const TunerMachine& machine, Release release);
 
 /// What NCCL takes it to last, in microseconds.
 double tuner_time_us(const TunerChoice& choice, CollectiveOp op, Bytes bytes, const TunerMachine& machine,
                      Release release);
+
+/// What PAT moves, as a share of what NICs could: NCCL's own factor, of the newest release.
+inline constexpr double pat_share = 0.75;
 
 /// What trees between nodes move, as a share of what NICs could: NCCL's own measured corrections for their size
 /// (treeCorrectionFactor of src/graph/tuning.cc; between its sizes, powers of two, evenly), and its cap on what a
