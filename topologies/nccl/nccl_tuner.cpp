@@ -205,7 +205,7 @@ class Formula {
                                                   log2_floor(machine_.nodes) * network(constants_.tree.step, protocol));
     return {TunerAlgorithm::tree, protocol, latency, tree_bandwidth(protocol)};
   }
-  /// Of one GPU a node, all_gather and reduce_scatter (ncclPatEnable): binomial trees, of which NCCL still counts a
+  /// Of one GPU per node, all_gather and reduce_scatter (ncclPatEnable): binomial trees, of which NCCL still counts a
   /// part for each rank.
   TunerChoice pat() const {
     const double rounds = log2_floor(machine_.nodes) * network(constants_.tree.step, TunerProtocol::simple) / 3.5;
