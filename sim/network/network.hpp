@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/base/engine.hpp"
+#include "sim/base/error.hpp"
 #include "sim/base/ids.hpp"
 #include "sim/base/units.hpp"
 #include "sim/network/network_model.hpp"
@@ -102,6 +103,9 @@ class Network {
   /// All times must be those that they would be if what happens at one instant happened in any other order, and
   /// resources were numbered in any other; else it throws Unsure. Comes before the first leg.
   virtual void expect_any_order() {}
+  /// Each piece stands for so many equal ones that start together on its leg: on a link that pieces share it counts as
+  /// all of them, and carried() counts all. Comes before the first leg.
+  virtual void expect_copies(int copies) { ensure(copies == 1, "the network's pieces stand for themselves"); }
 
   // Disturbance (sim/run/disturbance.hpp).
 

@@ -68,7 +68,8 @@ std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
   // Of a leg that is spread several links may leave the source, or enter the destination.
   const NodeId source = topology_.link(leg.links.front()).from, destination = topology_.link(leg.links.back()).to;
   const auto number = static_cast<std::uint32_t>(legs_.size()) + 1;
-  bool has_all = !keeps_inner_;  // nobody else uses its resources; where links change all flows are entered
+  // Nobody else uses its resources; where links change, or a flow stands for several, all flows are entered.
+  bool has_all = !keeps_inner_ && copies_ == 1;
   std::vector<double>& weights = new_weights_;  // [use] of this leg
   weights.clear();
   for (std::size_t i = 0; i < leg.links.size(); ++i) {
@@ -102,7 +103,9 @@ std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
   info.latency = leg.latency;
   info.is_whole_path = first && last;
   for (std::uint32_t u = info.first_use; u < uses_.size(); ++u) {
-    uses_[u].weight = weight_number(weights[u - info.first_use]);
+    const double each = weights[u - info.first_use];
+    has_whole_weights_ = has_whole_weights_ && each == std::floor(each);
+    uses_[u].weight = weight_number(each * copies_);
     if (const std::uint32_t owner = usage_[uses_[u].resource].owner; owner != none) open_up(owner);
   }
   if (has_all) {
@@ -123,7 +126,21 @@ std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
            .is_whole_path = info.is_whole_path};
   }
   legs_.push_back(info);
+  if (copies_ > 1) add_rate_with_copies(info);
   return number - 1;
+}
+
+// As solve() works it out, and choose_limiter().
+void FlowNetwork::add_rate_with_copies(const LegInfo& leg) {
+  const auto first = uses_.begin() + leg.first_use, end = first + leg.n_uses;
+  Alone alone{.rate = leg.cap, .limiter = leg.cap_resource};
+  for (auto use = first; use != end; ++use) alone.rate = std::min(alone.rate, capacity(use->resource) / weight(*use));
+  const auto is_full = [&](const Use& use) {
+    const double taken = alone.rate * weight(use);
+    return (capacity(use.resource) - taken) / taken <= full;
+  };
+  if (alone.rate < leg.cap) alone.limiter = {std::find_if(first, end, is_full)->resource};
+  with_copies_.push_back(alone);
 }
 
 // The leg is no longer alone on its resources, or has a second piece: from now on what is on it is entered there.
@@ -184,6 +201,10 @@ FlowNetwork::FlowIndex FlowNetwork::new_flow(std::uint32_t leg, Bytes size, std:
   if (must_be_sure_) {
     turn_taken_.resize(flows_.size());
     turn_taken_[index] = engine_.now();
+  }
+  if (copies_ > 1) {
+    flow_is_exact_.resize(flows_.size());
+    flow_is_exact_[index] = 1;
   }
   flow.limiter = no_resource;
   flow.is_member = false;
@@ -256,7 +277,7 @@ void FlowNetwork::join(FlowIndex index) {
   const auto size = static_cast<double>(flows_[index].size.count);
   for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u) {
     Carried& carried = resources_[uses_[u].resource].carried;
-    ++carried.pieces;
+    carried.pieces += copies_;
     carried.bytes += size * weight(uses_[u]);
   }
 }
@@ -298,8 +319,10 @@ void FlowNetwork::leave(FlowIndex index) {
   }
 }
 
+// But for its copies. Only where sums of their shares are exact: else solve() looks whether they decide on anything.
 bool FlowNetwork::is_alone(const Flow& flow) const {
   const LegInfo& leg = legs_[flow.leg];
+  if (copies_ > 1 && !has_whole_weights_ && leg.n_uses > 0) return false;
   for (std::uint32_t u = 0; u < leg.n_uses; ++u)
     if (resources_[uses_[leg.first_use + u].resource].members.size() > 1) return false;
   return true;

@@ -42,6 +42,7 @@ class FlowNetwork final : public Network {
   std::optional<Left> due(Event event) override;
   void expect_changes() override { keeps_inner_ = true; }
   void expect_any_order() override { must_be_sure_ = true; }
+  void expect_copies(int copies) override { copies_ = copies; }
   void set_bandwidth(ResourceId resource, Bandwidth bandwidth) override;
   std::vector<Withdrawn> withdraw(const std::vector<std::uint64_t>& pieces) override;
   bool any_under_way(const std::function<bool(std::uint64_t)>& counts) const override;
@@ -59,11 +60,11 @@ class FlowNetwork final : public Network {
 
   struct Use {  // of a resource by a leg
     std::uint32_t resource = 0;
-    std::uint32_t weight = 0;  // in weights_: how many of the leg's bytes cross it, for each that is moved
+    std::uint32_t weight = 0;  // in weights_: how many of the leg's bytes cross it, for each that is moved of a flow
   };
   struct LegInfo {
     double cap = 0;    // the narrowest link that the model does not share; infinite where it shares all
-    double alone = 0;  // the rate of a flow that is alone on all of it
+    double alone = 0;  // the rate of a flow that is alone on all of it, without copies_
     Picoseconds latency{0};
     ResourceId alone_resource;  // what sets that rate
     ResourceId cap_resource = no_resource;
@@ -160,6 +161,8 @@ class FlowNetwork final : public Network {
   void add_to_solve(FlowIndex index);
   void touch(std::uint32_t resource);
   void touch_uses(const LegInfo& leg);
+  void take(double& residual, double weight, double rate) const;
+  bool is_exact(const ResourceState& resource) const;
   void solve();
   void decide(FlowIndex index, double rate, ResourceId limiter);
   bool widen();
@@ -186,11 +189,13 @@ class FlowNetwork final : public Network {
   double bytes_left(const Flow& flow) const;
   bool is_under_way(FlowIndex flow) const;
   void set_alone_rate(std::uint32_t leg);
+  void add_rate_with_copies(const LegInfo& leg);
   void take_changes();
   void check_rates() const;
   double room(const Use& use, double rate) const;
   void choose_limiter(Flow& flow, double rate);
   bool limiter_is_unsure(const Flow& flow, double rate, double doubt) const;
+  bool cap_is_unsure(const Flow& flow) const;
   double doubt() const;
   void expect_sure(const Flow& flow, double before, double doubt) const;
   void expect_sure_rates() const;
@@ -209,6 +214,15 @@ class FlowNetwork final : public Network {
   std::vector<Inner> inner_of_;  // [leg], then
   std::vector<Use> inner_;
   bool must_be_sure_ = false;
+  int copies_ = 1;  // for how many equal flows one stands: weights of shared resources are so many times as large
+  bool has_whole_weights_ = true;    // without copies_, up to rounding: so sums of them are exact
+  bool is_exact_ = false;            // within settle(): rates have the bits that they have without copies_
+  std::vector<char> flow_is_exact_;  // [flow] the same of its rate and of what is left of it; only with copies_
+  struct Alone {
+    double rate = 0;
+    ResourceId limiter = no_resource;
+  };
+  std::vector<Alone> with_copies_;        // [leg] of a flow that shares it with its copies only; only with copies_
   std::vector<std::uint32_t> changed_;    // resources whose bandwidth changed at this instant
   std::vector<Usage> usage_;              // [resource]
   std::vector<ResourceState> resources_;  // the same; made when the first flow needs one

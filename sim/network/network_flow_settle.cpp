@@ -42,7 +42,8 @@ void FlowNetwork::settle() {
   for (const FlowIndex index : new_flows_) {
     const LegInfo& leg = legs_[flows_[index].leg];
     if (is_alone(flows_[index])) {  // most flows of most schedules: nothing to work out
-      set_rate(index, leg.alone, leg.alone_resource);
+      const Alone alone = copies_ == 1 ? Alone{leg.alone, leg.alone_resource} : with_copies_[flows_[index].leg];
+      set_rate(index, alone.rate, alone.limiter);
       schedule(index);
       continue;
     }
@@ -79,10 +80,35 @@ void FlowNetwork::touch(std::uint32_t r) {
       resource.open_weight += weight(member);
       ++resource.n_open;
     } else {
-      resource.residual -= weight(member) * flow.rate;
+      take(resource.residual, weight(member), flow.rate);
     }
   }
   touched_.push_back(r);
+  if (copies_ > 1) is_exact_ = is_exact_ && is_exact(resource);
+}
+
+// One by one for each of its copies, as they are without: so that the rounding is the same.
+inline void FlowNetwork::take(double& residual, double weight, double rate) const {
+  if (copies_ == 1) [[likely]] {
+    residual -= weight * rate;
+    return;
+  }
+  const double each = weight / copies_ * rate;
+  for (int copy = 0; copy < copies_; ++copy) residual -= each;
+}
+
+// Whether what is decided there does not hang on the order of its members, whose copies come in another one: all that
+// is taken off its capacity before it is decided is equal, and what is taken off later at one rate is, too.
+bool FlowNetwork::is_exact(const ResourceState& resource) const {
+  double outside = -1;
+  for (const Member& member : resource.members) {
+    const Flow& flow = flows_[member.flow];
+    if (flow_is_exact_[member.flow] == 0 || member.weight != resource.members.front().weight) return false;
+    if (flow.solve_mark == epoch_) continue;
+    if (outside >= 0 && flow.rate != outside) return false;
+    outside = flow.rate;
+  }
+  return true;
 }
 
 bool FlowNetwork::Level::operator<(const Level& other) const {
@@ -113,6 +139,7 @@ void FlowNetwork::solve() {
   ++touch_epoch_;
   touched_.clear();
   levels_.clear();
+  is_exact_ = copies_ > 1 && has_whole_weights_;
   undecided_ = to_solve_.size();
   flows_solved_ += static_cast<std::int64_t>(to_solve_.size());
   for (const FlowIndex index : to_solve_) {
@@ -134,8 +161,10 @@ void FlowNetwork::solve() {
     Level level = levels_.back();
     levels_.pop_back();
     if (level.is_cap) {
-      if (flows_[level.index].decided < 0)
-        decide(level.index, level.share, legs_[flows_[level.index].leg].cap_resource);
+      Flow& flow = flows_[level.index];
+      if (flow.decided >= 0) continue;
+      if (must_be_sure_) flow.is_unsure = !is_exact_ && cap_is_unsure(flow);
+      decide(level.index, level.share, legs_[flow.leg].cap_resource);
       continue;
     }
     const ResourceState& resource = resources_[level.index];
@@ -153,7 +182,7 @@ void FlowNetwork::solve() {
       if (!is_open(member)) continue;
       Flow& flow = flows_[member.flow];
       choose_limiter(flow, level.share);
-      if (must_be_sure_) flow.is_unsure = limiter_is_unsure(flow, level.share, doubt);
+      if (must_be_sure_) flow.is_unsure = !is_exact_ && limiter_is_unsure(flow, level.share, doubt);
     }
     for (const Member& member : resource.members)
       if (is_open(member)) decide(member.flow, level.share, flows_[member.flow].decided_limiter);
@@ -183,11 +212,19 @@ void FlowNetwork::choose_limiter(Flow& flow, double rate) {
 bool FlowNetwork::limiter_is_unsure(const Flow& flow, double rate, double doubt) const {
   const LegInfo& leg = legs_[flow.leg];
   const auto uses = uses_.begin() + leg.first_use;
-  const double alike = doubt < full / 2 ? doubt : -1;  // else even those that are full alike may seem not to be
+  const double alike = doubt < full / 2 ? doubt : -1;      // else even those that are full alike may seem not to be
+  if (leg.cap <= rate * (1 + 2 * tolerance)) return true;  // which of the two is less?
   return leg.n_uses > 1 && std::any_of(uses, uses + leg.n_uses, [&](const Use& use) {
            const double its = room(use, rate);
            return its > alike && its <= 2 * tolerance;
          });
+}
+
+// The same of a flow that its cap holds: whether a link that it shares may be as full.
+bool FlowNetwork::cap_is_unsure(const Flow& flow) const {
+  const LegInfo& leg = legs_[flow.leg];
+  const auto uses = uses_.begin() + leg.first_use;
+  return std::any_of(uses, uses + leg.n_uses, [&](const Use& use) { return room(use, leg.cap) <= 2 * tolerance; });
 }
 
 void FlowNetwork::decide(FlowIndex index, double rate, ResourceId limiter) {
@@ -200,7 +237,7 @@ void FlowNetwork::decide(FlowIndex index, double rate, ResourceId limiter) {
     const Use& use = uses_[leg.first_use + u];
     ResourceState& resource = resources_[use.resource];
     if (resource.touch_mark == touch_epoch_) {
-      resource.residual -= weight(use) * rate;
+      take(resource.residual, weight(use), rate);
       resource.open_weight -= weight(use);
       --resource.n_open;
     } else {  // check_rates() does not see it
@@ -268,7 +305,8 @@ void FlowNetwork::apply() {
       set_limiter(flow, flow.decided_limiter);
     else
       set_rate(index, flow.decided, flow.decided_limiter);
-    if (must_be_sure_) expect_sure(flow, before, doubt);
+    if (copies_ > 1 && !is_exact_) flow_is_exact_[index] = 0;
+    if (must_be_sure_ && !(copies_ > 1 && flow_is_exact_[index] != 0)) expect_sure(flow, before, doubt);
     if (flow.limiter == legs_[flow.leg].cap_resource && !flow.is_scheduled) schedule(index);  // it has no group
   }
   schedule_first_of_groups(first_turn);
@@ -282,7 +320,7 @@ void FlowNetwork::apply() {
 double FlowNetwork::doubt() const {
   std::size_t most = 1;
   for (const std::uint32_t r : touched_) most = std::max(most, resources_[r].members.size());
-  const auto n = static_cast<double>(most) + 1;
+  const auto n = static_cast<double>(most) * copies_ + 1;
   return 4 * n * n * 0x1p-53;
 }
 

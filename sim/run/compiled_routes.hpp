@@ -103,6 +103,8 @@ class CompiledRoutes {
   const LegUse& leg(std::uint32_t index) const { return legs_[index]; }
   /// What passes beyond the leg's latency, where the network itself tells of arrivals.
   Picoseconds after(std::uint32_t leg) const { return after_.empty() ? Picoseconds{0} : after_[leg]; }
+  /// Each message stands for so many equal ones.
+  void stand_for(int copies) { copies_ = copies; }
   /// So many bytes more crossed the leg than its route: of a message that gave up its way.
   void crossed_beyond(std::uint32_t leg, std::int64_t bytes) { beyond_[leg] += bytes; }
   std::span<const LinkId> links(const LegUse& leg) const { return {links_.data() + leg.first_link, leg.n_links}; }
@@ -173,9 +175,10 @@ class CompiledRoutes {
       for (std::uint32_t i = route.first; i < route.first + route.n_legs; ++i) {
         const LegUse& use = legs_[i];
         const auto beyond = beyond_.find(i);
-        const std::int64_t bytes = route.carried.count + (beyond == beyond_.end() ? 0 : beyond->second);
+        const Bytes own{route.carried.count + (beyond == beyond_.end() ? 0 : beyond->second)};
+        const Bytes bytes = own * copies_;
         for (std::size_t l = 0; l < use.n_links; ++l)
-          sums[links(use)[l].value] += static_cast<double>(bytes) * share(use, l);
+          sums[links(use)[l].value] += static_cast<double>(bytes.count) * share(use, l);
       }
     }
     return sums;
@@ -208,6 +211,7 @@ class CompiledRoutes {
 
   Routing::Policy policy_;
   bool by_channel_;  // channels of a pair may take ways of their own
+  int copies_ = 1;   // for how many equal messages one stands
   const Protocol& protocol_;
   Network& network_;
   std::vector<Route> routes_;

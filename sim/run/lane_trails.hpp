@@ -90,7 +90,15 @@ class LaneTrails {
   /// Whether the sender's step began no sooner than the receiver's.
   bool sender_was_last(LaneNumber sender, LaneNumber receiver) const { return began_[sender] >= began_[receiver]; }
   /// The step waited for one of lane `by`, which ends now.
-  void woken(LaneNumber lane, LaneNumber by) { trails_.copy(by, lane); }
+  void woken(LaneNumber lane, LaneNumber by) {
+    const bool is_unsure = weighs_ties_ && are_unlike(lane, by);
+    trails_.copy(by, lane);
+    if (is_unsure) trails_.sums(lane).is_unsure = true;
+  }
+  /// The lane's step begins now, which waited for one of lane `other`; they may end at one instant, in any order.
+  void weigh_wait(LaneNumber lane, LaneNumber other) {
+    if (are_unlike(lane, other)) trails_.sums(lane).is_unsure = true;
+  }
   /// The step ends, and the trail has gone on through the last of its operations.
   void step_ends(LaneNumber lane, SimTime now) {
     ensure(trails_.sums(lane).at == now, "the parts of the critical path sum to the time of the run");
@@ -239,6 +247,11 @@ class LaneTrails {
   }
   [[gnu::always_inline]] void go_on(LaneNumber lane, const MessageTime& time) {
     go_on(trails_.sums(lane), trails_.entries(lane), time);
+  }
+  // Trails that lead to one moment, with their time divided otherwise.
+  bool are_unlike(LaneNumber a, LaneNumber b) const {
+    const TrailSums &one = trails_.sums(a), &other = trails_.sums(b);
+    return one.at == other.at && (one.is_unsure || other.is_unsure || division_of(a) != division_of(b));
   }
   std::uint64_t division_of(LaneNumber lane) const { return division(trails_.sums(lane), trails_.entries(lane)); }
 

@@ -23,7 +23,12 @@ class MessagesAhead {
   explicit MessagesAhead(Run& run) : run_(run), transfers_(run.transfers_), trails_(run.trails_) {}
 
   /// A message starts, both of whose ends have begun; the step of lane `cause` began last.
-  void met(std::uint32_t index, LaneNumber cause) { watch(index, cause).is_met = true; }
+  void met(std::uint32_t index, LaneNumber cause) {
+    Start& start = watch(index, cause);
+    start.is_met = true;
+    const LaneNumber sender = transfers_[index].sender, receiver = transfers_[index].receiver;
+    if (freed_slots_now(receiver) && trails_.begin_unlike(sender, receiver, now())) start.trail.is_unsure = true;
+  }
 
   /// A send begins whose receive has not; as LaneRunner has it. What gets room() goes to slots.
   void left(std::uint32_t slot, OpPlace place, Bytes size, LaneNumber by, std::uint32_t& kept) {
@@ -55,6 +60,7 @@ class MessagesAhead {
   void caught_up(const Message<Bytes>& message) {
     const LaneNumber receiver = message.receiver.lane;
     const std::uint32_t index = in_slot_[message.slot];
+    if (run_.by_channels_ != nullptr) freed_slots(receiver);
     transfers_[index].receiver = receiver;
     transfers_[index].marks.adds = message.add && run_.adds_take_time(receiver);
     starts_[index].is_met = true;
@@ -62,6 +68,7 @@ class MessagesAhead {
     if (!starts_[index].has_arrived) return;
     transfers_.give_back(index);
     if (transfers_[index].marks.adds) return run_.add(index, trails_[receiver]);
+    if (trails_.weighs_ties()) trails_.weigh(receiver, trails_[receiver], now());  // it may have arrived now
     run_.end_own_op(receiver, {.node = trails_.path_end(receiver)});
   }
 
@@ -87,8 +94,11 @@ class MessagesAhead {
     Start& start = starts_[index];
     start.has_arrived = true;
     if (!start.is_met) {
-      if (trails_.weighs_ties())  // its receive may begin now, too
-        trails_.weigh(transfers_[index].receiver, start.trail, time_since(index, limiter, busy), now());
+      if (trails_.weighs_ties()) {  // its receive may begin now, too
+        const LaneNumber first = transfers_[index].receiver, n = run_.by_channels_ == nullptr ? 1 : n_lanes();
+        for (LaneNumber lane = first; lane < first + n; ++lane)  // whichever it will be
+          trails_.weigh(lane, start.trail, time_since(index, limiter, busy), now());
+      }
       run_.take_wire();  // it is not the next message's
       return;
     }
@@ -164,10 +174,25 @@ class MessagesAhead {
     if (trails_.weighs_ties() && may_start_by_other(index, by)) start.trail.is_unsure = true;
     start_part(index);
   }
+  LaneNumber n_lanes() const { return static_cast<LaneNumber>(run_.schedule_.lanes); }
+  // The lane began a receive now whose message had slots. Kept only where one channel stands for all.
+  void freed_slots(LaneNumber lane) {
+    if (freed_.size() <= lane) freed_.resize(lane + 1, SimTime::min());
+    freed_[lane] = now();
+  }
+  bool freed_slots_now(LaneNumber lane) const { return lane < freed_.size() && freed_[lane] == now(); }
+
   // Where a send begins in the instant in which its receiver frees the slots that it needs, whichever comes second lets
-  // it start. Folded, each step has one message.
+  // it start. Folded by turns, each step has one message. Where one channel stands for all, the receiver may be any
+  // lane of its actor.
   bool may_start_by_other(std::uint32_t index, LaneNumber by) const {
     const LaneNumber sender = transfers_[index].sender, receiver = transfers_[index].receiver;
+    if (run_.by_channels_ != nullptr) {
+      if (by != sender) return trails_.begin_unlike(sender, by, now());
+      for (LaneNumber lane = receiver; lane < receiver + n_lanes(); ++lane)
+        if (freed_slots_now(lane) && trails_.begin_unlike(sender, lane, now())) return true;
+      return false;
+    }
     const int ahead = run_.lanes_.step(sender) - run_.lanes_.step(receiver);
     const Protocol& protocol = *run_.options_.protocol;
     const bool needed_them = by != sender || ahead >= protocol.slots / protocol.slots_of(transfers_[index].size);
@@ -236,6 +261,7 @@ class MessagesAhead {
   std::vector<std::uint32_t> in_slot_;  // [slot] the transfer
   Step step_;                           // room for left()
   Bytes largest_;
+  std::vector<SimTime> freed_;  // [lane] when it last freed slots
 };
 
 }  // namespace ringsim

@@ -1,6 +1,8 @@
 // Transfers on their way: the routes, the parts and pieces in which they go, and what the network says of them.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -85,6 +87,7 @@ class Movement {
   [[gnu::noinline]] void cut(std::uint32_t index) {
     const Route way = ways_[transfers_[index].route];
     if (way.n_parts == nowhere) return self().disturber_->strand(index);
+    if (self().by_channels_ != nullptr) throw Unsure{fmt::format("messages are cut into {} parts", way.n_parts)};
     const std::int64_t size = transfers_[index].size.count;
     transfers_[index].parts_under_way = transfers_[index].parts_to_leave = way.n_parts;
     for (std::uint32_t i = 0; i < way.n_parts; ++i) {

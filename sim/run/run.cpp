@@ -14,6 +14,7 @@
 #include "sim/run/device_work.hpp"
 #include "sim/run/fingerprint.hpp"
 #include "sim/run/fold.hpp"
+#include "sim/run/fold_channels.hpp"
 #include "sim/run/fold_turns.hpp"
 #include "sim/run/lane_trails.hpp"
 #include "sim/run/messages_ahead.hpp"
@@ -47,26 +48,29 @@ class Run : private Movement<Run> {
   using Trails = LaneTrails<LaneRunner<Run>>;
 
  public:
-  /// `folding`: only rank 0 is simulated, for all of them. `by_turns`: only the first ranks are.
+  /// What is simulated; of none of them all is.
+  struct Part {
+    const Folding* folding = nullptr;                ///< only rank 0, for all of them
+    const FoldingByTurns* by_turns = nullptr;        ///< only the first ranks
+    const FoldingByChannels* by_channels = nullptr;  ///< only the first channel
+  };
   Run(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options,
-      const std::vector<NodeId>& placement, const Folding* folding = nullptr, const FoldingByTurns* by_turns = nullptr)
-      : Movement(topology,
-                 folding != nullptr    ? folding->one
-                 : by_turns != nullptr ? by_turns->first
-                                       : checked.schedule(),
-                 options, placement),
-        folding_(folding),
-        by_turns_(by_turns),
-        is_folded_(folding != nullptr || by_turns != nullptr),
+      const std::vector<NodeId>& placement, const Part& part)
+      : Movement(topology, schedule_of(checked, part), options, placement),
+        folding_(part.folding),
+        by_turns_(part.by_turns),
+        by_channels_(part.by_channels),
+        is_folded_(folding_ != nullptr || by_turns_ != nullptr),
+        has_any_order_(by_turns_ != nullptr || by_channels_ != nullptr),
         lanes_(schedule_, options.protocol->slots, *this),
-        trails_(topology, lanes_, folding, !options.disturbance.empty()) {
+        trails_(topology, lanes_, folding_, !options.disturbance.empty()) {
     if (!options.jobs.empty()) {
       ensure(options.jobs.size() == static_cast<std::size_t>(schedule_.lanes), "every lane belongs to a job");
       jobs_.resize(*std::max_element(options.jobs.begin(), options.jobs.end()) + 1);
     }
     if (options.record_path) trails_.record(jobs_.size());
-    keeps_routes_ = ways_.are_fixed() && folding == nullptr;
-    is_followed_ = options.protocol->done_when_left || options.record_path || by_turns_ != nullptr;
+    keeps_routes_ = ways_.are_fixed() && folding_ == nullptr;
+    is_followed_ = options.protocol->done_when_left || options.record_path || has_any_order_;
     protocol_adds_ = options.protocol->adds_bytes();
     may_hold_ = !options.disturbance.empty() || options.enough;
     is_watched_ = !options.jobs.empty() || options.record_spans || options.on_message;
@@ -75,9 +79,13 @@ class Run : private Movement<Run> {
       ahead_ = std::make_unique<MessagesAhead<Run>>(*this);
       network_->expect_changes();  // it must say when a message has left, not only when it arrives
     }
-    if (by_turns_ != nullptr) {
+    if (has_any_order_) {
       network_->expect_any_order();
       trails_.weigh_ties();
+    }
+    if (by_channels_ != nullptr) {
+      network_->expect_copies(by_channels_->channels);
+      ways_.stand_for(by_channels_->channels);
     }
     if (options.on_traffic) network_->watch([this](const Moved& moved) { tell_traffic(moved); });
     if (topology.has_posts()) posts_ = std::make_unique<Posts<Run>>(*this);
@@ -138,6 +146,7 @@ class Run : private Movement<Run> {
 
   void local(OpPlace place, const Op& op) {
     if (op.what != Do::compute) {
+      if (trails_.weighs_ties()) trails_.weigh(place.lane, trails_[place.lane], engine_.now());
       const LinkKind kind = op.what == Do::add ? LinkKind::reduce : LinkKind::copy;
       if (!work_ || !work_->takes_time(lanes_.actor(place.lane), kind)) return local_done(place.lane);
       return work_->begin(place.lane, kind, schedule_.size(op.region), trails_[place.lane]);
@@ -153,10 +162,29 @@ class Run : private Movement<Run> {
   }
   void room(std::uint32_t slot, int n, LaneNumber by) { ahead_->room(slot, options_.protocol->slot * n, by); }
   bool holds(LaneNumber lane) { return may_hold_ && (is_over_ || (disturber_ && disturber_->holds(lane))); }
-  void begins(LaneNumber lane) { trails_.begins(lane, engine_.now()); }
+  void begins(LaneNumber lane) {
+    trails_.begins(lane, engine_.now());
+    if (by_channels_ != nullptr && schedule_.lanes > 1) [[unlikely]]
+      weigh_waits(lane);
+  }
   void woken(LaneNumber lane, LaneNumber by) { trails_.woken(lane, by); }
 
  private:
+  static const Schedule& schedule_of(const CheckedSchedule& checked, const Part& part) {
+    if (part.folding != nullptr) return part.folding->one;
+    if (part.by_turns != nullptr) return part.by_turns->first;
+    return part.by_channels != nullptr ? part.by_channels->one : checked.schedule();
+  }
+
+  // Which of the lanes that a step waits for was last may be up to the order within an instant.
+  [[gnu::noinline]] void weigh_waits(LaneNumber lane) {
+    const Actor self = lanes_.actor(lane);
+    waits_.clear();
+    schedule_.step(self, lanes_.lane_of(lane), lanes_.step(lane), waits_);
+    for (const Wait& wait : waits_.waits)
+      trails_.weigh_wait(lane, static_cast<LaneNumber>(wait.of(self) * schedule_.lanes + wait.lane));
+  }
+
   /// Folded: the one that is not simulated, too.
   Actor receiver_of(const Message<Bytes>& message) const {
     if (is_folded_) [[unlikely]]
@@ -205,7 +233,7 @@ class Run : private Movement<Run> {
         }
         break;
       case Event::Kind::arrival:
-        if (by_turns_ != nullptr) turn_ = engine_.now() - latency_of(event.id, event.stamp);
+        if (has_any_order_) turn_ = engine_.now() - latency_of(event.id, event.stamp);
         if (!disturber_ || !disturber_->swallows(event)) piece_arrived(event.id, event.stamp);
         break;
       case Event::Kind::local:
@@ -429,7 +457,7 @@ class Run : private Movement<Run> {
     timeline_.fingerprint = fingerprint_.value();
     timeline_.link_bytes = ways_.link_bytes(
         topology_.n_links(), [&](std::uint32_t route) { return !disturber_ || !disturber_->is_background(route); });
-    if (by_turns_ != nullptr) expect_sure();
+    if (has_any_order_) expect_sure();
     expect_link_rates(topology_, *network_);
     if (timeline_.transfers > 0 && timeline_.duration().count() > 0 && trails_.has_last()) {
       const Bottleneck found = trails_.last().bottleneck(timeline_.finish);
@@ -481,7 +509,9 @@ class Run : private Movement<Run> {
 
   const Folding* folding_;
   const FoldingByTurns* by_turns_;
-  bool is_folded_;  // by either
+  const FoldingByChannels* by_channels_;
+  bool is_folded_;      // rank 0, or the first ranks, stand for others
+  bool has_any_order_;  // no figure may hang on the order in which things happen at one instant
   LaneRunner<Run> lanes_;
   Trails trails_;
   bool keeps_routes_ = false;   // with the connections; folded, rank 0 has one connection to all its peers
@@ -493,6 +523,7 @@ class Run : private Movement<Run> {
   bool may_hold_ = false;       // a step may be held whose waits are met
   bool is_over_ = false;        // RunOptions::enough said so: no step begins any more
   ComputeUnits units_;
+  Step waits_;                                           // room for weigh_waits()
   Bytes bytes_sent_, bytes_expected_, bytes_delivered_;  // by the sends, by the receives, by what arrived
   Fingerprint fingerprint_;
   std::vector<JobTimeline> jobs_;              // as Timeline::jobs
@@ -539,7 +570,8 @@ void expect_enough_slots(const CheckedSchedule& checked, const Protocol& protoco
 
 namespace {
 
-/// Of the whole run, where some of its ranks can stand for all; else nothing, and `why_not` says why.
+/// Of the whole run, where some of its ranks, or one of its channels, can stand for all; else nothing, and `why_not`
+/// says why.
 std::optional<Timeline> run_folded(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options,
                                    const std::vector<NodeId>& placement, std::string& why_not) {
   if (options.enough)
@@ -560,12 +592,12 @@ std::optional<Timeline> run_folded(const Topology& topology, const CheckedSchedu
   else if (topology.has_channel_rates())
     why_not = "channels of a device have a rate, each its own";
   else if (const auto folding = fold(topology, checked, options, placement, why_not))
-    return folding->unfold(Run(topology, checked, options, placement, &*folding).go());
+    return folding->unfold(Run(topology, checked, options, placement, {.folding = &*folding}).go());
 
   std::string no_turns;
   if (const auto folding = fold_by_turns(topology, checked, options, placement, no_turns)) {
     try {
-      return folding->unfold(Run(topology, checked, options, placement, nullptr, &*folding).go());
+      return folding->unfold(Run(topology, checked, options, placement, {.by_turns = &*folding}).go());
     } catch (const Unsure& unsure) {
       no_turns = unsure.why;
     }
@@ -573,6 +605,16 @@ std::optional<Timeline> run_folded(const Topology& topology, const CheckedSchedu
   // Where ranks have their own positions, fold() has said enough.
   if (may_run_ahead || checked.proof().positions.claimed())
     why_not += fmt::format("; nor do the first ranks stand for all: {}", no_turns);
+
+  std::string no_channels;
+  if (const auto folding = fold_channels(topology, checked, options, no_channels)) {
+    try {
+      return folding->unfold(Run(topology, checked, options, placement, {.by_channels = &*folding}).go());
+    } catch (const Unsure& unsure) {
+      no_channels = unsure.why;
+    }
+  }
+  if (!no_channels.empty()) why_not += fmt::format("; nor does one channel stand for all: {}", no_channels);
   return std::nullopt;
 }
 
@@ -588,7 +630,7 @@ Timeline run(const Topology& topology, const CheckedSchedule& checked, const Run
   if (options.fold && checked.proof().operations / 2 >= options.fold_from)
     if (std::optional<Timeline> folded = run_folded(topology, checked, options, placement, why_not))
       return std::move(*folded);
-  Timeline timeline = Run(topology, checked, options, placement).go();
+  Timeline timeline = Run(topology, checked, options, placement, {}).go();
   timeline.not_folded = std::move(why_not);
   return timeline;
 }

@@ -46,8 +46,8 @@ struct RunOptions {
   std::vector<std::size_t> jobs;
   bool record_spans = false;
   bool record_path = false;  ///< Timeline::path; for its memory see sim/run/path_record.hpp
-  /// Whether one rank may stand for all where that is exact (sim/run/fold.hpp), in runs of at least `fold_from`
-  /// messages: smaller ones take no time, and simulated in full they have a fingerprint.
+  /// Whether one rank, some or one channel may stand for all where that is exact (sim/run/fold.hpp), in runs of at
+  /// least `fold_from` messages: smaller ones take no time, and simulated in full they have a fingerprint.
   bool fold = true;
   std::int64_t fold_from = std::int64_t{1} << 20;
   /// Asked now and then; true ends the run with Interrupted.

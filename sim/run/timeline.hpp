@@ -93,9 +93,9 @@ struct Timeline {
   /// for it. Of a folded run: rank 0's, whose messages stand for those of all.
   std::vector<PathElement> path;
 
-  /// Why one rank could represent all (sim/run/fold.hpp), or some ranks (sim/run/fold_turns.hpp), if they did. The
-  /// timeline is then that of the whole run, except for the fingerprint; if several links held the run back equally,
-  /// `bottleneck` names one of those that were simulated.
+  /// Why one rank could represent all (sim/run/fold.hpp), or some ranks (sim/run/fold_turns.hpp), or one channel
+  /// (sim/run/fold_channels.hpp), if they did. The timeline is then that of the whole run, except for the fingerprint;
+  /// if several links held the run back equally, `bottleneck` names one of those that were simulated.
   std::optional<std::string> folded;
   std::string not_folded;  ///< why it could not, where that was looked into
 
