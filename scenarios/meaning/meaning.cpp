@@ -346,9 +346,16 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
   if (out.transport.nics == Transport::Nics::per_channel && out.routing.policy == Routing::Policy::flow_spray)
     blame.fail("/transport/nics", "expected nearest or all with routing flow_spray, found per_channel",
                "flow_spray tells messages of a pair apart by their number, per_channel by their channel");
+  if (out.library && out.library->channel.bytes_per_second > 0 && out.routing.policy == Routing::Policy::flow_spray)
+    blame.fail("/network/routing", "expected another policy next to this library's channels, found flow_spray",
+               "flow_spray tells messages of a pair apart by their number, thread blocks by their channel");
   warn_of_unequal_nics(blame, out);
   warn_of_one_way_for_all(blame, out);
-  if (!out.library) out.devices = devices_of(canonical, blame, out);
+  out.devices = devices_of(canonical, blame, out);
+  if (out.library) {  // which has decided by the others
+    if (out.devices.gpu) out.devices.gpu = DeviceRates{.post = out.devices.gpu->post};
+    out.devices.cpu.reset();
+  }
   take_disturbance(canonical, blame, out);
   take_calibration(canonical, blame, files, out);
   return out;

@@ -135,7 +135,24 @@ TEST_CASE("one channel brings what its thread block sends, and all of them what 
   CHECK(slope({}) == slope(faster));
   CHECK(slope({}) < a_further_GiB(24 * 20e9) * 1.4);
   CHECK(has(predicted(h100, one).bottleneck.value().link, "(channel"));
+  CHECK(has(refusal(h100, {"network.routing=flow_spray"}), "/network/routing: expected another policy"));
+  CHECK(slope({"devices.gpu.channel=999999 TB/s"}) == slope(faster));  // no more than links may have
   CHECK(has(predicted(h100).bottleneck.value().link, "nvswitch"));
+}
+
+TEST_CASE("what a proxy takes to post a message comes on top of the steps between nodes, not within one") {
+  // A ring over two nodes in one channel: of 2(16-1) steps each rank's message waits for that of the rank before, so two
+  // of 16 messages in flight at any time are posted. 20 us each are far above a step of LL.
+  const Overrides ring{"library.env.NCCL_ALGO=Ring", "library.env.NCCL_PROTO=LL", "collective.bytes=1 KiB"};
+  Overrides posted = ring;
+  posted.emplace_back("devices.gpu.post=20 us");
+  const Picoseconds more = predicted(two_dgx_a100, posted).time - predicted(two_dgx_a100, ring).time;
+  CHECK(more >= 2 * Picoseconds{20'000'000});
+  CHECK(more <= 30 * Picoseconds{20'000'000});
+  const Prediction within = predicted(one_dgx_a100, {"devices.gpu.post=20 us"});
+  CHECK(within.time == predicted(one_dgx_a100).time);
+  REQUIRE_FALSE(within.settings.empty());
+  CHECK(has(within.settings.back().idle, "sends anything to another host"));
 }
 
 TEST_CASE("PAT takes log2(n) rounds between nodes of one GPU, and three quarters of the NICs") {

@@ -196,7 +196,8 @@ LibraryCosts library_costs(const LibraryPlan& plan, const TunerMachine& machine,
 }
 
 Bandwidth channel_rate(const LibraryPlan& plan, Bandwidth a_block) {
-  return {std::llround(static_cast<double>(a_block.bytes_per_second) * plan.running / plan.channels)};
+  const double rate = static_cast<double>(a_block.bytes_per_second) * plan.running / plan.channels;
+  return {std::llround(std::min(rate, static_cast<double>(max_bandwidth.bytes_per_second)))};
 }
 
 Picoseconds launch_of_others(int gpus_per_thread, const CostConstants& costs) {

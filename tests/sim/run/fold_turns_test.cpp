@@ -177,6 +177,10 @@ TEST_CASE("channels with a rate of their own fold, as long as all ranks have it,
     };
     using Rates = std::optional<DeviceRates>;
     CHECK(is_one_node(said([&](NodeId) { return Rates({.channel = rate}); }), 4));
+    RunOptions one_nic = one.options;
+    one_nic.transport.nics = Transport::Nics::nearest;
+    const Topology rated = one.setup.topology.with_rates([&](NodeId) { return Rates({.channel = rate}); }, 8);
+    CHECK(both_ways(rated, one.schedule, one_nic).find(" stand for all") != std::string::npos);
     CHECK(has(said([&](NodeId) { return Rates({.reduce = 100_GBps, .channel = rate}); }), "devices add or copy"));
     const NodeId first = one.options.placement.front();
     CHECK(has(said([&](NodeId id) { return Rates({.channel = id == first ? 6_GBps : rate}); }), "is not like"));
