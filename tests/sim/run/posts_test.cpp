@@ -45,7 +45,7 @@ TEST_CASE("messages that one device sends at once leave one after another, to th
     CHECK(line.spans[static_cast<std::size_t>(i)].to == i + 1);
     CHECK(line.spans[static_cast<std::size_t>(i)].start == SimTime{});  // when it was ready
   }
-  // Of the last message's 12 us a link took 1; the rest are posts and latencies.
+  // A link took 1 us of the last message's 12; the rest are posts and latencies.
   REQUIRE(line.bottleneck);
   CHECK(line.bottleneck->busy == 1us);
   CHECK(line.bottleneck->latency == 11us);
