@@ -56,6 +56,15 @@ std::vector<Case> on_a_star() {
       "halving_doubling/65536/folded", 65536, [] { return halving_doubling(65536, 1_GiB, Fold::naive); }, true);
   for (const int n : {64, 1024, 4096})  // all flows through one port
     add(fmt::format("parameter_server/{}", n), n, [n] { return parameter_server(n, 1_MiB, 0); });
+  // Ranks that all send at once do not fold, channels that do the same do.
+  const auto to_all = [] { return direct_all_to_all(512, 1_GiB); };
+  add("all_to_all/512/direct", 512, to_all);
+  add(
+      "all_to_all/512/direct/channels_8", 512, [to_all] { return over_channels(to_all(), {.channels = 8}); }, false,
+      true);
+  add(
+      "all_to_all/512/direct/channels_8/folded", 512, [to_all] { return over_channels(to_all(), {.channels = 8}); },
+      true);
   for (const int n : {128, 1024}) {
     add(fmt::format("all_to_all/{}/direct", n), n, [n] { return direct_all_to_all(n, 1_GiB); });
     add(fmt::format("all_to_all/{}/pairwise", n), n, [n] { return pairwise_all_to_all(n, 1_GiB); });
@@ -77,6 +86,11 @@ std::vector<Case> on_leaves_and_spines() {
        .topology = topology,
        .schedule = [] { return ring_all_reduce(n, 1_GiB); },
        .options = {.fold = false},
+       .shuffled = true},
+      {.name = "leaf_spine/512/ring_shuffled/channels_8/folded",
+       .topology = topology,
+       .schedule = [] { return over_channels(ring_all_reduce(n, 1_GiB), {.channels = 8}); },
+       .options = {.fold = true},
        .shuffled = true},
       {.name = "leaf_spine/512/halving_doubling",
        .topology = topology,
