@@ -8,20 +8,12 @@
 #include <utility>
 
 #include "sim/base/error.hpp"
+#include "sim/run/refusal.hpp"
 #include "sim/topology/routes.hpp"
 
 namespace ringsim {
 
 namespace {
-
-/// Why a run cannot be folded; caught in fold().
-struct Refusal {
-  std::string because;
-};
-template <class... Parts>
-[[noreturn]] void refuse(fmt::format_string<Parts...> text, Parts&&... parts) {
-  throw Refusal{fmt::format(text, std::forward<Parts>(parts)...)};
-}
 
 /// The messages a -> a + by of all ranks a.
 struct Stride {
@@ -146,20 +138,13 @@ class LanesInStep {
   std::vector<std::vector<Actor>> peers_;
 };
 
-bool alike(const Topology& topology, LinkId a, LinkId b) {
-  const Link &x = topology.link(a), &y = topology.link(b);
-  const auto kind = [&](NodeId node) { return topology.node(node).kind; };
-  return x.bandwidth == y.bandwidth && x.latency == y.latency && x.kind == y.kind && kind(x.from) == kind(y.from) &&
-         kind(x.to) == kind(y.to);
-}
-
 bool alike(const Topology& topology, const Path& a, const Path& b) {
   if (a.legs.size() != b.legs.size()) return false;
   for (std::size_t l = 0; l < a.legs.size(); ++l) {
     const Leg &x = a.legs[l], &y = b.legs[l];
     if (x.links.size() != y.links.size()) return false;
     for (std::size_t i = 0; i < x.links.size(); ++i)
-      if (!alike(topology, x.links[i], y.links[i])) return false;
+      if (!topology.are_alike(x.links[i], y.links[i])) return false;
   }
   return true;
 }
@@ -186,7 +171,7 @@ void expect_equal_ports(const Topology& topology, const std::vector<NodeId>& pla
     const LinkId o = topology.links_from(device)[0], i = topology.links_to(device)[0];
     if (topology.resource(topology.link(o).resource).shared)
       refuse("{} sends and receives over one half-duplex cable", name(topology, device));
-    if (!alike(topology, o, out) || !alike(topology, i, in))
+    if (!topology.are_alike(o, out) || !topology.are_alike(i, in))
       refuse("the port of {} is not like that of {}", name(topology, device), name(topology, placement[0]));
   }
 }

@@ -9,20 +9,12 @@
 #include <utility>
 
 #include "sim/base/error.hpp"
+#include "sim/run/refusal.hpp"
 #include "sim/schedule/piecewise.hpp"
 
 namespace ringsim {
 
 namespace {
-
-/// Why a run cannot be folded; caught in fold_channels().
-struct Unlike {
-  std::string because;
-};
-template <class... Parts>
-[[noreturn]] void refuse_channels(fmt::format_string<Parts...> text, Parts&&... parts) {
-  throw Unlike{fmt::format(text, std::forward<Parts>(parts)...)};
-}
 
 /// Conditions 2 and 4.
 class EqualChannels {
@@ -33,10 +25,10 @@ class EqualChannels {
   void expect() {
     const auto is_first = [&](const Cast& cast) { return cast.rank == made_.casts.front().rank; };
     if (!std::all_of(made_.casts.begin(), made_.casts.end(), is_first))
-      refuse_channels("ranks have other places in one channel than in another");
+      refuse("ranks have other places in one channel than in another");
     for (std::size_t b = 0; b < n_buffers; ++b) compare_chunks(b);
     for (Actor actor = 0; actor < schedule_.actors; ++actor) {
-      if (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed)) refuse_channels("it was stopped");
+      if (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed)) refuse("it was stopped");
       fills_.clear();
       for (Lane lane = 0; lane < made_.plain.lanes; ++lane) look_at(actor, lane);
     }
@@ -72,7 +64,7 @@ class EqualChannels {
       step_.clear();
       schedule_.step(actor, lane, i, step_);
       for (const Op& op : step_.ops) {
-        if (op.what == Do::compute) refuse_channels("ranks compute");
+        if (op.what == Do::compute) refuse("ranks compute");
         if (op.what == Do::copy || op.what == Do::add) continue;
         expect_equal_sizes(op.region);
         if (op.what == Do::send && protocol_.slots > 0) expect_whole_slots(op);
@@ -85,15 +77,15 @@ class EqualChannels {
     if (alike_[b].data || (alike_[b].on_wire && region.count == 1)) return;
     for (int channel = 1; channel < made_.channels; ++channel)
       if (protocol_.on_wire(size_in(channel, region)) != protocol_.on_wire(size_in(0, region)))
-        refuse_channels("{} bytes in {} chunks are not equal in all channels", schedule_.layout[b].total().count,
-                        schedule_.layout[b].n_chunks());
+        refuse("{} bytes in {} chunks are not equal in all channels", schedule_.layout[b].total().count,
+               schedule_.layout[b].n_chunks());
   }
 
   void expect_whole_slots(const Op& op) {
     const int fills = protocol_.slots_of(protocol_.on_wire(schedule_.size(op.region)));
     const bool is_same = fills_.try_emplace({op.peer, op.channel}, fills).first->second == fills;
     if (fills > protocol_.slots || protocol_.slots % fills != 0 || !is_same)
-      refuse_channels("a message may start with some of its {} slots before it has all", protocol_.name);
+      refuse("a message may start with some of its {} slots before it has all", protocol_.name);
   }
 
   const Schedule& schedule_;
@@ -113,15 +105,14 @@ FoldingByChannels folded_channels(const Topology& topology, const CheckedSchedul
   const Schedule& schedule = checked.schedule();
   const Proof& proof = checked.proof();
   if (proof.by == Proof::By::parts || proof.from.empty() || proof.pieces % (made.channels * made.rounds) != 0)
-    refuse_channels("the schedule is not proved from that of one channel");
-  if (options.model == NetworkModel::packet) refuse_channels("the model is {}", to_string(options.model));
+    refuse("the schedule is not proved from that of one channel");
+  if (options.model == NetworkModel::packet) refuse("the model is {}", to_string(options.model));
   if (options.routing.policy != Routing::Policy::fixed || options.transport.nics == Transport::Nics::per_channel)
-    refuse_channels("which way a message takes may hang on its channel");
-  if (topology.has_work_rates() || topology.has_channel_rates() || topology.has_posts())
-    refuse_channels("devices have rates");
-  if (options.record_path) refuse_channels("the critical path is recorded");
-  if (options.record_spans || options.on_message || options.on_traffic) refuse_channels("every message is recorded");
-  if (!options.jobs.empty()) refuse_channels("several jobs share the run");
+    refuse("which way a message takes may hang on its channel");
+  if (topology.has_work_rates() || topology.has_channel_rates() || topology.has_posts()) refuse("devices have rates");
+  if (options.record_path) refuse("the critical path is recorded");
+  if (options.record_spans || options.on_message || options.on_traffic) refuse("every message is recorded");
+  if (!options.jobs.empty()) refuse("several jobs share the run");
   EqualChannels(schedule, made, options).expect();
   FoldingByChannels folding{
       .channels = made.channels,
@@ -141,7 +132,7 @@ std::optional<FoldingByChannels> fold_channels(const Topology& topology, const C
   if (made == nullptr || made->channels == 1) return std::nullopt;
   try {
     return folded_channels(topology, checked, *made, options);
-  } catch (const Unlike& refusal) {
+  } catch (const Refusal& refusal) {
     why_not = refusal.because;
   }
   return std::nullopt;

@@ -8,20 +8,12 @@
 
 #include "sim/base/error.hpp"
 #include "sim/run/device_work.hpp"
+#include "sim/run/refusal.hpp"
 #include "sim/schedule/piecewise.hpp"
 
 namespace ringsim {
 
 namespace {
-
-/// Why a run cannot be folded; caught in fold_by_turns().
-struct NoTurn {
-  std::string because;
-};
-template <class... Parts>
-[[noreturn]] void refuse_turn(fmt::format_string<Parts...> text, Parts&&... parts) {
-  throw NoTurn{fmt::format(text, std::forward<Parts>(parts)...)};
-}
 
 std::size_t index_of(Actor actor) { return static_cast<std::size_t>(actor); }
 
@@ -34,16 +26,16 @@ class TurningSchedule {
         made_(piecewise(schedule_)),
         n_(schedule_.collective.ranks) {
     const Proof& proof = checked.proof();
-    if (proof.by == Proof::By::parts) refuse_turn("a program has several schedules");
-    if (proof.copies_first) refuse_turn("ranks copy before they send");
+    if (proof.by == Proof::By::parts) refuse("a program has several schedules");
+    if (proof.copies_first) refuse("ranks copy before they send");
     const bool has_casts = made_ != nullptr && !made_->casts.empty();
     const Symmetry& symmetry = has_casts ? proof.positions : proof.symmetry;
     if (!symmetry.claimed() || symmetry.radices().size() != 1 || !symmetry.chunks_as_actors())
-      refuse_turn("the schedule is not proved to be the same from rank to rank");
+      refuse("the schedule is not proved to be the same from rank to rank");
     ensure(symmetry.order() == n_ && schedule_.actors == n_, "a symmetry is one of all ranks");
     const Schedule& plain = made_ == nullptr ? schedule_ : made_->plain;
     for (std::size_t b = 0; b < n_buffers; ++b)
-      if (const int n = plain.layout[b].n_chunks(); n != 0 && n != n_) refuse_turn("ranks have several chunks each");
+      if (const int n = plain.layout[b].n_chunks(); n != 0 && n != n_) refuse("ranks have several chunks each");
   }
 
   /// Whether the rank `by` further does the same; if not, why_not() says why.
@@ -126,22 +118,21 @@ std::vector<Sending> sendings(const Schedule& schedule, int simulated, const Run
         schedule.step(rank, lane, i, step);
         const auto n_sends =
             std::count_if(step.ops.begin(), step.ops.end(), [](const Op& op) { return op.what == Do::send; });
-        if (step.ops.size() != 2 || n_sends != 1) refuse_turn("step {} is not one message", i);
-        if (!step.waits.empty()) refuse_turn("a lane of a rank waits for another in step {}", i);
+        if (step.ops.size() != 2 || n_sends != 1) refuse("step {} is not one message", i);
+        if (!step.waits.empty()) refuse("a lane of a rank waits for another in step {}", i);
         for (const Op& op : step.ops) {
           if (op.what == Do::compute || op.what == Do::copy || op.what == Do::add)
-            refuse_turn("step {} is more than messages", i);
-          if (op.region.count != 1) refuse_turn("step {} moves several chunks", i);
-          if (its.channel >= 0 && its.channel != op.channel)
-            refuse_turn("lane {} of a rank has several channels", lane);
+            refuse("step {} is more than messages", i);
+          if (op.region.count != 1) refuse("step {} moves several chunks", i);
+          if (its.channel >= 0 && its.channel != op.channel) refuse("lane {} of a rank has several channels", lane);
           its.channel = op.channel;
           if (op.what != Do::send) continue;
-          if (its.to >= 0 && its.to != op.peer) refuse_turn("lane {} of a rank sends to several", lane);
+          if (its.to >= 0 && its.to != op.peer) refuse("lane {} of a rank sends to several", lane);
           its.to = op.peer;
           if (protocol.slots == 0) continue;
           const int fills = protocol.slots_of(protocol.on_wire(schedule.size(op.region)));
           if (fills > protocol.slots || protocol.slots % fills != 0 || (slots != 0 && slots != fills))
-            refuse_turn("a message may start with some of its {} slots before it has all", protocol.name);
+            refuse("a message may start with some of its {} slots before it has all", protocol.name);
           slots = fills;
         }
       }
@@ -151,21 +142,14 @@ std::vector<Sending> sendings(const Schedule& schedule, int simulated, const Run
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Lane lane = static_cast<Lane>(i) % schedule.lanes;
     if (all[i].channel >= 0 && lane_of.try_emplace(all[i].channel, lane).first->second != lane)
-      refuse_turn("channel {} is in several lanes", all[i].channel);
+      refuse("channel {} is in several lanes", all[i].channel);
   }
   return all;
 }
 
-bool are_images(const Topology& topology, LinkId a, LinkId b) {
-  const Link &x = topology.link(a), &y = topology.link(b);
-  const auto kind = [&](NodeId node) { return topology.node(node).kind; };
-  return x.bandwidth == y.bandwidth && x.latency == y.latency && x.kind == y.kind && kind(x.from) == kind(y.from) &&
-         kind(x.to) == kind(y.to);
-}
-
 bool are_images(const Topology& topology, const Path& a, const Path& b) {
   if (a.type != b.type || a.legs.size() != b.legs.size()) return false;
-  const auto like = [&](LinkId x, LinkId y) { return are_images(topology, x, y); };
+  const auto like = [&](LinkId x, LinkId y) { return topology.are_alike(x, y); };
   for (std::size_t i = 0; i < a.legs.size(); ++i) {
     const Leg &x = a.legs[i], &y = b.legs[i];
     if (x.latency != y.latency || x.shares != y.shares ||
@@ -211,11 +195,11 @@ class TurningLinks {
 
   const Path& path(Actor from, Actor to, std::uint32_t label) {
     if (const auto known = paths_.find({from, to, label}); known != paths_.end()) return known->second;
-    if (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed)) refuse_turn("it was stopped");
+    if (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed)) refuse("it was stopped");
     std::vector<Path> parts = routes_.find_parts(placement_[index_of(from)], placement_[index_of(to)], label);
-    if (parts.size() != 1) refuse_turn("messages are cut into {} parts", parts.size());
+    if (parts.size() != 1) refuse("messages are cut into {} parts", parts.size());
     const NodeId node = placement_[index_of(from)];
-    if (parts[0].legs.empty()) refuse_turn("two ranks sit on {}", topology_.node(node).name);
+    if (parts[0].legs.empty()) refuse("two ranks sit on {}", topology_.node(node).name);
     if (const DeviceLinks* device = topology_.device(node)) leave_device(topology_, *device, label, parts);
     return paths_.emplace(Pair{from, to, label}, std::move(parts[0])).first->second;
   }
@@ -227,7 +211,7 @@ class TurningLinks {
       const Actor a = wrap(from + turn * by_, n_), b = wrap(sending.to + turn * by_, n_);
       const Path& here = path(a, b, label(sending));
       if (!are_images(topology_, first, here))
-        refuse_turn("the path of {} is not like that of {}", pair(a, b), pair(from, sending.to));
+        refuse("the path of {} is not like that of {}", pair(a, b), pair(from, sending.to));
       for (std::size_t i = 0; i < first.legs.size(); ++i)
         for (std::size_t l = 0; l < first.legs[i].links.size(); ++l)
           expect_image(first.legs[i].links[l], here.legs[i].links[l], turn);
@@ -245,11 +229,11 @@ class TurningLinks {
     for (std::size_t l = 0; l < leg.links.size(); ++l)
       for (std::size_t k = 0; k < l; ++k)
         if (at(leg.links[k]).orbit == at(leg.links[l]).orbit)
-          refuse_turn("the path of {} takes like links twice", pair(from, to));
+          refuse("the path of {} takes like links twice", pair(from, to));
   }
   void expect_own_resource(LinkId link) const {
     if (topology_.resource(topology_.link(link).resource).shared)
-      refuse_turn("{} shares its bandwidth with another link", topology_.link_name(link));
+      refuse("{} shares its bandwidth with another link", topology_.link_name(link));
   }
 
   std::uint32_t label(const Sending& sending) const {
@@ -268,7 +252,7 @@ class TurningLinks {
       first = std::min(first, image);
     }
     if (other.orbit != expected.orbit || other.turn != expected.turn)
-      refuse_turn("{} is in use by ranks that are {} apart in unlike ways", topology_.link_name(image), by_);
+      refuse("{} is in use by ranks that are {} apart in unlike ways", topology_.link_name(image), by_);
   }
 
   Place& at(LinkId link) { return place_[link.value]; }
@@ -300,12 +284,12 @@ FoldingByTurns folded_by_turns(const Topology& topology, const CheckedSchedule& 
                                const std::vector<NodeId>& placement) {
   const Schedule& schedule = checked.schedule();
   TurningSchedule turning(checked, *options.protocol);
-  if (options.model != NetworkModel::fair) refuse_turn("the model is {}", to_string(options.model));
+  if (options.model != NetworkModel::fair) refuse("the model is {}", to_string(options.model));
   if (options.routing.policy != Routing::Policy::fixed && options.routing.policy != Routing::Policy::ecmp)
-    refuse_turn("messages are spread over several ways");
-  if (options.record_path) refuse_turn("the critical path is recorded");
-  if (options.record_spans || options.on_message || options.on_traffic) refuse_turn("every message is recorded");
-  if (!options.jobs.empty()) refuse_turn("several jobs share the run");
+    refuse("messages are spread over several ways");
+  if (options.record_path) refuse("the critical path is recorded");
+  if (options.record_spans || options.on_message || options.on_traffic) refuse("every message is recorded");
+  if (!options.jobs.empty()) refuse("several jobs share the run");
   TurningLinks links(topology, options, placement);
   std::string why_not = "no smaller number of ranks divides theirs";
   bool schedule_turns = false;  // by some number of ranks
@@ -328,11 +312,11 @@ FoldingByTurns folded_by_turns(const Topology& topology, const CheckedSchedule& 
           "over links that are used alike",
           by, schedule.actors, by, schedule.algorithm);
       return made;
-    } catch (const NoTurn& refusal) {
+    } catch (const Refusal& refusal) {
       why_not = refusal.because;
     }
   }
-  throw NoTurn{why_not};
+  throw Refusal{why_not};
 }
 
 }  // namespace
@@ -342,7 +326,7 @@ std::optional<FoldingByTurns> fold_by_turns(const Topology& topology, const Chec
                                             std::string& why_not) {
   try {
     return folded_by_turns(topology, checked, options, placement);
-  } catch (const NoTurn& refusal) {
+  } catch (const Refusal& refusal) {
     why_not = refusal.because;
   } catch (const InputError&) {  // no path: the run says so, in its own order
     why_not = "not all paths exist";

@@ -137,6 +137,12 @@ Topology Topology::with_rates(const std::function<std::optional<DeviceRates>(Nod
   return rated;
 }
 
+bool Topology::are_alike(LinkId a, LinkId b) const {
+  const Link &x = link(a), &y = link(b);
+  return x.bandwidth == y.bandwidth && x.latency == y.latency && x.kind == y.kind &&
+         node(x.from).kind == node(y.from).kind && node(x.to).kind == node(y.to).kind;
+}
+
 const DeviceLinks* Topology::device(NodeId id) const {
   if (devices_.empty() || device_of_[id.value] == UINT32_MAX) return nullptr;
   return &devices_[device_of_[id.value]];

@@ -191,6 +191,8 @@ class Topology {
   /// What the device's work takes; none where it takes no time.
   const DeviceLinks* device(NodeId id) const;
 
+  /// Whether links differ in nothing but which nodes of the same kinds they join.
+  bool are_alike(LinkId a, LinkId b) const;
   /// Whether a message from one to the other leaves its host. What is in no host is one by itself.
   bool joins_hosts(NodeId from, NodeId to) const {
     return from != to && (!node(from).host || node(from).host != node(to).host);
