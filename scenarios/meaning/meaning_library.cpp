@@ -133,6 +133,11 @@ nccl::LibraryPlan plan_of(CollectiveOp op, Bytes bytes, const nccl::TunerMachine
 bool adds_own_part(CollectiveOp op) { return op == CollectiveOp::all_reduce || op == CollectiveOp::reduce_scatter; }
 bool copies_own_part(CollectiveOp op) { return op == CollectiveOp::all_gather || op == CollectiveOp::all_to_all; }
 
+/// Whether what thread blocks send holds a channel, of which a scenario may state the rate.
+bool is_bound_by_blocks(const nccl::LibraryPlan& plan, Bandwidth channel) {
+  return channel.bytes_per_second > 0 && plan.protocol == TunerProtocol::simple;
+}
+
 /// What is decided for one collective.
 struct Decision {
   nccl::LibraryPlan plan;
@@ -154,7 +159,7 @@ Decision decision_of(CollectiveOp op, Bytes bytes, const Decider& by, const Blam
   out.costs = nccl::library_costs(
       out.plan, by.machine, {.op = op, .bytes = bytes, .chunk = chunk, .piece = piece, .release = by.settings.release},
       by.costs);
-  if (out.costs.channel.bytes_per_second > 0 && by.gpu.contains("channel"))
+  if (by.gpu.contains("channel") && is_bound_by_blocks(out.plan, out.costs.channel))
     out.costs.channel = nccl::channel_rate(out.plan, {by.gpu["channel"].get<std::int64_t>()});
   const std::int64_t rate = adds_own_part(op)     ? by.gpu.value("reduce", out.costs.reduce.bytes_per_second)
                             : copies_own_part(op) ? by.gpu.value("copy", out.costs.copy.bytes_per_second)
@@ -413,7 +418,8 @@ void warn_of_library(const Canonical& canonical, const Blame& blame, Scenario& s
     if (says("cpu")) warn("/devices/cpu", "no CPU takes part in the library's collectives");
     const auto gpu_says = [&](const char* key) { return says("gpu") && canonical["devices"]["gpu"].contains(key); };
     if (gpu_says("start")) warn("/devices/gpu/start", "the costs of the library's kernels have it already");
-    if (gpu_says("channel") && scenario.library && scenario.library->channel.bytes_per_second == 0)
+    if (gpu_says("channel") && scenario.library &&
+        !is_bound_by_blocks(scenario.library->plan, scenario.library->channel))
       warn("/devices/gpu/channel",
            "what thread blocks send counts in rings and trees by Simple over NVLink; here the library's costs have it");
     return;

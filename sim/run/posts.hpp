@@ -19,8 +19,9 @@ namespace ringsim {
 /// al., SPAA 1995).
 ///
 /// Assumptions: a message is posted once, whole, or once for each part that starts when slots are given back. Of those
-/// that are ready at one instant the one of the lower lane goes first, then that to the lower rank, then that of the
-/// lower channel. What links that go down cut off is posted again. Background messages are not posted.
+/// that are ready at one instant the one of the lower lane goes first, then that to the next rank, as NCCL's sends to
+/// all peers have it (NVIDIA/nccl src/init.cc, p2pSchedule), then that of the lower channel. What links that go down
+/// cut off is posted again. Background messages are not posted.
 template <class Run>
 class Posts {
  public:
@@ -30,19 +31,20 @@ class Posts {
   bool take(std::uint32_t index) {
     const Transfer& transfer = run_.transfers_[index];
     if (transfer.whole >= first_background && transfer.whole != no_transfer) return false;
-    const Actor to = run_.lanes_.actor(transfer.receiver);
-    const NodeId device = run_.node_of(run_.lanes_.actor(transfer.sender));
+    const Actor from = run_.lanes_.actor(transfer.sender), to = run_.lanes_.actor(transfer.receiver);
+    const NodeId device = run_.node_of(from);
     const DeviceLinks* rates = run_.topology_.device(device);
     if (rates == nullptr || rates->post.count() == 0 || !run_.topology_.joins_hosts(device, run_.node_of(to)))
       return false;
-    ready_.push_back({transfer.sender, to, transfer.channel, index, device, rates->post});
+    ready_.push_back(
+        {transfer.sender, wrap(to - from, run_.schedule_.actors), transfer.channel, index, device, rates->post});
     return true;
   }
 
   /// What is ready now takes its turn, if nothing more happens at this instant.
   void take_turns() {
     if (ready_.empty() || run_.engine_.expects_more_now()) return;
-    const auto turn = [](const Ready& it) { return std::tuple(it.lane, it.to, it.channel); };
+    const auto turn = [](const Ready& it) { return std::tuple(it.lane, it.distance, it.channel); };
     std::stable_sort(ready_.begin(), ready_.end(), [&](const Ready& a, const Ready& b) { return turn(a) < turn(b); });
     for (const Ready& it : std::exchange(ready_, {})) {
       SimTime& free = free_[it.device.value];
@@ -61,7 +63,7 @@ class Posts {
  private:
   struct Ready {
     LaneNumber lane = 0;
-    Actor to = 0;
+    Actor distance = 0;  // from the sender to the receiver
     std::uint16_t channel = 0;
     std::uint32_t index = 0;
     NodeId device;

@@ -167,6 +167,7 @@ class Disturber {
   /// A transfer has been posted, while links may have gone down.
   void posted(std::uint32_t index) {
     if (find_way(index)) run_.go_posted(index);
+    expect_a_way_some_day();
   }
   /// A part is delivered; false where its number is still in use.
   bool may_free(std::uint32_t part) {

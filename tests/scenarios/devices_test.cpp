@@ -159,6 +159,13 @@ TEST_CASE("a rate of nothing that happens changes no picosecond, and is said to 
   CHECK(alone.time == without.time);
 }
 
+TEST_CASE("rates of a kind of device change nothing where each has its own, which is said") {
+  const Prediction found =
+      predict(only(on_one_memory(R"({"reduce": "20 GB/s"})"), {R"(devices={"gpu": {"reduce": "1 GB/s"}})"}));
+  REQUIRE(found.settings.size() == 1);
+  CHECK(found.settings.front().idle == "no gpu is without rates of its own");
+}
+
 TEST_CASE("a closed form of devices that work in no time is not compared where they take time") {
   const std::vector<Result> rows = results_of(only(on_star(R"({"gpu": {"reduce": "20 GB/s"}})")), {});
   REQUIRE(rows.front().form);

@@ -140,9 +140,27 @@ TEST_CASE("one channel brings what its thread block sends, and all of them what 
   CHECK(has(predicted(h100).bottleneck.value().link, "nvswitch"));
 }
 
+TEST_CASE("few channels move what they are of all, on meshes and on switches, by every protocol") {
+  for (const char* node : {"dgx-1v", "hgx-h100"})
+    for (const char* protocol : {"LL", "LL128", "Simple"}) {
+      CAPTURE(node);
+      CAPTURE(protocol);
+      const auto rate = [&](int channels) {
+        const Overrides set{std::string("topology.node=\"") + node + '"',
+                            std::string("library.env.NCCL_PROTO=") + protocol, "library.env.NCCL_ALGO=Ring",
+                            "collective.bytes=1 GiB", "library.env.NCCL_MAX_NCHANNELS=" + std::to_string(channels)};
+        return predicted(one_dgx_a100, set).busbw;
+      };
+      CHECK(rate(2) == doctest::Approx(2 * rate(1)).epsilon(0.03));
+      CHECK(rate(4) == doctest::Approx(4 * rate(1)).epsilon(0.05));
+      CHECK(rate(5) > rate(4));
+      CHECK(rate(64) > rate(5));
+    }
+}
+
 TEST_CASE("what a proxy takes to post a message comes on top of the steps between nodes, not within one") {
-  // A ring over two nodes in one channel: of 2(16-1) steps each rank's message waits for that of the rank before, so two
-  // of 16 messages in flight at any time are posted. 20 us each are far above a step of LL.
+  // A ring over two nodes in one channel: of 2(16-1) steps each rank's message waits for that of the rank before, so
+  // two of 16 messages in flight at any time are posted. 20 us each are far above a step of LL.
   const Overrides ring{"library.env.NCCL_ALGO=Ring", "library.env.NCCL_PROTO=LL", "collective.bytes=1 KiB"};
   Overrides posted = ring;
   posted.emplace_back("devices.gpu.post=20 us");

@@ -412,7 +412,9 @@ TEST_CASE("thread blocks that users leave NCCL send less, each as much as it can
   CHECK(plan(TunerProtocol::simple, {.max_channels = 16}).running == 16);
   CHECK(plan(TunerProtocol::simple, {.max_channels = 16}).channels == 12);  // on as many rings as before
   CHECK(plan(TunerProtocol::simple, {.threads = 128}).running == 6);        // 24 of 128 threads are 6 of 512
-  CHECK(plan(TunerProtocol::simple, {.max_channels = 1}).usual == 24);
+  CHECK(plan(TunerProtocol::simple).at_work == 1);
+  CHECK(plan(TunerProtocol::simple, {.max_channels = 1}).at_work == 0.5);  // one of two blocks
+  CHECK(plan(TunerProtocol::simple, {.max_channels = 18}).at_work == 0.75);
 
   const auto costs = [&](const LibraryPlan& its) {
     return library_costs(its, machine, {.op = CollectiveOp::all_reduce, .bytes = 1_GiB, .chunk = 512_KiB});
@@ -420,10 +422,13 @@ TEST_CASE("thread blocks that users leave NCCL send less, each as much as it can
   // Simple: 20.4 GB/s of sends, with four loads and stores a byte, are 27.2 of rings, with three.
   CHECK(costs(plan(TunerProtocol::simple, {.max_channels = 1})).channel == Bandwidth{27'200'000'000});
   CHECK(costs(plan(TunerProtocol::simple, {.max_channels = 16})).channel == Bandwidth{36'266'666'667});  // 16 for 12
-  // Of the others the share of NVLink goes down with the blocks: 6 of 24.
-  const double all = costs(plan(TunerProtocol::ll128)).nvlink;
-  CHECK(costs(plan(TunerProtocol::ll128, {.max_channels = 6})).nvlink == doctest::Approx(all / 4));
-  CHECK(costs(plan(TunerProtocol::ll128, {.min_channels = 32})).nvlink == all);
+  // Of the others a channel of the search has 30 GB/s by Simple, and here half of its blocks.
+  const KernelCosts& own = fitted_costs().of[hopper];
+  const double half = 30 * own.nvlink[1] / own.nvlink[2] / 2;
+  for (const int channels : {1, 6})
+    CHECK(static_cast<double>(costs(plan(TunerProtocol::ll128, {.max_channels = channels})).channel.bytes_per_second) ==
+          doctest::Approx(half * 1e9));
+  CHECK(costs(plan(TunerProtocol::ll128, {.max_channels = 6})).nvlink == costs(plan(TunerProtocol::ll128)).nvlink);
   CHECK(costs(plan(TunerProtocol::ll128)).channel == Bandwidth{0});
 }
 

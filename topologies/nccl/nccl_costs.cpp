@@ -65,6 +65,16 @@ double simple_over_pcie(const TunerMachine& machine, const CostConstants& costs)
 /// stores their sum, or loads one and stores it here and there. No table of rings says how many blocks ran.
 double block_in_rings(const KernelCosts& own) { return own.a_block * 4 / 3; }
 
+/// What a channel sends by LL and LL128 that has fewer blocks, or threads, than NCCL takes by itself; GB/s on the wire.
+///
+/// Assumption: in proportion to what it has by itself, where it fills its part of the links at the protocol's share of
+/// them. That part is the speed that NCCL's search takes a channel to have, which is near to what Simple reaches.
+double channel_of_fewer(const LibraryPlan& plan, const TunerMachine& machine, const KernelCosts& own) {
+  const Channels& found = plan.algorithm == TunerAlgorithm::tree ? machine.tree : machine.ring;
+  constexpr auto simple = static_cast<std::size_t>(TunerProtocol::simple);
+  return found.inside * own.nvlink[static_cast<std::size_t>(plan.protocol)] / own.nvlink[simple] * plan.at_work;
+}
+
 /// How much of StepCost::full a step takes at the chunk's size, in a node and between nodes.
 class Steps {
  public:
@@ -185,8 +195,8 @@ LibraryCosts library_costs(const LibraryPlan& plan, const TunerMachine& machine,
   if (machine.nvlink && !nvls_tree) {
     if (plan.protocol == TunerProtocol::simple)
       out.channel = channel_rate(plan, gigabytes_a_second(block_in_rings(own)));
-    else  // what blocks of these move is in their shares and steps, which were fitted to as many as NCCL runs by itself
-      out.nvlink *= std::min(1.0, plan.running / plan.usual);
+    else if (plan.at_work < 1)
+      out.channel = gigabytes_a_second(channel_of_fewer(plan, machine, own));
   }
   if (nvls_tree) add_nvls_tree(out, plan, machine, work, costs, filled);
   out.copy = gigabytes_a_second(only_pcie ? costs.pcie_copy[p] : own.copy[p]);

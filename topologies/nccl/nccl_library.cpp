@@ -102,18 +102,31 @@ int within_bounds(int channels, const LibrarySettings& settings) {
   return std::max(1, std::min(channels, settings.max_channels.value_or(channels)));
 }
 
-/// As LibraryPlan::running.
-double blocks_running(const LibraryPlan& plan, Bytes bytes, const TunerMachine& machine,
-                      const LibrarySettings& settings) {
-  const int found = plan.algorithm == TunerAlgorithm::tree ? machine.tree.count : machine.ring.count;
-  const int most = within_bounds(std::min(blocks_of_a_channel(machine) * found, most_channels), settings);
+/// As LibraryPlan's, of rings and trees.
+struct Running {
+  int channels, blocks;
+  double running;
+};
+Running running(const LibraryPlan& plan, Bytes bytes, const TunerMachine& machine, const LibrarySettings& settings) {
+  const bool several = machine.nodes > 1, tree = plan.algorithm == TunerAlgorithm::tree;
+  const int found = tree ? machine.tree.count : machine.ring.count;
   const Threads each = threads_of(plan, machine, settings);
-  const std::int64_t blocks = std::clamp<std::int64_t>(bytes.count / (each.threads * each.least), 1, most);
-  return static_cast<double>(blocks * each.threads) / 512;
+  const std::int64_t needed = bytes.count / (each.threads * each.least);
+  const auto at_most = [&](int most) {
+    return static_cast<int>(std::clamp<std::int64_t>(needed, 1, within_bounds(most, settings)));
+  };
+  // ncclTopoPostset doubles what the search found (src/graph/connect.cc). On one node that is in the costs of steps,
+  // which were fitted to the channels of the search.
+  const int blocks = at_most(several ? std::min(2 * found, most_channels) : found);
+  const int launched =
+      several ? blocks : std::max(blocks, at_most(std::min(blocks_of_a_channel(machine) * found, most_channels)));
+  // A channel of trees has both of them, which are two of NCCL's; the second half of the rings takes the same links as
+  // the first.
+  const int channels = !several ? blocks : tree ? (blocks + 1) / 2 : std::min(blocks, within_bounds(found, settings));
+  return {channels, blocks, static_cast<double>(launched * each.threads) / 512};
 }
 
 void set_channels(LibraryPlan& plan, Bytes bytes, const TunerMachine& machine, const LibrarySettings& settings) {
-  const bool several = machine.nodes > 1, tree = plan.algorithm == TunerAlgorithm::tree;
   if (plan.algorithm == TunerAlgorithm::nvls || plan.algorithm == TunerAlgorithm::nvls_tree) {
     // A GPU's NICs act as one: ports of a card are merged (NCCL_IB_MERGE_NICS), and so are rails by aws-ofi-nccl.
     const bool in_node = plan.algorithm == TunerAlgorithm::nvls;
@@ -121,21 +134,12 @@ void set_channels(LibraryPlan& plan, Bytes bytes, const TunerMachine& machine, c
     plan.blocks = in_node ? plan.channels : nvls_tree_shape(machine, settings.release).blocks;
     return;
   }
-  const int found = tree ? machine.tree.count : machine.ring.count;
-  // ncclTopoPostset doubles what the search found (src/graph/connect.cc). On one node that is in the costs of steps,
-  // which were fitted to the channels of the search.
-  const int most = within_bounds(several ? std::min(2 * found, most_channels) : found, settings);
-  const Threads each = threads_of(plan, machine, settings);
-  const std::int64_t worth = each.threads * each.least;
-  const std::int64_t needed = std::max<std::int64_t>(1, bytes.count / worth);
-  plan.blocks = static_cast<int>(std::clamp<std::int64_t>(needed, 1, most));
-  plan.running = blocks_running(plan, bytes, machine, settings);
-  plan.usual = blocks_running(plan, bytes, machine, {.release = settings.release, .minor = settings.minor});
-  // Simulated: a channel of trees has both of them, which are two of NCCL's; the second half of the rings takes the
-  // same links as the first.
-  plan.channels = !several ? plan.blocks
-                  : tree   ? (plan.blocks + 1) / 2
-                           : std::min(plan.blocks, within_bounds(found, settings));
+  const Running its = running(plan, bytes, machine, settings),
+                usual = running(plan, bytes, machine, {.release = settings.release, .minor = settings.minor});
+  plan.channels = its.channels;
+  plan.blocks = its.blocks;
+  plan.running = its.running;
+  plan.at_work = std::min(1.0, its.running / its.channels / (usual.running / usual.channels));
 }
 
 }  // namespace

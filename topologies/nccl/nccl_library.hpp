@@ -57,7 +57,7 @@ struct LibraryPlan {
                         ///< those that its search finds
   double running = 1;   ///< thread blocks that run, as full ones of 512 threads: on one node, too, more than its search
                         ///< finds
-  double usual = 1;     ///< the same without bounds by the user
+  double at_work = 1;   ///< of those that a channel has without bounds by the user
 };
 
 /// The tuner's choice for the op, and the channels in use: as many as the search finds, within the user's bounds, but

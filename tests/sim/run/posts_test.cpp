@@ -33,7 +33,7 @@ std::vector<SimTime> arrivals(const Topology& net, const CheckedSchedule& schedu
 
 }  // namespace
 
-TEST_CASE("messages that one device sends at once leave one after another, to the lowest rank first") {
+TEST_CASE("messages that one device sends at once leave one after another, to the next rank first") {
   // 4 KB at 4 GB/s: 1 us. Three messages of a scatter, posted in 3 us each, are never on the link together: the i-th
   // starts at 3 i us and arrives 1 us and the latencies of two links, 2 us, later.
   const Topology net = star(4, {.bandwidth = 4_GBps, .latency = 1us});
@@ -51,6 +51,14 @@ TEST_CASE("messages that one device sends at once leave one after another, to th
   CHECK(line.bottleneck->latency == 11us);
   // Posted faster than the link carries them, they queue there: 3 us for all, after the first post.
   CHECK(arrivals(posting(net, 100ns), scatter).back() == SimTime{100ns + 3us + 2us});
+}
+
+TEST_CASE("in an all-to-all each rank posts to the next ranks first, so that no two send to one at once") {
+  // 4 KB at 4 GB/s: 1 us, as long as a post. Four ranks post three messages each; the last arrives after three posts,
+  // its own us and 2 us of latency.
+  const Topology net = star(4, {.bandwidth = 4_GBps, .latency = 1us});
+  const CheckedSchedule all = of("direct", CollectiveOp::all_to_all, 4, 16'000_B);
+  CHECK(run(posting(net, 1us), all).duration() == 3 * 1us + 1us + 2us);
 }
 
 TEST_CASE("in a ring each rank has one message to post, which adds a post to each step") {
@@ -102,6 +110,9 @@ TEST_CASE("a message finds its way when it has been posted, as links are then") 
   options.disturbance.links = {{.to = LinkChange::To::down, .at = SimTime{1us}, .links = {first}},
                                {.to = LinkChange::To::restored, .at = SimTime{90us}, .links = {first}}};
   CHECK(run(net, one, options).duration() == 3us + 2us);
+  // Both ways down for good, before it is posted.
+  options.disturbance.links = {{.to = LinkChange::To::down, .at = SimTime{1us}, .links = {first, LinkId{1}}}};
+  CHECK_THROWS_AS(run(net, one, options), StrandedError);
   // Down for good, once it is posted and half of it has left: 2 KB go on by the other way, and are posted again.
   options.disturbance.links = {{.to = LinkChange::To::down, .at = SimTime{3us + 500ns}, .links = {first}}};
   CHECK(run(net, one, options).duration() == 3us + 500ns + 3us + 1us);

@@ -252,8 +252,9 @@ class Simulation {
     std::vector<Item*> ready;
     for (Item& item : items_)
       if (item.is == Item::Is::ready) ready.push_back(&item);
-    const auto turn = [](const Item* item) {
-      return std::tuple(item->sender->lane, item->span.to, item->span.channel);
+    const auto n = static_cast<Actor>(placement_.size());
+    const auto turn = [n](const Item* item) {
+      return std::tuple(item->sender->lane, (item->span.to - item->span.from + n) % n, item->span.channel);
     };
     std::stable_sort(ready.begin(), ready.end(), [&](const Item* a, const Item* b) { return turn(a) < turn(b); });
     for (Item* item : ready) {
