@@ -189,7 +189,7 @@ TEST_CASE("random runs over channels report the same to the picosecond, folded a
     ++n_folded[std::string(to_string(drawn.options.model))];
     if (drawn.options.transport.gdr_level == PathType::loc) ++n_folded["staged"];
   }
-  constexpr int few = static_cast<int>(runs / 100);
+  constexpr int few = static_cast<int>(runs / 200);  // the rarest of them is one run of 130
   for (const char* algorithm : algorithms) {
     CAPTURE(algorithm);
     CHECK(n_folded[algorithm] >= few);
