@@ -287,28 +287,22 @@ class Settings {
     if (scenario_.devices.cpu) look_at_devices("cpu", *scenario_.devices.cpu);
   }
 
-  /// Each node of that kind has rates of its own.
+  /// There are nodes of that kind, and each has rates of its own.
   bool all_have_own(const std::string& kind) const {
     const auto* graph = std::get_if<Graph>(&scenario_.topology);
-    return graph != nullptr && std::all_of(graph->nodes.begin(), graph->nodes.end(), [&](const auto& node) {
-             const bool is_gpu = node.kind == NodeKind::gpu;
-             return node.rates || node.kind == NodeKind::network_switch || is_gpu != (kind == "gpu");
-           });
+    if (graph == nullptr) return false;
+    int n = 0;
+    for (const Graph::NodeSpec& node : graph->nodes) {
+      const bool is_memory = node.kind == NodeKind::cpu || node.kind == NodeKind::memory;
+      if (kind == "gpu" ? node.kind != NodeKind::gpu : !is_memory) continue;
+      if (!node.rates) return false;
+      ++n;
+    }
+    return n > 0;
   }
 
   void look_at_devices(const std::string& kind, const DeviceRates& rates) {
-    if (all_have_own(kind)) {
-      const auto idle = [&](const char* key, bool is_said) {
-        if (is_said)
-          tell(fmt::format("/devices/{}", kind), key, fmt::format("no {} is without rates of its own", kind));
-      };
-      idle("copy", rates.copy.has_value());
-      idle("reduce", rates.reduce.has_value());
-      idle("channel", rates.channel.has_value());
-      idle("start", rates.start.count() > 0);
-      idle("post", rates.post.count() > 0);
-      return;
-    }
+    if (all_have_own(kind)) return tell("/devices", kind, fmt::format("each {} has rates of its own", kind));
     bool adds = false, copies = false;
     const auto look = [&](const char* key, LinkKind link_kind, bool& works, const std::string& idle) {
       for (std::uint32_t l = 0; l < topology_.n_links(); ++l) {

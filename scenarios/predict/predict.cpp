@@ -21,6 +21,12 @@
 
 namespace ringsim {
 
+std::string algorithm_text(const Prediction& prediction) {
+  std::string text = prediction.algorithm;
+  for (const auto& [name, value] : prediction.parameters) text += fmt::format(" {}={}", name, without_quotes(value));
+  return text;
+}
+
 Picoseconds launch_of(const Scenario& scenario) {
   const Picoseconds launch = scenario.launch.value_or(scenario.protocol->launch);
   return scenario.calibration ? launch + scenario.calibration->launch : launch;

@@ -102,6 +102,9 @@ Prediction predict(const Scenario& scenario, const PredictOptions& options = {})
 /// The same, with a setup that was made before: set_up(scenario).
 Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOptions& options = {});
 
+/// "halving_doubling fold=naive": an algorithm with its parameters, in tables.
+std::string algorithm_text(const Prediction& prediction);
+
 /// The time before the first step of every collective: the scenario's, or the protocol's, and what a calibration adds.
 Picoseconds launch_of(const Scenario& scenario);
 /// What a library's kernels take for a rank's own part, copied or added up apart from the schedule: it comes on top.

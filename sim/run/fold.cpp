@@ -337,7 +337,6 @@ std::optional<Folding> fold(const Topology& topology, const CheckedSchedule& che
       refuse("every message is recorded");
     if (options.model != NetworkModel::ideal && options.model != NetworkModel::fair)
       refuse("in the model {} messages may meet where none shares a link", to_string(options.model));
-    if (!options.jobs.empty()) refuse("several jobs share the run");
     expect_symmetry(checked);
     LanesInStep lanes(checked);
     if (options.transport.nics == Transport::Nics::per_channel && lanes.n_lanes() > 1)

@@ -109,10 +109,9 @@ FoldingByChannels folded_channels(const Topology& topology, const CheckedSchedul
   if (options.model == NetworkModel::packet) refuse("the model is {}", to_string(options.model));
   if (options.routing.policy != Routing::Policy::fixed || options.transport.nics == Transport::Nics::per_channel)
     refuse("which way a message takes may hang on its channel");
-  if (topology.has_work_rates() || topology.has_channel_rates() || topology.has_posts()) refuse("devices have rates");
+  if (topology.has_channel_rates()) refuse("channels of a device have a rate, each its own");
   if (options.record_path) refuse("the critical path is recorded");
   if (options.record_spans || options.on_message || options.on_traffic) refuse("every message is recorded");
-  if (!options.jobs.empty()) refuse("several jobs share the run");
   EqualChannels(schedule, made, options).expect();
   FoldingByChannels folding{
       .channels = made.channels,

@@ -289,7 +289,6 @@ FoldingByTurns folded_by_turns(const Topology& topology, const CheckedSchedule& 
     refuse("messages are spread over several ways");
   if (options.record_path) refuse("the critical path is recorded");
   if (options.record_spans || options.on_message || options.on_traffic) refuse("every message is recorded");
-  if (!options.jobs.empty()) refuse("several jobs share the run");
   TurningLinks links(topology, options, placement);
   std::string why_not = "no smaller number of ranks divides theirs";
   bool schedule_turns = false;  // by some number of ranks

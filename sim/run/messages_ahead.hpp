@@ -16,7 +16,8 @@ namespace ringsim {
 /// when all has arrived. What has slots leaves before the receive begins, as parts of the message if that is not all of
 /// it. Each part starts at a moment of its own, so it has a trail of its own.
 ///
-/// Run is the class of that name in run.cpp, whose friend this is: it starts transfers and ends operations as Run does.
+/// Run is the class of that name in simulate.cpp, whose friend this is: it starts transfers and ends operations as Run
+/// does.
 template <class Run>
 class MessagesAhead {
  public:

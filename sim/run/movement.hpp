@@ -24,7 +24,7 @@
 namespace ringsim {
 
 /// Takes a transfer from set_out() to Run::delivered(); steps and operations are Run's. Run is the class of that name
-/// in run.cpp, which derives from this one, so that what every message passes is compiled as one.
+/// in simulate.cpp, which derives from this one, so that what every message passes is compiled as one.
 template <class Run>
 class Movement {
  protected:

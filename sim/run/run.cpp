@@ -2,536 +2,19 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <bit>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "sim/base/error.hpp"
-#include "sim/base/quantity.hpp"
 #include "sim/base/setting_error.hpp"
 #include "sim/network/network.hpp"
-#include "sim/run/device_work.hpp"
-#include "sim/run/fingerprint.hpp"
-#include "sim/run/fold.hpp"
-#include "sim/run/fold_channels.hpp"
-#include "sim/run/fold_turns.hpp"
-#include "sim/run/lane_trails.hpp"
-#include "sim/run/messages_ahead.hpp"
-#include "sim/run/movement.hpp"
-#include "sim/run/run_disturbed.hpp"
-#include "sim/run/transfers.hpp"
-#include "sim/run/units.hpp"
-#include "sim/schedule/lanes.hpp"
+#include "sim/run/simulate.hpp"
 
 namespace ringsim {
 
 namespace {
-
-// What crossed a link fits into the time in which it was busy.
-void expect_link_rates(const Topology& topology, const Network& network) {
-  for (std::uint32_t r = 0; r < topology.n_resources(); ++r) {
-    const Carried carried = network.carried({r});
-    const double rate = static_cast<double>(topology.resource({r}).bandwidth.bytes_per_second);
-    const double seconds = static_cast<double>(carried.busy.count() + 2 * carried.pieces) / 1e12;
-    ensure(carried.bytes <= rate * seconds * (1 + 1e-9), "no link carries more than its bandwidth");
-  }
-}
-
-/// The loop, the operations of lanes, and the sums over all messages.
-class Run : private Movement<Run> {
-  friend class Movement<Run>;
-  friend class Disturber<Run>;
-  friend class DeviceWork<Run>;
-  friend class Posts<Run>;
-  friend class MessagesAhead<Run>;
-  using Trails = LaneTrails<LaneRunner<Run>>;
-
- public:
-  /// What is simulated; of none of them all is.
-  struct Part {
-    const Folding* folding = nullptr;                ///< only rank 0, for all of them
-    const FoldingByTurns* by_turns = nullptr;        ///< only the first ranks
-    const FoldingByChannels* by_channels = nullptr;  ///< only the first channel
-  };
-  Run(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options,
-      const std::vector<NodeId>& placement, const Part& part)
-      : Movement(topology, schedule_of(checked, part), options, placement),
-        folding_(part.folding),
-        by_turns_(part.by_turns),
-        by_channels_(part.by_channels),
-        is_folded_(folding_ != nullptr || by_turns_ != nullptr),
-        has_any_order_(by_turns_ != nullptr || by_channels_ != nullptr),
-        lanes_(schedule_, options.protocol->slots, *this),
-        trails_(topology, lanes_, folding_, !options.disturbance.empty()) {
-    if (!options.jobs.empty()) {
-      ensure(options.jobs.size() == static_cast<std::size_t>(schedule_.lanes), "every lane belongs to a job");
-      jobs_.resize(*std::max_element(options.jobs.begin(), options.jobs.end()) + 1);
-    }
-    if (options.record_path) trails_.record(jobs_.size());
-    keeps_routes_ = ways_.are_fixed() && folding_ == nullptr;
-    is_followed_ = options.protocol->done_when_left || options.record_path || has_any_order_;
-    protocol_adds_ = options.protocol->adds_bytes();
-    may_hold_ = !options.disturbance.empty() || options.enough;
-    is_watched_ = !options.jobs.empty() || options.record_spans || options.on_message;
-    needs_slots_ = checked.proof().slots_needed > 0;
-    if (options.protocol->done_when_left) {
-      ahead_ = std::make_unique<MessagesAhead<Run>>(*this);
-      network_->expect_changes();  // it must say when a message has left, not only when it arrives
-    }
-    if (has_any_order_) {
-      network_->expect_any_order();
-      trails_.weigh_ties();
-    }
-    if (by_channels_ != nullptr) {
-      network_->expect_copies(by_channels_->channels);
-      ways_.stand_for(by_channels_->channels);
-    }
-    if (options.on_traffic) network_->watch([this](const Moved& moved) { tell_traffic(moved); });
-    if (topology.has_posts()) posts_ = std::make_unique<Posts<Run>>(*this);
-    if (topology.has_work_rates()) work_ = std::make_unique<DeviceWork<Run>>(*this);
-    if (!options.disturbance.empty()) disturber_ = std::make_unique<Disturber<Run>>(*this);
-    timeline_.actor_finish.assign(static_cast<std::size_t>(schedule_.actors), SimTime{});
-  }
-
-  Timeline go() {
-    if (disturber_) disturber_->begin();
-    lanes_.run_ready();
-    settle();
-    engine_.run(
-        [this](const Event& event) {
-          handle(event);
-          lanes_.run_ready();
-          if ((++timeline_.events & 0x3FF) == 0) look_up();
-        },
-        [this] { settle(); }, [this] { return !(disturber_ && lanes_.finished()); });
-    return finish();
-  }
-
-  // What LaneRunner asks of its handler.
-  using Note = Bytes;
-  Bytes note(const Op& op) const {
-    const Bytes data = schedule_.size(op.region);
-    return protocol_adds_ ? options_.protocol->on_wire(data) : data;
-  }
-  int slots(Bytes size) const { return options_.protocol->slots_of(size); }
-  /// Folded: rank 0 receives in each step what it sends, seen from its peer.
-  std::uint64_t connection(Actor self, const Op& op) const {
-    if (is_folded_) [[unlikely]]
-      return by_turns_ == nullptr ? 0 : by_turns_->connection(self, op);
-    return connection_key(self, op);
-  }
-
-  void matched(const Message<Bytes>& message, std::uint32_t& kept) {
-    if (message.slot != no_slot) return caught_up(message);
-    const std::uint32_t index = transfers_.make();
-    Transfer& transfer = transfers_[index];
-    transfer.sender = message.sender.lane;
-    transfer.receiver = message.receiver.lane;
-    transfer.channel = message.channel;
-    transfer.step = message.sender.step;
-    transfer.size = message.source;
-    transfer.start = engine_.now();
-    transfer.whole = no_transfer;
-    // LaneRunner begins one step at a time: the end that has just been posted is the one that was waited for, unless
-    // both came at this instant; then it is the sender.
-    transfer.marks = {.sender_was_last = trails_.sender_was_last(message.sender.lane, message.receiver.lane),
-                      .adds = work_ && message.add && adds_take_time(message.receiver.lane)};
-    transfer.route = kept != nothing_kept ? kept : find_route(message, kept);
-    bytes_sent_ += transfer.size;
-    bytes_expected_ += message.target;
-    if (ahead_) ahead_->met(index, transfer.marks.sender_was_last ? message.sender.lane : message.receiver.lane);
-    set_out(index);
-  }
-
-  void local(OpPlace place, const Op& op) {
-    if (op.what != Do::compute) {
-      if (trails_.weighs_ties()) trails_.weigh(place.lane, trails_[place.lane], engine_.now());
-      const LinkKind kind = op.what == Do::add ? LinkKind::reduce : LinkKind::copy;
-      if (!work_ || !work_->takes_time(lanes_.actor(place.lane), kind)) return local_done(place.lane);
-      return work_->begin(place.lane, kind, schedule_.size(op.region), trails_[place.lane]);
-    }
-    const int unit = op.unit();
-    if (unit >= 0 && !units_.take(unit, {place.lane, op.time})) return;
-    if (begins_compute(place.lane, op.time, unit)) compute_done(place.lane, unit);
-  }
-  /// A send whose receiver has not begun.
-  void left(std::uint32_t slot, OpPlace place, Bytes size, LaneNumber by, std::uint32_t& kept) {
-    bytes_sent_ += size;
-    ahead_->left(slot, place, size, by, kept);
-  }
-  void room(std::uint32_t slot, int n, LaneNumber by) { ahead_->room(slot, options_.protocol->slot * n, by); }
-  bool holds(LaneNumber lane) { return may_hold_ && (is_over_ || (disturber_ && disturber_->holds(lane))); }
-  void begins(LaneNumber lane) {
-    trails_.begins(lane, engine_.now());
-    if (by_channels_ != nullptr && schedule_.lanes > 1) [[unlikely]]
-      weigh_waits(lane);
-  }
-  void woken(LaneNumber lane, LaneNumber by) { trails_.woken(lane, by); }
-
- private:
-  static const Schedule& schedule_of(const CheckedSchedule& checked, const Part& part) {
-    if (part.folding != nullptr) return part.folding->one;
-    if (part.by_turns != nullptr) return part.by_turns->first;
-    return part.by_channels != nullptr ? part.by_channels->one : checked.schedule();
-  }
-
-  // Which of the lanes that a step waits for was last may be up to the order within an instant.
-  [[gnu::noinline]] void weigh_waits(LaneNumber lane) {
-    const Actor self = lanes_.actor(lane);
-    waits_.clear();
-    schedule_.step(self, lanes_.lane_of(lane), lanes_.step(lane), waits_);
-    for (const Wait& wait : waits_.waits)
-      trails_.weigh_wait(lane, static_cast<LaneNumber>(wait.of(self) * schedule_.lanes + wait.lane));
-  }
-
-  /// Folded: the one that is not simulated, too.
-  Actor receiver_of(const Message<Bytes>& message) const {
-    if (is_folded_) [[unlikely]]
-      return by_turns_ == nullptr ? folding_->peer(lanes_.lane_of(message.sender.lane), message.sender.step)
-                                  : by_turns_->peers[message.sender.lane];
-    return lanes_.actor(message.receiver.lane);
-  }
-  /// Which lane will receive a message is not known before it is received; it is the actor's first until then. Folded,
-  /// it is one of the same number.
-  LaneNumber expected_receiver(LaneNumber sender, Actor peer) const {
-    const auto lanes = static_cast<LaneNumber>(schedule_.lanes);
-    if (by_turns_ == nullptr) return static_cast<LaneNumber>(peer) * lanes;
-    return static_cast<LaneNumber>(by_turns_->simulated_for(peer)) * lanes + sender % lanes;
-  }
-  /// The links that are simulated for those of a path.
-  void take_simulated_links(std::vector<Path>& paths) const {
-    if (by_turns_ == nullptr) return;
-    for (Path& path : paths) path = by_turns_->turned(std::move(path));
-  }
-
-  [[gnu::noinline]] std::uint32_t find_route(const Message<Bytes>& message, std::uint32_t& kept) {
-    return route_from(message.sender.lane, receiver_of(message), message.channel, kept);
-  }
-
-  void caught_up(const Message<Bytes>& message) {
-    bytes_expected_ += message.target;
-    ahead_->caught_up(message);
-  }
-
-  /// All that happens at this instant has happened.
-  void settle() {
-    if (posts_) posts_->take_turns();
-    network_->settle();
-  }
-
-  void handle(Event event) {
-    switch (event.kind()) {
-      case Event::Kind::flow:
-        if (const auto left = network_->due(event)) {
-          turn_ = left->turn;
-          if (work_ && DeviceWork<Run>::is_work(left->piece)) {
-            if (left->has_arrived || !network_->tells_arrivals()) work_->done(*left);
-          } else {
-            left->has_arrived ? piece_landed(*left) : piece_left(*left);
-          }
-        }
-        break;
-      case Event::Kind::arrival:
-        if (has_any_order_) turn_ = engine_.now() - latency_of(event.id, event.stamp);
-        if (!disturber_ || !disturber_->swallows(event)) piece_arrived(event.id, event.stamp);
-        break;
-      case Event::Kind::local:
-        if (options_.longer && takes_longer(event)) break;
-        compute_done(event.id, static_cast<int>(event.stamp) - 1);
-        break;
-      case Event::Kind::device:
-        work_->started(event.id);
-        break;
-      case Event::Kind::posted:
-        disturber_ ? disturber_->posted(event.id) : go_posted(event.id);
-        break;
-      case Event::Kind::disturbance:
-        disturber_->due(event);
-        break;
-    }
-  }
-
-  void delivered(std::uint32_t index) {
-    if (transfers_[index].whole != no_transfer) return part_delivered(index);
-    delivered(index, time_of(index));
-  }
-  /// Of a whole message.
-  void delivered(std::uint32_t index, const MessageTime& time) {
-    const Transfer& transfer = transfers_[index];
-    ++timeline_.transfers;
-    bytes_delivered_ += transfer.size;
-    const Actor from = lanes_.actor(transfer.sender), to = lanes_.actor(transfer.receiver);
-    fingerprint_.add(CompiledRoutes::key_of(from, to, transfer.channel), transfer.size, transfer.start, engine_.now());
-    if (is_watched_) [[unlikely]]
-      tell_delivered(transfer);
-    if (is_followed_ || transfer.marks.adds)
-      return delivered_and_followed(index, time.busy, time.latency, time.limiter);
-    transfers_.give_back(index);
-    end_ops(transfer, time);
-  }
-
-  [[gnu::noinline]] void tell_delivered(const Transfer& transfer) {
-    if (!jobs_.empty()) count_for_job(transfer);
-    if (options_.record_spans) timeline_.spans.push_back(span_of(transfer));
-    if (options_.on_message) options_.on_message(span_of(transfer));
-  }
-  Span span_of(const Transfer& transfer) const {
-    return {.from = lanes_.actor(transfer.sender),
-            .to = lanes_.actor(transfer.receiver),
-            .channel = transfer.channel,
-            .lane = static_cast<std::uint16_t>(lanes_.lane_of(transfer.sender)),
-            .step = transfer.step,
-            .bytes = transfer.size,
-            .start = transfer.start,
-            .finish = engine_.now()};
-  }
-
-  // The end that was waited for carries the trail. It ends last: until then its trail is still the one from the start
-  // of its step.
-  [[gnu::always_inline]] void end_ops(const Transfer& transfer, const MessageTime& time) {
-    const LaneNumber cause = transfer.cause(), other = transfer.other();
-    end_other_op(other, cause, time);
-    end_own_op(cause, time);
-  }
-
-  // The end of delivered(), where messages run ahead, the critical path is recorded, ties are weighed, or the message
-  // is added. Apart, so that other runs do not ask.
-  [[gnu::noinline]] void delivered_and_followed(std::uint32_t index, Picoseconds busy, Picoseconds latency,
-                                                ResourceId limiter) {
-    if (ahead_) return ahead_->arrived(index, limiter, busy);
-    const Transfer& transfer = transfers_[index];
-    const Picoseconds wire = take_wire();
-    const MessageTime time{.busy = busy,
-                           .latency = latency,
-                           .node = trails_.record(transfer.cause(), transfer, wire, busy, latency, limiter),
-                           .limiter = limiter,
-                           .is_unsure = transfer.marks.limiter_is_unsure};
-    transfers_.give_back(index);
-    if (transfer.marks.adds) return delivered_and_added(index, time);
-    if (trails_.weighs_ties())
-      for (const LaneNumber lane : {transfer.other(), transfer.cause()})
-        trails_.weigh(lane, trails_[transfer.cause()], time, engine_.now());
-    end_ops(transfer, time);
-  }
-  // Its receiver goes on when it is added.
-  [[gnu::noinline]] void delivered_and_added(std::uint32_t index, const MessageTime& time) {
-    const LaneNumber sender = transfers_[index].sender, cause = transfers_[index].cause();
-    Trail trail = trails_[cause];
-    trails_.go_on(trail, time);
-    add(index, trail);
-    cause == sender ? end_own_op(sender, time) : end_other_op(sender, cause, time);
-  }
-
-  bool adds_take_time(LaneNumber lane) const {
-    return work_ && work_->takes_time(lanes_.actor(lane), LinkKind::reduce);
-  }
-  /// A message that is there is added up by its receiver; `trail` leads to this moment.
-  [[gnu::noinline]] void add(std::uint32_t index, const Trail& trail) {
-    const Transfer& transfer = transfers_[index];
-    work_->begin(transfer.receiver, LinkKind::reduce, options_.protocol->data_of(transfer.size), trail);
-  }
-
-  JobTimeline& job_of(LaneNumber lane) { return jobs_[options_.jobs[static_cast<std::size_t>(lanes_.lane_of(lane))]]; }
-
-  void count_for_job(const Transfer& transfer) {
-    JobTimeline& job = job_of(transfer.sender);
-    ++job.transfers;
-    job.bytes_sent += transfer.size;
-  }
-
-  // An operation of a lane ends now with a message that began when the lane itself began its step, or when `cause`
-  // began its; see LaneTrails.
-  [[gnu::always_inline]] void end_own_op(LaneNumber lane, const MessageTime& time) {
-    if (lanes_.is_last(lane)) {
-      trails_.go_on(lane, lane, time);
-      end_of_step(lane);
-    } else {
-      trails_.keep_own(lane, time, engine_.now());
-    }
-    lanes_.op_done(lane);
-  }
-  void end_other_op(LaneNumber lane, LaneNumber cause, const MessageTime& time) {
-    if (lanes_.is_last(lane)) {
-      if (!trails_.go_on_by_own(lane, engine_.now())) trails_.go_on(lane, cause, time);
-      end_of_step(lane);
-    }
-    lanes_.op_done(lane);
-  }
-
-  void collect_path() {
-    std::vector<PathEnd*> ends;
-    if (ahead_) ahead_->add_path_ends(ends);
-    if (work_) work_->add_path_ends(ends);
-    trails_.collect(std::move(ends));
-  }
-
-  void tell(LaneNumber lane, bool begins) const {
-    if (!options_.on_compute) return;
-    ComputeEvent event{lanes_.actor(lane), lanes_.lane_of(lane), lanes_.step(lane), begins, engine_.now()};
-    options_.on_compute(event);
-    if (folding_ == nullptr) return;
-    for (event.actor = 1; event.actor < folding_->ranks; ++event.actor) options_.on_compute(event);
-  }
-
-  [[gnu::noinline]] bool takes_longer(const Event& event) {
-    const Picoseconds more = options_.longer(
-        {lanes_.actor(event.id), lanes_.lane_of(event.id), lanes_.step(event.id), false, engine_.now()});
-    if (more.count() > 0) engine_.after(more, event);
-    return more.count() > 0;
-  }
-  /// Whether it ends at once.
-  bool begins_compute(LaneNumber lane, Picoseconds time, int unit) {
-    tell(lane, true);
-    if (time.count() == 0) return true;
-    engine_.after(time, {Event::Kind::local, lane, static_cast<std::uint32_t>(unit + 1)});
-    return false;
-  }
-  void compute_done(LaneNumber lane, int unit) {
-    for (;;) {
-      tell(lane, false);
-      if (options_.enough && options_.enough()) is_over_ = true;
-      local_done(lane);
-      if (unit < 0) return;
-      const std::optional<ComputeUnits::Job> next = units_.next(unit);
-      if (!next) return;
-      trails_.woken(next->lane, lane);  // what it waited for
-      if (!begins_compute(next->lane, next->time, unit)) return;
-      lane = next->lane;
-    }
-  }
-
-  void local_done(LaneNumber lane) {
-    if (lanes_.is_last(lane)) {
-      trails_.compute_until(lane, engine_.now());
-      end_of_step(lane);
-    }
-    lanes_.op_done(lane);
-  }
-
-  [[gnu::noinline]] void end_of_job_step(LaneNumber lane) {
-    JobTimeline& job = job_of(lane);
-    if (job.finish < engine_.now() || !job.bottleneck) {
-      job.bottleneck = trails_[lane].bottleneck(engine_.now());
-      trails_.is_last_of_job(static_cast<std::size_t>(&job - jobs_.data()), lane);
-    }
-    job.finish = engine_.now();
-  }
-
-  void end_of_step(LaneNumber lane) {
-    trails_.step_ends(lane, engine_.now());
-    timeline_.actor_finish[static_cast<std::size_t>(lanes_.actor(lane))] = engine_.now();
-    if (is_watched_ && !jobs_.empty()) end_of_job_step(lane);
-    if (trails_.has_last() && timeline_.finish == engine_.now()) {  // the first of those that are last
-      if (trails_.weighs_ties()) trails_.is_last_too(lane, engine_.now(), turn_);
-      return;
-    }
-    trails_.is_last(lane, turn_);
-    timeline_.finish = engine_.now();
-  }
-
-  void stop_if_asked() const {
-    if (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed))
-      throw Interrupted(fmt::format("stopped at {} us of simulated time, {} of {} steps done",
-                                    microseconds(engine_.now().time_since_epoch()), lanes_.steps_done(),
-                                    lanes_.n_steps()));
-  }
-
-  void look_up() {
-    stop_if_asked();
-    if (trails_.is_full()) collect_path();
-    if (options_.progress)
-      options_.progress(static_cast<double>(lanes_.steps_done()) / static_cast<double>(lanes_.n_steps()));
-  }
-
-  Timeline finish() {
-    if (!lanes_.finished() && !is_over_) stalled();
-    if (is_over_ && ahead_) {  // a message may have left whose receiver never began
-      ensure(bytes_delivered_ <= bytes_sent_ && bytes_expected_ <= bytes_sent_, "no more bytes arrive than were sent");
-    } else {
-      ensure(bytes_sent_ == bytes_delivered_ && bytes_sent_ == bytes_expected_, "bytes in equal bytes out");
-      disturber_ ? disturber_->expect_all_accounted(transfers_.in_use())
-                 : ensure(transfers_.in_use() == 0, "nothing is on its way at the end");
-    }
-    timeline_.bytes_sent = bytes_sent_;
-    timeline_.fingerprint = fingerprint_.value();
-    timeline_.link_bytes = ways_.link_bytes(
-        topology_.n_links(), [&](std::uint32_t route) { return !disturber_ || !disturber_->is_background(route); });
-    if (has_any_order_) expect_sure();
-    expect_link_rates(topology_, *network_);
-    if (timeline_.transfers > 0 && timeline_.duration().count() > 0 && trails_.has_last()) {
-      const Bottleneck found = trails_.last().bottleneck(timeline_.finish);
-      if (found.resource != no_resource || found.latency.count() > 0 || found.compute.count() > 0 ||
-          found.delay.count() > 0)
-        timeline_.bottleneck = found;
-    }
-    timeline_.jobs = jobs_;
-    if (trails_.is_recorded()) take_paths();
-    return std::move(timeline_);
-  }
-
-  /// No figure of the run may hang on the order in which things happen at one instant.
-  void expect_sure() const {
-    if (!ways_.bytes_are_sure(topology_.n_links())) throw Unsure{"the last bits of a sum decide on a byte"};
-    if (trails_.has_last() && trails_.last_is_unsure())
-      throw Unsure{"of equally long critical paths some have their time divided otherwise"};
-  }
-
-  void take_paths() {
-    if (trails_.has_last()) timeline_.path = trails_.path(timeline_.finish);
-    for (std::size_t j = 0; j < jobs_.size(); ++j) timeline_.jobs[j].path = trails_.path_of_job(j, jobs_[j].finish);
-  }
-
-  [[noreturn]] void stalled() const {
-    network_->explain_stall();
-    all_wait();
-  }
-
-  /// Nothing of the schedule is under way, and its lanes wait for each other.
-  [[noreturn]] void all_wait() const {
-    // The proof counts messages.
-    if (const Protocol& protocol = *options_.protocol; needs_slots_ && ahead_ && ahead_->largest() > protocol.slot)
-      throw SettingError(
-          SettingError::Setting::protocol,
-          fmt::format(
-              "under protocol {} messages of up to {} do not run ahead of their receivers as far as the "
-              "schedule {} needs them to: a connection has {} slots of {}, and at {} us all wait for each other",
-              protocol.name, format(ahead_->largest()), schedule_.algorithm, protocol.slots, format(protocol.slot),
-              microseconds(engine_.now().time_since_epoch())),
-          "cut it into smaller chunks, or take smaller sizes");
-    for (LaneNumber lane = 0; lane < lanes_.n_lanes(); ++lane)
-      if (!lanes_.is_through(lane))
-        throw InvariantError(fmt::format("the simulation stalled: actor {}, lane {}, waits in step {} of schedule {}",
-                                         lanes_.actor(lane), lanes_.lane_of(lane), lanes_.step(lane),
-                                         schedule_.algorithm));
-    fail_invariant("a run that is not finished has a lane that is not through");
-  }
-
-  const Folding* folding_;
-  const FoldingByTurns* by_turns_;
-  const FoldingByChannels* by_channels_;
-  bool is_folded_;      // rank 0, or the first ranks, stand for others
-  bool has_any_order_;  // no figure may hang on the order in which things happen at one instant
-  LaneRunner<Run> lanes_;
-  Trails trails_;
-  bool keeps_routes_ = false;   // with the connections; folded, rank 0 has one connection to all its peers
-  bool protocol_adds_ = false;  // bytes to those of the data
-  bool is_followed_ = false;    // ahead_, or the critical path is recorded, or ties are weighed
-  bool is_watched_ = false;     // jobs, spans or a caller want to know of every message
-  bool needs_slots_ = false;    // so says the proof
-  SimTime turn_{};              // when the event that is handled took its place in the order within this instant
-  bool may_hold_ = false;       // a step may be held whose waits are met
-  bool is_over_ = false;        // RunOptions::enough said so: no step begins any more
-  ComputeUnits units_;
-  Step waits_;                                           // room for weigh_waits()
-  Bytes bytes_sent_, bytes_expected_, bytes_delivered_;  // by the sends, by the receives, by what arrived
-  Fingerprint fingerprint_;
-  std::vector<JobTimeline> jobs_;              // as Timeline::jobs
-  std::unique_ptr<MessagesAhead<Run>> ahead_;  // none: the two ends of a message wait for each other
-  std::unique_ptr<DeviceWork<Run>> work_;      // none: devices work in no time
-  std::unique_ptr<Disturber<Run>> disturber_;  // none: an undisturbed run
-  Timeline timeline_;
-};
 
 /// Where each actor sits.
 std::vector<NodeId> places(const Topology& topology, const Schedule& schedule, const RunOptions& options) {
@@ -566,10 +49,6 @@ void expect_enough_slots(const CheckedSchedule& checked, const Protocol& protoco
         "ends of a message must begin their step");
 }
 
-}  // namespace
-
-namespace {
-
 /// Of the whole run, where some of its ranks, or one of its channels, can stand for all; else nothing, and `why_not`
 /// says why.
 std::optional<Timeline> run_folded(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options,
@@ -578,6 +57,8 @@ std::optional<Timeline> run_folded(const Topology& topology, const CheckedSchedu
     why_not = "the run ends by count";
   else if (options.longer)
     why_not = "what computes takes longer while messages are under way";
+  else if (!options.jobs.empty())
+    why_not = "several jobs share the run";
   else if (!options.disturbance.empty())
     why_not = "something disturbs the run, so that ranks need not do the same at one time";
   else if (topology.has_posts())
@@ -592,12 +73,12 @@ std::optional<Timeline> run_folded(const Topology& topology, const CheckedSchedu
   else if (topology.has_channel_rates())
     why_not = "channels of a device have a rate, each its own";
   else if (const auto folding = fold(topology, checked, options, placement, why_not))
-    return folding->unfold(Run(topology, checked, options, placement, {.folding = &*folding}).go());
+    return folding->unfold(simulate(topology, checked, options, placement, {.folding = &*folding}));
 
   std::string no_turns;
   if (const auto folding = fold_by_turns(topology, checked, options, placement, no_turns)) {
     try {
-      return folding->unfold(Run(topology, checked, options, placement, {.by_turns = &*folding}).go());
+      return folding->unfold(simulate(topology, checked, options, placement, {.by_turns = &*folding}));
     } catch (const Unsure& unsure) {
       no_turns = unsure.why;
     }
@@ -609,7 +90,7 @@ std::optional<Timeline> run_folded(const Topology& topology, const CheckedSchedu
   std::string no_channels;
   if (const auto folding = fold_channels(topology, checked, options, no_channels)) {
     try {
-      return folding->unfold(Run(topology, checked, options, placement, {.by_channels = &*folding}).go());
+      return folding->unfold(simulate(topology, checked, options, placement, {.by_channels = &*folding}));
     } catch (const Unsure& unsure) {
       no_channels = unsure.why;
     }
@@ -630,7 +111,7 @@ Timeline run(const Topology& topology, const CheckedSchedule& checked, const Run
   if (options.fold && checked.proof().operations / 2 >= options.fold_from)
     if (std::optional<Timeline> folded = run_folded(topology, checked, options, placement, why_not))
       return std::move(*folded);
-  Timeline timeline = Run(topology, checked, options, placement, {}).go();
+  Timeline timeline = simulate(topology, checked, options, placement);
   timeline.not_folded = std::move(why_not);
   return timeline;
 }

@@ -24,8 +24,8 @@
 
 namespace ringsim {
 
-/// Run is the class of that name in run.cpp, whose friend this is. One template, and so one long file: what links do to
-/// messages needs all that a run knows of them.
+/// Run is the class of that name in simulate.cpp, whose friend this is. One template, and so one long file: what links
+/// do to messages needs all that a run knows of them.
 ///
 /// Who sends background messages: two actors each, beyond those of the schedule.
 template <class Run>

@@ -163,7 +163,7 @@ TEST_CASE("rates of a kind of device change nothing where each has its own, whic
   const Prediction found =
       predict(only(on_one_memory(R"({"reduce": "20 GB/s"})"), {R"(devices={"gpu": {"reduce": "1 GB/s"}})"}));
   REQUIRE(found.settings.size() == 1);
-  CHECK(found.settings.front().idle == "no gpu is without rates of its own");
+  CHECK(found.settings.front().idle == "each gpu has rates of its own");
 }
 
 TEST_CASE("a closed form of devices that work in no time is not compared where they take time") {

@@ -72,6 +72,9 @@ std::vector<Enum> read_list(const std::string& variable, const std::array<Enum, 
   return out;
 }
 
+/// Threads of a block of LL or Simple, at most (src/include/device.h, NCCL_LL_MAX_NTHREADS, NCCL_SIMPLE_MAX_NTHREADS).
+constexpr int full_block = 512;
+
 /// Threads of a block, and the bytes that each is worth at least.
 struct Threads {
   std::int64_t threads, least;
@@ -80,7 +83,7 @@ Threads threads_of(const LibraryPlan& plan, const TunerMachine& machine, const L
   const bool ring = plan.algorithm == TunerAlgorithm::ring;
   // A ring that one thin link holds up needs fewer threads (src/graph/tuning.cc).
   const bool thin = ring && machine.ring.inside * machine.ring.count <= 12;
-  const int chosen = settings.threads.value_or(thin ? 256 : 512);
+  const int chosen = settings.threads.value_or(thin ? 256 : full_block);
   switch (plan.protocol) {
     case TunerProtocol::ll:
       return {chosen, std::int64_t{8} * (ring ? machine.ranks() : 1)};
@@ -123,7 +126,7 @@ Running running(const LibraryPlan& plan, Bytes bytes, const TunerMachine& machin
   // A channel of trees has both of them, which are two of NCCL's; the second half of the rings takes the same links as
   // the first.
   const int channels = !several ? blocks : tree ? (blocks + 1) / 2 : std::min(blocks, within_bounds(found, settings));
-  return {channels, blocks, static_cast<double>(launched * each.threads) / 512};
+  return {channels, blocks, static_cast<double>(launched * each.threads) / full_block};
 }
 
 void set_channels(LibraryPlan& plan, Bytes bytes, const TunerMachine& machine, const LibrarySettings& settings) {

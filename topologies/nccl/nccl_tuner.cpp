@@ -205,8 +205,8 @@ class Formula {
                                                   log2_floor(machine_.nodes) * network(constants_.tree.step, protocol));
     return {TunerAlgorithm::tree, protocol, latency, tree_bandwidth(protocol)};
   }
-  /// Of one GPU per node, all_gather and reduce_scatter (ncclPatEnable): binomial trees, of which NCCL still counts a
-  /// part for each rank.
+  /// Of one GPU per node, all_gather and reduce_scatter (src/graph/tuning.cc, ncclPatEnable; ncclTopoTuneModel has
+  /// these numbers as they stand here): binomial trees, of which NCCL still counts a part for each rank.
   TunerChoice pat() const {
     const double rounds = log2_floor(machine_.nodes) * network(constants_.tree.step, TunerProtocol::simple) / 3.5;
     const double share = release_ < Release::v2_24 ? 0.85 : pat_share;

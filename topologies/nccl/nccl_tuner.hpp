@@ -115,7 +115,7 @@ std::vector<TunerChoice> tuner_choices(CollectiveOp op, const TunerMachine& mach
 double tuner_time_us(const TunerChoice& choice, CollectiveOp op, Bytes bytes, const TunerMachine& machine,
                      Release release);
 
-/// What PAT moves, as a share of what NICs could: NCCL's own factor, of the newest release.
+/// What PAT moves, as a share of what NICs could: NCCL's own factor since 2.24 (src/graph/tuning.cc).
 inline constexpr double pat_share = 0.75;
 
 /// What trees between nodes move, as a share of what NICs could: NCCL's own measured corrections for their size

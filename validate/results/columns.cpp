@@ -634,10 +634,4 @@ Json as_json(const Result& result, bool details) {
   return out;
 }
 
-std::string algorithm_text(const Prediction& prediction) {
-  std::string text = prediction.algorithm;
-  for (const auto& [name, value] : prediction.parameters) text += fmt::format(" {}={}", name, without_quotes(value));
-  return text;
-}
-
 }  // namespace ringsim

@@ -49,7 +49,4 @@ nlohmann::ordered_json object_of(const std::vector<std::pair<std::string, std::s
 /// A result as JSON, without its origin. `details`: as --explain asks.
 nlohmann::ordered_json as_json(const Result& result, bool details);
 
-/// "halving_doubling fold=naive": an algorithm with its parameters, in tables.
-std::string algorithm_text(const Prediction& prediction);
-
 }  // namespace ringsim

@@ -252,7 +252,7 @@ TEST_CASE("what the argument does not cover is simulated in full, and says why")
   CHECK(refusal([](RunOptions& options) { options.on_message = [](const Span&) {}; }) == "every message is recorded");
   CHECK(refusal([](RunOptions& options) { options.on_traffic = [](const Traffic&) {}; }) ==
         "every message is recorded");
-  CHECK(refusal([](RunOptions& options) { options.jobs.assign(4, 0); }) == "several jobs share the run");
+  CHECK(said([](RunOptions& options) { options.jobs.assign(4, 0); }) == "several jobs share the run");
   // 65536 B per channel are two slots of 8 x 64 KiB on the wire.
   CHECK(is_one_channel(said([](RunOptions& options) { options.protocol = find_protocol("ll"); })));
 }
