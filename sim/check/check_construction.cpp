@@ -77,7 +77,7 @@ bool sizes_agree(const Schedule& whole, const Cut& cut, const Proof::Shape& plai
 }
 
 /// What a rank has or wants, told by the plain schedule of a position and of the rank that plays it.
-struct Told {
+struct Contents {
   const Cast& cast;
   const Cut& cut;
   bool agree(const Content& position, const Content& rank) const {
@@ -92,7 +92,7 @@ struct Told {
 /// Condition g for one channel: its cast changes nothing in the promise.
 bool promise_is_kept(const Piecewise& made, const Cast& cast, const CheckOptions& options) {
   const Collective& promise = made.plain.collective;
-  const Told told{cast, made.cut};
+  const Contents contents{cast, made.cut};
   for (std::size_t b = 0; b < n_buffers; ++b) {
     const auto buffer = static_cast<Buffer>(b);
     const std::uint32_t n = made.cut.chunks[b];
@@ -101,8 +101,8 @@ bool promise_is_kept(const Piecewise& made, const Cast& cast, const CheckOptions
       const Actor rank = cast.rank[static_cast<std::size_t>(p)];
       for (std::uint32_t c = 0; c < n; ++c) {
         const std::uint32_t there = made.cut.parts ? cast.chunk_of(c, n) : c;
-        if (!told.agree(promise.before(p, buffer, c), promise.before(rank, buffer, there)) ||
-            !told.agree(promise.after(p, buffer, c), promise.after(rank, buffer, there)))
+        if (!contents.agree(promise.before(p, buffer, c), promise.before(rank, buffer, there)) ||
+            !contents.agree(promise.after(p, buffer, c), promise.after(rank, buffer, there)))
           return false;
       }
     }

@@ -21,7 +21,7 @@ namespace ringsim {
 
 /// What can be due in a run. `id` and `stamp` belong to whoever scheduled it.
 struct Event {
-  enum class Kind : std::uint8_t { flow, arrival, local, device, posted, disturbance };
+  enum class Kind : std::uint8_t { flow, within, local, device, posted, disturbance };
 
   Event() = default;
   Event(Kind what, std::uint32_t number, std::uint32_t its_stamp)
@@ -40,14 +40,13 @@ struct Event {
 };
 static_assert(sizeof(Event) == 16, "a run has as many events as messages under way");
 
-/// A piece of data whose last byte has left the source of its leg; it arrives a latency later. Networks that
-/// tell_arrivals() say so a second time, when it has arrived. The others may say of a piece that is alone on a whole
-/// path only that it has arrived.
-struct Left {
+/// What a network tells of a piece of data: that its last byte has left the source of its leg, has arrived at the leg's
+/// end, or both, if no time lies between. It tells of each arrival; expect_left() has when it tells that a piece left.
+struct Told {
   std::uint64_t piece = 0;
+  bool has_left = false, has_arrived = false;
   ResourceId limiter = no_resource;  ///< what set its speed; no_resource for an empty piece
-  bool has_arrived = false;
-  Picoseconds latency{0};  ///< of one that has arrived: the part of its time that was not due to the limiter
+  Picoseconds latency{0};            ///< once arrived: the part of its time that was not due to the limiter
   SimTime turn{};          ///< when its place in the order within this instant was taken; see expect_any_order()
   bool is_unsure = false;  ///< whether another link was as full is too near to tell; see expect_any_order()
 };
@@ -80,8 +79,7 @@ struct Unsure {
   std::string why;
 };
 
-/// Moves pieces of data over legs and says when each has left. In the flow models the caller adds the latency: a leg's
-/// links are held from a piece's start until its last byte has left.
+/// Moves pieces of data over legs and tells when each has arrived.
 class Network {
  public:
   virtual ~Network() = default;
@@ -89,17 +87,18 @@ class Network {
   /// Makes a leg known; `first`, `last`: whether it is the first, the last of its path. Returns its number:
   /// they count from 0.
   virtual std::uint32_t add_leg(const Leg& leg, bool first, bool last) = 0;
-  /// A piece starts on a leg, now. `piece` comes back in Left.
+  /// A piece starts on a leg, now. `piece` comes back in Told.
   virtual void start(std::uint32_t leg, Bytes size, std::uint64_t piece) = 0;
   /// All that happens at this instant has happened: work out who moves how fast from here on.
   virtual void settle() = 0;
-  /// An event of kind `flow` is due. Nothing where it was overtaken by a change of rate.
-  virtual std::optional<Left> due(Event event) = 0;
-  /// Whether it says when a piece has arrived; else that is the leg's latency after it has left.
-  virtual bool tells_arrivals() const { return false; }
+  /// An event of kind `flow` is due. Nothing if there is nothing to tell, as after a change of rate.
+  virtual std::optional<Told> due(Event event) = 0;
   /// Nothing is due any more, though pieces are under way. Throws InputError where the network knows why.
   virtual void explain_stall() const {}
 
+  /// The network must tell when each piece has left. Else it does so only on legs that are a part of a path, whose next
+  /// piece waits for it. Comes before the first leg.
+  virtual void expect_left() = 0;
   /// All times must be those that they would be if what happens at one instant happened in any other order, and
   /// resources were numbered in any other; else it throws Unsure. Comes before the first leg.
   virtual void expect_any_order() {}
@@ -118,18 +117,20 @@ class Network {
   struct Withdrawn {
     std::uint64_t piece = 0;
     Bytes rest;                        ///< 0 where all of it leaves at this instant
-    ResourceId limiter = no_resource;  ///< as Left's
+    ResourceId limiter = no_resource;  ///< as Told's
   };
-  /// Takes off those of the pieces (in ascending order) of which nothing was said yet; no due() will tell of them.
+  /// Takes off the pieces (given in ascending order) that due() has told nothing about. It will not tell that they have
+  /// left. What has left arrives, as a smaller piece, if its leg is a whole path; else only if that is all of it.
   virtual std::vector<Withdrawn> withdraw(const std::vector<std::uint64_t>& pieces) = 0;
 
-  /// Whether a piece is under way that `counts(piece)`; in a disturbed run. Looks at all of them: for rare questions.
+  /// Whether a piece is under way, up to its arrival, that `counts(piece)`; in a disturbed run. Looks at all of them:
+  /// for rare questions.
   virtual bool any_under_way(const std::function<bool(std::uint64_t)>& counts) const = 0;
 
   /// What a resource carried so far, if the model can saturate it.
   virtual Carried carried(ResourceId resource) const = 0;
 
-  /// Told of all that moves, no later than due() tells that it has left. Comes before the first piece.
+  /// Told of all that moves, no later than due() tells of it. Comes before the first piece.
   void watch(std::function<void(const Moved&)> watcher) { watcher_ = std::move(watcher); }
 
  protected:

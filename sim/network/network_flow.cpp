@@ -69,7 +69,7 @@ std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
   const NodeId source = topology_.link(leg.links.front()).from, destination = topology_.link(leg.links.back()).to;
   const auto number = static_cast<std::uint32_t>(legs_.size()) + 1;
   // Nobody else uses its resources; where links change, or a flow stands for several, all flows are entered.
-  bool has_all = !keeps_inner_ && copies_ == 1;
+  bool has_all = !keeps_inner_ && !tells_all_left_ && copies_ == 1;
   std::vector<double>& weights = new_weights_;  // [use] of this leg
   weights.clear();
   for (std::size_t i = 0; i < leg.links.size(); ++i) {
@@ -100,8 +100,9 @@ std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
   if (keeps_inner_) inner_of_.push_back(inner);
   info.n_uses = static_cast<std::uint32_t>(uses_.size()) - info.first_use;
   ensure(info.n_uses <= 1U << 16, "a leg has 2^16 links at most");
-  info.latency = leg.latency;
+  info.latency = leg.latency + leg.beyond;
   info.is_whole_path = first && last;
+  info.tells_left = tells_all_left_ || !info.is_whole_path;
   for (std::uint32_t u = info.first_use; u < uses_.size(); ++u) {
     const double each = weights[u - info.first_use];
     has_whole_weights_ = has_whole_weights_ && each == std::floor(each);
@@ -123,7 +124,7 @@ std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
            .stamp = own.stamp,  // events of who had it before stay void
            .latency = info.latency,
            .limiter = info.alone_resource,
-           .is_whole_path = info.is_whole_path};
+           .tells_left = info.tells_left};
   }
   legs_.push_back(info);
   if (copies_ > 1) add_rate_with_copies(info);
@@ -171,8 +172,8 @@ void FlowNetwork::open_up(std::uint32_t number) {
     ++resources_[flow.limiter.value].n_limited;
     opened_.push_back(index);
   }
-  flow.is_due_on_arrival = !is_moving && leg.is_whole_path;
-  flow.due = flow.is_due_on_arrival ? own.until + leg.latency : own.until;
+  flow.lands = !is_moving && !leg.tells_left;
+  flow.due = flow.lands ? own.until + leg.latency : own.until;
   take_turn(index);
   schedule(index);
 }
@@ -209,7 +210,7 @@ FlowNetwork::FlowIndex FlowNetwork::new_flow(std::uint32_t leg, Bytes size, std:
   flow.limiter = no_resource;
   flow.is_member = false;
   flow.is_unsure = false;
-  flow.is_due_on_arrival = false;
+  flow.lands = false;
   flow.is_scheduled = false;
   return index;
 }
@@ -235,8 +236,7 @@ void FlowNetwork::start(std::uint32_t leg, Bytes size, std::uint64_t piece) {
   new_flows_.push_back(index);
 }
 
-// The piece has its leg for itself: nothing to work out. Where the leg is a whole path, one event tells that it has
-// left and that it has arrived.
+// The piece has its leg for itself: nothing to work out. Where nobody must know when it has left, one event is enough.
 inline void FlowNetwork::go_alone(std::uint32_t number, Bytes size, std::uint64_t piece) {
   OwnLeg& own = own_legs_[number];
   if (own.size != size) take_size(own, size);  // most pieces are as large as the one before
@@ -244,7 +244,7 @@ inline void FlowNetwork::go_alone(std::uint32_t number, Bytes size, std::uint64_
   own.piece = piece;
   own.until = SimTime{add(engine_.now().time_since_epoch(), own.time)};
   ++own.alike;
-  engine_.at(own.is_whole_path ? SimTime{add(own.until.time_since_epoch(), own.latency)} : own.until,
+  engine_.at(own.tells_left ? own.until : SimTime{add(own.until.time_since_epoch(), own.latency)},
              {Event::Kind::flow, number | own_event, own.stamp});
 }
 
@@ -304,7 +304,8 @@ void FlowNetwork::enter(FlowIndex index) {
 void FlowNetwork::leave(FlowIndex index) {
   Flow& flow = flows_[index];
   const LegInfo& leg = legs_[flow.leg];
-  set_limiter(flow, no_resource);
+  flow.is_member = false;
+  if (flow.limiter != no_resource) --resources_[flow.limiter.value].n_limited;  // it is still to be told
   for (std::uint32_t u = 0; u < leg.n_uses; ++u) {
     const std::uint32_t r = uses_[leg.first_use + u].resource;
     ResourceState& resource = resources_[r];
@@ -394,43 +395,79 @@ Picoseconds FlowNetwork::time_left(const Flow& flow) const {
   return fluid_time(flow.left, flow.rate);
 }
 
-std::optional<Left> FlowNetwork::due(Event event) {
-  if ((event.id & own_event) != 0) {
-    OwnLeg& own = own_legs_[event.id & ~own_event];
-    if (own.stamp != event.stamp) return std::nullopt;  // a flow has taken its place
-    if (watcher_) tell_moved(own);
-    ++own.stamp;
-    return Left{.piece = own.piece,
-                .limiter = own.limiter,
-                .has_arrived = own.is_whole_path,
-                .latency = own.is_whole_path ? own.latency : Picoseconds{0},
-                .turn = own.until - own.time};
+std::optional<Told> FlowNetwork::due(Event event) {
+  return (event.id & own_event) != 0 ? own_due(event) : flow_due(event);
+}
+
+inline std::optional<Told> FlowNetwork::own_due(Event event) {
+  OwnLeg& own = own_legs_[event.id & ~own_event];
+  if (own.stamp != event.stamp) return std::nullopt;  // a flow has taken its place
+  if (watcher_) tell_moved(own);
+  ++own.stamp;
+  Told told{.piece = own.piece,
+            .has_left = own.tells_left,
+            .has_arrived = !own.tells_left || own.latency.count() == 0,
+            .limiter = own.limiter,
+            .latency = own.latency,
+            .turn = own.until - own.time};
+  if (!told.has_arrived) {  // the next piece may start before it arrives
+    const FlowIndex index = new_flow(own.leg, own.size, own.piece);
+    flows_[index].limiter = own.limiter;
+    land(index);
   }
-  return flow_due(event);
+  return told;
 }
 
 // Apart, as start_flow().
-[[gnu::noinline]] std::optional<Left> FlowNetwork::flow_due(Event event) {
+[[gnu::noinline]] std::optional<Told> FlowNetwork::flow_due(Event event) {
   Flow& flow = flows_[event.id];
   if (flow.stamp != event.stamp) return std::nullopt;  // overtaken by a change of rate
-  const LegInfo& leg = legs_[flow.leg];
-  Left left{.piece = flow.piece,
-            .limiter = flow.limiter,
-            .turn = must_be_sure_ ? turn_taken_[event.id] : SimTime{},
-            .is_unsure = flow.is_unsure};
-  if (flow.is_due_on_arrival) {
-    left.has_arrived = true;
-    left.latency = leg.latency;
-  }
+  if (flow.lands) return arrived(event.id);
   if (flow.is_member) {
     check_all_left(flow.left, flow.rate, engine_.now() - flow.since, flow.size);
     if (watcher_) tell_moved(flow, flow.left);
     leave(event.id);
   }
+  const LegInfo& leg = legs_[flow.leg];
+  if (leg.latency.count() == 0) {
+    Told told = arrived(event.id);
+    told.has_left = leg.tells_left;
+    return told;
+  }
+  std::optional<Told> told;
+  if (leg.tells_left)
+    told = Told{.piece = flow.piece,
+                .has_left = true,
+                .limiter = flow.limiter,
+                .turn = must_be_sure_ ? turn_taken_[event.id] : SimTime{},
+                .is_unsure = flow.is_unsure};
+  land(event.id);
+  return told;
+}
+
+// All of it has left: it arrives a latency later.
+void FlowNetwork::land(FlowIndex index) {
+  Flow& flow = flows_[index];
   ++flow.stamp;
   flow.rate = -1;
-  free_flows_.push_back(event.id);
-  return left;
+  flow.lands = true;
+  flow.due = SimTime{add(engine_.now().time_since_epoch(), legs_[flow.leg].latency)};
+  take_turn(index);
+  schedule(index);
+}
+
+Told FlowNetwork::arrived(FlowIndex index) {
+  Flow& flow = flows_[index];
+  ++flow.stamp;
+  flow.rate = -1;
+  flow.lands = false;
+  free_flows_.push_back(index);
+  return {.piece = flow.piece,
+          .has_arrived = true,
+          .limiter = flow.limiter,
+          .latency = legs_[flow.leg].latency,
+          .turn = must_be_sure_ ? turn_taken_[index] : SimTime{},
+          .is_unsure = flow.is_unsure};
 }
 
 // What crossed a resource that one leg has for itself.

@@ -39,7 +39,8 @@ class FlowNetwork final : public Network {
   std::uint32_t add_leg(const Leg& leg, bool first, bool last) override;
   void start(std::uint32_t leg, Bytes size, std::uint64_t piece) override;
   void settle() override;
-  std::optional<Left> due(Event event) override;
+  std::optional<Told> due(Event event) override;
+  void expect_left() override { tells_all_left_ = true; }
   void expect_changes() override { keeps_inner_ = true; }
   void expect_any_order() override { must_be_sure_ = true; }
   void expect_copies(int copies) override { copies_ = copies; }
@@ -63,14 +64,15 @@ class FlowNetwork final : public Network {
     std::uint32_t weight = 0;  // in weights_: how many of the leg's bytes cross it, for each that is moved of a flow
   };
   struct LegInfo {
-    double cap = 0;    // the narrowest link that the model does not share; infinite where it shares all
-    double alone = 0;  // the rate of a flow that is alone on all of it, without copies_
-    Picoseconds latency{0};
+    double cap = 0;             // the narrowest link that the model does not share; infinite where it shares all
+    double alone = 0;           // the rate of a flow that is alone on all of it, without copies_
+    Picoseconds latency{0};     // with Leg::beyond
     ResourceId alone_resource;  // what sets that rate
     ResourceId cap_resource = no_resource;
     std::uint32_t first_use = 0, n_uses = 0;
     std::uint32_t own = none;  // in own_legs_: no other leg uses its resources, so far; none: some does
     bool is_whole_path = false;
+    bool tells_left = false;
   };
   static_assert(sizeof(LegInfo) == 48);
   struct Inner {                     // of a leg: links that the model does not share
@@ -89,7 +91,7 @@ class FlowNetwork final : public Network {
     // As the leg's, so that what most pieces need is in one place.
     Picoseconds latency{0};
     ResourceId limiter = no_resource;
-    bool is_whole_path = false;
+    bool tells_left = false;
 
     bool is_taken() const { return stamp % 2 == 1; }
   };
@@ -112,8 +114,8 @@ class FlowNetwork final : public Network {
     std::uint32_t first_place = 0, n_places = 0;  // in places_: room for as many uses as it ever had
     bool is_scheduled = false;                    // with this stamp
     bool is_member = false;                       // of its resources
-    bool is_unsure = false;                       // as Left::is_unsure
-    bool is_due_on_arrival = false;               // it has left, as the last on a leg that was its own
+    bool is_unsure = false;                       // as Told::is_unsure
+    bool lands = false;                           // it has left, and is due when it arrives
   };
   static_assert(sizeof(Flow) <= 96, "a run has as many flows as messages under way");
   struct Member {
@@ -176,7 +178,10 @@ class FlowNetwork final : public Network {
   void tell_moved(const OwnLeg& own) const;
   FlowIndex new_flow(std::uint32_t leg, Bytes size, std::uint64_t piece);
   void start_flow(std::uint32_t leg, Bytes size, std::uint64_t piece);
-  std::optional<Left> flow_due(Event event);
+  std::optional<Told> own_due(Event event);
+  std::optional<Told> flow_due(Event event);
+  void land(FlowIndex index);
+  Told arrived(FlowIndex index);
   void go_alone(std::uint32_t own, Bytes size, std::uint64_t piece);
   void take_size(OwnLeg& own, Bytes size);
   static void count_alike(const OwnLeg& own, Carried& carried);
@@ -210,6 +215,7 @@ class FlowNetwork final : public Network {
   std::vector<Use> uses_;
   std::vector<double> weights_{1};  // all that there are; most are 1
   tsl::robin_map<double, std::uint32_t> weight_numbers_;
+  bool tells_all_left_ = false;
   bool keeps_inner_ = false;
   std::vector<Inner> inner_of_;  // [leg], then
   std::vector<Use> inner_;

@@ -58,14 +58,14 @@ void FlowNetwork::set_alone_rate(std::uint32_t number) {
   }
 }
 
-// Empty flows have a rate of 0, those that have left one of -1.
+// Empty flows have a rate of 0, those that have left and free ones one of -1.
 bool FlowNetwork::is_under_way(FlowIndex flow) const {
   return flows_[flow].rate > 0 || std::find(new_flows_.begin(), new_flows_.end(), flow) != new_flows_.end();
 }
 
 bool FlowNetwork::any_under_way(const std::function<bool(std::uint64_t)>& counts) const {
   for (FlowIndex f = 0; f < flows_.size(); ++f)
-    if ((flows_[f].rate == 0 || is_under_way(f)) && counts(flows_[f].piece)) return true;
+    if ((flows_[f].lands || flows_[f].rate == 0 || is_under_way(f)) && counts(flows_[f].piece)) return true;
   return false;
 }
 
@@ -84,9 +84,13 @@ std::vector<Network::Withdrawn> FlowNetwork::withdraw(const std::vector<std::uin
       resources_[uses_[u].resource].carried.bytes -= static_cast<double>(rest) * weight(uses_[u]);
     leave(f);
     std::erase(new_flows_, f);
-    ++flow.stamp;
-    flow.rate = -1;
-    free_flows_.push_back(f);
+    if (rest == 0 || (leg.is_whole_path && rest < flow.size.count)) {
+      land(f);
+    } else {
+      ++flow.stamp;
+      flow.rate = -1;
+      free_flows_.push_back(f);
+    }
   }
   return taken;
 }

@@ -73,7 +73,7 @@ void PacketNetwork::start(std::uint32_t leg, Bytes size, std::uint64_t piece) {
   flow.last_tail = engine_.now();
   if (size.count == 0) {  // an empty packet, which takes no link's time
     schedule(engine_.now(), What::left, index);
-    schedule(later(info.latency), What::arrived, index);
+    schedule(later(info.latency), What::landed, index);
     return;
   }
   flow.busy_before.clear();
@@ -84,7 +84,7 @@ void PacketNetwork::start(std::uint32_t leg, Bytes size, std::uint64_t piece) {
   put_in_turn(flow.input);
 }
 
-std::optional<Left> PacketNetwork::due(Event event) {
+std::optional<Told> PacketNetwork::due(Event event) {
   const std::int64_t number = event.stamp & number_mask;
   switch (static_cast<What>(event.stamp >> number_bits)) {
     case What::wake:
@@ -104,19 +104,29 @@ std::optional<Left> PacketNetwork::due(Event event) {
       make_dirty(channels_[event.id].resource);
       return std::nullopt;
     case What::left:
-      return landed(event.id, false);
+      if (!legs_[flows_[event.id].leg].tells_left) return std::nullopt;
+      return told(event.id, false);
+    case What::landed:
+      ensure(flows_[event.id].landed == flows_[event.id].size, "bytes in equal bytes out");
+      if (const Picoseconds beyond = legs_[flows_[event.id].leg].beyond; beyond.count() > 0) {
+        schedule(later(beyond), What::arrived, event.id);
+        return std::nullopt;
+      }
+      [[fallthrough]];
     case What::arrived:
       free_flows_.push_back(event.id);
-      ensure(flows_[event.id].landed == flows_[event.id].size, "bytes in equal bytes out");
-      return landed(event.id, true);
+      return told(event.id, true);
   }
   fail_invariant("every event of the network is known");
 }
 
-Left PacketNetwork::landed(Index index, bool has_arrived) const {
+Told PacketNetwork::told(Index index, bool has_arrived) const {
   const Flow& flow = flows_[index];
-  return {
-      .piece = flow.piece, .limiter = limiter(flow), .has_arrived = has_arrived, .latency = legs_[flow.leg].latency};
+  return {.piece = flow.piece,
+          .has_left = !has_arrived,
+          .has_arrived = has_arrived,
+          .limiter = limiter(flow),
+          .latency = legs_[flow.leg].latency + legs_[flow.leg].beyond};
 }
 
 // The link of its leg that was busy for the longest while it was under way.
@@ -304,7 +314,7 @@ void PacketNetwork::send(Index channel) {
   Flow& flow = flows_[packet.flow];
   flow.landed += packet.size;
   flow.last_tail = std::max(flow.last_tail, packet.tail);
-  if (flow.landed == flow.size) schedule(flow.last_tail, What::arrived, packet.flow);
+  if (flow.landed == flow.size) schedule(flow.last_tail, What::landed, packet.flow);
   free_packets_.push_back(index);
 }
 

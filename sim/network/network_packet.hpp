@@ -52,8 +52,8 @@ class PacketNetwork final : public Network {
   std::uint32_t add_leg(const Leg& leg, bool first, bool last) override;
   void start(std::uint32_t leg, Bytes size, std::uint64_t piece) override;
   void settle() override;
-  std::optional<Left> due(Event event) override;
-  bool tells_arrivals() const override { return true; }
+  std::optional<Told> due(Event event) override;
+  void expect_left() override { tells_all_left_ = true; }
   void explain_stall() const override;
   void set_bandwidth(ResourceId resource, Bandwidth bandwidth) override;
   std::vector<Withdrawn> withdraw(const std::vector<std::uint64_t>& pieces) override;
@@ -86,7 +86,8 @@ class PacketNetwork final : public Network {
   struct LegInfo {
     Index first_way = 0, n_ways = 0;  // from its source
     Index first_hop = 0, n_hops = 0;
-    Picoseconds latency{0};
+    Picoseconds latency{0}, beyond{0};  // of its links, and Leg::beyond
+    bool tells_left = false;
   };
   struct Packet {  // it is, or will be, in the buffer of the channel from which its input comes
     Index flow = 0, hop = 0, input = none;
@@ -133,7 +134,7 @@ class PacketNetwork final : public Network {
     double work = 0;  // bytes since then
     Carried carried;
   };
-  enum class What : std::uint32_t { wake, ready, release, stop, go, left, arrived };
+  enum class What : std::uint32_t { wake, ready, release, stop, go, left, landed, arrived };
 
   void size_buffers();
   void add_channel(ResourceId resource, Index channel);
@@ -164,7 +165,7 @@ class PacketNetwork final : public Network {
   void hold(Index channel, std::int64_t bytes);
   void stop_or_go(Index channel);
   Index new_packet();
-  Left landed(Index flow, bool has_arrived) const;
+  Told told(Index flow, bool has_arrived) const;
   ResourceId limiter(const Flow& flow) const;
   std::vector<Index> circle() const;
   SimTime later(Picoseconds delay) const { return SimTime{add(engine_.now().time_since_epoch(), delay)}; }
@@ -173,6 +174,7 @@ class PacketNetwork final : public Network {
   const Topology& topology_;
   Engine<Event>& engine_;
   bool has_credits_;
+  bool tells_all_left_ = false;
   std::vector<LegInfo> legs_;
   std::vector<Hop> hops_;
   std::vector<Way> ways_;

@@ -64,10 +64,12 @@ std::vector<PacketNetwork::Ends> PacketNetwork::ends_of(const Leg& leg) const {
 }
 
 // A leg is a chain, or, if packets are spread, an acyclic graph whose links are in order of distance.
-std::uint32_t PacketNetwork::add_leg(const Leg& leg, bool, bool) {
+std::uint32_t PacketNetwork::add_leg(const Leg& leg, bool first, bool last) {
   ensure(!leg.links.empty(), "a leg has links");
   LegInfo info{.first_hop = static_cast<Index>(hops_.size()), .n_hops = static_cast<Index>(leg.links.size())};
   info.latency = leg.latency;
+  info.beyond = leg.beyond;
+  info.tells_left = tells_all_left_ || !first || !last;
   LinksFrom out;
   const std::vector<Ends> ends = ends_of(leg);
   for (Index i = 0; i < info.n_hops; ++i) out[ends[i].from].push_back(i);

@@ -41,7 +41,7 @@ inline constexpr std::uint16_t nowhere = UINT16_MAX;
 /// A leg of a route; the network has it by the same number.
 struct LegUse {
   std::uint32_t first_link = 0, n_links = 0;  // in CompiledRoutes
-  Picoseconds latency{0};
+  Picoseconds latency{0};                     // with Leg::beyond
 };
 
 class CompiledRoutes {
@@ -101,8 +101,6 @@ class CompiledRoutes {
   Route& operator[](std::uint32_t route) { return routes_[route]; }
   const Route& operator[](std::uint32_t route) const { return routes_[route]; }
   const LegUse& leg(std::uint32_t index) const { return legs_[index]; }
-  /// What passes beyond the leg's latency, where the network itself tells of arrivals.
-  Picoseconds after(std::uint32_t leg) const { return after_.empty() ? Picoseconds{0} : after_[leg]; }
   /// Each message stands for so many equal ones.
   void stand_for(int copies) { copies_ = copies; }
   /// So many bytes more crossed the leg than its route: of a message that gave up its way.
@@ -116,8 +114,7 @@ class CompiledRoutes {
   /// Of all legs of a route.
   Picoseconds latency(std::uint32_t route) const {
     Picoseconds sum{0};
-    for (std::uint32_t i = 0; i < routes_[route].n_legs; ++i)
-      sum += leg(routes_[route].first + i).latency + after(routes_[route].first + i);
+    for (std::uint32_t i = 0; i < routes_[route].n_legs; ++i) sum += leg(routes_[route].first + i).latency;
     return sum;
   }
 
@@ -184,22 +181,20 @@ class CompiledRoutes {
     return sums;
   }
 
-  /// `more`: latency of its last leg, beyond the links'.
-  Route compiled(const Path& path, Picoseconds more) {
+  /// `beyond`: of its last leg.
+  Route compiled(const Path& path, Picoseconds beyond) {
     ensure(path.legs.size() <= UINT16_MAX, "a path has less than 65536 legs");
     Route route{.carried = Bytes{},
                 .first = static_cast<std::uint32_t>(legs_.size()),
                 .n_legs = static_cast<std::uint16_t>(path.legs.size())};
     for (std::size_t i = 0; i < path.legs.size(); ++i) {
       Leg leg = path.legs[i];
-      Picoseconds after{0};
-      if (i + 1 == path.legs.size()) (network_.tells_arrivals() ? after : leg.latency) += more;
+      if (i + 1 == path.legs.size()) leg.beyond = beyond;
       const std::uint32_t number = network_.add_leg(leg, i == 0, i + 1 == path.legs.size());
       ensure(number == legs_.size(), "the network numbers its legs in order");
       legs_.push_back({.first_link = static_cast<std::uint32_t>(links_.size()),
                        .n_links = static_cast<std::uint32_t>(leg.links.size()),
-                       .latency = leg.latency});
-      if (network_.tells_arrivals()) after_.push_back(after);
+                       .latency = leg.latency + leg.beyond});
       if (!leg.shares.empty()) {
         shares_.resize(links_.size(), 1);
         shares_.insert(shares_.end(), leg.shares.begin(), leg.shares.end());
@@ -219,7 +214,6 @@ class CompiledRoutes {
   tsl::robin_map<std::uint64_t, std::uint32_t, MixedHash> messages_of_;  // of a pair, so far: for flow_spray
   std::map<std::uint32_t, std::uint32_t> turns_;  // by route: as Path::turns, where there are several
   std::vector<LegUse> legs_;
-  std::vector<Picoseconds> after_;                // [leg], where the network tells of arrivals
   std::map<std::uint32_t, std::int64_t> beyond_;  // by leg
   std::vector<LinkId> links_;                     // of all legs
   std::vector<double> shares_;                    // [as links_] up to the last leg that has some; beyond it they are 1

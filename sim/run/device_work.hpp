@@ -85,11 +85,11 @@ class DeviceWork {
   std::uint32_t route(std::uint64_t piece) const { return works_[transfer_of(piece)].route; }
 
   /// Its last byte has been worked on.
-  void done(const Left& left) {
-    const std::uint32_t index = transfer_of(left.piece);
+  void done(const Told& told) {
+    const std::uint32_t index = transfer_of(told.piece);
     const LaneNumber lane = works_[index].lane;
     if (run_.lanes_.is_last(lane)) {
-      go_on(works_[index], left.limiter, run_.engine_.now() - works_[index].since, Picoseconds{0});
+      go_on(works_[index], told.limiter, run_.engine_.now() - works_[index].since, Picoseconds{0});
       run_.trails_.take(lane, works_[index].trail);
       run_.end_of_step(lane);
     }

@@ -24,7 +24,7 @@ struct MessageTime {
   Picoseconds busy{0}, latency{0};
   PathEnd node;  ///< in the PathRecord, where there is one: the path up to its end
   ResourceId limiter = no_resource;
-  bool is_unsure = false;  ///< as Left::is_unsure, of the limiter
+  bool is_unsure = false;  ///< as Told::is_unsure, of the limiter
 };
 
 /// A Trail per lane: the critical path up to the start of the lane's current step. Where RunOptions::record_path asks

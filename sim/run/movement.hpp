@@ -39,8 +39,7 @@ class Movement {
         ways_(options.routing.policy,
               options.transport.nics == Transport::Nics::per_channel || topology.has_channel_rates(), *options.protocol,
               *network_, static_cast<std::size_t>(schedule.actors)),
-        staged_(options.transport.staging, transfers_, ways_, *network_, engine_),
-        tells_all_arrivals_(network_->tells_arrivals()) {}
+        staged_(options.transport.staging, transfers_, ways_, *network_, engine_) {}
 
   /// Starts a message, or a part of one: it is posted, if need be, and goes.
   void set_out(std::uint32_t index) {
@@ -76,8 +75,7 @@ class Movement {
     way.carried += transfer.size;
     transfer.marks.limiter_is_unsure = false;
     if (way.n_legs == 0) {
-      transfer.left = engine_.now();
-      engine_.at(engine_.now(), {Event::Kind::arrival, index, 0});
+      engine_.at(engine_.now(), {Event::Kind::within, index, 0});
     } else {
       staged_.begin(index);
     }
@@ -143,43 +141,44 @@ class Movement {
 
   // --- what the network says ---------------------------------------------------------------------------------------
 
-  [[gnu::noinline]] void piece_left(const Left& gone) {
-    const std::uint32_t index = transfer_of(gone.piece), leg = leg_of(gone.piece);
+  void told(const Told& told) {
+    if (told.has_left) [[unlikely]]
+      piece_left(told);
+    if (told.has_arrived) piece_arrived(told);
+  }
+
+  [[gnu::noinline]] void piece_left(const Told& told) {
+    const std::uint32_t index = transfer_of(told.piece), leg = leg_of(told.piece);
     Transfer& transfer = transfers_[index];
-    const Route& way = ways_[transfer.route];
-    const Picoseconds latency = ways_.leg(way.first + leg).latency;
-    if (gone.is_unsure) transfer.marks.limiter_is_unsure = true;
-    if (way.n_legs == 1) {
-      transfer.left = engine_.now();
-      transfer.limiter = gone.limiter;
-      transfer.marks.limiter_is_unsure = gone.is_unsure;
-      if (self().ahead_) self().ahead_->has_left(index, gone.limiter, transfer.left - moves_since(index));
-    } else if (staged_.piece_left(index, leg, gone.limiter) && self().ahead_) {
+    if (ways_[transfer.route].n_legs == 1) {
+      transfer.marks.limiter_is_unsure = told.is_unsure;
+      if (self().ahead_) self().ahead_->has_left(index, told.limiter, engine_.now() - moves_since(index));
+    } else {
+      if (told.is_unsure) transfer.marks.limiter_is_unsure = true;
+      if (!staged_.piece_left(index, leg, told.limiter) || !self().ahead_) return;
       const LegProgress& first = staged_.of(index).legs.front();
       self().ahead_->has_left(index, first.limiter, first.busy);
     }
-    if (network_->tells_arrivals()) return;
-    if (latency.count() == 0)
-      piece_arrived(index, leg);
-    else
-      engine_.after(latency, {Event::Kind::arrival, index, leg});
   }
 
-  // The network itself brought a piece to the end of its leg: all of its time but the latency is due to the links.
-  void piece_landed(const Left& landed) {
-    const std::uint32_t index = transfer_of(landed.piece), leg = leg_of(landed.piece);
+  // All of its time but the latency is due to the links.
+  void piece_arrived(const Told& told) {
+    const std::uint32_t index = transfer_of(told.piece);
     Transfer& transfer = transfers_[index];
-    const Picoseconds all = engine_.now() - transfer.start;
-    const Picoseconds busy = std::max(Picoseconds{0}, engine_.now() - moves_since(index) - landed.latency);
-    if (!tells_all_arrivals_ && transfer.whole == no_transfer)  // then it is a message's, alone on its whole path
-      return self().delivered(index, {.busy = busy, .latency = all - busy, .limiter = landed.limiter});
-    transfer.left = moves_since(index) + busy;
-    transfer.limiter = landed.limiter;
-    const Picoseconds after = ways_.after(ways_[transfer.route].first + leg);
-    if (after.count() == 0)
-      piece_arrived(index, leg);
-    else
-      engine_.after(after, {Event::Kind::arrival, index, leg});
+    if (transfer.staged != not_staged) return staged_piece_arrived(index, leg_of(told.piece));
+    const Picoseconds busy = std::max(Picoseconds{0}, engine_.now() - moves_since(index) - told.latency);
+    transfer.marks.limiter_is_unsure = told.is_unsure;
+    delivered(index, {.busy = busy,
+                      .latency = engine_.now() - transfer.start - busy,
+                      .limiter = told.limiter,
+                      .is_unsure = told.is_unsure});
+  }
+  /// At an end that is the device of the sender: no link took any time.
+  void arrived_within(std::uint32_t index) { delivered(index, {.latency = engine_.now() - transfers_[index].start}); }
+  /// All of a transfer has arrived.
+  void delivered(std::uint32_t index, const MessageTime& time) {
+    if (transfers_[index].whole != no_transfer) return part_delivered(index, time);
+    self().delivered(index, time);
   }
 
   /// From when on links, not its post, take the transfer's time.
@@ -188,45 +187,23 @@ class Movement {
       return posts_->since(index);
     return transfers_[index].start;
   }
-  Picoseconds latency_of(std::uint32_t index, std::uint32_t leg) const {
-    return ways_.leg(ways_[transfers_[index].route].first + leg).latency;
-  }
-  void piece_arrived(std::uint32_t index, std::uint32_t leg) {
-    if (transfers_[index].staged != not_staged)
-      staged_piece_arrived(index, leg);
-    else
-      self().delivered(index);
-  }
   [[gnu::noinline]] void staged_piece_arrived(std::uint32_t index, std::uint32_t leg) {
-    if (staged_.piece_arrived(index, leg)) self().delivered(index);
-  }
-
-  // How much of the message's time is due to the speed of a link, and which link. Staged: gives back its rooms.
-  MessageTime time_of(std::uint32_t index) {
+    if (self().disturber_ && self().disturber_->swallows(index, leg)) return;
+    if (!staged_.piece_arrived(index, leg)) return;
     const Transfer& transfer = transfers_[index];
-    const Picoseconds all = engine_.now() - transfer.start;
-    if (transfer.staged != not_staged) return time_of_staged(index, all);
-    const Picoseconds busy = transfer.left - moves_since(index);
-    return {.busy = busy,
-            .latency = all - busy,
-            .limiter = transfer.limiter,
-            .is_unsure = transfer.marks.limiter_is_unsure};
-  }
-  [[gnu::noinline]] MessageTime time_of_staged(std::uint32_t index, Picoseconds all) {
-    if (self().trails_.is_recorded()) wire_ = ways_.latency(transfers_[index].route);
-    const auto [limiter, busy] = staged_.end(index);
-    return {.busy = busy,
-            .latency = all - busy,
-            .limiter = limiter,
-            .is_unsure = transfers_[index].marks.limiter_is_unsure};
+    if (self().trails_.is_recorded()) wire_ = ways_.latency(transfer.route);
+    const auto [limiter, busy] = staged_.end(index);  // gives back its rooms
+    delivered(index, {.busy = busy,
+                      .latency = engine_.now() - transfer.start - busy,
+                      .limiter = limiter,
+                      .is_unsure = transfer.marks.limiter_is_unsure});
   }
   Picoseconds take_wire() { return std::exchange(wire_, Picoseconds::max()); }
 
   // The message waits for its last part: what held that one held it, since it started.
-  [[gnu::noinline]] void part_delivered(std::uint32_t index) {
+  [[gnu::noinline]] void part_delivered(std::uint32_t index, const MessageTime& time) {
     const std::uint32_t whole = transfers_[index].whole;
     if (whole >= first_background) return self().disturber_->background_delivered(index);
-    const MessageTime time = time_of(index);
     if (self().ahead_) self().ahead_->has_left(index, time.limiter, time.busy);  // see MessagesAhead::arrived()
     if (!self().disturber_ || self().disturber_->may_free(index)) transfers_.give_back(index);
     Transfer& message = transfers_[whole];
@@ -234,10 +211,11 @@ class Movement {
       wire_ = Picoseconds::max();
       return;
     }
-    message.limiter = time.limiter;
-    message.left = moves_since(whole) + time.busy;
     if (self().ahead_) self().ahead_->last_part_arrived(index);
-    self().delivered(whole);
+    delivered(whole, {.busy = time.busy,
+                      .latency = engine_.now() - message.start - time.busy,
+                      .limiter = time.limiter,
+                      .is_unsure = message.marks.limiter_is_unsure});
   }
 
   [[gnu::noinline]] void tell_traffic(const Moved& moved) const {
@@ -267,7 +245,6 @@ class Movement {
   Run& self() { return static_cast<Run&>(*this); }
   const Run& self() const { return static_cast<const Run&>(*this); }
 
-  const bool tells_all_arrivals_;          // not only those of pieces that are alone on a whole path
   Picoseconds wire_ = Picoseconds::max();  // of the message that is being delivered, if it is staged
 };
 

@@ -153,15 +153,14 @@ class Disturber {
   }
 
   /// An arrival within a staged message whose way was given up: true where nobody waits for it.
-  bool swallows(const Event& arrival) {
-    const auto found = given_up_.find(arrival.id);
+  bool swallows(std::uint32_t index, std::uint32_t leg) {
+    const auto found = given_up_.find(index);
     if (found == given_up_.end()) return false;
-    const auto& transfer = run_.transfers_[arrival.id];
-    if (arrival.stamp + 1 == run_.ways_[transfer.route].n_legs) return false;
+    if (leg + 1 == run_.ways_[run_.transfers_[index].route].n_legs) return false;
     if (--found->second.on_their_way > 0) return true;
     const bool over = found->second.is_over;
     given_up_.erase(found);
-    if (over) run_.drop(arrival.id);
+    if (over) run_.drop(index);
     return true;
   }
   /// A transfer has been posted, while links may have gone down.
@@ -325,10 +324,7 @@ class Disturber {
   void note_if_left(std::uint32_t index, std::uint32_t leg, const Taken& taken) {
     const auto found = taken.find(piece_of(index, leg));
     if (found == taken.end() || found->second.rest.count > 0) return;
-    const auto& transfer = run_.transfers_[index];
     run_.staged_.note_left(index, leg, found->second.limiter);
-    const Picoseconds latency = run_.ways_.leg(run_.ways_[transfer.route].first + leg).latency;
-    run_.engine_.after(latency, {Event::Kind::arrival, index, leg});
   }
 
   bool crosses(std::uint32_t leg, const std::vector<bool>& links) const {
@@ -356,14 +352,7 @@ class Disturber {
       carried_less(run_.transfers_[index].route, taken.rest);
       return set_out(index);
     }
-    std::uint32_t other = no_transfer;
-    if (taken.rest.count > 0) other = split(index, taken.rest);
-    auto& sent = run_.transfers_[index];
-    sent.left = run_.engine_.now();
-    sent.limiter = taken.limiter;
-    const Picoseconds latency = run_.ways_.leg(run_.ways_[sent.route].first).latency;
-    run_.engine_.after(latency, {Event::Kind::arrival, index, 0});
-    if (other != no_transfer) set_out(other);
+    if (taken.rest.count > 0) set_out(split(index, taken.rest));
   }
 
   // The pieces that have left on the last leg arrive; all others are given up.
@@ -472,7 +461,7 @@ class Disturber {
       switch (event.kind()) {
         case Event::Kind::flow:
           return false;  // the network says what is under way
-        case Event::Kind::arrival:
+        case Event::Kind::within:
         case Event::Kind::posted:
           return is_own(event.id);
         case Event::Kind::disturbance:

@@ -69,7 +69,7 @@ class Run : private Movement<Run> {
     needs_slots_ = checked.proof().slots_needed > 0;
     if (options.protocol->done_when_left) {
       ahead_ = std::make_unique<MessagesAhead<Run>>(*this);
-      network_->expect_changes();  // it must say when a message has left, not only when it arrives
+      network_->expect_left();
     }
     if (has_any_order_) {
       network_->expect_any_order();
@@ -215,18 +215,18 @@ class Run : private Movement<Run> {
   void handle(Event event) {
     switch (event.kind()) {
       case Event::Kind::flow:
-        if (const auto left = network_->due(event)) {
-          turn_ = left->turn;
-          if (work_ && DeviceWork<Run>::is_work(left->piece)) {
-            if (left->has_arrived || !network_->tells_arrivals()) work_->done(*left);
+        if (const auto told = network_->due(event)) {
+          turn_ = told->turn;
+          if (work_ && DeviceWork<Run>::is_work(told->piece)) {
+            if (told->has_arrived) work_->done(*told);
           } else {
-            left->has_arrived ? piece_landed(*left) : piece_left(*left);
+            this->told(*told);
           }
         }
         break;
-      case Event::Kind::arrival:
-        if (has_any_order_) turn_ = engine_.now() - latency_of(event.id, event.stamp);
-        if (!disturber_ || !disturber_->swallows(event)) piece_arrived(event.id, event.stamp);
+      case Event::Kind::within:
+        turn_ = engine_.now();
+        arrived_within(event.id);
         break;
       case Event::Kind::local:
         if (options_.longer && takes_longer(event)) break;
@@ -244,10 +244,6 @@ class Run : private Movement<Run> {
     }
   }
 
-  void delivered(std::uint32_t index) {
-    if (transfers_[index].whole != no_transfer) return part_delivered(index);
-    delivered(index, time_of(index));
-  }
   /// Of a whole message.
   void delivered(std::uint32_t index, const MessageTime& time) {
     const Transfer& transfer = transfers_[index];

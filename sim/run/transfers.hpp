@@ -28,12 +28,10 @@ struct alignas(64) Transfer {
     bool has_left : 1 = false;           // kept only where messages run ahead
     bool adds : 1 = false;               // its receiver adds it, which takes time
     bool starts_apart : 1 = false;       // it has a start of its own in MessagesAhead: as a message, or by slots
-    bool limiter_is_unsure : 1 = false;  // as Left::is_unsure
+    bool limiter_is_unsure : 1 = false;  // as Told::is_unsure
   } marks;
   Bytes size;
   SimTime start{};
-  SimTime left{};
-  ResourceId limiter = no_resource;
   std::uint32_t staged = not_staged;  // in StagedTransfers; only where the route has several legs
   std::uint32_t whole = no_transfer;  // of a part: the message that it belongs to
   std::uint32_t parts_under_way = 0;  // of a message that is cut into parts

@@ -91,6 +91,7 @@ struct Leg {
   /// How many bytes cross each link for each byte that is moved, [link]; empty: one. Less where packets are spread over
   /// several ways, more where a byte costs more than one (Host::peer_cost, gpudirect_cost).
   std::vector<double> shares;
+  Picoseconds beyond{0};  ///< latency at its end that is not its links': a protocol's
 
   double share(std::size_t i) const { return shares.empty() ? 1 : shares[i]; }
 };

@@ -70,15 +70,8 @@ Picoseconds duration(const Rounds& rounds, NetworkModel model, Convention conven
       [&](const Event& event) {
         if (event.kind() == Event::Kind::local) {
           network->start(leg_of[event.id], rounds.size, event.id);
-        } else if (event.kind() == Event::Kind::arrival) {
-          arrived(event.id);
-        } else if (const auto left = network->due(event)) {
-          const auto m = static_cast<std::uint32_t>(left->piece);
-          if (left->has_arrived)
-            arrived(m);
-          else if (!network->tells_arrivals())
-            engine.after(convention == Convention::at_once ? rounds.legs[m / hosts][m % hosts].latency : 0_ps,
-                         {Event::Kind::arrival, m, 0});
+        } else if (const auto told = network->due(event)) {
+          arrived(told->piece);
         }
       },
       [&] { network->settle(); }, [] { return true; });

@@ -36,22 +36,23 @@ struct Driver {
       : network(options, topology, engine), left(sent.size()), arrived(sent.size()), limiter(sent.size(), no_resource) {
     for (std::uint32_t i = 0; i < sent.size(); ++i) engine.at(sent[i].start, {Event::Kind::local, i, 0});
     std::vector<std::uint32_t> legs;
+    network.expect_left();
     for (const Sent& each : sent) legs.push_back(network.add_leg(each.leg, true, true));
     engine.run(
         [&](const Event& event) {
           if (event.kind() == Event::Kind::local)
             network.start(legs[event.id], sent[event.id].size, event.id);
-          else if (const auto gone = network.due(event))
-            note(*gone);
+          else if (const auto told = network.due(event))
+            note(*told);
         },
         [this] { network.settle(); }, [] { return true; });
   }
 
-  void note(const Left& gone) {
-    auto& when = gone.has_arrived ? arrived[gone.piece] : left[gone.piece];
+  void note(const Told& told) {
+    auto& when = told.has_arrived ? arrived[told.piece] : left[told.piece];
     REQUIRE(!when);
     when = engine.now().time_since_epoch();
-    if (gone.has_arrived) limiter[gone.piece] = gone.limiter;
+    if (told.has_arrived) limiter[told.piece] = told.limiter;
   }
   double microseconds_of(std::size_t i) const { return microseconds(arrived[i].value()); }
 

@@ -28,6 +28,7 @@ struct Driver {
       : topology(t), model(m), flows(f), changes(std::move(c)), network(m, t, engine), finish(f.size()) {}
 
   void go() {
+    network.expect_left();
     if (!changes.empty()) network.expect_changes();
     for (std::uint32_t c = 0; c < changes.size(); ++c) engine.at(changes[c].at, {Event::Kind::disturbance, c, 0});
     for (std::uint32_t f = 0; f < flows.size(); ++f) {
@@ -47,9 +48,9 @@ struct Driver {
       if (flows[event.id].size.count > 0) moving.insert(event.id);
     } else if (event.kind() == Event::Kind::disturbance) {
       network.set_bandwidth(changes[event.id].resource, changes[event.id].bandwidth);
-    } else if (const auto left = network.due(event)) {
-      finish[left->piece] = engine.now();
-      moving.erase(left->piece);
+    } else if (const auto told = network.due(event); told && told->has_left) {
+      finish[told->piece] = engine.now();
+      moving.erase(told->piece);
       ++n_ended;
     }
   }
