@@ -87,6 +87,8 @@ class Network {
   /// Makes a leg known; `first`, `last`: whether it is the first, the last of its path. Returns its number:
   /// they count from 0.
   virtual std::uint32_t add_leg(const Leg& leg, bool first, bool last) = 0;
+  /// Of a leg, with Leg::beyond.
+  virtual Picoseconds latency(std::uint32_t leg) const = 0;
   /// A piece starts on a leg, now. `piece` comes back in Told.
   virtual void start(std::uint32_t leg, Bytes size, std::uint64_t piece) = 0;
   /// All that happens at this instant has happened: work out who moves how fast from here on.

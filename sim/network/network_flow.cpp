@@ -63,7 +63,7 @@ std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
   LegInfo info;
   Inner inner{.first = static_cast<std::uint32_t>(inner_.size())};
   info.first_use = static_cast<std::uint32_t>(uses_.size());
-  info.cap = std::numeric_limits<double>::infinity();
+  Cap cap;
   info.alone = std::numeric_limits<double>::infinity();
   // Of a leg that is spread several links may leave the source, or enter the destination.
   const NodeId source = topology_.link(leg.links.front()).from, destination = topology_.link(leg.links.back()).to;
@@ -92,7 +92,7 @@ std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
       rate /= weight;
     } else {
       rate /= leg.share(i);
-      narrow(info.cap, info.cap_resource, rate, link.resource);
+      narrow(cap.rate, cap.resource, rate, link.resource);
     }
     narrow(info.alone, info.alone_resource, rate, link.resource);
   }
@@ -127,20 +127,23 @@ std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
            .tells_left = info.tells_left};
   }
   legs_.push_back(info);
-  if (copies_ > 1) add_rate_with_copies(info);
+  if (model_ != NetworkModel::fair) caps_.push_back(cap);
+  if (copies_ > 1) add_rate_with_copies(number - 1);
   return number - 1;
 }
 
 // As solve() works it out, and choose_limiter().
-void FlowNetwork::add_rate_with_copies(const LegInfo& leg) {
+void FlowNetwork::add_rate_with_copies(std::uint32_t number) {
+  const LegInfo& leg = legs_[number];
+  const Cap cap = this->cap(number);
   const auto first = uses_.begin() + leg.first_use, end = first + leg.n_uses;
-  Alone alone{.rate = leg.cap, .limiter = leg.cap_resource};
+  Alone alone{.rate = cap.rate, .limiter = cap.resource};
   for (auto use = first; use != end; ++use) alone.rate = std::min(alone.rate, capacity(use->resource) / weight(*use));
   const auto is_full = [&](const Use& use) {
     const double taken = alone.rate * weight(use);
     return (capacity(use.resource) - taken) / taken <= full;
   };
-  if (alone.rate < leg.cap) alone.limiter = {std::find_if(first, end, is_full)->resource};
+  if (alone.rate < cap.rate) alone.limiter = {std::find_if(first, end, is_full)->resource};
   with_copies_.push_back(alone);
 }
 
@@ -160,6 +163,7 @@ void FlowNetwork::open_up(std::uint32_t number) {
   if (!own.is_taken()) return;
   if (watcher_ && !is_moving) tell_moved(own);
   ++own.stamp;
+  if (!is_moving && !leg.tells_left) return land(number, own.piece, own.limiter, false, own.until + leg.latency);
   const FlowIndex index = new_flow(number, own.size, own.piece);
   Flow& flow = flows_[index];
   flow.since = own.until - own.time;
@@ -172,8 +176,7 @@ void FlowNetwork::open_up(std::uint32_t number) {
     ++resources_[flow.limiter.value].n_limited;
     opened_.push_back(index);
   }
-  flow.lands = !is_moving && !leg.tells_left;
-  flow.due = flow.lands ? own.until + leg.latency : own.until;
+  flow.due = own.until;
   take_turn(index);
   schedule(index);
 }
@@ -210,7 +213,6 @@ FlowNetwork::FlowIndex FlowNetwork::new_flow(std::uint32_t leg, Bytes size, std:
   flow.limiter = no_resource;
   flow.is_member = false;
   flow.is_unsure = false;
-  flow.lands = false;
   flow.is_scheduled = false;
   return index;
 }
@@ -396,7 +398,9 @@ Picoseconds FlowNetwork::time_left(const Flow& flow) const {
 }
 
 std::optional<Told> FlowNetwork::due(Event event) {
-  return (event.id & own_event) != 0 ? own_due(event) : flow_due(event);
+  if ((event.id & own_event) != 0) return own_due(event);
+  if ((event.id & landing_event) != 0) return arrived(event.id & ~landing_event);
+  return flow_due(event);
 }
 
 inline std::optional<Told> FlowNetwork::own_due(Event event) {
@@ -404,17 +408,13 @@ inline std::optional<Told> FlowNetwork::own_due(Event event) {
   if (own.stamp != event.stamp) return std::nullopt;  // a flow has taken its place
   if (watcher_) tell_moved(own);
   ++own.stamp;
-  Told told{.piece = own.piece,
-            .has_left = own.tells_left,
-            .has_arrived = !own.tells_left || own.latency.count() == 0,
-            .limiter = own.limiter,
-            .latency = own.latency,
-            .turn = own.until - own.time};
-  if (!told.has_arrived) {  // the next piece may start before it arrives
-    const FlowIndex index = new_flow(own.leg, own.size, own.piece);
-    flows_[index].limiter = own.limiter;
-    land(index);
-  }
+  const Told told{.piece = own.piece,
+                  .has_left = own.tells_left,
+                  .has_arrived = !own.tells_left || own.latency.count() == 0,
+                  .limiter = own.limiter,
+                  .latency = own.latency,
+                  .turn = own.until - own.time};
+  if (!told.has_arrived) land(own.leg, own.piece, own.limiter, false, later(own.latency));
   return told;
 }
 
@@ -422,52 +422,58 @@ inline std::optional<Told> FlowNetwork::own_due(Event event) {
 [[gnu::noinline]] std::optional<Told> FlowNetwork::flow_due(Event event) {
   Flow& flow = flows_[event.id];
   if (flow.stamp != event.stamp) return std::nullopt;  // overtaken by a change of rate
-  if (flow.lands) return arrived(event.id);
   if (flow.is_member) {
     check_all_left(flow.left, flow.rate, engine_.now() - flow.since, flow.size);
     if (watcher_) tell_moved(flow, flow.left);
     leave(event.id);
   }
+  ++flow.stamp;
+  flow.rate = -1;
+  free_flows_.push_back(event.id);
   const LegInfo& leg = legs_[flow.leg];
-  if (leg.latency.count() == 0) {
-    Told told = arrived(event.id);
-    told.has_left = leg.tells_left;
-    return told;
-  }
-  std::optional<Told> told;
-  if (leg.tells_left)
-    told = Told{.piece = flow.piece,
-                .has_left = true,
-                .limiter = flow.limiter,
-                .turn = must_be_sure_ ? turn_taken_[event.id] : SimTime{},
-                .is_unsure = flow.is_unsure};
-  land(event.id);
-  return told;
+  const bool has_arrived = leg.latency.count() == 0;
+  if (!has_arrived) land(flow);
+  if (!has_arrived && !leg.tells_left) return std::nullopt;
+  return Told{.piece = flow.piece,
+              .has_left = leg.tells_left,
+              .has_arrived = has_arrived,
+              .limiter = flow.limiter,
+              .latency = leg.latency,
+              .turn = must_be_sure_ ? turn_taken_[event.id] : SimTime{},
+              .is_unsure = flow.is_unsure};
 }
 
 // All of it has left: it arrives a latency later.
-void FlowNetwork::land(FlowIndex index) {
-  Flow& flow = flows_[index];
-  ++flow.stamp;
-  flow.rate = -1;
-  flow.lands = true;
-  flow.due = SimTime{add(engine_.now().time_since_epoch(), legs_[flow.leg].latency)};
-  take_turn(index);
-  schedule(index);
+void FlowNetwork::land(const Flow& flow) {
+  land(flow.leg, flow.piece, flow.limiter, flow.is_unsure, later(legs_[flow.leg].latency));
 }
 
-Told FlowNetwork::arrived(FlowIndex index) {
-  Flow& flow = flows_[index];
-  ++flow.stamp;
-  flow.rate = -1;
-  flow.lands = false;
-  free_flows_.push_back(index);
-  return {.piece = flow.piece,
+void FlowNetwork::land(std::uint32_t leg, std::uint64_t piece, ResourceId limiter, bool is_unsure, SimTime due) {
+  if (free_landing_ == none) {
+    if (landings_.empty()) landings_.reserve(flows_.size());  // so that it need not move, if all arrive at one time
+    free_landing_ = landings_.size();
+    landings_.push_back({.piece = none});
+  }
+  const auto index = static_cast<std::uint32_t>(free_landing_);
+  free_landing_ = landings_[index].piece;
+  landings_[index] = {.piece = piece, .leg = leg, .limiter = limiter};
+  if (must_be_sure_) {
+    landing_orders_.resize(landings_.size());
+    landing_orders_[index] = {.turn = engine_.now(), .is_unsure = is_unsure};
+  }
+  engine_.at(due, {Event::Kind::flow, index | landing_event, 0});
+}
+
+Told FlowNetwork::arrived(std::uint32_t index) {
+  const Landing landed = std::exchange(landings_[index], {.piece = free_landing_});
+  const Order order = must_be_sure_ ? landing_orders_[index] : Order{};
+  free_landing_ = index;
+  return {.piece = landed.piece,
           .has_arrived = true,
-          .limiter = flow.limiter,
-          .latency = legs_[flow.leg].latency,
-          .turn = must_be_sure_ ? turn_taken_[index] : SimTime{},
-          .is_unsure = flow.is_unsure};
+          .limiter = landed.limiter,
+          .latency = legs_[landed.leg].latency,
+          .turn = order.turn,
+          .is_unsure = order.is_unsure};
 }
 
 // What crossed a resource that one leg has for itself.

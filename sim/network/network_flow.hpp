@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -37,6 +38,7 @@ class FlowNetwork final : public Network {
   FlowNetwork(NetworkModel model, const Topology& topology, Engine<Event>& engine);
 
   std::uint32_t add_leg(const Leg& leg, bool first, bool last) override;
+  Picoseconds latency(std::uint32_t leg) const override { return legs_[leg].latency; }
   void start(std::uint32_t leg, Bytes size, std::uint64_t piece) override;
   void settle() override;
   std::optional<Told> due(Event event) override;
@@ -64,17 +66,19 @@ class FlowNetwork final : public Network {
     std::uint32_t weight = 0;  // in weights_: how many of the leg's bytes cross it, for each that is moved of a flow
   };
   struct LegInfo {
-    double cap = 0;             // the narrowest link that the model does not share; infinite where it shares all
     double alone = 0;           // the rate of a flow that is alone on all of it, without copies_
     Picoseconds latency{0};     // with Leg::beyond
     ResourceId alone_resource;  // what sets that rate
-    ResourceId cap_resource = no_resource;
     std::uint32_t first_use = 0, n_uses = 0;
     std::uint32_t own = none;  // in own_legs_: no other leg uses its resources, so far; none: some does
     bool is_whole_path = false;
     bool tells_left = false;
   };
-  static_assert(sizeof(LegInfo) == 48);
+  static_assert(sizeof(LegInfo) == 40);
+  struct Cap {  // of a leg: the narrowest link that the model does not share
+    double rate = std::numeric_limits<double>::infinity();
+    ResourceId resource = no_resource;
+  };
   struct Inner {                     // of a leg: links that the model does not share
     std::uint32_t first = 0, n = 0;  // in inner_
   };
@@ -96,7 +100,18 @@ class FlowNetwork final : public Network {
     bool is_taken() const { return stamp % 2 == 1; }
   };
   static_assert(sizeof(OwnLeg) == 64);
-  static constexpr std::uint32_t own_event = 1U << 31;  // in an event's id: of own_legs_, not of flows_
+  // In an event's id: of own_legs_, of landings_; else of flows_.
+  static constexpr std::uint32_t own_event = 1U << 31, landing_event = 1U << 30;
+  struct Landing {             // a piece that has left, until it arrives
+    std::uint64_t piece = 0;   // of no piece: the next of the free ones
+    std::uint32_t leg = none;  // none: of no piece
+    ResourceId limiter;
+  };
+  static_assert(sizeof(Landing) == 16, "there may be as many as messages under way");
+  struct Order {  // as Told's
+    SimTime turn{};
+    bool is_unsure = false;
+  };
   // What the solver looks at of other flows comes first.
   struct Flow {
     double rate = -1;     // bytes/s; negative: not settled yet
@@ -115,7 +130,6 @@ class FlowNetwork final : public Network {
     bool is_scheduled = false;                    // with this stamp
     bool is_member = false;                       // of its resources
     bool is_unsure = false;                       // as Told::is_unsure
-    bool lands = false;                           // it has left, and is due when it arrives
   };
   static_assert(sizeof(Flow) <= 96, "a run has as many flows as messages under way");
   struct Member {
@@ -148,6 +162,7 @@ class FlowNetwork final : public Network {
   static void narrow(double& least, ResourceId& whose, double rate, ResourceId resource);
   void make_resources();
   double capacity(std::uint32_t resource) const;
+  Cap cap(std::uint32_t leg) const { return caps_.empty() ? Cap{} : caps_[leg]; }
   std::uint32_t weight_number(double weight);
   double weight(const auto& use_or_member) const { return weights_[use_or_member.weight]; }
   std::span<const Use> inner(std::uint32_t leg) const;
@@ -180,8 +195,10 @@ class FlowNetwork final : public Network {
   void start_flow(std::uint32_t leg, Bytes size, std::uint64_t piece);
   std::optional<Told> own_due(Event event);
   std::optional<Told> flow_due(Event event);
-  void land(FlowIndex index);
-  Told arrived(FlowIndex index);
+  void land(std::uint32_t leg, std::uint64_t piece, ResourceId limiter, bool is_unsure, SimTime due);
+  void land(const Flow& flow);
+  SimTime later(Picoseconds delay) const { return SimTime{add(engine_.now().time_since_epoch(), delay)}; }
+  Told arrived(std::uint32_t landing);
   void go_alone(std::uint32_t own, Bytes size, std::uint64_t piece);
   void take_size(OwnLeg& own, Bytes size);
   static void count_alike(const OwnLeg& own, Carried& carried);
@@ -194,7 +211,7 @@ class FlowNetwork final : public Network {
   double bytes_left(const Flow& flow) const;
   bool is_under_way(FlowIndex flow) const;
   void set_alone_rate(std::uint32_t leg);
-  void add_rate_with_copies(const LegInfo& leg);
+  void add_rate_with_copies(std::uint32_t leg);
   void take_changes();
   void check_rates() const;
   double room(const Use& use, double rate) const;
@@ -209,6 +226,7 @@ class FlowNetwork final : public Network {
   Engine<Event>& engine_;
   NetworkModel model_;
   std::vector<LegInfo> legs_;
+  std::vector<Cap> caps_;  // [leg] only of `ideal`: `fair` shares all links
   std::vector<OwnLeg> own_legs_;
   std::vector<Carried> own_carried_;  // [own leg] each byte counted once, whatever the weights
   std::vector<std::uint32_t> free_own_legs_;
@@ -235,6 +253,9 @@ class FlowNetwork final : public Network {
   std::vector<Flow> flows_;
   std::vector<SimTime> turn_taken_;  // [flow] when its turn was taken; only where must_be_sure_
   std::vector<FlowIndex> free_flows_;
+  std::vector<Landing> landings_;
+  std::vector<Order> landing_orders_;  // [landing] only where must_be_sure_
+  std::uint64_t free_landing_ = none;
   std::vector<std::uint32_t> places_;  // [flow, use] where it stands among the resource's members
   std::vector<FlowIndex> new_flows_;   // started since the last settle()
   std::vector<FlowIndex> opened_;      // that had a leg for themselves since then, and share it now

@@ -47,26 +47,29 @@ void FlowNetwork::take_changes() {
 // As add_leg() works them out, in the same order.
 void FlowNetwork::set_alone_rate(std::uint32_t number) {
   LegInfo& leg = legs_[number];
-  leg.cap = leg.alone = std::numeric_limits<double>::infinity();
+  Cap cap;
+  leg.alone = std::numeric_limits<double>::infinity();
   for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u)
     narrow(leg.alone, leg.alone_resource, resources_[uses_[u].resource].capacity / weight(uses_[u]),
            {uses_[u].resource});
   for (const Use& use : inner(number)) {
     const double rate = resources_[use.resource].capacity / weight(use);
-    narrow(leg.cap, leg.cap_resource, rate, {use.resource});
+    narrow(cap.rate, cap.resource, rate, {use.resource});
     narrow(leg.alone, leg.alone_resource, rate, {use.resource});
   }
+  if (!caps_.empty()) caps_[number] = cap;
 }
 
-// Empty flows have a rate of 0, those that have left and free ones one of -1.
+// Empty flows have a rate of 0, those that have left one of -1.
 bool FlowNetwork::is_under_way(FlowIndex flow) const {
   return flows_[flow].rate > 0 || std::find(new_flows_.begin(), new_flows_.end(), flow) != new_flows_.end();
 }
 
 bool FlowNetwork::any_under_way(const std::function<bool(std::uint64_t)>& counts) const {
   for (FlowIndex f = 0; f < flows_.size(); ++f)
-    if ((flows_[f].lands || flows_[f].rate == 0 || is_under_way(f)) && counts(flows_[f].piece)) return true;
-  return false;
+    if ((flows_[f].rate == 0 || is_under_way(f)) && counts(flows_[f].piece)) return true;
+  return std::any_of(landings_.begin(), landings_.end(),
+                     [&](const Landing& each) { return each.leg != none && counts(each.piece); });
 }
 
 std::vector<Network::Withdrawn> FlowNetwork::withdraw(const std::vector<std::uint64_t>& pieces) {
@@ -84,13 +87,10 @@ std::vector<Network::Withdrawn> FlowNetwork::withdraw(const std::vector<std::uin
       resources_[uses_[u].resource].carried.bytes -= static_cast<double>(rest) * weight(uses_[u]);
     leave(f);
     std::erase(new_flows_, f);
-    if (rest == 0 || (leg.is_whole_path && rest < flow.size.count)) {
-      land(f);
-    } else {
-      ++flow.stamp;
-      flow.rate = -1;
-      free_flows_.push_back(f);
-    }
+    if (rest == 0 || (leg.is_whole_path && rest < flow.size.count)) land(flow);
+    ++flow.stamp;
+    flow.rate = -1;
+    free_flows_.push_back(f);
   }
   return taken;
 }

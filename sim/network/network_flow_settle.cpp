@@ -147,7 +147,8 @@ void FlowNetwork::solve() {
     const LegInfo& leg = legs_[flow.leg];
     flow.decided = -1;
     touch_uses(leg);
-    if (leg.cap < std::numeric_limits<double>::infinity()) levels_.push_back({leg.cap, index, true});
+    if (!caps_.empty() && caps_[flow.leg].resource != no_resource)
+      levels_.push_back({caps_[flow.leg].rate, index, true});
   }
   const auto share = [](const ResourceState& resource) {
     return std::max(resource.residual, 0.0) / resource.open_weight;
@@ -164,7 +165,7 @@ void FlowNetwork::solve() {
       Flow& flow = flows_[level.index];
       if (flow.decided >= 0) continue;
       if (must_be_sure_) flow.is_unsure = !is_exact_ && cap_is_unsure(flow);
-      decide(level.index, level.share, legs_[flow.leg].cap_resource);
+      decide(level.index, level.share, cap(flow.leg).resource);
       continue;
     }
     const ResourceState& resource = resources_[level.index];
@@ -212,8 +213,8 @@ void FlowNetwork::choose_limiter(Flow& flow, double rate) {
 bool FlowNetwork::limiter_is_unsure(const Flow& flow, double rate, double doubt) const {
   const LegInfo& leg = legs_[flow.leg];
   const auto uses = uses_.begin() + leg.first_use;
-  const double alike = doubt < full / 2 ? doubt : -1;      // else even those that are full alike may seem not to be
-  if (leg.cap <= rate * (1 + 2 * tolerance)) return true;  // which of the two is less?
+  const double alike = doubt < full / 2 ? doubt : -1;  // else even those that are full alike may seem not to be
+  if (cap(flow.leg).rate <= rate * (1 + 2 * tolerance)) return true;  // which of the two is less?
   return leg.n_uses > 1 && std::any_of(uses, uses + leg.n_uses, [&](const Use& use) {
            const double its = room(use, rate);
            return its > alike && its <= 2 * tolerance;
@@ -223,8 +224,9 @@ bool FlowNetwork::limiter_is_unsure(const Flow& flow, double rate, double doubt)
 // The same of a flow that its cap holds: whether a link that it shares may be as full.
 bool FlowNetwork::cap_is_unsure(const Flow& flow) const {
   const LegInfo& leg = legs_[flow.leg];
+  const double rate = cap(flow.leg).rate;
   const auto uses = uses_.begin() + leg.first_use;
-  return std::any_of(uses, uses + leg.n_uses, [&](const Use& use) { return room(use, leg.cap) <= 2 * tolerance; });
+  return std::any_of(uses, uses + leg.n_uses, [&](const Use& use) { return room(use, rate) <= 2 * tolerance; });
 }
 
 void FlowNetwork::decide(FlowIndex index, double rate, ResourceId limiter) {
@@ -307,7 +309,7 @@ void FlowNetwork::apply() {
       set_rate(index, flow.decided, flow.decided_limiter);
     if (copies_ > 1 && !is_exact_) flow_is_exact_[index] = 0;
     if (must_be_sure_ && !(copies_ > 1 && flow_is_exact_[index] != 0)) expect_sure(flow, before, doubt);
-    if (flow.limiter == legs_[flow.leg].cap_resource && !flow.is_scheduled) schedule(index);  // it has no group
+    if (flow.limiter == cap(flow.leg).resource && !flow.is_scheduled) schedule(index);  // it has no group
   }
   schedule_first_of_groups(first_turn);
   check_rates();

@@ -126,7 +126,7 @@ Told PacketNetwork::told(Index index, bool has_arrived) const {
           .has_left = !has_arrived,
           .has_arrived = has_arrived,
           .limiter = limiter(flow),
-          .latency = legs_[flow.leg].latency + legs_[flow.leg].beyond};
+          .latency = latency(flow.leg)};
 }
 
 // The link of its leg that was busy for the longest while it was under way.

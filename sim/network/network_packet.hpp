@@ -50,6 +50,7 @@ class PacketNetwork final : public Network {
   PacketNetwork(const PacketOptions& options, const Topology& topology, Engine<Event>& engine);
 
   std::uint32_t add_leg(const Leg& leg, bool first, bool last) override;
+  Picoseconds latency(std::uint32_t leg) const override { return legs_[leg].latency + legs_[leg].beyond; }
   void start(std::uint32_t leg, Bytes size, std::uint64_t piece) override;
   void settle() override;
   std::optional<Told> due(Event event) override;

@@ -41,7 +41,6 @@ inline constexpr std::uint16_t nowhere = UINT16_MAX;
 /// A leg of a route; the network has it by the same number.
 struct LegUse {
   std::uint32_t first_link = 0, n_links = 0;  // in CompiledRoutes
-  Picoseconds latency{0};                     // with Leg::beyond
 };
 
 class CompiledRoutes {
@@ -114,7 +113,7 @@ class CompiledRoutes {
   /// Of all legs of a route.
   Picoseconds latency(std::uint32_t route) const {
     Picoseconds sum{0};
-    for (std::uint32_t i = 0; i < routes_[route].n_legs; ++i) sum += leg(routes_[route].first + i).latency;
+    for (std::uint32_t i = 0; i < routes_[route].n_legs; ++i) sum += network_.latency(routes_[route].first + i);
     return sum;
   }
 
@@ -193,8 +192,7 @@ class CompiledRoutes {
       const std::uint32_t number = network_.add_leg(leg, i == 0, i + 1 == path.legs.size());
       ensure(number == legs_.size(), "the network numbers its legs in order");
       legs_.push_back({.first_link = static_cast<std::uint32_t>(links_.size()),
-                       .n_links = static_cast<std::uint32_t>(leg.links.size()),
-                       .latency = leg.latency + leg.beyond});
+                       .n_links = static_cast<std::uint32_t>(leg.links.size())});
       if (!leg.shares.empty()) {
         shares_.resize(links_.size(), 1);
         shares_.insert(shares_.end(), leg.shares.begin(), leg.shares.end());
