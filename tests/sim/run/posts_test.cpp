@@ -72,6 +72,27 @@ TEST_CASE("in a ring each rank has one message to post, which adds a post to eac
   CHECK(run(posting(net, 3us), ring, ahead).duration() == run(net, ring, ahead).duration() + 8 * 3us);
 }
 
+TEST_CASE("posts put channels out of step, so that jitter makes no run faster") {
+  // 64 MiB at 100 GB/s: 14 steps of an eighth take 1174.4 us, and as many latencies of two links, 28 us, if all
+  // channels wait for them at one time. 64 posts of 50 ns take longer than a latency, so some channels send while
+  // others wait.
+  const Topology net = star(8, {.bandwidth = 100_GBps, .latency = 1us});
+  const CollectiveRequest request{.op = CollectiveOp::all_reduce, .ranks = 8, .bytes = 64_MiB, .channels = 64};
+  const CheckedSchedule ring = check(make_schedule(*find_algorithm("ring"), request, {}));
+  const auto time = [&](Picoseconds post, std::uint64_t seed) {
+    RunOptions options;
+    if (seed > 0) options.disturbance.jitter = {5us, seed};
+    return microseconds(run(post.count() > 0 ? posting(net, post) : net, ring, options).duration());
+  };
+  const double links = 14 * 64.0 * 1024 * 1024 / 8 / 100e9 * 1e6;
+  CHECK(time(0us, 0) == doctest::Approx(links + 28).epsilon(1e-6));
+  CHECK(time(50ns, 0) < links + 28 / 10.);
+  for (const std::uint64_t seed : {1U, 2U, 3U}) {
+    CHECK(time(0us, seed) < time(0us, 0) - 20);  // in step, it does
+    CHECK(time(50ns, seed) > time(50ns, 0));
+  }
+}
+
 TEST_CASE("only messages that leave their host are posted") {
   const Topology net = build(cluster_of("dgx-a100", 2, StarFabric{{.bandwidth = 200_Gbps, .latency = 150ns}}));
   REQUIRE(net.ranks().size() == 16);
