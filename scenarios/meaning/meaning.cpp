@@ -341,7 +341,7 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
   out.model = enum_of<NetworkModel>(
       canonical["network"]["model"],
       {{"ideal", NetworkModel::ideal}, {"fair", NetworkModel::fair}, {"packet", NetworkModel::packet}});
-  if (out.model == NetworkModel::packet) out.packet = packet_of(canonical["network"]["packet"], blame);
+  if (moves_packets(out.model)) out.packet = packet_of(canonical["network"]["packet"], blame);
   out.routing = routing_of(canonical["network"], blame);
   if (out.transport.nics == Transport::Nics::per_channel && out.routing.policy == Routing::Policy::flow_spray)
     blame.fail("/transport/nics", "expected nearest or all with routing flow_spray, found per_channel",

@@ -102,8 +102,10 @@ void take_disturbance(const Canonical& canonical, const Blame& blame, Scenario& 
     for (std::size_t i = 0; i < canonical["faults"].size(); ++i) {
       const std::string pointer = fmt::format("/faults/{}", i);
       scenario.faults.push_back(fault_of(canonical["faults"][i], pointer, blame));
-      if (scenario.model == NetworkModel::packet && scenario.faults.back().change.to == LinkChange::To::down) {
-        blame.fail(pointer + "/state", "expected no link that is down with the network model packet, found one",
+      if (!takes_back(scenario.model) && scenario.faults.back().change.to == LinkChange::To::down) {
+        blame.fail(pointer + "/state",
+                   fmt::format("expected no link that is down with the network model {}, found one",
+                               to_string(scenario.model)),
                    "packets cannot be taken back from the buffers they wait in: take the model fair");
       }
     }

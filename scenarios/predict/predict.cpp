@@ -125,7 +125,7 @@ class Recorder {
       : recording_(recording),
         topology_(topology),
         use_(recording.use_step.value_or(Picoseconds{0})),
-        is_spread_(options.model == NetworkModel::packet && options.routing.policy == Routing::Policy::packet_spray),
+        is_spread_(moves_packets(options.model) && options.routing.policy == Routing::Policy::packet_spray),
         actors_(actors) {
     if (recording.keep_streams) streams_.emplace(*program, 0);
     if (!recording.filter && !recording.use_step && !recording.keep_flows) return;  // the run may fold

@@ -76,9 +76,9 @@ std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
     const Link& link = topology_.link(leg.links[i]);
     const bool is_port = (first && link.from == source) || (last && link.to == destination);
     auto rate = capacity(link.resource.value);
-    if (keeps_inner_ && model_ != NetworkModel::fair && !is_port)
+    if (keeps_inner_ && !shares_all_links(model_) && !is_port)
       inner_.push_back({link.resource.value, weight_number(leg.share(i))});
-    if (model_ == NetworkModel::fair || is_port) {
+    if (shares_all_links(model_) || is_port) {
       Usage& usage = usage_[link.resource.value];
       if (usage.last_leg != number) {
         has_all = has_all && usage.last_leg == 0;
@@ -127,7 +127,7 @@ std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
            .tells_left = info.tells_left};
   }
   legs_.push_back(info);
-  if (model_ != NetworkModel::fair) caps_.push_back(cap);
+  if (!shares_all_links(model_)) caps_.push_back(cap);
   if (copies_ > 1) add_rate_with_copies(number - 1);
   return number - 1;
 }

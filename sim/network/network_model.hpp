@@ -16,6 +16,16 @@ enum class NetworkModel : std::uint8_t {
 };
 std::string_view to_string(NetworkModel model);
 
+// What a model can do: the rest of ringsim asks for that, and does not compare models.
+
+/// Whether data moves in packets, which wait for those of messages that share no link with their own; else as a fluid,
+/// whose speed only the links that messages share decide on.
+constexpr bool moves_packets(NetworkModel model) { return model == NetworkModel::packet; }
+/// Whether messages can meet on every link; else only on the first and the last one of a path.
+constexpr bool shares_all_links(NetworkModel model) { return model != NetworkModel::ideal; }
+/// Whether what has not left can be taken back, so that links may go down under it (Network::withdraw()).
+constexpr bool takes_back(NetworkModel model) { return !moves_packets(model); }
+
 /// What `packet` has beyond the links.
 struct PacketOptions {
   /// How a link that has no room at its end is held back; no packet is ever dropped.

@@ -335,7 +335,7 @@ std::optional<Folding> fold(const Topology& topology, const CheckedSchedule& che
   try {
     if (options.record_spans || (options.on_message && !options.messages_may_fold) || options.on_traffic)
       refuse("every message is recorded");
-    if (options.model != NetworkModel::ideal && options.model != NetworkModel::fair)
+    if (moves_packets(options.model))
       refuse("in the model {} messages may meet where none shares a link", to_string(options.model));
     expect_symmetry(checked);
     LanesInStep lanes(checked);

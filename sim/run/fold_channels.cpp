@@ -106,7 +106,7 @@ FoldingByChannels folded_channels(const Topology& topology, const CheckedSchedul
   const Proof& proof = checked.proof();
   if (proof.by == Proof::By::parts || proof.from.empty() || proof.pieces % (made.channels * made.rounds) != 0)
     refuse("the schedule is not proved from that of one channel");
-  if (options.model == NetworkModel::packet) refuse("the model is {}", to_string(options.model));
+  if (moves_packets(options.model)) refuse("the model is {}", to_string(options.model));
   if (options.routing.policy != Routing::Policy::fixed || options.transport.nics == Transport::Nics::per_channel)
     refuse("which way a message takes may hang on its channel");
   if (topology.has_channel_rates()) refuse("channels of a device have a rate, each its own");

@@ -284,7 +284,8 @@ FoldingByTurns folded_by_turns(const Topology& topology, const CheckedSchedule& 
                                const std::vector<NodeId>& placement) {
   const Schedule& schedule = checked.schedule();
   TurningSchedule turning(checked, *options.protocol);
-  if (options.model != NetworkModel::fair) refuse("the model is {}", to_string(options.model));
+  if (moves_packets(options.model) || !shares_all_links(options.model))
+    refuse("the model is {}", to_string(options.model));
   if (options.routing.policy != Routing::Policy::fixed && options.routing.policy != Routing::Policy::ecmp)
     refuse("messages are spread over several ways");
   if (options.record_path) refuse("the critical path is recorded");

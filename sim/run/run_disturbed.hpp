@@ -46,10 +46,12 @@ class Disturber {
       run.placement_.push_back(each.to);
     }
     run.network_->expect_changes();
-    if (run.options_.model == NetworkModel::packet)
+    if (!takes_back(run.options_.model))
       for (const LinkChange& change : what_.links)
         if (change.to == LinkChange::To::down)
-          throw InputError("", "expected no link that goes down with the network model packet, found one",
+          throw InputError("",
+                           fmt::format("expected no link that goes down with the network model {}, found one",
+                                       to_string(run.options_.model)),
                            "packets cannot be taken back from the buffers they wait in: take the model fair");
   }
 

@@ -41,7 +41,7 @@ int run_case(const bench::Case& chosen, int times) {
     const double taken = bench::cpu_seconds() - start;
     best = i == 0 ? taken : std::min(best, taken);
   }
-  const bool in_packets = ready.options.model == NetworkModel::packet;
+  const bool in_packets = moves_packets(ready.options.model);
   fmt::print(R"({{"case": "{}", "build_s": {}, "proof_s": {}, "run_s": {}, "peak_MiB": {}, "transfers": {}, )"
              R"("events": {}, "packets": {}, "finish_ps": {}, "fingerprint": "{:016x}", "folded": {}}})"
              "\n",

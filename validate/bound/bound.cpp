@@ -348,7 +348,7 @@ Bound own_bound(const Scenario& scenario) {
 
 std::vector<std::optional<Bound>> Bounds::of(const Scenario& scenario, const Setup& setup) {
   std::vector<std::optional<Bound>> result(setup.collectives.size());
-  if (scenario.model == NetworkModel::ideal) return result;
+  if (!shares_all_links(scenario.model)) return result;
   const Topology topology = topology_without_kernels(scenario);
   const std::lock_guard lock(mutex_);
   for (std::size_t j = 0; j < result.size(); ++j) {

@@ -69,7 +69,7 @@ void assume_protocol(ClosedForm& form, const Algorithm& algorithm, const Argumen
 /// there proves nothing. (The grid of cases looks at the bounds themselves, and does not ask.)
 void assume_even_sizes(ClosedForm& form);
 
-/// Says in `because` what of the form does not hold where data moves in packets (NetworkModel::packet).
+/// Says in `because` what of the form does not hold where data moves in packets (moves_packets()).
 void assume_packets(ClosedForm& form, const PacketOptions& options);
 
 }  // namespace ringsim

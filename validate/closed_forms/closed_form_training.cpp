@@ -74,7 +74,7 @@ class TrainingForm {
              const Uniform& machine) {
     assume_protocol(one, algorithm, arguments, request, machine, *scenario_.protocol);
     assume_even_sizes(one);
-    if (scenario_.model == NetworkModel::packet) assume_packets(one, scenario_.packet);
+    if (moves_packets(scenario_.model)) assume_packets(one, scenario_.packet);
     for (const std::string& each : one.because) assume(each);
     form_.steps += one.steps;
     return {one.low, one.time};

@@ -41,7 +41,7 @@ std::optional<ClosedForm> form_of(const Scenario& scenario, const Setup& setup, 
   if (!form) return form;
   assume_protocol(*form, *job.algorithm, job.arguments, job.request, machine, *scenario.protocol);
   assume_even_sizes(*form);
-  if (scenario.model == NetworkModel::packet) assume_packets(*form, scenario.packet);
+  if (moves_packets(scenario.model)) assume_packets(*form, scenario.packet);
   if (const Picoseconds launch = launch_of(scenario); launch.count() > 0 && job.request.ranks > 1) {
     form->formula = "t + " + form->formula;
     form->low = add(form->low, launch);

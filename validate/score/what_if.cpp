@@ -53,7 +53,7 @@ std::vector<WhatIf> assumptions_of(const Scenario& scenario, const Why& why) {
   if (scenario.transport.gdr_level == PathType::loc && uses_nics)
     without("with GPUDirect",
             {"transport.NCCL_NET_GDR_LEVEL=null", "transport.gdr_level=null", "transport.gpudirect=true"});
-  if (scenario.model != NetworkModel::ideal) {
+  if (shares_all_links(scenario.model)) {
     without("nothing shared but ports", {"network.model=ideal"});
     found.back().is_advice = false;
   }
