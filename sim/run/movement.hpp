@@ -163,9 +163,10 @@ class Movement {
 
   // All of its time but the latency is due to the links.
   void piece_arrived(const Told& told) {
-    const std::uint32_t index = transfer_of(told.piece);
+    const std::uint32_t index = transfer_of(told.piece), leg = leg_of(told.piece);
+    if (self().disturber_ && self().disturber_->swallows(index, leg)) return;
     Transfer& transfer = transfers_[index];
-    if (transfer.staged != not_staged) return staged_piece_arrived(index, leg_of(told.piece));
+    if (transfer.staged != not_staged) return staged_piece_arrived(index, leg);
     const Picoseconds busy = std::max(Picoseconds{0}, engine_.now() - moves_since(index) - told.latency);
     transfer.marks.limiter_is_unsure = told.is_unsure;
     delivered(index, {.busy = busy,
@@ -188,7 +189,6 @@ class Movement {
     return transfers_[index].start;
   }
   [[gnu::noinline]] void staged_piece_arrived(std::uint32_t index, std::uint32_t leg) {
-    if (self().disturber_ && self().disturber_->swallows(index, leg)) return;
     if (!staged_.piece_arrived(index, leg)) return;
     const Transfer& transfer = transfers_[index];
     if (self().trails_.is_recorded()) wire_ = ways_.latency(transfer.route);

@@ -279,8 +279,8 @@ class Disturber {
     // Staged data that is to come over a link that is gone: it is given up on the other legs, too.
     Taken others = withdraw(pieces_of(hit, [](std::uint32_t) { return true; }));
     for (const std::uint32_t index : hit) {
-      const std::uint32_t last = run_.ways_[run_.transfers_[index].route].n_legs - 1;
-      note_if_left(index, last, others);
+      const std::uint32_t n_legs = run_.ways_[run_.transfers_[index].route].n_legs;
+      for (std::uint32_t leg = 0; leg < n_legs; ++leg) note_if_left(index, leg, others);
     }
     taken.merge(others);
     // Messages of a connection stay in order on their new way, too.

@@ -57,12 +57,13 @@ Topology two_ways(Bandwidth other) {
   return builder.build();
 }
 
-/// gpu0 and gpu3, with gpu1 and gpu2 as relays: gpu1 is the nearer one.
-Topology two_relays(Picoseconds near, Picoseconds far) {
+/// gpu0 and gpu3, with gpu1 and gpu2 as relays: gpu1 is the nearer one. `nearest`: from gpu1 to gpu3; 0: `near`.
+Topology two_relays(Picoseconds near, Picoseconds far, Picoseconds nearest = 0us) {
   TopologyBuilder builder;
   for (int g = 0; g < 4; ++g) builder.add_gpu(fmt::format("gpu{}", g));
   for (const std::uint32_t end : {0U, 3U}) {
-    builder.add_cable(NodeId{end}, NodeId{1}, {.bandwidth = 10_GBps, .latency = near});
+    const Picoseconds latency = end == 3 && nearest.count() > 0 ? nearest : near;
+    builder.add_cable(NodeId{end}, NodeId{1}, {.bandwidth = 10_GBps, .latency = latency});
     builder.add_cable(NodeId{end}, NodeId{2}, {.bandwidth = 10_GBps, .latency = far});
   }
   return builder.build();
@@ -225,6 +226,21 @@ TEST_CASE("of staged data what has left on the last leg arrives; all else is sen
   found = one_message(net, NodeId{0}, NodeId{3}, {down(420us, link_between(net, "gpu1", "gpu3"))});
   CHECK(found.duration() == 420us + 150us + 700us + 50us);
   CHECK(bytes(net, found, "gpu1", "gpu3") == 3'000'000_B);
+  // At 100, 300 and 400 us a slot leaves gpu0 at that very instant, and is given up on its way to gpu1: what has left
+  // gpu1 by then is none, 1 and 2 slots. The next ones arrive at gpu1 when the slots that count have arrived, or have
+  // not.
+  for (const auto& [at, kept] : {std::pair{100us, 0}, {300us, 1}, {400us, 2}}) {
+    CAPTURE(at.count());
+    found = one_message(net, NodeId{0}, NodeId{3}, {down(at, link_between(net, "gpu1", "gpu3"))});
+    CHECK(found.duration() == at + 150us + (10 - kept) * 100us + 50us);
+    CHECK(found.transfers == 1);
+  }
+  // A first leg of 250 us, a second one of 1 us: at 450.5 us the slot that counts is between gpu1 and gpu3. It arrives
+  // at 451 us; the third and the fourth, which do not count any more, reach gpu1 at 550 and 650 us.
+  net = two_relays(250us, 300us, 1us);
+  found = one_message(net, NodeId{0}, NodeId{3}, {down(450us + 500ns, link_between(net, "gpu1", "gpu3"))});
+  CHECK(found.duration() == 450us + 500ns + 400us + 900us + 300us);
+  net = two_relays(20us, 50us);
   // All past the first leg (1000 us): that it goes down does not matter. 1000 + 20 + 100 + 20 us.
   CHECK(one_message(net, NodeId{0}, NodeId{3}, {down(1000us, link_between(net, "gpu0", "gpu1"))}).duration() == 1140us);
   // Before anything has left gpu1: everything again.
