@@ -121,7 +121,7 @@ class Network {
     Bytes rest;                        ///< 0 where all of it leaves at this instant
     ResourceId limiter = no_resource;  ///< as Told's
   };
-  /// Takes off the pieces (given in ascending order) that due() has told nothing about. It will not tell that they have
+  /// Takes off those of the pieces (given in ascending order) that have not left. due() will not tell that they have
   /// left. What has left arrives, as a smaller piece, if its leg is a whole path; else only if that is all of it.
   virtual std::vector<Withdrawn> withdraw(const std::vector<std::uint64_t>& pieces) = 0;
 

@@ -74,6 +74,7 @@ bool FlowNetwork::any_under_way(const std::function<bool(std::uint64_t)>& counts
 
 std::vector<Network::Withdrawn> FlowNetwork::withdraw(const std::vector<std::uint64_t>& pieces) {
   std::vector<Withdrawn> taken;
+  std::vector<FlowIndex> landing;
   for (FlowIndex f = 0; f < flows_.size(); ++f) {
     Flow& flow = flows_[f];
     if (!is_under_way(f) || !std::binary_search(pieces.begin(), pieces.end(), flow.piece)) continue;
@@ -87,11 +88,15 @@ std::vector<Network::Withdrawn> FlowNetwork::withdraw(const std::vector<std::uin
       resources_[uses_[u].resource].carried.bytes -= static_cast<double>(rest) * weight(uses_[u]);
     leave(f);
     std::erase(new_flows_, f);
-    if (rest == 0 || (leg.is_whole_path && rest < flow.size.count)) land(flow);
+    if (rest == 0 || (leg.is_whole_path && rest < flow.size.count)) landing.push_back(f);
     ++flow.stamp;
     flow.rate = -1;
     free_flows_.push_back(f);
   }
+  // In an order that does not hang on which numbers the flows have.
+  std::sort(landing.begin(), landing.end(),
+            [&](FlowIndex a, FlowIndex b) { return flows_[a].piece < flows_[b].piece; });
+  for (const FlowIndex f : landing) land(flows_[f]);
   return taken;
 }
 

@@ -105,28 +105,25 @@ std::optional<Told> PacketNetwork::due(Event event) {
       return std::nullopt;
     case What::left:
       if (!legs_[flows_[event.id].leg].tells_left) return std::nullopt;
-      return told(event.id, false);
+      return Told{.piece = flows_[event.id].piece, .has_left = true, .limiter = limiter(flows_[event.id])};
     case What::landed:
       ensure(flows_[event.id].landed == flows_[event.id].size, "bytes in equal bytes out");
+      flows_[event.id].limiter = limiter(flows_[event.id]);
       if (const Picoseconds beyond = legs_[flows_[event.id].leg].beyond; beyond.count() > 0) {
         schedule(later(beyond), What::arrived, event.id);
         return std::nullopt;
       }
       [[fallthrough]];
     case What::arrived:
-      free_flows_.push_back(event.id);
-      return told(event.id, true);
+      return arrived(event.id);
   }
   fail_invariant("every event of the network is known");
 }
 
-Told PacketNetwork::told(Index index, bool has_arrived) const {
+Told PacketNetwork::arrived(Index index) {
+  free_flows_.push_back(index);
   const Flow& flow = flows_[index];
-  return {.piece = flow.piece,
-          .has_left = !has_arrived,
-          .has_arrived = has_arrived,
-          .limiter = limiter(flow),
-          .latency = latency(flow.leg)};
+  return {.piece = flow.piece, .has_arrived = true, .limiter = flow.limiter, .latency = latency(flow.leg)};
 }
 
 // The link of its leg that was busy for the longest while it was under way.

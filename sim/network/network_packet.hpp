@@ -102,6 +102,7 @@ class PacketNetwork final : public Network {
     Index leg = 0, hop = 0, input = none;  // hop: of the packet that is cut next
     std::int64_t size = 0, cut = 0, landed = 0;
     SimTime last_tail{};
+    ResourceId limiter = no_resource;      // once it has landed
     std::vector<Picoseconds> busy_before;  // [hop] how long its link had been busy at the start
   };
   struct Input {  // what waits to be sent over a channel, and came from one place
@@ -166,7 +167,7 @@ class PacketNetwork final : public Network {
   void hold(Index channel, std::int64_t bytes);
   void stop_or_go(Index channel);
   Index new_packet();
-  Told told(Index flow, bool has_arrived) const;
+  Told arrived(Index flow);
   ResourceId limiter(const Flow& flow) const;
   std::vector<Index> circle() const;
   SimTime later(Picoseconds delay) const { return SimTime{add(engine_.now().time_since_epoch(), delay)}; }

@@ -203,7 +203,10 @@ class Movement {
   // The message waits for its last part: what held that one held it, since it started.
   [[gnu::noinline]] void part_delivered(std::uint32_t index, const MessageTime& time) {
     const std::uint32_t whole = transfers_[index].whole;
-    if (whole >= first_background) return self().disturber_->background_delivered(index);
+    if (whole >= first_background) {
+      take_wire();  // it is not the next message's
+      return self().disturber_->background_delivered(index);
+    }
     if (self().ahead_) self().ahead_->has_left(index, time.limiter, time.busy);  // see MessagesAhead::arrived()
     if (!self().disturber_ || self().disturber_->may_free(index)) transfers_.give_back(index);
     Transfer& message = transfers_[whole];

@@ -37,8 +37,8 @@ struct Staged {
 
 /// Moves transfers in pieces of Staging::size. Those of one connection (sender, receiver, channel; a path of its own
 /// where a message is cut) stay in order: on each leg their pieces go one at a time, and between two legs there is
-/// room for Staging::depth pieces of all of them. The network says when a piece has left, the run when it has arrived.
-/// All references must outlive it.
+/// room for Staging::depth pieces of all of them. The run passes on when the network tells that a piece has left, or
+/// arrived. All references must outlive it.
 class StagedTransfers {
  public:
   StagedTransfers(const Staging& staging, Transfers& transfers, CompiledRoutes& ways, Network& network,

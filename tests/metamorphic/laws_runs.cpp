@@ -158,8 +158,10 @@ void hold_folded(Trial& trial) {
   trial.require_time(some.duration(), all.duration());
   trial.require(some.actor_finish == all.actor_finish, "expected all ranks to finish at the same times, found others");
   trial.require(some.link_bytes == all.link_bytes, "expected the same bytes on each link, found others");
-  trial.require(some.transfers == all.transfers && some.events == all.events,
-                "expected the same numbers of messages and events, found others");
+  trial.require(some.transfers == all.transfers, "expected the same number of messages, found another");
+  // The whole run of many channels has events that are overtaken (FoldingByChannels).
+  if (trial.scenario.value("/transport/channels"_json_pointer, 1) == 1)
+    trial.require(some.events == all.events, "expected the same number of events, found another");
 }
 
 void hold_bound(Trial& trial) {

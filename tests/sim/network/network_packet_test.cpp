@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cmath>
 #include <optional>
 #include <random>
@@ -21,6 +22,7 @@ namespace network_packet_test {
 
 using namespace ringsim;
 using namespace ringsim::literals;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -500,6 +502,17 @@ TEST_CASE("the limiter of a piece is the link of its leg that was busiest meanwh
       bell, {}, {{along(bell, {"gpu0", "s0", "s1", "gpu2"}), 1_MiB}, {along(bell, {"gpu1", "s0", "gpu0"}), 1_MiB}});
   CHECK(bell.resource_name(driver.limiter[0]) == "s0 -> s1");
   CHECK(bell.resource_name(driver.limiter[1]) == "gpu1 -> s0");
+}
+
+TEST_CASE("what happens while a protocol's latency passes does not change a piece's limiter") {
+  // 1 MB takes 1 ms over the first link and 0.1 ms over the second, and has landed at 1.002 ms and some packets. Until
+  // it arrives, 10 ms later, another piece keeps the second link busy for 5 ms.
+  const Topology net = chain({{.bandwidth = 1_GBps, .latency = 1us}, {.bandwidth = 10_GBps, .latency = 1us}});
+  Leg both = whole_chain(net);
+  both.beyond = 10ms;
+  const Driver driver(net, {}, {{both, 1'000'000_B}, {{{LinkId{1}}, 1us}, 50'000'000_B, SimTime{2ms}}});
+  CHECK(driver.arrived[0] == 1ms + 2us + 10ms);
+  CHECK(driver.limiter[0].value == 0);
 }
 
 TEST_CASE("a run by packets repeats to the last event, and moves the bytes that it should") {

@@ -123,6 +123,20 @@ TEST_CASE("with jitter a run ends no earlier, no later than the longest draws of
   }
 }
 
+TEST_CASE("a staged background message leaves no trace in the recorded path of the next message") {
+  // gpu0 sends 64 KiB to gpu2 through gpu1 while 10 MB go from gpu1 to gpu2 in one leg: nothing on the path is staged.
+  TopologyBuilder builder;
+  for (const char* name : {"gpu0", "gpu1", "gpu2"}) builder.add_gpu(name);
+  for (const std::uint32_t g : {0U, 1U})
+    builder.add_cable(NodeId{g}, NodeId{g + 1}, {.bandwidth = 10_GBps, .latency = 200us});
+  RunOptions options{.placement = {NodeId{1}, NodeId{2}}, .record_path = true};
+  options.disturbance.background = {{.from = NodeId{0}, .to = NodeId{2}, .bytes = 64_KiB}};
+  const Timeline found = run(builder.build(), check(direct_pairs(2, 10'000'000_B, false)), options);
+  REQUIRE(found.path.size() == 2);
+  CHECK(found.path[0].cause == PathCause::link);
+  CHECK(found.path[1].cause == PathCause::latency);
+}
+
 TEST_CASE("a background message that enters the same port takes half of it while it lasts") {
   const Topology net = star(4, port);
   const auto traffic = [&](Bytes bytes) {
