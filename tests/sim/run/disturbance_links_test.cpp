@@ -230,7 +230,6 @@ TEST_CASE("of staged data what has left on the last leg arrives; all else is sen
   // gpu1 by then is none, 1 and 2 slots. The next ones arrive at gpu1 when the slots that count have arrived, or have
   // not.
   for (const auto& [at, kept] : {std::pair{100us, 0}, {300us, 1}, {400us, 2}}) {
-    CAPTURE(at.count());
     found = one_message(net, NodeId{0}, NodeId{3}, {down(at, link_between(net, "gpu1", "gpu3"))});
     CHECK(found.duration() == at + 150us + (10 - kept) * 100us + 50us);
     CHECK(found.transfers == 1);
