@@ -19,7 +19,8 @@
 
 namespace ringsim {
 
-/// What can be due in a run. `id` and `stamp` belong to whoever scheduled it.
+/// What can be due in a run. `id` and `stamp` belong to whoever scheduled it. `within`: a message from a device to
+/// itself arrives. Of all others the network tells, when a `flow` is due.
 struct Event {
   enum class Kind : std::uint8_t { flow, within, local, device, posted, disturbance };
 

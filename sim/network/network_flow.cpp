@@ -68,7 +68,9 @@ std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
   // Of a leg that is spread several links may leave the source, or enter the destination.
   const NodeId source = topology_.link(leg.links.front()).from, destination = topology_.link(leg.links.back()).to;
   const auto number = static_cast<std::uint32_t>(legs_.size()) + 1;
-  // Nobody else uses its resources; where links change, or a flow stands for several, all flows are entered.
+  // Nobody else uses its resources. Where links change, or a flow stands for several, all flows are entered. Where
+  // tells_all_left_ they need not be; but else the events of one instant would come in another order, and runs under
+  // protocols with slots would have other fingerprints.
   bool has_all = !keeps_inner_ && !tells_all_left_ && copies_ == 1;
   std::vector<double>& weights = new_weights_;  // [use] of this leg
   weights.clear();
@@ -238,7 +240,7 @@ void FlowNetwork::start(std::uint32_t leg, Bytes size, std::uint64_t piece) {
   new_flows_.push_back(index);
 }
 
-// The piece has its leg for itself: nothing to work out. Where nobody must know when it has left, one event is enough.
+// The piece has its leg for itself: nothing to work out. Unless it is to be told when it has left, one event is enough.
 inline void FlowNetwork::go_alone(std::uint32_t number, Bytes size, std::uint64_t piece) {
   OwnLeg& own = own_legs_[number];
   if (own.size != size) take_size(own, size);  // most pieces are as large as the one before
@@ -346,7 +348,7 @@ void FlowNetwork::schedule(FlowIndex index) {
 void FlowNetwork::set_limiter(Flow& flow, ResourceId limiter) {
   if (flow.limiter == limiter) return;
   if (flow.limiter != no_resource) --resources_[flow.limiter.value].n_limited;
-  if (limiter != no_resource) ++resources_[limiter.value].n_limited;
+  ++resources_[limiter.value].n_limited;
   flow.limiter = limiter;
 }
 

@@ -72,7 +72,7 @@ void PacketNetwork::start(std::uint32_t leg, Bytes size, std::uint64_t piece) {
   flow.cut = flow.landed = 0;
   flow.last_tail = engine_.now();
   if (size.count == 0) {  // an empty packet, which takes no link's time
-    schedule(engine_.now(), What::left, index);
+    if (info.tells_left) schedule(engine_.now(), What::left, index);
     schedule(later(info.latency), What::landed, index);
     return;
   }
@@ -104,7 +104,6 @@ std::optional<Told> PacketNetwork::due(Event event) {
       make_dirty(channels_[event.id].resource);
       return std::nullopt;
     case What::left:
-      if (!legs_[flows_[event.id].leg].tells_left) return std::nullopt;
       return Told{.piece = flows_[event.id].piece, .has_left = true, .limiter = limiter(flows_[event.id])};
     case What::landed:
       ensure(flows_[event.id].landed == flows_[event.id].size, "bytes in equal bytes out");
@@ -299,7 +298,7 @@ void PacketNetwork::send(Index channel) {
     const Index from = inputs_[packet.input].from;
     const Picoseconds heard = has_credits_ ? channels_[from].latency : Picoseconds{0};
     schedule(SimTime{add(finish.time_since_epoch(), heard)}, What::release, from, packet.size);
-  } else if (flows_[packet.flow].cut == flows_[packet.flow].size) {
+  } else if (const Flow& flow = flows_[packet.flow]; flow.cut == flow.size && legs_[flow.leg].tells_left) {
     schedule(finish, What::left, packet.flow);
   }
   packet.tail = SimTime{add(finish.time_since_epoch(), channels_[channel].latency)};

@@ -169,17 +169,16 @@ class Movement {
     if (transfer.staged != not_staged) return staged_piece_arrived(index, leg);
     const Picoseconds busy = std::max(Picoseconds{0}, engine_.now() - moves_since(index) - told.latency);
     transfer.marks.limiter_is_unsure = told.is_unsure;
-    delivered(index, {.busy = busy,
-                      .latency = engine_.now() - transfer.start - busy,
-                      .limiter = told.limiter,
-                      .is_unsure = told.is_unsure});
+    all_arrived(index, told.limiter, busy);
   }
-  /// At an end that is the device of the sender: no link took any time.
-  void arrived_within(std::uint32_t index) { delivered(index, {.latency = engine_.now() - transfers_[index].start}); }
-  /// All of a transfer has arrived.
-  void delivered(std::uint32_t index, const MessageTime& time) {
-    if (transfers_[index].whole != no_transfer) return part_delivered(index, time);
-    self().delivered(index, time);
+  /// All of a transfer has arrived, `busy` of its time due to the speed of the limiter.
+  void all_arrived(std::uint32_t index, ResourceId limiter, Picoseconds busy) {
+    const Transfer& transfer = transfers_[index];
+    const MessageTime time{.busy = busy,
+                           .latency = engine_.now() - transfer.start - busy,
+                           .limiter = limiter,
+                           .is_unsure = transfer.marks.limiter_is_unsure};
+    transfer.whole == no_transfer ? self().delivered(index, time) : part_delivered(index, time);
   }
 
   /// From when on links, not its post, take the transfer's time.
@@ -190,13 +189,9 @@ class Movement {
   }
   [[gnu::noinline]] void staged_piece_arrived(std::uint32_t index, std::uint32_t leg) {
     if (!staged_.piece_arrived(index, leg)) return;
-    const Transfer& transfer = transfers_[index];
-    if (self().trails_.is_recorded()) wire_ = ways_.latency(transfer.route);
+    if (self().trails_.is_recorded()) wire_ = ways_.latency(transfers_[index].route);
     const auto [limiter, busy] = staged_.end(index);  // gives back its rooms
-    delivered(index, {.busy = busy,
-                      .latency = engine_.now() - transfer.start - busy,
-                      .limiter = limiter,
-                      .is_unsure = transfer.marks.limiter_is_unsure});
+    all_arrived(index, limiter, busy);
   }
   Picoseconds take_wire() { return std::exchange(wire_, Picoseconds::max()); }
 
@@ -211,14 +206,11 @@ class Movement {
     if (!self().disturber_ || self().disturber_->may_free(index)) transfers_.give_back(index);
     Transfer& message = transfers_[whole];
     if (--message.parts_under_way > 0) {
-      wire_ = Picoseconds::max();
+      take_wire();
       return;
     }
     if (self().ahead_) self().ahead_->last_part_arrived(index);
-    delivered(whole, {.busy = time.busy,
-                      .latency = engine_.now() - message.start - time.busy,
-                      .limiter = time.limiter,
-                      .is_unsure = message.marks.limiter_is_unsure});
+    all_arrived(whole, time.limiter, time.busy);
   }
 
   [[gnu::noinline]] void tell_traffic(const Moved& moved) const {

@@ -226,7 +226,7 @@ class Run : private Movement<Run> {
         break;
       case Event::Kind::within:
         turn_ = engine_.now();
-        arrived_within(event.id);
+        all_arrived(event.id, no_resource, Picoseconds{0});
         break;
       case Event::Kind::local:
         if (options_.longer && takes_longer(event)) break;

@@ -124,14 +124,16 @@ TEST_CASE("with jitter a run ends no earlier, no later than the longest draws of
 }
 
 TEST_CASE("a staged background message leaves no trace in the recorded path of the next message") {
-  // gpu0 sends 64 KiB to gpu2 through gpu1 while 10 MB go from gpu1 to gpu2 in one leg: nothing on the path is staged.
+  // gpu0 sends to gpu2 through gpu1, where it is staged, with 2 us of latency, while a message of 200 us goes in one
+  // leg from gpu2 to gpu3: of its time nothing is staging.
   TopologyBuilder builder;
-  for (const char* name : {"gpu0", "gpu1", "gpu2"}) builder.add_gpu(name);
-  for (const std::uint32_t g : {0U, 1U})
-    builder.add_cable(NodeId{g}, NodeId{g + 1}, {.bandwidth = 10_GBps, .latency = 200us});
-  RunOptions options{.placement = {NodeId{1}, NodeId{2}}, .record_path = true};
+  for (const char* name : {"gpu0", "gpu1", "gpu2", "gpu3"}) builder.add_gpu(name);
+  for (const std::uint32_t g : {0U, 1U, 2U})
+    builder.add_cable(NodeId{g}, NodeId{g + 1}, {.bandwidth = 10_GBps, .latency = g == 2 ? 200us : 1us});
+  RunOptions options{.placement = {NodeId{2}, NodeId{3}}, .record_path = true};
   options.disturbance.background = {{.from = NodeId{0}, .to = NodeId{2}, .bytes = 64_KiB}};
   const Timeline found = run(builder.build(), check(direct_pairs(2, 10'000'000_B, false)), options);
+  CHECK(found.duration() == 1200us);
   REQUIRE(found.path.size() == 2);
   CHECK(found.path[0].cause == PathCause::link);
   CHECK(found.path[1].cause == PathCause::latency);
