@@ -170,6 +170,6 @@ time.sleep(2)
 parts[1].kill()
 parts[1].communicate()
 expect("one that was started apart is killed", first, 5, "rank 2 is gone", within=5)
-expect("... and its peer hears of it", parts[0], 5, "rank 2", within=5)
+expect("... and its peer hears of it", parts[0], 5, "process 0 says: rank 2 is gone", within=5)
 
 sys.exit(f"replay_ended: failed: {', '.join(failures)}" if failures else 0)

@@ -45,6 +45,9 @@ static_assert(sizeof(Hello) == 72);
 constexpr std::size_t most_lines = 16, most_ports = 10000, times_of_line = 2000;
 // Beyond this a begin is no moment of this machine's clock.
 constexpr auto longest_lead = 60s;
+// How long a process that lost a peer waits to hear why. The process that leads takes 300 ms to find out which process
+// failed first (coordinator.cpp); chosen, three times as long.
+constexpr auto longest_wait_for_reason = 1s;
 
 const char* refusal_of(const std::string& word) {
   if (word == "secret")
@@ -132,6 +135,15 @@ Moment TcpExchange::now() const { return std::chrono::steady_clock::now(); }
 
 void TcpExchange::lost(std::string why) {
   if (!lost_) lost_ = std::move(why);
+}
+
+std::optional<std::string> TcpExchange::wait_for_reason() {
+  const Moment until = now() + longest_wait_for_reason;
+  while (!aborted_ && !ended_ && now() < until) {
+    io_.run_one_for(20ms);
+    if (io_.stopped()) io_.restart();
+  }
+  return aborted_;
 }
 
 void TcpExchange::step(Moment deadline, const char* waiting_for) {

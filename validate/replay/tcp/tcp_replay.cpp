@@ -57,6 +57,8 @@ void take_part(asio::io_context& io, Control::Socket control, const TcpReplay& r
     exchange.wait_for_end();
   } catch (const PeerLost& error) {
     tell(error, "lost");
+    // Its peer may have lost one of its own: only the process that leads knows which failed first.
+    if (const auto reason = exchange.wait_for_reason()) throw PeerLost(*reason);
     throw;
   } catch (const Late& error) {
     tell(error, "late");
