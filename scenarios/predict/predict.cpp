@@ -22,9 +22,14 @@
 namespace ringsim {
 
 std::string algorithm_text(const Prediction& prediction) {
+  if (!prediction.library_algorithm.empty()) return prediction.library_algorithm;
   std::string text = prediction.algorithm;
   for (const auto& [name, value] : prediction.parameters) text += fmt::format(" {}={}", name, without_quotes(value));
   return text;
+}
+
+std::string protocol_text(const Prediction& prediction) {
+  return prediction.library_protocol.empty() ? std::string(prediction.protocol->name) : prediction.library_protocol;
 }
 
 Picoseconds launch_of(const Scenario& scenario) {
@@ -76,7 +81,12 @@ Prediction about(const Scenario& scenario, const Setup& setup, std::size_t j) {
   result.parameters = parameters_of(job);
   result.model = scenario.model;
   result.protocol = find_protocol(scenario.protocol->name);  // which outlives the scenario
-  if (scenario.library) result.library = fmt::format("{} {}", scenario.library->name, scenario.library->version);
+  if (scenario.library) {
+    result.library = fmt::format("{} {}", scenario.library->name, scenario.library->version);
+    result.library_algorithm =
+        nccl::sends_to_peers(job.request.op) ? "SendRecv" : std::string(to_string(scenario.library->plan.algorithm));
+    result.library_protocol = to_string(scenario.library->plan.protocol);
+  }
   if (scenario.calibration) result.calibration = to_string(*scenario.calibration);
   result.varied = scenario.varied;
   result.start = job.start;

@@ -54,7 +54,10 @@ struct Prediction {
   int nodes = 0;   ///< hosts that its ranks lie on; 0 where there are bare gpus only
   NetworkModel model = NetworkModel::fair;
   const Protocol* protocol = &no_protocol();
-  std::string library;      ///< "nccl 2.30.7"; empty where no library decided
+  std::string library;  ///< "nccl 2.30.7"; empty where no library decided
+  /// The library's names for what it decided: "Tree" and "LL128", as NCCL_ALGO and NCCL_PROTO have them, or
+  /// "Send/Recv". Empty without a library. `algorithm` and `protocol` are the schedule and costs that simulate them.
+  std::string library_algorithm, library_protocol;
   std::string calibration;  ///< what was fitted, as to_string(Calibration); empty where the scenario has none
   std::optional<TrainingReport> training;  ///< of a training step; `time` is its step, `request` all its gradients
   Picoseconds time{0};
@@ -102,8 +105,11 @@ Prediction predict(const Scenario& scenario, const PredictOptions& options = {})
 /// The same, with a setup that was made before: set_up(scenario).
 Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOptions& options = {});
 
-/// "halving_doubling fold=naive": an algorithm with its parameters, in tables.
+/// "halving_doubling fold=naive": an algorithm with its parameters, in tables; a library's by the library's name:
+/// "Tree".
 std::string algorithm_text(const Prediction& prediction);
+/// "ll128"; a library's by the library's name: "LL128".
+std::string protocol_text(const Prediction& prediction);
 
 /// The time before the first step of every collective: the scenario's, or the protocol's, and what a calibration adds.
 Picoseconds launch_of(const Scenario& scenario);

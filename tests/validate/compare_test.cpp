@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -13,6 +14,7 @@
 #include "sim/base/error.hpp"
 #include "sim/text/wrap.hpp"
 #include "tests/support/command.hpp"
+#include "tests/support/paths.hpp"
 
 namespace compare_test {
 
@@ -66,9 +68,73 @@ TEST_CASE("the table has each algorithm's rows and errors by size, both curves, 
   CHECK(has("up to 64 KiB        2          15.0 %           19.0 %        -5.0 %\n"));
   CHECK(has("all sizes           3          10.0 %           18.0 %        +0.0 %\n"));
   for (const char* name : {" ring\n", " parameter_server\n", " measured\n"}) CHECK(has(name));  // the legend
-  CHECK(has("nearest: ring, median |error| 10.0 %\n"));
+  // Of the server 2(K-1)p/b + 2 us: 4.4, 26, 242 us beside 6, 15, 66: off by 26.7, 73.3, 266.7 %. With the ring's 0, 10
+  // and 20 % the middle of the six lies between 20 and 26.7.
+  CHECK(
+      has("\nPredicted and measured times differ by 23.3 % in the median of 6 rows. The nearest of the 2\n"
+          "  predictions is ring: by 10.0 % in the median of 3 rows.\n"));
   std::istringstream lines(outcome.out);
   for (std::string line; std::getline(lines, line);) CHECK(characters(line) <= 100);
+}
+
+/// The errors that the table prints, in percent and without their signs.
+std::vector<double> printed_errors(const std::string& table) {
+  std::vector<double> errors;
+  std::istringstream lines(table);
+  for (std::string line; std::getline(lines, line) && !line.starts_with("sizes");) {
+    const std::size_t sign = line.find_last_of("+-");
+    if (sign != std::string::npos && line.ends_with(" %")) errors.push_back(std::stod(line.substr(sign + 1)));
+  }
+  return errors;
+}
+
+TEST_CASE(
+    "what a library chooses by size is one curve by NCCL's names, and the headline is the median of all its rows") {
+  // Times are the predicted ones of two DGX A100 (37.69, 77.91, 747.63, 2710.87 us), off by 2, 40, 10 and 5 %.
+  const std::string rows = temporary_file("library.csv",
+                                          "# collective: all_reduce\n# ranks: 16\nbytes,time_us\n1024,36.95\n1048576,"
+                                          "55.65\n67108864,679.7\n268435456,2581.8\n");
+  const Outcome outcome = run_command(
+      {"compare", ringsim::test::source_dir() + "/scenarios/examples/library/nccl-two-dgx-a100.json", rows});
+  REQUIRE(outcome.code == 0);
+  CHECK(outcome.out.find("segments") == std::string::npos);
+  for (const char* plan :
+       {"1 KiB    Tree       LL         1 ", "1 MiB    Tree       LL128      8 ", "64 MiB   Ring       LL128      8 ",
+        "256 MiB  Ring       Simple     8 ", "\nTree LL         1 ", "\nRing Simple     1 "})
+    CHECK_MESSAGE(outcome.out.find(plan) != std::string::npos, plan);
+  std::vector<double> errors = printed_errors(outcome.out);
+  REQUIRE(errors.size() == 4);
+  std::sort(errors.begin(), errors.end());
+  CHECK(errors.front() == doctest::Approx(2.0));
+  CHECK(errors.back() == doctest::Approx(40.0));
+  const std::string headline =
+      fmt::format("\nnccl 2.22.3: predicted and measured times differ by {:.1f} % in the median of 4 rows.\n",
+                  (errors[1] + errors[2]) / 2);
+  CHECK_MESSAGE(outcome.out.ends_with(headline), headline);
+}
+
+TEST_CASE("one plan of a library that is far off fails --max-error, however near the others are") {
+  const std::string rows = temporary_file("library.csv",
+                                          "# collective: all_reduce\n# ranks: 16\nbytes,time_us\n1024,37.69\n67108864,"
+                                          "400\n268435456,2710\n");
+  const Outcome outcome =
+      run_command({"compare", ringsim::test::source_dir() + "/scenarios/examples/library/nccl-two-dgx-a100.json", rows,
+                   "--max-error", "10%"});
+  CHECK(outcome.code == 1);
+  CHECK(outcome.err.find("of nccl 2.22.3 one row in ten is") != std::string::npos);
+}
+
+TEST_CASE("a bound that measured rows break is said to be broken") {
+  // 4 ranks of 10 GB/s cannot reduce 400 kB in less than 2 * 3/4 * 400 kB / 10 GB/s = 60 us.
+  const std::string rows =
+      temporary_file("fast.csv", "# collective: all_reduce\n# ranks: 4\nbytes,time_us\n40000,15\n400000,50\n");
+  const Outcome outcome = run_command({"compare", scenario(), rows, "--bound"});
+  REQUIRE(outcome.code == 0);
+  CHECK(
+      outcome.out.find("\n1 of 2 measured rows are faster than the bound. So the bound does not hold for the measured "
+                       "machine:") != std::string::npos);
+  CHECK(run_command({"compare", scenario(), measured(), "--bound"}).out.find("faster than the bound") ==
+        std::string::npos);
 }
 
 TEST_CASE("the plot has the measured point below the predicted one, in one column") {
@@ -185,7 +251,8 @@ TEST_CASE("a scenario of several machines has a curve for each, and of jobs ther
     "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "8 B"}})");
   const Outcome outcome = run_command({"compare", nodes, measured()});
   CHECK(outcome.code == 0);
-  CHECK(outcome.out.find("nearest: ring, topology.link.latency 0.5 us, median |error| 10.0 %") != std::string::npos);
+  CHECK(outcome.out.find("predictions is ring, topology.link.latency 0.5 us: by 10.0 % in the median of 3 rows.\n") !=
+        std::string::npos);
   const Outcome jobs =
       run_command({"compare", scenario(), measured(), "--algorithm", "ring", "--set",
                    R"(jobs=[{"name": "b", "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "8 B"}}])"});

@@ -76,12 +76,19 @@ std::string with_sign(double share) { return fmt::format("{:+.1f} %", 100 * shar
 std::string points_text(const Curve& curve) {
   const bool bounded =
       std::any_of(curve.points.begin(), curve.points.end(), [](const Result* p) { return p->bound.has_value(); });
-  std::vector<std::string> head{"bytes", "measured us", "predicted us", "error"};
+  const bool planned = !curve.points.front()->prediction.library.empty();
+  std::vector<std::string> head{"bytes"};
+  if (planned) head.insert(head.end(), {"algorithm", "protocol", "ch"});
+  head.insert(head.end(), {"measured us", "predicted us", "error"});
   if (bounded) head.insert(head.end(), {"bound us", "measured of bound", "predicted of bound"});
   Table table(head);
   for (const Result* p : curve.points) {
-    std::vector<std::string> row{format(p->prediction.request.bytes), fmt::format("{:.2f}", *p->measured_us),
-                                 fmt::format("{:.2f}", microseconds(p->prediction.time)), with_sign(error_of(*p))};
+    std::vector<std::string> row{format(p->prediction.request.bytes)};
+    if (planned)
+      row.insert(row.end(), {algorithm_text(p->prediction), protocol_text(p->prediction),
+                             fmt::to_string(p->prediction.request.channels)});
+    row.insert(row.end(), {fmt::format("{:.2f}", *p->measured_us),
+                           fmt::format("{:.2f}", microseconds(p->prediction.time)), with_sign(error_of(*p))});
     if (bounded) {
       row.push_back(p->bound ? fmt::format("{:.2f}", microseconds(*p->bound)) : "");
       for (const auto& share : {measured_of_bound(*p), of_bound(*p)}) row.push_back(share ? percent(*share) : "");
@@ -91,14 +98,34 @@ std::string points_text(const Curve& curve) {
   return table.text();
 }
 
-std::string bands_text(const Curve& curve) {
-  Table table({"sizes", "rows", "median |error|", "90th percentile", "median error"});
-  std::vector<ErrorBand> bands = curve.bands;
-  bands.push_back(curve.all);
+/// `of`: what the bands divide the rows by.
+std::string bands_text(const char* of, const std::vector<ErrorBand>& bands) {
+  Table table({of, "rows", "median |error|", "90th percentile", "median error"});
   for (const ErrorBand& band : bands)
     table.add({band.name, fmt::to_string(band.rows), percent(band.median_abs), percent(band.p90_abs),
                with_sign(band.median_signed)});
   return table.text();
+}
+
+std::string bands_text(const Curve& curve) {
+  std::vector<ErrorBand> bands = curve.bands;
+  bands.push_back(curve.all);
+  return bands_text("sizes", bands) + (curve.plans.empty() ? "" : '\n' + bands_text("plan", curve.plans));
+}
+
+/// A bound that a measured row breaks is none: the machine is not as the scenario has it, or the bound is wrong.
+std::string broken_bound_text(const std::vector<Curve>& curves) {
+  const std::vector<const Result*> none;
+  const auto& points = curves.empty() ? none : curves.front().points;
+  const auto bounded = std::count_if(points.begin(), points.end(), [](auto* p) { return measured_of_bound(*p); });
+  const auto broken =
+      std::count_if(points.begin(), points.end(), [](auto* p) { return measured_of_bound(*p).value_or(0) > 1; });
+  if (broken == 0) return "";
+  return wrapped(fmt::format("{} of {} measured rows are faster than the bound. So the bound does not hold for the "
+                             "measured machine: either it differs from the scenario, or the bound leaves out a way "
+                             "that data takes there.",
+                             broken, bounded)) +
+         '\n';
 }
 
 /// Measured and predicted times by size; empty if none is above 0.
@@ -121,10 +148,8 @@ std::string comparison_text(const MeasuredTable& table, const std::vector<Curve>
   return text + '\n';
 }
 
-std::string nearest_text(const std::vector<Curve>& curves) {
-  if (curves.size() < 2) return "";
-  const Curve& nearest = nearest_of(curves);
-  return wrapped(fmt::format("nearest: {}, median |error| {}", nearest.name, percent(nearest.all.median_abs))) + '\n';
+std::string closing_text(const std::vector<Curve>& curves) {
+  return curves.empty() ? "" : broken_bound_text(curves) + wrapped(headline_of(curves)) + '\n';
 }
 
 /// No curve has nine rows of ten within the limit.
@@ -154,8 +179,8 @@ std::vector<ComparedRow> explained_rows(const ScenarioFile& file, const Measured
     stop_if_asked();
     ComparedRow& row = rows[i];
     row.result = std::move(results_of(row.scenario, {.stop = &stop_requested, .explain = true}, &bounds).front());
-    row.algorithm = algorithm_name(row.scenario, row.result.prediction);
-    row.protocol = protocol_name(row.scenario);
+    row.algorithm = algorithm_text(row.result.prediction);
+    row.protocol = protocol_text(row.result.prediction);
     progress.add(1.0);
     return true;
   });
@@ -265,24 +290,21 @@ int explain(const CompareArguments& arguments, const MeasuredTable& table, const
 std::string compare_page(const CompareArguments& arguments, const MeasuredTable& table, const ScenarioFile& file,
                          const ScenarioText& input, const std::vector<Result>& results) {
   const std::vector<Curve> curves = curves_of(results);
-  const Curve& nearest = nearest_of(curves);
   std::vector<ResultRow> rows;
   for (const Result& result : results) rows.push_back(row_of(file, result));
-  std::string sentence = fmt::format("{}: {}, predicted times are off by {} in the median", file.name(), nearest.name,
-                                     percent(nearest.all.median_abs));
-  if (nearest.all.rows >= 10)
-    sentence += fmt::format(", by {} or more in one row of ten", percent(nearest.all.p90_abs));
+  const std::string sentence = fmt::format("{}: {}", file.name(), headline_of(curves));
   std::string command =
       fmt::format("ringsim compare {} {}", shell_word(arguments.scenario), shell_word(arguments.measured)) +
       set_words("--set", arguments.set);
   if (!arguments.algorithm.empty()) command += " --algorithm " + shell_word(arguments.algorithm);
   if (!arguments.collective.empty()) command += " --collective " + shell_word(arguments.collective);
   command += (arguments.bound ? " --bound --report " : " --report ") + shell_word(arguments.report);
-  const std::string body = fmt::format("<h1>{}</h1>\n", escaped_xml(sentence)) +
-                           report_plots(rows, {.bound = arguments.bound}) +
-                           html_section("Predicted and measured", report_preformatted(comparison_text(table, curves))) +
-                           report_table("Results", table_cells(results)) +
-                           report_end({input}, command, fmt::format(", scenario {}", file.hash()));
+  const std::string body =
+      fmt::format("<h1>{}</h1>\n", escaped_xml(sentence)) + report_plots(rows, {.bound = arguments.bound}) +
+      html_section("Predicted and measured",
+                   report_preformatted(comparison_text(table, curves) + broken_bound_text(curves))) +
+      report_table("Results", table_cells(results)) +
+      report_end({input}, command, fmt::format(", scenario {}", file.hash()));
   return html_page(file.name(), body);
 }
 
@@ -312,7 +334,7 @@ int execute(const CompareArguments& arguments) {
   if (arguments.format == Format::table) {
     output.write(comparison_text(table, curves));
     output.write_styled(times_plotted(file, results, surface_of(output.descriptor())));
-    output.write(nearest_text(curves));
+    output.write(closing_text(curves));
   } else {
     output.write(report(file, results, arguments.format, /*explain=*/false));
   }

@@ -65,6 +65,7 @@ Varied others_of(const Varied& varied) {
 
 Contender contender_of(const Prediction& result) {
   const std::string text = algorithm_text(result);
+  if (!result.library.empty()) return {text, "", protocol_text(result), result.request.channels};
   return {result.algorithm, text == result.algorithm ? "" : text.substr(result.algorithm.size() + 1),
           std::string(result.protocol->name), result.request.channels};
 }

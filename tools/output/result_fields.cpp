@@ -54,6 +54,7 @@ std::string key_text(const Cell& cell) {
 }
 
 std::string algorithm_text(const ResultRow& row) {
+  if (const Cell* named = row.find("library_algorithm")) return plain_text(*named);
   std::string text;
   for (const Cell& cell : row.cells) {
     constexpr std::string_view of_algorithm = "parameters.";

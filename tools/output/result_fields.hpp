@@ -18,7 +18,7 @@ std::string unit_of(const std::string& name);
 /// A value that tells rows apart, for display: sizes with their unit, objects as "parameter_server servers=2".
 std::string key_text(const Cell& cell);
 
-/// "double_binary_tree segments=8": the row's algorithm with its parameters.
+/// "double_binary_tree segments=8": the row's algorithm with its parameters; a library's by the library's name: "Tree".
 std::string algorithm_text(const ResultRow& row);
 
 /// The paths that vary between the points of the file.

@@ -235,17 +235,6 @@ class AlternativeList {
 
 }  // namespace
 
-std::string algorithm_name(const Scenario& scenario, const Prediction& prediction) {
-  if (!scenario.library) return algorithm_text(prediction);
-  if (nccl::sends_to_peers(prediction.request.op)) return "send/receive";
-  return std::string(to_string(scenario.library->plan.algorithm));
-}
-
-std::string protocol_name(const Scenario& scenario) {
-  return scenario.library ? std::string(to_string(scenario.library->plan.protocol))
-                          : std::string(scenario.protocol->name);
-}
-
 std::vector<Alternative> alternatives_of(std::span<const ComparedRow> rows, Picoseconds launch_off) {
   ensure(!rows.empty(), "alternatives are for rows");
   ensure(rows.back().result.prediction.why.has_value(), "alternatives are made for rows that were explained");

@@ -13,18 +13,13 @@ namespace ringsim {
 struct ComparedRow {
   Scenario scenario;
   Result result;                    ///< with Why, and measured_us
-  std::string algorithm, protocol;  ///< of a library as NCCL_ALGO and NCCL_PROTO have them, else as ringsim names them
+  std::string algorithm, protocol;  ///< algorithm_text() and protocol_text() of the prediction
 
   Bytes bytes() const { return result.prediction.request.bytes; }
   double measured_us() const { return *result.measured_us; }
   double predicted_us() const { return microseconds(result.prediction.time); }
   bool same_plan(const ComparedRow& other) const { return algorithm == other.algorithm && protocol == other.protocol; }
 };
-
-/// The names under which a row shows what ran: "Ring" and "LL" of a library's plan, else algorithm_text() and the
-/// protocol's name.
-std::string algorithm_name(const Scenario& scenario, const Prediction& prediction);
-std::string protocol_name(const Scenario& scenario);
 
 /// One change of the scenario, as options of --set.
 struct Alternative {

@@ -47,9 +47,9 @@ CollectiveOp only_op(const ScenarioFile& file, const std::string& path) {
 
 std::string with_size(std::int64_t bytes) { return fmt::format("\"{} B\"", bytes); }
 
-/// "ring", "parameter_server servers=2, topology.nodes 4".
+/// "ring", "nccl 2.22.3", "parameter_server servers=2, topology.nodes 4".
 std::string name_of(const Prediction& p) {
-  std::string name = algorithm_text(p);
+  std::string name = p.library.empty() ? algorithm_text(p) : p.library;
   for (const auto& [path, value] : p.varied)
     if (path != "collective.bytes" && !path.starts_with("collective.algorithm"))
       name += fmt::format(", {} {}", path, without_quotes(value));
@@ -157,21 +157,54 @@ std::vector<std::string> Beside::unmatched() const {
   return told;
 }
 
+namespace {
+
+using Points = std::vector<const Result*>;
+
+std::vector<SizedError> errors_of_points(const Points& points) {
+  std::vector<SizedError> errors;
+  for (const Result* r : points) errors.push_back({r->prediction.request.bytes, error_of(*r)});
+  return errors;
+}
+
+/// Those of one plan each, in the order of their first points.
+std::vector<ErrorBand> bands_by_plan(const Points& points) {
+  std::vector<std::pair<std::string, Points>> plans;
+  for (const Result* r : points) {
+    const Prediction& p = r->prediction;
+    if (p.library.empty()) return {};
+    const std::string plan = algorithm_text(p) + ' ' + protocol_text(p);
+    auto found = std::find_if(plans.begin(), plans.end(), [&](const auto& each) { return each.first == plan; });
+    if (found == plans.end()) found = plans.insert(plans.end(), {plan, {}});
+    found->second.push_back(r);
+  }
+  std::vector<ErrorBand> bands;
+  if (plans.size() < 2) return bands;
+  for (const auto& [plan, own] : plans) bands.push_back(error_band(plan, errors_of_points(own)));
+  return bands;
+}
+
+}  // namespace
+
 std::vector<Curve> curves_of(std::span<const Result> results) {
   std::vector<Curve> curves;
+  std::size_t measured = 0, placed = 0;
   for (const Result& r : results) {
     if (!r.measured_us) continue;
+    ++measured;
     const std::string name = name_of(r.prediction);
     auto curve = std::find_if(curves.begin(), curves.end(), [&](const Curve& c) { return c.name == name; });
     if (curve == curves.end()) curve = curves.insert(curves.end(), Curve{.name = name});
     curve->points.push_back(&r);
   }
   for (Curve& curve : curves) {
-    std::vector<SizedError> errors;
-    for (const Result* r : curve.points) errors.push_back({r->prediction.request.bytes, error_of(*r)});
+    const std::vector<SizedError> errors = errors_of_points(curve.points);
     curve.all = error_band("all sizes", errors);
     curve.bands = error_bands(errors);
+    curve.plans = bands_by_plan(curve.points);
+    placed += curve.points.size();
   }
+  ensure(placed == measured, "each measured row is on one curve");
   return curves;
 }
 
@@ -179,6 +212,26 @@ const Curve& nearest_of(std::span<const Curve> curves) {
   ensure(!curves.empty(), "the nearest is one of several curves");
   return *std::min_element(curves.begin(), curves.end(),
                            [](const Curve& a, const Curve& b) { return a.all.median_abs < b.all.median_abs; });
+}
+
+ErrorBand errors_of(std::span<const Curve> curves) {
+  Points all;
+  for (const Curve& curve : curves) all.insert(all.end(), curve.points.begin(), curve.points.end());
+  return error_band("all rows", errors_of_points(all));
+}
+
+std::string headline_of(std::span<const Curve> curves) {
+  const auto off = [](const ErrorBand& band) {
+    std::string text = fmt::format("by {:.1f} % in the median of {} row{}", 100 * band.median_abs, band.rows,
+                                   band.rows == 1 ? "" : "s");
+    if (band.rows >= 10) text += fmt::format(", and by more than {:.1f} % in one row of ten", 100 * band.p90_abs);
+    return text;
+  };
+  const Curve& nearest = nearest_of(curves);
+  if (curves.size() == 1)
+    return fmt::format("{}: predicted and measured times differ {}.", nearest.name, off(nearest.all));
+  return fmt::format("Predicted and measured times differ {}. The nearest of the {} predictions is {}: {}.",
+                     off(errors_of(curves)), curves.size(), nearest.name, off(nearest.all));
 }
 
 }  // namespace ringsim

@@ -41,16 +41,24 @@ class Beside {
   std::vector<Key> alone_;                                   // predictions that met none
 };
 
-/// The predictions of one algorithm, and of one of whatever else varies, at all sizes.
+/// The predictions of one algorithm or one library, and of one of whatever else varies, at all sizes. What a library
+/// chooses by size is one curve.
 struct Curve {
-  std::string name;  ///< "ring", "parameter_server servers=2, topology.nodes 4"
+  std::string name;  ///< "ring", "nccl 2.22.3", "parameter_server servers=2, topology.nodes 4"
   std::vector<const Result*> points;
   ErrorBand all;
-  std::vector<ErrorBand> bands;
+  std::vector<ErrorBand> bands;  ///< by size
+  std::vector<ErrorBand> plans;  ///< of a library: by what it chose, "Tree LL128"; empty if it chose one plan
 };
-/// In the order of their first points; those that were measured. The results must outlive it.
+/// In the order of their first points; those that were measured. The results must outlive it. Ensures that each
+/// measured result is on exactly one curve.
 std::vector<Curve> curves_of(std::span<const Result> results);
 /// The curve whose median |error| is least. Requires at least one.
 const Curve& nearest_of(std::span<const Curve> curves);
+/// The errors of all points of all curves.
+ErrorBand errors_of(std::span<const Curve> curves);
+/// How far the prediction is off, in a sentence: over all rows of all curves; of several curves also the nearest.
+/// Requires at least one curve.
+std::string headline_of(std::span<const Curve> curves);
 
 }  // namespace ringsim

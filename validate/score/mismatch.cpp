@@ -149,8 +149,8 @@ void run_trial(Trial& trial, const std::string& text, const std::string& name, s
     predict_at(own, text, name, set, options,
                [&](const ComparedRow& row, const Scenario& scenario, const Prediction& p) {
                  trial.rows.push_back({.us = microseconds(p.time),
-                                       .algorithm = algorithm_name(scenario, p),
-                                       .protocol = protocol_name(scenario),
+                                       .algorithm = algorithm_text(p),
+                                       .protocol = protocol_text(p),
                                        .channels = p.request.channels});
                  errors.push_back({row.bytes(), trial.rows.back().us / row.measured_us() - 1});
                  ratios.push_back(formula_ratio(scenario, row.scenario));
