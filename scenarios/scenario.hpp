@@ -32,6 +32,7 @@ struct RoutingSpec {
     std::string at, to, via;  ///< `to`: a NIC, a node of the cluster, or "*"
   };
   Routing::Policy policy = Routing::Policy::fixed;
+  bool is_auto = false;  ///< the scenario left it to the network of the machines' NICs
   std::uint64_t seed = 0;
   std::vector<Entry> table;
 };

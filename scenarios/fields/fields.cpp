@@ -329,16 +329,19 @@ Field network_field() {
           {.name = "routing",
            .type = Type::text,
            .doc = "static: tables (D-mod-k in fabrics of switches); ecmp: a seeded hash for each connection; "
-                  "flow_spray: message after message in turn; packet_spray: all ways at once.",
-           .fallback = "static",
-           .choices = {"static", "ecmp", "flow_spray", "packet_spray"}},
+                  "flow_spray: message after message in turn; packet_spray: all ways at once; auto: as the network of "
+                  "the machines' NICs does (InfiniBand static, RoCE and TCP ecmp, EFA and Slingshot packet_spray), and "
+                  "static without NICs.",
+           .fallback = "auto",
+           .choices = {"auto", "static", "ecmp", "flow_spray", "packet_spray"}},
           {.name = "seed",
            .type = Type::whole,
            .doc = "Of ecmp's hash, and of where flow_spray begins.",
            .fallback = "0"},
           {.name = "table",
            .type = Type::list,
-           .doc = "With static routing: entries that replace those of the tables; one for a NIC wins over one for all.",
+           .doc =
+               "Makes routing static: entries that replace those of the tables; one for a NIC wins over one for all.",
            .min = 1,
            .examples = {R"([{"at": "leaf0", "to": "node3.nic0", "via": "spine1"}])"},
            .members = {entry}}}};

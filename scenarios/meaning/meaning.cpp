@@ -107,13 +107,40 @@ PacketOptions packet_of(const Canonical& packet, const Blame& blame) {
   return out;
 }
 
-RoutingSpec routing_of(const Canonical& network, const Blame& blame) {
+/// What the network of the machines' widest ports does: NCCL takes those.
+Routing::Policy policy_of_ports(const Cluster& cluster, const Blame& blame, std::vector<std::string>& warnings) {
+  std::optional<Routing::Policy> found;
+  for (const Cluster::Part& part : cluster.parts) {
+    const LinkSpec* widest = nullptr;
+    for (const Machine::Device& device : part.machine->devices)
+      if (device.port && !device.idle && (widest == nullptr || widest->bandwidth < device.port->bandwidth))
+        widest = &*device.port;
+    if (widest == nullptr) continue;
+    const Routing::Policy own = routing_of_port(*widest);
+    if (found && *found != own) {
+      warnings.push_back(fmt::format("{}: the networks of the machines' NICs differ, {} and {}; static is taken",
+                                     blame.where("/network/routing"), to_string(*found), to_string(own)));
+      return Routing::Policy::fixed;
+    }
+    found = own;
+  }
+  return found.value_or(Routing::Policy::fixed);
+}
+
+RoutingSpec routing_of(const Canonical& network, const TopologySpec& topology, const Blame& blame,
+                       std::vector<std::string>& warnings) {
   using Policy = Routing::Policy;
   RoutingSpec out;
-  out.policy = enum_of<Policy>(network["routing"], {{"static", Policy::fixed},
-                                                    {"ecmp", Policy::ecmp},
-                                                    {"flow_spray", Policy::flow_spray},
-                                                    {"packet_spray", Policy::packet_spray}});
+  const auto* cluster = std::get_if<Cluster>(&topology);
+  out.is_auto = network["routing"] == "auto";
+  if (!out.is_auto)
+    out.policy = enum_of<Policy>(network["routing"], {{"static", Policy::fixed},
+                                                      {"ecmp", Policy::ecmp},
+                                                      {"flow_spray", Policy::flow_spray},
+                                                      {"packet_spray", Policy::packet_spray}});
+  else if (cluster != nullptr && cluster->fabric && !std::holds_alternative<StarFabric>(*cluster->fabric) &&
+           !network.contains("table"))  // on a star each message has one way
+    out.policy = policy_of_ports(*cluster, blame, warnings);
   out.seed = network["seed"].get<std::uint64_t>();
   if (!network.contains("table")) return out;
   if (out.policy != Policy::fixed) {
@@ -230,8 +257,8 @@ void warn_of_idle_settings(const Canonical& canonical, const Json& written, cons
           canonical.contains("collective") ? canonical["collective"]["order"].get<std::string>() : "given";
       order != "shuffled")
     warn("collective", "order", "order is " + order + ", not shuffled");
-  const Canonical& routing = canonical["network"]["routing"];
-  if (routing != "ecmp" && routing != "flow_spray")
+  const Routing::Policy routing = scenario.routing.policy;
+  if (routing != Routing::Policy::ecmp && routing != Routing::Policy::flow_spray)
     warn("network", "routing", "routing is neither ecmp nor flow_spray");
 }
 
@@ -342,7 +369,7 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
       canonical["network"]["model"],
       {{"ideal", NetworkModel::ideal}, {"fair", NetworkModel::fair}, {"packet", NetworkModel::packet}});
   if (moves_packets(out.model)) out.packet = packet_of(canonical["network"]["packet"], blame);
-  out.routing = routing_of(canonical["network"], blame);
+  out.routing = routing_of(canonical["network"], out.topology, blame, out.warnings);
   if (out.transport.nics == Transport::Nics::per_channel && out.routing.policy == Routing::Policy::flow_spray)
     blame.fail("/transport/nics", "expected nearest or all with routing flow_spray, found per_channel",
                "flow_spray tells messages of a pair apart by their number, per_channel by their channel");

@@ -51,20 +51,6 @@ bool each_pair(const CheckedSchedule& checked, Visit visit) {
   return true;
 }
 
-const char* name_of(Routing::Policy policy) {
-  switch (policy) {
-    case Routing::Policy::fixed:
-      return "static";
-    case Routing::Policy::ecmp:
-      return "ecmp";
-    case Routing::Policy::flow_spray:
-      return "flow_spray";
-    case Routing::Policy::packet_spray:
-      return "packet_spray";
-  }
-  fail_invariant("a policy has one of four names");
-}
-
 class Settings {
  public:
   Settings(const Scenario& scenario, const Topology& topology, const RunOptions& options,
@@ -75,7 +61,7 @@ class Settings {
     look_at_faults();
     for (std::size_t i = 0; i < scenario_.background.size(); ++i) look_at_background(i);
     look_at_fabric();
-    if (options_.routing.policy != Routing::Policy::fixed) look_at_routing();
+    if (options_.routing.policy != Routing::Policy::fixed && !scenario_.routing.is_auto) look_at_routing();
     if (!options_.transport.pxn) look_at_pxn();
     if (options_.transport.staging.depth != Staging{}.depth) look_at_staging();
     look_at_devices();
@@ -347,7 +333,7 @@ class Settings {
     });
     for (const Disturbance::Background& message : options_.disturbance.background)
       for (const Path& path : routes().find_parts(message.from, message.to)) any = any || path.turns > 1;
-    tell("/network/routing", name_of(options_.routing.policy),
+    tell("/network/routing", to_string(options_.routing.policy),
          any || !all ? "" : "every message of this run has one way only");
   }
 

@@ -245,6 +245,14 @@ void report_training(const Topology& topology, const Timeline& timeline, const W
   if (timeline.bottleneck) result.bottleneck = bottleneck_report(topology, *timeline.bottleneck, timeline.duration());
 }
 
+/// How the fabric chose, if it had a choice.
+std::string routing_text(const Timeline& timeline, const RoutingSpec& routing) {
+  if (!timeline.has_choice) return "";
+  const bool draws = routing.policy == Routing::Policy::ecmp || routing.policy == Routing::Policy::flow_spray;
+  return draws ? fmt::format("{}, seed {}", to_string(routing.policy), routing.seed)
+               : std::string(to_string(routing.policy));
+}
+
 /// Of a job that is a collective; its time counts from its start, or after other jobs from its first GPU.
 void report_job(const Scenario& scenario, std::size_t j, const JobsRun::Done& done, Prediction& one) {
   const SimTime begin = scenario.jobs[j].after.empty() ? SimTime{scenario.jobs[j].start} : done.begin;
@@ -385,6 +393,8 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
     report_collective(topology, timeline, (work.jobs() ? work.jobs()->time() : timeline.duration()) + launch + own_pass,
                       result);
   if (scenario.has_total()) result.jobs.push_back(total_of(scenario, setup, topology, timeline, *work.jobs()));
+  result.routing = routing_text(timeline, scenario.routing);
+  for (Prediction& other : result.jobs) other.routing = result.routing;
   if (timeline.duration().count() > 0) result.links = link_groups(topology, timeline);
   result.settings = effects_of_settings(scenario, topology, run_options, work.whole(), timeline);
   if (work.jobs())

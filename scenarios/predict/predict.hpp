@@ -53,6 +53,7 @@ struct Prediction {
   int groups = 0;  ///< that do the same at the same time, `request` and bandwidths being those of one; 0: it has none
   int nodes = 0;   ///< hosts that its ranks lie on; 0 where there are bare gpus only
   NetworkModel model = NetworkModel::fair;
+  std::string routing;  ///< "static", "ecmp, seed 3"; empty if the fabric has one shortest way for each message
   const Protocol* protocol = &no_protocol();
   std::string library;  ///< "nccl 2.30.7"; empty where no library decided
   /// The library's names for what it decided: "Tree" and "LL128", as NCCL_ALGO and NCCL_PROTO have them, or

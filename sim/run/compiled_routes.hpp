@@ -68,6 +68,9 @@ class CompiledRoutes {
   /// Whether all messages of a connection (from, to, channel) have one route, until forget().
   bool are_fixed() const { return policy_ != Routing::Policy::flow_spray; }
 
+  /// Whether the fabric had several equally short ways for any message so far.
+  bool has_choice() const { return has_choice_; }
+
   /// The route of an actor's work on its own data.
   std::uint32_t of_work(Actor actor, LinkKind kind, const DeviceLinks::Work& work) {
     const auto label = static_cast<std::uint16_t>(UINT16_MAX - (kind == LinkKind::reduce ? 1 : 0));
@@ -156,7 +159,10 @@ class CompiledRoutes {
       routes_.push_back({.carried = Bytes{}, .first = whole + 1, .n_parts = static_cast<std::uint16_t>(parts.size())});
     for (const Path& path : parts) routes_.push_back(compiled(path, protocol_.latency(path.type)));
     std::uint32_t turns = 1;
-    for (const Path& path : parts) turns = std::max(turns, path.turns);
+    for (const Path& path : parts) {
+      turns = std::max(turns, path.turns);
+      has_choice_ = has_choice_ || path.has_choice;
+    }
     if (turns > 1) turns_[whole] = turns;
     return know(key, whole);
   }
@@ -204,7 +210,8 @@ class CompiledRoutes {
 
   Routing::Policy policy_;
   bool by_channel_;  // channels of a pair may take ways of their own
-  int copies_ = 1;   // for how many equal messages one stands
+  bool has_choice_ = false;
+  int copies_ = 1;  // for how many equal messages one stands
   const Protocol& protocol_;
   Network& network_;
   std::vector<Route> routes_;

@@ -445,6 +445,7 @@ class Run : private Movement<Run> {
     timeline_.fingerprint = fingerprint_.value();
     timeline_.link_bytes = ways_.link_bytes(
         topology_.n_links(), [&](std::uint32_t route) { return !disturber_ || !disturber_->is_background(route); });
+    timeline_.has_choice = ways_.has_choice();
     if (has_any_order_) expect_sure();
     expect_link_rates(topology_, *network_);
     if (timeline_.transfers > 0 && timeline_.duration().count() > 0 && trails_.has_last()) {

@@ -87,6 +87,7 @@ struct Timeline {
   /// A digest of all messages in order of arrival (who, how much, from when to when): equal runs, equal digests.
   /// None where the run was folded: it has no such order.
   std::optional<std::uint64_t> fingerprint = 0;
+  bool has_choice = false;        ///< the fabric had several equally short ways for some message (Path::has_choice)
   std::vector<JobTimeline> jobs;  ///< [job] as RunOptions::jobs; then `bottleneck` is that of the job that ends last
   std::vector<Span> spans;        ///< in order of arrival; only where RunOptions::record_spans asks for them
   /// The critical path, first element first, without a gap from 0 to `finish`; only where RunOptions::record_path asks

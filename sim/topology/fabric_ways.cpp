@@ -71,16 +71,32 @@ FabricWays::Crossing FabricWays::across(NodeId port, NodeId far, NodeId from, No
       fail_path(topology_, from, to, "data rests in " + next.name + " on its way and cannot be spread by packet",
                 "take another policy than packet_spray");
     }
-    return {std::move(*ways)};
+    const bool has_choice = std::any_of(ways->begin(), ways->end(), [](const Share& each) { return each.share < 1; });
+    return {.links = std::move(*ways), .turns = 1, .has_choice = has_choice};
   }
   // A switch looks at hops; only where the order of links is to decide, at what they are, too.
   const bool first = routing_.policy == Routing::Policy::fixed && topology_.ties() == Ties::first;
-  if (first && table_.empty()) return {chain(*plain)};
+  if (first && table_.empty())
+    return {.links = chain(*plain), .turns = 1, .has_choice = has_choice_beside(*plain, port, far)};
   Crossing crossing;
   const auto way = search_.find(port, far, !first, chooser(far, from, to, label, crossing.turns));
   if (!way) fail_across(from, to, port, far);
   crossing.links = chain(*way);
+  crossing.has_choice = crossing.turns > 1;
   return crossing;
+}
+
+/// Whether a switch sees other links that lead on over as few hops, anywhere on the way.
+bool FabricWays::has_choice_beside(const Way& way, NodeId port, NodeId far) {
+  // A port with one cable, a switch, and another such port: the commonest case, and a search for each pair would cost.
+  if (way.size() <= 2 && topology_.links_from(port).size() == 1 && topology_.links_to(far).size() == 1) return false;
+  bool found = false;
+  std::size_t next = 0;
+  search_.find(port, far, /*by_hops=*/true, [&](NodeId, std::span<const LinkId> candidates) {
+    found = found || candidates.size() > 1;
+    return way[next++];
+  });
+  return found;
 }
 
 /// What the switches on the way to `far` choose.

@@ -26,12 +26,14 @@ class FabricWays {
   struct Crossing {
     std::vector<Share> links;
     std::uint32_t turns = 1;  ///< as Path::turns
+    bool has_choice = false;  ///< as Path::has_choice
   };
   /// From one port of the fabric to another, as the policy says; `from` and `to` are the devices that talk, `label` as
   /// in Routes::find(). Throws InputError naming both where there is none.
   Crossing across(NodeId port, NodeId far, NodeId from, NodeId to, std::uint32_t label);
 
  private:
+  bool has_choice_beside(const Way& way, NodeId port, NodeId far);
   Pick chooser(NodeId far, NodeId from, NodeId to, std::uint32_t label, std::uint32_t& turns) const;
   std::optional<LinkId> listed_link(NodeId at, NodeId far) const;
   [[noreturn]] void fail_across(NodeId from, NodeId to, NodeId port, NodeId far) const;

@@ -37,6 +37,7 @@ struct Routes::Impl {
     Path path{{}, PathType::dir};
     const FabricWays::Crossing crossing = fabric.across(from, to, from, to, label);
     path.turns = crossing.turns;
+    path.has_choice = crossing.has_choice;
     append_legs(crossing.links, path);
     return path;
   }
@@ -124,6 +125,7 @@ struct Routes::Impl {
     }
     const FabricWays::Crossing crossing = fabric.across(gates.out.nic, gates.in.nic, from, to, label);
     path.turns = crossing.turns;
+    path.has_choice = crossing.has_choice;
     middle.insert(middle.end(), crossing.links.begin(), crossing.links.end());
     std::optional<Leg> last;
     for (const Share& each : enter(from, to, gates.in, last)) middle.push_back(each);

@@ -67,12 +67,8 @@ struct Transport {
 
 /// How the fabric chooses among ways that are equally short (fewest relays, then fewest hops).
 struct Routing {
-  enum class Policy : std::uint8_t {
-    fixed,         ///< a table in every switch, as Topology::ties() says; see `table`
-    ecmp,          ///< a connection (from, to, channel) keeps to one way, drawn by a seeded hash at every switch
-    flow_spray,    ///< each message of a pair takes the next way in turn
-    packet_spray,  ///< each message is spread over all ways at once, equally at every switch
-  } policy = Policy::fixed;
+  using Policy = RoutingPolicy;
+  Policy policy = Policy::fixed;
   std::uint64_t seed = 0;
   /// Entries of the tables, for `fixed`: data at `at` for the NIC `to` goes on to `via`; `to` no_node: for all without
   /// an entry of their own that are not neighbours of `at`. Of two for the same the last counts.
@@ -103,6 +99,8 @@ struct Path {
   PathType out = PathType::loc, in = PathType::loc;
   /// Labels from here on lead over ways that smaller ones have led over; at most max_sprayed.
   std::uint32_t turns = 1;
+  /// Whether the fabric has other ways that are as short, whichever the routing takes.
+  bool has_choice = false;
 };
 
 /// The NIC by which a path leaves its host, and that by which it enters the other; nothing within a host.

@@ -10,6 +10,11 @@
 
 namespace ringsim {
 
+RoutingPolicy routing_of_port(const LinkSpec& port) {
+  if (port.routing) return *port.routing;
+  return port.kind == LinkKind::ethernet ? RoutingPolicy::ecmp : RoutingPolicy::fixed;
+}
+
 std::string_view to_string(NodeKind kind) {
   switch (kind) {
     case NodeKind::gpu:

@@ -13,6 +13,7 @@
 #include "sim/base/ids.hpp"
 #include "sim/base/units.hpp"
 #include "sim/topology/path_type.hpp"
+#include "sim/topology/routing_policy.hpp"
 
 namespace ringsim {
 
@@ -57,7 +58,13 @@ struct LinkSpec {
   Duplex duplex = Duplex::full;
   std::uint16_t joined = 1;  ///< how many parallel links it stands for (NV12: 12); `bandwidth` is of all of them
   std::string source;        ///< where the numbers come from: a page, a file, "scenario"
+  /// Of a NIC's port: how the switches of its network choose among equally short ways. Nothing: as its kind does.
+  std::optional<RoutingPolicy> routing;
 };
+/// How the network of such a NIC's port routes: `port.routing`; else static tables for InfiniBand, whose subnet manager
+/// fills a forwarding table by destination in every switch (InfiniBand Architecture Specification, linear forwarding
+/// tables), ecmp for Ethernet, whose switches hash the fields of a flow (RFC 2992), and static for all else.
+RoutingPolicy routing_of_port(const LinkSpec& port);
 
 struct Node {
   std::string name;  ///< unique: "gpu0", "node1.nic0"

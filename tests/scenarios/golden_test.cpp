@@ -118,28 +118,30 @@ TEST_CASE("the results do not depend on how many points are simulated at a time,
   }
 }
 
-// scenarios/model_history.txt has a line `model_version scenario hash-of-the-question digest-of-the-answer` for each
-// version of a result. The hash is Scenario::hash(), the answer is the times and fingerprints. A new question adds a
-// line; a new answer to the same question requires a higher model_version.
+// scenarios/model_history.txt has a line for each example: since which model version it has its answer, its name, the
+// hash of the question (Scenario::hash()), the digest of the answer (times and fingerprints). A new answer to the same
+// question requires a higher model_version: update_goldens.py refuses it else.
 TEST_CASE("a result that changes raises the model's version") {
-  std::map<std::string, std::pair<int, std::string>> latest;  // [scenario and its digest] version, digest of the result
+  struct Line {
+    int since = 0;
+    std::string question, answer;
+  };
+  std::map<std::string, Line> lines;  // [scenario]
   std::istringstream history(read(scenarios / "model_history.txt"));
-  int version_read = 0;
-  std::string name, question, answer;
-  while (history >> version_read >> name >> question >> answer) {
+  std::string name;
+  for (Line line; history >> line.since >> name >> line.question >> line.answer;) {
     CAPTURE(name);
-    const std::string key = name + " " + question;
-    const auto before = latest.find(key);
-    if (before != latest.end()) CHECK(version_read > before->second.first);
-    CHECK(version_read <= ringsim::model_version);
-    latest[key] = {version_read, answer};
+    CHECK(line.since <= ringsim::model_version);
+    CHECK(lines.emplace(name, line).second);
   }
+  CHECK(lines.size() == examples().size());
   for (const fs::path& scenario : examples()) {
     CAPTURE(name_of(scenario));
-    const auto found = latest.find(name_of(scenario) + " " + ringsim::ScenarioFile::load(scenario.string()).hash());
-    REQUIRE_MESSAGE(found != latest.end(), "run tests/scripts/update_goldens.py to add its line");
+    const Line& line = lines[name_of(scenario)];
+    CHECK_MESSAGE(line.question == ringsim::ScenarioFile::load(scenario.string()).hash(),
+                  "another question: run tests/scripts/update_goldens.py");
     CHECK_MESSAGE(
-        found->second.second == digest(read(fs::path(scenario).replace_extension(".csv"))),
+        line.answer == digest(read(fs::path(scenario).replace_extension(".csv"))),
         "the result changed: raise model_version in sim/base/version.hpp, then run tests/scripts/update_goldens.py");
   }
 }

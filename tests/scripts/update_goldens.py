@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the expected results of the example scenarios, the lines of scenarios/model_history.txt that are new or changed,
-and the tables of docs/results/algorithms.md. Read the diff before you commit it. Needs Debian's xxhash.
+"""Writes the expected results of the example scenarios, scenarios/model_history.txt, and the tables of docs/results/algorithms.md. Read the diff before you commit it. Needs Debian's xxhash.
 
 Usage: tests/scripts/update_goldens.py RINGSIM
 """
@@ -27,18 +26,29 @@ def digest(golden):
 
 def main(ringsim):
     ringsim = pathlib.Path(ringsim).resolve()
-    version = run(ringsim, "--version").split("model ")[1].split(")")[0]
+    version = int(run(ringsim, "--version").split("model ")[1].split(")")[0])
     history = scenarios / "model_history.txt"
-    lines = history.read_text().splitlines()
+    known = {}  # of an example: since which model version, its question, its answer
+    for line in history.read_text().splitlines():
+        since, name, question, answer = line.split()
+        known[name] = int(since), question, answer
+    lines, refused = [], []
     for scenario in sorted([*scenarios.glob("*.json"), *scenarios.glob("examples/*/*.json"), *scenarios.glob("questions/*.json")]):
         golden = scenario.with_suffix(".csv")
         run(ringsim, "run", scenario, "--format", "csv", "-o", golden)
+        name = str(scenario.relative_to(scenarios).with_suffix(""))
         question = json.loads(run(ringsim, "run", scenario, "--format", "json"))["scenario"]["hash"]
-        line = f"{scenario.relative_to(scenarios).with_suffix('')} {question} {digest(golden)}"
-        if line not in (old.split(" ", 1)[1] for old in lines):
-            lines.append(f"{version} {line}")
-            print(f"a line for model version {version} was added: {line}")
-    history.write_text("".join(f"{line}\n" for line in lines))
+        answer = digest(golden)
+        since, *before = known.get(name, (version, question, answer))
+        if before != [question, answer]:
+            if before[0] == question and since == version:
+                refused.append(name)
+            since = version
+            print(f"since model version {version}: {name}")
+        lines.append(f"{since} {name} {question} {answer}\n")
+    if refused:
+        sys.exit(f"the same question has another answer: raise model_version in sim/base/version.hpp for {', '.join(refused)}")
+    history.write_text("".join(lines))
     # The tables of docs/results/algorithms.md, below the text that people write.
     page = root / "docs/results/algorithms.md"
     text = page.read_text().split("<!-- below this line")[0]

@@ -34,14 +34,14 @@ Scenario point(const std::string& topology, const std::string& op = "all_gather"
   return ScenarioFile::parse(scenario_text(topology, op, more), "t.json").point(0);
 }
 
-MachineBounds machine(const Scenario& scenario, bool all_links = false) {
+MachineBounds machine(const Scenario& scenario, Counted counted = Counted::any_way) {
   const Setup setup = set_up(scenario);
-  return {scenario, setup, setup.collectives.front().ranks, {}, all_links};
+  return {scenario, setup, setup.collectives.front().ranks, {}, counted};
 }
 
-std::string inverse(const Scenario& scenario, CollectiveOp op, bool all_links = false) {
+std::string inverse(const Scenario& scenario, CollectiveOp op, Counted counted = Counted::any_way) {
   return to_string(
-      machine(scenario, all_links).of({.op = op, .point_to_point = is_point_to_point(op)}, 1_GiB)->inverse_rate);
+      machine(scenario, counted).of({.op = op, .point_to_point = is_point_to_point(op)}, 1_GiB)->inverse_rate);
 }
 
 std::string cluster(const char* node, int nodes, const char* rate = "100 Gb/s") {
@@ -143,7 +143,7 @@ TEST_CASE(
   // Six NVLinks of 25 GB/s * 0.9696 = 24.24 GB/s at each of eight GPUs.
   CHECK(inverse(one, CollectiveOp::all_gather) == to_string(fraction(7 * 100, 6 * 2424)));
   // All links: x16 of PCIe generation 3, 12 GB/s, which two GPUs share on their way to the others.
-  CHECK(as_double(machine(one, true).of({.op = CollectiveOp::all_gather}, 1_GiB)->inverse_rate) <
+  CHECK(as_double(machine(one, Counted::all).of({.op = CollectiveOp::all_gather}, 1_GiB)->inverse_rate) <
         7.0 / (6 * 24.24) * 0.95);
   const auto outcome = run_command(
       {"bound", temporary_file("one.json", scenario_text(R"({"kind": "cluster", "node": "dgx-1v", "nodes": 1})")),
@@ -258,6 +258,47 @@ TEST_CASE("ranks that nothing joins are an error, a barrier has no bound, and on
   const Scenario star = point(R"({"kind": "star", "ranks": 1, "link": {"bandwidth": "10 GB/s", "latency": "0 us"}})");
   CHECK_FALSE(machine(star).of({.op = CollectiveOp::barrier}, 0_B).has_value());
   CHECK(machine(star).of({.op = CollectiveOp::all_gather}, 1_GiB)->time == Picoseconds{0});
+}
+
+TEST_CASE("a bound counts cables and switches that the routing leaves unused, and the command says which") {
+  // Two cables of 10 GB/s side by side: the block of each of two ranks crosses 20 GB/s, but static routing takes one.
+  test::BareGraph parallel;
+  parallel.gpus(2).cable("gpu0", "gpu1", 10).cable("gpu0", "gpu1", 10);
+  // A way over one switch, and a longer one over two, which no shortest path takes.
+  test::BareGraph longer;
+  longer.gpus(2).add_switch("switch0").add_switch("switch1").add_switch("switch2");
+  longer.cable("gpu0", "switch0", 10).cable("switch0", "gpu1", 10);
+  longer.cable("gpu0", "switch1", 10).cable("switch1", "switch2", 10).cable("switch2", "gpu1", 10);
+  for (const test::BareGraph* graph : {&parallel, &longer}) {
+    const Scenario scenario = point(graph->json());
+    CHECK(inverse(scenario, CollectiveOp::all_gather) == "1/20");
+    CHECK(inverse(scenario, CollectiveOp::all_gather, Counted::routed) == "1/10");
+    CHECK(inverse(scenario, CollectiveOp::all_gather, Counted::all) == "1/20");
+    CHECK(machine(scenario, Counted::routed).unused().empty());
+  }
+  CHECK(machine(point(parallel.json())).unused().size() == 2);  // one cable, both ways
+  CHECK(machine(point(longer.json())).unused().size() == 6);
+  const std::string file = temporary_file("parallel.json", scenario_text(parallel.json()));
+  const auto told = run_command({"bound", file});
+  REQUIRE(told.code == 0);
+  // 1 GB in two blocks over 20 and over 10 GB/s.
+  CHECK(has(told.out, "all_gather                    25000.000  40.0000  20.0000   50000.000  lower bound"));
+  CHECK(has(told.out, "Routing (static) leaves 2 of them unused: gpu* -> gpu* (2\n  links, 20 GB/s)."));
+  CHECK_FALSE(has(told.out, "optimum"));  // trees that reach it need both cables
+  const auto document = nlohmann::json::parse(run_command({"bound", file, "--format", "json"}).out);
+  CHECK(document.at("unused_links") == nlohmann::json({"gpu0 -> gpu1", "gpu1 -> gpu0"}));
+  CHECK(document.at("bounds").at(0).at("bound_as_routed_us").get<double>() == 50000);
+  // Spread over both cables nothing is left unused.
+  const auto spread = run_command({"bound", file, "--set", "network.routing=packet_spray"});
+  CHECK_FALSE(has(spread.out, "unused"));
+  CHECK(has(spread.out, "optimum"));
+}
+
+TEST_CASE("within one machine NICs and their fabric stay out of a bound, however many ways there are outside") {
+  const Scenario one = point(cluster("dgx-a100", 1));
+  CHECK(machine(one).unused().empty());
+  const Scenario two = point(cluster("dgx-a100", 2));
+  CHECK(inverse(two, CollectiveOp::all_gather) == inverse(two, CollectiveOp::all_gather, Counted::routed));
 }
 
 TEST_CASE("blocks are whole bytes: the bound of 7 bytes over 8 ranks is 0, that of 17 counts two per rank") {

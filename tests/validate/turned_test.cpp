@@ -71,7 +71,7 @@ struct Run {
   explicit Run(Scenario of, int most_slices = 64)
       : scenario(std::move(of)),
         setup(set_up(scenario)),
-        machine(scenario, setup, setup.collectives.front().ranks, {}),
+        machine(scenario, setup, setup.collectives.front().ranks, {}, Counted::routed),
         ways(scenario, setup, machine),
         times{.scenario = scenario,
               .time_of =

@@ -22,6 +22,7 @@
 #include "tools/output/output.hpp"
 #include "tools/output/progress_line.hpp"
 #include "tools/stop.hpp"
+#include "topologies/bound/cut_text.hpp"
 #include "validate/bound/bound.hpp"
 
 namespace ringsim::tools {
@@ -48,10 +49,12 @@ struct BoundRow {
   BoundedCollective what;
   Bound bound;
   Picoseconds latency_floor{0};
+  std::optional<Bound> routed;  ///< over the links that the scenario's routing uses, if it leaves some unused
 };
 
 /// The collectives that everybody asks for, and the scenario's own if it is another.
-std::vector<BoundRow> rows_of(const CollectiveRequest& own, MachineBounds& machine) {
+/// `routed`: the same machine with the links that its routing uses; nullptr: it uses all that count.
+std::vector<BoundRow> rows_of(const CollectiveRequest& own, MachineBounds& machine, MachineBounds* routed) {
   using enum CollectiveOp;
   std::vector<BoundedCollective> asked{{.op = all_gather},
                                        {.op = reduce_scatter},
@@ -69,7 +72,8 @@ std::vector<BoundRow> rows_of(const CollectiveRequest& own, MachineBounds& machi
     progress.now(fmt::format("the bound of {}", to_string(what.op)));
     const auto bound = machine.of(what, own.bytes);
     ensure(bound.has_value(), "all collectives but a barrier have a bound");
-    rows.push_back({.what = what, .bound = *bound, .latency_floor = machine.latency_floor(what)});
+    rows.push_back({.what = what, .bound = *bound, .latency_floor = machine.latency_floor(what), .routed = {}});
+    if (routed != nullptr) rows.back().routed = routed->of(what, own.bytes);
     progress.add(1.0);
   }
   return rows;
@@ -82,19 +86,36 @@ std::string name_of(const BoundRow& row) {
   return name;
 }
 
+/// Trees that reach the bound may need links that the routing leaves unused.
+bool is_optimum(const BoundRow& row) {
+  return row.bound.is_optimum && (!row.routed || row.routed->inverse_rate == row.bound.inverse_rate);
+}
+
+std::string unused_text(const Scenario& scenario, const MachineBounds& machine) {
+  if (machine.unused().empty()) return "";
+  return wrapped(fmt::format("The bounds count all links of the fabric. Routing ({}) leaves {} of them unused: {}. "
+                             "\"As routed\" is the bound over the others.",
+                             to_string(scenario.routing.policy), machine.unused().size(),
+                             links_in_words(machine.topology(), machine.unused(), machine.rates()))) +
+         '\n';
+}
+
 std::string text_of(const Scenario& scenario, const MachineBounds& machine, const std::vector<BoundRow>& rows) {
   const int n = scenario.main().request.ranks;
   const auto counted = std::count(machine.use().links.begin(), machine.use().links.end(), true);
   std::string text = wrapped(fmt::format("{}: {} rank{}, {}, {} of {} links count", scenario.name, n, n == 1 ? "" : "s",
                                          format(scenario.main().request.bytes), counted, machine.topology().n_links()));
-  Table table({"collective", "bound us", "algbw GB/s", "busbw GB/s", "1/rate s/GB", "kind", "latency us"});
+  const bool routed = rows.front().routed.has_value();  // then there is no room for the inverse rates; JSON has them
+  Table table({"collective", "bound us", "algbw GB/s", "busbw GB/s", routed ? "as routed us" : "1/rate s/GB", "kind",
+               "latency us"});
   for (const BoundRow& row : rows)
-    table.add(
-        {name_of(row), fmt::format("{:.3f}", microseconds(row.bound.time)), fmt::format("{:.4f}", row.bound.algbw),
-         fmt::format("{:.4f}", row.bound.algbw * busbw_factor(row.what.op, n)),
-         to_string(row.bound.inverse_rate) + (row.bound.is_block ? " per block" : ""),
-         row.bound.is_optimum ? "optimum" : "lower bound", fmt::format("{:.3f}", microseconds(row.latency_floor))});
-  text += '\n' + table.fitted();
+    table.add({name_of(row), fmt::format("{:.3f}", microseconds(row.bound.time)),
+               fmt::format("{:.4f}", row.bound.algbw),
+               fmt::format("{:.4f}", row.bound.algbw * busbw_factor(row.what.op, n)),
+               row.routed ? fmt::format("{:.3f}", microseconds(row.routed->time))
+                          : to_string(row.bound.inverse_rate) + (row.bound.is_block ? " per block" : ""),
+               is_optimum(row) ? "optimum" : "lower bound", fmt::format("{:.3f}", microseconds(row.latency_floor))});
+  text += '\n' + table.fitted() + unused_text(scenario, machine);
   const Picoseconds both = rows[0].bound.time + rows[1].bound.time;
   text +=
       wrapped(fmt::format("A reduce-scatter and an all-gather, one after the other, make an all-reduce of {:.3f} us.",
@@ -104,17 +125,22 @@ std::string text_of(const Scenario& scenario, const MachineBounds& machine, cons
   return text;
 }
 
+Json names_of(const Topology& topology, const std::vector<LinkId>& links) {
+  Json names = Json::array();
+  for (const LinkId link : links) names.push_back(topology.resource_name(topology.link(link).resource));
+  return names;
+}
+
 std::string json_of(const ScenarioFile& file, const Scenario& scenario, const MachineBounds& machine,
                     const std::vector<BoundRow>& rows) {
   Json document{{"ringsim", {{"version", version}, {"model_version", model_version}}},
                 {"scenario", {{"name", file.name()}, {"hash", scenario.hash}}},
                 {"ranks", scenario.main().request.ranks},
                 {"bytes", scenario.main().request.bytes.count},
+                {"routing", to_string(scenario.routing.policy)},
+                {"unused_links", names_of(machine.topology(), machine.unused())},
                 {"bounds", Json::array()}};
   for (const BoundRow& row : rows) {
-    Json cut = Json::array();
-    for (const LinkId link : row.bound.cut)
-      cut.push_back(machine.topology().resource_name(machine.topology().link(link).resource));
     Json entry{{"collective", to_string(row.what.op)}};
     if (has_root(row.what.op)) entry["root"] = row.what.root;
     entry["sums_in_switches"] = row.what.helpers_add;
@@ -123,9 +149,10 @@ std::string json_of(const ScenarioFile& file, const Scenario& scenario, const Ma
     entry["bound_busbw_GBps"] = row.bound.algbw * busbw_factor(row.what.op, scenario.main().request.ranks);
     entry["inverse_rate"] = to_string(row.bound.inverse_rate);
     entry["inverse_rate_of"] = row.bound.is_block ? "block" : "message";
-    entry["optimum"] = row.bound.is_optimum;
+    entry["optimum"] = is_optimum(row);
+    if (row.routed) entry["bound_as_routed_us"] = microseconds(row.routed->time);
     entry["bottleneck"] = row.bound.why;
-    entry["cut"] = std::move(cut);
+    entry["cut"] = names_of(machine.topology(), row.bound.cut);
     entry["latency_floor_us"] = microseconds(row.latency_floor);
     document["bounds"].push_back(std::move(entry));
   }
@@ -140,9 +167,13 @@ int execute(const BoundArguments& arguments) {
   std::optional<EndsAtOnce> nothing_to_lose(std::in_place);
   const Setup setup = while_saying("building the topology", [&] { return set_up(scenario); });
   MachineBounds machine = while_saying("finding the links that paths take", [&] {
-    return MachineBounds(scenario, setup, setup.collectives.front().ranks, {}, arguments.all_links);
+    return MachineBounds(scenario, setup, setup.collectives.front().ranks, {},
+                         arguments.all_links ? Counted::all : Counted::any_way);
   });
-  const std::vector<BoundRow> rows = rows_of(scenario.main().request, machine);
+  std::optional<MachineBounds> routed;
+  if (!machine.unused().empty())
+    routed.emplace(scenario, setup, setup.collectives.front().ranks, std::vector<NodeId>{}, Counted::routed);
+  const std::vector<BoundRow> rows = rows_of(scenario.main().request, machine, routed ? &*routed : nullptr);
   nothing_to_lose.reset();
   Output output(arguments.output);
   output.write(arguments.json ? json_of(file, scenario, machine, rows) : text_of(scenario, machine, rows));
@@ -163,7 +194,9 @@ Command bound_command() {
               "optimum may be slower. The latency is a floor of its own: the longest way that a signal must go.\n\n"
               "\"Sums in switches\" is for machines whose switches add: an all-reduce then only has to leave and enter "
               "every rank. The other bounds hold for such machines, too.\n\n"
-              "A link counts if a path between two ranks takes it. Faults count if they hold from start to end; other "
+              "Within a machine a link counts if a path between two ranks takes it; between machines, and in a graph, "
+              "every link counts. If the scenario's routing leaves links unused, the table says which, and has the "
+              "bound over the others as well. Faults count if they hold from start to end; other "
               "collectives, background messages and protocols do not.",
           .prepare = with<BoundArguments>(declare, execute)};
 }

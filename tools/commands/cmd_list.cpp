@@ -94,9 +94,12 @@ std::vector<Listed> model_lists() {
             entry("packet", "every link, packet by packet, with finite buffers and credits or pause frames")}},
           {"routings",
            "Routings: which of several equally short paths is taken",
-           {entry("static", "tables in every switch: by destination in fabrics (D-mod-k), or your own (default)"),
+           {entry("static", "tables in every switch: by destination in fabrics (D-mod-k), or your own"),
             entry("ecmp", "a seeded hash for each connection"), entry("flow_spray", "message after message in turn"),
-            entry("packet_spray", "all paths at once, divided equally at every switch")}},
+            entry("packet_spray", "all paths at once, divided equally at every switch"),
+            entry("auto",
+                  "as the network of the NICs does: static for InfiniBand, ecmp for RoCE and TCP, "
+                  "packet_spray for EFA and Slingshot; static without NICs (default)")}},
           std::move(kinds)};
 }
 

@@ -21,6 +21,14 @@ const std::vector<std::pair<std::string, LinkKind>> link_kinds = {
     {"ethernet", LinkKind::ethernet},
 };
 
+std::vector<std::pair<std::string, RoutingPolicy>> routing_policies() {
+  std::vector<std::pair<std::string, RoutingPolicy>> words;
+  for (const RoutingPolicy policy :
+       {RoutingPolicy::fixed, RoutingPolicy::ecmp, RoutingPolicy::flow_spray, RoutingPolicy::packet_spray})
+    words.emplace_back(to_string(policy), policy);
+  return words;
+}
+
 /// Reads a quantity by `parse`, which knows the unit but not where the text stands.
 template <class Parse>
 auto quantity(const Place& value, Parse parse) {
@@ -41,7 +49,7 @@ double efficiency(const Place& value) {
 
 /// `bandwidth` is what payload reaches; where it comes from a line rate, `line_rate` times `efficiency`.
 LinkSpec link_type(const Place& type) {
-  type.allow({"kind", "duplex", "bandwidth", "line_rate", "efficiency", "latency"});
+  type.allow({"kind", "duplex", "bandwidth", "line_rate", "efficiency", "latency", "routing"});
   LinkSpec link;
   link.kind = type.at("kind").word(link_kinds);
   if (type.has("duplex")) {
@@ -59,6 +67,11 @@ LinkSpec link_type(const Place& type) {
     if (link.bandwidth.bytes_per_second < 1) type.fail("expected a rate of at least 1 B/s");
   }
   link.latency = quantity(sourced(type.at("latency"), "latency", link.source), parse_time);
+  if (type.has("routing")) {
+    if (link.kind != LinkKind::infiniband && link.kind != LinkKind::ethernet)
+      type.fail("expected no \"routing\" for a link within a machine", "it is of the network behind a NIC's port");
+    link.routing = sourced(type.at("routing"), "routing", link.source).word<RoutingPolicy>(routing_policies());
+  }
   return link;
 }
 }  // namespace

@@ -125,7 +125,7 @@ std::vector<Bandwidth> payload_rates(std::vector<Bandwidth> rates, const std::ve
 }  // namespace
 
 MachineBounds::MachineBounds(const Scenario& scenario, const Setup& setup, std::vector<NodeId> ranks,
-                             std::vector<NodeId> helpers, bool all_links)
+                             std::vector<NodeId> helpers, Counted counted)
     : file_(scenario.file),
       topology_(topology_without_kernels(scenario)),
       ranks_(std::move(ranks)),
@@ -134,7 +134,7 @@ MachineBounds::MachineBounds(const Scenario& scenario, const Setup& setup, std::
       routing_(setup.routing) {
   const InForce links = in_force(topology_, faults_of(topology_, scenario));
   rates_ = links.rates;
-  all_links_ = all_links || links.ways_change;
+  counted_ = links.ways_change ? Counted::all : counted;
   devices_.insert(devices_.end(), helpers.begin(), helpers.end());
   find_ways(transport_.point_to_point);
 }
@@ -144,18 +144,39 @@ void MachineBounds::find_ways(bool point_to_point) {
   std::vector<bool> down(topology_.n_links());
   for (std::size_t l = 0; l < down.size(); ++l) down[l] = rates_[l].bytes_per_second == 0;
   Ways made;
-  if (all_links_) {
+  if (counted_ == Counted::all) {
     made.use.links.assign(topology_.n_links(), true);
     made.use.all_pairs = false;
   } else {
     Transport transport = transport_;
     transport.point_to_point = point_to_point;
     made.use = path_use(topology_, devices_, transport, routing_, down);
+    if (counted_ == Counted::any_way) count_any_way(made);
   }
   for (std::size_t l = 0; l < down.size(); ++l)
     if (down[l]) made.use.links[l] = false;
   made.wires = wires_of(topology_, ranks_, made.use.links, payload_rates(rates_, made.use.cost));
   ways_[point_to_point] = std::move(made);
+}
+
+/// Outside of hosts any way is one that another routing could take; but not if all that moves stays within hosts.
+void MachineBounds::count_any_way(Ways& ways) const {
+  const auto is_outside = [&](std::size_t l) {
+    const Link& link = topology_.links()[l];
+    return !topology_.node(link.from).host && !topology_.node(link.to).host;
+  };
+  const auto leaves_hosts = [&](std::size_t l) {
+    const Link& link = topology_.links()[l];
+    return topology_.node(link.from).host != topology_.node(link.to).host;
+  };
+  bool any = topology_.hosts().empty();
+  for (std::size_t l = 0; l < topology_.n_links() && !any; ++l) any = ways.use.links[l] && leaves_hosts(l);
+  if (!any) return;
+  for (std::size_t l = 0; l < topology_.n_links(); ++l) {
+    if (ways.use.links[l] || !is_outside(l) || rates_[l].bytes_per_second == 0) continue;
+    ways.use.links[l] = true;
+    ways.unused.push_back({static_cast<std::uint32_t>(l)});
+  }
 }
 
 Limit MachineBounds::limit(const BoundedCollective& what) const {

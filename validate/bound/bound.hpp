@@ -44,25 +44,36 @@ struct Bound {
   std::optional<Picoseconds> latency_floor;
 };
 
+/// Which links a bound counts.
+enum class Counted : std::uint8_t {
+  /// Within hosts those that a path between two ranks (or helpers) crosses under the scenario's transport: with NVLink,
+  /// PCIe does not count, nor do the NICs of a single node. Outside of hosts all, whatever routing makes of them: data
+  /// could take any way, even a longer one.
+  any_way,
+  /// Only those that a path crosses under the scenario's transport and routing.
+  routed,
+  all,
+};
+
 /// A machine, the ranks on it, and the links that their messages can take.
 ///
-/// A link counts if a path between two ranks (or helpers) crosses it under the scenario's transport: with NVLink, PCIe
-/// does not count, nor do the NICs of a single node; `all_links` counts all. Paths of point-to-point operations are
-/// others with PXN: BoundedCollective says which. A half-duplex cable carries both
-/// directions together. Data that rests in host memory crosses host memory and the PCIe uplinks once more (HostLinks).
-/// A fault counts if it holds for the whole run. Left out: rates of devices and protocols, what a library's kernels
-/// reach of a link, background messages, other collectives.
+/// Paths of point-to-point operations are others with PXN: BoundedCollective says which. A half-duplex cable carries
+/// both directions together. Data that rests in host memory crosses host memory and the PCIe uplinks once more
+/// (HostLinks). A fault counts if it holds for the whole run. Left out: rates of devices and protocols, what a
+/// library's kernels reach of a link, background messages, other collectives.
 class MachineBounds {
  public:
   /// `setup`: of the scenario. Throws InputError for faults that its topology does not have.
   MachineBounds(const Scenario& scenario, const Setup& setup, std::vector<NodeId> ranks, std::vector<NodeId> helpers,
-                bool all_links = false);
+                Counted counted = Counted::any_way);
 
   const Topology& topology() const { return topology_; }
   const std::vector<Bandwidth>& rates() const { return rates_; }  ///< [link] that hold in the run
   /// Of the scenario's own collective.
   const Wires& wires() const { return ways_of(transport_.point_to_point).wires; }
   const PathUse& use() const { return ways_of(transport_.point_to_point).use; }
+  /// Links that count and that no path of the scenario's own collective crosses: its routing leaves them unused.
+  const std::vector<LinkId>& unused() const { return ways_of(transport_.point_to_point).unused; }
 
   /// Nothing for a barrier, which moves no bytes. Kept, so that asking again costs nothing. Throws InputError if some
   /// ranks cannot be reached.
@@ -74,11 +85,13 @@ class MachineBounds {
  private:
   /// What messages can use.
   struct Ways {
-    PathUse use;
+    PathUse use;  // whose `links` are those that count
+    std::vector<LinkId> unused;
     Wires wires;
   };
   const Ways& ways_of(bool point_to_point) const { return *ways_[point_to_point]; }
   void find_ways(bool point_to_point);
+  void count_any_way(Ways& ways) const;
   Bound make(const BoundedCollective& what) const;
   Limit limit(const BoundedCollective& what) const;
   void tighten_by_host_links(const BoundedCollective& what, Bound& bound) const;
@@ -89,7 +102,7 @@ class MachineBounds {
   Transport transport_;
   Routing routing_;
   std::vector<Bandwidth> rates_;
-  bool all_links_;
+  Counted counted_;
   std::optional<Ways> ways_[2];               // [point to point]; the scenario's own, others once asked for
   std::map<BoundedCollective, Bound> known_;  // of no bytes
   std::map<BoundedCollective, Picoseconds> known_floors_;

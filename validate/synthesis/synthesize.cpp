@@ -71,7 +71,7 @@ class SynthesisRun {
         setup_(setup),
         options_(options),
         request_(scenario.main().request),
-        machine_(scenario, setup, setup.collectives.front().ranks, {}),
+        machine_(scenario, setup, setup.collectives.front().ranks, {}, Counted::routed),
         ways_(scenario, setup, machine_) {}
 
   Synthesis run() {
