@@ -2,9 +2,12 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <regex>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -82,6 +85,45 @@ double change(const json& document, const std::string& label) {
   return (*found)["change"].get<double>();
 }
 
+/// A line of a table of what-ifs: its label, and its change in percent.
+struct Listed {
+  std::string label;
+  double change = 0;
+};
+
+std::vector<Listed> listed_changes(const std::string& text) {
+  static const std::regex row(R"(^(\S.*?)  +[0-9.]+  +(?:[-+]?[0-9.]+  +)?([-+][0-9.]+(?:e-[0-9]+)?|0) %)");
+  std::vector<Listed> found;
+  std::istringstream lines(text);
+  bool in_table = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("run again ") || line.starts_with("what if ")) in_table = true;
+    if (line.empty() || line.starts_with("--set [")) in_table = false;
+    std::smatch match;
+    if (in_table && std::regex_search(line, match, row)) found.push_back({match[1], std::stod(match[2])});
+  }
+  return found;
+}
+
+/// What the sentence says helps most, in words and in percent.
+Listed said_to_help_most(const std::string& text) {
+  const std::string start = "Of the changes below, \"", middle = "\" helps most: ";
+  const std::size_t at = text.find(start);
+  if (at == std::string::npos) return {};
+  std::string sentence = text.substr(at + start.size(), 200);
+  for (std::size_t broken; (broken = sentence.find("\n  ")) != std::string::npos;) sentence.replace(broken, 3, " ");
+  const std::size_t end = sentence.find(middle);
+  REQUIRE(end != std::string::npos);
+  return {sentence.substr(0, end), std::stod(sentence.substr(end + middle.size()))};
+}
+
+// One adapter of 32 at half of its rate: HGX H100, whose adapters of 400 Gb/s sit behind PCIe switches of 48 GB/s.
+const std::string slow_nic = R"({"version": 1, "name": "slow",
+  "topology": {"kind": "cluster", "node": "hgx-h100", "nodes": 4,
+               "fabric": {"kind": "star", "link": {"bandwidth": "400 Gb/s", "latency": "150 ns"}}},
+  "library": "nccl", "faults": [{"link": "node1.nic5", "bandwidth": "50%"}],
+  "collective": {"op": "all_reduce", "bytes": "256 MiB"}})";
+
 // a = 2 us a path, b = 10 GB/s: a ring of 4 takes 6 steps of 2 us and 10 MB / 10 GB/s = 1000 us: 6012 us.
 const std::string star = R"({"version": 1, "name": "four",
   "topology": {"kind": "star", "ranks": 4, "link": {"bandwidth": "10 GB/s", "latency": "1 us"}},
@@ -103,7 +145,50 @@ TEST_CASE("one slow NIC of 64 is named first, with its fault") {
   // Without the fault it is faster than with any class of links twice as fast, except the NIC's.
   CHECK(change(document, "without faults") < -0.2);
   CHECK(change(document, "nvlink 2x") > change(document, "nic 2x"));
-  CHECK(what_if(document, "nvlink and nic 2x") == nullptr);  // the NIC alone gains enough
+  CHECK(what_if(document, "nic and nvlink 2x") == nullptr);  // the NIC alone gains 39 of 50 %
+}
+
+TEST_CASE("what is said to help most is the largest gain of all that the tables below list") {
+  struct Case {
+    std::string file;
+    Words set;
+  };
+  std::vector<Case> cases;
+  for (const char* name : {"degraded-nic", "gpudirect-off", "late-rank", "oversubscribed-leaf", "server-incast",
+                           "two-sockets", "exposed-bucket"})
+    cases.push_back({example(name), {}});
+  const std::string library = source_dir() + "/scenarios/examples/library/";
+  cases.push_back({library + "nccl-two-dgx-a100.json", {"--set", "collective.bytes=64 KiB"}});
+  cases.push_back({library + "nccl-two-dgx-a100.json", {"--set", "collective.bytes=64 MiB"}});
+  cases.push_back({temporary_file("slow.json", slow_nic), {}});
+  int reference_is_best = 0;
+  for (const Case& each : cases) {
+    CAPTURE(each.file);
+    const Outcome outcome = command("explain", each.file, each.set);
+    REQUIRE(outcome.code == 0);
+    const Listed said = said_to_help_most(outcome.out);
+    const std::vector<Listed> listed = listed_changes(outcome.out);
+    REQUIRE(listed.size() >= 3);
+    const auto best = std::min_element(listed.begin(), listed.end(),
+                                       [](const Listed& a, const Listed& b) { return a.change < b.change; });
+    CHECK(said.change == best->change);
+    CHECK(std::any_of(listed.begin(), listed.end(),
+                      [&](const Listed& a) { return a.label == said.label && a.change == said.change; }));
+    reference_is_best += said.label.starts_with("all links") ? 1 : 0;
+  }
+  CHECK(reference_is_best >= 2);  // which is no advice, and was left out of the sentence though it is in the table
+}
+
+TEST_CASE("of a slow NIC behind PCIe, which limits next, both together are tried, and what they gain is said") {
+  const std::string file = temporary_file("slow.json", slow_nic);
+  const json document = explained(file);
+  CHECK(document["why"][0]["kind"] == "nic");
+  CHECK(change(document, "nic 2x") == 0);
+  CHECK(change(document, "pcie 2x") == 0);
+  // An adapter of 24 GB/s, and behind it PCIe that carries 24 both ways at once: both at twice that gain a quarter at
+  // least.
+  CHECK(change(document, "nic and pcie 2x") < -0.25);
+  CHECK(has(command("explain", file, {}).out, "nic and pcie 2x"));
 }
 
 // NCCL's eight rings leave a DGX A100 by PCIe links of 24 GB/s and adapters of 200 Gb/s, which carry as much.
@@ -113,12 +198,15 @@ TEST_CASE("two classes of links that bind alike: neither helps alone, and both t
   const json document = explained(file, large);
   CHECK(change(document, "pcie 2x") == 0);
   CHECK(change(document, "nic 2x") == 0);
-  CHECK(change(document, "nvlink and nic 2x") == 0);
+  CHECK(what_if(document, "nvlink and nic 2x") == nullptr);  // PCIe holds: only it with others is tried
   CHECK(change(document, "pcie and nic 2x") < -0.2);
   Words both = large;
   both.insert(both.end(), {"--set", "calibration.scale_pcie=2", "--set", "calibration.scale_nic=2"});
   CHECK((*what_if(document, "pcie and nic 2x"))["time_us"].get<double>() == time_of_run(file, both));
-  CHECK(has(command("explain", file, large).out, "this helps most: pcie and nic 2x"));
+  // Doubling all links would halve the time: NVLink is next.
+  CHECK(has(command("explain", file, large).out,
+            "\nOf the changes below, \"all links 2x\" helps most: -49.2 %. Of those to a part of the machine or\n"
+            "  scenario, \"pcie and nic 2x\": -27.8 %\n"));
 }
 
 TEST_CASE("an oversubscribed leaf: the cables between switches come first, and no other class helps more") {

@@ -87,6 +87,7 @@ std::string what_if_bars(const Explained& one) {
   std::vector<const WhatIf*> run;
   std::string refused;
   for (const WhatIf& what_if : one.what_ifs) {
+    if (what_if.of == WhatIf::Of::routing && !what_if.is_advice) continue;  // another seed is no change of the machine
     if (what_if.result)
       run.push_back(&what_if);
     else
@@ -99,18 +100,31 @@ std::string what_if_bars(const Explained& one) {
                          .value = short_time(time(one.result)),
                          .length = static_cast<double>(time(one.result).count()),
                          .strong = true}};
-  for (const WhatIf* what_if : run)
+  std::string unchanged;
+  for (const WhatIf* what_if : run) {
+    if (std::abs(change_of(*what_if, one.result)) < next_to_nothing) {
+      unchanged += (unchanged.empty() ? "" : ", ") + what_if->label;
+      continue;
+    }
     bars.push_back({.label = what_if->label,
                     .value = fmt::format("{} ({})", short_time(time(*what_if->result)),
                                          change_text(change_of(*what_if, one.result))),
                     .length = static_cast<double>(time(*what_if->result).count())});
-  if (bars.size() == 1) return "";
+  }
+  if (bars.size() == 1 && unchanged.empty()) return "";
+  std::string notes;
+  if (!unchanged.empty()) notes += html_paragraph("Less than 0.1 %: " + unchanged + ".");
+  if (const auto spread = routing_spread_of(one.result, one.what_ifs))
+    notes +=
+        html_paragraph(fmt::format("Routing: {}. With {}, {} seeds take {} to {}, {} in the median.",
+                                   one.result.prediction.routing, spread->routing, spread->seeds,
+                                   short_time(spread->least), short_time(spread->most), short_time(spread->median)));
   return html_section(
       "What if",
-      html_paragraph("The same point with links of one class, or latencies, a tenth and twice as fast (of two "
-                     "classes, if no class alone gains a hundredth), and "
-                     "without what its closed form does not account for. Shorter is faster.") +
-          "<figure>\n" + bars_svg("time of the point with each change", bars) + "</figure>\n" +
+      html_paragraph("The same point with links of one class, or latencies, a tenth and twice as fast (of several "
+                     "classes, if the one that limits gains little alone), with other routing, and without what its "
+                     "closed form does not account for. Shorter is faster.") +
+          "<figure>\n" + bars_svg("time of the point with each change", bars) + "</figure>\n" + notes +
           (refused.empty() ? "" : "<ul>\n" + refused + "</ul>\n"));
 }
 

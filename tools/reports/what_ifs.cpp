@@ -11,13 +11,17 @@ namespace ringsim::tools {
 
 namespace {
 
+void run_one(const PointToChange& point, WhatIf& what_if) {
+  stop_if_asked();
+  run_what_if(what_if, point.input.text, point.input.name, point.set, point.scenario, point.result,
+              {.stop = &stop_requested});
+}
+
 void run_all(const PointToChange& point, std::vector<WhatIf>& what_ifs) {
   ProgressLine progress(what_ifs.size());
   progress.now("running again with changes");
   for_each_index(what_ifs.size(), point.jobs, [&](std::size_t i) {
-    stop_if_asked();
-    run_what_if(what_ifs[i], point.input.text, point.input.name, point.set, point.scenario, point.result,
-                {.stop = &stop_requested});
+    run_one(point, what_ifs[i]);
     progress.add(1.0);
     return true;
   });
@@ -32,6 +36,10 @@ std::vector<WhatIf> run_what_ifs(const PointToChange& point, const std::vector<s
   std::vector<WhatIf> pairs = pairs_of(point.result, what_ifs);
   run_all(point, pairs);
   for (WhatIf& pair : pairs) what_ifs.push_back(std::move(pair));
+  ProgressLine progress(1);
+  progress.now("looking for the links that limit together");
+  if (auto series = series_of(point.result, what_ifs, [&](WhatIf& each) { run_one(point, each); }))
+    what_ifs.push_back(std::move(*series));
   return what_ifs;
 }
 

@@ -19,8 +19,8 @@ struct PointToChange {
 };
 
 /// Every what-if of the point, each run again: what its closed form does not account for, each class of links, the
-/// user's own changes `own` (as for --set), and, if no class alone gains, each two of them. Shows progress; throws
-/// Stopped on Ctrl-C.
+/// user's own changes `own` (as for --set), other routing, and, if the class that holds gains little alone, it with
+/// each other class, and the fewest classes that gain nearly as much as all. Shows progress; throws Stopped on Ctrl-C.
 std::vector<WhatIf> run_what_ifs(const PointToChange& point, const std::vector<std::string>& own = {});
 
 }  // namespace ringsim::tools

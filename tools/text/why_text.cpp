@@ -227,11 +227,14 @@ std::string form_text(const Result& result, const std::vector<WhatIf>& what_ifs)
   return table.size() > 0 ? text + table.fitted() : text;
 }
 
+/// Which what-ifs the text lists. Other seeds are no changes that somebody makes: routing_text() sums them up.
+bool is_listed(const WhatIf& each) { return each.of != WhatIf::Of::routing || each.is_advice; }
+
 /// The fastest first; equal ones in the order in which they were asked.
 std::vector<const WhatIf*> ranked(const std::vector<WhatIf>& what_ifs, const Result& result) {
   std::vector<const WhatIf*> all;
   for (const WhatIf& each : what_ifs)
-    if (each.of != WhatIf::Of::assumption) all.push_back(&each);
+    if (each.of != WhatIf::Of::assumption && is_listed(each)) all.push_back(&each);
   std::stable_sort(all.begin(), all.end(), [&](const WhatIf* a, const WhatIf* b) {
     if (a->result.has_value() != b->result.has_value()) return a->result.has_value();
     return a->result && change_of(*a, result) < change_of(*b, result);
@@ -239,24 +242,41 @@ std::vector<const WhatIf*> ranked(const std::vector<WhatIf>& what_ifs, const Res
   return all;
 }
 
-/// The change which gains most.
+/// The changes which gain most, of those that are listed below.
 std::string best_text(const Result& result, const std::vector<WhatIf>& what_ifs) {
-  const WhatIf* best = nullptr;
-  for (const WhatIf& each : what_ifs) {
-    if (!each.is_advice || !each.result || change_of(each, result) >= 0) continue;
-    if (best == nullptr || change_of(each, result) < change_of(*best, result)) best = &each;
-  }
-  if (best == nullptr) return "";
-  return wrapped(fmt::format("Of all changes below this helps most: {}, {}", best->label,
-                             signed_percent(change_of(*best, result)))) +
-         '\n';
+  std::vector<const WhatIf*> listed;
+  for (const WhatIf& each : what_ifs)
+    if (is_listed(each)) listed.push_back(&each);
+  Best best = best_of(listed, result);
+  if (best.of_all == nullptr) return "";
+  const auto gain = [&](const WhatIf& what_if) { return signed_percent(change_of(what_if, result)); };
+  if (best.of_part != nullptr && gain(*best.of_part) == gain(*best.of_all)) best.of_all = best.of_part;
+  std::string text = fmt::format("Of the changes below, \"{}\" helps most: {}", best.of_all->label, gain(*best.of_all));
+  if (best.of_part == nullptr)
+    text += ". No change to a part of the machine or scenario helps";
+  else if (best.of_part != best.of_all)
+    text += fmt::format(". Of those to a part of the machine or scenario, \"{}\": {}", best.of_part->label,
+                        gain(*best.of_part));
+  return wrapped(text) + '\n';
+}
+
+/// How switches chose among equally short ways, and how much that matters.
+std::string routing_text(const Scenario& scenario, const Result& result, const std::vector<WhatIf>& what_ifs) {
+  const Prediction& p = result.prediction;
+  if (p.routing.empty()) return "";
+  std::string text = fmt::format("Routing: {}{}", p.routing,
+                                 scenario.routing.is_auto ? ", as the network of these NICs does by default" : "");
+  if (const auto spread = routing_spread_of(result, what_ifs))
+    text += fmt::format(". With {}, {} seeds take {} to {}, {} in the median", spread->routing, spread->seeds,
+                        short_time(spread->least), short_time(spread->most), short_time(spread->median));
+  return wrapped(text) + '\n';
 }
 
 /// The changes that do nothing, and why.
 std::string idle_text(const Result& result, const std::vector<WhatIf>& what_ifs) {
   std::string text;
   for (const WhatIf& each : what_ifs)
-    if (!each.idle.empty())
+    if (!each.idle.empty() && is_listed(each))
       text += wrapped(fmt::format("{}: this change does {}, because: {}", each.label,
                                   change_of(each, result) == 0 ? "nothing" : "next to nothing", each.idle)) +
               '\n';
@@ -267,17 +287,20 @@ std::string what_if_text(const Result& result, const std::vector<WhatIf>& what_i
   const std::vector<const WhatIf*> all = ranked(what_ifs, result);
   if (all.empty()) return "";
   Table table({"what if", "us", "change", "--set"});
-  std::string notes;
+  std::string notes, unchanged;
   for (const WhatIf* each : all) {
     const std::string set = fmt::format("{}", fmt::join(each->set, " "));
-    if (each->result)
+    if (each->result && each->of != WhatIf::Of::own && change_of(*each, result) == 0)
+      unchanged += (unchanged.empty() ? "" : ", ") + each->label;
+    else if (each->result)
       table.add({each->label, us(each->result->prediction.time), signed_percent(change_of(*each, result)), set});
     else
       table.add({each->label, "refused", "", set});
   }
   for (const WhatIf& each : what_ifs)
     if (!each.refused.empty()) notes += wrapped(fmt::format("{}: refused: {}", each.label, each.refused)) + '\n';
-  return "\nRun again with one change:\n" + table.fitted() + notes;
+  if (!unchanged.empty()) notes = wrapped("These change nothing: " + unchanged) + '\n' + notes;
+  return "\nRun again with one change:\n" + (table.size() > 0 ? table.fitted() : "") + notes;
 }
 
 Json part_json(const WhyPart& part) {
@@ -324,6 +347,7 @@ Json line_json(const WhyLine& line) {
 Json what_if_json(const WhatIf& what_if, const Result& base) {
   const char* of = what_if.of == WhatIf::Of::link_class   ? "links"
                    : what_if.of == WhatIf::Of::assumption ? "assumption"
+                   : what_if.of == WhatIf::Of::routing    ? "routing"
                                                           : "own";
   Json json{{"of", of}, {"label", what_if.label}, {"set", what_if.set}};
   if (what_if.result) {
@@ -386,9 +410,9 @@ std::string why_sentence(const Scenario& scenario, const Result& result) {
 std::string why_text(const Scenario& scenario, const Result& result, const std::vector<WhatIf>& what_ifs) {
   ensure(result.prediction.why.has_value(), "only what was explained is shown");
   const Prediction& p = result.prediction;
-  return wrapped(why_sentence(scenario, result)) + '\n' + best_text(result, what_ifs) + idle_text(result, what_ifs) +
-         notes_text(p) + parts_text(p) + phases_text(p) + path_text(p) + form_text(result, what_ifs) +
-         what_if_text(result, what_ifs);
+  return wrapped(why_sentence(scenario, result)) + '\n' + best_text(result, what_ifs) +
+         routing_text(scenario, result, what_ifs) + idle_text(result, what_ifs) + notes_text(p) + parts_text(p) +
+         phases_text(p) + path_text(p) + form_text(result, what_ifs) + what_if_text(result, what_ifs);
 }
 
 std::string why_json(const ScenarioFile& file, const Scenario& scenario, const Result& result,
@@ -408,6 +432,12 @@ std::string why_json(const ScenarioFile& file, const Scenario& scenario, const R
   }
   document["path"] = Json::array();
   for (const WhyLine& line : why.lines) document["path"].push_back(line_json(line));
+  if (const auto spread = routing_spread_of(result, what_ifs))
+    document["routing_spread"] = {{"routing", spread->routing},
+                                  {"seeds", spread->seeds},
+                                  {"least_us", microseconds(spread->least)},
+                                  {"median_us", microseconds(spread->median)},
+                                  {"most_us", microseconds(spread->most)}};
   document["what_if"] = Json::array();
   for (const WhatIf& each : what_ifs) document["what_if"].push_back(what_if_json(each, result));
   return json_text(document, 2) + "\n";

@@ -22,6 +22,54 @@ WhatIf faster(const std::string& label, const std::string& key, const char* fact
   return {.of = WhatIf::Of::link_class, .label = label, .set = {fmt::format("calibration.scale_{}={}", key, factor)}};
 }
 
+/// Several classes twice as fast: "nic and pcie 2x", "nic, pcie and infiniband 2x".
+WhatIf all_faster(const std::vector<std::string>& kinds) {
+  WhatIf made{.of = WhatIf::Of::link_class, .label = {}, .set = {}};
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    made.label += (i == 0 ? "" : i + 1 == kinds.size() ? " and " : ", ") + kinds[i];
+    made.set.push_back(fmt::format("calibration.scale_{}=2", kinds[i]));
+  }
+  made.label += " 2x";
+  return made;
+}
+
+constexpr const char* every_label = "all links 2x";
+
+/// The gain, as a share of the base's time, of the what-if of that label; 0 if it was not run.
+double gain_of(const std::string& label, const Result& base, const std::vector<WhatIf>& done) {
+  for (const WhatIf& each : done)
+    if (each.of == WhatIf::Of::link_class && each.label == label && each.result) return -change_of(each, base);
+  return 0;
+}
+
+/// Other seeds of a routing that draws, and the other routings. A collective's time by ecmp spreads widely, so a single
+/// seed says little.
+constexpr int routing_seeds = 5;  ///< that are run in all
+
+void add_routings(const Scenario& scenario, const Result& base, std::vector<WhatIf>& all) {
+  if (base.prediction.routing.empty()) return;
+  const auto add = [&](const std::string& label, std::vector<std::string> set, bool is_advice = true) {
+    all.push_back({.of = WhatIf::Of::routing, .label = label, .set = std::move(set), .is_advice = is_advice});
+  };
+  const Routing::Policy own = scenario.routing.policy;
+  const std::string table = scenario.routing.table.empty() ? "" : "network.table=null";
+  const auto with = [&](const std::string& routing, int seed) {
+    std::vector<std::string> set{"network.routing=" + routing};
+    if (routing == "ecmp") set.push_back(fmt::format("network.seed={}", seed));
+    if (!table.empty()) set.push_back(table);
+    return set;
+  };
+  if (own != Routing::Policy::fixed) add("static routing", with("static", 0));
+  if (own != Routing::Policy::packet_spray) add("packets spread over all ways", with("packet_spray", 0));
+  const bool draws = own == Routing::Policy::ecmp;
+  int more = draws ? routing_seeds - 1 : routing_seeds;
+  for (int seed = 0; more > 0; ++seed) {
+    if (draws && static_cast<std::uint64_t>(seed) == scenario.routing.seed) continue;
+    add(fmt::format("ecmp, seed {}", seed), with("ecmp", seed), /*is_advice=*/false);
+    --more;
+  }
+}
+
 /// Twice the rates that the scenario gives to devices of a kind.
 void add_rates(const std::string& kind, const std::optional<DeviceRates>& rates, std::vector<WhatIf>& all) {
   if (!rates) return;
@@ -98,7 +146,7 @@ std::vector<WhatIf> what_ifs_of(const Scenario& scenario, const Result& base) {
     all.push_back(faster(kind + " 2x", kind, "2"));
   }
   if (why.kinds.size() > 1)  // where several classes bind alike, a faster one alone changes nothing
-    for (const auto& [label, factor] : {std::pair{"all links 10 % faster", "1.1"}, std::pair{"all links 2x", "2"}}) {
+    for (const auto& [label, factor] : {std::pair{"all links 10 % faster", "1.1"}, std::pair{every_label, "2"}}) {
       WhatIf every{.of = WhatIf::Of::link_class, .label = label, .set = {}, .is_advice = false};
       for (const std::string& kind : why.kinds)
         every.set.push_back(fmt::format("calibration.scale_{}={}", kind, factor));
@@ -122,24 +170,83 @@ std::vector<WhatIf> what_ifs_of(const Scenario& scenario, const Result& base) {
   }
   if (base.form)
     for (WhatIf& each : assumptions_of(scenario, why)) all.push_back(std::move(each));
+  add_routings(scenario, base, all);
   return all;
 }
 
 std::vector<WhatIf> pairs_of(const Result& base, const std::vector<WhatIf>& done) {
   ensure(base.prediction.why.has_value(), "what-ifs are made for a prediction that was explained");
-  const std::vector<std::string>& kinds = base.prediction.why->kinds;
-  const bool one_helps = std::any_of(done.begin(), done.end(), [&](const WhatIf& each) {
-    return each.of == WhatIf::Of::link_class && each.is_advice && each.result && change_of(each, base) <= -0.01;
-  });
+  const Why& why = *base.prediction.why;
   std::vector<WhatIf> pairs;
-  if (one_helps) return pairs;
-  for (std::size_t i = 0; i < kinds.size(); ++i)
-    for (std::size_t j = i + 1; j < kinds.size(); ++j) {
-      WhatIf pair = faster(fmt::format("{} and {} 2x", kinds[i], kinds[j]), kinds[i], "2");
-      pair.set.push_back(fmt::format("calibration.scale_{}=2", kinds[j]));
-      pairs.push_back(std::move(pair));
-    }
+  if (base.prediction.time.count() == 0) return pairs;
+  std::string holds;  // the class of the longest part that is a link's
+  Picoseconds longest{0};
+  for (const WhyPart& part : why.parts) {
+    const bool is_scaled = std::find(why.kinds.begin(), why.kinds.end(), part.kind) != why.kinds.end();
+    if (part.cause != "link" || !is_scaled) continue;  // rates of devices have what-ifs of their own
+    if (holds.empty()) holds = part.kind;
+    if (part.kind == holds) longest += part.time;
+  }
+  if (holds.empty()) return pairs;
+  const double share = static_cast<double>(longest.count()) / static_cast<double>(base.prediction.time.count());
+  const double promised = share / 2;  // if nothing else limited, links twice as fast would take half of their time
+  if (gain_of(holds + " 2x", base, done) >= promised / 2) return pairs;
+  for (const std::string& other : why.kinds)
+    if (other != holds) pairs.push_back(all_faster({holds, other}));
   return pairs;
+}
+
+std::optional<WhatIf> series_of(const Result& base, const std::vector<WhatIf>& done,
+                                const std::function<void(WhatIf&)>& run) {
+  constexpr double nearly = 0.95, little = 0.5;  // of the gain of all
+  const double all = gain_of(every_label, base, done);
+  if (all < 0.01) return std::nullopt;
+  for (const WhatIf& each : done)
+    if (each.of == WhatIf::Of::link_class && each.is_advice && each.result && -change_of(each, base) >= little * all)
+      return std::nullopt;
+  std::vector<std::string> needed = base.prediction.why->kinds;
+  std::optional<WhatIf> found;
+  for (const std::string& kind : base.prediction.why->kinds) {
+    if (needed.size() <= 2) break;
+    std::vector<std::string> fewer;
+    for (const std::string& each : needed)
+      if (each != kind) fewer.push_back(each);
+    WhatIf without = all_faster(fewer);
+    run(without);
+    if (!without.result || -change_of(without, base) < nearly * all) continue;
+    needed = std::move(fewer);
+    found = std::move(without);
+  }
+  return found;
+}
+
+Best best_of(const std::vector<const WhatIf*>& listed, const Result& base) {
+  Best best;
+  const auto take = [&](const WhatIf*& most, const WhatIf* each) {
+    if (change_of(*each, base) < (most == nullptr ? 0 : change_of(*most, base))) most = each;
+  };
+  for (const WhatIf* each : listed) {
+    if (!each->result) continue;
+    take(best.of_all, each);
+    if (each->is_advice) take(best.of_part, each);
+  }
+  return best;
+}
+
+std::optional<RoutingSpread> routing_spread_of(const Result& base, const std::vector<WhatIf>& done) {
+  RoutingSpread spread{.routing = "ecmp"};
+  std::vector<Picoseconds> times;
+  if (base.prediction.routing.starts_with("ecmp")) times.push_back(base.prediction.time);
+  for (const WhatIf& each : done)
+    if (each.of == WhatIf::Of::routing && each.label.starts_with("ecmp") && each.result)
+      times.push_back(each.result->prediction.time);
+  if (times.size() < 2) return std::nullopt;
+  std::sort(times.begin(), times.end());
+  spread.seeds = static_cast<int>(times.size());
+  spread.least = times.front();
+  spread.median = times[times.size() / 2];
+  spread.most = times.back();
+  return spread;
 }
 
 double change_of(const WhatIf& what_if, const Result& base) {
