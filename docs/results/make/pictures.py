@@ -11,6 +11,8 @@ import tempfile
 root = pathlib.Path(__file__).resolve().parents[3]
 scenarios = root / "scenarios"
 training = scenarios / "examples/training"
+compared = [scenarios / "examples/library/nccl-two-dgx-a100.json",
+            root / "validate/measured/tables/sophia-dgxa100-2n8g-all_reduce-gdrpxb.csv"]
 
 
 def step(scenario, ranks, regime):
@@ -18,6 +20,7 @@ def step(scenario, ranks, regime):
 
 
 pictures = {
+    "nccl-two-dgx-a100.svg": ["plot", "-", "--title", "NCCL all-reduce on two DGX A100 (16 GPUs): predicted and measured", "-o"],
     "two-dgx-1v.svg": ["topology", "picture", scenarios / "examples/machines/two-node-server.json", "-o"],
     "ring-of-four.svg": ["schedule", "picture", scenarios / "star.json", "--set", "topology.ranks=4",
                          "--set", "collective.algorithm=ring", "-o"],
@@ -39,6 +42,10 @@ differ = []
 for name, words in pictures.items():
     with tempfile.TemporaryDirectory() as folder:
         drawn = pathlib.Path(folder) / name
+        if "-" in words:  # measured rows next to predicted ones, as `ringsim compare` writes them
+            rows = pathlib.Path(folder) / "rows.jsonl"
+            subprocess.run([sys.argv[1], "compare", *compared, "--format", "jsonl", "-o", rows], check=True)
+            words = [rows if word == "-" else word for word in words]
         subprocess.run([sys.argv[1], *words, drawn], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         text = drawn.read_text()
     path = root / "docs/pictures" / name
