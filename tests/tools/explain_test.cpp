@@ -185,7 +185,7 @@ TEST_CASE("of a slow NIC behind PCIe, which limits next, both together are tried
   CHECK(document["why"][0]["kind"] == "nic");
   CHECK(change(document, "nic 2x") == 0);
   CHECK(change(document, "pcie 2x") == 0);
-  // An adapter of 24 GB/s, and behind it PCIe that carries 24 both ways at once: both at twice that gain a quarter at
+  // The adapter has 24 GB/s, and so has its PCIe link, since the fault is on both. Doubling the two gains a quarter at
   // least.
   CHECK(change(document, "nic and pcie 2x") < -0.25);
   CHECK(has(command("explain", file, {}).out, "nic and pcie 2x"));

@@ -68,7 +68,7 @@ TEST_CASE("the table has each algorithm's rows and errors by size, both curves, 
   CHECK(has("up to 64 KiB        2          15.0 %           19.0 %        -5.0 %\n"));
   CHECK(has("all sizes           3          10.0 %           18.0 %        +0.0 %\n"));
   for (const char* name : {" ring\n", " parameter_server\n", " measured\n"}) CHECK(has(name));  // the legend
-  // Of the server 2(K-1)p/b + 2 us: 4.4, 26, 242 us beside 6, 15, 66: off by 26.7, 73.3, 266.7 %. With the ring's 0, 10
+  // Of the server 2(K-1)p/b + 2 us: 4.4, 26, 242 us for 6, 15, 66: off by 26.7, 73.3, 266.7 %. With the ring's 0, 10
   // and 20 % the middle of the six lies between 20 and 26.7.
   CHECK(
       has("\nPredicted and measured times differ by 23.3 % in the median of 6 rows. The nearest of the 2\n"

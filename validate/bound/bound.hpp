@@ -47,7 +47,7 @@ struct Bound {
 /// Which links a bound counts.
 enum class Counted : std::uint8_t {
   /// Within hosts those that a path between two ranks (or helpers) crosses under the scenario's transport: with NVLink,
-  /// PCIe does not count, nor do the NICs of a single node. Outside of hosts all, whatever routing makes of them: data
+  /// PCIe does not count, nor do the NICs of a single node. Outside of hosts all, used by the routing or not: data
   /// could take any way, even a longer one.
   any_way,
   /// Only those that a path crosses under the scenario's transport and routing.
