@@ -1,6 +1,7 @@
 // The files that a scenario names, relative to its own folder.
 #pragma once
 
+#include <cstddef>
 #include <iosfwd>
 #include <map>
 #include <mutex>
@@ -8,10 +9,15 @@
 
 namespace ringsim::scenarios {
 
-/// Reads a whole file of at most 32 MiB. `what` says what it should be: "a scenario file". Throws InputError.
-std::string read_text(const std::string& path, const std::string& what);
+/// The limit of most readers: enough for a graph of some hundred thousand links.
+inline constexpr std::size_t most_bytes = std::size_t{32} << 20;
+
+/// Reads a whole file of at most `most` bytes, and unpacks gzip, whatever the file's name. `what` says what it should
+/// be: "a scenario file". Throws InputError, also for files of other programs (sim/text/foreign_format.hpp).
+std::string read_text(const std::string& path, const std::string& what, std::size_t most = most_bytes);
 /// The same from a stream, which errors call `name`.
-std::string read_text(std::istream& in, const std::string& name, const std::string& what);
+std::string read_text(std::istream& in, const std::string& name, const std::string& what,
+                      std::size_t most = most_bytes);
 
 /// Reads each file once; from any thread.
 class Files {

@@ -157,7 +157,8 @@ std::string topology_as(const Scenario& scenario, TopologyFormat to, bool bound)
 
 int execute(const ImportArguments& arguments) {
   refuse_as_output(arguments.file, arguments.output);
-  const std::string text = scenarios::read_text(arguments.file, "a topology file");
+  const std::string text =
+      scenarios::read_text(arguments.file, "NCCL's topology XML, or the output of `nvidia-smi topo -m`");
   const Machine machine = is_xml(text) ? import_xml(text, arguments) : import_matrix(text, arguments);
   Warnings().say(machine.warnings);
   Output output(arguments.output);

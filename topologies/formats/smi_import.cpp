@@ -15,6 +15,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/base/utf8.hpp"
+#include "sim/text/plain_text.hpp"
 
 namespace ringsim {
 
@@ -46,20 +47,6 @@ struct Matrix {
   throw InputError(fmt::format("{}:{}", file, line), message, hint);
 }
 
-/// Without the codes by which a terminal underlines the header.
-std::string plain(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\x1b' && i + 1 < text.size() && text[i + 1] == '[') {
-      i += 2;
-      while (i < text.size() && (text[i] < '@' || text[i] > '~')) ++i;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
-}
-
 std::vector<std::string> tokens_of(const std::string& line) {
   std::istringstream in(line);
   std::vector<std::string> tokens;
@@ -88,7 +75,7 @@ std::vector<std::string> header(const std::vector<std::string>& tokens) {
 class Parser {
  public:
   Parser(std::string_view text, const std::string& file) : file_(file) {
-    std::istringstream in(plain(text));
+    std::istringstream in(plain_text(text));
     for (std::string line; std::getline(in, line);) lines_.push_back(tokens_of(line));
   }
 
