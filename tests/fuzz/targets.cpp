@@ -75,7 +75,7 @@ const std::vector<Target>& targets() {
       {"machine", read_machine_file, {"topologies/presets/.json"}},
       {"measured",
        read_measured_rows,
-       {"tests/data/measured/.txt", "tests/data/measured/.json", "tests/data/measured/.csv",
+       {"tests/data/measured/.txt", "tests/data/measured/.json", "tests/data/measured/.csv", "tests/data/measured/.log",
         "validate/measured/replay/.csv"}},
       {"msccl", read_msccl, {"tests/data/schedules/.xml", "scenarios/examples/algorithms/schedules/.xml"}},
       {"mscclpp", read_mscclpp, {"tests/data/mscclpp/.json"}},

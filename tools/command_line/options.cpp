@@ -246,6 +246,13 @@ void Options::bound(bool& target) {
   flag("--bound", target, "add the least time that the machine allows, and what share of it a result reaches");
 }
 
+Option& Options::run_of_log(std::optional<int>& target) {
+  constexpr int most = 1'000'000;
+  return whole(
+      "--run", "N", 1, most, [&target](int number) { target = number; },
+      "run of a log that has several, from 1, if they do not agree");
+}
+
 void Options::collective(std::string& target) {
   Option& option = text("--collective", "NAME", target, "collective that was measured, if the file does not name it");
   std::vector<std::string> names;

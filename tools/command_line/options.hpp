@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -92,6 +93,8 @@ class Options {
   void bound(bool& target);
   /// --collective, for a file of measured times that does not say what was measured.
   void collective(std::string& target);
+  /// --run, for a log with several.
+  Option& run_of_log(std::optional<int>& target);
 
   const std::deque<Option>& all() const { return all_; }
   /// The names of all options that are not gone, without arguments.

@@ -24,6 +24,7 @@ struct CalibrateArguments {
   std::string scenario, measured;
   std::vector<std::string> set;
   std::string collective;  ///< what was measured; empty: the file says it
+  std::optional<int> run;  ///< of a log with several; none: all, if they agree
   Rows rows = Rows::all;   ///< which are fitted; the others are predicted
   std::string output;      ///< the file of factors
 };
@@ -32,6 +33,7 @@ void declare(Options& options, CalibrateArguments& calibrate) {
   options.scenario(calibrate.scenario, calibrate.set);
   options.argument("MEASURED", calibrate.measured, "file of measured times, in one of the formats above").file = true;
   options.collective(calibrate.collective);
+  options.run_of_log(calibrate.run);
   options
       .choice<Rows>("--rows", {{"all", Rows::all}, {"odd", Rows::odd}, {"even", Rows::even}}, calibrate.rows,
                     "rows to fit, by size; the others are predicted")
@@ -80,10 +82,11 @@ std::string errors_text(const CalibrationFit& fit) {
 }
 
 int execute(const CalibrateArguments& arguments) {
-  const MeasuredTable table = read_measured_as(arguments.measured, arguments.collective);
-  std::vector<std::string> told = table.warnings;
+  const MeasuredFile measured = read_measured_as(arguments.measured, arguments.collective);
+  std::vector<std::string> told;
   const ScenarioText input = read_input(arguments.scenario);
-  const ScenarioFile file = load_at_measured_sizes(input.text, input.name, arguments.set, table, told);
+  const auto [file, table] =
+      load_at_measured_sizes(input.text, input.name, arguments.set, measured, arguments.run, told);
   Warnings().say(told);
   for (const std::string& read : {arguments.scenario, arguments.measured}) refuse_as_output(read, arguments.output);
   Output output(arguments.output);

@@ -41,6 +41,7 @@ struct CompareArguments {
   std::vector<std::string> set;
   std::string algorithm;            ///< instead of the scenario's; empty: those
   std::string collective;           ///< what was measured; empty: the file says it
+  std::optional<int> run;           ///< of a log with several; none: all, if they agree
   std::optional<double> max_error;  ///< a share: 0.15 is 15 %
   Format format = Format::table;
   std::string output;
@@ -56,6 +57,7 @@ void declare(Options& options, CompareArguments& compare) {
   options.argument("MEASURED", compare.measured, "file of measured times, in one of the formats above").file = true;
   options.text("--algorithm", "NAME", compare.algorithm, "use this algorithm instead of the scenario's");
   options.collective(compare.collective);
+  options.run_of_log(compare.run);
   options.percentage(
       "--max-error", [&compare](double share) { compare.max_error = share; },
       "exit with 1 unless, for at least one algorithm, 90 % of the rows are within it");
@@ -298,6 +300,7 @@ std::string compare_page(const CompareArguments& arguments, const MeasuredTable&
       set_words("--set", arguments.set);
   if (!arguments.algorithm.empty()) command += " --algorithm " + shell_word(arguments.algorithm);
   if (!arguments.collective.empty()) command += " --collective " + shell_word(arguments.collective);
+  if (arguments.run) command += fmt::format(" --run {}", *arguments.run);
   command += (arguments.bound ? " --bound --report " : " --report ") + shell_word(arguments.report);
   const std::string body =
       fmt::format("<h1>{}</h1>\n", escaped_xml(sentence)) + report_plots(rows, {.bound = arguments.bound}) +
@@ -310,12 +313,12 @@ std::string compare_page(const CompareArguments& arguments, const MeasuredTable&
 
 int execute(const CompareArguments& arguments) {
   if (arguments.explain) refuse_with_explain(arguments);
-  const MeasuredTable table = read_measured_as(arguments.measured, arguments.collective);
+  const MeasuredFile measured = read_measured_as(arguments.measured, arguments.collective);
   std::vector<std::string> set = arguments.set;
   if (!arguments.algorithm.empty()) set.push_back("collective.algorithm=\"" + arguments.algorithm + '"');
-  std::vector<std::string> told = table.warnings;
+  std::vector<std::string> told;
   const ScenarioText input = read_input(arguments.scenario);
-  const ScenarioFile file = load_at_measured_sizes(input.text, input.name, set, table, told);
+  const auto [file, table] = load_at_measured_sizes(input.text, input.name, set, measured, arguments.run, told);
   Warnings().say(told);
   for (const std::string& read : {arguments.scenario, arguments.measured}) refuse_as_output(read, arguments.output);
   if (arguments.explain) return explain(arguments, table, file, input, set);
@@ -354,19 +357,21 @@ int execute(const CompareArguments& arguments) {
 }  // namespace
 
 Command compare_command() {
-  return {.name = "compare",
-          .group = Group::check,
-          .summary = "Compare predictions with measurements",
-          .example =
-              "ringsim compare scenarios/examples/machines/abci-v100.json \\\n"
-              "    validate/measured/tables/abci-v100-2n4g-all_reduce.csv",
-          .details =
-              "The scenario runs at the sizes that were measured. With --explain each row has one prediction, usually "
-              "that of \"library\": \"nccl\". Rows that are more than 10 % off to one side, by one plan, are run "
-              "again with other protocols, algorithms, channels, paths and launches: the change that comes nearest to "
-              "what was measured is named, or that none does.\n\nFormats of MEASURED:\n" +
-              measured_formats(),
-          .prepare = with<CompareArguments>(declare, execute)};
+  return {
+      .name = "compare",
+      .group = Group::check,
+      .summary = "Compare predictions with measurements",
+      .example =
+          "ringsim compare scenarios/examples/machines/abci-v100.json \\\n"
+          "    validate/measured/tables/abci-v100-2n4g-all_reduce.csv",
+      .details =
+          "The scenario runs at the sizes that were measured. With --explain each row has one prediction, usually "
+          "that of \"library\": \"nccl\". Rows that are more than 10 % off to one side, by one plan, are run "
+          "again with other protocols, algorithms, channels, paths and launches: the change that comes nearest to "
+          "what was measured is named, or that none does.\n\nRuns of a log count as repetitions if they agree; --run "
+          "chooses one.\n\nFormats of MEASURED:\n" +
+          measured_formats(),
+      .prepare = with<CompareArguments>(declare, execute)};
 }
 
 }  // namespace ringsim::tools

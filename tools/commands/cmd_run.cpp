@@ -46,6 +46,7 @@ struct RunArguments {
   bool bound = false;      ///< each result as a share of what the machine allows
   std::string measured;    ///< a file of measured times; empty: none
   std::string collective;  ///< what was measured; empty: the file says it
+  std::optional<int> run;  ///< of a log with several; none: all, if they agree
   RecordingArguments recording;
 };
 
@@ -72,6 +73,7 @@ void declare(Options& options, RunArguments& run) {
   options.flag("--timing", run.timing, "print events, wall time and why a large run was not folded to stderr");
   options.file("--measured", "FILE", run.measured, "add the measured times of FILE to the rows");
   options.collective(run.collective);
+  options.run_of_log(run.run).needs = "--measured";
   declare_recording(options, run.recording);
 }
 
@@ -133,6 +135,7 @@ std::string command_of(const RunArguments& arguments) {
   text += set_words("--set", arguments.set);
   add("--measured", arguments.measured);
   add("--collective", arguments.collective);
+  if (arguments.run) add("--run", fmt::to_string(*arguments.run));
   for (const auto& [given, option] : {std::pair{arguments.bound, " --bound"}, {!arguments.fold, " --no-fold"}})
     if (given) text += option;
   add("--x", arguments.chart.x);
@@ -161,7 +164,7 @@ int execute(const RunArguments& given) {
   std::optional<Beside> matcher;
   if (!arguments.measured.empty()) {
     refuse_as_output(arguments.measured, arguments.output);
-    measured = read_measured_as(arguments.measured, arguments.collective);
+    measured = read_measured_as(arguments.measured, arguments.collective).table(arguments.run, compared_with(file));
     Warnings().say(measured->warnings);
     require_measured_ranks(file, *measured);
     matcher.emplace(*measured);

@@ -298,11 +298,11 @@ std::string nccl_tests(const std::vector<Result>& results) {
 
 }  // namespace
 
-MeasuredTable read_measured_as(const std::string& path, const std::string& collective) {
-  if (collective.empty()) return read_measured(path);
+MeasuredFile read_measured_as(const std::string& path, const std::string& collective) {
+  if (collective.empty()) return MeasuredFile::read(path);
   const auto op = collective_named(collective);
   ensure(op.has_value(), "the command line takes no other name for --collective");
-  return read_measured(path, op);
+  return MeasuredFile::read(path, op);
 }
 
 std::string report_line(const ScenarioFile& file, const Result& result, bool explain) {

@@ -26,7 +26,7 @@ std::vector<std::vector<std::string>> table_cells(const std::vector<Result>& res
 std::string report_line(const ScenarioFile& file, const Result& result, bool explain);
 
 /// A file of measured times, of the collective of that name; empty: the file says of which.
-MeasuredTable read_measured_as(const std::string& path, const std::string& collective);
+MeasuredFile read_measured_as(const std::string& path, const std::string& collective);
 
 /// The rows of a sweep's point, one for each of its jobs: as report_line(), with the hash of the point in place of the
 /// file's, and its key (validate/results/results.hpp). `bounded`: as for result_key().

@@ -1,5 +1,5 @@
 # cmake -DOUT=tables.cpp -DFOLDER=validate/measured/tables -P embed_tables.cmake IDS...: writes each published table ID.csv, and
-# its scenario ID.json where there is one, into one source file, so that the program needs none of them when it runs.
+#its scenario ID.json where there is one, into one source file, so that the program needs none of them when it runs.
 set(ids "")
 math(EXPR last "${CMAKE_ARGC} - 1")
 set(is_id FALSE)
@@ -27,9 +27,6 @@ file(WRITE "${OUT}" "// Written by validate/measured/embed_tables.cmake from val
 #include \"validate/score/scorecard.hpp\"
 
 namespace ringsim {
-std::vector<PublishedTable> published_tables() {
-  return {
-${entries}  };
-}
+  std::vector<PublishedTable> published_tables() { return {${entries}}; }
 }  // namespace ringsim
 ")

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +14,10 @@
 #include "sim/schedule/schedule.hpp"
 
 namespace ringsim {
+
+namespace measured {
+class Runs;
+}
 
 /// A row that somebody measured. Times are microseconds, above 0; bandwidths GB/s (10^9), as they were printed.
 struct MeasuredRow {
@@ -40,20 +45,55 @@ std::string measured_formats();
 /// "all_reduce_perf", "osu_allreduce"); nothing where it is none.
 std::optional<CollectiveOp> collective_named(std::string_view name);
 
-/// Reads a file of measured rows; which format is found by looking at the text. `collective`: what the rows are, where
-/// the file does not say; an error where it says otherwise. Neither: taken from the file's name, with a warning, or an
-/// error.
+/// The scenario of a comparison: the collectives and numbers of ranks of its points, each once.
+struct ComparedWith {
+  std::vector<CollectiveOp> ops;
+  std::vector<int> ranks;
+};
+
+/// A file of measured rows, before they are compared with anything. A log may have several runs. A heading of columns,
+/// a list of ranks, another program's name, and sizes that begin again start a new run; listed ranks apply only to the
+/// rows of their own run. In a table, the rows of each number of ranks are a run.
 ///
-/// Rows without a time (an empty cell: it was not printed) are left out with a warning. Several rows of one size are
-/// repetitions if each size has as many, or if a header separates them: their median (of an even number the mean of
-/// the middle two) of times, least and most of minima and maxima. A single size that appears twice is an error.
-///
-/// In the log of a benchmark a row that other output has torn is left out with a warning, and the number of ranks is
-/// that of the highest rank that is listed, since logs are abridged; rows with busbw have to agree with it.
-///
-/// Throws InputError at FILE:LINE where a number is no number, negative or not finite, where a row of a table has lost
-/// columns, where algbw or busbw is not bytes/time within rounding (old all_gather and reduce_scatter print (n-1)/n of
-/// it, which is let pass), and where there are no rows.
+/// Formats: see measured_formats(). Terminal colors, prefixes of jobs' logs (mpirun, srun, Kubernetes, time stamps),
+/// bars around cells and decimal commas are accepted. A row that other output has torn is left out with a warning, and
+/// so is a row with NaN, an infinite number or a time of 0. Logs are abridged, so the highest listed rank gives the
+/// number of ranks.
+class MeasuredFile {
+ public:
+  /// `name`: the file, for errors. `collective`: that of the rows, if the file does not say; an error if it says
+  /// another.
+  ///
+  /// Throws InputError at FILE:LINE for text in place of a number, negative numbers, rows of a table that have lost
+  /// columns, and commas of unclear meaning; and if there are no rows.
+  MeasuredFile(std::string_view text, const std::string& name, std::optional<CollectiveOp> collective = std::nullopt);
+  static MeasuredFile read(const std::string& path, std::optional<CollectiveOp> collective = std::nullopt);
+
+  /// The rows of run `run`, counted from 1; of all runs if it is not given.
+  ///
+  /// If the file does not name the collective, its file name may; else it is the scenario's if busbw fits it. Both come
+  /// with a warning. If nothing fits, the error says which collectives and numbers of ranks busbw fits. With a
+  /// scenario, rows of other collectives and runs of other numbers of ranks are left out with a warning. The remaining
+  /// runs count as repetitions if their times differ by at most 20 % at each size; a warning names the spread.
+  /// Otherwise they are refused.
+  ///
+  /// Rows without a time (an empty cell: it was not printed) are left out with a warning. Several rows of one size in a
+  /// table are repetitions if each size has as many; a single size that appears twice is an error. Repetitions become
+  /// their median (of an even number, the mean of the middle two), with the bandwidth of the median time, the least of
+  /// their minima and the greatest of their maxima.
+  ///
+  /// Throws InputError if algbw or busbw is not bytes/time within rounding. Old all_gather and reduce_scatter print
+  /// (n-1)/n of it, which is accepted. Each row is checked before repetitions are merged.
+  MeasuredTable table(std::optional<int> run = std::nullopt,
+                      const std::optional<ComparedWith>& with = std::nullopt) const;
+  /// One of the sizes that were measured.
+  Bytes first_size() const;
+
+ private:
+  std::shared_ptr<const measured::Runs> runs_;
+};
+
+/// The table of a file with one run, or with runs that agree.
 MeasuredTable read_measured(const std::string& path, std::optional<CollectiveOp> collective = std::nullopt);
 /// The same from text; `name` stands for the file in errors.
 MeasuredTable parse_measured(std::string_view text, const std::string& name,

@@ -1,5 +1,6 @@
-// Tables with a header that names columns and their units; rccl-tests' CSV is one of them.
+// Tables whose header names the columns: CSV by hand, of rccl-tests and of cloudai, and tables with bars.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -9,362 +10,353 @@
 #include "sim/base/error.hpp"
 #include "sim/text/json.hpp"
 #include "validate/measured/measured.hpp"
+#include "validate/measured/measured_columns.hpp"
 #include "validate/measured/measured_detail.hpp"
 
 namespace ringsim::measured {
 
 namespace {
 
-enum class What { size, time, in_place, min, max, algbw, busbw, wrong, op, ranks, gpus_per_rank, is_in_place, kind };
-
-struct Column {
-  What what{};
-  double unit = 1;  ///< bytes, us or GB/s that one of it is
-};
-
-struct Name {
-  const char* text;
-  What what;
-};
-// Without their units.
-constexpr std::array names = std::to_array<Name>({{"bytes", What::size},
-                                                  {"size", What::size},
-                                                  {"message_size", What::size},
-                                                  {"msg_size", What::size},
-                                                  {"time", What::time},
-                                                  {"latency", What::time},
-                                                  {"avg_time", What::time},
-                                                  {"avg_latency", What::time},
-                                                  {"time_avg", What::time},
-                                                  {"out_of_place", What::time},
-                                                  {"out_of_place_time", What::time},
-                                                  {"in_place", What::in_place},
-                                                  {"in_place_time", What::in_place},
-                                                  {"min", What::min},
-                                                  {"min_time", What::min},
-                                                  {"time_min", What::min},
-                                                  {"min_latency", What::min},
-                                                  {"max", What::max},
-                                                  {"max_time", What::max},
-                                                  {"time_max", What::max},
-                                                  {"max_latency", What::max},
-                                                  {"algbw", What::algbw},
-                                                  {"busbw", What::busbw},
-                                                  {"wrong", What::wrong},
-                                                  {"collective", What::op},
-                                                  {"op", What::op},
-                                                  {"name", What::op},
-                                                  {"ranks", What::ranks}});
-
-struct Unit {
-  const char* text;
-  What of;  ///< size, time or algbw
-  double size;
-};
-constexpr std::array units = std::to_array<Unit>({{"B", What::size, 1},
-                                                  {"bytes", What::size, 1},
-                                                  {"KiB", What::size, 1024},
-                                                  {"MiB", What::size, 1024.0 * 1024},
-                                                  {"GiB", What::size, 1024.0 * 1024 * 1024},
-                                                  {"kB", What::size, 1e3},
-                                                  {"MB", What::size, 1e6},
-                                                  {"GB", What::size, 1e9},
-                                                  {"ns", What::time, 1e-3},
-                                                  {"us", What::time, 1},
-                                                  {"ms", What::time, 1e3},
-                                                  {"s", What::time, 1e6},
-                                                  {"GBps", What::algbw, 1},
-                                                  {"GB/s", What::algbw, 1},
-                                                  {"MBps", What::algbw, 1e-3},
-                                                  {"MB/s", What::algbw, 1e-3}});
-
-What unit_kind(What what) {
-  switch (what) {
-    case What::in_place:
-    case What::min:
-    case What::max:
-      return What::time;
-    case What::busbw:
-      return What::algbw;
-    default:
-      return what;
-  }
-}
-
-bool has_unit(What what) {
-  const What kind = unit_kind(what);
-  return kind == What::size || kind == What::time || kind == What::algbw;
-}
-
-std::vector<std::string> texts_of(std::vector<CsvField> fields) {
-  std::vector<std::string> texts;
-  for (CsvField& field : fields) texts.push_back(std::move(field.text));
-  return texts;
-}
+constexpr std::array separators = {',', ';', '\t'};
 
 char separator_of(std::string_view header) {
-  for (const char c : {',', ';', '\t'})
+  if (with_plain_bars(header).starts_with('|')) return '|';
+  for (const char c : separators)
     if (header.find(c) != std::string_view::npos) return c;
-  return ',';
+  if (has_bars(header)) return '|';
+  return header.find(' ') == std::string_view::npos ? ',' : ' ';
 }
 
-const Name* name_of(std::string_view text) {
-  const std::string wanted = lower(text);
-  const auto found = std::find_if(names.begin(), names.end(), [&](const Name& n) { return wanted == n.text; });
-  return found == names.end() ? nullptr : &*found;
-}
-
-struct Split {
-  const Name* name = nullptr;
-  std::string unit;  ///< empty: none
-};
-
-/// "size_KiB", "Time (us)", "algbw [GB/s]": name and unit.
-Split split(std::string_view heading) {
-  std::string text;
-  for (const char c : heading) text += c == ' ' || c == '(' || c == '[' || c == '-' || c == '_' ? '_' : c;
-  std::erase_if(text, [](char c) { return c == ')' || c == ']' || c == '#'; });
-  while (text.find("__") != std::string::npos) text.replace(text.find("__"), 2, "_");
-  if (const Name* whole = name_of(text)) return {whole, lower(text) == "bytes" ? "B" : ""};
-  const std::size_t last = text.rfind('_');
-  if (last == std::string::npos) return {};
-  return {name_of(text.substr(0, last)), text.substr(last + 1)};
-}
-
-Column column_of(const Split& split, const std::string& heading, const std::string& where) {
-  const What what = split.name->what;
-  if (!has_unit(what)) return {what};
-  std::string known;
-  for (const Unit& unit : units) {
-    if (unit.of != unit_kind(what)) continue;
-    if (unit.text == split.unit) return {what, unit.size};
-    known += (known.empty() ? "" : ", ") + std::string(unit.text);
-  }
-  throw InputError(where,
-                   fmt::format("expected a unit in the column's name, as in {}_{}, found {}", split.name->text,
-                               what == What::size              ? "KiB"
-                               : unit_kind(what) == What::time ? "us"
-                                                               : "GBps",
-                               in_quotes(heading)),
-                   fmt::format("units: {}; b is bits, B is bytes", known));
-}
-
-/// rccl-tests names no units.
-std::optional<Column> rccl_column(std::string_view heading) {
-  struct Known {
-    const char* text;
-    What what;
-  };
-  static constexpr Known known[] = {{"size", What::size},   {"time", What::time},
-                                    {"algbw", What::algbw}, {"busbw", What::busbw},
-                                    {"ranks", What::ranks}, {"gpusperrank", What::gpus_per_rank},
-                                    {"gpus", What::ranks},  {"inplace", What::is_in_place},
-                                    {"type", What::kind},   {"redop", What::kind}};
-  const std::string wanted = lower(heading);
-  for (const Known& each : known)
-    if (wanted == each.text) return Column{each.what};
-  return std::nullopt;
+/// A line without letters and digits: "+----+----+", "| --- | ---: |", drawn lines.
+bool is_rule(std::string_view line) {
+  return std::none_of(line.begin(), line.end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  });
 }
 
 class Reader {
  public:
   Reader(const Line& header, Found& found) : found_(found), separator_(separator_of(header.text)) {
-    headings_ = texts_of(fields_of(header, separator_));
+    const std::vector<std::string> texts = cells_of(header);
     const auto is = [](const char* wanted) { return [wanted](const std::string& h) { return lower(h) == wanted; }; };
-    rccl_ = std::any_of(headings_.begin(), headings_.end(), is("inplace"));
-    found.format = rccl_ ? "rccl-tests CSV" : "CSV";
+    rccl_ = std::any_of(texts.begin(), texts.end(), is("inplace"));
+    found.format = rccl_ ? "rccl-tests CSV" : separator_ == '|' ? "table" : "CSV";
     found.from_benchmark = rccl_;
-    for (std::size_t i = 0; i < headings_.size(); ++i) take_heading(i, header.where);
+    // Without a unit, sizes are bytes and times microseconds only next to columns that nccl-tests prints.
+    as_printed_ =
+        rccl_ || std::any_of(texts.begin(), texts.end(), [](const std::string& text) {
+          return lower(text) == "count" || lower(text) == "type" || lower(text) == "algbw" || lower(text) == "busbw";
+        });
+    for (const std::string& text : texts) take_heading(text, header.where());
+    warn_of_others(header.where());
     for (const What needed : {What::size, What::time})
-      if (count(needed) == 0 && (needed == What::size || count(What::in_place) == 0))
+      if (!has(needed))
         throw InputError(
-            header.where,
+            header.where(),
             fmt::format("expected a column for the {}, found none", needed == What::size ? "size" : "time"),
             needed == What::size ? "bytes, or size_KiB, size_MiB, ..." : "time_us, time_ms, latency_us, ...");
   }
 
+  /// Looks at the commas of a row's numbers; comes before take() of any row.
+  void see(const Line& line) {
+    if (!is_row(line)) return;
+    const std::vector<std::string> cells = cells_of(line);
+    for (std::size_t i = 0; i < std::min(cells.size(), columns_.size()); ++i)
+      if (columns_[i] && unit_kind(columns_[i]->what) != What::nothing && columns_[i]->what != What::size)
+        commas_.see(cells[i]);
+  }
+
   void take(const Line& line) {
-    std::vector<std::string> fields = texts_of(fields_of(line, separator_));
+    if (!is_row(line)) return;
+    std::vector<std::string> cells = cells_of(line);
+    if (cells == headings_) return begin_run();
     // rccl-tests over MPI prints the number of nodes, and has no heading for it.
-    if (rccl_ && fields.size() == headings_.size() + 1 && lower(headings_[2]) == "ranks")
-      fields.erase(fields.begin() + 2);
-    if (fields.size() != headings_.size() && line.cut) {
-      found_.warnings.push_back(line.where + ": the file's last line is cut; it is left out");
+    if (rccl_ && cells.size() == headings_.size() + 1 && lower(headings_[2]) == "ranks") cells.erase(cells.begin() + 2);
+    if (cells.size() != headings_.size() && line.cut) {
+      found_.warnings.push_back(line.where() + ": the file's last line is cut; it is left out");
       return;
     }
-    if (fields.size() != headings_.size())
-      throw InputError(
-          line.where, fmt::format("expected {} columns, as the header has, found {}", headings_.size(), fields.size()));
-    Row row{.line = line.number, .where = line.where};
+    if (cells.size() != headings_.size())
+      throw InputError(line.where(),
+                       fmt::format("expected {} columns, as the header has, found {}", headings_.size(), cells.size()),
+                       separator_ == ',' && cells.size() > headings_.size()
+                           ? "do its numbers have a decimal comma? Then write ';' between columns"
+                           : "");
+    row_ = {.line = line.number};
+    row_.where = line.where();
+    flaws_ = {};
     in_place_ = false;
     processes_ = gpus_ = std::nullopt;
-    for (std::size_t i = 0; i < fields.size(); ++i)
-      if (columns_[i]) take_field(row, *columns_[i], headings_[i], fields[i]);
-    if (processes_) take_ranks(found_, *processes_, gpus_.value_or(1), line.where);
-    if (in_place_) to_in_place(row);
-    found_.rows.push_back(std::move(row));
+    for (std::size_t i = 0; i < cells.size(); ++i)
+      if (columns_[i]) take_cell(*columns_[i], headings_[i], cells[i]);
+    keep();
   }
 
  private:
-  std::ptrdiff_t count(What what) const {
-    return std::count_if(columns_.begin(), columns_.end(), [&](const auto& c) { return c && c->what == what; });
+  bool has(What what) const {
+    return std::any_of(columns_.begin(), columns_.end(), [&](const auto& c) { return c && c->what == what; });
   }
 
-  void take_heading(std::size_t i, const std::string& where) {
-    const std::string& heading = headings_[i];
-    std::optional<Column> column = rccl_ ? rccl_column(heading) : std::nullopt;
-    if (!column)
-      if (const Split parts = split(heading); parts.name != nullptr) column = column_of(parts, heading, where);
-    if (column && column->what != What::kind && count(column->what) > 0)
-      throw InputError(where,
-                       fmt::format("expected one column of each kind, found another one with {}", in_quotes(heading)));
-    if (!column && !rccl_)
-      found_.warnings.push_back(fmt::format("{}: the column {} is not read", where, in_quotes(heading)));
-    columns_.push_back(column);
+  /// A table with bars may have other text around it.
+  bool is_row(const Line& line) const {
+    if (separator_ != '|') return true;
+    const std::string bars = with_plain_bars(line.text);
+    return bars.find('|') != std::string::npos && !is_rule(line.text);
   }
 
-  void take_field(Row& row, const Column& column, const std::string& heading, const std::string& text) {
-    const auto scaled = [&](Number number) { return Number{number.value * column.unit, number.half * column.unit}; };
-    const auto time = [&]() -> std::optional<Number> {
-      if (text.empty()) return std::nullopt;
-      return scaled(measured_time(text, heading, row.where));
+  std::vector<std::string> cells_of(const Line& line) const {
+    std::string plain;
+    Line shown = line;
+    if (separator_ == '|') shown.text = plain = with_plain_bars(line.text);
+    std::vector<std::string> texts;
+    for (CsvField& field : fields_of(shown, separator_)) texts.push_back(std::move(field.text));
+    return texts;
+  }
+
+  void take_heading(const std::string& text, const std::string& where) {
+    headings_.push_back(text);
+    if (const auto what = rccl_ ? rccl_column(text) : std::nullopt) {
+      columns_.push_back(Column{.what = *what});
+      return;
+    }
+    // pandas appends a number to a repeated name.
+    ColumnName heading = column_name(text.ends_with(".1") ? std::string_view(text).substr(0, text.size() - 2) : text);
+    if (!heading.what) {
+      columns_.push_back(std::nullopt);
+      return;
+    }
+    const auto is_same = [&](const std::optional<Column>& c) {
+      return c && c->what == *heading.what && c->in_place == heading.in_place;
     };
-    const auto rate = [&]() -> std::optional<Number> {
-      if (text.empty()) return std::nullopt;
-      return scaled(measured_number(text, heading, row.where));
-    };
+    if (std::any_of(columns_.begin(), columns_.end(), is_same)) {
+      // nccl-tests repeats these columns for times in place.
+      const std::string first = headings_[static_cast<std::size_t>(
+          std::find_if(columns_.begin(), columns_.end(), is_same) - columns_.begin())];
+      const bool again = !heading.has_place && has(What::algbw) && (text == first || text == first + ".1");
+      const bool places = *heading.what == What::wrong || unit_kind(*heading.what) == What::time ||
+                          unit_kind(*heading.what) == What::algbw;
+      heading.in_place = again && places;
+      if (*heading.what != What::nothing &&
+          (!heading.in_place || std::any_of(columns_.begin(), columns_.end(), is_same)))
+        throw InputError(where,
+                         fmt::format("expected one column of each kind, found another one with {}", in_quotes(text)));
+    }
+    columns_.push_back(Column{
+        .what = *heading.what, .in_place = heading.in_place, .unit = unit_of(heading, text, as_printed_, where)});
+  }
+
+  void warn_of_others(const std::string& where) {
+    std::vector<std::string> others;
+    for (std::size_t i = 0; i < columns_.size(); ++i)
+      if (!columns_[i]) others.push_back(in_quotes(headings_[i]));
+    if (!others.empty() && !rccl_)
+      found_.warnings.push_back(fmt::format("{}: the column{} {} {} not read", where, others.size() == 1 ? "" : "s",
+                                            fmt::join(others, ", "), others.size() == 1 ? "is" : "are"));
+  }
+
+  /// A number with its unit; nothing if the cell is empty or its number cannot be measured.
+  std::optional<Number> number(const Column& column, const std::string& heading, const std::string& text) {
+    if (text.empty()) return std::nullopt;
+    const Measure measure = unit_kind(column.what) == What::time ? Measure::time : Measure::quantity;
+    const std::string plain = commas_.plain(text, heading, row_.where);
+    if (auto flaw = flaw_of(plain, measure, heading)) {
+      auto& first = flaws_[column.in_place ? 1 : 0];
+      if (!first) first = std::move(flaw);
+      return std::nullopt;
+    }
+    const Number number = measured_number(plain, measure, heading, row_.where);
+    return Number{number.value * column.unit, number.half * column.unit};
+  }
+
+  void take_cell(const Column& column, const std::string& heading, const std::string& text) {
+    Timed& timed = column.in_place ? row_.in : row_.out;
     switch (column.what) {
       case What::size:
-        row.bytes = size(scaled(measured_number(text, heading, row.where)).value, text, heading, row.where);
+        row_.bytes = size(column, heading, text);
         return;
       case What::time:
-        row.time = time();
-        return;
-      case What::in_place:
-        row.in_place = time();
+        timed.time = number(column, heading, text);
         return;
       case What::min:
-        row.min = time();
+        if (!column.in_place) row_.min = number(column, heading, text);
         return;
       case What::max:
-        row.max = time();
+        if (!column.in_place) row_.max = number(column, heading, text);
         return;
       case What::algbw:
-        row.algbw = rate();
+        timed.algbw = number(column, heading, text);
         return;
       case What::busbw:
-        row.busbw = rate();
+        timed.busbw = number(column, heading, text);
         return;
       case What::wrong:
-        if (!text.empty() && text != "N/A") row.wrong = measured_count(text, heading, row.where);
+        if (!text.empty() && text != "N/A" && lower(text) != "nan")
+          row_.wrong =
+              row_.wrong.value_or(0) +
+              measured_count(text.ends_with(".0") ? text.substr(0, text.size() - 2) : text, heading, row_.where);
         return;
       case What::op:
-        row.op = collective_named(text);
-        if (!row.op)
-          throw InputError(row.where, fmt::format("expected the name of a collective, found {}", in_quotes(text)));
+        row_.op = collective_named(text);
+        if (!row_.op)
+          throw InputError(row_.where, fmt::format("expected the name of a collective, found {}", in_quotes(text)));
         return;
       case What::ranks:
-        processes_ = measured_count(text, heading, row.where);
+        processes_ = measured_count(text, heading, row_.where);
         return;
       case What::gpus_per_rank:
-        gpus_ = measured_count(text, heading, row.where);
+        gpus_ = measured_count(text, heading, row_.where);
         return;
       case What::is_in_place:
-        in_place_ = measured_count(text, heading, row.where) != 0;
+        in_place_ = measured_count(text, heading, row_.where) != 0;
         return;
-      case What::kind:
-        row.variant += (row.variant.empty() ? "" : " ") + text;
+      case What::type:
+        row_.type = text;
+        return;
+      case What::redop:
+        row_.redop = text;
+        return;
+      case What::root:
+        row_.root = text;
+        return;
+      case What::cycle:
+        row_.cycle = text;
+        return;
+      case What::nothing:
         return;
     }
   }
 
-  static Bytes size(double bytes, const std::string& text, const std::string& heading, const std::string& where) {
+  /// "1048576", "1,048,576", in a column of bytes also "1M" and "64 KiB".
+  Bytes size(const Column& column, const std::string& heading, const std::string& text) {
+    double unit = column.unit;
+    std::string digits = unit == 1 ? Commas::plain_whole(text) : commas_.plain(text, heading, row_.where);
+    const std::size_t end = unit == 1 ? digits.find_last_of("0123456789") + 1 : digits.size();
+    const std::string_view behind = trimmed(std::string_view(digits).substr(end));
+    if (!behind.empty() && end > 0) {
+      unit = bytes_each(behind, heading, text);
+      digits = commas_.plain(std::string_view(digits).substr(0, end), heading, row_.where);
+    }
+    const double bytes = measured_number(digits, Measure::quantity, heading, row_.where).value * unit;
     if (bytes > 9e18 || bytes != std::floor(bytes))
-      throw InputError(where, fmt::format("expected {} to be a whole number of bytes, found {}", heading, text));
+      throw InputError(row_.where, fmt::format("expected {} to be a whole number of bytes, found {}", heading, text));
     return {static_cast<std::int64_t>(bytes)};
   }
 
-  static void to_in_place(Row& row) {
-    row.in_place = std::exchange(row.time, std::nullopt);
-    row.in_place_algbw = std::exchange(row.algbw, std::nullopt);
-    row.in_place_busbw = std::exchange(row.busbw, std::nullopt);
+  double bytes_each(std::string_view unit, const std::string& heading, const std::string& text) {
+    const std::optional<double> bytes = size_unit(unit);
+    if (!bytes)
+      throw InputError(row_.where, fmt::format("expected a size in bytes for {}, found {}", heading, in_quotes(text)),
+                       "such as 1048576, 1M or 1 MiB");
+    const bool decimal = *bytes > 1 && std::fmod(*bytes, 1000) == 0;
+    if (decimal && !std::exchange(said_decimal_, true))
+      found_.warnings.push_back(
+          fmt::format("{}: {} is taken as {:.0f} bytes each; M and MiB are 2^20", row_.where, unit, *bytes));
+    return *bytes;
   }
+
+  void keep() {
+    const bool lost = flaws_[0] || (flaws_[1] && !row_.out.time);
+    if (lost) return found_.leave_out(row_.where, flaws_[0] ? *flaws_[0] : *flaws_[1]);
+    if (flaws_[1]) {
+      found_.warnings.push_back(fmt::format("{}: {}; the time in place is left out", row_.where, *flaws_[1]));
+      row_.in = {};
+    }
+    if (in_place_) row_.in = std::exchange(row_.out, {});
+    const std::optional<int> ranks =
+        processes_ ? std::optional(check_ranks(*processes_, gpus_.value_or(1), row_.where)) : std::nullopt;
+    row_.run = run_of(ranks);
+    found_.rows.push_back(std::move(row_));
+  }
+
+  /// Rows of several numbers of ranks are runs of their own.
+  std::size_t run_of(std::optional<int> ranks) {
+    for (std::size_t run = first_run_; run < found_.runs.size(); ++run)
+      if (found_.runs[run].ranks == ranks) return run;
+    found_.runs.push_back({.ranks = ranks, .op = std::nullopt, .program = {}});
+    return found_.runs.size() - 1;
+  }
+
+  /// The header once more: what follows was another file.
+  void begin_run() { first_run_ = found_.runs.size(); }
 
   Found& found_;
   char separator_;
-  bool rccl_ = false, in_place_ = false;
+  bool rccl_ = false, as_printed_ = false, in_place_ = false, said_decimal_ = false;
   std::optional<std::int64_t> processes_, gpus_;
   std::vector<std::string> headings_;
   std::vector<std::optional<Column>> columns_;
+  Commas commas_;
+  Row row_;
+  std::array<std::optional<std::string>, 2> flaws_;  // out of place, in place
+  std::size_t first_run_ = 0;
 };
+
+bool names_columns(const Line& line, Header which) {
+  if (std::count(line.text.begin(), line.text.end(), '"') % 2 != 0) return false;
+  const char separator = separator_of(line.text);
+  std::string plain;
+  Line shown = line;
+  if (separator == '|') shown.text = plain = with_plain_bars(line.text);
+  int known = 0, others = 0;
+  bool size = false, time = false;
+  for (const auto& [text, where] : fields_of(shown, separator)) {
+    if (number_in(text)) return false;
+    const ColumnName heading = column_name(text);
+    (heading.what ? known : others) += 1;
+    size = size || heading.what == What::size;
+    time = time || heading.what == What::time;
+  }
+  // Prose has words like these, too.
+  if (which == Header::anywhere) return size && time && known >= others;
+  const bool is_csv = std::find(separators.begin(), separators.end(), separator) != separators.end();
+  return is_csv && (which == Header::part ? known > 0 : size && time) &&
+         shown.text.find(separator) != std::string_view::npos;
+}
 
 }  // namespace
 
-std::vector<CsvField> fields_of(const Line& line, char separator) {
-  std::vector<CsvField> fields;
-  const auto begin_field = [&](std::size_t at) { fields.push_back({"", fmt::format("{}:{}", line.where, at + 1)}); };
-  begin_field(0);
-  bool quoted = false;
-  for (std::size_t i = 0; i < line.text.size(); ++i) {
-    const char c = line.text[i];
-    if (quoted && c == '"' && i + 1 < line.text.size() && line.text[i + 1] == '"')
-      fields.back().text += line.text[++i];
-    else if (c == '"')
-      quoted = !quoted;
-    else if (c == separator && !quoted)
-      begin_field(i + 1);
-    else
-      fields.back().text += c;
+std::optional<std::size_t> csv_header(const std::vector<Line>& lines, Header which) {
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (trimmed(lines[i].text).empty() || lines[i].text.starts_with('#')) continue;
+    if (names_columns(lines[i], which)) return i;
+    if (which != Header::anywhere) return std::nullopt;
   }
-  if (quoted) throw InputError(fields.back().where, "expected an end of the quotes in this line, found none");
-  for (CsvField& field : fields) field.text = std::string(trimmed(field.text));
-  return fields;
-}
-
-bool is_csv(const std::vector<Line>& lines) {
-  for (const Line& line : lines) {
-    if (trimmed(line.text).empty() || line.text.starts_with('#')) continue;
-    if (std::count(line.text.begin(), line.text.end(), '"') % 2 != 0) return false;
-    int known = 0;
-    for (const auto& [heading, where] : fields_of(line, separator_of(line.text))) {
-      if (number_in(heading)) return false;
-      known += split(heading).name != nullptr ? 1 : 0;
-    }
-    return known > 0 && line.text.find(separator_of(line.text)) != std::string_view::npos;
-  }
-  return false;
+  return std::nullopt;
 }
 
 void join_places(std::vector<Row>& rows) {
   std::vector<Row> joined;
   for (Row& row : rows) {
     const auto partner = [&](const Row& other) {
-      return other.op == row.op && other.bytes == row.bytes && other.variant == row.variant && other.time &&
-             !other.in_place;
+      return other.op == row.op && other.bytes == row.bytes && other.run == row.run && other.cycle == row.cycle &&
+             other.variant() == row.variant() && other.out.time && !other.in.time;
     };
-    const auto found = row.time ? joined.end() : std::find_if(joined.begin(), joined.end(), partner);
+    const auto found = row.out.time ? joined.end() : std::find_if(joined.begin(), joined.end(), partner);
     if (found == joined.end()) {
       joined.push_back(std::move(row));
       continue;
     }
-    found->in_place = row.in_place;
-    found->in_place_algbw = row.in_place_algbw;
-    found->in_place_busbw = row.in_place_busbw;
+    found->in = row.in;
     if (row.wrong) found->wrong = found->wrong.value_or(0) + *row.wrong;
   }
   rows = std::move(joined);
 }
 
-Found read_csv(const std::vector<Line>& lines) {
+Found read_csv(const std::vector<Line>& lines, std::size_t header) {
   Found found;
-  std::optional<Reader> reader;
-  for (const Line& line : lines) {
-    if (trimmed(line.text).empty() || take_comment(line.text, found.about) || line.text.starts_with('#')) continue;
-    if (reader)
-      reader->take(line);
-    else
-      reader.emplace(line, found);
-  }
+  const auto is_comment = [](const Line& line) { return trimmed(line.text).empty() || line.text.starts_with('#'); };
+  for (const Line& line : lines) take_comment(line.text, found.about);
+  const auto is_text = [&](const Line& line) { return !is_comment(line) && !is_rule(line.text); };
+  const auto before = std::count_if(lines.begin(), lines.begin() + static_cast<long>(header), is_text);
+  if (before > 0)
+    found.warnings.push_back(fmt::format("{}: the table begins here; {} before it {} not read", lines[header].where(),
+                                         before == 1 ? "the line" : fmt::format("{} lines", before),
+                                         before == 1 ? "is" : "are"));
+  Reader reader(lines[header], found);
+  for (std::size_t i = header + 1; i < lines.size(); ++i)
+    if (!is_comment(lines[i])) reader.see(lines[i]);
+  for (std::size_t i = header + 1; i < lines.size(); ++i)
+    if (!is_comment(lines[i])) reader.take(lines[i]);
   if (found.from_benchmark) join_places(found.rows);
   return found;
 }

@@ -1,9 +1,11 @@
-// What nccl-tests, rccl-tests and OSU's benchmarks print, in the midst of what else a job prints.
+// Reads output of nccl-tests, rccl-tests and mscclpp-test among other output of a job. One class reads all lines: what
+// a line means depends on those before it.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <map>
 #include <set>
@@ -38,12 +40,13 @@ bool is_operation(std::string_view word) {
   return is_one_of(word, known);
 }
 
-bool is_whole(std::string_view word) {
-  return !word.empty() && word.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
 /// A number of a result's columns, or what stands where nothing was counted.
-bool is_figure(std::string_view word) { return word == "N/A" || number_in(word).has_value(); }
+bool is_figure(std::string_view word) {
+  if (word == "N/A" || number_in(word).has_value()) return true;
+  // With a decimal comma, or commas between thousands.
+  return word.find(',') != std::string_view::npos && word.find_first_not_of("0123456789.,") == std::string_view::npos &&
+         word.front() != ',' && word.back() != ',';
+}
 
 /// Without what mpirun --tag-output, srun -l and others put before a line and its first word: "[1,0]<stdout>:4" -> "4".
 std::string_view after_tag(std::string_view word) {
@@ -51,20 +54,27 @@ std::string_view after_tag(std::string_view word) {
   return at == std::string_view::npos ? word : word.substr(at + 1);
 }
 
+bool is_size(std::string_view word) { return is_whole(word) || is_whole(Commas::plain_whole(word)); }
+
 /// Where the row begins: two whole numbers before the name of a type. npos: it is none.
 std::size_t row_start(const Words& words) {
   for (std::size_t i = 2; i < words.size(); ++i)
-    if (is_type(words[i]) && is_whole(words[i - 1]) && is_whole(after_tag(words[i - 2]))) return i - 2;
+    if (is_type(words[i]) && is_size(words[i - 1]) && is_size(after_tag(words[i - 2]))) return i - 2;
   return std::string_view::npos;
+}
+
+/// How many figures the line ends with.
+std::size_t figures_at_end(const Words& words) {
+  const auto figures = std::find_if_not(words.rbegin(), words.rend(), is_figure);
+  return static_cast<std::size_t>(figures - words.rbegin());
 }
 
 /// A row that has lost its first columns: so many figures behind each other, the two bandwidths with a point. (NCCL
 /// lists the ranks of a channel: `NCCL INFO Channel 00/24 : 0 1 2 3 4 5 6 7`.)
 bool is_torn(const Words& words) {
-  std::size_t figures = 0, points = 0;
-  for (; figures < words.size() && is_figure(words[words.size() - 1 - figures]); ++figures)
-    if (words[words.size() - 1 - figures].find('.') != std::string_view::npos) ++points;
-  return figures >= 6 && points >= 2;
+  const std::size_t figures = figures_at_end(words);
+  const auto has_point = [](std::string_view word) { return word.find_first_of(".,") != std::string_view::npos; };
+  return figures >= 6 && std::count_if(words.end() - static_cast<long>(figures), words.end(), has_point) >= 2;
 }
 
 bool is_date(std::string_view word) {
@@ -72,13 +82,32 @@ bool is_date(std::string_view word) {
 }
 bool is_clock(std::string_view word) { return word.size() >= 8 && word[2] == ':' && word[5] == ':'; }
 
+/// The columns of rows, as the heading names them.
+struct RowLayout {
+  int tables = 2;  ///< out of place and in place; most versions print both
+  std::size_t each = 4;
+  bool counts_wrong = false;
+  bool has_type = true;         ///< mscclpp-test prints none
+  bool in_place_first = false;  ///< or the only table is in place
+};
+
 /// Reads the log of one or several runs.
 class Log {
  public:
   Found read(const std::vector<Line>& lines) {
     found_.format = "nccl-tests text";
     found_.from_benchmark = true;
-    for (const Line& line : lines) take(line);
+    found_.runs.emplace_back();
+    for (const Line& line : lines) {
+      if (has_bars(line.text)) {
+        Line plain = line;
+        plain.text = cells_.emplace_back(cells_in_line(line.text));
+        take(plain);
+      } else {
+        take(line);
+      }
+    }
+    end_broken_row();
     close_run();
     return std::move(found_);
   }
@@ -86,48 +115,103 @@ class Log {
  private:
   void take(const Line& line) {
     const Words words = words_of(line.text);
-    if (const std::size_t start = row_start(words); start != std::string_view::npos)
-      return take_row(line, words, start);
+    if (!broken_.words.empty() && !words.empty() && ends_broken_row(words)) return;
+    end_broken_row();
+    std::size_t start = row_start(words);
+    if (start == words_none && !heading_.has_type && is_untyped_row(words)) start = 0;
+    if (start != words_none) return take_row(line, words, start);
     take_comment(line.text, found_.about);
     take_heading(line);
-    take_program(words);
+    take_program(line, words);
     take_rank(line, words);
-    if (line.text.find("# nThread ") != std::string_view::npos) close_run();
-    if (line.text.find("# Out of bounds values") != std::string_view::npos &&
-        line.text.find("FAILED") != std::string_view::npos)
-      found_.warnings.push_back(line.where + ": the benchmark found wrong results: what was timed did not work");
+    if (line.text.find("# nThread ") != std::string_view::npos) begin_run();
+    const bool sums_up = line.text.find("# Out of bounds values") != std::string_view::npos;
+    run_is_over_ = run_is_over_ || sums_up || line.text.find("# Avg bus bandwidth") != std::string_view::npos;
+    if (sums_up && line.text.find("FAILED") != std::string_view::npos)
+      found_.warnings.push_back(line.where() + ": the benchmark found wrong results: what was timed did not work");
     const bool comment = line.text.find('#') != std::string_view::npos;
     if (!comment && is_torn(words))
       leave_out(line, "expected size, count and type before these figures, found a row that has lost them");
   }
 
-  /// Other output went into the row, or it is cut: that costs the row, not the file.
+  /// For a row that other output has torn or that is cut: the rest of the file is good.
   void leave_out(const Line& line, const std::string& why) {
-    found_.warnings.push_back(line.cut ? line.where + ": the file's last line is cut; it is left out"
-                                       : fmt::format("{}: {}; the row is left out", line.where, why));
+    if (line.cut)
+      found_.warnings.push_back(line.where() + ": the file's last line is cut; it is left out");
+    else
+      found_.leave_out(line.where(), why);
   }
 
-  /// "#  size  count  type  redop  root  time  algbw ...", which tells what follows.
+  /// Lines before rows belong to their run; lines after rows, to the next one.
+  void begin_run() {
+    if (!run_has_rows_) return;
+    close_run();
+    found_.runs.emplace_back();
+    run_has_rows_ = run_is_over_ = program_is_stated_ = false;
+    programs_.clear();
+  }
+
+  /// "#  size  count  type  redop  root  time  algbw ...".
   void take_heading(const Line& line) {
+    const bool names_places = line.text.find("in-place") != std::string_view::npos;
+    if (names_places && line.text.find('#') != std::string_view::npos) {
+      begin_run();
+      const std::size_t out = line.text.find("out-of-place"), in = line.text.find("in-place");
+      next_in_place_first_ = in < out;
+      return;
+    }
     int tables = 0;
     for (std::size_t at = 0; (at = line.text.find("algbw", at)) != std::string_view::npos; ++at) ++tables;
     if (tables == 0) return;
-    tables_ = tables;
-    each_ = line.text.find("i_min") == std::string_view::npos ? 4 : 8;
-    counts_wrong_ = line.text.find("#wrong") != std::string_view::npos;
-    if (line.text.find("cputime") != std::string_view::npos)
-      throw InputError(line.where, "expected times of whole collectives, found those of the CPU alone (cputime)",
+    const auto has = [&](const char* word) { return line.text.find(word) != std::string_view::npos; };
+    if (has("cputime"))
+      throw InputError(line.where(), "expected times of whole collectives, found those of the CPU alone (cputime)",
                        "measure without -C");
+    // A heading that was too wide continues in the next line.
+    if (!has("size") && heading_line_ == line.number - 1) {
+      heading_.tables += tables;
+      return;
+    }
+    begin_run();
+    heading_line_ = line.number;
+    heading_ = {.tables = tables,
+                .each = has("i_min") ? std::size_t{8} : std::size_t{4},
+                .counts_wrong = has("#wrong"),
+                .has_type = has("type"),
+                .in_place_first = std::exchange(next_in_place_first_, false)};
   }
 
   /// The benchmark's name: a word that ends in _perf, in its own lines or in the command that started it.
-  void take_program(const Words& words) {
+  void take_program(const Line& line, const Words& words) {
+    if (line.text.find("Collective test concluded") != std::string_view::npos) return;
+    const bool starts = line.text.find("Collective test starting") != std::string_view::npos;
+    if (starts) {
+      begin_run();
+      programs_.clear();
+    } else if (program_is_stated_ && !run_has_rows_) {
+      return;
+    }
     for (std::string_view word : words) {
       if (const std::size_t slash = word.rfind('/'); slash != std::string_view::npos) word.remove_prefix(slash + 1);
-      if (!word.ends_with("_perf")) continue;
-      op_ = collective_named(word);
-      program_ = word;
+      word = word.substr(0, word.find_last_not_of(";,:)]}'\"") + 1);
+      word = word.substr(std::min(word.find_first_not_of("([{'\""), word.size()));
+      if (!word.ends_with("_perf") || word == "_perf") continue;
+      if (run_has_rows_ && programs_.contains(std::string(word))) continue;
+      begin_run();
+      programs_.emplace(word);
     }
+    program_is_stated_ = program_is_stated_ || starts;
+    if (!run_has_rows_) name_run();
+  }
+
+  /// A script may name several programs before it runs the first. The run has no name then.
+  void name_run() {
+    std::set<CollectiveOp> ops;
+    for (const std::string& program : programs_)
+      if (const auto op = collective_named(program)) ops.insert(*op);
+    Run& run = found_.runs.back();
+    run.op = ops.size() == 1 ? std::optional(*ops.begin()) : std::nullopt;
+    run.program = ops.empty() && !programs_.empty() ? *programs_.begin() : "";
   }
 
   /// "#  Rank  0 Group  0 Pid ...": what follows "Group" may be another communicator. Other output may have cut off the
@@ -139,10 +223,11 @@ class Log {
     const bool marked = rank != words.begin() && (rank - 1)->ends_with('#');
     const auto next = rank + (grouped ? 4 : 2);
     if (!marked && (next == words.end() || *next != "Pid")) return;
-    const std::int64_t number = measured_count(rank[1], "Rank", line.where);
-    check_ranks(number == std::numeric_limits<std::int64_t>::max() ? number : number + 1, line.where);
+    begin_run();
+    const std::int64_t number = measured_count(rank[1], "Rank", line.where());
+    check_ranks(number == std::numeric_limits<std::int64_t>::max() ? number : number + 1, line.where());
     members_[grouped ? std::string(rank[3]) : "0"].insert(static_cast<int>(number));
-    last_rank_ = line.where;
+    last_rank_ = line.where();
   }
 
   /// How many ranks a group has, by what was listed of them. A log may leave lines out, so the highest number counts.
@@ -160,164 +245,179 @@ class Log {
     const int groups = static_cast<int>(members_.size());
     if (own_numbers || listed == highest) return alike ? first : 0;
     if (highest % groups != 0) return 0;
-    found_.warnings.push_back(fmt::format("{}: the log lists {} ranks, of which the highest is {}; taken as {} ranks{}",
-                                          last_rank_, listed, highest - 1, highest / groups,
-                                          groups > 1 ? fmt::format(" in each of {} groups", groups) : ""));
+    found_.warnings.push_back(
+        fmt::format("{}: the log lists {} rank{}, of which the highest is {}; taken as {} ranks{}", last_rank_, listed,
+                    listed == 1 ? "" : "s", highest - 1, highest / groups,
+                    groups > 1 ? fmt::format(" in each of {} groups", groups) : ""));
     return highest / groups;
   }
 
-  /// All that was said of ranks since the last row is one run's.
+  /// Assigns the listed ranks to this run, and to no other.
   void close_run() {
     if (members_.empty()) return;
     const int ranks = ranks_listed();
-    if (ranks == 0 || (found_.ranks && *found_.ranks != ranks))
-      throw InputError(last_row_,
-                       fmt::format("expected runs of one number of ranks, found {} and others",
-                                   ranks == 0 ? members_.begin()->second.size() : static_cast<std::size_t>(ranks)),
-                       "put each run into a file of its own");
-    found_.ranks = ranks;
+    if (ranks == 0)
+      throw InputError(last_rank_, "expected groups of as many ranks each, found others",
+                       "the rows are of several collectives at once that are not alike");
+    found_.runs.back().ranks = ranks;
     members_.clear();
   }
 
+  /// A row of mscclpp-test: two whole numbers, then only figures, of one table or both.
+  bool is_untyped_row(const Words& words) const {
+    if (words.size() < 5 || !is_size(after_tag(words[0])) || !is_size(words[1])) return false;
+    return figures_at_end(words) >= words.size() - 1 && words[2].find('.') != std::string_view::npos;
+  }
+
+  /// Joins a row that a narrow window or a mail has wrapped: its figures continue in this line.
+  bool ends_broken_row(const Words& words) {
+    const std::size_t all = heading_.each * static_cast<std::size_t>(heading_.tables);
+    const std::size_t together = broken_.figures + words.size();
+    if (figures_at_end(words) != words.size() || (together != all && together != all + 1)) return false;
+    Words whole = broken_.words;
+    whole.insert(whole.end(), words.begin(), words.end());
+    const Line line = broken_.line;
+    broken_ = {};
+    take_row(line, whole, 0);
+    return true;
+  }
+
+  void end_broken_row() {
+    if (broken_.words.empty()) return;
+    const std::size_t all = heading_.each * static_cast<std::size_t>(heading_.tables);
+    leave_out(broken_.line,
+              fmt::format("expected {} columns after the operation and its root, found {}", all, broken_.without_root));
+    broken_ = {};
+  }
+
   void take_row(const Line& line, const Words& words, std::size_t start) {
-    if (op_is_unknown())
-      throw InputError(line.where, fmt::format("expected a collective that is known here, found rows of {}", program_),
-                       "take its rows out of the file");
-    Row row{.op = op_, .line = line.number, .where = line.where};
-    last_row_ = line.where;
-    row.bytes = {measured_count(after_tag(words[start]), "size", line.where)};
-    row.variant = words[start + 2];
-    std::size_t at = start + 3;
+    if (run_is_over_) begin_run();
+    Row row{.op = std::nullopt, .run = found_.runs.size() - 1, .line = line.number};
+    row.where = line.where();
+    row.bytes = {measured_count(Commas::plain_whole(after_tag(words[start])), "size", row.where)};
+    std::size_t at = start + 2;
+    if (heading_.has_type || (at < words.size() && is_type(words[at]))) row.type = words[at++];
+    run_has_rows_ = true;
     Words figures;
     // Until 2020 all_gather and broadcast printed no operation, and most no root.
-    if (at < words.size() && is_operation(words[at])) row.variant += fmt::format(" {}", words[at++]);
+    if (at < words.size() && is_operation(words[at])) row.redop = words[at++];
     while (at < words.size() && is_figure(words[at])) figures.push_back(words[at++]);
-    const bool rooted = figures.size() % 4 == 1;
-    if (rooted) {
-      row.variant += fmt::format(" {}", figures.front());
+    const std::size_t printed = figures.size();
+    if (printed % 4 == 1) {
+      row.root = figures.front();
       figures.erase(figures.begin());
     }
-    const std::size_t one = static_cast<std::size_t>(each_), all = one * static_cast<std::size_t>(tables_);
-    if (figures.size() != all &&
-        !(figures.size() == one && only_in_place(line, words[at - one - 1], words[at - one]))) {
+    const std::size_t one = heading_.each, all = one * static_cast<std::size_t>(heading_.tables);
+    // mscclpp-test prints no column of wrong elements if it does not check.
+    const bool uncounted = !heading_.has_type && figures.size() == 3;
+    const bool half = heading_.tables == 2 && (figures.size() == one || uncounted);
+    const bool second = half && is_second_table(line, words, at - figures.size());
+    if (figures.size() != all && !second && !(half && !heading_.has_type)) {
+      if (at == words.size() && !line.cut) {
+        broken_ = {.line = line,
+                   .words = {words.begin() + static_cast<long>(start), words.end()},
+                   .figures = printed,
+                   .without_root = figures.size()};
+        return;
+      }
       return leave_out(
           line, fmt::format("expected {} columns after the operation and its root, found {}", all, figures.size()));
     }
     if (at < words.size() && is_date(words[at])) ++at;
     if (at < words.size() && is_clock(words[at])) ++at;
-    if (tables_ == 2 && at + 3 == words.size() && is_whole(words[at + 2]))
+    if (heading_.tables == 2 && at + 3 == words.size() && is_whole(words[at + 2]))
       at += 3;  // rccl-tests -M: algorithm, protocol, channels
     if (at < words.size())
       return leave_out(line, fmt::format("expected the end of the row, found {}", in_quotes(words[at])));
-    const bool in_place = figures.size() != all;
-    take_figures(row, figures, in_place, line.where);
-    if (tables_ == 2 && !in_place) take_figures(row, {figures.begin() + each_, figures.end()}, true, line.where);
-    found_.rows.push_back(std::move(row));
+    if (take_tables(row, figures, second)) found_.rows.push_back(std::move(row));
   }
 
-  bool op_is_unknown() const { return !program_.empty() && !op_; }
-
-  /// Of two tables the first one is blank: nccl-tests where it measures in place only.
-  bool only_in_place(const Line& line, std::string_view before, std::string_view after) const {
-    const auto blank = after.data() - (before.data() + before.size());
-    return tables_ == 2 && !line.cut && blank >= 30;
+  /// True if the first of two tables is blank: nccl-tests prints so if it measures in place only.
+  bool is_second_table(const Line& line, const Words& words, std::size_t first) const {
+    const auto blank = words[first].data() - (words[first - 1].data() + words[first - 1].size());
+    return !line.cut && blank >= 30;
   }
 
-  /// time algbw busbw wrong, and with -I: min max p99 cv%.
-  void take_figures(Row& row, const Words& figures, bool in_place, const std::string& where) const {
-    (in_place ? row.in_place : row.time) = measured_time(figures[0], "time", where);
-    (in_place ? row.in_place_algbw : row.algbw) = measured_number(figures[1], "algbw", where);
-    (in_place ? row.in_place_busbw : row.busbw) = measured_number(figures[2], "busbw", where);
-    if (counts_wrong_ && figures[3] != "N/A") {
-      const Number wrong = measured_number(figures[3], "#wrong", where);
-      if (wrong.value > 9e18) throw InputError(where, fmt::format("expected a count for #wrong, found {}", figures[3]));
-      row.wrong = row.wrong.value_or(0) + static_cast<std::int64_t>(wrong.value);
+  /// Reads one table or both. Returns false if the row must be left out.
+  bool take_tables(Row& row, const Words& figures, bool second) {
+    const std::size_t one = std::min(heading_.each, figures.size());
+    const bool first_in_place = heading_.in_place_first != second;
+    const Words first(figures.begin(), figures.begin() + static_cast<long>(one));
+    const auto flaw = take_figures(row, first, first_in_place);
+    if (figures.size() == one) {
+      if (flaw) found_.leave_out(row.where, *flaw);
+      return !flaw;
     }
-    if (each_ != 8 || in_place) return;
-    row.min = measured_time(figures[4], "i_min", where);
-    row.max = measured_time(figures[5], "i_max", where);
+    const auto other = take_figures(row, {figures.begin() + static_cast<long>(one), figures.end()}, !first_in_place);
+    const auto& out = first_in_place ? other : flaw;
+    const auto& in = first_in_place ? flaw : other;
+    if (out) found_.leave_out(row.where, *out);
+    if (!out && in) found_.warnings.push_back(fmt::format("{}: {}; the time in place is left out", row.where, *in));
+    return !out;
   }
+
+  /// time algbw busbw wrong, and with -I: min max p99 cv%. Returns a flaw, and reads none of them
+  /// then.
+  std::optional<std::string> take_figures(Row& row, const Words& printed, bool in_place) const {
+    static constexpr std::array names =
+        std::to_array<const char*>({"time", "algbw", "busbw", "#wrong", "i_min", "i_max"});
+    constexpr std::size_t wrong = 3, least = 4, most = 5;
+    const std::size_t used = std::min(printed.size(), names.size());
+    Commas commas;
+    for (std::size_t i = 0; i < used; ++i) commas.see(printed[i]);
+    std::vector<std::string> figures;
+    const auto measure = [&](std::size_t i) { return i == 0 || i >= least ? Measure::time : Measure::quantity; };
+    for (std::size_t i = 0; i < used; ++i) {
+      figures.push_back(commas.plain(printed[i], names[i], row.where));
+      if (auto flaw = i == wrong ? std::nullopt : flaw_of(figures[i], measure(i), names[i])) return flaw;
+    }
+    const auto number = [&](std::size_t i) { return measured_number(figures[i], measure(i), names[i], row.where); };
+    Timed& timed = in_place ? row.in : row.out;
+    timed.time = number(0);
+    timed.algbw = number(1);
+    timed.busbw = number(2);
+    if (used > wrong && heading_.counts_wrong && figures[wrong] != "N/A") {
+      const Number elements = number(wrong);
+      if (elements.value > 9e18)
+        throw InputError(row.where, fmt::format("expected a count for #wrong, found {}", figures[wrong]));
+      row.wrong = row.wrong.value_or(0) + static_cast<std::int64_t>(elements.value);
+    }
+    if (heading_.each == 8 && !in_place) row.min = number(least), row.max = number(most);
+    return std::nullopt;
+  }
+
+  static constexpr std::size_t words_none = std::string_view::npos;
+
+  /// A row whose line ended before its last figure. `figures`: counted with the root.
+  struct Broken {
+    Line line;
+    Words words;
+    std::size_t figures = 0, without_root = 0;
+  };
 
   Found found_;
-  std::optional<CollectiveOp> op_;
-  std::string program_, last_row_, last_rank_;
-  int tables_ = 2, each_ = 4;  // what all versions print but those whose header says otherwise
-  bool counts_wrong_ = false;
+  std::deque<std::string> cells_;  // of lines with bars
+  Broken broken_;
+  RowLayout heading_;
+  int heading_line_ = -1;
+  bool next_in_place_first_ = false;
+  bool run_has_rows_ = false, run_is_over_ = false;
+  std::set<std::string> programs_;  // that the run's lines name
+  bool program_is_stated_ = false;  // "# Collective test starting: ...": what else is named does not matter
+  std::string last_rank_;
   std::map<std::string, std::set<int>> members_;  // [group] the ranks that are listed
 };
 
-/// Columns of OSU's header are two blanks apart, their names have single ones.
-std::vector<std::string> osu_columns(std::string_view header) {
-  std::vector<std::string> columns;
-  for (const std::string_view word : words_of(header)) {
-    if (word == "#") continue;
-    const bool joined = !columns.empty() && word.data()[-1] == ' ' && word.data()[-2] != ' ' && word.data()[-2] != '\t';
-    if (joined && columns.back() != "Size")
-      columns.back() += fmt::format(" {}", word);
-    else
-      columns.emplace_back(word);
-  }
-  return columns;
-}
-
 }  // namespace
 
-bool is_osu(const std::vector<Line>& lines) {
-  return std::any_of(lines.begin(), lines.end(),
-                     [](const Line& line) { return line.text.find("# OSU ") != std::string_view::npos; });
-}
-
-bool is_nccl_text(const std::vector<Line>& lines) {
+bool has_nccl_rows(const std::vector<Line>& lines) {
   return std::any_of(lines.begin(), lines.end(), [](const Line& line) {
-    return row_start(words_of(line.text)) != std::string_view::npos ||
-           line.text.find("algbw") != std::string_view::npos;
+    if (!has_bars(line.text)) return row_start(words_of(line.text)) != std::string_view::npos;
+    const std::string cells = cells_in_line(line.text);
+    return row_start(words_of(cells)) != std::string_view::npos;
   });
 }
 
 Found read_nccl_text(const std::vector<Line>& lines) { return Log().read(lines); }
-
-Found read_osu(const std::vector<Line>& lines) {
-  Found found{.format = "OSU text", .from_benchmark = true};
-  std::optional<CollectiveOp> op;
-  std::string title;
-  std::vector<std::string> columns;
-  for (const Line& line : lines) {
-    take_comment(line.text, found.about);
-    const Words words = words_of(line.text);
-    if (const std::size_t at = line.text.find("# OSU "); at != std::string_view::npos) {
-      title = line.text.substr(at + 2);
-      const Words parts = words_of(title);  // "OSU MPI-CUDA Allreduce Latency Test v5.7"
-      op = parts.size() > 2 ? collective_named(parts[2]) : std::nullopt;
-      columns.clear();
-      if (op) continue;
-      throw InputError(line.where, fmt::format("expected a benchmark of a collective, found {}", in_quotes(title)));
-    }
-    if (line.text.find("# Size") != std::string_view::npos) {
-      columns = osu_columns(line.text.substr(line.text.find("# Size")));
-      if (std::find(columns.begin(), columns.end(), "Avg Latency(us)") == columns.end())
-        throw InputError(line.where, "expected a column \"Avg Latency(us)\", found none",
-                         "collectives that block are read");
-      continue;
-    }
-    const std::string_view first = words.empty() ? std::string_view() : after_tag(words[0]);
-    if (words.empty() || !is_whole(first) || columns.empty()) continue;
-    if (words.size() != columns.size()) {
-      if (!line.cut)
-        throw InputError(line.where,
-                         fmt::format("expected {} columns, as the header has, found {}", columns.size(), words.size()));
-      found.warnings.push_back(line.where + ": the file's last line is cut; it is left out");
-      continue;
-    }
-    Row row{.op = op, .per_rank = true, .line = line.number, .where = line.where};
-    for (std::size_t i = 0; i < columns.size(); ++i) {
-      if (columns[i] == "Size") row.bytes = {measured_count(first, "Size", line.where)};
-      if (columns[i] == "Avg Latency(us)") row.time = measured_time(words[i], columns[i], line.where);
-      if (columns[i] == "Min Latency(us)") row.min = measured_time(words[i], columns[i], line.where);
-      if (columns[i] == "Max Latency(us)") row.max = measured_time(words[i], columns[i], line.where);
-    }
-    found.rows.push_back(std::move(row));
-  }
-  return found;
-}
 
 }  // namespace ringsim::measured

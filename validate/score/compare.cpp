@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "sim/base/error.hpp"
@@ -28,7 +27,7 @@ std::string key_text(CollectiveOp op, std::int64_t bytes) {
   return fmt::format("{} of {}", to_string(op), format(Bytes{bytes}));
 }
 
-CollectiveOp only_op(const ScenarioFile& file, const std::string& path) {
+void require_one_op(const ScenarioFile& file, const std::string& path) {
   const Scenario first = file.point(0);
   for (std::size_t i = 0; i < file.size(); ++i) {
     const Scenario point = file.point(i);
@@ -42,7 +41,6 @@ CollectiveOp only_op(const ScenarioFile& file, const std::string& path) {
                                    to_string(point.main().request.op)),
                        "choose one with --set collective.op=NAME");
   }
-  return first.main().request.op;
 }
 
 std::string with_size(std::int64_t bytes) { return fmt::format("\"{} B\"", bytes); }
@@ -58,62 +56,34 @@ std::string name_of(const Prediction& p) {
 
 }  // namespace
 
-namespace {
-
-/// A table that does not tell its ranks still has them in busbw over bytes / time, as nccl-tests defines it.
-void require_bus_bandwidth(const ScenarioFile& file, const MeasuredTable& table, CollectiveOp op) {
+ComparedWith compared_with(const ScenarioFile& file) {
+  std::set<CollectiveOp> ops;
   std::set<int> ranks;
-  for (std::size_t i = 0; i < file.size(); ++i) ranks.insert(file.point(i).main().request.ranks);
-  for (const MeasuredRow& row : table.rows) {
-    if (row.op != op || !row.busbw_GBps) continue;
-    const double algbw = static_cast<double>(row.bytes.count) / row.time_us / 1e3;
-    // Printed with two digits after the point; medians of repetitions need not agree to the last digit.
-    const auto agrees = [&](int n) {
-      const double bus = algbw * busbw_factor(op, n);
-      return std::abs(*row.busbw_GBps - bus) <= 0.02 * bus + 0.01;
-    };
-    if (std::any_of(ranks.begin(), ranks.end(), agrees)) continue;
-    throw InputError(
-        row.line > 0 ? fmt::format("{}:{}", table.file, row.line) : table.file,
-        fmt::format("expected busbw to be {:.2f} GB/s, as {} of {} ranks, the scenario's, has it in {} us, found {}",
-                    algbw * busbw_factor(op, *ranks.begin()), to_string(op), *ranks.begin(), row.time_us,
-                    *row.busbw_GBps),
-        "is it another collective, or another number of ranks?");
+  for (std::size_t i = 0; i < file.size(); ++i) {
+    const Scenario point = file.point(i);
+    ops.insert(point.main().request.op);
+    ranks.insert(point.main().request.ranks);
   }
+  return {.ops = {ops.begin(), ops.end()}, .ranks = {ranks.begin(), ranks.end()}};
 }
 
-}  // namespace
-
-ScenarioFile load_at_measured_sizes(std::string_view text, const std::string& name, std::vector<std::string> overrides,
-                                    const MeasuredTable& table, std::vector<std::string>& warnings) {
-  // Once at any size that was measured, for its collective.
-  overrides.push_back("collective.bytes=" + with_size(table.rows.front().bytes.count));
-  const CollectiveOp op = only_op(ScenarioFile::parse(text, name, overrides), name);
-  std::string sizes;
-  std::map<std::string, int> others;
-  for (const MeasuredRow& row : table.rows) {
-    if (row.op == op)
-      sizes += (sizes.empty() ? "" : ", ") + with_size(row.bytes.count);
-    else
-      ++others[std::string(to_string(row.op))];
-  }
-  std::vector<std::string> other_rows;
-  for (const auto& [op_name, rows] : others) other_rows.push_back(fmt::format("{} {}", rows, op_name));
-  if (sizes.empty())
-    throw InputError(
-        table.file,
-        fmt::format("expected rows of {}, as the scenario has it, found {}", to_string(op), list_of(other_rows)),
-        "is it another scenario's file? --set collective.op=NAME changes the scenario's collective");
-  if (!others.empty())
-    warnings.push_back(
-        fmt::format("{}: rows of other collectives are not compared: {}", table.file, list_of(other_rows)));
+ComparedFile load_at_measured_sizes(std::string_view text, const std::string& name, std::vector<std::string> overrides,
+                                    const MeasuredFile& measured, std::optional<int> run,
+                                    std::vector<std::string>& warnings) {
+  // Once at any size that was measured, for its collective and ranks.
+  overrides.push_back("collective.bytes=" + with_size(measured.first_size().count));
+  const ScenarioFile at_one_size = ScenarioFile::parse(text, name, overrides);
+  require_one_op(at_one_size, name);
+  MeasuredTable table = measured.table(run, compared_with(at_one_size));
+  warnings.insert(warnings.end(), table.warnings.begin(), table.warnings.end());
   if (!table.ranks)
     warnings.push_back(table.file + ": nothing in it tells the number of ranks; it is taken to be the scenario's");
+  std::string sizes;
+  for (const MeasuredRow& row : table.rows) sizes += (sizes.empty() ? "" : ", ") + with_size(row.bytes.count);
   overrides.back() = "collective.bytes=[" + sizes + "]";
   ScenarioFile file = ScenarioFile::parse(text, name, overrides);
   require_measured_ranks(file, table);
-  if (!table.ranks) require_bus_bandwidth(file, table, op);
-  return file;
+  return {std::move(file), std::move(table)};
 }
 
 void require_measured_ranks(const ScenarioFile& file, const MeasuredTable& table) {

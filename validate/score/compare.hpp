@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,12 +15,22 @@
 
 namespace ringsim {
 
-/// Reads a scenario (as ScenarioFile::parse) at the sizes at which its collective was measured; its own, where it has
-/// any, do not count. Throws InputError where its points are of several collectives, of one that the table has not, of
-/// another number of ranks than was measured, or of several jobs.
-/// Appends to `warnings` what of the table is not compared, and that ranks are not known to agree.
-ScenarioFile load_at_measured_sizes(std::string_view text, const std::string& name, std::vector<std::string> overrides,
-                                    const MeasuredTable& table, std::vector<std::string>& warnings);
+/// What the points of a scenario are, for MeasuredFile::table().
+ComparedWith compared_with(const ScenarioFile& file);
+
+/// A scenario at the sizes at which its collective was measured, and the rows that are compared with it.
+struct ComparedFile {
+  ScenarioFile scenario;
+  MeasuredTable measured;
+};
+
+/// Reads a scenario (as ScenarioFile::parse) at the measured sizes of its collective; its own, where it has any, do not
+/// count. `run`: as MeasuredFile::table(). Throws InputError where its points are of several collectives, of one that
+/// the file has not, of another number of ranks than was measured, or of several jobs. Appends to `warnings` what of
+/// the file is not compared, and that ranks are not known to agree.
+ComparedFile load_at_measured_sizes(std::string_view text, const std::string& name, std::vector<std::string> overrides,
+                                    const MeasuredFile& measured, std::optional<int> run,
+                                    std::vector<std::string>& warnings);
 
 /// Throws InputError where a point of the scenario has another number of ranks than was measured.
 void require_measured_ranks(const ScenarioFile& file, const MeasuredTable& table);

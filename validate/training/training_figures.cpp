@@ -176,7 +176,7 @@ std::vector<TrainingFigure> parse_training_rows(std::string_view text, const std
                        .gpus = static_cast<int>(of.count("gpus", measured::most_ranks)),
                        .value = of.above_zero("value"),
                        .unit = of.text("unit"),
-                       .where = line.where};
+                       .where = line.where()};
     if (!of.empty("params")) row.parameters = of.count("params", std::int64_t{1} << 50);
     rows.push_back(std::move(row));
   }
