@@ -68,8 +68,10 @@ const std::vector<Target>& targets() {
   static const std::vector<Target> all{
       {"calibration", read_calibration_file, {}},
       {"condition", read_condition, {}},
+      {"decorated", read_decorated_text, {"tests/data/measured/.log", "tests/data/machines/.txt"}},
       {"explained", read_explained_run, {}},
       {"goal", read_goal, {"tests/data/schedules/.goal"}},
+      {"gzip", read_gzip, {}},
       {"hosts", read_hosts_file, {}},
       {"json", read_json, {"tests/data/bad_scenarios/.json"}},
       {"machine", read_machine_file, {"topologies/presets/.json"}},

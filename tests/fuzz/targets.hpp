@@ -49,6 +49,9 @@ bool read_mscclpp(std::string_view text);
 bool read_schedule_json(std::string_view text);
 
 bool read_measured_rows(std::string_view text);
+/// Whether it had decorations.
+bool read_decorated_text(std::string_view text);
+bool read_gzip(std::string_view text);
 bool read_training_rows(std::string_view text);
 bool read_training_map(std::string_view text);
 bool read_limits_file(std::string_view text);

@@ -86,20 +86,25 @@ void check_rows(const std::vector<ResultRow>& rows) {
 }  // namespace
 
 bool read_measured_rows(std::string_view text) {
-  const auto read = [&](std::optional<CollectiveOp> collective) {
+  const ComparedWith eight{.ops = {CollectiveOp::all_reduce}, .ranks = {8}};
+  const auto read = [&](std::optional<CollectiveOp> collective, std::optional<int> run,
+                        const std::optional<ComparedWith>& with) {
     return reads_or_refuses([&] {
-      const MeasuredTable table = parse_measured(text, "measured", collective);
+      const MeasuredTable table = MeasuredFile(text, "measured", collective).table(run, with);
       law(!table.rows.empty(), "a table that was read has rows");
       for (const MeasuredRow& row : table.rows) {
         law(row.time_us > 0 && std::isfinite(row.time_us), "a measured time is above 0 and finite");
         law(row.bytes.count >= 0, "a size is not negative");
+        law(!with || row.op == CollectiveOp::all_reduce, "rows are of the scenario's collective");
         for (const std::optional<double>& other : {row.in_place_us, row.time_min_us, row.time_max_us})
           law(!other || (*other >= 0 && std::isfinite(*other)), "other times are not negative, and finite");
       }
     });
   };
-  const bool as_it_says = read(std::nullopt);
-  return read(CollectiveOp::all_reduce) || as_it_says;
+  bool any = read(std::nullopt, std::nullopt, std::nullopt);
+  any = read(CollectiveOp::all_reduce, std::nullopt, std::nullopt) || any;
+  any = read(std::nullopt, std::nullopt, eight) || any;
+  return read(std::nullopt, 2, eight) || any;
 }
 
 bool read_training_rows(std::string_view text) {

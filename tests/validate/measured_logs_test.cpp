@@ -101,6 +101,7 @@ TEST_CASE("logs and tables in forms that are found in public: their rows, ranks 
       {"out-of-place-only.log", out_alone + "; 8 ranks"},
       {"not-checked.log", whole},
       {"timestamps-at-end.log", whole},
+      {"no-wrong-column.log", whole},
       {"average.log", whole},
       {"rccl-tests.log", whole},
       {"rccl-tests-in-place.log", in_alone + "; 8 ranks"},
@@ -110,6 +111,7 @@ TEST_CASE("logs and tables in forms that are found in public: their rows, ranks 
       {"osu_allreduce.log",
        "1048576 45 | 2097152 60; ranks not told\n"
        "osu_allreduce.log:6: expected Avg Latency(us) above 0, found 0.00; the row is left out"},
+      {"osu-without-title.log", "1048576 45 | 2097152 60; ranks not told"},
       // Several runs.
       {"two-runs.log",
        "1048576 46 45 | 2097152 61.5 59 | 4194304 81 79.5; 8 ranks\n"
@@ -160,6 +162,9 @@ TEST_CASE("logs and tables in forms that are found in public: their rows, ranks 
       // CSV.
       {"nccl-columns.csv", three + untold + by_busbw("nccl-columns.csv")},
       {"pandas.csv", three + untold + "\npandas.csv:1: the column \"\" is not read" + by_busbw("pandas.csv")},
+      {"pandas-print.log", out_alone + untold + by_busbw("pandas-print.log")},
+      {"excel.csv", out_alone + untold + "\nexcel.csv:2: the table begins here; the line before it is not read" +
+                        by_busbw("excel.csv")},
       {"cloudai.csv",
        whole + "\ncloudai.csv:1: the columns \"GPU Type\", \"Devices per Node\", \"Size Human-readable\" are not read" +
            by_busbw("cloudai.csv")},
@@ -257,7 +262,7 @@ TEST_CASE(
     "runs up to 20 % apart are joined, and further apart refused; runs without a size in common are put together") {
   const auto run = [](int bytes, double time) {
     return fmt::format(
-        "# Collective test starting: all_reduce_perf\n#  size  count  type  redop  root  time  algbw  busbw\n"
+        "# Collective test starting: all_reduce_perf\n#  size  count  type  redop  root  time  algbw  busbw  #wrong\n"
         "  {}  1  float  sum  -1  {:.2f}  {:.2f}  {:.2f}  0\n",
         bytes, time, bytes / time / 1e3, 1.75 * bytes / time / 1e3);
   };

@@ -25,8 +25,8 @@ constexpr std::array names = std::to_array<Name>(
      {"max_latency", What::max}, {"algbw", What::algbw},   {"alg_bw", What::algbw},      {"busbw", What::busbw},
      {"bus_bw", What::busbw},    {"wrong", What::wrong},   {"nwrong", What::wrong},      {"collective", What::op},
      {"op", What::op},           {"name", What::op},       {"ranks", What::ranks},       {"num_ranks", What::ranks},
-     {"nranks", What::ranks},    {"n_ranks", What::ranks}, {"type", What::type},         {"datatype", What::type},
-     {"redop", What::redop},     {"root", What::root},     {"count", What::nothing}});
+     {"nranks", What::ranks},    {"n_ranks", What::ranks}, {"world_size", What::ranks},  {"type", What::type},
+     {"datatype", What::type},   {"redop", What::redop},   {"root", What::root},         {"count", What::nothing}});
 /// In files of rccl-tests, which have a column "inPlace".
 constexpr std::array rccl_names = std::to_array<Name>({{"gpusperrank", What::gpus_per_rank},
                                                        {"gpus", What::ranks},

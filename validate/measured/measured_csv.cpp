@@ -72,6 +72,10 @@ class Reader {
     if (cells == headings_) return begin_run();
     // rccl-tests over MPI prints the number of nodes, and has no heading for it.
     if (rccl_ && cells.size() == headings_.size() + 1 && lower(headings_[2]) == "ranks") cells.erase(cells.begin() + 2);
+    // pandas prints the number of each row.
+    if (separator_ == ' ' && cells.size() == headings_.size() + 1 && cells[0] == std::to_string(n_rows_))
+      cells.erase(cells.begin());
+    ++n_rows_;
     if (cells.size() != headings_.size() && line.cut) {
       found_.warnings.push_back(line.where() + ": the file's last line is cut; it is left out");
       return;
@@ -288,7 +292,7 @@ class Reader {
   Commas commas_;
   Row row_;
   std::array<std::optional<std::string>, 2> flaws_;  // out of place, in place
-  std::size_t first_run_ = 0;
+  std::size_t first_run_ = 0, n_rows_ = 0;
 };
 
 bool names_columns(const Line& line, Header which) {

@@ -103,8 +103,10 @@ class OsuLog {
 }  // namespace
 
 bool is_osu(const std::vector<Line>& lines) {
-  return std::any_of(lines.begin(), lines.end(),
-                     [](const Line& line) { return line.text.find("# OSU ") != std::string_view::npos; });
+  return std::any_of(lines.begin(), lines.end(), [](const Line& line) {
+    const auto has = [&](const char* words) { return line.text.find(words) != std::string_view::npos; };
+    return has("# OSU ") || (has("# Size") && has("Latency(us)"));
+  });
 }
 
 Found read_osu(const std::vector<Line>& lines) { return OsuLog().read(lines); }

@@ -23,12 +23,12 @@ namespace {
 using Words = std::vector<std::string_view>;
 
 template <std::size_t n>
-bool is_one_of(std::string_view word, const std::array<const char*, n>& known) {
+bool is_one_of(std::string_view word, const std::array<std::string_view, n>& known) {
   return std::find(known.begin(), known.end(), word) != known.end();
 }
 
 bool is_type(std::string_view word) {
-  static constexpr std::array known = std::to_array<const char*>(
+  static constexpr std::array known = std::to_array<std::string_view>(
       {"int8", "uint8", "int32", "uint32", "int64", "uint64", "half", "float", "double", "bfloat16", "char", "int",
        "bf16", "fp8_e4m3", "fp8_e5m2", "f8e4m3", "f8e5m2", "float16", "float32"});
   return is_one_of(word, known);
@@ -36,7 +36,7 @@ bool is_type(std::string_view word) {
 
 bool is_operation(std::string_view word) {
   static constexpr std::array known =
-      std::to_array<const char*>({"sum", "prod", "max", "min", "avg", "mulsum", "none", "all"});
+      std::to_array<std::string_view>({"sum", "prod", "max", "min", "avg", "mulsum", "none", "all"});
   return is_one_of(word, known);
 }
 
@@ -54,12 +54,15 @@ std::string_view after_tag(std::string_view word) {
   return at == std::string_view::npos ? word : word.substr(at + 1);
 }
 
-bool is_size(std::string_view word) { return is_whole(word) || is_whole(Commas::plain_whole(word)); }
+bool is_size(std::string_view word) {
+  if (word.empty() || word.front() < '0' || word.front() > '9') return false;
+  return is_whole(word) || is_whole(Commas::plain_whole(word));
+}
 
 /// Where the row begins: two whole numbers before the name of a type. npos: it is none.
 std::size_t row_start(const Words& words) {
   for (std::size_t i = 2; i < words.size(); ++i)
-    if (is_type(words[i]) && is_size(words[i - 1]) && is_size(after_tag(words[i - 2]))) return i - 2;
+    if (is_size(words[i - 1]) && is_type(words[i]) && is_size(after_tag(words[i - 2]))) return i - 2;
   return std::string_view::npos;
 }
 
@@ -90,6 +93,12 @@ struct RowLayout {
   bool has_type = true;         ///< mscclpp-test prints none
   bool in_place_first = false;  ///< or the only table is in place
 };
+
+/// The columns of a table: time, algbw, busbw; most versions print wrong elements ("error" before 2022), -I four more.
+std::size_t columns_in(std::string_view heading) {
+  const auto has = [&](const char* word) { return heading.find(word) != std::string_view::npos; };
+  return has("i_min") ? 8 : has("wrong") || has("error") ? 4 : 3;
+}
 
 /// Reads the log of one or several runs.
 class Log {
@@ -160,25 +169,26 @@ class Log {
       next_in_place_first_ = in < out;
       return;
     }
-    int tables = 0;
-    for (std::size_t at = 0; (at = line.text.find("algbw", at)) != std::string_view::npos; ++at) ++tables;
-    if (tables == 0) return;
     const auto has = [&](const char* word) { return line.text.find(word) != std::string_view::npos; };
+    // A heading that was too wide continues in the next line.
+    const bool continues = heading_line_ == line.number - 1 && !has("size") && (has("busbw") || has("wrong"));
+    if (!continues && !has("algbw")) return;
     if (has("cputime"))
       throw InputError(line.where(), "expected times of whole collectives, found those of the CPU alone (cputime)",
                        "measure without -C");
-    // A heading that was too wide continues in the next line.
-    if (!has("size") && heading_line_ == line.number - 1) {
-      heading_.tables += tables;
-      return;
+    if (!continues) {
+      begin_run();
+      heading_text_.clear();
+      heading_.in_place_first = std::exchange(next_in_place_first_, false);
     }
-    begin_run();
     heading_line_ = line.number;
-    heading_ = {.tables = tables,
-                .each = has("i_min") ? std::size_t{8} : std::size_t{4},
-                .counts_wrong = has("#wrong"),
-                .has_type = has("type"),
-                .in_place_first = std::exchange(next_in_place_first_, false)};
+    heading_text_.append(line.text) += ' ';
+    const std::string_view names = heading_text_;
+    heading_.tables = 0;
+    for (std::size_t at = 0; (at = names.find("algbw", at)) != std::string_view::npos; ++at) ++heading_.tables;
+    heading_.each = columns_in(names);
+    heading_.counts_wrong = names.find("#wrong") != std::string_view::npos;
+    heading_.has_type = names.find("type") != std::string_view::npos;
   }
 
   /// The benchmark's name: a word that ends in _perf, in its own lines or in the command that started it.
@@ -303,11 +313,11 @@ class Log {
     if (at < words.size() && is_operation(words[at])) row.redop = words[at++];
     while (at < words.size() && is_figure(words[at])) figures.push_back(words[at++]);
     const std::size_t printed = figures.size();
-    if (printed % 4 == 1) {
+    const std::size_t one = heading_.each, all = one * static_cast<std::size_t>(heading_.tables);
+    if (printed == 1 || printed == one + 1 || printed == all + 1) {
       row.root = figures.front();
       figures.erase(figures.begin());
     }
-    const std::size_t one = heading_.each, all = one * static_cast<std::size_t>(heading_.tables);
     // mscclpp-test prints no column of wrong elements if it does not check.
     const bool uncounted = !heading_.has_type && figures.size() == 3;
     const bool half = heading_.tables == 2 && (figures.size() == one || uncounted);
@@ -369,7 +379,8 @@ class Log {
     const auto measure = [&](std::size_t i) { return i == 0 || i >= least ? Measure::time : Measure::quantity; };
     for (std::size_t i = 0; i < used; ++i) {
       figures.push_back(commas.plain(printed[i], names[i], row.where));
-      if (auto flaw = i == wrong ? std::nullopt : flaw_of(figures[i], measure(i), names[i])) return flaw;
+      const bool uncounted = i == wrong && (!heading_.counts_wrong || figures[i] == "N/A");
+      if (auto flaw = uncounted ? std::nullopt : flaw_of(figures[i], measure(i), names[i])) return flaw;
     }
     const auto number = [&](std::size_t i) { return measured_number(figures[i], measure(i), names[i], row.where); };
     Timed& timed = in_place ? row.in : row.out;
@@ -382,7 +393,7 @@ class Log {
         throw InputError(row.where, fmt::format("expected a count for #wrong, found {}", figures[wrong]));
       row.wrong = row.wrong.value_or(0) + static_cast<std::int64_t>(elements.value);
     }
-    if (heading_.each == 8 && !in_place) row.min = number(least), row.max = number(most);
+    if (heading_.each == 8 && used == names.size() && !in_place) row.min = number(least), row.max = number(most);
     return std::nullopt;
   }
 
@@ -399,6 +410,7 @@ class Log {
   std::deque<std::string> cells_;  // of lines with bars
   Broken broken_;
   RowLayout heading_;
+  std::string heading_text_;
   int heading_line_ = -1;
   bool next_in_place_first_ = false;
   bool run_has_rows_ = false, run_is_over_ = false;
