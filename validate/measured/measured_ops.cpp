@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <set>
 
 #include "validate/measured/measured.hpp"
@@ -49,16 +50,44 @@ constexpr std::array benchmarked = {CollectiveOp::all_reduce, CollectiveOp::redu
                                     CollectiveOp::all_to_all, CollectiveOp::broadcast,      CollectiveOp::reduce,
                                     CollectiveOp::scatter,    CollectiveOp::gather,         CollectiveOp::send_recv};
 
+/// The factors busbw / algbw that all rows allow.
+struct Factors {
+  double least = 0, most = std::numeric_limits<double>::infinity();
+};
+
+Factors factors_of(std::span<const Row> rows, double slack) {
+  Factors factors;
+  for (const Row& row : rows) {
+    for (const Timed* timed : {&row.out, &row.in}) {
+      if (!timed->time || !timed->busbw || row.bytes.count == 0) continue;
+      const double algbw = algbw_of(row.bytes, *timed->time), off = timed->time->half / timed->time->value + slack;
+      const Number& busbw = *timed->busbw;
+      factors.least = std::max(factors.least, (busbw.value - busbw.half) / algbw / (1 + off));
+      if (off < 1) factors.most = std::min(factors.most, (busbw.value + busbw.half) / algbw / (1 - off));
+    }
+  }
+  return factors;
+}
+
+/// The number of ranks at which a collective has that factor, limit * (n-1)/n; as a real number.
+double ranks_at(double factor, double limit) {
+  return factor < limit ? limit / (limit - factor) : std::numeric_limits<double>::infinity();
+}
+
 /// "8 ranks", "8 to 11 ranks", "500 ranks or more"; empty: none.
 std::string ranks_that_fit(std::span<const Row> rows, CollectiveOp op, double slack) {
-  constexpr int most = 1 << 14;
-  int first = 0, last = 0;
-  for (int n = 2; n <= most && (first == 0 || last == n - 1); ++n)
-    if (all_fit(rows, op, n, slack)) first = first == 0 ? n : first, last = n;
-  if (first == 0) return "";
-  if (first == last) return fmt::format("{} ranks", first);
-  if (last < most) return fmt::format("{} to {} ranks", first, last);
-  return first == 2 ? "any number of ranks" : fmt::format("{} ranks or more", first);
+  if (!std::all_of(rows.begin(), rows.end(), [&](const Row& row) { return words_fit(row, op); })) return "";
+  const Factors factors = factors_of(rows, slack);
+  const double limit = std::round(busbw_factor(op, most_ranks));
+  if (busbw_factor(op, 2) == busbw_factor(op, 3))
+    return factors.least <= limit && limit <= factors.most ? "any number of ranks" : "";
+  constexpr double rounding = 1e-6, most = 1 << 14;
+  const double first = std::max(2.0, std::ceil(ranks_at(factors.least, limit) - rounding));
+  const double last = std::floor(ranks_at(factors.most, limit) + rounding);
+  if (first > last || first > most) return "";
+  if (last > most) return first == 2 ? "any number of ranks" : fmt::format("{:.0f} ranks or more", first);
+  if (first == last) return fmt::format("{:.0f} ranks", first);
+  return fmt::format("{:.0f} to {:.0f} ranks", first, last);
 }
 
 }  // namespace
