@@ -195,9 +195,9 @@ TEST_CASE("logs and tables in forms that are found in public: their rows, ranks 
        "left "
        "out"},
   };
-  for (const auto& [name, outcome] : forms) {
-    CAPTURE(name);
-    CHECK(outcome_of(text_of(name), name) == outcome);
+  for (const auto& form : forms) {
+    CAPTURE(form.first);
+    CHECK(outcome_of(text_of(form.first), form.first) == form.second);
   }
   CHECK(outcome_of(text_of("osu_allgather-tagged.log"), "x", std::nullopt,
                    ComparedWith{.ops = {CollectiveOp::all_gather}, .ranks = {8}}) ==
