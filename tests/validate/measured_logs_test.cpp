@@ -240,6 +240,30 @@ TEST_CASE("--run chooses a run, and rows are checked with its own ranks before a
   CHECK(has(outcome_of(log + unlisted, "x", 2), untold));
 }
 
+TEST_CASE("each of these alone begins a run: a heading, a list of ranks, nThread, another program, the end of a run") {
+  // 1 MiB of 8 ranks (45 us, busbw 1.75 of 23.30), then 2 MiB of 16 (60 us, 1.875 of 34.95).
+  const std::string heading = "#  size  count  type  redop  root  time  algbw  busbw  #wrong\n";
+  const std::string first = "# all_reduce_perf\n" + heading + "  1048576  1  float  sum  -1  45.00  23.30  40.78  0\n";
+  const std::string second = "  2097152  1  float  sum  -1  60.00  34.95  65.54  0\n";
+  const std::string left_out = "\nx: not compared, as the scenario has 8 ranks: run 2 (line ";
+  const std::vector<std::string> signs{
+      heading,
+      "#  Rank 15 Group  0 Pid    101 on      node1 device  7 [0000:0f:00] NVIDIA A100\n",
+      "# nThread 1 nGpus 1\n",
+      "# Collective test starting: all_reduce_perf\n",
+      "# Out of bounds values : 0 OK\n",
+      "# Avg bus bandwidth    : 40.78\n"};
+  for (const std::string& sign : signs) {
+    CAPTURE(sign);
+    const std::string outcome = outcome_of(first + sign + second, "x");
+    CHECK(outcome.starts_with("1048576 45; ranks not told\n"));
+    CHECK(has(outcome, left_out));
+  }
+  CHECK(has(outcome_of(first + second, "x"), "x:4: expected busbw to be 61.17 GB/s, as all_reduce of 8 ranks"));
+  const std::string other = outcome_of(first + "$ build/all_gather_perf\n" + replaced(second, "65.54", "30.58"), "x");
+  CHECK(has(other, "\nx: rows of other collectives are not compared: 1 all_gather"));
+}
+
 TEST_CASE("bandwidths of repetitions are those of their median time") {
   // Two runs: 1 MiB in 100 and in 110 us. A mean of bandwidths would be 10.01 GB/s, the median's is 1048576 / 105 us.
   const auto run = [](const std::string& figures) {
