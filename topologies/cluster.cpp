@@ -4,6 +4,7 @@
 #include "sim/base/error.hpp"
 #include "topologies/builders.hpp"
 #include "topologies/fabrics/fabrics.hpp"
+#include "topologies/machines/device_words.hpp"
 
 namespace ringsim {
 
@@ -43,6 +44,7 @@ Topology build_cluster(const Cluster& spec) {
         if (d == 0) first = id.value;
         if (device.kind == NodeKind::gpu) builder.add_rank(id);
         if (device.idle) builder.leave_idle(id);
+        if (!has_gpudirect(device)) builder.deny_gpudirect(id);
         if (device.port) ports.push_back({id, host, n_nics++, *device.port});
       }
       for (const Machine::Cable& cable : part.machine->cables) {

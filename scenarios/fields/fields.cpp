@@ -221,8 +221,10 @@ Field transport_field() {
       .members = {
           {.name = "gpudirect",
            .type = Type::boolean,
-           .doc = "GPUDirect RDMA: NIC and GPU exchange data without a copy in host memory; false: gdr_level LOC.",
-           .fallback = "true"},
+           .doc = "GPUDirect RDMA: NIC and GPU exchange data without a copy in host memory; false: gdr_level LOC. If "
+                  "you say true, GPUs and NICs that say gdr=\"0\" in the machine's file are taken to have it, too.",
+           .fallback = "true",
+           .only_said = true},
           level_field(
               "gdr_level",
               "The farthest at which NIC and GPU exchange data directly; P2C: PXB, or behind a chip-to-chip link.",

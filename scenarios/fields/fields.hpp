@@ -51,7 +51,7 @@ struct Field {
   bool varies = true;                ///< a list or range of values is accepted where one is expected
   bool unique = false;               ///< of a list: each element once
   bool digits = false;               ///< of a text: a whole number is read as its digits
-  bool only_said = false;            ///< of an object: not filled in where nothing is said
+  bool only_said = false;            ///< the default is not filled in: the canonical form has what was said
 };
 
 /// The whole scenario. Made once, from the catalogues of algorithms and nodes.

@@ -23,6 +23,7 @@
 #include "sim/text/json.hpp"
 #include "sim/topology/routes.hpp"
 #include "topologies/catalog.hpp"
+#include "topologies/machines/device_words.hpp"
 #include "topologies/nccl/graph_use.hpp"
 
 namespace ringsim::scenarios {
@@ -82,6 +83,7 @@ void check_spellings(const Json& written, const Blame& blame) {
 
 Transport transport_of(const Canonical& transport, CollectiveOp op) {
   return {.gdr_level = level_of(transport["gdr_level"].get<std::string>()),
+          .assumes_gpudirect = transport.value("gpudirect", false),
           .p2p_level = level_of(transport["p2p_level"].get<std::string>()),
           .pxn = transport["pxn"].get<bool>(),
           .point_to_point = is_point_to_point(op),
@@ -192,9 +194,17 @@ void use_one_level(Canonical& transport) {
     if (flag == "1") transport["p2p_level"] = "LOC";
   });
   take("NCCL_PXN_DISABLE", [&](const std::string& flag) { transport["pxn"] = flag == "0"; });
-  if (!transport["gpudirect"].is_boolean()) return;
-  if (transport["gpudirect"] == false) transport["gdr_level"] = "LOC";
+  if (transport.value("gpudirect", Canonical()) != false) return;
+  transport["gdr_level"] = "LOC";
   transport.erase("gpudirect");
+}
+
+/// Whether its machines come from files, which may deny GPUDirect to their devices; presets do not.
+bool may_deny_gpudirect(const Canonical& topology) {
+  if (topology.is_array()) return std::any_of(topology.begin(), topology.end(), may_deny_gpudirect);
+  if (!topology.is_object()) return false;
+  return topology.contains("file") || topology.contains("node_file") ||
+         (topology.contains("parts") && may_deny_gpudirect(topology["parts"]));
 }
 
 }  // namespace
@@ -212,6 +222,10 @@ void use_one_spelling(Canonical& canonical) {
     if (model != "packet" && std::find(model.begin(), model.end(), "packet") == model.end()) network.erase("packet");
   }
   in_each(canonical["transport"], use_one_level);
+  if (!may_deny_gpudirect(canonical["topology"]))
+    in_each(canonical["transport"], [](Canonical& transport) {
+      if (transport.value("gpudirect", Canonical()) == true) transport.erase("gpudirect");
+    });
 }
 
 namespace {
@@ -263,6 +277,20 @@ void warn_of_idle_settings(const Canonical& canonical, const Json& written, cons
 }
 
 namespace {
+/// GPUs and NICs whose file denies them GPUDirect, unless nothing leaves a node or GPUDirect is off for all.
+void warn_of_denied_gpudirect(const Blame& blame, Scenario& scenario) {
+  const auto* cluster = std::get_if<Cluster>(&scenario.topology);
+  if (cluster == nullptr || !cluster->fabric || scenario.transport.gdr_level == PathType::loc) return;
+  for (const Cluster::Part& part : cluster->parts) {
+    const std::string denied = without_gpudirect(*part.machine);
+    if (denied.empty()) continue;
+    scenario.warnings.push_back(scenario.transport.assumes_gpudirect
+                                    ? fmt::format("{}: {} has {}; they are used with GPUDirect all the same",
+                                                  blame.where("/transport/gpudirect"), part.machine->name, denied)
+                                    : fmt::format("{}: {}", part.machine->name, what_denied_gpudirect_means(denied)));
+  }
+}
+
 /// Equal parts over unequal NICs: the slowest, such as a port for management, decides.
 void warn_of_unequal_nics(const Blame& blame, Scenario& scenario) {
   const auto* cluster = std::get_if<Cluster>(&scenario.topology);
@@ -376,6 +404,7 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
   if (out.library && out.library->channel.bytes_per_second > 0 && out.routing.policy == Routing::Policy::flow_spray)
     blame.fail("/network/routing", "expected another policy next to this library's channels, found flow_spray",
                "flow_spray tells messages of a pair apart by their number, thread blocks by their channel");
+  warn_of_denied_gpudirect(blame, out);
   warn_of_unequal_nics(blame, out);
   warn_of_one_way_for_all(blame, out);
   out.devices = devices_of(canonical, blame, out);

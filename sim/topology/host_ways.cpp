@@ -6,12 +6,19 @@ namespace ringsim {
 
 namespace {
 
-/// The inside of a host without NVLink: only PCIe switches and CPUs are crossed.
+/// The inside of a host without NVLink: only CPUs and what PCIe has between devices are crossed.
 Role host_role(const Node& node) {
-  if (node.kind == NodeKind::cpu || node.kind == NodeKind::host_bridge || node.kind == NodeKind::pcie_switch) {
-    return Role::transit;
+  switch (node.kind) {
+    case NodeKind::cpu:
+    case NodeKind::host_bridge:
+    case NodeKind::pcie_switch:
+    case NodeKind::pcie_slot:
+      return Role::transit;
+    case NodeKind::nvswitch:
+      return Role::outside;
+    default:
+      return Role::end;
   }
-  return node.kind == NodeKind::nvswitch ? Role::outside : Role::end;
 }
 
 /// The inside of a host over NVLink: only NVSwitches are crossed.

@@ -124,7 +124,7 @@ class Reaching {
   /// Whether GPU `g` can send to a NIC through GPU `by`, or is that GPU, and GPUDirect reaches from there.
   bool may_pass(std::size_t g, std::size_t by, std::size_t n) {
     const Reach& onward = out_[at(by, n)];
-    return onward.exists() && onward.type <= std::min(PathType::p2c, transport_.gdr_level) &&
+    return onward.exists() && onward.type <= std::min({PathType::p2c, gdr_level(by, n), gdr_level(g, n)}) &&
            (by == g || nvlink_width(g, by) > 0);
   }
 
@@ -135,6 +135,10 @@ class Reaching {
   static constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
 
   std::size_t at(std::size_t g, std::size_t n) const { return g * nics_.size() + n; }
+
+  PathType gdr_level(std::size_t g, std::size_t n) const {
+    return gdr_level_of(transport_, topology_.node(gpus_[g]), topology_.node(nics_[n].id));
+  }
 
   /// At most as wide as `width`. PHB also where NCCL may later say P2C: mark_chip_to_chip().
   Reach over_pcie(NodeId from, NodeId to, std::int64_t width) const {
@@ -183,7 +187,7 @@ class Reaching {
   void leave_by_cpu(std::size_t g, std::size_t n) {
     Reach &out = out_[at(g, n)], &in = in_[at(g, n)];
     // Who sends through another GPU does so because GPUDirect reaches the NIC from there.
-    if (out.type >= PathType::phb || out.type == PathType::pxn || out.type <= transport_.gdr_level) return;
+    if (out.type >= PathType::phb || out.type == PathType::pxn || out.type <= gdr_level(g, n)) return;
     const NodeId gpu = gpus_[g], nic = nics_[n].id, cpu = local_cpu(gpu);
     if (cpu == no_node) return;
     out = joined(over_pcie(gpu, cpu, unlimited), over_pcie(cpu, nic, cables_[n]));

@@ -135,7 +135,8 @@ struct Routes::Impl {
   }
 
   bool is_direct(NodeId device, const Gate& gate) const {
-    return topology.node(device).kind != NodeKind::gpu || gate.type <= transport.gdr_level;
+    const Node& end = topology.node(device);
+    return end.kind != NodeKind::gpu || gate.type <= gdr_level_of(transport, end, topology.node(gate.nic));
   }
 
   /// The way from a device to a NIC that reads its memory. What the NIC reads from all GPUs shares the link's rate.
@@ -152,7 +153,7 @@ struct Routes::Impl {
     if (from == gate.nic) return {};
     if (is_direct(from, gate)) return read_by_nic(from, *hosts.pcie(from, gate.nic));
     const auto [memory, way] = hosts.nearest_memory(from, true);
-    if (memory == no_node) fail_without_memory(from, to, from);
+    if (memory == no_node) fail_without_memory(from, to, from, gate.nic);
     const std::optional<Way>& onward = hosts.pcie(memory, gate.nic);
     if (!onward)
       fail(from, to, "no chain of links joins " + name(memory) + " and " + name(gate.nic), "add the missing link");
@@ -165,7 +166,7 @@ struct Routes::Impl {
     if (to == gate.nic) return {};
     if (is_direct(to, gate)) return chain(*hosts.pcie(gate.nic, to));
     const auto [memory, way] = hosts.nearest_memory(to, false);
-    if (memory == no_node) fail_without_memory(from, to, to);
+    if (memory == no_node) fail_without_memory(from, to, to, gate.nic);
     const std::optional<Way>& before = hosts.pcie(gate.nic, memory);
     if (!before)
       fail(from, to, "no chain of links joins " + name(gate.nic) + " and " + name(memory), "add the missing link");
@@ -173,9 +174,12 @@ struct Routes::Impl {
     return chain(*before);
   }
 
-  [[noreturn]] void fail_without_memory(NodeId from, NodeId to, NodeId device) const {
+  [[noreturn]] void fail_without_memory(NodeId from, NodeId to, NodeId device, NodeId nic) const {
+    const bool denied = gdr_level_of(transport, topology.node(device), topology.node(nic)) != transport.gdr_level;
     fail(from, to, "data must rest in host memory, and " + name(device) + "'s host has none within its reach",
-         "add host memory, or let gdr_level (now " + std::string(to_string(transport.gdr_level)) + ") reach the NIC");
+         denied ? "add host memory; " + name(topology.node(nic).gpudirect ? device : nic) + " has no GPUDirect"
+                : "add host memory, or let gdr_level (now " + std::string(to_string(transport.gdr_level)) +
+                      ") reach the NIC");
   }
 
   Gates gates(NodeId from, NodeId to, std::uint32_t label) {
@@ -277,6 +281,11 @@ Routes::Routes(Routes&&) noexcept = default;
 Path Routes::find(NodeId from, NodeId to, std::uint32_t label) { return impl_->find(from, to, label); }
 std::vector<Path> Routes::find_parts(NodeId from, NodeId to, std::uint32_t label) {
   return impl_->find_parts(from, to, label);
+}
+
+PathType gdr_level_of(const Transport& transport, const Node& gpu, const Node& nic) {
+  const bool both = gpu.gpudirect && nic.gpudirect;
+  return both || transport.assumes_gpudirect ? transport.gdr_level : PathType::loc;
 }
 
 std::optional<NodeId> first_nic(const Topology& topology, const Path& path) {

@@ -41,6 +41,8 @@ struct Transport {
   /// NIC and GPU exchange data directly, in one leg (GPUDirect RDMA), up to this distance; beyond it data rests in host
   /// memory. P2C is NCCL's default: PXB, and P2C where the NIC sits behind a chip-to-chip link. LOC: never.
   PathType gdr_level = PathType::p2c;
+  /// GPUs and NICs without GPUDirect (Node::gpudirect) are used as if they had it.
+  bool assumes_gpudirect = false;
   /// GPUs of a host reach each other's memory up to this distance, as far as the machine lets them
   /// (Host::peer_access); beyond it data rests in host memory. LOC: never, not even over NVLink.
   PathType p2p_level = PathType::sys;
@@ -64,6 +66,11 @@ struct Transport {
   std::shared_ptr<const ChannelNics> channel_nics;
   Staging staging;
 };
+
+/// Transport::gdr_level of a GPU and a NIC: LOC where one of them has no GPUDirect. NVIDIA/nccl 5067397c2676
+/// src/graph/paths.cc, ncclTopoCheckGdr: asked first of NIC and GPU, before any distance, so that no
+/// NCCL_NET_GDR_LEVEL overrides it.
+PathType gdr_level_of(const Transport& transport, const Node& gpu, const Node& nic);
 
 /// How the fabric chooses among ways that are equally short (fewest relays, then fewest hops).
 struct Routing {

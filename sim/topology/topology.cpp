@@ -27,6 +27,8 @@ std::string_view to_string(NodeKind kind) {
       return "memory";
     case NodeKind::pcie_switch:
       return "pcie_switch";
+    case NodeKind::pcie_slot:
+      return "pcie_slot";
     case NodeKind::nvswitch:
       return "nvswitch";
     case NodeKind::nic:

@@ -23,6 +23,7 @@ enum class NodeKind : std::uint8_t {
   host_bridge,  ///< a PCIe root complex; where none is listed, the CPU itself is it
   memory,
   pcie_switch,
+  pcie_slot,  ///< where the functions of one PCI device meet: they share its link, which is no step of NCCL's paths
   nvswitch,
   nic,
   network_switch,
@@ -72,6 +73,8 @@ struct Node {
   /// Which machine it sits in; none for what belongs to the fabric. Data between hosts crosses a NIC.
   std::optional<std::uint32_t> host;
   bool idle = false;  ///< a NIC that is cabled, and by which no message leaves or enters its host
+  /// A GPU or a NIC whose driver supports GPUDirect RDMA; a pair exchanges data directly only if both do.
+  bool gpudirect = true;
 };
 
 /// A device's name within its host: "nic0" of "node1.nic0"; all of "switch0", which is in none (npos + 1 is 0).
@@ -238,6 +241,8 @@ class TopologyBuilder {
   void add_rank(NodeId node);
   /// No message leaves or enters the NIC's host by it.
   void leave_idle(NodeId nic) { made_.nodes_[nic.value].idle = true; }
+  /// The GPU or NIC does not support GPUDirect RDMA.
+  void deny_gpudirect(NodeId device) { made_.nodes_[device.value].gpudirect = false; }
   /// The next helper (a parameter server's port) sits here.
   void add_helper(NodeId node);
   NodeId add_gpu(std::string name, std::optional<std::uint32_t> host = std::nullopt);

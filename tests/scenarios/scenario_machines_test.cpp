@@ -7,11 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/predict/predict.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
 #include "tests/support/command.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/message_page.hpp"
+#include "topologies/machines/device_words.hpp"
 #include "topologies/machines/machine_text.hpp"
 
 namespace scenario_machines_test {
@@ -62,10 +64,52 @@ TEST_CASE("nccl_xml: nodes are what the file describes, and its warnings are the
   const Scenario scenario = only(R"({"kind": "nccl_xml", "file": "traps.xml", "nodes": 3, )" + std::string(star) + "}");
   CHECK(cluster_of(scenario).parts.at(0).nodes == 3);
   CHECK(scenario.main().request.ranks == 6);
-  CHECK(scenario.warnings.size() == 15);
+  CHECK(scenario.warnings.size() == 16);
   CHECK(scenario.warnings.front().find("traps.xml:2: numaid \"-1\"") != std::string::npos);
+  CHECK(scenario.warnings.back() == "traps: " + what_denied_gpudirect_means("gdr=0 on 2 of 2 NICs"));
   CHECK(only(R"({"kind": "nccl_xml", "file": "dump.xml"})").main().request.ranks == 3);  // one node needs no fabric
   CHECK(only(R"({"kind": "nccl_xml", "file": "dump.xml"})").warnings.empty());
+}
+
+TEST_CASE("gdr=\"0\" in a file is as gdr_level LOC for its devices, unless gpudirect is said to be true") {
+  const std::string denied = test::pairs_without_gpudirect();
+  const std::string topology = R"({"kind": "nccl_xml", "file": "m.xml", "nodes": 2, )" + std::string(star) + "}";
+  const auto time = [&](const std::string& xml, const std::string& transport) {
+    const Scenario s = next_to(topology, "m.xml", xml, R"(, "transport": {)" + transport + "}").point(0);
+    return predict(s).time;
+  };
+  const std::string pairs = test::read_file(test::sample("pairs.xml"));
+  const Picoseconds direct = time(pairs, ""), staged = time(pairs, R"("gpudirect": false)");
+  CHECK(staged > direct);
+  CHECK(time(denied, "") == staged);
+  CHECK(time(denied, R"("gdr_level": "SYS")") == staged);  // NCCL asks the devices first
+  CHECK(time(denied, R"("gpudirect": true)") == direct);
+  CHECK(time(pairs, R"("gpudirect": true)") == direct);
+
+  const auto warnings = [&](const std::string& xml, const std::string& transport, const std::string& of) {
+    std::string said;
+    const ScenarioFile file = next_to(of, "m.xml", xml, R"(, "transport": {)" + transport + "}");
+    for (const std::string& each : file.point(0).warnings) said += each.substr(each.rfind("json: ") + 1) + "\n";
+    return said;
+  };
+  const std::string which = "gdr=0 on 2 of 2 GPUs and 2 of 2 NICs";
+  CHECK(warnings(denied, "", topology) == "m: " + what_denied_gpudirect_means(which) + "\n");
+  CHECK(test::has(warnings(denied, R"("gpudirect": true)", topology),
+                  "/transport/gpudirect: m has " + which + "; they are used with GPUDirect all the same"));
+  CHECK(warnings(denied, R"("gpudirect": false)", topology) == "");               // it says so itself
+  CHECK(warnings(denied, "", R"({"kind": "nccl_xml", "file": "m.xml"})") == "");  // nothing leaves the node
+  CHECK(warnings(pairs, R"("gpudirect": true)", topology) == "");
+}
+
+TEST_CASE("gpudirect true is part of the question where a file may deny it, and else what it is by default") {
+  const auto hash = [](const std::string& topology, const std::string& transport) {
+    return in_samples(topology, R"(, "transport": {)" + transport + "}").point(0).hash;
+  };
+  const std::string xml = R"({"kind": "nccl_xml", "file": "dump.xml"})", said = R"("gpudirect": true)";
+  const std::string preset = R"({"kind": "cluster", "node": "dgx-1v", "nodes": 1})";
+  CHECK(hash(xml, "") != hash(xml, said));
+  CHECK(hash(preset, "") == hash(preset, said));
+  CHECK(hash(preset, "") != hash(preset, R"("gpudirect": false)"));
 }
 
 TEST_CASE("nccl_xml: the user says what a skeleton lacks") {

@@ -65,4 +65,17 @@ inline std::string damaged(std::string text, std::mt19937& random) {
   }
 }
 
+/// pairs.xml, two GPUs that have a NIC each at their PCIe switch, as NCCL writes it without nvidia-peermem.
+inline std::string pairs_without_gpudirect() {
+  std::string xml = read_file(sample("pairs.xml"));
+  for (std::size_t at = 0; (at = xml.find("gdr=\"1\"", at)) != std::string::npos;) xml.replace(at, 7, "gdr=\"0\"");
+  return xml;
+}
+/// Two such nodes, of which NCCL's file is at that path.
+inline std::string two_nodes_of(const std::string& xml_file) {
+  return R"({"version": 1, "library": "nccl", "topology": {"kind": "nccl_xml", "nodes": 2, "file": ")" + xml_file +
+         R"(", "fabric": {"kind": "star", "link": {"bandwidth": "400 Gb/s", "latency": "1 us"}}},
+      "collective": {"op": "all_reduce", "bytes": "256 MiB"}})";
+}
+
 }  // namespace ringsim::test

@@ -257,6 +257,19 @@ TEST_CASE("topology paths explains a path leg by leg") {
                              "the sender's NIC: at PIX, gdr_level LOC: too far for GPUDirect, data rests in host "
                              "memory\n"));
   CHECK(staged.out.find("leg 2, to node1.mem1, where data rests in 8 slots of 512 KiB\n") != std::string::npos);
+  const std::string denied =
+      ringsim::test::temporary_file("s.json", ringsim::test::two_nodes_of(ringsim::test::temporary_file(
+                                                  "pairs.xml", ringsim::test::pairs_without_gpudirect())));
+  const Outcome by_file = run_command({"topology", "paths", denied, "node0.gpu0", "node1.gpu0"});
+  CHECK(by_file.out.starts_with(
+      "node0.gpu0 to node1.gpu0: NET, 3 legs, narrowest 48 GB/s, latency 6.2 us\n"
+      "the sender's NIC: at PIX; node0.nic0 has no GPUDirect (gdr=0), data rests in host memory\n"
+      "the receiver's NIC: at PIX; node1.nic0 has no GPUDirect (gdr=0), data rests in host "
+      "memory\n"));
+  const Outcome said =
+      run_command({"topology", "paths", denied, "node0.gpu0", "node1.gpu0", "--set", "transport.gpudirect=true"});
+  CHECK(ringsim::test::has(said.out,
+                           "the sender's NIC: at PIX, gdr_level P2C: GPUDirect RDMA, no copy in host memory\n"));
   const Outcome wrong = run_command({"topology", "paths", two, "node0.gpu0", "node1.gpx5"});
   CHECK(wrong.code == 3);
   CHECK(wrong.err ==

@@ -172,6 +172,7 @@ struct NaiveHost {
 
   bool gpudirect(int gpu, int nic) const {
     const auto g = static_cast<std::size_t>(gpu), n = static_cast<std::size_t>(nic);
+    if (!t.node(gpus[g]).gpudirect || !t.node(nics[n]).gpudirect) return false;
     const PathType type = gpu_nic[g][n].type;
     if (type == PathType::pxn) return gpu_nic[static_cast<std::size_t>(proxy[g][n])][n].type <= transport.gdr_level;
     return type <= transport.gdr_level;
@@ -228,6 +229,7 @@ struct NaiveHost {
           const Rated up = rated_from(gpus[g], false).at(cpu), down = rated_from(cpu, false).at(gpus[g]);
           const Rated out = with_cable(rated_from(cpu, false).at(nics[n]), nics[n]);
           const Rated in = with_cable(rated_from(nics[n], false).at(cpu), nics[n]);
+          proxy[g][n] = -1;
           gpu_nic[g][n] = {merge(up.type, out.type), std::min(up.width, out.width), 0};
           nic_gpu[n][g] = {merge(in.type, down.type), std::min(in.width, down.width), 0};
         }
@@ -248,7 +250,7 @@ struct NaiveHost {
     const int nic = local_nic(peer, channel);
     if (transport.point_to_point) {
       const int by = local_gpu(nic);
-      if (by >= 0 && nvlinked(by, gpu) &&
+      if (by >= 0 && nvlinked(by, gpu) && t.node(gpus[static_cast<std::size_t>(gpu)]).gpudirect &&
           gpu_nic[static_cast<std::size_t>(by)][static_cast<std::size_t>(nic)].type <= PathType::p2c &&
           gpudirect(by, nic))
         return {nic, by};
@@ -389,7 +391,8 @@ TEST_CASE("between unlike machines a GPU whose number the other host lacks is re
 namespace {
 /// A host of 1 or 2 CPUs, PCIe switches in one or two levels, 1 to 8 GPUs and 1 to 6 NICs anywhere below, NVLink
 /// between some; PCIe and cables of three widths each, so that equal and unequal paths occur. Both hosts are alike.
-Topology random_hosts(std::uint64_t seed) {
+/// `denies`: about a third of the GPUs and NICs have no GPUDirect.
+Topology random_hosts(std::uint64_t seed, bool denies = false) {
   std::mt19937_64 random(seed);
   const auto draw = [&](int n) { return static_cast<int>(random() % static_cast<std::uint64_t>(n)); };
   const auto link = [&](LinkKind kind) {
@@ -443,6 +446,10 @@ Topology random_hosts(std::uint64_t seed) {
     for (const Cable& cable : cables) s.cable(cable.a + h, cable.b + h, cable.spec);
     for (int i = 0; i < n_nics; ++i) s.cable("n" + std::to_string(i) + h, "s", ports[static_cast<std::size_t>(i)]);
   }
+  for (const std::string& name : nodes) {
+    if (!denies || (name[0] != 'g' && name[0] != 'n') || draw(3) > 0) continue;
+    for (const char* h : {"", "'"}) s.builder.deny_gpudirect(s.ids.at(name + h));
+  }
   return s.builder.build();
 }
 }  // namespace
@@ -459,6 +466,29 @@ TEST_CASE("on random machines all pairs take what NCCL's rule says, too") {
     expect_as_naive(t, transport);
     expect_channels_as_naive(t, transport);
   }
+}
+
+TEST_CASE("on random machines with GPUs and NICs that lack GPUDirect all pairs take what NCCL's rule says") {
+  const std::vector<Transport> all = transports();
+  int differ = 0;
+  for (std::uint64_t seed = 1; seed <= 600; ++seed) {
+    CAPTURE(seed);
+    const Topology t = random_hosts(seed, true), all_have = random_hosts(seed);
+    const Transport& transport = all[seed % all.size()];
+    expect_as_naive(t, transport);
+    expect_channels_as_naive(t, transport);
+    Routes denied(t, transport), plain(all_have, transport);
+    const NodeId from = t.ranks().front(), to = t.ranks().back();
+    differ += denied.find(from, to).legs.size() > plain.find(from, to).legs.size() ? 1 : 0;
+    // Whoever assumes that all have it finds what is found where all do.
+    Transport assumes = transport;
+    assumes.assumes_gpudirect = true;
+    Routes assumed(t, assumes);
+    const Path path = assumed.find(from, to), other = plain.find(from, to);
+    REQUIRE(path.legs.size() == other.legs.size());
+    for (std::size_t i = 0; i < path.legs.size(); ++i) CHECK(path.legs[i].links == other.legs[i].links);
+  }
+  CHECK(differ > 50);  // their data rests in host memory
 }
 
 TEST_CASE("of eight GPUs at four NICs the four without one are dealt out: every NIC serves two") {

@@ -13,6 +13,7 @@
 #include "sim/base/quantity.hpp"
 #include "sim/text/wrap.hpp"
 #include "tests/support/command.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/paths.hpp"
 
 namespace mismatch_test {
@@ -188,6 +189,22 @@ TEST_CASE("copies through host memory are found where GPUDirect was off") {
     CHECK(trial_named(range, "without GPUDirect: NCCL_NET_GDR_LEVEL=LOC")["median_abs_error"] < 1e-6);
     CHECK(trial_named(range, "4 of 8 NICs, or all at 1/2 of the rate")["explains"] == false);
   }
+}
+
+TEST_CASE("a file that denies GPUDirect to devices that were measured with it is found") {
+  const std::string two = two_nodes_of(temporary_file("pairs.xml", pairs_without_gpudirect()));
+  const json document = explained(two, large, times(two, large, {"transport.gpudirect=true"}), 4);
+  REQUIRE(!document["ranges"].empty());
+  for (const json& range : document["ranges"]) {
+    CHECK(range["likely"] == "GPUDirect, though the file says gdr=0");
+    for (const json& trial : range["trials"])
+      CHECK(trial["label"] != "without GPUDirect: NCCL_NET_GDR_LEVEL=LOC");  // it is off already
+  }
+  // Measured slower than without it: switching it off changes nothing, so it is not tried.
+  std::vector<double> slower = times(two, large);
+  for (double& each : slower) each *= 2;
+  for (const json& range : explained(two, large, slower, 4)["ranges"])
+    for (const json& trial : range["trials"]) CHECK(trial["label"] != "without GPUDirect: NCCL_NET_GDR_LEVEL=LOC");
 }
 
 TEST_CASE("half of the NICs is found, and so is what takes exactly as long") {

@@ -186,12 +186,16 @@ std::string why_inside(const Topology& topology, const Path& path, const Transpo
   }
 }
 
-std::string why_gate(std::string_view whose, const Node& device, PathType type, const Transport& transport) {
+std::string why_gate(std::string_view whose, const Node& device, const Node& nic, PathType type,
+                     const Transport& transport) {
   if (type == PathType::loc) return "";
   if (device.kind != NodeKind::gpu) return fmt::format("{} NIC: at {}\n", whose, to_string(type));
   if (type == PathType::pxn)
     return fmt::format("{} NIC: PXN, over NVLink through the GPU that the NIC is local to{}\n", whose,
                        transport.point_to_point ? "" : ": it is on the receiver's rail, or no NIC is nearer");
+  if (!transport.assumes_gpudirect && !(device.gpudirect && nic.gpudirect))
+    return fmt::format("{} NIC: at {}; {} has no GPUDirect (gdr=0), data rests in host memory\n", whose,
+                       to_string(type), nic.gpudirect ? device.name : nic.name);
   return fmt::format("{} NIC: at {}, gdr_level {}: {}\n", whose, to_string(type), to_string(transport.gdr_level),
                      type <= transport.gdr_level ? "GPUDirect RDMA, no copy in host memory"
                                                  : "too far for GPUDirect, data rests in host memory");
@@ -204,8 +208,9 @@ std::string path_text(const Topology& topology, const Path& path, const Transpor
                   topology.node(to).name, to_string(path.type), path.legs.size(), path.legs.size() == 1 ? "" : "s",
                   format(narrowest(topology, path)), format(latency(path)));
   if (path.type == PathType::net) {
-    text += why_gate("the sender's", topology.node(from), path.out, transport) +
-            why_gate("the receiver's", topology.node(to), path.in, transport);
+    const NodeId out = first_nic(topology, path).value_or(from), in = last_nic(topology, path).value_or(to);
+    text += why_gate("the sender's", topology.node(from), topology.node(out), path.out, transport) +
+            why_gate("the receiver's", topology.node(to), topology.node(in), path.in, transport);
   } else if (path.type != PathType::dir) {
     text += why_inside(topology, path, transport, from) + "\n";
   }

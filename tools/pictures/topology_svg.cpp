@@ -58,6 +58,7 @@ std::string_view class_of(NodeKind kind) {
     case NodeKind::gpu:
       return "device gpu";
     case NodeKind::pcie_switch:
+    case NodeKind::pcie_slot:
     case NodeKind::nvswitch:
     case NodeKind::network_switch:
       return "device hub";
@@ -81,6 +82,8 @@ std::string_view word(NodeKind kind) {
       return "NIC";
     case NodeKind::pcie_switch:
       return "PCIe switch";
+    case NodeKind::pcie_slot:
+      return "PCIe slot";
     case NodeKind::nvswitch:
       return "NVSwitch";
     case NodeKind::host_bridge:

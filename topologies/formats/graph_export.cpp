@@ -89,6 +89,7 @@ std::string_view shape(NodeKind kind) {
     case NodeKind::memory:
       return "cylinder";
     case NodeKind::pcie_switch:
+    case NodeKind::pcie_slot:
     case NodeKind::nvswitch:
     case NodeKind::network_switch:
       break;

@@ -17,6 +17,7 @@ Role pcie_role(const Node& node) {
     case NodeKind::cpu:
     case NodeKind::host_bridge:
     case NodeKind::pcie_switch:
+    case NodeKind::pcie_slot:
       return Role::transit;
     case NodeKind::gpu:
     case NodeKind::nic:

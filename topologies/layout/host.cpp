@@ -15,6 +15,8 @@ namespace {
 constexpr std::size_t most_in_row = 16, first_of_many = 12;
 constexpr double row_gap = 44, padding = 16, footing = 22;
 
+bool is_between_devices(NodeKind kind) { return kind == NodeKind::pcie_switch || kind == NodeKind::pcie_slot; }
+
 /// Steps over PCIe switches from the nearest device of that kind; a large number where there is none.
 std::map<NodeId, int> steps_from(const Plan& plan, const std::vector<NodeId>& members, NodeKind kind) {
   std::map<NodeId, int> steps;
@@ -23,8 +25,7 @@ std::map<NodeId, int> steps_from(const Plan& plan, const std::vector<NodeId>& me
     if (plan.topology.node(node).kind == kind) reached.push_back(node);
   for (std::size_t i = 0; i < reached.size(); ++i)
     for (const NodeId next : plan.neighbors[reached[i].value])
-      if (plan.topology.node(next).kind == NodeKind::pcie_switch &&
-          steps.try_emplace(next, steps[reached[i]] + 1).second)
+      if (is_between_devices(plan.topology.node(next).kind) && steps.try_emplace(next, steps[reached[i]] + 1).second)
         reached.push_back(next);
   return steps;
 }
@@ -42,7 +43,8 @@ std::vector<std::vector<NodeId>> rows_of(const Plan& plan, const std::vector<Nod
     switch (plan.topology.node(node).kind) {
       case NodeKind::nic:
         return 0;
-      case NodeKind::pcie_switch: {
+      case NodeKind::pcie_switch:
+      case NodeKind::pcie_slot: {
         const int gpu = steps(gpus, node), nic = steps(nics, node);
         return nic < gpu ? nic : 4 * far - std::min(gpu, far - 1);
       }

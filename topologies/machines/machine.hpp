@@ -21,8 +21,8 @@ struct Machine {
     /// What a NIC offers to the fabric: the rate of its port, and the time that the adapter itself takes. NICs only;
     /// one without a port cannot be cabled.
     std::optional<LinkSpec> port;
-    /// What the simulation does not need and a file format wants to keep, in the words of NCCL's topology XML:
-    /// "busid", "sm", "numaid", "vendor", "guid"...
+    /// What files say of it, in the words of NCCL's topology XML: "busid", "sm", "numaid", "vendor", "guid"... Kept for
+    /// the exporter; device_words.hpp has those that decide something.
     std::map<std::string, std::string> attributes;
     /// A NIC that is cabled, and that no message uses: NCCL_IB_HCA leaves it out. No file says so.
     bool idle = false;

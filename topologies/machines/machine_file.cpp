@@ -7,6 +7,7 @@
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "topologies/catalog.hpp"
+#include "topologies/machines/device_words.hpp"
 #include "topologies/machines/link_types.hpp"
 #include "topologies/machines/machine.hpp"
 #include "topologies/machines/sourced.hpp"
@@ -20,6 +21,7 @@ const std::vector<std::pair<std::string, NodeKind>> device_kinds = {
     {"host_bridge", NodeKind::host_bridge},
     {"memory", NodeKind::memory},
     {"pcie_switch", NodeKind::pcie_switch},
+    {"pcie_slot", NodeKind::pcie_slot},
     {"nvswitch", NodeKind::nvswitch},
     {"nic", NodeKind::nic},
 };
@@ -98,7 +100,11 @@ Machine::Device device(const Place& entry, LinkTypes& types) {
   }
   if (entry.has("port")) made.port = types.find(entry.at("port"));
   if (entry.has("attributes")) {
-    for (const auto& [key, value] : entry.at("attributes").entries()) made.attributes.emplace(key, value.text());
+    for (const auto& [key, value] : entry.at("attributes").entries()) {
+      const std::string text = value.text(), expected = expected_of_attribute(made.kind, key, text);
+      if (!expected.empty()) value.fail("expected " + expected + ", found " + in_quotes(text));
+      made.attributes.emplace(key, text);
+    }
   }
   return made;
 }

@@ -14,6 +14,7 @@
 #include "sim/topology/routes.hpp"
 #include "topologies/catalog.hpp"
 #include "topologies/formats/nccl_rules.hpp"
+#include "topologies/machines/device_words.hpp"
 #include "topologies/nccl/nccl_library.hpp"
 #include "topologies/nccl/nccl_tuner.hpp"
 
@@ -85,15 +86,16 @@ class Looked {
  public:
   Looked(const Machine& machine, std::vector<std::uint32_t> gpus, Release release)
       : machine_(machine), release_(release), gpus_(std::move(gpus)) {
-    const auto& attributes = machine.devices[gpus_.front()].attributes;
-    const auto sm = attributes.find("sm");
-    if (attributes.contains("gcn"))
+    const Machine::Device& first = machine.devices[gpus_.front()];
+    const std::optional<int> sm = compute_capability(first);
+    if (first.attributes.contains("gcn"))
       throw InputError("", fmt::format("expected GPUs of NVIDIA next to NCCL, found AMD's in {}", machine.name),
                        fmt::format("RCCL is not modelled; {}", without_a_library));
-    if (sm == attributes.end())
+    if (!sm)
       throw InputError("", fmt::format("expected GPUs with their compute capability, found none in {}", machine.name),
-                       R"(in a machine file: "attributes": {"sm": "80"})");
-    sm_ = std::stoi(sm->second);
+                       R"(say the model: --gpu A100 of `topology import`, or "gpu": "A100" next to "file" of kind )"
+                       R"(nccl_xml; in a machine file it is "attributes": {"sm": "80"} of each gpu)");
+    sm_ = *sm;
   }
 
   int sm() const { return sm_; }
@@ -201,9 +203,9 @@ class Looked {
   /// The nearest to the GPUs that take part: those that PCIe switches join to them; else those on the same CPUs; else
   /// all.
   Nics nics(Bandwidth rate) const {
-    std::set<std::uint32_t> used = nics_within({NodeKind::pcie_switch});
+    std::set<std::uint32_t> used = nics_within({NodeKind::pcie_switch, NodeKind::pcie_slot});
     const bool near = !used.empty();
-    if (!near) used = nics_within({NodeKind::pcie_switch, NodeKind::host_bridge, NodeKind::cpu});
+    if (!near) used = nics_within({NodeKind::pcie_switch, NodeKind::pcie_slot, NodeKind::host_bridge, NodeKind::cpu});
     if (used.empty()) used = all_nics();
     if (used.empty())
       throw InputError("", fmt::format("expected a NIC that can be cabled, found none in {}", machine_.name));
@@ -211,10 +213,25 @@ class Looked {
     for (const Machine::Cable& cable : machine_.cables)
       if (used.count(cable.from) + used.count(cable.to) > 0)
         found.slowest = std::min(found.slowest, gigabytes(cable.link.bandwidth));
+    for (std::uint32_t d = 0; d < machine_.devices.size(); ++d)
+      if (is_kind(d, NodeKind::pcie_slot)) found.slowest = std::min(found.slowest, share_of_slot(d, used));
     return found;
   }
 
  private:
+  /// What each of the NICs in a slot has of its link.
+  double share_of_slot(std::uint32_t slot, const std::set<std::uint32_t>& nics) const {
+    double uplink = std::numeric_limits<double>::max();
+    int inside = 0;
+    for (const Machine::Cable& cable : machine_.cables) {
+      if (cable.from != slot && cable.to != slot) continue;
+      const std::uint32_t other = cable.from == slot ? cable.to : cable.from;
+      if (nics.count(other) > 0) ++inside;
+      if (!is_kind(other, NodeKind::nic) && !is_kind(other, NodeKind::gpu)) uplink = gigabytes(cable.link.bandwidth);
+    }
+    return inside == 0 ? std::numeric_limits<double>::max() : uplink / inside;
+  }
+
   bool has_port(std::uint32_t device) const {
     return machine_.devices[device].port.has_value() && !machine_.devices[device].idle;
   }

@@ -314,7 +314,7 @@ std::string key_of(const Scenario& scenario, const Topology& topology, const Pla
     ((key += fmt::format("{},", values)), ...);
     key += ';';
   };
-  for (const Node& node : topology.nodes()) put(node.name, static_cast<int>(node.kind));
+  for (const Node& node : topology.nodes()) put(node.name, static_cast<int>(node.kind), node.gpudirect);
   for (const Link& link : topology.links())
     put(link.from.value, link.to.value, link.bandwidth.bytes_per_second, link.latency.count(),
         static_cast<int>(link.kind), link.resource.value);
@@ -325,8 +325,8 @@ std::string key_of(const Scenario& scenario, const Topology& topology, const Pla
     key += '|';
   }
   const Transport& how = scenario.transport;
-  put(static_cast<int>(topology.ties()), static_cast<int>(how.gdr_level), static_cast<int>(how.p2p_level), how.pxn,
-      static_cast<int>(how.nics), static_cast<int>(scenario.routing.policy));
+  put(static_cast<int>(topology.ties()), static_cast<int>(how.gdr_level), how.assumes_gpudirect,
+      static_cast<int>(how.p2p_level), how.pxn, static_cast<int>(how.nics), static_cast<int>(scenario.routing.policy));
   for (const RoutingSpec::Entry& entry : scenario.routing.table) put(entry.at, entry.to, entry.via);
   for (const FaultSpec& fault : scenario.faults)
     put(fault.link, static_cast<int>(fault.change.to), fault.change.at.time_since_epoch().count(),

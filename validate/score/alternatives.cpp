@@ -10,6 +10,7 @@
 #include "scenarios/setup/setup.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
+#include "topologies/machines/device_words.hpp"
 #include "topologies/machines/scale_links.hpp"
 #include "validate/measured/measured.hpp"
 #include "validate/results/columns.hpp"
@@ -22,6 +23,7 @@ namespace {
 /// The machine of the rows, as far as alternatives ask for it.
 struct NodeCounts {
   int nodes = 1, gpus = 1, nics = 0;  ///< of a node; NICs that messages may use
+  bool gpudirect = false;             ///< some GPU and some NIC may exchange data directly
 };
 
 NodeCounts counts_of(const ComparedRow& row) {
@@ -33,10 +35,17 @@ NodeCounts counts_of(const ComparedRow& row) {
       if (!topology.node(topology.link(link).to).host) return true;
     return false;
   };
-  for (std::uint32_t n = 0; n < topology.n_nodes(); ++n)
-    if (const Node& node = topology.node({n});
-        node.host == 0U && node.kind == NodeKind::nic && !node.idle && is_cabled({n}))
-      ++counts.nics;
+  bool by_gpu = false, by_nic = false;
+  for (std::uint32_t n = 0; n < topology.n_nodes(); ++n) {
+    const Node& node = topology.node({n});
+    if (node.host != 0U) continue;
+    by_gpu = by_gpu || (node.kind == NodeKind::gpu && node.gpudirect);
+    if (node.kind != NodeKind::nic || node.idle || !is_cabled({n})) continue;
+    ++counts.nics;
+    by_nic = by_nic || node.gpudirect;
+  }
+  const Transport& transport = row.scenario.transport;
+  counts.gpudirect = transport.gdr_level != PathType::loc && (transport.assumes_gpudirect || (by_gpu && by_nic));
   return counts;
 }
 
@@ -155,7 +164,7 @@ class AlternativeList {
   void slower_paths() {
     const Transport& transport = last_.scenario.transport;
     if (counts_.nodes > 1) {
-      if (transport.gdr_level != PathType::loc) gpudirect("without GPUDirect: NCCL_NET_GDR_LEVEL=LOC", "LOC");
+      if (counts_.gpudirect) gpudirect("without GPUDirect: NCCL_NET_GDR_LEVEL=LOC", "LOC");
       if (transport.pxn) pxn("NCCL_PXN_DISABLE=1", "false");
     }
     if (counts_.gpus > 1 && transport.p2p_level != PathType::loc)
@@ -183,6 +192,8 @@ class AlternativeList {
     const Transport& transport = last_.scenario.transport;
     if (counts_.nodes > 1 && transport.gdr_level != PathType::sys)
       gpudirect("GPUDirect at any distance: NCCL_NET_GDR_LEVEL=SYS", "SYS");
+    if (counts_.nodes > 1 && !transport.assumes_gpudirect && denies_gpudirect(last_.scenario.topology))
+      add_everywhere("GPUDirect, though the file says gdr=0", {"transport.gpudirect=true"});
     if (counts_.nodes > 1 && !transport.pxn) pxn("NCCL_PXN_DISABLE=0", "true");
     if (counts_.gpus > 1 && transport.p2p_level != PathType::sys) peer_access("NCCL_P2P_LEVEL=SYS", "SYS");
     if (last_.scenario.library)

@@ -11,6 +11,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
+#include "topologies/machines/device_words.hpp"
 #include "validate/score/idle_links.hpp"
 
 namespace ringsim {
@@ -98,7 +99,8 @@ std::vector<WhatIf> assumptions_of(const Scenario& scenario, const Why& why) {
   if (!scenario.library && (scenario.devices.gpu || scenario.devices.cpu))
     without("devices work in no time", {"devices=null"});
   const bool uses_nics = std::find(why.kinds.begin(), why.kinds.end(), "nic") != why.kinds.end();
-  if (scenario.transport.gdr_level == PathType::loc && uses_nics)
+  const bool denied = denies_gpudirect(scenario.topology) && !scenario.transport.assumes_gpudirect;
+  if (uses_nics && (denied || scenario.transport.gdr_level == PathType::loc))
     without("with GPUDirect",
             {"transport.NCCL_NET_GDR_LEVEL=null", "transport.gdr_level=null", "transport.gpudirect=true"});
   if (shares_all_links(scenario.model)) {

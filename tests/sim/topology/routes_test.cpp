@@ -76,6 +76,46 @@ TEST_CASE("between two dgx-1v without GPUDirect, data rests in the memory of eac
   CHECK(path_text(routes, t, "node0.gpu0", "node0.gpu4") == "NVL: node0.gpu0 > node0.gpu4");  // not a NIC's matter
 }
 
+TEST_CASE("data between a GPU and a NIC rests in host memory if one of them has no GPUDirect") {
+  // g0 - p0 - n0 (PIX), c0 with its memory above p0; the same on the other host, whose devices all have it.
+  for (const char* denied : {"g0", "n0"}) {
+    CAPTURE(denied);
+    Sketch s;
+    for (const std::string end : {"0", "1"}) {
+      for (const char* kind : {"g", "p", "n", "c", "m"}) s.node(kind + end, end == "0" ? 0 : 1);
+      for (const auto& [a, b] : {std::pair{"g", "p"}, {"n", "p"}, {"p", "c"}, {"c", "m"}})
+        s.cable(a + end, b + end, cable);
+    }
+    s.cable("n0", "n1", cable);
+    s.builder.deny_gpudirect(s.ids.at(denied));
+    const Topology t = s.builder.build();
+    Routes routes(t), far(t, {.gdr_level = PathType::sys}), assumes(t, {.assumes_gpudirect = true});
+    const std::string staged = "NET: g0 > p0 > c0 > m0 | m0 > c0 > p0 > n0 > n1 > p1 > g1";
+    CHECK(path_text(routes, t, "g0", "g1") == staged);
+    CHECK(path_text(routes, t, "g1", "g0") == "NET: g1 > p1 > n1 > n0 > p0 > c0 > m0 | m0 > c0 > p0 > g0");
+    CHECK(path_text(far, t, "g0", "g1") == staged);  // no level overrides it
+    CHECK(path_text(assumes, t, "g0", "g1") == "NET: g0 > p0 > n0 > n1 > p1 > g1");
+    CHECK(path_text(routes, t, "n0", "g1") == "NET: n0 > n1 > p1 > g1");  // no GPU's matter
+  }
+}
+
+TEST_CASE("functions of a PCI device share its slot, which is no switch on a path") {
+  // g0 and n0 at the switch p0, n0 in the slot t0.
+  Sketch s;
+  const NodeId g0 = s.node("g0", 0), n0 = s.node("n0", 0), p0 = s.node("p0", 0), far = s.node("n1", 1),
+               g1 = s.node("g1", 1);
+  const NodeId slot = s.builder.add_node("t0", NodeKind::pcie_slot, 0);
+  s.builder.add_cable(g0, p0, cable);
+  s.builder.add_cable(slot, p0, cable);
+  s.builder.add_cable(n0, slot, cable);
+  s.builder.add_cable(n0, far, cable);
+  s.builder.add_cable(far, g1, cable);
+  const Topology t = s.builder.build();
+  Routes routes(t, {.gdr_level = PathType::pix});
+  CHECK(path_text(routes, t, "g0", "n0") == "PIX: g0 > p0 > t0 > n0");
+  CHECK(path_text(routes, t, "g0", "g1") == "NET: g0 > p0 > t0 > n0 > n1 > g1");
+}
+
 TEST_CASE("with GPUDirect a NIC behind several PCIe switches is reached directly, one behind a CPU is not") {
   // g0 - p0 - p1 - n0 (PXB); g1 - c - n1 (PHB), memory m at c.
   for (const bool behind_cpu : {false, true}) {
@@ -218,10 +258,15 @@ TEST_CASE("where no path leads, the error names both ends and what is missing") 
   joined.cable("g0", "n0", cable);
   joined.cable("g1", "n1", cable);
   joined.cable("n0", "n1", cable);
+  Sketch denied = joined;
   const Topology poor = joined.builder.build();
   CHECK(message(poor, {.gdr_level = PathType::loc}, "g0", "g1") ==
         "no path from g0 to g1: data must rest in host memory, and g0's host has none within its reach\n"
         "  hint: add host memory, or let gdr_level (now LOC) reach the NIC");
+  denied.builder.deny_gpudirect(denied.ids.at("n0"));
+  CHECK(message(denied.builder.build(), {}, "g0", "g1") ==
+        "no path from g0 to g1: data must rest in host memory, and g0's host has none within its reach\n"
+        "  hint: add host memory; n0 has no GPUDirect");
 }
 
 namespace {
