@@ -10,6 +10,7 @@
 #include "topologies/formats/nccl_xml_import.hpp"
 #include "topologies/formats/smi_import.hpp"
 #include "topologies/formats/smi_matrix.hpp"
+#include "topologies/machines/device_words.hpp"
 #include "topologies/machines/machine.hpp"
 #include "topologies/machines/machine_text.hpp"
 #include "topologies/nccl/graph_use.hpp"
@@ -52,8 +53,9 @@ std::size_t count(const Machine& machine, NodeKind kind) {
 void check_nccl_xml(const Machine& machine) {
   const std::string written = to_nccl_xml(machine);
   const Machine again = import_nccl_xml(written, "again.xml");
-  for (const NodeKind kind : {NodeKind::gpu, NodeKind::nic, NodeKind::pcie_switch})
-    law(count(again, kind) == count(machine, kind), "NCCL's XML keeps GPUs, NICs and switches");
+  for (const NodeKind kind : {NodeKind::gpu, NodeKind::nic, NodeKind::pcie_switch, NodeKind::pcie_slot})
+    law(count(again, kind) == count(machine, kind), "NCCL's XML keeps GPUs, NICs, switches and slots");
+  law(without_gpudirect(again) == without_gpudirect(machine), "NCCL's XML keeps which devices have no GPUDirect");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/base/quantity.hpp"
+#include "topologies/machines/device_words.hpp"
 #include "topologies/machines/machine.hpp"
 
 namespace ringsim::test {
@@ -34,8 +35,8 @@ inline const Machine::Device& device(const Machine& machine, const std::string& 
 }
 
 /// What NCCL's XML can hold of a machine, with devices called after kind and order: which GPUs and NICs each switch and
-/// CPU has below it, links between GPUs with their count, NICs' speed in Mb/s. Host bridges count as their CPU; a GPU
-/// without PCIe sits below the CPU that it has C2C to.
+/// CPU has below it, links between GPUs with their count, NICs' speed in Mb/s, devices without GPUDirect. Host bridges
+/// count as their CPU; a GPU without PCIe sits below the CPU that it has C2C to.
 class Shape {
  public:
   explicit Shape(const Machine& machine) : machine_(machine), below_(machine.devices.size()) {
@@ -47,6 +48,7 @@ class Shape {
       if (kind != NodeKind::gpu && kind != NodeKind::nic) continue;
       std::set<std::uint32_t> seen;
       climb(d, d, seen);
+      if (!has_gpudirect(machine.devices[d])) lines_.insert(names_[d] + ": no GPUDirect");
       if (machine.devices[d].port) {
         lines_.insert(
             fmt::format("{}: {} Mb/s", names_[d], machine.devices[d].port->bandwidth.bytes_per_second / 125'000));
@@ -76,6 +78,7 @@ class Shape {
   void add(std::uint32_t d) {
     const NodeKind kind = machine_.devices[d].kind;
     if (kind == NodeKind::pcie_switch) lines_.insert("switch of" + list(d));
+    if (kind == NodeKind::pcie_slot) lines_.insert("slot of" + list(d));
     if (kind == NodeKind::cpu) lines_.insert("cpu of" + list(d));
   }
   /// Up from `at`, PCIe switch by PCIe switch to the CPU.
@@ -92,7 +95,7 @@ class Shape {
       if (!bridge && !by_c2c && cable.link.kind != LinkKind::pcie) continue;
       // A switch above: its own way up is not back. Trees are drawn from the device to the root.
       if (kind == NodeKind::cpu || kind == NodeKind::host_bridge ||
-          (kind == NodeKind::pcie_switch && leads_up(at, up))) {
+          ((kind == NodeKind::pcie_switch || kind == NodeKind::pcie_slot) && leads_up(at, up))) {
         climb(endpoint, up, seen);
       }
     }
@@ -104,7 +107,8 @@ class Shape {
   }
   /// From a device every switch leads up; from a switch only the one that is nearer to a CPU.
   bool leads_up(std::uint32_t from, std::uint32_t to) const {
-    if (machine_.devices[from].kind != NodeKind::pcie_switch) return true;
+    const NodeKind kind = machine_.devices[from].kind;
+    if (kind != NodeKind::pcie_switch && kind != NodeKind::pcie_slot) return true;
     return hops_to_cpu(to) < hops_to_cpu(from);
   }
   int hops_to_cpu(std::uint32_t d) const {

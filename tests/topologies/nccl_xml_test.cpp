@@ -96,7 +96,14 @@ TEST_CASE("a full dump: devices by their number, links by NCCL's rules") {
 
 TEST_CASE("a skeleton: devices by class, GPUs in the order of bus ids, the user says the rest") {
   const Machine bare = import_sample("skeleton.xml");
-  CHECK(bare.warnings.size() == 3);  // two NICs without a speed, no NVLinks
+  CHECK(
+      text(bare.warnings) ==
+      text({"skeleton.xml:5: the file does not tell the speed of 2 of 2 NICs, of which this is the first; they cannot "
+            "be cabled unless --nic \"200 Gb/s\" of `topology import` (\"nic\" of a scenario's topology) says it",
+            "skeleton.xml: the file does not tell the model of 8 of 8 GPUs: library nccl needs it, and NVLinks are "
+            "taken as those of sm 80; --gpu A100 of `topology import` (\"gpu\" of a scenario's topology) says it",
+            "skeleton.xml: no NVLinks between the GPUs are listed; taken to have none, unless --nvlink dgx-a100 of "
+            "`topology import` (\"nvlink\" of a scenario's topology) names a machine whose they are"}));
   CHECK_FALSE(device(bare, "nic0").port);
   CHECK(device(bare, "gpu0").attributes.at("busid") == "0001:00:00.0");
   CHECK(device(bare, "gpu2").attributes.at("busid") == "0003:00:00.0");
@@ -129,6 +136,7 @@ TEST_CASE("every trap is a warning that names the line and says what is taken in
   CHECK(
       m.warnings ==
       Lines{
+          "traps.xml:9: <warp> within <gpu> is not understood; left out",
           "traps.xml:2: numaid \"-1\" names no NUMA domain; CPUs are numbered in the order of the file",
           "traps.xml:4: link_speed \"32 GT/s PCIe/s\" is not how NCCL spells it, which would take it as 8 GT/s; taken "
           "as "
@@ -145,7 +153,6 @@ TEST_CASE("every trap is a warning that names the line and says what is taken in
           "traps.xml:28: speed \"200000000\" Mb/s is beyond any NIC; taken as kb/s: 200 Gb/s",
           "traps.xml:6: a link from 0000:02:00.0 to itself, as some virtual machines write; left out",
           "traps.xml:8: target 0000:77:00.0 is no GPU of this file, and class \"0x030200\" no NVSwitch; left out",
-          "traps.xml:9: <warp> within <gpu> is not understood; left out",
           "traps.xml:15: count \"none\" is no number of links; left out"});
   CHECK(text(cables_of(m)) ==
         text({"pcie0 - cpu0: pcie 48 GB/s", "gpu0 - pcie0: pcie 48 GB/s", "gpu1 - pcie0: pcie 12 GB/s",
@@ -156,22 +163,28 @@ TEST_CASE("every trap is a warning that names the line and says what is taken in
 
 TEST_CASE("a file that cannot be a machine is refused with its line and the reason") {
   CHECK(complaint(small()) == "");
+  const std::string rack_link = "<nvlink target=\"fffffff:ff:ff.0\" count=\"6\" tclass=\"0x068000\"/>";
   const std::string gpu_twice = "<pci busid=\"2\"><gpu dev=\"1\"/></pci>\n<pci busid=\"2\"><gpu dev=\"2\"/></pci>";
-  const std::vector<std::string> rows{"",
-                                      "<!-- x -->",
-                                      "<system>\n<cpu>\n</system>",
-                                      "<system/><system/>",
-                                      "<system a=\"1\" a=\"2\"/>",
-                                      "<system>\n\nhello</system>",
-                                      "<system>\n\x01</system>",
-                                      "<system a=\"\xFF\"/>",
-                                      "\n<graphs version=\"1\"/>",
-                                      "<system><cpu/></system>",
-                                      small(gpu_twice, "<nvlink target=\"2\" count=\"1\" tclass=\"0x03\"/>"),
-                                      small("<pci class=\"0x03\"/>"),
-                                      small("<pci busid=\"1\"><gpu/><gpu/></pci>"),
-                                      small("<pci busid=\"1\"><gpu/><pci busid=\"2\"/></pci>"),
-                                      small("</cpu><cpu host_hash=\"0x2\">")};
+  const std::vector<std::string> rows{
+      "", "<!-- x -->", "<system>\n<cpu>\n</system>", "<system/><system/>", "<system a=\"1\" a=\"2\"/>",
+      "<system>\n\nhello</system>", "<system>\n\x01</system>", "<system a=\"\xFF\"/>", "\n<graphs version=\"1\"/>",
+      "<system><cpu/></system>", small(gpu_twice, "<nvlink target=\"2\" count=\"1\" tclass=\"0x03\"/>"),
+      small("<pci class=\"0x03\"/>"), small("<pci busid=\"1\"><gpu/><gpu/></pci>"),
+      small("<pci busid=\"1\"><gpu/><pci busid=\"2\"/></pci>"), small("<pci busid=\"1\"><gpu/><nic/></pci>"),
+      small("</cpu><cpu host_hash=\"0x2\">"), small("</cpu><cpu host_hash=\"0x2\">", rack_link),
+      // An NVSwitch of the host itself, which has a bus id there.
+      small("</cpu><cpu host_hash=\"0x2\">", "<nvlink target=\"0000:07:00.0\" count=\"6\" tclass=\"0x068000\"/>"),
+      // Elements in places where NCCL does not read them, and near misses.
+      small("<gpu dev=\"1\"/>"), small("<net dev=\"1\"/>"), small("<pci busid=\"1\"><net dev=\"1\"/></pci>"),
+      small("<nic><gpu/></nic>"), small("<pci busid=\"1\"><nvlink/></pci>"), small("<cpu/>"),
+      small("<pcie busid=\"1\"/>"), small("<bus><pci busid=\"1\"/></bus>"), small("", "<nvlnk/>"),
+      "<system><gpu/></system>", "<system><cpu><pci busid=\"1\"><system/></pci></cpu></system>",
+      // Parts of a GPU, and values that decide.
+      small("<pci busid=\"1\"><gpu dev=\"1\" mlopart=\"0\"/></pci>"),
+      small("<pci busid=\"1\"><gpu dev=\"1\" mlopart=\"x\"/></pci>"),
+      small("<pci busid=\"1\"><gpu dev=\"1\" sm=\"x\"/></pci>"),
+      small("<pci busid=\"1\"><gpu dev=\"1\" sm=\"99999999999\"/></pci>"),
+      small("<pci busid=\"1\"><gpu dev=\"1\" sm=\"-1\"/></pci>")};
   ringsim::test::MessagePage page("nccl_xml");
   for (const std::string& text : rows) page.add(text, complaint(text));
   page.check();
@@ -208,7 +221,8 @@ TEST_CASE("more NVLinks than a GPU of the generation has are a warning") {
     return import_nccl_xml(file, "t.xml").warnings.size();
   };
   // One end does not list the link, which is a warning of its own.
-  for (const auto& generation : {std::pair{"60", 4}, {"70", 6}, {"80", 12}, {"90", 18}, {"100", 18}}) {
+  for (const auto& generation :
+       {std::pair{"60", 4}, {"70", 6}, {"80", 12}, {"90", 18}, {"100", 18}, {"103", 18}, {"107", 36}, {"120", 18}}) {
     CAPTURE(generation.first);
     CHECK(warnings(generation.first, generation.second) == 1);
     CHECK(warnings(generation.first, generation.second + 1) == 3);  // for either GPU

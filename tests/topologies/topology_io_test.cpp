@@ -39,7 +39,7 @@ TEST_CASE("import prints the machine file of an XML file, and its warnings on st
   const std::string skeleton = sample("skeleton.xml").string();
   const Outcome bare = run_command({"topology", "import", skeleton});
   CHECK(bare.code == 0);
-  CHECK(bare.err.starts_with("ringsim: warning: " + skeleton + ":5: the file does not tell the speed of this NIC"));
+  CHECK(bare.err.starts_with("ringsim: warning: " + skeleton + ":5: the file does not tell the speed of 2 of 2 NICs"));
   const Outcome full =
       run_command({"topology", "import", skeleton, "--nvlink", "dgx-1v", "--nic", "200 Gb/s", "--gpu", "V100"});
   CHECK(full.code == 0);

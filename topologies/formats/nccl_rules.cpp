@@ -20,9 +20,9 @@ double apart(Bandwidth a, Bandwidth b) {
 }
 
 const std::vector<std::pair<std::string, int>> models{
-    {"P100", 60},  {"V100", 70},  {"A100", 80},     {"A800", 80},     {"A30", 80},   {"A10", 86},  {"A40", 86},
-    {"L40S", 89},  {"H20", 90},   {"RTX 3090", 86}, {"RTX 4090", 89}, {"H100", 90},  {"H200", 90}, {"H800", 90},
-    {"GH200", 90}, {"B200", 100}, {"GB200", 100},   {"B300", 103},    {"GB300", 103}};
+    {"P100", 60},  {"V100", 70},  {"A100", 80},     {"A800", 80},     {"A30", 80},    {"A10", 86},   {"A40", 86},
+    {"L40S", 89},  {"H20", 90},   {"RTX 3090", 86}, {"RTX 4090", 89}, {"H100", 90},   {"H200", 90},  {"H800", 90},
+    {"GH200", 90}, {"B200", 100}, {"GB200", 100},   {"B300", 103},    {"GB300", 103}, {"Rubin", 107}};
 
 struct Assumed {
   Picoseconds latency;
@@ -101,6 +101,7 @@ PcieLink nearest_pcie(Bandwidth bandwidth) {
 }
 
 Bandwidth nvlink_bandwidth(int sm) {
+  if (sm == 107) return megabytes(38'000);
   if (sm >= 100) return megabytes(40'100);
   if (sm >= 90) return megabytes(20'600);
   if (sm == 86) return megabytes(12'000);
@@ -109,6 +110,7 @@ Bandwidth nvlink_bandwidth(int sm) {
 }
 
 int most_nvlinks_of(int sm) {
+  if (sm == 107) return 36;
   if (sm >= 90) return 18;
   if (sm >= 80) return 12;
   return sm >= 70 ? 6 : 4;
@@ -127,13 +129,17 @@ InterSocket inter_socket(const CpuModel& cpu) {
   if (cpu.arch == "arm64") return {megabytes(6'000), "ARM_BW"};
   if (cpu.vendor == "AuthenticAMD") return {megabytes(16'000), "AMD_BW"};
   if (cpu.vendor == "GenuineIntel") {
-    if (cpu.model >= 0xCF) return {megabytes(40'000), "ERP_QPI_BW"};
-    if (cpu.model >= 0x8F) return {megabytes(22'000), "SRP_QPI_BW"};
-    if (cpu.model >= 0x55) return {megabytes(10'000), "SKL_QPI_BW"};
+    const bool counts = cpu.family == 6 || cpu.family == 0;  // 0: not known
+    if (counts && cpu.model >= 0xCF) return {megabytes(40'000), "ERP_QPI_BW"};
+    if (counts && cpu.model >= 0x8F) return {megabytes(22'000), "SRP_QPI_BW"};
+    if (counts && cpu.model >= 0x55) return {megabytes(10'000), "SKL_QPI_BW"};
     return {megabytes(6'000), "BDW_QPI_BW"};
   }
-  if (cpu.vendor == "  Shanghai  ") return {megabytes(6'000), "ZPI_BW"};
-  return {megabytes(12'000), "PCI_BW, as for every CPU it does not know,"};
+  if (cpu.vendor == "  Shanghai  " || cpu.vendor == "CentaurHauls") {
+    if (cpu.family == 7 && cpu.model == 0x5B) return {megabytes(9'000), "YONGFENG_ZPI_BW"};
+    return {megabytes(6'000), "ZPI_BW"};
+  }
+  return {megabytes(12'000), "PCI_BW, assumed: NCCL does not know this CPU, and would take LOC_BW, 5 TB/s"};
 }
 
 CpuModel nearest_cpu(Bandwidth bandwidth, bool intel) {
@@ -161,6 +167,12 @@ std::vector<std::string> gpu_models() {
   std::vector<std::string> names;
   for (const auto& [name, sm] : models) names.push_back(name);
   return names;
+}
+
+std::string option_or_key(std::string_view name, std::string_view example) {
+  const bool quoted = example.find(' ') != std::string_view::npos;
+  return fmt::format("--{0} {2}{1}{2} of `topology import` (\"{0}\" of a scenario's topology)", name, example,
+                     quoted ? "\"" : "");
 }
 
 LinkSpec link(LinkKind kind, Bandwidth bandwidth, const std::string& bandwidth_source) {

@@ -36,10 +36,14 @@ struct PcieLink {
 /// The link whose bandwidth by NCCL is nearest (by ratio); of equals the widest.
 PcieLink nearest_pcie(Bandwidth bandwidth);
 
-/// One NVLink, one direction, by compute capability ("sm": 70, 80, 86, 90, 100).
+/// One NVLink, one direction, by compute capability ("sm": 70, 80, 86, 90, 100, 103, 110, 120; topo.h,
+/// ncclTopoNVLinkBw, takes all from 100 on alike). Rubin, sm 107, came with NCCL 2.31 and 2.32 (NVIDIA/nccl#2419),
+/// whose sources were not at hand: its topology gives a GPU 1368 GB/s, twice 684 where it is split in two, over 36
+/// links.
 Bandwidth nvlink_bandwidth(int sm);
 /// How many NVLinks a GPU of that capability has at most: P100 4, V100 6, A100 12, H100 and B200 18 (NVIDIA's data
-/// sheets and architecture white papers).
+/// sheets and architecture white papers; NCCL's own limits, src/graph/xml.cc, ncclTopoGetXmlFromGpu), Rubin 36
+/// (stas00/ml-engineering network/README.md: NVLink 6, 36 links of 50 GB/s).
 int most_nvlinks_of(int sm);
 /// One xGMI link by RCCL's constants: gcn "910" or "gfx90a..." 36 GB/s, gfx94, gfx95 and "940" 48, others 24.
 /// ROCm/rccl src/graph/topo.h: VEGA_XGMI_WIDTH, MI200_XGMI_WIDTH, GFX94X_XGMI_WIDTH.
@@ -62,6 +66,9 @@ CpuModel nearest_cpu(Bandwidth bandwidth, bool intel);
 std::optional<int> sm_of(std::string_view model);
 /// The models that sm_of() knows.
 std::vector<std::string> gpu_models();
+
+/// How users say what a file lacks: `--gpu A100 of ...`.
+std::string option_or_key(std::string_view name, std::string_view example);
 
 /// Links by kind with what NCCL does not say: latency and its reason. `bandwidth_source` says where the bandwidth is
 /// from.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "topologies/formats/nccl_rules.hpp"
+#include "topologies/machines/device_words.hpp"
 
 namespace ringsim {
 
@@ -97,7 +98,8 @@ class Writer {
   }
   bool hangs(std::uint32_t d) const {
     const NodeKind kind = device(d).kind;
-    return kind == NodeKind::gpu || kind == NodeKind::nic || kind == NodeKind::pcie_switch;
+    return kind == NodeKind::gpu || kind == NodeKind::nic || kind == NodeKind::pcie_switch ||
+           kind == NodeKind::pcie_slot;
   }
 
   // From the CPUs down over PCIe, nearest first; what is left over hangs below the CPU it is joined to, or the first.
@@ -119,23 +121,26 @@ class Writer {
           if (cable->link.kind != LinkKind::pcie || !hangs(below) || is_placed(below)) continue;
           places_[below].above = above;
           places_[below].uplink = &cable->link;
-          if (device(below).kind == NodeKind::pcie_switch) next.push_back(below);
+          if (joins_others(below)) next.push_back(below);
         }
       }
       next.clear();
     };
     spread();
-    for (const NodeKind kind : {NodeKind::pcie_switch, NodeKind::gpu, NodeKind::nic}) {
+    for (const NodeKind kind : {NodeKind::pcie_switch, NodeKind::pcie_slot, NodeKind::gpu, NodeKind::nic}) {
       for (const std::uint32_t d : by_kind_[kind]) {
         if (is_placed(d)) continue;
         if (const auto cpu = joined_cpu(d)) places_[d].above = *cpu;
         roots_.insert(d);
-        if (kind == NodeKind::pcie_switch) next.push_back(d), spread();
+        if (joins_others(d)) next.push_back(d), spread();
       }
     }
     for (std::uint32_t d = 0; d < places_.size(); ++d) {
       if (places_[d].above) places_[*places_[d].above].below.push_back(d);
     }
+  }
+  bool joins_others(std::uint32_t d) const {
+    return device(d).kind == NodeKind::pcie_switch || device(d).kind == NodeKind::pcie_slot;
   }
   bool is_placed(std::uint32_t d) const { return places_[d].above.has_value() || roots_.contains(d); }
 
@@ -152,22 +157,31 @@ class Writer {
     std::set<std::string> taken;
     bool all_have = true;
     for (std::uint32_t d = 0; d < places_.size(); ++d) {
-      if (!hangs(d) || !needs_pci(d)) continue;
+      if (!hangs(d) || !needs_pci(d)) continue;  // a slot has none: its functions have
       const auto own = device(d).attributes.find("busid");
       all_have = all_have && own != device(d).attributes.end() && taken.insert(own->second).second;
     }
     int next = 0;
-    for (const NodeKind kind : {NodeKind::pcie_switch, NodeKind::gpu, NodeKind::nic}) {
+    std::map<std::uint32_t, std::pair<int, int>> slots;  // number, functions so far
+    for (const NodeKind kind : {NodeKind::pcie_slot, NodeKind::pcie_switch, NodeKind::gpu, NodeKind::nic}) {
       for (const std::uint32_t d : by_kind_[kind]) {
-        ++next;
-        places_[d].busid = all_have && needs_pci(d) ? device(d).attributes.at("busid")
-                                                    : fmt::format("{:04x}:{:02x}:00.0", next / 256, next % 256);
+        if (kind == NodeKind::pcie_slot) {
+          slots[d] = {++next, 0};
+          continue;
+        }
+        const auto slot = places_[d].above ? slots.find(*places_[d].above) : slots.end();
+        const int function = slot == slots.end() ? 0 : slot->second.second++;
+        const int number = slot == slots.end() ? ++next : slot->second.first;
+        places_[d].busid = all_have && needs_pci(d)
+                               ? device(d).attributes.at("busid")
+                               : fmt::format("{:04x}:{:02x}:00.{:x}", number / 256, number % 256, function);
       }
     }
   }
 
   /// A NIC at no cost below its CPU has no <pci>.
   bool needs_pci(std::uint32_t d) const {
+    if (device(d).kind == NodeKind::pcie_slot) return false;
     const LinkSpec* up = places_[d].uplink;
     return device(d).kind != NodeKind::nic || (up != nullptr && up->bandwidth.bytes_per_second < no_cost);
   }
@@ -210,6 +224,10 @@ class Writer {
   }
 
   void write_device(std::uint32_t d, int depth) {
+    if (device(d).kind == NodeKind::pcie_slot) {  // what its functions' bus ids say
+      for (const std::uint32_t below : places_[d].below) write_device(below, depth);
+      return;
+    }
     const bool pci = needs_pci(d);
     if (pci) line(depth, "pci", pci_attributes(d), false);
     const int inside = pci ? depth + 1 : depth;
@@ -309,6 +327,8 @@ class Writer {
                       {"maxconn", "65536"},
                       {"gdr", "1"}});
     }
+    if (!has_gpudirect(nic))
+      for (Attributes& net : nets) net["gdr"] = "0";
     if (!nets.empty() && !numbers_rise(NodeKind::nic, "net0.dev")) nets.front()["dev"] = std::to_string(ordinal_of(d));
     for (const Attributes& net : nets) line(depth + 1, "net", {net.begin(), net.end()}, true);
     close(depth, "nic");
@@ -338,12 +358,9 @@ class Writer {
   bool numbers_rise(NodeKind kind, const std::string& attribute) const {
     int last = -1;
     for (const std::uint32_t d : by_kind_.at(kind)) {
-      const auto own = device(d).attributes.find(attribute);
-      if (own == device(d).attributes.end() || own->second.empty() || own->second.size() > 6 ||
-          own->second.find_first_not_of("0123456789") != std::string::npos || std::stoi(own->second) <= last) {
-        return false;
-      }
-      last = std::stoi(own->second);
+      const std::optional<int> own = whole_attribute(device(d), attribute, last + 1, 999'999);
+      if (!own) return false;
+      last = *own;
     }
     return true;
   }
@@ -356,6 +373,7 @@ class Writer {
     for (const Machine::Cable* cable : cables_[gpu]) {
       if (cable->link.kind != LinkKind::nvlink) continue;
       const std::int64_t each = cable->link.bandwidth.bytes_per_second / cable->link.joined;
+      if (each == nvlink_bandwidth(107).bytes_per_second) return 107;
       if (each > 30'000'000'000) return 100;
       if (each < 16'000'000'000) return 86;
       if (by_pcie == 70 && each < 19'000'000'000) return 60;

@@ -20,16 +20,6 @@ namespace {
 constexpr std::size_t most_warnings = 100;
 constexpr std::size_t most_cpus = 256;  // of elements of any kind: what NCCL itself can hold
 
-/// What NCCL compares bus ids by: their hex digits.
-std::uint64_t number_of_busid(const std::string& busid) {
-  std::uint64_t number = 0;
-  for (const char c : busid) {
-    const auto digit = std::string_view("0123456789abcdef").find(c);
-    if (digit != std::string_view::npos) number = number << 4 | digit;
-  }
-  return number;
-}
-
 const XmlElement* child_of(const XmlElement& parent, std::string_view name) {
   const auto found = std::find_if(parent.children.begin(), parent.children.end(),
                                   [&](const XmlElement& child) { return child.name == name; });
@@ -48,6 +38,7 @@ class TreeReader {
       : import_(import), lists_gpus_(any_within(root, "gpu")), lists_nets_(any_within(root, "net")) {}
 
   void read_cpu(const XmlElement& cpu) {
+    host_ = host_of(cpu);
     const int index = add({.kind = NodeKind::cpu, .element = &cpu});
     if (!whole(cpu, "numaid", 0, 1 << 20)) {
       import_.warn(cpu, fmt::format("numaid \"{}\" names no NUMA domain; CPUs are numbered in the order of the file",
@@ -62,8 +53,6 @@ class TreeReader {
             LinkKind::pcie, {5'000'000'000'000},
             fmt::format("{}: a <nic> directly below a <cpu>, at LOC_BW (NVIDIA/nccl 5067397c2676 src/graph/topo.h)",
                         import_.place(child)));
-      } else {
-        left_out(child, "<cpu>");
       }
     }
   }
@@ -71,21 +60,32 @@ class TreeReader {
  private:
   enum class What { bridge, gpu, nic, other };
 
+  /// NCCL compares the numbers; none is 0 (src/graph/topo.cc, ncclGetSystemId).
+  int host_of(const XmlElement& cpu) {
+    std::string hash = lower(text_of(cpu, "host_hash"));
+    if (hash.starts_with("0x")) hash.erase(0, 2);
+    hash.erase(0, std::min(hash.find_first_not_of('0'), hash.size()));
+    const auto known = std::find(hashes_.begin(), hashes_.end(), hash);
+    const auto host = static_cast<int>(known - hashes_.begin());
+    if (known == hashes_.end()) {
+      hashes_.push_back(hash);
+      import_.hosts.push_back(text_of(cpu, "host_hash", "none"));
+    }
+    return host;
+  }
+
   int add(Found found) {
+    found.host = host_;
     keep(*found.element, found);
     import_.found.push_back(std::move(found));
     return static_cast<int>(import_.found.size()) - 1;
   }
 
-  /// What the file says and the simulation does not need; an attribute without text says nothing.
+  /// What the file says; an attribute without text says nothing.
   static void keep(const XmlElement& element, Found& found) {
     for (const auto& [name, value] : element.attributes) {
-      if (!value.empty()) found.attributes[name] = value;
+      if (!value.empty() && is_known_attribute(element.name, name)) found.attributes[name] = value;
     }
-  }
-
-  void left_out(const XmlElement& element, std::string_view where) {
-    import_.warn(element, fmt::format("<{}> within {} is not understood; left out", element.name, where));
   }
 
   What what(const XmlElement& pci) {
@@ -122,30 +122,65 @@ class TreeReader {
       } else if (child.name == "pci") {
         import_.fail(child, fmt::format("expected no <pci> below the <pci> of a device, found one below {}", busid));
       } else if (child.name == "gpu" && kind == What::gpu) {
+        check_whole(child, busid);
         if (import_.found[index].gpu != nullptr) {
           import_.fail(child, fmt::format("expected one <gpu> in the <pci> {}, found another", busid),
-                       "partitions of a GPU, which share its links, are not modelled");
+                       "several ranks on one GPU, which share its links, are not modelled");
         }
         read_gpu(child, import_.found[index]);
       } else if (child.name == "nic" && kind == What::nic && import_.found[index].nic == nullptr) {
         import_.found[index].nic = &child;
-      } else if (child.name != "pcilink") {
-        left_out(child, "<pci>");
+      } else if (child.name == "nic" && kind == What::gpu) {
+        import_.fail(child, fmt::format("expected a <gpu> or a <nic> in the <pci> {}, found both", busid),
+                     "give each a <pci> of its own");
+      } else if (child.name == "nic") {
+        import_.warn(child, fmt::format("a second <nic> in the <pci> {}; left out, as NCCL does", busid));
       }
     }
     import_.found[index].uplink = uplink(pci, static_cast<int>(index));
   }
 
+  /// Each half of a GPU that MLOPart splits has half of its NVLinks, shares its PCIe and C2C links with the other, and
+  /// reaches it within the chip (NVIDIA/nccl 5067397c2676 src/graph/topo.cc, ncclTopoAddGpuSub, ncclTopoAddC2c). NCCL
+  /// writes mlopart="-1" of every GPU that is whole.
+  void check_whole(const XmlElement& gpu, const std::string& busid) const {
+    const std::string* part = gpu.find("mlopart");
+    if (part == nullptr || part->empty() || part->starts_with('-')) return;
+    import_.fail(gpu,
+                 fmt::format("expected whole GPUs, found part {} of the one in the <pci> {} (mlopart)", *part, busid),
+                 "GPUs that MLOPart splits are not modelled: keep one <gpu> per <pci>, without mlopart");
+  }
+
   void read_gpu(const XmlElement& gpu, Found& found) {
     found.gpu = &gpu;
     keep(gpu, found);
-    if (const auto dev = whole(gpu, "dev", 0, 1 << 20)) found.dev = static_cast<int>(*dev);
+    if (gpu.find("dev") != nullptr) found.dev = whole_or_drop(gpu, "dev", found, "GPUs are numbered by their bus ids");
+    whole_or_drop(gpu, "rank", found, "ranks are in the order of dev anyhow");
+    read_gdr(import_, gpu, found.attributes, "gdr");
+    const std::string* sm = gpu.find("sm");
+    if (sm == nullptr || sm->empty()) return;
+    if (!whole(gpu, "sm", 1, 999))
+      import_.fail(gpu, fmt::format("expected a compute capability in sm, such as \"90\", found \"{}\"", *sm),
+                   "without sm, --gpu or topology.gpu says the model");
+    found.attributes["sm"] = std::to_string(*whole(gpu, "sm", 1, 999));
+  }
+
+  std::optional<int> whole_or_drop(const XmlElement& at, const char* name, Found& found, std::string_view instead) {
+    const std::string* text = at.find(name);
+    if (text == nullptr || text->empty()) return std::nullopt;
+    if (const auto number = whole(at, name, 0, 1 << 20)) {
+      found.attributes[name] = std::to_string(*number);
+      return static_cast<int>(*number);
+    }
+    import_.warn(at, fmt::format("{} \"{}\" is no number of a device; {}", name, *text, instead));
+    found.attributes.erase(name);
+    return std::nullopt;
   }
 
   std::string check_busid(const XmlElement& pci) {
     std::string busid = lower(text_of(pci, "busid"));
     if (busid.empty()) import_.fail(pci, "expected a bus id such as \"0000:07:00.0\" in <pci>, found none");
-    const auto [first, is_new] = lines_.emplace(busid, pci.line);
+    const auto [first, is_new] = lines_.emplace(std::pair{host_, busid}, pci.line);
     if (!is_new) {
       import_.warn(pci, fmt::format("bus id {} stands here again (first on line {}); taken as another device", busid,
                                     first->second));
@@ -216,67 +251,10 @@ class TreeReader {
 
   XmlImport& import_;
   bool lists_gpus_, lists_nets_;
-  std::map<std::string, std::size_t> lines_;  // of bus ids
+  int host_ = 0;                                              // of the <cpu> that is read
+  std::vector<std::string> hashes_;                           // [host]
+  std::map<std::pair<int, std::string>, std::size_t> lines_;  // of the bus ids of each host
 };
-
-/// By number where each has one, else by bus id, as NVML counts; in the file's order where neither tells.
-void sort_devices(std::vector<Found*>& devices) {
-  const bool numbered = std::all_of(devices.begin(), devices.end(), [](const Found* f) { return f->dev.has_value(); });
-  std::stable_sort(devices.begin(), devices.end(), [&](const Found* a, const Found* b) {
-    return numbered ? *a->dev < *b->dev : number_of_busid(a->busid) < number_of_busid(b->busid);
-  });
-}
-
-void name_devices(XmlImport& import) {
-  const auto add = [&](const std::vector<Found*>& devices, std::string_view name) {
-    for (std::size_t i = 0; i < devices.size(); ++i) {
-      devices[i]->device = static_cast<std::uint32_t>(import.machine.devices.size());
-      import.machine.devices.push_back(
-          {fmt::format("{}{}", name, i), devices[i]->kind, devices[i]->port, devices[i]->attributes});
-    }
-  };
-  for (const auto& [kind, name] : {std::pair{NodeKind::gpu, "gpu"}, std::pair{NodeKind::nic, "nic"}}) {
-    std::vector<Found*> devices = import.all(kind);
-    sort_devices(devices);
-    add(devices, name);
-  }
-  add(import.all(NodeKind::pcie_switch), "pcie");
-  add(import.all(NodeKind::cpu), "cpu");
-}
-
-CpuModel model_of(const XmlElement& cpu) {
-  CpuModel model;
-  if (const std::string* arch = cpu.find("arch")) model.arch = *arch;
-  if (const std::string* vendor = cpu.find("vendor")) model.vendor = *vendor;
-  model.family = static_cast<int>(whole(cpu, "familyid", 0, 1 << 20).value_or(0));
-  model.model = static_cast<int>(whole(cpu, "modelid", 0, 1 << 20).value_or(0));
-  return model;
-}
-
-/// Sockets fully joined, a memory each; what the CPUs say of the host.
-void join_cpus(XmlImport& import) {
-  const std::vector<Found*> cpus = import.all(NodeKind::cpu);
-  for (std::size_t i = 0; i < cpus.size(); ++i) {
-    const CpuModel model = model_of(*cpus[i]->element);
-    const InterSocket own = inter_socket(model);
-    for (std::size_t j = i + 1; j < cpus.size(); ++j) {
-      const InterSocket other = inter_socket(model_of(*cpus[j]->element));
-      const InterSocket& slower = other.bandwidth < own.bandwidth ? other : own;
-      import.machine.cables.push_back(
-          {cpus[i]->device, cpus[j]->device,
-           link(LinkKind::socket, slower.bandwidth,
-                fmt::format("{}: vendor {}, model {}; NVIDIA/nccl 5067397c2676 src/graph/topo.h: {}",
-                            import.place(*cpus[i]->element), model.vendor.empty() ? "unknown" : model.vendor,
-                            model.model, slower.rule))});
-    }
-    if (model.vendor == "GenuineIntel") import.machine.host = {.peer_access = PathType::phb, .peer_cost = 1.2};
-  }
-  for (std::size_t i = 0; i < cpus.size(); ++i) {
-    const auto memory_id = static_cast<std::uint32_t>(import.machine.devices.size());
-    import.machine.devices.push_back({fmt::format("mem{}", i), NodeKind::memory, std::nullopt, {}});
-    import.machine.cables.push_back({memory_id, cpus[i]->device, memory(model_of(*cpus[i]->element), cpus.size())});
-  }
-}
 
 [[noreturn]] void fail_other_file(const XmlImport& import, const XmlElement& root) {
   const std::string what = root.name == "graphs"
@@ -286,21 +264,6 @@ void join_cpus(XmlImport& import) {
                                                      : fmt::format("an XML file whose root is <{}>", root.name);
   import.fail(root, "expected NCCL's topology XML, whose root is <system>, found " + what,
               "NCCL writes it where NCCL_TOPO_DUMP_FILE says");
-}
-
-void check_one_host(const XmlImport& import) {
-  const Found* first = nullptr;
-  for (const Found& each : import.found) {
-    if (each.kind != NodeKind::cpu) continue;
-    if (first == nullptr) first = &each;
-    if (text_of(*each.element, "host_hash") != text_of(*first->element, "host_hash")) {
-      import.fail(
-          *each.element,
-          fmt::format("expected the CPUs of one host, found host_hash {} after {}",
-                      text_of(*each.element, "host_hash", "none"), text_of(*first->element, "host_hash", "none")),
-          "keep the <cpu> elements of one host in the file, and say in the scenario how many nodes there are");
-    }
-  }
 }
 
 void describe(XmlImport& import) {
@@ -339,10 +302,24 @@ std::optional<std::int64_t> whole(const XmlElement& at, std::string_view attribu
                                   std::int64_t most) {
   const std::string* text = at.find(attribute);
   if (text == nullptr) return std::nullopt;
+  const bool hex = text->starts_with("0x") || text->starts_with("0X");
+  const char *begin = text->data() + (hex ? 2 : 0), *last = text->data() + text->size();
+  if (hex && begin != last && *begin == '-') return std::nullopt;
   std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-  if (error != std::errc() || end != text->data() + text->size() || value < least || value > most) return std::nullopt;
+  const auto [end, error] = std::from_chars(begin, last, value, hex ? 16 : 10);
+  if (error != std::errc() || end != last || value < least || value > most) return std::nullopt;
   return value;
+}
+
+bool is_unseen_switch(std::string_view target) { return target.starts_with("fffffff:"); }
+
+void read_gdr(XmlImport& import, const XmlElement& at, std::map<std::string, std::string>& attributes,
+              const std::string& key) {
+  const std::string* text = at.find("gdr");
+  if (text == nullptr || text->empty()) return;
+  const auto number = whole(at, "gdr", INT64_MIN, INT64_MAX);
+  if (!number) import.warn(at, fmt::format("gdr \"{}\" is neither 0 nor 1; taken as 0, as NCCL does", *text));
+  attributes[key] = number.value_or(0) == 0 ? "0" : "1";
 }
 
 std::string text_of(const XmlElement& at, std::string_view attribute, const std::string& fallback) {
@@ -364,15 +341,12 @@ Machine import_nccl_xml(std::string_view text, const std::string& file, const Nc
   const XmlElement root = parse_xml(text, file);
   XmlImport import{file, options};
   if (root.name != "system") fail_other_file(import, root);
+  check_words(import, root);
+  if (const std::string* version = root.find("version"); version != nullptr && *version != "1" && *version != "2")
+    import.warn(root, fmt::format("version \"{}\" of the format is unknown; read as 1, NCCL's (2: RCCL's)", *version));
   TreeReader tree(import, root);
-  for (const XmlElement& child : root.children) {
-    if (child.name == "cpu") {
-      tree.read_cpu(child);
-    } else {
-      import.warn(child, fmt::format("<{}> within <system> is not understood; left out", child.name));
-    }
-  }
-  check_one_host(import);
+  for (const XmlElement& child : root.children)
+    if (child.name == "cpu") tree.read_cpu(child);
   if (import.all(NodeKind::cpu).size() > most_cpus) {
     import.fail(root, fmt::format("expected at most {} <cpu> elements", most_cpus));
   }
@@ -380,7 +354,9 @@ Machine import_nccl_xml(std::string_view text, const std::string& file, const Nc
     import.fail(root, "expected at least one GPU: a <gpu>, or a <pci> of class 0x03... or 0x12..., found none",
                 "a file that leaves GPUs to the system that reads it cannot be used elsewhere; take a full dump");
   }
+  check_hosts(import);
   read_nets(import);
+  merge_pcie(import);
   name_devices(import);
   for (const Found& each : import.found) {
     if (each.parent < 0 || (each.merged && each.same == nullptr)) continue;

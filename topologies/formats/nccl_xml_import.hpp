@@ -22,7 +22,8 @@ struct NcclXmlOptions {
 /// physical NIC: nets of one guid below one switch are one, with the sum of its ports' speeds; an interface without a
 /// PCI device is one, however many CPUs list it, and is joined to each of them; pcie0.. and cpu0.. in the order of the
 /// file, each CPU with a memory mem0..; one nvswitch0 for all NVSwitches. Device::attributes keep
-/// what the file says of each, a NIC's nets as "net0.name"... Sockets are fully joined. Bandwidths are NCCL's
+/// what the file says of each, a NIC's nets as "net0.name"... slot0.. where functions of one PCI device share its link;
+/// the two levels of a Broadcom switch are one. Sockets of a host are fully joined. Bandwidths are NCCL's
 /// (nccl_rules.hpp): what NCCL takes links to carry, not their line rates. Latencies and memories are assumed. On Intel
 /// GPU peers do not reach across sockets, and what they send through a CPU costs 6/5.
 ///
@@ -31,9 +32,12 @@ struct NcclXmlOptions {
 /// are the same links as each peer sees them: they count once.
 ///
 /// What is odd, unreadable or not understood is a warning that says what is taken instead. Throws InputError at
-/// FILE:LINE: not XML; another kind of file; no GPU; a link to a bus id that two devices have; devices below a device;
-/// several hosts in one file (a machine is one host: what a CPU or a switch of one host reaches is not reachable from
-/// another but through NICs); options that contradict the file.
+/// FILE:LINE: not XML; another kind of file; no GPU; an element where NCCL does not read it; a link to a bus id that
+/// two devices have; devices below a device; parts of a GPU; several hosts that NVLink does not join (what a CPU or a
+/// switch of one host reaches is not reachable from another but through NICs); options that contradict the file.
+///
+/// Several hosts whose GPUs all have NVLinks to NVSwitches outside their hosts are the trays of a rack, and one
+/// machine: NCCL fuses their files (src/graph/topo.cc, ncclTopoGetSystem, MNNVL). Devices come host by host.
 Machine import_nccl_xml(std::string_view text, const std::string& file, const NcclXmlOptions& options = {});
 
 }  // namespace ringsim

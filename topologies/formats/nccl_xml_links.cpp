@@ -9,6 +9,7 @@
 #include "sim/text/spelling.hpp"
 #include "topologies/formats/nccl_rules.hpp"
 #include "topologies/formats/nccl_xml_reader.hpp"
+#include "topologies/machines/device_words.hpp"
 
 namespace ringsim::nccl {
 
@@ -20,13 +21,15 @@ class LinkReader {
  public:
   explicit LinkReader(XmlImport& import) : import_(import), gpus_(import.all(NodeKind::gpu)) {
     for (const Found& each : import.found) {
-      if (!each.busid.empty() && !each.merged) by_busid_[each.busid].push_back(&each);
+      const Found& stands = shown(each);
+      if (!each.busid.empty() && !stands.merged) by_busid_[{each.host, each.busid}].push_back(&stands);
     }
     std::sort(gpus_.begin(), gpus_.end(), [](const Found* a, const Found* b) { return a->device < b->device; });
   }
 
   void read(const XmlElement& root) {
     set_model();
+    warn_of_unknown_model();
     for (Found* gpu : gpus_) {
       if (gpu->gpu != nullptr) read_gpu(*gpu);
     }
@@ -42,8 +45,9 @@ class LinkReader {
       take_nvlinks(*import_.options.nvlink_from);
     } else if (!has_links_ && gpus_.size() > 1) {
       import_.machine.warnings.push_back(
-          import_.file +
-          ": no NVLinks between the GPUs are listed; taken to have none, unless you name a machine whose they are");
+          fmt::format("{}: no NVLinks between the GPUs are listed; taken to have none, unless {} names a machine whose "
+                      "they are",
+                      import_.file, option_or_key("nvlink", "dgx-a100")));
     }
   }
 
@@ -60,15 +64,15 @@ class LinkReader {
     const XmlElement* names_gpu = nullptr;  ///< the first whose target is a GPU
   };
 
+  /// The switch that stands for the lower level of a switch of two.
+  const Found& shown(const Found& device) const {
+    const Found* at = &device;
+    while (at->merged && at->kind == NodeKind::pcie_switch) at = &import_.found[static_cast<std::size_t>(at->parent)];
+    return *at;
+  }
+
   std::optional<int> sm_of_gpu(const Found& gpu) const {
-    const auto sm = gpu.attributes.find("sm");
-    int value = 0;
-    if (sm == gpu.attributes.end()) return std::nullopt;
-    for (const char c : sm->second) {
-      if (c < '0' || c > '9' || value > 10'000) return std::nullopt;
-      value = 10 * value + (c - '0');
-    }
-    return value;
+    return compute_capability({"", NodeKind::gpu, {}, gpu.attributes});
   }
 
   /// The user's model gives the compute capability where the file does not.
@@ -93,14 +97,23 @@ class LinkReader {
                                          ": the file tells each GPU's sm; the model that you say is not used");
   }
 
+  /// AMD's have "gcn" instead.
+  void warn_of_unknown_model() {
+    const auto is_unknown = [&](const Found* gpu) { return !sm_of_gpu(*gpu) && !gpu->attributes.contains("gcn"); };
+    const auto unknown = std::count_if(gpus_.begin(), gpus_.end(), is_unknown);
+    if (unknown == 0) return;
+    import_.machine.warnings.push_back(fmt::format(
+        "{}: the file does not tell the model of {} of {} GPUs: library nccl needs it, and NVLinks are taken as those "
+        "of sm 80; {} says it",
+        import_.file, unknown, gpus_.size(), option_or_key("gpu", "A100")));
+  }
+
   void read_gpu(const Found& gpu) {
     for (const XmlElement& child : gpu.gpu->children) {
       if (child.name == "nvlink" || child.name == "xgmi") {
         read_peer(gpu, child);
       } else if (child.name == "c2c") {
         read_c2c(gpu, child);
-      } else {
-        import_.warn(child, fmt::format("<{}> within <gpu> is not understood; left out", child.name));
       }
     }
   }
@@ -111,13 +124,13 @@ class LinkReader {
       return import_.warn(entry, fmt::format("count \"{}\" is no number of links; left out", text_of(entry, "count")));
     }
     const std::string target = lower(text_of(entry, "target")), type = lower(text_of(entry, "tclass"));
-    const Found* found = target_of(entry, target);
+    const Found* found = target_of(entry, gpu.host, target);
     if (found == &gpu) {
       return import_.warn(entry,
                           fmt::format("a link from {} to itself, as some virtual machines write; left out", target));
     }
     const bool names_gpu = found != nullptr && found->kind == NodeKind::gpu;
-    if (type.starts_with("0x068000") || target == "fffffff:ff:ff.0") {
+    if (type.starts_with("0x068000") || is_unseen_switch(target)) {
       SwitchEntries& entries = to_switch_[&gpu];
       entries.sum += *count;
       entries.most = std::max(entries.most, *count);
@@ -133,8 +146,8 @@ class LinkReader {
   }
 
   /// The device of that bus id: a GPU, if other devices have it, too. nullptr: there is none.
-  const Found* target_of(const XmlElement& entry, const std::string& busid) const {
-    const auto known = by_busid_.find(busid);
+  const Found* target_of(const XmlElement& entry, int host, const std::string& busid) const {
+    const auto known = by_busid_.find({host, busid});
     if (known == by_busid_.end()) return nullptr;
     const std::vector<const Found*>& all = known->second;
     const auto is_gpu = [](const Found* each) { return each->kind == NodeKind::gpu; };
@@ -215,15 +228,11 @@ class LinkReader {
     has_links_ = true;
   }
 
-  LinkSpec nvlink(const Found& gpu, const XmlElement& at) {
-    std::optional<int> sm = sm_of_gpu(gpu);
-    if (!sm) {
-      import_.warn(at, "the GPU's sm is not known; its NVLinks are taken as those of sm 80 unless you say the model");
-      sm = 80;
-    }
-    return link(LinkKind::nvlink, nvlink_bandwidth(*sm),
+  LinkSpec nvlink(const Found& gpu, const XmlElement& at) const {
+    const int sm = sm_of_gpu(gpu).value_or(80);
+    return link(LinkKind::nvlink, nvlink_bandwidth(sm),
                 fmt::format("{}: sm {}; NVIDIA/nccl 5067397c2676 src/graph/topo.h: NVLink of that capability",
-                            import_.place(at), *sm));
+                            import_.place(at), sm));
   }
 
   LinkSpec xgmi(const Found& gpu, const XmlElement& at) const {
@@ -256,11 +265,12 @@ class LinkReader {
         read_pcilinks(child);
         continue;
       }
-      const auto from = std::find_if(import_.found.begin(), import_.found.end(),
-                                     [&](const Found& each) { return each.element == &element && !each.merged; });
-      const auto to = by_busid_.find(lower(text_of(child, "target")));
-      if (to != by_busid_.end() && to->second.size() > 1) fail_ambiguous(child, to->first, to->second);
-      if (from == import_.found.end() || to == by_busid_.end() || to->second.front() == &*from) {
+      const auto below = std::find_if(import_.found.begin(), import_.found.end(),
+                                      [&](const Found& each) { return each.element == &element; });
+      const Found* from = below == import_.found.end() ? nullptr : &shown(*below);
+      const auto to = by_busid_.find({from == nullptr ? 0 : from->host, lower(text_of(child, "target"))});
+      if (to != by_busid_.end() && to->second.size() > 1) fail_ambiguous(child, to->first.second, to->second);
+      if (from == nullptr || from->merged || to == by_busid_.end() || to->second.front() == from) {
         import_.warn(child, fmt::format("<pcilink> to {}, which is no other device of this file; left out",
                                         text_of(child, "target")));
         continue;
@@ -311,7 +321,8 @@ class LinkReader {
 
   XmlImport& import_;
   std::vector<Found*> gpus_;
-  std::map<std::string, std::vector<const Found*>> by_busid_;  // several: the file has the bus id twice
+  /// By host and bus id; several: the file has the bus id twice.
+  std::map<std::pair<int, std::string>, std::vector<const Found*>> by_busid_;
   std::map<const Found*, SwitchEntries> to_switch_;
   std::map<const Found*, std::int64_t> n_nvlinks_;
   std::map<Pair, Entry> pairs_;

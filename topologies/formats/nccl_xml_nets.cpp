@@ -23,19 +23,36 @@ std::string guid_of(const XmlElement& net) {
 }
 
 bool is_used(XmlImport& import, const XmlElement& net) {
-  if (net.name != "net") {
-    import.warn(net, fmt::format("<{}> within <nic> is not understood; left out", net.name));
-    return false;
-  }
+  if (net.name != "net") return false;
   if (!whole(net, "dev", 0, 1 << 20)) {
-    import.warn(net, "a <net> without dev; left out, as NCCL does");
+    import.warn(net, net.find("dev") == nullptr
+                         ? "a <net> without dev; left out, as NCCL does"
+                         : fmt::format("dev \"{}\" of a <net> is no number; left out", text_of(net, "dev")));
     return false;
   }
-  if (text_of(net, "net", "1") == "0") {
-    import.warn(net, "a <net> that is not used for messages (net=\"0\"); left out");
+  const std::string* used = net.find("net");
+  if (used != nullptr && whole(net, "net", INT64_MIN, INT64_MAX).value_or(0) == 0) {
+    import.warn(net, fmt::format("a <net> that is not used for messages (net=\"{}\"); left out", *used));
     return false;
   }
   return true;
+}
+
+/// What its <net> says, numbers as they are read here.
+void keep_net(XmlImport& import, const XmlElement& net, const std::string& prefix,
+              std::map<std::string, std::string>& attributes) {
+  for (const auto& [name, value] : net.attributes)
+    if (!value.empty() && is_known_attribute("net", name)) attributes[prefix + name] = value;
+  read_gdr(import, net, attributes, prefix + "gdr");
+  for (const char* name : {"dev", "port"}) {
+    if (!attributes.contains(prefix + name)) continue;
+    if (const auto number = whole(net, name, 0, 1 << 20)) {
+      attributes[prefix + name] = std::to_string(*number);
+    } else {
+      import.warn(net, fmt::format("{} \"{}\" of a <net> is no number; left out", name, text_of(net, name)));
+      attributes.erase(prefix + name);
+    }
+  }
 }
 
 struct Speed {
@@ -61,12 +78,15 @@ Speed speed_of(XmlImport& import, const XmlElement& net) {
   return {default_mbps};
 }
 
-Picoseconds latency_of(const XmlElement& net) {
-  const std::string text = text_of(net, "latency");
+/// 0, which NCCL writes of most NICs, says nothing.
+Picoseconds latency_of(XmlImport& import, const XmlElement& net) {
+  const std::string text = text_of(net, "latency", "0");
   double us = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), us);
-  if (error != std::errc() || !(us > 0 && us < 1e6)) return Picoseconds{0};
-  return Picoseconds{std::llround(us * 1e6)};
+  if (error == std::errc() && end == text.data() + text.size() && us >= 0 && us < 1e6)
+    return Picoseconds{std::llround(us * 1e6)};
+  import.warn(net, fmt::format("latency \"{}\" us of a <net>; taken as if it were not said", text));
+  return Picoseconds{0};
 }
 
 LinkKind kind_of(const Found& nic) {
@@ -98,7 +118,7 @@ LinkSpec port_of(XmlImport& import, const Found& nic, const std::vector<const Xm
     const Speed speed = speed_of(import, *net);
     if (speed.from_user) return users_port(import, nic);
     mbps += speed.mbps;
-    if (latency.count() == 0) latency = latency_of(*net);
+    if (latency.count() == 0) latency = latency_of(import, *net);
   }
   LinkSpec port = link(kind_of(nic), {mbps * 125'000},
                        fmt::format("{}: {} Mb/s{}; NCCL: speed / 8000 GB/s", import.place(*nets.front()), mbps,
@@ -117,7 +137,8 @@ std::string interface_of(const XmlElement& net) { return text_of(net, "name", "n
 }  // namespace
 
 void read_nets(XmlImport& import) {
-  std::map<std::string, Found*> by_interface;  // those without a PCI device, which NCCL takes for one
+  /// Of each host those without a PCI device, which NCCL takes for one.
+  std::map<std::pair<int, std::string>, Found*> by_interface;
   std::map<std::pair<int, std::string>, Found*> by_guid;
   std::map<const Found*, std::vector<const XmlElement*>> nets;
   for (Found* nic : import.all(NodeKind::nic)) {
@@ -125,7 +146,7 @@ void read_nets(XmlImport& import) {
     for (const XmlElement& net : nic->nic->children) {
       if (!is_used(import, net)) continue;
       if (nic->element == nic->nic) {
-        Found* first = by_interface.emplace(interface_of(net), nic).first->second;
+        Found* first = by_interface.emplace(std::pair{nic->host, interface_of(net)}, nic).first->second;
         if (first != nic) {
           import.warn(net, fmt::format("{} has no PCI device and is listed again (first on line {}); counted once, and "
                                        "joined to each CPU that lists it",
@@ -145,22 +166,25 @@ void read_nets(XmlImport& import) {
     if (nets.contains(nic)) nic->same = nullptr;  // it has others, too
     nic->merged = nic->merged || nic->same != nullptr;
   }
+  std::vector<const Found*> silent;
   for (Found* nic : import.all(NodeKind::nic)) {
     const std::vector<const XmlElement*>& own = nets[nic];
-    for (std::size_t i = 0; i < own.size(); ++i) {
-      for (const auto& [name, value] : own[i]->attributes) {
-        if (!value.empty()) nic->attributes[fmt::format("net{}.{}", i, name)] = value;
-      }
-    }
+    for (std::size_t i = 0; i < own.size(); ++i) keep_net(import, *own[i], fmt::format("net{}.", i), nic->attributes);
     if (!own.empty()) {
       nic->dev = static_cast<int>(*whole(*own.front(), "dev", 0, 1 << 20));
       nic->port = port_of(import, *nic, own);
     } else if (import.options.nic) {
       nic->port = users_port(import, *nic);
     } else {
-      import.warn(*nic->element, "the file does not tell the speed of this NIC; it cannot be cabled unless you say it");
+      silent.push_back(nic);
     }
   }
+  if (!silent.empty())
+    import.warn(
+        *silent.front()->element,
+        fmt::format("the file does not tell the speed of {} of {} NICs, of which this is the first; they cannot be "
+                    "cabled unless {} says it",
+                    silent.size(), import.all(NodeKind::nic).size(), option_or_key("nic", "200 Gb/s")));
   if (import.options.nic && !import.used_nic_option) {
     import.machine.warnings.push_back(import.file +
                                       ": the file tells the speed of every NIC; what you say of NICs is not used");
