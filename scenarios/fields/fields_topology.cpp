@@ -152,12 +152,16 @@ Field cluster_topology() {
                       fabric_field()}};
 }
 
-Field nccl_xml_topology() {
-  Field nic = link_field("nic", "What a NIC offers whose speed the file does not tell.");
+Field nic_field(std::string doc) {
+  Field nic = link_field("nic", std::move(doc));
   nic.required = false;
   for (Field& member : nic.members)
     if (member.name == "latency") member.fallback = "500 ns";  // as `topology import --nic` has it: nccl_rules.cpp
   nic.examples = {R"({"bandwidth": "200 Gb/s", "latency": "0.5 us"})"};
+  return nic;
+}
+
+Field nccl_xml_topology() {
   return {.name = "nccl_xml",
           .type = Type::object,
           .doc = "Nodes as NCCL's topology XML describes one of them, joined by a fabric.",
@@ -168,7 +172,7 @@ Field nccl_xml_topology() {
                        .doc = "The GPUs' model, where the file does not tell their compute capability.",
                        .choices = nccl::gpu_models()},
                       preset_field("nvlink", "A preset whose NVLinks the GPUs have, where the file lists none."),
-                      nic,
+                      nic_field("What a NIC offers whose speed the file does not tell."),
                       fabric_field()}};
 }
 
@@ -178,7 +182,7 @@ Field nvidia_smi_topology() {
           .doc = "Nodes as the matrix of `nvidia-smi topo -m` shows one of them, joined by a fabric.",
           .members = {file_field("file", "What `nvidia-smi topo -m` printed.", true, R"("topo.txt")"),
                       preset_field("like", "A preset whose links have the speeds that the matrix does not tell.", true),
-                      nodes_field("1"), fabric_field()}};
+                      nodes_field("1"), nic_field("What a NIC offers; default: as those of `like`."), fabric_field()}};
 }
 
 }  // namespace

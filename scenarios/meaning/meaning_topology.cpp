@@ -193,7 +193,8 @@ class Clusters {
 
   Node nvidia_smi() const {
     const Files::Content& file = content(topology_["file"]);
-    return std::make_shared<Machine>(import_nvidia_smi(file.text, file.path, *preset(topology_["like"])));
+    return std::make_shared<Machine>(
+        import_nvidia_smi(file.text, file.path, *preset(topology_["like"]), link_if_said(topology_, "nic")));
   }
 
   void check_joined(const Cluster& cluster) const {
@@ -211,7 +212,7 @@ class Clusters {
           "/topology",
           fmt::format("expected nodes with a NIC that can be cabled where there is more than one, found none in {}",
                       part.machine->name),
-          topology_["kind"] == "nccl_xml" ? "where the file does not tell the speed of NICs, say \"nic\"" : "");
+          topology_["kind"] == "cluster" ? "" : "where the file does not tell the speed of NICs, say \"nic\"");
     }
   }
 

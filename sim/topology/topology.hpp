@@ -92,6 +92,7 @@ struct Host {
   /// A read waits for its answer, and a NIC has only so many under way: the longer the way to the GPU's memory, the
   /// less it reads. Writes need no answer.
   double gpudirect_cost = 1;
+  int domains = 1;  ///< NUMA domains of a socket, each a CPU here
   /// nvidia-smi's word for devices on two host bridges of one CPU is NODE; SYS on machines with a PCI domain a bridge.
   bool bridges_apart = false;
 };

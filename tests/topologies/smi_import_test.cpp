@@ -98,6 +98,116 @@ TEST_CASE("equal NVLinks between all GPUs are direct as long as a GPU has so man
                                        "gpu2 - nvswitch0: nvlink 80 GB/s x4"}));
 }
 
+namespace {
+
+/// The lines of a text, each put into `{}` of the pattern.
+std::string each_line(const std::string& text, const std::string& before, const std::string& after = "") {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    out += before + text.substr(at, end - at) + after + "\n";
+    at = end + 1;
+  }
+  return out;
+}
+
+std::string as_markdown(const std::string& text) {
+  std::string out;
+  for (const char c : each_line(text, "| ", " |")) {
+    if (c == '\t') out += " | ";
+    if (c != '\t') out += c;
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a matrix in a job's log, a quotation or a table is read as it is alone") {
+  const std::string rows =
+      "GPU0\t X \tNV1\tPIX\tSYS\t0-15\t0\t\tN/A\n"
+      "GPU1\tNV1\t X \tSYS\tPIX\t16-31\t1\t\tN/A\n"
+      "NIC0\tPIX\tSYS\t X \tSYS\t\t\t\n"
+      "NIC1\tSYS\tPIX\tSYS\t X \t\t\t\n";
+  const std::string legend =
+      "\nLegend:\n\n  X    = Self\n  NV#  = Connection traversing a bonded set of # NVLinks\n\n"
+      "NIC Legend:\n\n  NIC0: mlx5_0\n  NIC1: mlx5_bond_0\n";
+  const std::string header = "\tGPU0\tGPU1\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n";
+  const std::string plain = header + rows + legend;
+  const auto read = [&](const std::string& matrix) {
+    const Machine m = import_nvidia_smi(matrix, "m.txt", like());
+    CHECK(text(m.warnings) == "");
+    CHECK(device(m, "nic1").attributes.at("name") == "mlx5_bond_0");
+    return text(test::cables_of(m));
+  };
+  const std::string cables = read(plain);
+  const std::string noise = "node01:1234 NCCL INFO Bootstrap: Using eth0\n# Rank 0 on GPU0 of node01, GPU1 is next\n";
+  for (const std::string& matrix :
+       {each_line(plain, "[1,0]<stdout>:"), each_line(plain.substr(1), "[1,0]<stdout>:"),
+        each_line(plain, "[1,0]<stdout>: "), each_line(plain, "> "), each_line(plain, ">> "),
+        each_line(plain, "2026-11-02T10:00:01.123 node01 "), each_line(plain, "0: "), each_line(plain, "    "),
+        noise + each_line(plain, "[1,0]<stdout>:") + noise, "```\n" + plain + "```\n",
+        noise + "```\n" + plain + "```\n", as_markdown(plain),
+        as_markdown(header) + "|---|---|:-:|--:|---|---|---|---|\n" + as_markdown(rows + legend),
+        noise + each_line(header, "[1,0]<stdout>:") + noise + each_line(rows + legend, "[1,0]<stdout>:")}) {
+    CAPTURE(matrix);
+    CHECK(read(matrix) == cables);
+  }
+  // Of two nodes that print at once, nothing says which is meant.
+  CHECK(complaint(each_line(plain, "[1,0]<stdout>:") + each_line(plain, "[1,1]<stdout>:")) ==
+        "m.txt:17: expected one matrix, found the row of GPU0 again\n  hint: leave the lines of one node in the text");
+  // A row that is not there is missed, however much else the log has.
+  CHECK(complaint(each_line(header + rows.substr(0, rows.find("NIC1\t")), "> ") + noise) ==
+        "m.txt:6: expected a row for NIC1, found the end of the file");
+}
+
+TEST_CASE("a CPU of the matrix has its share of the memory of a socket of the model") {
+  // Two sockets of two NUMA domains, 50 GB/s each.
+  Machine model = like();
+  model.host.domains = 2;
+  for (int i = 0; i < 2; ++i) model.devices.push_back({"c" + std::to_string(2 + i), NodeKind::cpu, {}, {}});
+  const auto memory = [&](const std::string& rows, const Machine& from) {
+    const std::string header = "GPU0 GPU1 CPU Affinity NUMA Affinity\n";
+    const Machine m = import_nvidia_smi(header + rows, "m.txt", from);
+    CHECK(m.host.domains >= 1);
+    for (const std::string& warning : m.warnings)
+      if (warning.find("memory of") != std::string::npos) return test::cables_of(m)[0] + "; " + warning;
+    return test::cables_of(m)[0];
+  };
+  CHECK(memory("GPU0 X PIX 0-7 0\nGPU1 PIX X 0-7 0\n", model) ==
+        "mem0 - cpu0: memory 100 GB/s; m.txt: model has 2 NUMA domains per socket, the matrix 1; each CPU is taken to "
+        "have the memory of 2 of model's domains, 100 GB/s");
+  // Two CPUs, numbers 0 and 1: two sockets of one domain.
+  CHECK(memory("GPU0 X SYS 0-7 0\nGPU1 SYS X 8-15 1\n", model).starts_with("mem0 - cpu0: memory 100 GB/s;"));
+  // Numbers 1 and 3: the two between have no GPU, and are there.
+  CHECK(memory("GPU0 X SYS 0-7 1\nGPU1 SYS X 8-15 3\n", model) == "mem0 - cpu0: memory 50 GB/s");
+  CHECK(memory("GPU0 X PIX 0-7 2-3\nGPU1 PIX X 0-7 2-3\n", model) == "mem0 - cpu0: memory 50 GB/s");
+  // A model of a domain per socket: numbers beyond its own (POWER9 counts 0, 8) say nothing.
+  CHECK(memory("GPU0 X SYS 0-7 0\nGPU1 SYS X 8-15 8\n", like()) == "mem0 - cpu0: memory 50 GB/s");
+  CHECK(memory("GPU0 X PIX N/A N/A\nGPU1 PIX X N/A N/A\n", like()) == "mem0 - cpu0: memory 50 GB/s");
+  // The preset that lent a quarter of its socket: four domains of 38.4 GB/s.
+  CHECK(memory("GPU0 X NODE 0-31 0\nGPU1 NODE X 0-31 0\n", node_preset("azure-ncv4"))
+            .starts_with("mem0 - cpu0: memory 153.6 GB/s;"));
+  CHECK(node_preset("dgx-a100").host.domains == 4);
+}
+
+TEST_CASE("NICs of a model without any have the rate that the user says; else one warning counts them") {
+  const std::string matrix = "GPU0 NIC0 NIC1\nGPU0 X PIX PIX\nNIC0 PIX X PIX\nNIC1 PIX PIX X\n";
+  Machine bare = like();
+  bare.devices[2].port.reset();
+  CHECK(text(import_nvidia_smi(matrix, "m.txt", bare).warnings) ==
+        "m.txt: model has no NIC whose rate the 2 NICs of the matrix could have; they cannot be cabled unless --nic "
+        "\"200 Gb/s\" of `topology import` (\"nic\" of a scenario's topology) says it");
+  const LinkSpec said{.bandwidth = 200_Gbps};
+  for (const Machine& model : {bare, like()}) {
+    const Machine m = import_nvidia_smi(matrix, "m.txt", model, said);
+    CHECK(text(m.warnings) == "");
+    CHECK(device(m, "nic1").port->bandwidth == 200_Gbps);
+  }
+  CHECK(device(import_nvidia_smi(matrix, "m.txt", like(), said), "nic0").port->kind == LinkKind::infiniband);
+  CHECK(text(import_nvidia_smi("GPU0 GPU1\nGPU0 X PIX\nGPU1 PIX X\n", "m.txt", like(), said).warnings) ==
+        "m.txt: the matrix has no NICs; what you say of NICs is not used");
+}
+
 TEST_CASE("GPUs whose place on PCIe NVLink hides share the CPU of their affinity, and a warning says so") {
   const Machine m = import_nvidia_smi(
       "GPU0 GPU1 GPU2 CPU Affinity\nGPU0 X NV2 NV2 0-7\nGPU1 NV2 X NV2 8-15\nGPU2 NV2 NV2 X 0-7\n", "m.txt", like());

@@ -8,6 +8,7 @@
 #include "topologies/formats/nccl_xml_export.hpp"
 #include "topologies/formats/nccl_xml_import.hpp"
 #include "topologies/formats/smi_import.hpp"
+#include "topologies/machines/device_words.hpp"
 #include "topologies/machines/machine_text.hpp"
 
 namespace topology_io_test {
@@ -40,11 +41,21 @@ TEST_CASE("import prints the machine file of an XML file, and its warnings on st
   const Outcome bare = run_command({"topology", "import", skeleton});
   CHECK(bare.code == 0);
   CHECK(bare.err.starts_with("ringsim: warning: " + skeleton + ":5: the file does not tell the speed of 2 of 2 NICs"));
+  CHECK(test::has(bare.err, "--nic"));
   const Outcome full =
       run_command({"topology", "import", skeleton, "--nvlink", "dgx-1v", "--nic", "200 Gb/s", "--gpu", "V100"});
   CHECK(full.code == 0);
   CHECK(full.err == "");
   CHECK(full.out.find(R"("bandwidth":{"value":"25 GB/s","source":"said with --nic"})") != std::string::npos);
+}
+
+TEST_CASE("import says of a file that denies GPUDirect what follows, and the machine file keeps it") {
+  const std::string xml = test::temporary_file("pairs.xml", test::pairs_without_gpudirect());
+  const Outcome outcome = run_command({"topology", "import", xml});
+  CHECK(outcome.code == 0);
+  CHECK(outcome.err ==
+        "ringsim: warning: " + xml + ": " + what_denied_gpudirect_means("gdr=0 on 2 of 2 GPUs and 2 of 2 NICs") + "\n");
+  CHECK(without_gpudirect(parse_machine(outcome.out, "m.json")) == "gdr=0 on 2 of 2 GPUs and 2 of 2 NICs");
 }
 
 TEST_CASE("import tells a matrix from XML by what is in the file") {
@@ -66,9 +77,9 @@ TEST_CASE("what import cannot use has code 3 and says why") {
   CHECK(like.code == 3);
   CHECK(like.err == "ringsim: error: --like: expected it only for a matrix of nvidia-smi, found an XML file: " + dump +
                         "\n  hint: --nvlink, --nic and --gpu say what an XML file lacks\n");
-  const Outcome nic = run_command({"topology", "import", matrix, "--like", "dgx-1v", "--nic", "1 GB/s"});
-  CHECK(nic.code == 3);
-  CHECK(nic.err.starts_with("ringsim: error: --nic: expected it only for NCCL's topology XML"));
+  const Outcome gpu = run_command({"topology", "import", matrix, "--like", "dgx-1v", "--gpu", "A100"});
+  CHECK(gpu.code == 3);
+  CHECK(gpu.err.starts_with("ringsim: error: --gpu: expected it only for NCCL's topology XML"));
   const Outcome rate = run_command({"topology", "import", dump, "--nic", "200G"});
   CHECK(rate.code == 3);
   CHECK(rate.err.starts_with("ringsim: error: --nic: expected a rate such as"));

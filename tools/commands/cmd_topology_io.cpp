@@ -22,6 +22,7 @@
 #include "topologies/formats/nccl_xml_export.hpp"
 #include "topologies/formats/nccl_xml_import.hpp"
 #include "topologies/formats/smi_import.hpp"
+#include "topologies/machines/device_words.hpp"
 #include "topologies/machines/machine_text.hpp"
 #include "validate/bound/bound.hpp"
 
@@ -40,7 +41,7 @@ void declare(Options& options, ImportArguments& import) {
   options.argument("FILE", import.file, "NCCL's topology XML, or the output of `nvidia-smi topo -m`").file = true;
   options.text("--like", "NODE", import.like, "preset with the speeds, which a matrix of nvidia-smi lacks");
   options.text("--nvlink", "NODE", import.nvlink, "preset with the NVLinks, if the XML file has none");
-  options.text("--nic", "RATE", import.nic, "rate of the NICs, such as \"200 Gb/s\", if the XML file has none");
+  options.text("--nic", "RATE", import.nic, "rate of the NICs, such as \"200 Gb/s\", if the file has none");
   options.text("--gpu", "MODEL", import.gpu, "model of the GPUs, such as V100, if the XML file does not name it");
   options.output(import.output, "the machine");
 }
@@ -86,6 +87,13 @@ auto option(const std::string& name, const std::string& value, Parse parse) {
   }
 }
 
+std::optional<LinkSpec> said_nic(const ImportArguments& arguments) {
+  if (arguments.nic.empty()) return std::nullopt;
+  LinkSpec nic = nccl::link(LinkKind::ethernet, option("--nic", arguments.nic, parse_bandwidth), "said with --nic");
+  nic.kind = LinkKind::generic;  // the file's device class, or the preset, tells
+  return nic;
+}
+
 Machine import_xml(const std::string& text, const ImportArguments& arguments) {
   if (!arguments.like.empty()) {
     throw InputError("--like", "expected it only for a matrix of nvidia-smi, found an XML file: " + arguments.file,
@@ -94,16 +102,12 @@ Machine import_xml(const std::string& text, const ImportArguments& arguments) {
   NcclXmlOptions options;
   if (!arguments.gpu.empty()) options.gpu = arguments.gpu;
   if (!arguments.nvlink.empty()) options.nvlink_from = option("--nvlink", arguments.nvlink, node_preset);
-  if (!arguments.nic.empty()) {
-    options.nic = nccl::link(LinkKind::ethernet, option("--nic", arguments.nic, parse_bandwidth), "said with --nic");
-    options.nic->kind = LinkKind::generic;  // the file's device class tells
-  }
+  options.nic = said_nic(arguments);
   return import_nccl_xml(text, arguments.file, options);
 }
 
 Machine import_matrix(const std::string& text, const ImportArguments& arguments) {
-  for (const auto& [name, value] : {std::pair{"--nvlink", arguments.nvlink}, std::pair{"--nic", arguments.nic},
-                                    std::pair{"--gpu", arguments.gpu}}) {
+  for (const auto& [name, value] : {std::pair{"--nvlink", arguments.nvlink}, std::pair{"--gpu", arguments.gpu}}) {
     if (value.empty()) continue;
     throw InputError(name, "expected it only for NCCL's topology XML, found another file: " + arguments.file,
                      "--like names a preset for the speeds that a matrix of nvidia-smi does not tell");
@@ -113,7 +117,7 @@ Machine import_matrix(const std::string& text, const ImportArguments& arguments)
         arguments.file, "expected NCCL's topology XML, or --like for a matrix of `nvidia-smi topo -m`",
         "--like names a preset for the speeds that a matrix does not tell: `ringsim list nodes` shows all");
   }
-  return import_nvidia_smi(text, arguments.file, option("--like", arguments.like, node_preset));
+  return import_nvidia_smi(text, arguments.file, option("--like", arguments.like, node_preset), said_nic(arguments));
 }
 
 /// The machine of the first node.
@@ -160,7 +164,10 @@ int execute(const ImportArguments& arguments) {
   const std::string text =
       scenarios::read_text(arguments.file, "NCCL's topology XML, or the output of `nvidia-smi topo -m`");
   const Machine machine = is_xml(text) ? import_xml(text, arguments) : import_matrix(text, arguments);
-  Warnings().say(machine.warnings);
+  Warnings warnings;
+  warnings.say(machine.warnings);
+  if (const std::string denied = without_gpudirect(machine); !denied.empty())
+    warnings.say({fmt::format("{}: {}", arguments.file, what_denied_gpudirect_means(denied))});
   Output output(arguments.output);
   output.write(to_machine_file(machine));
   output.finish();

@@ -3,151 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <numeric>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <vector>
 
 #include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
 #include "sim/base/utf8.hpp"
-#include "sim/text/plain_text.hpp"
+#include "topologies/formats/nccl_rules.hpp"
+#include "topologies/formats/smi_text.hpp"
 
 namespace ringsim {
 
 namespace {
 
-constexpr std::size_t most_devices = 128;
-
-/// How near two devices are on PCIe; 0 is unknown (NVLink is printed instead), 1 the device itself.
-enum Near : int { unknown, self, pix, pxb, phb, node, sys };
-constexpr std::array words{"NV#", "X", "PIX", "PXB", "PHB", "NODE", "SYS"};
-
-std::string word_of(Near near) { return words[static_cast<std::size_t>(near)]; }
-
-struct Row {
-  std::string name;
-  std::size_t line = 0;
-  std::vector<Near> near;
-  std::vector<int> nvlinks;
-  std::string affinity;  ///< the CPU affinity as printed; empty: not printed
-};
-
-struct Matrix {
-  std::vector<Row> rows;
-  std::map<std::string, std::string> nic_names;  ///< "NIC0": "mlx5_0"
-};
-
-[[noreturn]] void fail(const std::string& file, std::size_t line, const std::string& message,
-                       const std::string& hint = "") {
-  throw InputError(fmt::format("{}:{}", file, line), message, hint);
-}
-
-std::vector<std::string> tokens_of(const std::string& line) {
-  std::istringstream in(line);
-  std::vector<std::string> tokens;
-  for (std::string token; in >> token;) tokens.push_back(token);
-  return tokens;
-}
-
-bool numbered(std::string_view word, std::string_view prefix) {
-  if (!word.starts_with(prefix) || word.size() == prefix.size() || word.size() > prefix.size() + 4) return false;
-  return word.find_first_not_of("0123456789", prefix.size()) == std::string_view::npos;
-}
-bool is_gpu(std::string_view name) { return numbered(name, "GPU"); }
-
-/// The columns' names, if this line is the header: GPU0 and on, before "CPU Affinity" and the like.
-std::vector<std::string> header(const std::vector<std::string>& tokens) {
-  std::vector<std::string> names;
-  if (tokens.empty() || !is_gpu(tokens.front())) return names;
-  for (const std::string& token : tokens) {
-    if (token == "CPU" || token == "NUMA" || token == "GPU") break;
-    if (token == "X") return {};  // a row
-    names.push_back(token);
-  }
-  return names;
-}
-
-class Parser {
- public:
-  Parser(std::string_view text, const std::string& file) : file_(file) {
-    std::istringstream in(plain_text(text));
-    for (std::string line; std::getline(in, line);) lines_.push_back(tokens_of(line));
-  }
-
-  Matrix parse() {
-    std::size_t at = 0;
-    while (at < lines_.size() && header(lines_[at]).empty()) ++at;
-    if (at == lines_.size()) {
-      throw InputError(file_, "expected the matrix of `nvidia-smi topo -m`, found no header GPU0 GPU1 ...");
-    }
-    names_ = header(lines_[at]);
-    if (names_.size() > most_devices) fail(file_, at + 1, fmt::format("expected at most {} devices", most_devices));
-    if (std::set(names_.begin(), names_.end()).size() != names_.size()) {
-      fail(file_, at + 1, "expected each device once in the header");
-    }
-    Matrix matrix;
-    for (std::size_t i = at + 1; i < lines_.size(); ++i) {
-      const std::vector<std::string>& tokens = lines_[i];
-      if (tokens.size() == 2 && tokens[0].ends_with(":") &&
-          numbered(tokens[0].substr(0, tokens[0].size() - 1), "NIC")) {
-        matrix.nic_names[tokens[0].substr(0, tokens[0].size() - 1)] = tokens[1];
-      } else if (matrix.rows.size() < names_.size() && !tokens.empty()) {
-        matrix.rows.push_back(row(tokens, i + 1, matrix.rows.size()));
-      } else if (!tokens.empty() && (is_gpu(tokens[0]) || numbered(tokens[0], "NIC"))) {
-        fail(file_, i + 1,
-             fmt::format("expected the end of the matrix after {} rows, found {}", names_.size(), tokens[0]));
-      }
-    }
-    if (matrix.rows.size() < names_.size()) {
-      fail(file_, lines_.size(),
-           fmt::format("expected a row for {}, found the end of the file", names_[matrix.rows.size()]));
-    }
-    return matrix;
-  }
-
- private:
-  Row row(const std::vector<std::string>& tokens, std::size_t line, std::size_t index) const {
-    const std::string& name = names_[index];
-    if (tokens[0] != name) fail(file_, line, fmt::format("expected the row of {}, found {}", name, tokens[0]));
-    if (tokens.size() <= names_.size()) {
-      fail(file_, line, fmt::format("expected {} cells in row {}, found {}", names_.size(), name, tokens.size() - 1));
-    }
-    Row out{name, line, {}, {}, {}};
-    for (std::size_t column = 0; column < names_.size(); ++column) cell(tokens[column + 1], column, index, out);
-    if (is_gpu(name) && tokens.size() > names_.size() + 1) out.affinity = tokens[names_.size() + 1];
-    return out;
-  }
-
-  void cell(const std::string& word, std::size_t column, std::size_t index, Row& out) const {
-    const std::string place = fmt::format("row {}, column {}", names_[index], names_[column]);
-    if ((word == "X") != (column == index)) {
-      fail(file_, out.line, fmt::format("expected X on the diagonal and nowhere else, found {} at {}", word, place));
-    }
-    out.nvlinks.push_back(0);
-    if (numbered(word, "NV")) {
-      const int n = std::stoi(word.substr(2));
-      if (!is_gpu(names_[index]) || !is_gpu(names_[column]) || n < 1 || n > 1000) {
-        fail(file_, out.line, fmt::format("expected NV1 to NV1000 between two GPUs, found {} at {}", word, place));
-      }
-      out.nvlinks.back() = n;
-      return out.near.push_back(unknown);
-    }
-    const auto known = std::find(words.begin() + 1, words.end(), word == "SOC" ? "SYS" : word);
-    if (known == words.end()) {
-      fail(file_, out.line, fmt::format("expected X, NV#, PIX, PXB, PHB, NODE or SYS at {}, found {}", place, word));
-    }
-    out.near.push_back(static_cast<Near>(known - words.begin()));
-  }
-
-  const std::string& file_;
-  std::vector<std::vector<std::string>> lines_;
-  std::vector<std::string> names_;
-};
+using namespace smi;
 
 /// Which devices belong together: a number a device.
 using Groups = std::vector<std::size_t>;
@@ -159,8 +32,8 @@ void unite(Groups& groups, std::size_t a, std::size_t b) {
 
 class Builder {
  public:
-  Builder(const Matrix& matrix, const std::string& file, const Machine& like)
-      : matrix_(matrix), n_(matrix.rows.size()), file_(file), like_(like) {}
+  Builder(const Matrix& matrix, const std::string& file, const Machine& like, const std::optional<LinkSpec>& nic)
+      : matrix_(matrix), n_(matrix.rows.size()), file_(file), like_(like), nic_(nic) {}
 
   Machine build() {
     check_symmetry();
@@ -323,6 +196,7 @@ class Builder {
       });
     };
     endpoints_.resize(n_);
+    int silent = 0;
     for (const bool gpus : {true, false}) {
       for (std::size_t i = 0; i < n_; ++i) {
         const std::string& name = matrix_.rows[i].name;
@@ -334,14 +208,25 @@ class Builder {
         if (gpus) continue;
         const auto known = matrix_.nic_names.find(name);
         device.attributes["name"] = known == matrix_.nic_names.end() ? name : known->second;
-        if (model != like_.devices.end()) {
-          device.port = model->port;
-        } else {
-          machine_.warnings.push_back(
-              fmt::format("{}: {} has no NIC to be like; {} cannot be cabled", file_, like_.name, name));
-        }
+        if (model != like_.devices.end()) device.port = model->port;
+        if (nic_) take_nic(device);
+        silent += device.port ? 0 : 1;
       }
     }
+    if (silent > 0)
+      machine_.warnings.push_back(fmt::format(
+          "{}: {} has no NIC whose rate the {} NICs of the matrix could have; they cannot be cabled unless {} "
+          "says it",
+          file_, like_.name, silent, nccl::option_or_key("nic", "200 Gb/s")));
+    if (nic_ && counts_["nic"] == 0)
+      machine_.warnings.push_back(file_ + ": the matrix has no NICs; what you say of NICs is not used");
+  }
+
+  /// The user's port, of the kind that NICs of `like` have.
+  void take_nic(Machine::Device& device) const {
+    const LinkKind kind = device.port ? device.port->kind : LinkKind::ethernet;
+    device.port = nic_;
+    if (device.port->kind == LinkKind::generic) device.port->kind = kind;
   }
 
   std::vector<std::size_t> members(const Groups& groups, std::size_t group, const std::vector<std::size_t>& of) const {
@@ -366,9 +251,10 @@ class Builder {
   void add_tree() {
     std::vector<std::size_t> all(n_);
     std::iota(all.begin(), all.end(), std::size_t{0});
-    const LinkSpec memory = like_link(LinkKind::memory, "CPUs");
+    const std::vector<std::vector<std::size_t>> by_cpu = split(all, node);
+    const LinkSpec memory = memory_of(static_cast<int>(by_cpu.size()));
     std::vector<std::uint32_t> cpus;
-    for (const auto& of_cpu : split(all, node)) {
+    for (const auto& of_cpu : by_cpu) {
       cpus.push_back(add_numbered("cpu", NodeKind::cpu));
       const std::uint32_t cpu = cpus.back();
       join(add_numbered("mem", NodeKind::memory), cpu, memory);
@@ -382,6 +268,37 @@ class Builder {
         join(cpus[i], cpus[j], like_link(LinkKind::socket, "devices on several CPUs (SYS)"));
       }
     }
+  }
+
+  /// NUMA domains of the machine: of its CPUs those that the matrix shows, and those whose numbers are passed over, as
+  /// far as `like` has so many.
+  int domains(int shown) const {
+    int highest = 0;
+    for (const Row& row : matrix_.rows) highest = std::max(highest, row.highest_numa.value_or(0) + 1);
+    return std::max(shown, std::min(highest, count(NodeKind::cpu)));
+  }
+  int count(NodeKind kind) const {
+    return static_cast<int>(std::count_if(like_.devices.begin(), like_.devices.end(),
+                                          [&](const Machine::Device& each) { return each.kind == kind; }));
+  }
+
+  /// A CPU of the matrix is a NUMA domain, and so is one of `like`; a socket has the memory of `like`'s sockets.
+  LinkSpec memory_of(int shown) {
+    LinkSpec memory = like_link(LinkKind::memory, "CPUs");
+    const int of_like = like_.host.domains, all = domains(shown);
+    const int sockets = std::min(all, std::max(1, count(NodeKind::cpu) / of_like));
+    const int of_socket = (all + sockets - 1) / sockets;
+    machine_.host.domains = of_socket;
+    if (of_socket == of_like) return memory;
+    memory.bandwidth.bytes_per_second = memory.bandwidth.bytes_per_second * of_like / of_socket;
+    const double share = static_cast<double>(of_like) / of_socket;
+    memory.source =
+        fmt::format("bandwidth: {:g} times that of a NUMA domain of {}: {}", share, like_.name, memory.source);
+    machine_.warnings.push_back(fmt::format(
+        "{}: {} has {} NUMA domain{} per socket, the matrix {}; each CPU is taken to have the memory of {:.3g} "
+        "of {}'s domains, {}",
+        file_, like_.name, of_like, of_like == 1 ? "" : "s", of_socket, share, like_.name, format(memory.bandwidth)));
+    return memory;
   }
 
   std::uint32_t new_bridge(std::uint32_t cpu, Bandwidth memory) {
@@ -475,6 +392,7 @@ class Builder {
   const std::size_t n_;
   const std::string& file_;
   const Machine& like_;
+  const std::optional<LinkSpec>& nic_;
   Machine machine_;
   std::map<Near, Groups> groups_;
   std::vector<std::uint32_t> endpoints_;  // of the rows
@@ -483,10 +401,11 @@ class Builder {
 
 }  // namespace
 
-Machine import_nvidia_smi(std::string_view text, const std::string& file, const Machine& like) {
+Machine import_nvidia_smi(std::string_view text, const std::string& file, const Machine& like,
+                          const std::optional<LinkSpec>& nic) {
   const std::string valid = as_utf8(std::string(text));  // names of NICs are written into files that have to be
-  const Matrix matrix = Parser(valid, file).parse();
-  return Builder(matrix, file, like).build();
+  const Matrix matrix = read_matrix(valid, file);
+  return Builder(matrix, file, like, nic).build();
 }
 
 }  // namespace ringsim

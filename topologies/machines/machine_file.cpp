@@ -62,7 +62,7 @@ void require_origin(const Place& layout) {
 }
 
 Host host(const Place& entry) {
-  entry.allow({"peer_access", "peer_cost", "gpudirect_cost", "between_host_bridges"});
+  entry.allow({"peer_access", "peer_cost", "gpudirect_cost", "between_host_bridges", "domains_of_a_socket"});
   Host made;
   std::string origins;
   if (entry.has("peer_access")) {
@@ -82,6 +82,10 @@ Host host(const Place& entry) {
   };
   read_cost("peer_cost", made.peer_cost);
   read_cost("gpudirect_cost", made.gpudirect_cost);
+  if (entry.has("domains_of_a_socket")) {
+    const Place value = sourced(entry.at("domains_of_a_socket"), "domains of a socket", origins);
+    made.domains = static_cast<int>(value.whole(1, 64));
+  }
   if (entry.has("between_host_bridges")) {
     const Place value = sourced(entry.at("between_host_bridges"), "between host bridges", origins);
     made.bridges_apart = value.word<bool>({{"NODE", false}, {"SYS", true}});

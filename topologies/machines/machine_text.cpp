@@ -89,6 +89,7 @@ Json host_of(const Host& host, const std::string& machine) {
   if (host.peer_access != plain.peer_access) out["peer_access"] = sourced(to_string(host.peer_access), source);
   if (host.peer_cost != plain.peer_cost) out["peer_cost"] = sourced(host.peer_cost, source);
   if (host.gpudirect_cost != plain.gpudirect_cost) out["gpudirect_cost"] = sourced(host.gpudirect_cost, source);
+  if (host.domains != plain.domains) out["domains_of_a_socket"] = sourced(host.domains, source);
   if (host.bridges_apart != plain.bridges_apart) out["between_host_bridges"] = sourced("SYS", source);
   return out;
 }
