@@ -223,15 +223,13 @@ std::vector<MeasuredRow> joined_rows(const std::vector<RunRows>& runs, bool from
     }
     rows.push_back(merged(same));
   }
+  std::string how = "they have no size in common, their rows are put together";
   if (widest && widest->share() > most_apart)
-    throw InputError(name,
-                     fmt::format("expected runs that agree within {:.0f} %, found {}: {:.0f} % apart", 100 * most_apart,
-                                 apart, 100 * widest->share()),
-                     "--run N chooses one: " + texts_of(runs));
-  warnings.push_back(
-      fmt::format("{}: it has {} runs: {}; {}", name, runs.size(), texts_of(runs),
-                  widest ? "they are taken as repetitions, the median counts; their times differ by " + widest->text()
-                         : "they have no size in common, their rows are put together"));
+    how = fmt::format("they are {:.0f} % apart ({}), too far for repetitions: their median counts, --run N chooses one",
+                      100 * widest->share(), apart);
+  else if (widest)
+    how = "they are taken as repetitions, the median counts; their times differ by " + widest->text();
+  warnings.push_back(fmt::format("{}: it has {} runs: {}; {}", name, runs.size(), texts_of(runs), how));
   return rows;
 }
 
