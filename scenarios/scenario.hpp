@@ -137,12 +137,14 @@ struct LibraryRun {
   std::string name, version;   ///< "nccl", "2.30.7"
   nccl::LibraryPlan plan;      ///< of a training step that of the largest exchange
   nccl::TunerMachine machine;  ///< as the library sees it
-  /// Of the file that NCCL_GRAPH_FILE names: that of the plan's rings or trees; nullptr: they are searched for.
+  /// Of the plan's rings or trees, that of the file that NCCL_GRAPH_FILE names, or `crossing`; nullptr: they are
+  /// searched for.
   std::shared_ptr<const nccl::SearchGraph> graph;
-  std::string graph_file;
-  std::shared_ptr<const Protocol> protocol;  ///< with the steps of the library's kernels on these GPUs
-  Picoseconds own_pass{0};                   ///< copying or adding up a rank's own part, which no wire hides
-  Shares reached;                            ///< what the plan's kernels move
+  std::string graph_file;                             ///< empty: none
+  std::shared_ptr<const nccl::SearchGraph> crossing;  ///< the machine's rings, if they cross NICs
+  std::shared_ptr<const Protocol> protocol;           ///< with the steps of the library's kernels on these GPUs
+  Picoseconds own_pass{0};                            ///< copying or adding up a rank's own part, which no wire hides
+  Shares reached;                                     ///< what the plan's kernels move
   /// What the search takes links to carry: what rings by Simple move. NCCL searches once, before any message, with
   /// speeds of its own for links, which are near to that (a V100's NVLink 20 of 25 GB/s, src/graph/topo.h).
   Shares searched;

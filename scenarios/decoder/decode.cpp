@@ -87,7 +87,8 @@ class Decoder {
       case Type::list:
         return list(field, value, pointer, varying);
       case Type::ignored:
-        if (!value.is_string()) fail(pointer, "text", value);
+        if (!value.is_string() && !(field.digits && value.is_number_integer()))
+          fail(pointer, field.digits ? "text or a whole number" : "text", value);
         return nullptr;
       case Type::sweep:
         break;  // taken out of the document before it is decoded
@@ -218,7 +219,39 @@ class Decoder {
                            : field.name.empty()                             ? ""
                                                                             : fmt::format(" of {}", field.name);
     blame_.fail(child(pointer, key), fmt::format("expected a known key{}, found {}", of, in_quotes(key)),
-                spelling_hint(key, known));
+                hint_for(field, key, known, pointer));
+  }
+
+  static std::string hint_for(const Field& field, const std::string& key, const std::vector<std::string>& known,
+                              const std::string& pointer) {
+    const std::string hint = spelling_hint(key, known);
+    if (!nearest(key, known).empty()) return hint;
+    for (const auto& [begin, own_hint] : field.foreign)
+      if (key.starts_with(begin)) return own_hint;
+    const std::string place = place_of(scenario_field(), key, "");
+    std::string here = pointer.substr(std::min<std::size_t>(1, pointer.size()));
+    std::replace(here.begin(), here.end(), '/', '.');
+    const bool of_another_kind = place == in_quotes(here);  // such as another fabric
+    return place.empty() || of_another_kind
+               ? hint
+               : fmt::format("it is a key of {}{}{}", place, hint.empty() ? "" : "; ", hint);
+  }
+
+  /// "library.env": the one object of the scenario with that key; empty where none has it, or several have. Jobs have
+  /// what the scenario's own collective has.
+  static std::string place_of(const Field& field, const std::string& key, const std::string& path) {
+    std::set<std::string> found;
+    const auto look = [&](const Field& object) {
+      for (const Field& member : object.members) {
+        if (member.name == "jobs") continue;
+        if (member.name == key && !path.empty()) found.insert(in_quotes(path));
+        const std::string inner = path.empty() ? member.name : fmt::format("{}.{}", path, member.name);
+        if (const std::string place = place_of(member, key, inner); !place.empty()) found.insert(place);
+      }
+    };
+    look(field);
+    for (const Field& variant : field.variants) look(variant);
+    return found.size() == 1 ? *found.begin() : "";
   }
 
   [[noreturn]] void fail(const std::string& pointer, const std::string& expected, const Json& found,

@@ -237,6 +237,11 @@ Field transport_field() {
            .type = Type::boolean,
            .doc = "A GPU may send through the NIC of another GPU to which it has NVLink.",
            .fallback = "true"},
+          {.name = "acs",
+           .type = Type::boolean,
+           .doc = "PCIe switches have ACS on: what goes from one device below a switch to another goes up to the root "
+                  "complex and down again, as NCCL does not know.",
+           .fallback = "false"},
           {.name = "nics",
            .type = Type::text,
            .doc = "nearest: a message takes one NIC at each end; all: it is cut into equal parts, one for each NIC; "

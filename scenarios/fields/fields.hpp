@@ -24,7 +24,7 @@ enum class Type : std::uint8_t {
   object,   ///< keys: `members`
   variant,  ///< an object whose key `discriminator` says which of `variants` the other keys belong to
   list,     ///< of `members[0]`; a value in itself, so it does not vary
-  ignored,  ///< any text, not looked at
+  ignored,  ///< any text, or, with `digits`, a whole number; not looked at
   sweep,    ///< dotted paths and the values that replace those there
 };
 
@@ -52,6 +52,8 @@ struct Field {
   bool unique = false;               ///< of a list: each element once
   bool digits = false;               ///< of a text: a whole number is read as its digits
   bool only_said = false;            ///< the default is not filled in: the canonical form has what was said
+  /// Of an object: keys that are refused with a hint of their own: what they begin with, and the hint.
+  std::vector<std::pair<std::string, std::string>> foreign = {};
 };
 
 /// The whole scenario. Made once, from the catalogues of algorithms and nodes.

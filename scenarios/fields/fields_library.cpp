@@ -5,6 +5,7 @@
 
 #include "scenarios/fields/fields.hpp"
 #include "topologies/nccl/nccl_library.hpp"
+#include "topologies/nccl/nccl_variables.hpp"
 
 namespace ringsim::scenarios {
 
@@ -41,11 +42,25 @@ Field library_field(const std::vector<Field>& transport) {
                   variable("NCCL_PROTO", "Protocols that may be chosen; ^NAME: all but that.", {}, R"("^LL128")"),
                   count("NCCL_MIN_NCHANNELS", "Least channels of rings and trees.", 1, 64),
                   count("NCCL_MAX_NCHANNELS", "Most channels of rings and trees.", 1, 64),
+                  count("NCCL_MIN_NRINGS", "NCCL_MIN_NCHANNELS by its older name.", 1, 64),
+                  count("NCCL_MAX_NRINGS", "NCCL_MAX_NCHANNELS by its older name.", 1, 64),
+                  count("NCCL_MIN_CTAS", "As NCCL_MIN_NCHANNELS; the larger counts. From 2.17 on.", 1, 64),
+                  count("NCCL_MAX_CTAS", "As NCCL_MAX_NCHANNELS; the smaller counts. From 2.17 on.", 1, 64),
+                  count("NCCL_MIN_P2P_NCHANNELS", "Least channels of sends and receives.", 1, 64),
+                  count("NCCL_MAX_P2P_NCHANNELS", "Most channels of sends and receives.", 1, 64),
+                  count("NCCL_NCHANNELS_PER_NET_PEER",
+                        "Channels of sends and receives to a peer on another node. From 2.12 on.", 1, 64),
+                  count("NCCL_P2P_LL_THRESHOLD",
+                        "Most bytes of a channel that sends and receives take LL for; \"0\": never LL. From 2.14 on.",
+                        0, 1LL << 40),
+                  variable("NCCL_NET_GDR_C2C",
+                           "\"0\", \"1\": GPUDirect over a chip-to-chip link. From 2.26 on; default: on from 2.27 on.",
+                           {"0", "1"}),
                   count("NCCL_NTHREADS", "Threads of a channel's block, for LL and Simple.", 64, 512),
                   variable("NCCL_NVLS_ENABLE", "\"0\": no reduction in the NVSwitches.", {"0", "1", "2"}),
                   variable("NCCL_CROSS_NIC",
-                           "\"0\": graphs of NCCL_GRAPH_FILE with crossnic 1 are left out; else not modelled, and a "
-                           "warning says so.",
+                           "\"0\": rings leave a node by the NIC by which they enter it, and graphs of NCCL_GRAPH_FILE "
+                           "with crossnic 1 are left out; else not modelled, and a warning says so.",
                            {"0", "1", "2"}),
                   variable("NCCL_IB_HCA",
                            "NICs between nodes: what their names, or their adapters' (mlx5_0), begin with, and a port "
@@ -60,6 +75,13 @@ Field library_field(const std::vector<Field>& transport) {
                   count("NCCL_BUFFSIZE", "Read, but not modelled: a warning says so.", 1, 1LL << 40)}};
   for (const Field& field : transport)
     if (field.name.starts_with("NCCL_")) env.members.push_back(field);
+  for (const nccl::OtherVariable& each : nccl::other_variables())
+    env.members.push_back(
+        {.name = std::string(each.name),
+         .type = Type::ignored,
+         .doc = fmt::format("{}: {}.", each.changes_time ? "Not modelled" : "Changes no time", each.what),
+         .digits = true});
+  for (const nccl::ForeignVariables& each : nccl::foreign_variables()) env.foreign.emplace_back(each.begin, each.hint);
   Field version{.name = "version",
                 .type = Type::text,
                 .doc = fmt::format("Its release; default: the newest that is modelled, {}.", nccl::newest_version),
@@ -124,11 +146,17 @@ std::vector<Field> device_rates_fields() {
 
 Field devices_field() {
   std::vector<Field> gpu = device_rates_fields();
-  gpu.insert(gpu.begin(),
-             {.name = "launch",
-              .type = Type::time,
-              .doc = "With a library: from the call to the kernel's first step, with the harness that calls.",
-              .examples = {R"("4.7 us")"}});
+  const auto of_library = [](std::string name, std::string doc, std::string example) {
+    return Field{.name = std::move(name), .type = Type::time, .doc = std::move(doc), .examples = {std::move(example)}};
+  };
+  gpu.insert(
+      gpu.begin(),
+      {of_library("launch", "With a library: from the call to the kernel's first step, with the harness that calls.",
+                  R"("4.7 us")"),
+       of_library("launch_channel",
+                  "With a library: what each of the kernel's thread blocks beyond the first adds to the launch, "
+                  "as in old releases such as NCCL 2.8.",
+                  R"("1.3 us")")});
   return {.name = "devices",
           .type = Type::object,
           .doc =

@@ -48,23 +48,80 @@ std::optional<PathType> said_p2p_level(const Canonical& canonical, const Json& w
   return said ? std::optional(level) : std::nullopt;
 }
 
+/// What users say of how far GPUDirect reaches; nothing: NCCL's own rule. Variables are resolved.
+std::optional<PathType> said_gdr_level_of(const Canonical& canonical, const Json& written) {
+  bool said = canonical["library"]["env"].contains("NCCL_NET_GDR_LEVEL");
+  for (const char* key : {"gdr_level", "NCCL_NET_GDR_LEVEL", "gpudirect"})
+    said = said || (written.contains("transport") && written["transport"].contains(key));
+  return said ? path_type(canonical["transport"]["gdr_level"].get<std::string>()) : std::nullopt;
+}
+
+std::optional<bool> flag_said(const Canonical& env, const char* variable) {
+  return env.contains(variable) ? std::optional(env[variable] == "1") : std::nullopt;
+}
+
+/// How far GPUDirect reaches by that release, on this machine.
+PathType gdr_level_of(const Canonical& canonical, const Json& written, const nccl::TunerMachine& machine, int minor) {
+  const std::optional<bool> c2c = flag_said(canonical["library"]["env"], "NCCL_NET_GDR_C2C");
+  if (const std::optional<PathType> said = said_gdr_level_of(canonical, written))
+    return nccl::said_gdr_level(*said, minor, c2c, machine.arm);
+  return nccl::gdr_level(minor, c2c);
+}
+
 /// What a release does with a number that it has no use for, as a warning.
 void warn_of_variable(const char* variable, const std::string& what, const Blame& blame, Scenario& scenario) {
   scenario.warnings.push_back(fmt::format("{}: {}", blame.where(fmt::format("/library/env/{}", variable)), what));
 }
 
-/// No more than the release has room for, as NCCL cuts it down (src/graph/connect.cc, ncclMinNchannels).
-std::optional<int> channels_said(const Canonical& library, const char* variable, const Blame& blame,
-                                 Scenario& scenario) {
+/// The first of these variables that is there; no more than the release has room for, as NCCL cuts it down
+/// (src/graph/connect.cc, ncclMinNchannels). NCCL_..._CTAS: from 2.17 on.
+std::optional<int> channels_said(const Canonical& library, std::initializer_list<const char*> variables,
+                                 const Blame& blame, Scenario& scenario) {
   const Canonical& env = library["env"];
-  if (!env.contains(variable)) return std::nullopt;
   const auto version = library["version"].get<std::string>();
-  const int said = env[variable].get<int>(), most = nccl::most_channels_of(version);
-  if (said > most)
-    warn_of_variable(
-        variable, fmt::format("it counts as {}: NCCL {} has room for no more channels, found {}", most, version, said),
-        blame, scenario);
-  return std::min(said, most);
+  for (const char* variable : variables) {
+    if (!env.contains(variable)) continue;
+    const int said = env[variable].get<int>(), most = nccl::most_channels_of(version);
+    if (said > most)
+      warn_of_variable(
+          variable,
+          fmt::format("it counts as {}: NCCL {} has room for no more channels, found {}", most, version, said), blame,
+          scenario);
+    return std::min(said, most);
+  }
+  return std::nullopt;
+}
+
+/// The bounds of channels. CTAs bound them, too, if the release knows them (src/graph/connect.cc, ncclTopoPostset).
+void take_bounds(const Canonical& library, const Blame& blame, Scenario& scenario, nccl::LibrarySettings& out) {
+  out.min_channels = channels_said(library, {"NCCL_MIN_NCHANNELS", "NCCL_MIN_NRINGS"}, blame, scenario);
+  out.max_channels = channels_said(library, {"NCCL_MAX_NCHANNELS", "NCCL_MAX_NRINGS"}, blame, scenario);
+  if (out.minor >= 17) {
+    const auto least = channels_said(library, {"NCCL_MIN_CTAS"}, blame, scenario);
+    const auto most = channels_said(library, {"NCCL_MAX_CTAS"}, blame, scenario);
+    if (least) out.min_channels = std::max(*least, out.min_channels.value_or(1));
+    if (most) out.max_channels = std::min(*most, out.max_channels.value_or(*most));
+  }
+  if (out.min_channels && out.max_channels && *out.min_channels > *out.max_channels) {
+    const Canonical& env = library["env"];
+    std::string pointer = "/library/env/NCCL_MIN_NCHANNELS", other;
+    for (const char* variable : {"NCCL_MIN_NCHANNELS", "NCCL_MIN_NRINGS", "NCCL_MIN_CTAS"})
+      if (env.contains(variable) && env[variable].get<int>() >= *out.min_channels)
+        pointer = fmt::format("/library/env/{}", variable);
+    for (const char* variable : {"NCCL_MAX_CTAS", "NCCL_MAX_NRINGS", "NCCL_MAX_NCHANNELS"})
+      if (env.contains(variable) && env[variable].get<int>() == *out.max_channels) other = variable;
+    blame.fail(pointer, fmt::format("expected at most {}, {}, found {}", other, *out.max_channels, *out.min_channels));
+  }
+}
+
+/// Of sends and receives.
+void take_send_channels(const Canonical& library, const Blame& blame, Scenario& scenario, nccl::LibrarySettings& out) {
+  const Canonical& env = library["env"];
+  out.min_p2p_channels = channels_said(library, {"NCCL_MIN_P2P_NCHANNELS"}, blame, scenario);
+  out.max_p2p_channels = channels_said(library, {"NCCL_MAX_P2P_NCHANNELS"}, blame, scenario);
+  out.channels_per_net_peer = channels_said(library, {"NCCL_NCHANNELS_PER_NET_PEER"}, blame, scenario);
+  if (env.contains("NCCL_P2P_LL_THRESHOLD") && out.minor >= 14)
+    out.ll_threshold = env["NCCL_P2P_LL_THRESHOLD"].get<std::int64_t>();
 }
 
 /// NCCL takes the most threads instead of a number that does not come out at whole warps (src/graph/tuning.cc,
@@ -100,11 +157,8 @@ nccl::LibrarySettings settings_of(const Canonical& library, const Blame& blame, 
     out.algorithms = blamed("/library/env/NCCL_ALGO", [&] { return nccl::read_algorithms(env["NCCL_ALGO"]); });
   if (env.contains("NCCL_PROTO"))
     out.protocols = blamed("/library/env/NCCL_PROTO", [&] { return nccl::read_protocols(env["NCCL_PROTO"]); });
-  out.min_channels = channels_said(library, "NCCL_MIN_NCHANNELS", blame, scenario);
-  out.max_channels = channels_said(library, "NCCL_MAX_NCHANNELS", blame, scenario);
-  if (out.min_channels && out.max_channels && *out.min_channels > *out.max_channels)
-    blame.fail("/library/env/NCCL_MIN_NCHANNELS",
-               fmt::format("expected at most NCCL_MAX_NCHANNELS, {}, found {}", *out.max_channels, *out.min_channels));
+  take_bounds(library, blame, scenario, out);
+  take_send_channels(library, blame, scenario, out);
   out.threads = threads_said(env, blame, scenario);
   if (env.contains("NCCL_NVLS_ENABLE")) out.nvls = env["NCCL_NVLS_ENABLE"] != "0";
   return out;
@@ -164,16 +218,20 @@ const Cluster& one_kind(const TopologySpec& topology, const Blame& blame) {
   return *cluster;
 }
 
+Bandwidth cables_of(const Cluster& cluster) {
+  return cluster.fabric ? std::visit([](const auto& fabric) { return fabric.link.bandwidth; }, *cluster.fabric)
+                        : Bandwidth{};
+}
+
 /// `pointer`: of what an error is blamed on. `level`: said_p2p_level(); NCCL's own where users say nothing.
 nccl::TunerMachine machine_of(const Members& members, const std::string& pointer, const Cluster& cluster,
-                              const nccl::LibrarySettings& settings, std::optional<PathType>& level,
+                              const nccl::LibrarySettings& settings, std::optional<PathType>& level, bool cross_nic,
                               const Blame& blame) {
-  Bandwidth nic;
-  if (cluster.fabric) nic = std::visit([](const auto& fabric) { return fabric.link.bandwidth; }, *cluster.fabric);
   const Machine& machine = *cluster.parts.front().machine;
   if (!level) level = nccl::p2p_level(machine, static_cast<int>(members.gpus.size()), settings.release);
   try {
-    return nccl::tuner_machine(machine, members.gpus, members.nodes, nic, settings.release, level);
+    return nccl::tuner_machine(machine, members.gpus, members.nodes, cables_of(cluster), settings.release, level,
+                               cross_nic);
   } catch (const InputError& error) {
     blame.fail(pointer, error.message(), error.hint());
   }
@@ -267,9 +325,18 @@ Decider decider_of(Canonical& canonical, const Json& written, const std::string&
   const Canonical first_group = of_first_group(canonical[part], scenario.topology, blame);
   const Cluster& cluster = one_kind(scenario.topology, blame);
   const Members members = members_of(first_group, cluster, pointer, blame);
-  out.machine =
-      machine_of(members, first_group.contains("ranks") ? pointer : "/topology", cluster, out.settings, level, blame);
+  const auto machine_with = [&](bool cross_nic) {
+    return machine_of(members, first_group.contains("ranks") ? pointer : "/topology", cluster, out.settings, level,
+                      cross_nic, blame);
+  };
+  out.machine = machine_with(library["env"].value("NCCL_CROSS_NIC", "") != "0");
+  std::optional<nccl::SearchGraph> crossing;
+  if (out.machine.crosses_nics) {
+    crossing = nccl::crossing_rings(out.machine, *cluster.parts.front().machine, members.gpus, cables_of(cluster));
+    if (!crossing) out.machine = machine_with(false);
+  }
   canonical["transport"]["p2p_level"] = to_string(*level);
+  canonical["transport"]["gdr_level"] = to_string(gdr_level_of(canonical, written, out.machine, out.settings.minor));
   out.own_staging = written.contains("transport") && written["transport"].contains("staging");
   if (library.contains("plugin")) out.machine.net_latency_us = nccl::latency_of_aws_ofi_nccl;
   out.version = library["version"].get<std::string>();
@@ -278,6 +345,7 @@ Decider decider_of(Canonical& canonical, const Json& written, const std::string&
     out.costs = nccl::read_costs(content.text, content.path);
   }
   out.graphs = take_graph_file(library, members, *cluster.parts.front().machine, out.settings, out.machine, files);
+  if (out.graphs.file.find(nccl::SearchGraph::Id::ring) == nullptr) out.graphs.crossing = std::move(crossing);
   const auto& warnings = out.graphs.file.warnings;
   scenario.warnings.insert(scenario.warnings.end(), warnings.begin(), warnings.end());
   if (canonical.contains("devices") && canonical["devices"].contains("gpu")) out.gpu = canonical["devices"]["gpu"];

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "scenarios/decoder/blame.hpp"
@@ -19,6 +20,7 @@ namespace ringsim::scenarios {
 struct LibraryGraphs {
   std::string path;  ///< empty: nothing
   nccl::GraphFile file;
+  std::optional<nccl::SearchGraph> crossing;  ///< else: rings that cross NICs (nccl::crossing_rings())
 };
 
 /// A library's settings, and the machine that it decides for.

@@ -87,6 +87,7 @@ Transport transport_of(const Canonical& transport, CollectiveOp op) {
           .p2p_level = level_of(transport["p2p_level"].get<std::string>()),
           .pxn = transport["pxn"].get<bool>(),
           .point_to_point = is_point_to_point(op),
+          .acs = transport.value("acs", false),
           .nics = enum_of<Transport::Nics>(transport["nics"], {{"nearest", Transport::Nics::nearest},
                                                                {"all", Transport::Nics::all},
                                                                {"per_channel", Transport::Nics::per_channel}}),
@@ -194,6 +195,7 @@ void use_one_level(Canonical& transport) {
     if (flag == "1") transport["p2p_level"] = "LOC";
   });
   take("NCCL_PXN_DISABLE", [&](const std::string& flag) { transport["pxn"] = flag == "0"; });
+  if (transport.contains("acs") && transport["acs"] == false) transport.erase("acs");  // as all machines are
   if (transport.value("gpudirect", Canonical()) != false) return;
   transport["gdr_level"] = "LOC";
   transport.erase("gpudirect");
@@ -256,7 +258,7 @@ void warn_of_no_delay(const Blame& blame, Scenario& scenario, bool has_jitter) {
 }  // namespace
 
 void warn_of_idle_settings(const Canonical& canonical, const Json& written, const Blame& blame, Scenario& scenario) {
-  warn_of_library(canonical, blame, scenario);
+  warn_of_library(canonical, written, blame, scenario);
   warn_of_no_delay(blame, scenario, canonical.contains("disturbance") && canonical["disturbance"].contains("jitter"));
   const auto warn = [&](const char* part, const char* user, const std::string& because) {
     if (!written.contains(part) || !written[part].contains("seed")) return;

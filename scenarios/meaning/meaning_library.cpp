@@ -15,6 +15,7 @@
 #include "topologies/catalog.hpp"
 #include "topologies/nccl/graph_use.hpp"
 #include "topologies/nccl/nccl_costs.hpp"
+#include "topologies/nccl/nccl_variables.hpp"
 
 namespace ringsim::scenarios {
 
@@ -87,13 +88,15 @@ Bytes to_a_peer(CollectiveOp op, Bytes bytes, const nccl::TunerMachine& machine)
   return op == CollectiveOp::send_recv ? bytes : Bytes{bytes.count / machine.ranks()};
 }
 
-/// Sends and receives to all peers at once. Channels beyond these would only share the same links.
-nccl::LibraryPlan point_to_point(const nccl::SendPlan& sends) {
+/// Sends and receives to `peers` at once. Channels beyond these would only share the same links.
+nccl::LibraryPlan point_to_point(const nccl::SendPlan& sends, int peers) {
   constexpr int most_simulated = 8;
   return {.algorithm = TunerAlgorithm::ring,
           .protocol = sends.protocol,
           .channels = std::min(sends.channels, most_simulated),
-          .blocks = sends.channels};
+          .blocks = sends.channels,
+          .running = static_cast<double>(std::min(sends.all, sends.channels * peers)),
+          .launched = std::min(sends.all, sends.channels * peers)};
 }
 
 /// Assumption: what goes through host memory is read as it is written, line by line in LL, and in Simple in pieces as
@@ -120,7 +123,8 @@ nccl::LibraryPlan plan_of(CollectiveOp op, Bytes bytes, const nccl::TunerMachine
   const int ranks = machine.ranks();
   if (ranks == 1) return {.algorithm = TunerAlgorithm::ring, .protocol = TunerProtocol::simple};
   if (nccl::sends_to_peers(op))
-    return point_to_point(nccl::send_plan(machine, to_a_peer(op, bytes, machine), settings));
+    return point_to_point(nccl::send_plan(machine, to_a_peer(op, bytes, machine), settings),
+                          op == CollectiveOp::send_recv ? 1 : ranks - 1);
   const std::optional<nccl::LibraryPlan> plan = nccl::library_plan(op, bytes, machine, settings);
   if (!plan)
     blame.fail(
@@ -168,10 +172,11 @@ Decision decision_of(CollectiveOp op, Bytes bytes, const Decider& by, const Blam
   return out;
 }
 
-/// What the file says of the rings or trees that a plan takes; nullptr: nothing.
+/// What is known of the rings or trees that a plan takes, by the file or because they cross NICs; nullptr: nothing.
 const nccl::SearchGraph* graph_for(const nccl::LibraryPlan& plan, const Decider& by) {
   using Id = nccl::SearchGraph::Id;
   if (plan.algorithm == TunerAlgorithm::nvls) return nullptr;
+  if (plan.algorithm == TunerAlgorithm::ring && by.graphs.crossing) return &*by.graphs.crossing;
   return by.graphs.file.find(plan.algorithm == TunerAlgorithm::ring ? Id::ring : Id::tree);
 }
 
@@ -196,7 +201,8 @@ void write_decision(const Decision& decision, CollectiveOp op, const Decider& by
   if (by.machine.through_host && by.machine.nodes == 1 && !by.own_staging)
     transport["staging"]["size"] = host_piece(decision.plan.protocol).count;
   const Picoseconds launch{by.gpu.value("launch", decision.costs.launch.count())};
-  transport["launch"] = (launch + nccl::launch_of_others(by.in_turn, by.costs)).count();
+  const Picoseconds of_channels{by.gpu.value("launch_channel", std::int64_t{0}) * (decision.plan.launched - 1)};
+  transport["launch"] = (launch + of_channels + nccl::launch_of_others(by.in_turn, by.costs)).count();
 }
 
 /// Large enough for Simple to reach what it can.
@@ -209,6 +215,7 @@ LibraryRun library_run(const Decision& decision, CollectiveOp op, const Canonica
   if (const nccl::SearchGraph* graph = graph_for(decision.plan, by); graph != nullptr && !nccl::sends_to_peers(op))
     out.graph = std::make_shared<const nccl::SearchGraph>(*graph);
   out.graph_file = by.graphs.path;
+  if (by.graphs.crossing) out.crossing = std::make_shared<const nccl::SearchGraph>(*by.graphs.crossing);
   out.protocol = std::make_shared<const Protocol>(decision.costs.protocol);
   const auto shares = [](const nccl::LibraryCosts& costs) {
     return LibraryRun::Shares{costs.nvlink, costs.pcie, costs.network};
@@ -330,15 +337,26 @@ namespace {
 /// nothing, as bounds of channels do that leave room.
 std::vector<std::pair<const char*, std::string>> idle_variables(CollectiveOp op, const LibraryRun& run) {
   std::vector<std::pair<const char*, std::string>> out;
+  if (run.machine.nodes == 1)
+    out.emplace_back("NCCL_NET_GDR_C2C", "there is one node, and it is about NICs");
+  else if (!run.machine.arm)
+    out.emplace_back("NCCL_NET_GDR_C2C", "no chip-to-chip link joins GPUs and CPUs here");
   if (nccl::sends_to_peers(op)) {
     for (const char* name : {"NCCL_ALGO", "NCCL_NTHREADS", "NCCL_NVLS_ENABLE"})
       out.emplace_back(name, fmt::format("{} is sends and receives to peers", to_string(op)));
+    if (run.machine.nodes == 1) out.emplace_back("NCCL_NCHANNELS_PER_NET_PEER", "no peer is on another node");
     return out;
   }
+  for (const char* name :
+       {"NCCL_MIN_P2P_NCHANNELS", "NCCL_MAX_P2P_NCHANNELS", "NCCL_NCHANNELS_PER_NET_PEER", "NCCL_P2P_LL_THRESHOLD"})
+    out.emplace_back(name, fmt::format("it is about sends and receives to peers, and {} is none", to_string(op)));
   const auto chosen = fmt::format("the library chooses {}", to_string(run.plan.algorithm));
   if (run.plan.algorithm == TunerAlgorithm::nvls || run.plan.algorithm == TunerAlgorithm::nvls_tree) {
-    for (const char* name : {"NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_NTHREADS"})
+    for (const char* name :
+         {"NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_MIN_NRINGS", "NCCL_MAX_NRINGS", "NCCL_NTHREADS"})
       out.emplace_back(name, chosen + ", and it is about rings and trees");
+    for (const char* name : {"NCCL_MIN_CTAS", "NCCL_MAX_CTAS"})
+      out.emplace_back(name, chosen + ", and how it bounds the thread blocks of NVLS is not modelled");
   } else if (run.plan.protocol == TunerProtocol::ll128) {
     out.emplace_back("NCCL_NTHREADS", "the library chooses LL128, and it is about LL and Simple");
   }
@@ -374,6 +392,45 @@ void warn_of_own_part(const Canonical& gpu, CollectiveOp op, const Blame& blame,
   if (!adds_own_part(op)) warn("reduce", "adds up");
 }
 
+/// Whether a variable of that value changes nothing in NCCL either: "0" of NCCL_SHM_DISABLE.
+bool is_idle_at(std::string_view values, const Json& written) {
+  const std::string value = written.is_string() ? written.get<std::string>() : written.dump();
+  for (std::size_t at = 0; at < values.size();) {
+    const std::size_t comma = std::min(values.find(',', at), values.size());
+    if (values.substr(at, comma - at) == value) return true;
+    at = comma + 1;
+  }
+  return false;
+}
+
+/// Variables that change times in NCCL, and none here.
+void warn_of_other_variables(const Json& written, const Blame& blame, Scenario& scenario) {
+  const Json& library = written["library"];
+  if (!library.is_object() || !library.contains("env") || !library["env"].is_object()) return;
+  for (const auto& [name, value] : library["env"].items()) {
+    const nccl::OtherVariable* known = nccl::find_other_variable(name);
+    if (known == nullptr || !known->changes_time || is_idle_at(known->idle, value)) continue;
+    scenario.warnings.push_back(fmt::format("{}: its effect is not modelled: {}{}{}",
+                                            blame.where(fmt::format("/library/env/{}", name)), known->what,
+                                            known->instead.empty() ? "" : "; ", known->instead));
+  }
+}
+
+/// Variables that the release does not know.
+void warn_of_releases(const Canonical& env, const std::string& version, const Blame& blame, Scenario& scenario) {
+  constexpr std::pair<const char*, int> since[] = {{"NCCL_MIN_CTAS", 17},
+                                                   {"NCCL_MAX_CTAS", 17},
+                                                   {"NCCL_NCHANNELS_PER_NET_PEER", 12},
+                                                   {"NCCL_P2P_LL_THRESHOLD", 14},
+                                                   {"NCCL_NET_GDR_C2C", 26}};
+  for (const auto& [name, minor] : since)
+    if (env.contains(name) && nccl::minor_of_version(version) < minor)
+      scenario.warnings.push_back(
+          fmt::format("{}: it has no effect, because NCCL {} does not know it; 2.{} is the "
+                      "first release that does",
+                      blame.where(fmt::format("/library/env/{}", name)), version, minor));
+}
+
 /// A file that varies a setting has the point without it among others.
 bool file_varies(const Scenario& scenario, std::string_view path) {
   return std::any_of(scenario.varied.begin(), scenario.varied.end(),
@@ -382,7 +439,7 @@ bool file_varies(const Scenario& scenario, std::string_view path) {
 
 }  // namespace
 
-void warn_of_library(const Canonical& canonical, const Blame& blame, Scenario& scenario) {
+void warn_of_library(const Canonical& canonical, const Json& written, const Blame& blame, Scenario& scenario) {
   const auto warn = [&](const std::string& pointer, const std::string& because) {
     scenario.warnings.push_back(fmt::format("{}: it has no effect, because {}", blame.where(pointer), because));
   };
@@ -391,11 +448,15 @@ void warn_of_library(const Canonical& canonical, const Blame& blame, Scenario& s
   };
   if (canonical.contains("library")) {
     const Canonical& env = canonical["library"]["env"];
-    // It decides which graphs of a file count.
-    const bool on_file = env.contains("NCCL_GRAPH_FILE") && env.value("NCCL_CROSS_NIC", "") == "0";
+    // It decides which rings are found, and which graphs of a file count.
+    const bool counts =
+        env.value("NCCL_CROSS_NIC", "") == "0" &&
+        (env.contains("NCCL_GRAPH_FILE") || (scenario.library && scenario.library->machine.may_cross_nics));
     for (const char* name : {"NCCL_CROSS_NIC", "NCCL_BUFFSIZE"})
-      if (env.contains(name) && !(on_file && name == std::string_view("NCCL_CROSS_NIC")))
+      if (env.contains(name) && !(counts && name == std::string_view("NCCL_CROSS_NIC")))
         warn(fmt::format("/library/env/{}", name), "what it changes is not modelled");
+    warn_of_other_variables(written, blame, scenario);
+    warn_of_releases(env, canonical["library"]["version"], blame, scenario);
     if (scenario.library && scenario.library->machine.ranks() > 1) {
       const CollectiveOp op = scenario.training ? CollectiveOp::all_reduce : op_named(canonical["collective"], blame);
       const auto idle = idle_variables(op, *scenario.library);
@@ -425,7 +486,8 @@ void warn_of_library(const Canonical& canonical, const Blame& blame, Scenario& s
     return;
   }
   const std::string because = "no library's kernels run: the scenario has no key \"library\"";
-  if (says("gpu") && canonical["devices"]["gpu"].contains("launch")) warn("/devices/gpu/launch", because);
+  for (const char* key : {"launch", "launch_channel"})
+    if (says("gpu") && canonical["devices"]["gpu"].contains(key)) warn(fmt::format("/devices/gpu/{}", key), because);
   if (canonical.contains("harness")) warn("/harness", because);
 }
 

@@ -27,7 +27,8 @@ LibraryRun decide(nlohmann::json& canonical, const Json& written, Scenario& scen
 LibraryRun decide_training(nlohmann::json& canonical, const Json& written, Scenario& scenario, const Blame& blame,
                            const Files& files);
 
-/// Settings of the library, its harness and devices that change nothing. Comes when scenario.varied is known.
-void warn_of_library(const nlohmann::json& canonical, const Blame& blame, Scenario& scenario);
+/// Settings of the library, its harness and devices that change nothing, and variables whose effect is not modelled.
+/// `written`: as in decide(). Comes when scenario.varied is known.
+void warn_of_library(const nlohmann::json& canonical, const Json& written, const Blame& blame, Scenario& scenario);
 
 }  // namespace ringsim::scenarios

@@ -63,6 +63,7 @@ class Settings {
     look_at_fabric();
     if (options_.routing.policy != Routing::Policy::fixed && !scenario_.routing.is_auto) look_at_routing();
     if (!options_.transport.pxn) look_at_pxn();
+    if (options_.transport.acs) look_at_acs();
     if (options_.transport.staging.depth != Staging{}.depth) look_at_staging();
     look_at_devices();
     return std::move(found_);
@@ -339,18 +340,30 @@ class Settings {
 
   // --- the transport ---------------------------------------------------------------------------------------------
 
-  /// PXN is off: whether any message, or the search for rings, would go another way with it.
-  void look_at_pxn() {
-    Transport with = options_.transport;
-    with.pxn = true;
-    Routes others(topology_, with, options_.routing);
+  /// Whether every message takes the same links by another transport, too.
+  bool same_paths(const Transport& other) {
+    Routes others(topology_, other, options_.routing);
     bool same = true;
     const bool all = each_pair(schedule_, [&](Actor from, Actor to, std::uint16_t channel) {
       same = same_links(paths(from, to, channel, channel), others.find_parts(place(from), place(to), channel));
       return same;
     });
-    const bool idle = all && same && same_rings(with);
+    return all && same;
+  }
+
+  /// PXN is off: whether any message, or the search for rings, would go another way with it.
+  void look_at_pxn() {
+    Transport with = options_.transport;
+    with.pxn = true;
+    const bool idle = same_paths(with) && same_rings(with);
     tell("/transport", "pxn false (NCCL_PXN_DISABLE=1)", idle ? "no message of this run would go by PXN" : "");
+  }
+
+  void look_at_acs() {
+    Transport without = options_.transport;
+    without.acs = false;
+    tell("/transport", "acs true",
+         same_paths(without) ? "no message of this run turns round in a PCIe switch below a root complex" : "");
   }
 
   static bool same_links(const std::vector<Path>& a, const std::vector<Path>& b) {

@@ -74,6 +74,43 @@ const std::optional<Way>& HostWays::pcie(NodeId from, NodeId to) {
 
 std::optional<Way> HostWays::search_pcie(NodeId from, NodeId to) { return inside(from).pcie.find(from, to); }
 
+namespace {
+bool is_root_complex(const Node& node) { return node.kind == NodeKind::cpu || node.kind == NodeKind::host_bridge; }
+}  // namespace
+
+Way HostWays::way_to_root(NodeId pcie_switch) {
+  Way best;
+  for (const NodeId cpu : nodes_of(pcie_switch, NodeKind::cpu)) {
+    const auto& way = pcie(pcie_switch, cpu);
+    if (!way) continue;
+    const auto ends = [&](LinkId id) { return is_root_complex(topology_.node(topology_.link(id).to)); };
+    const Way up(way->begin(), std::find_if(way->begin(), way->end(), ends) + 1);
+    if (best.empty() || up.size() < best.size()) best = up;
+  }
+  return best;
+}
+
+Way HostWays::redirected(const Way& way) {
+  // It turns in the switch that is nearest to the root complex.
+  Way up;
+  std::size_t turn = 0;
+  for (std::size_t i = 0; i < way.size(); ++i) {
+    const Link& link = topology_.link(way[i]);
+    if (is_root_complex(topology_.node(link.from)) || is_root_complex(topology_.node(link.to))) return way;
+    if (topology_.node(link.to).kind != NodeKind::pcie_switch) continue;
+    const Way found = way_to_root(link.to);
+    if (!found.empty() && (up.empty() || found.size() < up.size())) up = found, turn = i + 1;
+  }
+  if (up.empty()) return way;
+  const auto& down = pcie(topology_.link(up.back()).to, topology_.link(up.front()).from);
+  if (!down) return way;
+  Way out(way.begin(), way.begin() + static_cast<std::ptrdiff_t>(turn));
+  out.insert(out.end(), up.begin(), up.end());
+  out.insert(out.end(), down->begin(), down->end());
+  out.insert(out.end(), way.begin() + static_cast<std::ptrdiff_t>(turn), way.end());
+  return out;
+}
+
 std::optional<std::pair<LinkId, LinkId>> HostWays::relay(NodeId from, NodeId to) const {
   std::optional<std::pair<LinkId, LinkId>> best;
   std::pair<std::int64_t, std::uint32_t> best_key{};

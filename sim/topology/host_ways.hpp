@@ -33,6 +33,9 @@ class HostWays {
   const std::optional<Way>& pcie(NodeId from, NodeId to);
   /// The same, not kept.
   std::optional<Way> search_pcie(NodeId from, NodeId to);
+  /// The way that data takes over PCIe where ACS redirects it: if `way` would turn round in a PCIe switch, on up to the
+  /// first host bridge or CPU, and down again. Other ways, and those below a switch that leads to neither, stay.
+  Way redirected(const Way& way);
   /// Two NVLinks that meet in a GPU, the one whose narrower link is widest; of equals the lowest number.
   std::optional<std::pair<LinkId, LinkId>> relay(NodeId from, NodeId to) const;
   /// How near the ends of a way over PCIe are, in NCCL's words. A CPU at an end counts: GPU to CPU is PHB, or C2C.
@@ -66,6 +69,8 @@ class HostWays {
   };
 
   Inside& inside(NodeId device);
+  /// From a PCIe switch to the nearest host bridge or CPU; empty where no CPU is reached.
+  Way way_to_root(NodeId pcie_switch);
   /// Calls visit(id) for the nodes of a device's host, in order.
   template <class Visit>
   void for_host_of(NodeId device, Visit visit) const;

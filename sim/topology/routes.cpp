@@ -90,7 +90,7 @@ struct Routes::Impl {
     path.type = hosts.type_of(from, *way);
     const PathType reach = std::min(transport.p2p_level, host.peer_access);
     if (!gpus || path.type <= reach) {
-      append_legs(gpus && path.type >= PathType::phb ? peer_way(topology, host, *way) : chain(*way), path);
+      append_legs(gpus && path.type >= PathType::phb ? peer_way(topology, host, *way) : over_pcie(*way), path);
       return path;
     }
     const auto [memory, from_memory] = hosts.nearest_memory(to, false);
@@ -102,6 +102,9 @@ struct Routes::Impl {
     path.legs = {leg(chain(*to_memory)), leg(chain(from_memory))};
     return path;
   }
+
+  /// A way over PCIe as data takes it.
+  std::vector<Share> over_pcie(const Way& way) { return chain(transport.acs ? hosts.redirected(way) : way); }
 
   /// GPU to GPU through a CPU: what a byte costs there, it costs on all PCIe links on the way.
   static std::vector<Share> peer_way(const Topology& topology, const Host& host, const Way& way) {
@@ -140,8 +143,8 @@ struct Routes::Impl {
   }
 
   /// The way from a device to a NIC that reads its memory. What the NIC reads from all GPUs shares the link's rate.
-  std::vector<Share> read_by_nic(NodeId from, const Way& way) const {
-    std::vector<Share> shares = chain(way);
+  std::vector<Share> read_by_nic(NodeId from, const Way& way) {
+    std::vector<Share> shares = over_pcie(way);
     if (!transport.gpudirect_costs) return shares;
     if (topology.node(from).kind == NodeKind::gpu && topology.link(shares.back().link).kind == LinkKind::pcie)
       shares.back().share *= topology.hosts()[*topology.node(from).host].gpudirect_cost;
@@ -164,7 +167,7 @@ struct Routes::Impl {
   /// From the receiver's NIC on; `last`: the leg from host memory, where data is staged there.
   std::vector<Share> enter(NodeId from, NodeId to, const Gate& gate, std::optional<Leg>& last) {
     if (to == gate.nic) return {};
-    if (is_direct(to, gate)) return chain(*hosts.pcie(gate.nic, to));
+    if (is_direct(to, gate)) return over_pcie(*hosts.pcie(gate.nic, to));
     const auto [memory, way] = hosts.nearest_memory(to, false);
     if (memory == no_node) fail_without_memory(from, to, to, gate.nic);
     const std::optional<Way>& before = hosts.pcie(gate.nic, memory);

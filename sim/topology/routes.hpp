@@ -53,6 +53,9 @@ struct Transport {
   /// collective: with PXN they go through the NIC's local GPU even where the sender reaches the NIC itself. Of a
   /// scenario with jobs, its own collective decides for all.
   bool point_to_point = false;
+  /// PCIe switches redirect what goes from one of their ports to another (ACS, P2P request redirect): up to the root
+  /// complex and down again. NCCL does not account for it, so it changes no choice.
+  bool acs = false;
   /// A byte that a NIC reads from a GPU costs Host::gpudirect_cost. Off where a machine is looked at as NCCL does,
   /// which has no such cost.
   bool gpudirect_costs = true;

@@ -101,6 +101,26 @@ TEST_CASE("what the search found, read from a file, gives the same channels and 
   }
 }
 
+TEST_CASE("rings that cross NICs are written as crossnic 2, and read from a file give the same time") {
+  const Folder folder;
+  std::string text = scenario_of("hgx-b300", 4, "2.29.7");
+  text.replace(text.find("200 Gb/s"), 8, "800 Gb/s");
+  const std::string graph = searched(folder, text);
+  CHECK(graph.find("<graph id=\"0\" pattern=\"4\" crossnic=\"2\" nchannels=\"8\" speedintra=\"96\"") !=
+        std::string::npos);
+  CHECK(graph.find("<graph id=\"1\" pattern=\"3\" crossnic=\"0\"") != std::string::npos);
+  folder.write("g.xml", graph);
+  for (const char* algorithm : {"library.env.NCCL_ALGO=Ring", "library.env.NCCL_ALGO=Tree"})
+    for (const char* bytes : {"collective.bytes=1 MiB", "collective.bytes=1 GiB"}) {
+      CAPTURE(std::string(algorithm));
+      CAPTURE(std::string(bytes));
+      const Prediction found = predict(folder.point(text, {algorithm, bytes}));
+      const Prediction read = predict(folder.point(text, {algorithm, bytes, graph_file}));
+      CHECK(read.request.orders == found.request.orders);
+      CHECK(read.time == found.time);
+    }
+}
+
 TEST_CASE("a ring of a file goes over the links that the file says, and the tuner takes its speed") {
   // DGX-1V: gpu0 and gpu5 have no NVLink to each other. A ring that has them side by side goes over PCIe there and is
   // slower than one of the search, though the file says as many channels.

@@ -146,4 +146,18 @@ TEST_CASE("PXN that no message would take, and rooms in which none rests, are sa
   CHECK(on_a100(of_two, R"({"staging": {"depth": 4}, "gpudirect": false})", nccl).empty());
 }
 
+TEST_CASE("ACS that no message meets is said") {
+  const auto ring = [](const std::string& node, const std::string& ranks) {
+    return no_effect(R"({"version": 1, "topology": {"kind": "cluster", "node": ")" + node + R"(", "nodes": 2,
+      "fabric": {"kind": "star", "link": {"bandwidth": "200 Gb/s", "latency": "1 us"}}},
+      "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 MB", "ranks": )" +
+                     ranks + R"(}, "transport": {"acs": true}})");
+  };
+  const Texts idle{
+      "s.json: /transport: acs true: no message of this run turns round in a PCIe switch below a root complex"};
+  CHECK(ring("dgx-a100", R"(["node0.gpu0", "node0.gpu1"])") == idle);  // over NVLink
+  CHECK(ring("dgx-a100", R"(["node0.gpu0", "node1.gpu0"])").empty());
+  CHECK(ring("gh200", R"(["node0.gpu0", "node1.gpu0"])") == idle);  // no PCIe switch between GPU and NIC
+}
+
 }  // namespace no_effect_test

@@ -219,4 +219,15 @@ TEST_CASE("question 27: in pieces the order of dimensions counts, and the slow d
   CHECK(microseconds(slow[wrong_grid]) > microseconds(slow[nodes_first]));
 }
 
+TEST_CASE("question 17: with ACS both ways share the switch's uplink, one way does not notice") {
+  const auto all = answers("17-acs");
+  REQUIRE(all.size() == 6);
+  const double one_way = 268435456 / 24e3;  // us, PCIe 4.0 x16 as NCCL counts it
+  for (std::size_t i = 0; i < 6; ++i) {
+    CAPTURE(i);
+    const bool acs = i % 2 == 1, both_ways = i >= 2;
+    CHECK(microseconds(all[i]) == Approx(one_way * (acs && both_ways ? 2 : 1)).epsilon(0.002));
+  }
+}
+
 }  // namespace questions_test

@@ -272,6 +272,20 @@ TEST_CASE("where a file denies GPUDirect, it is what helps most") {
   CHECK(change(document, "pcie 2x") > change(document, "with GPUDirect"));
 }
 
+TEST_CASE("with ACS it is said where data goes, and run again without") {
+  const std::string file = ringsim::test::source_dir() + "/scenarios/questions/17-acs.json";
+  const Words both_ways{"--set", R"(sweep={})", "--set", "collective.both_ways=true", "--set", "transport.acs=true"};
+  const Outcome outcome = command("explain", file, both_ways);
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+  CHECK(has(outcome.out, "ACS is on (transport.acs): data from one device below a PCIe switch to another goes up to"));
+  CHECK(has(outcome.out, "Of the changes below, \"without ACS\" helps most: -50.0 %"));
+  Words off = both_ways;
+  off.back() = "transport.acs=false";
+  const std::string without = command("explain", file, off).out;
+  CHECK_FALSE(has(without, "ACS is on"));
+  CHECK_FALSE(has(without, "\nwithout ACS "));
+}
+
 TEST_CASE("on an idle star the ring's parts are its steps' times and its latencies") {
   const json document = explained(temporary_file("star.json", star));
   check_sums(document);

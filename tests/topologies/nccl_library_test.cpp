@@ -369,6 +369,112 @@ TEST_CASE("sends use LL up to 16 KiB per channel, up to 2.27 counting all channe
   CHECK(sends("dgx-a100", 8, 9_KiB, 27).channels == 2);
 }
 
+TEST_CASE("how many channels a peer on another node has follows the release") {
+  // 32 GH200, four in each node, with a NIC each: 4 rings of 24 GB/s, so 8 channels of sends (NVIDIA/nccl issue
+  // 1272: 24.2 GB/s with 2.19.4 and, on 16 GPUs, with 2.20.5; 18.3 on 32 with 2.20.5; 24.2 with
+  // NCCL_NCHANNELS_PER_NET_PEER=4).
+  const auto channels = [](int minor, int nodes, const LibrarySettings& others = {}) {
+    LibrarySettings settings = others;
+    settings.minor = minor;
+    return send_plan(machine_of("gh200", 4, nodes), 1_GiB, settings).channels;
+  };
+  CHECK(channels(11, 2) == 1);
+  CHECK(channels(12, 2) == 2);  // 2 x 8 ranks are no more than 4 x 8
+  CHECK(channels(17, 8) == 1);  // 2 x 32 are
+  CHECK(channels(18, 8) == 2);  // on several nodes no longer
+  CHECK(channels(19, 8) == 2);
+  CHECK(channels(20, 4) == 2);
+  CHECK(channels(20, 8) == 1);
+  CHECK(channels(28, 8) == 1);
+  CHECK(channels(29, 8) == 2);   // 24 GB/s at 14 each; 32 ranks are 4 rounds of 8
+  CHECK(channels(29, 32) == 1);  // 16 rounds of 2 would need 32 channels
+  CHECK(channels(20, 8, {.channels_per_net_peer = 4}) == 4);
+  CHECK(channels(29, 32, {.channels_per_net_peer = 4}) == 4);
+  CHECK(channels(11, 2, {.channels_per_net_peer = 4}) == 1);  // not known yet
+  CHECK(channels(20, 8, {.min_p2p_channels = 16}) == 2);      // 2 x 32 are no more than 4 x 16
+  CHECK(channels(19, 8, {.max_p2p_channels = 1}) == 1);
+  // Small messages take one of them, so that all peers have theirs, but with 2.18 and 2.19.
+  const auto of_128_KiB = [](int minor) {
+    return send_plan(machine_of("gh200", 4, 8), 128_KiB, {.minor = minor}).channels;
+  };
+  CHECK(of_128_KiB(19) == 2);
+  CHECK(of_128_KiB(29) == 1);
+  // All four NICs of a GPU are used.
+  CHECK(send_plan(machine_of("gh200-one", 1, 8), 1_GiB, {.minor = 20}).channels == 4);
+  // On one node up to 2.19 by the same rule: 32 of 32 channels for a peer, halved until 8 x 16 are no more than 4 x 32.
+  CHECK(send_plan(machine_of("dgx-a100", 8), 1_GiB, {.minor = 19}).channels == 16);
+  CHECK(send_plan(machine_of("dgx-a100", 8), 1_GiB, {.minor = 20}).channels == 32);
+}
+
+TEST_CASE("between nodes chunks of sends are whole steps before 2.14, and LL ends where users say") {
+  const auto plan = [](int minor, Bytes a_peer, const LibrarySettings& others = {}) {
+    LibrarySettings settings = others;
+    settings.minor = minor;
+    return send_plan(machine_of("gh200", 4, 2), a_peer, settings);
+  };
+  CHECK(plan(13, 1_GiB).a_chunk == 512_KiB);
+  CHECK(plan(14, 1_GiB).a_chunk == 128_KiB);
+  CHECK(plan(29, 64_KiB).protocol == TunerProtocol::simple);
+  CHECK(plan(29, 64_KiB, {.ll_threshold = 65'536}).protocol == TunerProtocol::ll);
+  CHECK(plan(29, 1_KiB, {.ll_threshold = 0}).protocol == TunerProtocol::simple);
+}
+
+TEST_CASE("few blocks limit sends between nodes, enough of them do not") {
+  // A block of Hopper copies 512 KiB to NVLink in 524288 B / 20.4 GB/s = 25.7 us, of which 1.1 us are the handing over;
+  // a quarter of the rest and 1.1 us for 128 KiB are 18.1 GB/s.
+  const TunerMachine machine = machine_of("gh200", 4, 8);
+  const auto channel = [&](CollectiveOp op, int channels, Release release, double running) {
+    const LibraryPlan plan{.algorithm = TunerAlgorithm::ring,
+                           .protocol = TunerProtocol::simple,
+                           .channels = channels,
+                           .blocks = channels,
+                           .running = running};
+    return library_costs(plan, machine, {.op = op, .bytes = 1_GiB, .chunk = 1_GiB, .release = release}).channel;
+  };
+  const auto one = static_cast<double>(channel(CollectiveOp::send_recv, 1, Release::v2_20, 1).bytes_per_second);
+  const double handing_us = fitted_costs().of[hopper].sends.fixed;
+  const double copy_us = 524'288 / (1e3 * fitted_costs().of[hopper].a_block) - handing_us;
+  CHECK(one / 1e9 == doctest::Approx(131'072 / 1e3 / (copy_us / 4 + handing_us)));
+  CHECK(one / 1e9 == doctest::Approx(18.3).epsilon(0.02));  // measured: NVIDIA/nccl issue 1272
+  CHECK(channel(CollectiveOp::send_recv, 2, Release::v2_20, 2).bytes_per_second == 0);  // 36 of 24 GB/s
+  CHECK(static_cast<double>(channel(CollectiveOp::send_recv, 1, Release::v2_12, 1).bytes_per_second) / 1e9 ==
+        doctest::Approx(fitted_costs().of[hopper].a_block));                             // whole steps
+  CHECK(channel(CollectiveOp::all_to_all, 1, Release::v2_20, 8).bytes_per_second == 0);  // 28 peers, 8 blocks
+}
+
+TEST_CASE("GPUDirect over a chip-to-chip link came with 2.26, and is on by default from 2.27 on") {
+  CHECK(gdr_level(24, {}) == PathType::pxb);
+  CHECK(gdr_level(24, true) == PathType::pxb);
+  CHECK(gdr_level(26, {}) == PathType::pxb);
+  CHECK(gdr_level(26, true) == PathType::p2c);
+  CHECK(gdr_level(27, {}) == PathType::p2c);
+  CHECK(gdr_level(30, false) == PathType::pxb);
+  // What users say of the level: up to 2.28 such a NIC counts as nearer than PIX.
+  CHECK(said_gdr_level(PathType::pxb, 25, {}, true) == PathType::pxb);
+  CHECK(said_gdr_level(PathType::pxb, 26, true, true) == PathType::p2c);
+  CHECK(said_gdr_level(PathType::pix, 28, {}, true) == PathType::p2c);
+  CHECK(said_gdr_level(PathType::pix, 28, {}, false) == PathType::pix);  // a machine without such links
+  CHECK(said_gdr_level(PathType::pxb, 28, false, true) == PathType::pxb);
+  CHECK(said_gdr_level(PathType::pxb, 29, {}, true) == PathType::pxb);
+  CHECK(said_gdr_level(PathType::loc, 27, {}, true) == PathType::loc);
+  CHECK(said_gdr_level(PathType::sys, 27, {}, true) == PathType::sys);
+}
+
+TEST_CASE("between nodes NCCL launches two blocks for each channel, four where channels are fast") {
+  const auto blocks = [](const char* preset, int gpus, Bandwidth nic, int minor, Release release) {
+    const TunerMachine machine = tuner_machine(*cluster_of(preset).parts.front().machine, gpus, 2, nic, release);
+    const LibrarySettings settings{
+        .release = release, .minor = minor, .algorithms = {TunerAlgorithm::ring}, .protocols = {TunerProtocol::simple}};
+    return library_plan(CollectiveOp::all_reduce, 8_GiB, machine, settings).value().blocks;
+  };
+  CHECK(blocks("dgx-a100", 8, 200_Gbps, 22, Release::v2_21) == 16);
+  CHECK(blocks("hgx-h100", 8, 400_Gbps, 22, Release::v2_21) == 16);
+  CHECK(blocks("hgx-b300", 8, 800_Gbps, 29, Release::v2_29_7) == 32);  // 8 of 96 GB/s, by the search 16 of 48
+  CHECK(blocks("hgx-b300", 8, 400_Gbps, 29, Release::v2_29_7) == 16);  // 8 of 48
+  CHECK(blocks("hgx-b300", 1, 800_Gbps, 29, Release::v2_29_7) == 8);   // 1 of 96: 2 of 48, doubled twice
+  CHECK(blocks("hgx-b300", 1, 400_Gbps, 29, Release::v2_29_7) == 4);   // 1 of 48: 2 of 24
+}
+
 TEST_CASE("between nodes a peer has the channels that its adapter needs, and parts of 128 KiB") {
   // 16 H100 with adapters of 24 GB/s: two channels of 14 GB/s, of 16 in all, so that each peer has one and, if it gets
   // more than 128 KiB by one, two.

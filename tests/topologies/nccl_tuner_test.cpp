@@ -164,6 +164,25 @@ TEST_CASE("channels of known machines are those that their links and NICs hold")
   check_channels(machine_of("rtx2080ti-pcie", 2, 1).ring, 1, 6, 6);
 }
 
+TEST_CASE("rings of Blackwell cross NICs if NVLink is too narrow for those that do not") {
+  // 18 NVLinks of 40.1 GB/s: 721.8. 8 rings of 96 GB/s that leave by the NIC by which they enter take 768 of every
+  // GPU's NVLink, those that leave by another NIC 7 x 96 = 672.
+  const auto machine = [](const char* preset, int gpus, int nodes, Bandwidth nic, bool cross_nic = true) {
+    return tuner_machine(node_preset(preset), gpus, nodes, nic, Release::v2_29_7, {}, cross_nic);
+  };
+  CHECK(machine("hgx-b300", 8, 2, 800_Gbps).crosses_nics);
+  check_channels(machine("hgx-b300", 8, 2, 800_Gbps).ring, 8, 96, 96);
+  CHECK_FALSE(machine("hgx-b300", 8, 2, 800_Gbps, false).crosses_nics);
+  CHECK(machine("hgx-b300", 8, 2, 800_Gbps, false).may_cross_nics);
+  check_channels(machine("hgx-b300", 8, 2, 800_Gbps, false).ring, 8, 80, 80);  // 86 came with 2.30
+  CHECK_FALSE(machine("hgx-b300", 8, 2, 400_Gbps).may_cross_nics);             // 8 x 48 fit
+  CHECK_FALSE(machine("hgx-b300", 8, 1, 800_Gbps).may_cross_nics);             // there are no NICs in it
+  CHECK_FALSE(machine("hgx-h100", 8, 2, 400_Gbps).may_cross_nics);             // of Hopper it is left out
+  // The search's speeds are those of the release.
+  CHECK(tuner_machine(node_preset("hgx-b300"), 8, 2, 800_Gbps, Release::v2_30_7, {}, false).ring.inside == 86);
+  CHECK(tuner_machine(node_preset("hgx-b300"), 8, 2, 800_Gbps, Release::v2_24).ring.inside == 48);
+}
+
 TEST_CASE("pairs of GPUs on NVLink that only CPUs join make a ring over PCIe") {
   // Azure NC96ads A100 v4: two pairs. A pair has NVLink, three and four have to cross the CPUs.
   CHECK(machine_of("azure-ncv4", 2, 1).nvlink);

@@ -410,7 +410,14 @@ std::string why_sentence(const Scenario& scenario, const Result& result) {
 std::string why_text(const Scenario& scenario, const Result& result, const std::vector<WhatIf>& what_ifs) {
   ensure(result.prediction.why.has_value(), "only what was explained is shown");
   const Prediction& p = result.prediction;
-  return wrapped(why_sentence(scenario, result)) + '\n' + best_text(result, what_ifs) +
+  const std::string acs =
+      scenario.transport.acs
+          ? wrapped(
+                "ACS is on (transport.acs): data from one device below a PCIe switch to another goes up to the "
+                "root complex and down again.") +
+                '\n'
+          : "";
+  return wrapped(why_sentence(scenario, result)) + '\n' + acs + best_text(result, what_ifs) +
          routing_text(scenario, result, what_ifs) + idle_text(result, what_ifs) + notes_text(p) + parts_text(p) +
          phases_text(p) + path_text(p) + form_text(result, what_ifs) + what_if_text(result, what_ifs);
 }

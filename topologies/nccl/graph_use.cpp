@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <memory>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "sim/base/error.hpp"
+#include "topologies/catalog.hpp"
 #include "topologies/nccl/nccl_library.hpp"
 
 namespace ringsim::nccl {
@@ -142,6 +144,13 @@ std::vector<OfNode> nodes_of(const Topology& topology, std::span<const NodeId> r
   return out;
 }
 
+/// LL128 goes by how far NICs are, which has to come out as it is. `farthest`: on the way.
+PathType type_between(const TunerMachine& machine, PathType farthest) {
+  const bool may = machine.nvlink && machine.nodes > 1;
+  if (may && machine.ll128) return std::min(farthest, PathType::pxb);
+  return std::clamp(farthest, may ? PathType::phb : PathType::pix, PathType::sys);
+}
+
 bool exchanges_rings(const SearchGraph& graph, std::size_t nodes, const std::string& version) {
   const int minor = minor_of_version(version);
   if (minor < 20 || graph.channels.size() % 2 != 0 || (minor == 20 && nodes % 2 != 0)) return false;
@@ -149,6 +158,43 @@ bool exchanges_rings(const SearchGraph& graph, std::size_t nodes, const std::str
 }
 
 }  // namespace
+
+std::optional<SearchGraph> crossing_rings(const TunerMachine& tuner, const Machine& machine,
+                                          const std::vector<std::string>& gpus, Bandwidth nic) {
+  Cluster two;
+  two.parts.push_back({std::make_shared<Machine>(machine), 2});
+  two.fabric = StarFabric{{.bandwidth = nic}};
+  const Topology topology = build(two);
+  Routes routes(topology, {});
+  std::vector<std::string> nics;
+  PathType farthest = PathType::pix;
+  for (const std::string& gpu : gpus) {
+    const auto from = topology.find("node0." + gpu), to = topology.find("node1." + gpu);
+    ensure(from && to, "a machine's GPUs are in its topology");
+    const Path path = routes.find(*from, *to);
+    const auto own = first_nic(topology, path);
+    ensure(own.has_value(), "hosts are joined by NICs");
+    nics.push_back(local_name_of(topology, *own));
+    farthest = std::max({farthest, path.out, path.in});
+  }
+  if (std::set<std::string>(nics.begin(), nics.end()).size() != gpus.size()) return std::nullopt;
+  SearchGraph out;
+  out.cross_nic = 2;
+  out.inside = tuner.ring.inside;
+  out.between = tuner.ring.between;
+  out.latency_us = tuner.net_latency_us;
+  out.type_between = type_between(tuner, farthest);
+  out.same_channels = false;
+  for (std::size_t k = 0; k + 1 < gpus.size(); k += 2) {
+    std::vector<std::string> order{gpus[k]};
+    for (std::size_t i = 2; i < gpus.size(); ++i) order.push_back(gpus[(k + i) % gpus.size()]);
+    order.push_back(gpus[k + 1]);
+    out.channels.push_back({order, nics[k], nics[k + 1]});
+    std::reverse(order.begin(), order.end());
+    out.channels.push_back({order, nics[k + 1], nics[k]});
+  }
+  return out;
+}
 
 int rings_in(const SearchGraph& graph, int nodes, const std::string& version) {
   const bool exchanged = exchanges_rings(graph, static_cast<std::size_t>(nodes), version);
@@ -292,12 +338,7 @@ class GraphMaker {
     return nic ? std::optional(local_name_of(topology_, *nic)) : std::nullopt;
   }
 
-  /// LL128 goes by it, and has to come out as it is.
-  PathType between() const {
-    const bool may = machine_.nvlink && machine_.nodes > 1;
-    if (may && machine_.ll128) return std::min(farthest_, PathType::pxb);
-    return std::clamp(farthest_, may ? PathType::phb : PathType::pix, PathType::sys);
-  }
+  PathType between() const { return type_between(machine_, farthest_); }
 
   const TunerMachine& machine_;
   const Topology& topology_;

@@ -1,6 +1,7 @@
 // What NCCL does with the graphs of NCCL_GRAPH_FILE, and its searches' results as such graphs.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,6 +30,13 @@ void leave_out_cross_nic(GraphFile& file, const std::string& name);
 /// `comm->nChannels = treeGraph->nChannels = ringGraph->nChannels = min`). Without a graph of trees these are as many
 /// as the rings, as fast. Warns where rings and trees differ in what is known here of both together.
 void take_graphs(TunerMachine& machine, GraphFile& file, const std::string& name, Release release);
+
+/// The rings of a machine whose rings cross NICs (TunerMachine::crosses_nics): ring 2k enters by the NIC of GPU 2k and
+/// leaves by that of 2k + 1, ring 2k + 1 goes the other way, which keeps both on their rails if rings are exchanged on
+/// every second node (src/graph/search.cc, ncclTopoSearchRecNet and ncclTopoSearchCheckNet). Nothing where two GPUs
+/// have one NIC. `nic`: the rate of the cables.
+std::optional<SearchGraph> crossing_rings(const TunerMachine& tuner, const Machine& machine,
+                                          const std::vector<std::string>& gpus, Bandwidth nic);
 
 /// How many rings the channels of a graph are: those at the beginning, which the others repeat in order. Repeated ones
 /// take the same links, as NCCL's do that were doubled after the search; channel k takes ring k modulo their number.

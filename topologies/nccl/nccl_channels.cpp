@@ -25,10 +25,14 @@ namespace {
 constexpr double inside_70[] = {40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3};
 constexpr double inside_90[] = {60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3};
 constexpr double inside_100[] = {90, 80, 70, 60, 50, 45, 40, 30, 24, 20, 19, 18};
+constexpr double inside_100_2_25[] = {90, 80, 70, 60, 50, 40, 30, 24, 20, 19, 18};  // before 2.29; 18 from 2.27 on
 constexpr double between_70[] = {48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2, 0.24, 0.12};
 constexpr double between_90[] = {48, 45, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, 0.24, 0.12};
 constexpr double between_100[] = {96, 86,   80, 48, 45.1, 42, 40,  30,  24,   22,
                                   20, 17.5, 15, 12, 6,    3,  2.4, 1.2, 0.24, 0.12};
+constexpr double between_100_2_29[] = {96,   80, 48, 45.1, 42, 40,  30,  24,   22,  20,
+                                       17.5, 15, 12, 6,    3,  2.4, 1.2, 0.24, 0.12};
+constexpr double between_100_2_27[] = {96, 48, 45.1, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, 0.24, 0.12};
 // Before 2.18; the one between nodes has 28 from 2.15 on.
 constexpr double inside_2_10[] = {44, 30, 22, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3};
 constexpr double between_2_10[] = {48, 30, 24, 22, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2, 0.24, 0.12};
@@ -38,12 +42,17 @@ using Speeds = std::span<const double>;
 Speeds speeds_inside(int sm, Release release) {
   if (release == Release::v2_8_3) return any_2_8_3;
   if (release < Release::v2_18 && sm < 90) return inside_2_10;
+  if (sm >= 100 && release < Release::v2_29) return inside_100_2_25;
   return sm >= 100 ? Speeds(inside_100) : sm >= 90 ? Speeds(inside_90) : Speeds(inside_70);
 }
 Speeds speeds_between(int sm, Release release) {
   if (release == Release::v2_8_3) return any_2_8_3;
   if (release < Release::v2_18 && sm < 90) return between_2_10;
-  return sm >= 100 ? Speeds(between_100) : sm >= 90 ? Speeds(between_90) : Speeds(between_70);
+  if (sm < 90) return between_70;
+  if (sm < 100 || release < Release::v2_27) return between_90;  // the first releases for Blackwell have no others
+  return release < Release::v2_29     ? Speeds(between_100_2_27)
+         : release < Release::v2_30_7 ? Speeds(between_100_2_29)
+                                      : Speeds(between_100);
 }
 
 double gigabytes(Bandwidth rate) { return static_cast<double>(rate.bytes_per_second) / 1e9; }
@@ -287,17 +296,17 @@ PathType p2p_level(const Machine& machine, int gpus, Release release) {
 }
 
 TunerMachine tuner_machine(const Machine& machine, int gpus, int nodes, Bandwidth nic, Release release,
-                           std::optional<PathType> level) {
+                           std::optional<PathType> level, bool cross_nic) {
   std::vector<std::string> first;
   for (const Machine::Device& device : machine.devices)
     if (device.kind == NodeKind::gpu && static_cast<int>(first.size()) < gpus) first.push_back(device.name);
   if (static_cast<int>(first.size()) < gpus)
     throw InputError("", fmt::format("expected at least {} GPUs, found {} in {}", gpus, first.size(), machine.name));
-  return tuner_machine(machine, first, nodes, nic, release, level);
+  return tuner_machine(machine, first, nodes, nic, release, level, cross_nic);
 }
 
 TunerMachine tuner_machine(const Machine& machine, const std::vector<std::string>& names, int nodes, Bandwidth nic,
-                           Release release, std::optional<PathType> level) {
+                           Release release, std::optional<PathType> level, bool cross_nic) {
   std::vector<std::uint32_t> found;
   for (const std::string& name : names) {
     const auto is_it = [&](const Machine::Device& each) { return each.kind == NodeKind::gpu && each.name == name; };
@@ -339,7 +348,12 @@ TunerMachine tuner_machine(const Machine& machine, const std::vector<std::string
     out.cxi = looked.nic_says("provider", "cxi");
     out.ll128 = out.ll128 && !looked.nic_says("distance", "PHB");
     const double room = through > 0 ? through / nics.count : std::numeric_limits<double>::max();
-    const double speed = listed(between, std::min(nics.slowest, room));
+    const double of_nics = listed(between, nics.slowest);
+    // Of as many rings as GPUs each GPU is the last one of one.
+    out.may_cross_nics = sm >= 100 && switched && nics.count == gpus && gpus % 2 == 0 && of_nics > room &&
+                         of_nics * (gpus - 1) <= through;
+    out.crosses_nics = cross_nic && out.may_cross_nics;
+    const double speed = out.crosses_nics ? of_nics : listed(between, std::min(nics.slowest, room));
     out.ring = doubled({nics.count, speed, speed}, sm, release);
     // NCCL's search also tries to raise what trees have inside a node, up to twice. Taken as it stands that makes trees
     // the choice for large messages on two nodes; all three measured machines where it would (two DGX A100, Polaris,

@@ -40,7 +40,7 @@ double share_of(double rate, const TunerMachine& machine) {
   return std::min(1.0, rate / all);
 }
 
-/// Chunks of a channel that sends by Simple over NVLink and over PCIe, as send_plan() has them.
+/// Chunks of a channel that sends by Simple over NVLink, and over PCIe and between nodes, as send_plan() has them.
 constexpr double nvlink_chunk = 524'288, pcie_chunk = 131'072;
 
 /// GB/s that a block sends over PCIe. It copies a chunk and then takes a step, as over NVLink, where
@@ -56,6 +56,18 @@ double block_over_pcie(const KernelCosts& own, const CostConstants& costs) {
 /// The share of PCIe that Simple reaches. Through host memory a GPU's link carries as much up as down.
 double simple_over_pcie(const TunerMachine& machine, const CostConstants& costs) {
   return machine.through_host ? std::min(costs.both_ways, share_of(costs.through_host, machine)) : 1;
+}
+
+/// GB/s that a block sends to another node.
+///
+/// Assumption: it copies into the network's buffer as fast as over NVLink, where KernelCosts::a_block was measured, and
+/// hands each chunk over to the proxy, which takes as long as a step of sends takes at least. From 2.14 on chunks are a
+/// quarter as large (NCCL_P2P_NET_CHUNKSIZE), so that weighs more. NVIDIA/nccl issue 1272 has 18.3 GB/s of a single
+/// block on GH200, where this gives 18.1.
+double block_between_nodes(const KernelCosts& own, Release release) {
+  const double chunk = release < Release::v2_14 ? nvlink_chunk : pcie_chunk;
+  const double copy_us = std::max(0.0, nvlink_chunk / (1000 * own.a_block) - own.sends.fixed);
+  return chunk / (1000 * (copy_us * chunk / nvlink_chunk + own.sends.fixed));
 }
 
 /// What a thread block sends by Simple over NVLink in rings and trees, GB/s.
@@ -146,7 +158,14 @@ void add_sends(LibraryCosts& out, const LibraryPlan& plan, const TunerMachine& m
     out.copy = gigabytes_a_second(to_all ? own.copy[0] : 0);
     return;
   }
-  if (machine.nodes > 1) return;
+  if (machine.nodes > 1) {
+    // Blocks hold the sends only if they are few for the NICs.
+    const double block = block_between_nodes(own, work.release);
+    const int others = to_all ? machine.ranks() - machine.gpus : 1;
+    if (std::min(plan.running, 1.0 * plan.blocks * others) * block < machine.nic_GBps * machine.rails)
+      out.channel = channel_rate(plan, gigabytes_a_second(block));
+    return;
+  }
   const double a_chunk = only_pcie ? pcie_chunk : nvlink_chunk;
   out.once = micros((only_pcie ? costs.pcie_fill : own.sends_fill) * std::min(1.0, a_channel / a_chunk));
   const int together = to_all && machine.switched ? machine.ranks() - 1 : 1;

@@ -95,10 +95,26 @@ Threads threads_of(const LibraryPlan& plan, const TunerMachine& machine, const L
   fail_invariant("a protocol is one of three");
 }
 
-/// Thread blocks for each channel that the search found: NCCL doubles them (src/graph/connect.cc, ncclTopoPostset). On
-/// Blackwell measured sends to 1, 3 and 7 peers move 345, 506 and 592 GB/s, which is in proportion to their blocks if
-/// there are twice as many again.
+/// Thread blocks for each channel that the search found on one node: NCCL doubles them (src/graph/connect.cc,
+/// ncclTopoPostset). On Blackwell measured sends to 1, 3 and 7 peers move 345, 506 and 592 GB/s, which is in proportion
+/// to their blocks if there are twice as many again: the search itself doubles fast channels there
+/// (src/graph/search.cc, ncclTopoDupChannels), which the tuner's channels leave out.
 int blocks_of_a_channel(const TunerMachine& machine) { return machine.sm >= 100 ? 4 : 2; }
+
+/// All thread blocks between nodes: those of the search, doubled, and doubled again where few channels are fast
+/// (src/graph/connect.cc, ncclTopoPostset, "Use 4 compute channels per search channel"). With the search's doubling on
+/// Blackwell: 8 B300 with 800 Gb/s each have 8 channels of 96 GB/s, which become 16 of 48 and 32 blocks, and reach 760
+/// GB/s (NVIDIA/nccl issue 2035), which 16 blocks of 30 GB/s could not.
+int blocks_between_nodes(const Channels& found, const TunerMachine& machine, const LibrarySettings& settings) {
+  int channels = found.count;
+  double speed = found.inside;
+  if (machine.sm >= 100 && speed >= 25 && (speed >= 50 || channels <= 4)) channels *= 2, speed /= 2;
+  int blocks = std::min(2 * channels, most_channels);
+  const bool doubles = settings.minor >= 25 ? machine.sm >= 90 : machine.sm == 90 && settings.minor >= 18;
+  const bool few = settings.minor < 20 ? 2 * blocks <= most_channels : blocks < 16;
+  if (doubles && speed > 45 && few) blocks *= 2;
+  return blocks;
+}
 
 int within_bounds(int channels, const LibrarySettings& settings) {
   channels = std::max(channels, settings.min_channels.value_or(1));
@@ -107,7 +123,7 @@ int within_bounds(int channels, const LibrarySettings& settings) {
 
 /// As LibraryPlan's, of rings and trees.
 struct Running {
-  int channels, blocks;
+  int channels, blocks, launched;
   double running;
 };
 Running running(const LibraryPlan& plan, Bytes bytes, const TunerMachine& machine, const LibrarySettings& settings) {
@@ -120,13 +136,14 @@ Running running(const LibraryPlan& plan, Bytes bytes, const TunerMachine& machin
   };
   // ncclTopoPostset doubles what the search found (src/graph/connect.cc). On one node that is in the costs of steps,
   // which were fitted to the channels of the search.
-  const int blocks = at_most(several ? std::min(2 * found, most_channels) : found);
+  const int blocks =
+      at_most(several ? blocks_between_nodes(tree ? machine.tree : machine.ring, machine, settings) : found);
   const int launched =
       several ? blocks : std::max(blocks, at_most(std::min(blocks_of_a_channel(machine) * found, most_channels)));
   // A channel of trees has both of them, which are two of NCCL's; the second half of the rings takes the same links as
   // the first.
   const int channels = !several ? blocks : tree ? (blocks + 1) / 2 : std::min(blocks, within_bounds(found, settings));
-  return {channels, blocks, static_cast<double>(launched * each.threads) / full_block};
+  return {channels, blocks, launched, static_cast<double>(launched * each.threads) / full_block};
 }
 
 void set_channels(LibraryPlan& plan, Bytes bytes, const TunerMachine& machine, const LibrarySettings& settings) {
@@ -135,12 +152,14 @@ void set_channels(LibraryPlan& plan, Bytes bytes, const TunerMachine& machine, c
     const bool in_node = plan.algorithm == TunerAlgorithm::nvls;
     plan.channels = in_node ? machine.nvls.count : machine.nvls.count * machine.rails;
     plan.blocks = in_node ? plan.channels : nvls_tree_shape(machine, settings.release).blocks;
+    plan.launched = plan.blocks;
     return;
   }
   const Running its = running(plan, bytes, machine, settings),
                 usual = running(plan, bytes, machine, {.release = settings.release, .minor = settings.minor});
   plan.channels = its.channels;
   plan.blocks = its.blocks;
+  plan.launched = its.launched;
   plan.running = its.running;
   plan.at_work = std::min(1.0, its.running / its.channels / (usual.running / usual.channels));
 }
@@ -184,12 +203,33 @@ Release release_of_version(const std::string& version) {
   return v2_8_3;
 }
 
+std::span<const std::string_view> versions_told_apart() {
+  static constexpr std::string_view versions[] = {"2.8.4",  "2.10.3", "2.12.12", "2.14.3", "2.17.1", "2.18.3", "2.19.3",
+                                                  "2.20.5", "2.21.5", "2.22.3",  "2.23.4", "2.24.3", "2.26.2", "2.27.3",
+                                                  "2.28.3", "2.28.9", "2.29.2",  "2.29.7", "2.30.7"};
+  return versions;
+}
+
 bool is_before_oldest(const std::string& version) {
   return version != "2.8" && numbers_of(version) < numbers_of(std::string(oldest_version));
 }
 
 int minor_of_version(const std::string& version) { return numbers_of(version)[1]; }
-int most_channels_of(const std::string& version) { return minor_of_version(version) < 25 ? 32 : 64; }
+int most_channels_of(int minor) { return minor < 25 ? 32 : 64; }
+int most_channels_of(const std::string& version) { return most_channels_of(minor_of_version(version)); }
+
+namespace {
+bool gdr_over_c2c(int minor, std::optional<bool> c2c) { return minor >= 26 && c2c.value_or(minor >= 27); }
+}  // namespace
+
+PathType gdr_level(int minor, std::optional<bool> c2c) {
+  return gdr_over_c2c(minor, c2c) ? PathType::p2c : PathType::pxb;
+}
+
+PathType said_gdr_level(PathType said, int minor, std::optional<bool> c2c, bool has_c2c) {
+  const bool raised = gdr_over_c2c(minor, c2c) && minor < 29 && has_c2c;
+  return raised && said >= PathType::pix ? std::max(said, PathType::p2c) : said;
+}
 
 std::vector<TunerAlgorithm> read_algorithms(const std::string& text) {
   using enum TunerAlgorithm;
@@ -252,20 +292,39 @@ namespace {
 
 int power_of_2_from(int n) { return static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::max(1, n)))); }
 
-/// All channels that sends may use, a power of two.
-int channels_of_sends(const TunerMachine& machine, const LibrarySettings& settings) {
-  const int found = machine.ring.count * blocks_of_a_channel(machine);
-  return std::min(power_of_2_from(within_bounds(found, settings)), most_channels);
+/// All channels that sends may use, before they are rounded up to a power of two.
+int found_for_sends(const TunerMachine& machine, const LibrarySettings& settings) {
+  const int found = machine.nodes > 1 ? blocks_between_nodes(machine.ring, machine, settings)
+                                      : machine.ring.count * blocks_of_a_channel(machine);
+  const int most = settings.max_p2p_channels.value_or(most_channels_of(settings.minor));
+  return std::max(std::min(within_bounds(found, settings), most), settings.min_p2p_channels.value_or(1));
+}
+
+/// As long as a peer's channels would be overloaded, half of them (release notes and comments of src/enqueue.cc: more
+/// than 8 operations at a time on a channel lose its sync warp).
+int halved(int channels, int ranks, int all) {
+  while (channels > 1 && channels * ranks > 4 * all) channels /= 2;
+  return channels;
+}
+
+/// Channels that a peer on another node may have: SendPlan has the rules. `all`: as found_for_sends().
+int channels_of_a_net_peer(const TunerMachine& machine, int all, const LibrarySettings& settings) {
+  const int minor = settings.minor;
+  if (settings.channels_per_net_peer && minor >= 12) return *settings.channels_per_net_peer;
+  if (minor < 12) return 1;
+  if (minor < 20) return 2;
+  if (minor < 29) return std::max(machine.rails, halved(2, machine.ranks(), all));
+  constexpr double rate_of_a_channel = 14;  // GB/s: NCCL_P2P_PER_CHANNEL_NET_BW
+  return std::max(machine.rails, static_cast<int>(std::ceil(machine.ring.between / rate_of_a_channel)));
 }
 
 /// Most channels for one peer, a power of two.
-int channels_of_a_peer(const TunerMachine& machine, int all) {
-  constexpr double rate_of_a_channel = 14;  // GB/s over the network: NCCL_P2P_PER_CHANNEL_NET_BW
-  int found = 2 * std::max(1, machine.nvlinks);
-  if (machine.nodes == 1) return std::min(all, power_of_2_from(found));
-  found =
-      std::min(found, std::max(machine.rails, static_cast<int>(std::ceil(machine.ring.between / rate_of_a_channel))));
-  int each = power_of_2_from(found);
+int channels_of_a_peer(const TunerMachine& machine, int found, int all, const LibrarySettings& settings) {
+  int most = machine.gpus > 1 ? 2 * std::max(1, machine.nvlinks) : all;
+  if (machine.nodes > 1) most = std::min(most, channels_of_a_net_peer(machine, found, settings));
+  int each = std::min(all, power_of_2_from(most));
+  if (settings.minor < 18 || (settings.minor < 20 && machine.nodes == 1)) each = halved(each, machine.ranks(), all);
+  if (machine.nodes == 1 || settings.minor < 29 || settings.channels_per_net_peer) return each;
   constexpr int peers_at_once = 8;  // NCCL_MAX_DEV_WORK_P2P_PER_BATCH
   while (each > 1 && each * ((machine.ranks() + peers_at_once - 1) / peers_at_once) > all) each /= 2;
   return each;
@@ -274,10 +333,12 @@ int channels_of_a_peer(const TunerMachine& machine, int all) {
 }  // namespace
 
 SendPlan send_plan(const TunerMachine& machine, Bytes a_peer, const LibrarySettings& settings) {
-  const int all = channels_of_sends(machine, settings), most = channels_of_a_peer(machine, all);
+  const int found = found_for_sends(machine, settings), all = std::min(power_of_2_from(found), most_channels);
+  const int most = channels_of_a_peer(machine, found, all, settings);
   const bool several = machine.nodes > 1;
-  int least = most;  // of channels, so that each peer has its own
-  while (least > 1 && least * machine.ranks() > all) least /= 2;
+  int least = most;  // of channels, so that each peer has its own; 2.18 and 2.19 do so on one node only
+  if (!several || settings.minor < 18 || settings.minor >= 20)
+    while (least > 1 && least * machine.ranks() > all) least /= 2;
   const auto parts_of = [&](std::int64_t size) { return (a_peer.count + size - 1) / size; };
   const auto in_steps_of = [&](std::int64_t step) {
     int channels = static_cast<int>(std::clamp<std::int64_t>(parts_of(several ? step / 2 : step / 8), 1, least));
@@ -285,20 +346,27 @@ SendPlan send_plan(const TunerMachine& machine, Bytes a_peer, const LibrarySetti
     return channels;
   };
   constexpr std::int64_t of_ll = 65'536;  // with flags
-  // NCCL_P2P_NVL_CHUNKSIZE; over PCIe and between nodes a quarter of it (src/init.cc).
-  const std::int64_t of_simple = machine.nvlinks > 0 && !several ? 524'288 : 131'072;
-  SendPlan plan{.protocol = TunerProtocol::simple, .channels = in_steps_of(of_simple), .a_chunk = {of_simple}};
+  // NCCL_P2P_NVL_CHUNKSIZE; over PCIe and, from 2.14 on, between nodes a quarter of it (src/init.cc).
+  const bool in_full_steps = several ? settings.minor < 14 : machine.nvlinks > 0;
+  const std::int64_t of_simple = in_full_steps ? 524'288 : 131'072;
+  SendPlan plan{.protocol = TunerProtocol::simple,
+                .channels = in_steps_of(of_simple),
+                .a_chunk = {of_simple},
+                .a_channel = {},
+                .all = all};
 
   // Some releases allow LL by the channels that a peer may have, others by those that it has. Sources have the former
   // from 2.22 on; measured sends of 2.27.3 are by it, those of 2.29.2 are not.
-  constexpr std::int64_t most_by_ll = 16'384;  // a channel
+  const std::int64_t most_by_ll = settings.ll_threshold.value_or(16'384);  // a channel
   const bool by_those_it_may_have = settings.minor >= 22 && settings.minor <= 27;
   const auto& allowed = settings.protocols;
   const bool may = allowed.empty() || std::find(allowed.begin(), allowed.end(), TunerProtocol::ll) != allowed.end();
   if (may && a_peer.count <= most_by_ll * (by_those_it_may_have ? most : plan.channels))
     plan = {.protocol = TunerProtocol::ll,
             .channels = by_those_it_may_have ? in_steps_of(of_ll) : plan.channels,
-            .a_chunk = {of_ll / 2}};
+            .a_chunk = {of_ll / 2},
+            .a_channel = {},
+            .all = all};
   plan.a_channel = {parts_of(plan.channels)};
   return plan;
 }

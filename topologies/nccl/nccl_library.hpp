@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,12 +25,24 @@ inline constexpr std::string_view without_a_library =
 /// no version of NCCL 2, or is newer than newest_version.
 Release release_of_version(const std::string& version);
 
+/// A version of each release whose choices or costs may differ here from those of its neighbors, the oldest first.
+std::span<const std::string_view> versions_told_apart();
+
 /// Whether a version is older than oldest_version; "2.8" is not. Requires that release_of_version() takes it.
 bool is_before_oldest(const std::string& version);
 /// The 19 of "2.19.3". Requires that release_of_version() takes it.
 int minor_of_version(const std::string& version);
+/// The farthest at which NIC and GPU exchange data directly, if users do not say (src/graph/paths.cc,
+/// ncclTopoCheckGdr): PXB; from 2.27 on P2C, too, a NIC that the GPU reaches over the chip-to-chip link to its
+/// CPU. 2.26 does so only with NCCL_NET_GDR_C2C=1 (`c2c`), which is 1 by default in later releases; earlier ones do not
+/// have it.
+PathType gdr_level(int minor, std::optional<bool> c2c);
+/// The level that users' NCCL_NET_GDR_LEVEL stands for: in 2.26 to 2.28 NCCL_NET_GDR_C2C counts such a NIC as nearer
+/// than PIX, so a level of PIX or PXB reaches it, too. `has_c2c`: the machine has such links.
+PathType said_gdr_level(PathType said, int minor, std::optional<bool> c2c, bool has_c2c);
 /// The most channels that a release has room for: MAXCHANNELS (src/include/device.h; 64 since 2.25).
 int most_channels_of(const std::string& version);
+int most_channels_of(int minor);
 
 /// What users set by environment variables. Defaults are NCCL's.
 struct LibrarySettings {
@@ -40,6 +53,10 @@ struct LibrarySettings {
   std::optional<int> min_channels, max_channels;  ///< NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS
   std::optional<int> threads;                     ///< NCCL_NTHREADS: of a block, protocols LL and Simple
   bool nvls = true;                               ///< NCCL_NVLS_ENABLE
+  /// Of sends and receives: NCCL_MIN_P2P_NCHANNELS, NCCL_MAX_P2P_NCHANNELS, NCCL_NCHANNELS_PER_NET_PEER,
+  /// NCCL_P2P_LL_THRESHOLD.
+  std::optional<int> min_p2p_channels, max_p2p_channels, channels_per_net_peer;
+  std::optional<std::int64_t> ll_threshold;
 };
 
 /// NCCL_ALGO and NCCL_PROTO: names with commas, "Ring,Tree", in any case; all others with ^, "^Tree". Throws InputError
@@ -56,7 +73,8 @@ struct LibraryPlan {
   int blocks = 1;       ///< thread blocks that share the buffer: NCCL's own channels. On several nodes up to twice
                         ///< those that its search finds
   double running = 1;   ///< thread blocks that run, as full ones of 512 threads: on one node, too, more than its search
-                        ///< finds
+                        ///< finds; of sends those for all peers
+  int launched = 1;     ///< thread blocks of the kernel
   double at_work = 1;   ///< of those that a channel has without bounds by the user
 };
 
@@ -80,12 +98,18 @@ NvlsTreeShape nvls_tree_shape(const TunerMachine& machine, Release release);
 bool sends_to_peers(CollectiveOp op);
 
 /// How NCCL sends to a peer (src/graph/paths.cc: ncclTopoGetNchannels, ncclTopoComputeP2pChannels; src/enqueue.cc:
-/// scheduleP2pTasksToPlan, addP2pToPlan, NCCL_P2P_LL_THRESHOLD).
+/// scheduleP2pTasksToPlan, addP2pToPlan, NCCL_P2P_LL_THRESHOLD). A peer on another node may have, by release:
+///   - before 2.12: 1 channel;
+///   - 2.12 to 2.19: 2 (NCCL_NCHANNELS_PER_NET_PEER); before 2.18.3 halved while channels x ranks > 4 x all that sends
+///     have, as on one node up to 2.19 (2.18.1 and 2.18.3 are not told apart);
+///   - 2.20 to 2.28: 2, halved by the same rule, but as many as the GPU has NICs;
+///   - from 2.29 on: as many as bring the NICs' rate at 14 GB/s each, halved while ranks / 8 x channels > all.
 struct SendPlan {
   TunerProtocol protocol = TunerProtocol::simple;
   int channels = 1;    ///< for each peer: few, so that all peers have some at once, more where each had much to carry
   Bytes a_chunk{0};    ///< of a channel, at most; a receiver takes a chunk out of the buffer when all of it is there
   Bytes a_channel{0};  ///< what it carries
+  int all = 1;         ///< channels that sends may use, for all peers together
 };
 SendPlan send_plan(const TunerMachine& machine, Bytes a_peer, const LibrarySettings& settings);
 

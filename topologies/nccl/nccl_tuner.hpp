@@ -67,6 +67,9 @@ struct TunerMachine {
   int nvlinks = 0;            ///< from a GPU to each of the others, or to the switches; of the pair that has least
   double nvlinks_GBps = 0;    ///< what these carry, as NCCL has it
   bool switched = false;      ///< they lead to NVSwitches, so that all peers share them
+  /// Rings leave each node by another NIC than they enter it by, straight from the GPU at that NIC; and would, but for
+  /// NCCL_CROSS_NIC=0.
+  bool crosses_nics = false, may_cross_nics = false;
   Channels ring, tree, nvls;
 
   int ranks() const { return nodes * gpus; }
@@ -91,13 +94,20 @@ PathType p2p_level(const Machine& machine, int gpus, Release release);
 /// Instead of NCCL's search among all rings and trees: inside a node as many channels of the highest listed speed as
 /// bring most through the GPU with the least NVLink (which the search reaches on switches and on the meshes of known
 /// machines); over PCIe rings in the GPUs' order, which share what the link that they use most has; between nodes a
-/// channel a NIC. `level`: p2p_level(), unless users chose another. Throws InputError (`where` empty) for a machine
-/// that says no "sm" or has too few GPUs or, on several nodes, no NIC to be cabled.
+/// channel a NIC. A ring that leaves a
+/// node by the NIC by which it enters takes NVLink from every GPU, one that leaves by the NIC of its last GPU from all
+/// but that. On Blackwell the latter are taken if NVLink is wide enough for them alone at the NICs' speed, as the
+/// search does before it lowers the speed (src/graph/search.cc, ncclTopoCompute). On Hopper it does so, too (a log of 8
+/// H100 with 8 NICs has "crossNic 2, nChannels 8, bw 48.000000/48.000000"); there it is left out: it is worth 4 %, and
+/// the one table of 8 H100 on several nodes is below either.
+///
+/// `level`: p2p_level(), unless users chose another. `cross_nic`: not NCCL_CROSS_NIC=0. Throws InputError (`where`
+/// empty) for a machine that says no "sm" or has too few GPUs or, on several nodes, no NIC to be cabled.
 TunerMachine tuner_machine(const Machine& machine, int gpus, int nodes, Bandwidth nic, Release release,
-                           std::optional<PathType> level = {});
+                           std::optional<PathType> level = {}, bool cross_nic = true);
 /// The same for the GPUs of those names, "gpu0", "gpu2", of each node.
 TunerMachine tuner_machine(const Machine& machine, const std::vector<std::string>& gpus, int nodes, Bandwidth nic,
-                           Release release, std::optional<PathType> level = {});
+                           Release release, std::optional<PathType> level = {}, bool cross_nic = true);
 
 /// One way to do a collective: time = latency + bytes/bandwidth, before the corrections of tuner_time_us().
 struct TunerChoice {

@@ -66,6 +66,7 @@ class Hops {
  private:
   static Transport as_nccl_sees(Transport transport) {
     transport.gpudirect_costs = false;
+    transport.acs = false;
     return transport;
   }
   NodeId node(Actor rank) const { return ranks_[static_cast<std::size_t>(rank)]; }

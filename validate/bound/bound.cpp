@@ -326,7 +326,8 @@ std::string key_of(const Scenario& scenario, const Topology& topology, const Pla
   }
   const Transport& how = scenario.transport;
   put(static_cast<int>(topology.ties()), static_cast<int>(how.gdr_level), how.assumes_gpudirect,
-      static_cast<int>(how.p2p_level), how.pxn, static_cast<int>(how.nics), static_cast<int>(scenario.routing.policy));
+      static_cast<int>(how.p2p_level), how.pxn, how.acs, static_cast<int>(how.nics),
+      static_cast<int>(scenario.routing.policy));
   for (const RoutingSpec::Entry& entry : scenario.routing.table) put(entry.at, entry.to, entry.via);
   for (const FaultSpec& fault : scenario.faults)
     put(fault.link, static_cast<int>(fault.change.to), fault.change.at.time_since_epoch().count(),

@@ -103,6 +103,7 @@ std::vector<WhatIf> assumptions_of(const Scenario& scenario, const Why& why) {
   if (uses_nics && (denied || scenario.transport.gdr_level == PathType::loc))
     without("with GPUDirect",
             {"transport.NCCL_NET_GDR_LEVEL=null", "transport.gdr_level=null", "transport.gpudirect=true"});
+  if (scenario.transport.acs) without("without ACS", {"transport.acs=null"});
   if (shares_all_links(scenario.model)) {
     without("nothing shared but ports", {"network.model=ideal"});
     found.back().is_advice = false;

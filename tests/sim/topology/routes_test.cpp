@@ -389,4 +389,57 @@ TEST_CASE("on random graphs relays, hops, latency and width equal those of Floyd
   }
 }
 
+TEST_CASE("with ACS what would turn round in a PCIe switch goes up to the root complex and down again") {
+  // Below c0: g0, g1 and n0 at p0; n2 at p1, which is below p0. Below the host bridge b0, which is below c0: g2, g3 at
+  // p2.
+  Sketch s;
+  const NodeId c0 = s.node("c0", 0), p0 = s.node("p0", 0), p1 = s.node("p1", 0), p2 = s.node("p2", 0),
+               b0 = s.node("b0", 0), g0 = s.node("g0", 0), g1 = s.node("g1", 0), n0 = s.node("n0", 0),
+               n2 = s.node("n2", 0), g2 = s.node("g2", 0), g3 = s.node("g3", 0), m0 = s.node("m0", 0);
+  const NodeId n1 = s.node("n1", 1), g4 = s.node("g4", 1);
+  for (const auto& [one, other] : {std::pair(c0, p0),
+                                   {p0, p1},
+                                   {p0, g0},
+                                   {p0, g1},
+                                   {p0, n0},
+                                   {p1, n2},
+                                   {c0, b0},
+                                   {b0, p2},
+                                   {p2, g2},
+                                   {p2, g3},
+                                   {c0, m0},
+                                   {n0, n1},
+                                   {n1, g4}})
+    s.builder.add_cable(one, other, cable);
+  const Topology t = s.builder.build();
+  Routes with(t, {.acs = true}), without(t, {});
+  const auto paths = [&](const std::string& from, const std::string& to) {
+    return std::pair(path_text(with, t, from, to), path_text(without, t, from, to));
+  };
+  using Pair = std::pair<std::string, std::string>;
+  // How near devices are, by which NCCL chooses, is the same.
+  CHECK(paths("g0", "g1") == Pair{"PIX: g0 > p0 > c0 > p0 > g1", "PIX: g0 > p0 > g1"});
+  CHECK(paths("g0", "n0") == Pair{"PIX: g0 > p0 > c0 > p0 > n0", "PIX: g0 > p0 > n0"});
+  CHECK(paths("n2", "g0") ==
+        Pair{"PXB: n2 > p1 > p0 > c0 > p0 > g0", "PXB: n2 > p1 > p0 > g0"});             // in the upper switch
+  CHECK(paths("g2", "g3") == Pair{"PIX: g2 > p2 > b0 > p2 > g3", "PIX: g2 > p2 > g3"});  // a host bridge is a root, too
+  CHECK(paths("g0", "g4") == Pair{"NET: g0 > p0 > c0 > p0 > n0 > n1 > g4", "NET: g0 > p0 > n0 > n1 > g4"});
+  CHECK(paths("g4", "g1") == Pair{"NET: g4 > n1 > n0 > p0 > c0 > p0 > g1", "NET: g4 > n1 > n0 > p0 > g1"});
+  // What goes by the root complex anyway stays as it is.
+  CHECK(with.find(g0, m0).legs.front().links == without.find(g0, m0).legs.front().links);
+  CHECK(path_text(with, t, "g0", "g2") == path_text(without, t, "g0", "g2"));
+  CHECK(path_text(with, t, "m0", "n0") == path_text(without, t, "m0", "n0"));
+}
+
+TEST_CASE("ACS changes nothing over NVLink, and below a switch without a root complex") {
+  Sketch s;
+  const NodeId g0 = s.node("g0", 0), g1 = s.node("g1", 0), g2 = s.node("g2", 0), p0 = s.node("p0", 0);
+  s.builder.add_cable(g0, g1, {.bandwidth = 25_GBps, .kind = LinkKind::nvlink});
+  for (const NodeId gpu : {g0, g1, g2}) s.builder.add_cable(gpu, p0, cable);
+  const Topology t = s.builder.build();
+  Routes with(t, {.acs = true});
+  CHECK(path_text(with, t, "g0", "g1") == "NVL: g0 > g1");
+  CHECK(path_text(with, t, "g0", "g2") == "PIX: g0 > p0 > g2");
+}
+
 }  // namespace routes_test
