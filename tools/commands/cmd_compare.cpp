@@ -206,13 +206,13 @@ std::vector<ComparedRow> explained_rows(const ScenarioFile& file, const Measured
 }
 
 /// Every range with its alternatives, run again.
-std::vector<MismatchRange> explained_ranges(const std::vector<ComparedRow>& rows, const ScenarioText& input,
-                                            const std::vector<std::string>& set, int jobs) {
+std::vector<MismatchRange> explained_ranges(const std::vector<ComparedRow>& rows, const std::string& release,
+                                            const ScenarioText& input, const std::vector<std::string>& set, int jobs) {
   struct Work {
     std::size_t range;
     Trial trial;
   };
-  std::vector<MismatchRange> ranges = mismatches_of(rows);
+  std::vector<MismatchRange> ranges = mismatches_of(rows, release);
   const auto rows_of = [&](const MismatchRange& range) {
     return std::span<const ComparedRow>(rows).subspan(range.first, range.size());
   };
@@ -226,7 +226,9 @@ std::vector<MismatchRange> explained_ranges(const std::vector<ComparedRow>& rows
       off.emplace_back("devices.gpu.launch=0 us");
       launch_off = launch_of(ScenarioFile::parse(input.text, input.name, off).point(0));
     }
-    for (Alternative& each : alternatives_of(own, launch_off))
+    std::vector<Alternative> all = alternatives_of(own, launch_off, release);
+    for (Alternative& each : other_releases(own, release, input.text, input.name, set)) all.push_back(std::move(each));
+    for (Alternative& each : all)
       work.push_back({.range = r, .trial = {.what = std::move(each), .rows = {}, .refused = {}, .error = {}}});
   }
   ProgressLine progress(work.size());
@@ -277,12 +279,24 @@ void refuse_with_explain(const CompareArguments& arguments) {
     throw UsageError("--explain", "expected no --report next to it, found one", "run `ringsim compare` with each");
 }
 
+/// The release of NCCL that a table names; empty: none, or one that is not modelled.
+std::string release_of(const MeasuredTable& table) {
+  const std::optional<SaidLibrary> said = said_library(table.about);
+  if (!said || said->version.empty()) return "";
+  try {
+    nccl::release_of_version(said->version);
+    return said->version;
+  } catch (const InputError&) {
+    return "";
+  }
+}
+
 int explain(const CompareArguments& arguments, const MeasuredTable& table, const ScenarioFile& file,
             const ScenarioText& input, const std::vector<std::string>& set) {
   Output output(arguments.output);
   const std::vector<ComparedRow> rows = explained_rows(file, table, arguments.jobs);
   Warnings().say(unlike_table(table, rows));
-  const std::vector<MismatchRange> ranges = explained_ranges(rows, input, set, arguments.jobs);
+  const std::vector<MismatchRange> ranges = explained_ranges(rows, release_of(table), input, set, arguments.jobs);
   output.write(arguments.format == Format::json ? mismatch_json(file, table, rows, ranges)
                                                 : mismatch_text(table, rows, ranges));
   output.finish();

@@ -83,10 +83,13 @@ std::string heading_text(const MismatchRange& range, std::span<const ComparedRow
 
 std::string trials_text(const MismatchRange& range, std::span<const ComparedRow> rows) {
   if (range.trials.empty()) return "";
+  const Verdict verdict = verdict_of(range);
   std::vector<const Trial*> shown;
   std::size_t plain = 0, fitted = 0;
-  for (const Trial& trial : range.trials)
-    if ((trial.what.is_fitted ? fitted++ : plain++) < most_trials) shown.push_back(&trial);
+  for (const Trial& trial : range.trials) {
+    const bool named = std::find(verdict.causes.begin(), verdict.causes.end(), &trial) != verdict.causes.end();
+    if ((trial.what.is_fitted ? fitted++ : plain++) < most_trials || named) shown.push_back(&trial);
+  }
   std::vector<std::string> head{"run again with", "plan", "us at " + format(rows[range.last].bytes()), "median off",
                                 "90 % within"};
   const bool spoils = std::any_of(shown.begin(), shown.end(), [](const Trial* trial) { return trial->at_all_sizes(); });
@@ -102,14 +105,6 @@ std::string trials_text(const MismatchRange& range, std::span<const ComparedRow>
     table.add(std::move(cells));
   }
   return table.fitted();
-}
-
-/// The nearest of all, if it is nearer than the prediction.
-const Trial* nearest_of(const MismatchRange& range) {
-  const auto found = std::min_element(range.trials.begin(), range.trials.end(), [](const Trial& a, const Trial& b) {
-    return a.error.median_abs < b.error.median_abs;
-  });
-  return found == range.trials.end() || found->error.median_abs >= range.error.median_abs ? nullptr : &*found;
 }
 
 /// Of a plan that NCCL would not choose.
@@ -129,34 +124,62 @@ std::string objections(const Trial& trial) {
   return text;
 }
 
-std::string no_verdict_text(const MismatchRange& range) {
+std::string no_verdict_text(const Verdict& verdict, const MismatchRange& range) {
   const std::string none = fmt::format("None of {} changes explains it", range.trials.size());
-  const Trial* nearest = nearest_of(range);
-  if (nearest == nullptr) return none + (range.trials.empty() ? "." : "; all of them are farther off.");
+  const std::string starts = range.starts.empty() ? "" : ' ' + range.starts;
+  if (verdict.causes.empty()) return none + (range.trials.empty() ? "." : "; all of them are farther off.") + starts;
+  const Trial& nearest = *verdict.causes.front();
   std::string text =
-      fmt::format("{}. Nearest is {}: {} off in the median, nine of ten rows within {}{}.", none, nearest->what.label,
-                  percent_text(nearest->error.median_abs), percent_text(nearest->error.p90_abs), objections(*nearest));
+      fmt::format("{}. Nearest is {}: {} off in the median, nine of ten rows within {}{}.", none, nearest.what.label,
+                  percent_text(nearest.error.median_abs), percent_text(nearest.error.p90_abs), objections(nearest));
   for (const Trial& trial : range.trials)
-    if (&trial != nearest && trial.comes_near() && trial.must_be_set())
-      return text + fmt::format(" {} comes near, too{}.", trial.what.label, objections(trial));
-  return text;
+    if (&trial != &nearest && trial.comes_near() && trial.must_be_set())
+      return text + fmt::format(" {} comes near, too{}.", trial.what.label, objections(trial)) + starts;
+  return text + starts;
+}
+
+std::string probable_text(const Trial& plan, const MismatchRange& range) {
+  return fmt::format(
+      "Probably another plan ran: {} is within {} of what was measured in the median{}. None of {} changes explains it "
+      "within {:.0f} %.",
+      plan.what.label, percent_text(plan.error.median_abs), must_be_set_text(plan), range.trials.size(),
+      100 * explained_within);
+}
+
+std::vector<std::string> labels_of(const std::vector<const Trial*>& trials) {
+  std::vector<std::string> out;
+  for (const Trial* trial : trials) out.push_back(trial->what.label);
+  return out;
+}
+
+/// "; look at ...": each place once.
+std::string look_text(const std::vector<const Trial*>& causes) {
+  std::vector<std::string> places;
+  for (const Trial* cause : causes)
+    if (!cause->what.look.empty() && std::find(places.begin(), places.end(), cause->what.look) == places.end())
+      places.push_back(cause->what.look);
+  return places.empty() ? "" : fmt::format("; look at {}", fmt::join(places, "; "));
 }
 
 std::string verdict_text(const MismatchRange& range, std::span<const ComparedRow> rows) {
-  const Trial* likely = likely_of(range);
-  if (likely == nullptr) return no_verdict_text(range);
+  const Verdict verdict = verdict_of(range);
+  const std::string wrong = contradiction(verdict, range);
+  ensure(wrong.empty(), wrong);
+  if (verdict.kind == Verdict::Kind::none) return no_verdict_text(verdict, range);
+  const Trial& likely = *verdict.causes.front();
+  if (verdict.kind == Verdict::Kind::probably) return probable_text(likely, range);
+  const bool several = verdict.causes.size() > 1;
   std::string text =
-      fmt::format("Likely: {} gives {} us at {}, measured {}", likely->what.label, us_text(likely->rows.back().us),
-                  format(rows[range.last].bytes()), us_text(rows[range.last].measured_us()));
-  if (likely->what.is_fitted) text += "; its number is fitted to these rows";
-  text += must_be_set_text(*likely);
-  std::vector<std::string> others;
-  for (const Trial& trial : range.trials)
-    if (&trial != likely && trial.explains() && trial.what.is_fitted == likely->what.is_fitted)
-      others.push_back(trial.what.label);
-  if (!others.empty()) text += fmt::format("; these explain it, too: {}", fmt::join(others, ", "));
+      fmt::format("Likely: {} {} {} us at {}, measured {}", fmt::join(labels_of(verdict.causes), ", or "),
+                  several ? "give" : "gives", us_text(likely.rows.back().us), format(rows[range.last].bytes()),
+                  us_text(rows[range.last].measured_us()));
+  if (several) text += "; their times are the same and do not tell them apart";
+  if (likely.what.is_fitted) text += "; its number is fitted to these rows";
+  text += must_be_set_text(likely);
+  if (!verdict.others.empty())
+    text += fmt::format("; these explain it, too: {}", fmt::join(labels_of(verdict.others), ", "));
   if (range.size() < few_rows) text += fmt::format("; {} may agree by chance", rows_of_count(range.size()));
-  return text + '.';
+  return text + look_text(verdict.causes) + '.';
 }
 
 std::string about_text(const MeasuredTable& table, const ComparedRow& row) {
@@ -208,8 +231,11 @@ Json range_json(const MismatchRange& range, std::span<const ComparedRow> rows) {
             {"least_us", range.least_us},
             {"most_us", range.most_us},
             {"facts", range.facts}};
-  const Trial* likely = likely_of(range);
-  json["likely"] = likely == nullptr ? Json(nullptr) : Json(likely->what.label);
+  const Verdict verdict = verdict_of(range);
+  const bool is_likely = verdict.kind == Verdict::Kind::likely;
+  json["likely"] = is_likely ? Json(verdict.causes.front()->what.label) : Json(nullptr);
+  json["alike"] = is_likely ? labels_of(verdict.causes) : std::vector<std::string>{};
+  json["probably"] = verdict.kind == Verdict::Kind::probably ? Json(verdict.causes.front()->what.label) : Json(nullptr);
   json["verdict"] = verdict_text(range, rows);
   json["trials"] = Json::array();
   for (const Trial& trial : range.trials) json["trials"].push_back(trial_json(trial));

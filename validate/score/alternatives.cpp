@@ -1,6 +1,7 @@
 #include "validate/score/alternatives.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -24,6 +25,7 @@ namespace {
 struct NodeCounts {
   int nodes = 1, gpus = 1, nics = 0;  ///< of a node; NICs that messages may use
   bool gpudirect = false;             ///< some GPU and some NIC may exchange data directly
+  bool has_pcie_switch = false;
 };
 
 NodeCounts counts_of(const ComparedRow& row) {
@@ -38,6 +40,7 @@ NodeCounts counts_of(const ComparedRow& row) {
   bool by_gpu = false, by_nic = false;
   for (std::uint32_t n = 0; n < topology.n_nodes(); ++n) {
     const Node& node = topology.node({n});
+    if (node.host && node.kind == NodeKind::pcie_switch) counts.has_pcie_switch = true;
     if (node.host != 0U) continue;
     by_gpu = by_gpu || (node.kind == NodeKind::gpu && node.gpudirect);
     if (node.kind != NodeKind::nic || node.idle || !is_cabled({n})) continue;
@@ -55,8 +58,12 @@ constexpr double most_of_a_launch = 100;
 
 class AlternativeList {
  public:
-  AlternativeList(std::span<const ComparedRow> rows, Picoseconds launch_off)
-      : rows_(rows), last_(rows.back()), launch_off_(launch_off), counts_(counts_of(last_)) {}
+  AlternativeList(std::span<const ComparedRow> rows, Picoseconds launch_off, std::string release)
+      : rows_(rows),
+        last_(rows.back()),
+        launch_off_(launch_off),
+        release_(std::move(release)),
+        counts_(counts_of(last_)) {}
 
   std::vector<Alternative> all() && {
     if (last_.scenario.library)
@@ -71,18 +78,23 @@ class AlternativeList {
     if (rows_.size() > 1) {
       fitted_launch();
       fitted_rate();
+      if (sum > 0) fitted_times();
     }
     return std::move(list_);
   }
 
  private:
   /// What NCCL may choose at some sizes.
-  void add(std::string label, std::vector<std::string> set) {
-    list_.push_back({.label = std::move(label), .set = std::move(set)});
+  void add(std::string label, std::vector<std::string> set, bool is_plan = false) {
+    list_.push_back({.label = std::move(label), .set = std::move(set), .is_plan = is_plan});
   }
-  /// What is so at all sizes.
-  void add_everywhere(std::string label, std::vector<std::string> set, bool is_fitted = false) {
-    list_.push_back({.label = std::move(label), .set = std::move(set), .is_fitted = is_fitted, .is_everywhere = true});
+  /// What is so at all sizes, and where it can be seen.
+  void add_everywhere(std::string label, std::vector<std::string> set, std::string look, bool is_fitted = false) {
+    list_.push_back({.label = std::move(label),
+                     .set = std::move(set),
+                     .is_fitted = is_fitted,
+                     .is_everywhere = true,
+                     .look = std::move(look)});
   }
 
   /// Sum of measured - predicted.
@@ -99,54 +111,72 @@ class AlternativeList {
     };
     for (const char* protocol : {"LL", "LL128", "Simple"})
       if (last_.protocol != protocol && !(peers && protocol == std::string("LL128")))
-        add(fmt::format("NCCL_PROTO={}", protocol), {env("NCCL_PROTO", protocol)});
+        add(fmt::format("NCCL_PROTO={}", protocol), {env("NCCL_PROTO", protocol)}, /*is_plan=*/true);
     if (peers) return;
     for (const char* algorithm : {"Ring", "Tree", "NVLS", "NVLSTree"})
-      if (last_.algorithm != algorithm) add(fmt::format("NCCL_ALGO={}", algorithm), {env("NCCL_ALGO", algorithm)});
+      if (last_.algorithm != algorithm)
+        add(fmt::format("NCCL_ALGO={}", algorithm), {env("NCCL_ALGO", algorithm)}, /*is_plan=*/true);
     // NVLS and NVLSTree have Simple alone.
     for (const char* algorithm : {"Ring", "Tree"})
       for (const char* protocol : {"LL", "LL128", "Simple"})
         if (last_.algorithm != algorithm || last_.protocol != protocol)
           add(fmt::format("NCCL_ALGO={} NCCL_PROTO={}", algorithm, protocol),
-              {env("NCCL_ALGO", algorithm), env("NCCL_PROTO", protocol)});
+              {env("NCCL_ALGO", algorithm), env("NCCL_PROTO", protocol)}, /*is_plan=*/true);
   }
 
   void plans() {
     for (const Protocol& protocol : protocols())
       if (last_.protocol != protocol.name)
-        add(fmt::format("protocol {}", protocol.name), {fmt::format("transport.protocol={}", protocol.name)});
+        add(fmt::format("protocol {}", protocol.name), {fmt::format("transport.protocol={}", protocol.name)},
+            /*is_plan=*/true);
     for (const char* algorithm : {"ring", "double_binary_tree", "in_switch", "hierarchical"})
       if (last_.result.prediction.algorithm != algorithm)
-        add(fmt::format("algorithm {}", algorithm), {fmt::format("collective.algorithm={}", algorithm)});
+        add(fmt::format("algorithm {}", algorithm), {fmt::format("collective.algorithm={}", algorithm)},
+            /*is_plan=*/true);
     if (const auto* cluster = std::get_if<Cluster>(&last_.scenario.topology);
         cluster != nullptr && cluster->parts.size() == 1)
-      add("what NCCL decides: library nccl", library_instead({}));
+      add("what NCCL decides: library nccl", library_instead({}), /*is_plan=*/true);
   }
 
   /// A level of the transport, whichever of its spellings the scenario has.
   void level(std::string label, const char* key, const char* other_key, const char* value,
-             const std::vector<const char*>& variables) {
+             const std::vector<const char*>& variables, const char* look) {
     std::vector<std::string> set;
     for (const char* variable : variables)
       for (const char* where : {"transport", "library.env"}) set.push_back(fmt::format("{}.{}=null", where, variable));
     if (*other_key != '\0') set.push_back(fmt::format("transport.{}=null", other_key));
     set.push_back(fmt::format("transport.{}={}", key, value));
-    add_everywhere(std::move(label), std::move(set));
+    add_everywhere(std::move(label), std::move(set), look);
   }
 
   void gpudirect(const char* label, const char* to) {
-    level(label, "gdr_level", "gpudirect", to, {"NCCL_NET_GDR_LEVEL"});
+    level(label, "gdr_level", "gpudirect", to, {"NCCL_NET_GDR_LEVEL"},
+          "NCCL's log for GDRDMA, `lsmod` for nvidia_peermem");
   }
   void peer_access(const char* label, const char* to) {
-    level(label, "p2p_level", "", to, {"NCCL_P2P_LEVEL", "NCCL_P2P_DISABLE"});
+    level(label, "p2p_level", "", to, {"NCCL_P2P_LEVEL", "NCCL_P2P_DISABLE"},
+          "NCCL's log for SHM and P2P, `nvidia-smi topo -p2p r`");
   }
-  void pxn(const char* label, const char* to) { level(label, "pxn", "", to, {"NCCL_PXN_DISABLE"}); }
+  void pxn(const char* label, const char* to) { level(label, "pxn", "", to, {"NCCL_PXN_DISABLE"}, "NCCL_PXN_DISABLE"); }
+
+  static const char* where_seen(LinkClass of) {
+    switch (of) {
+      case LinkClass::nic:
+        return "`ibstat` for the rate, NCCL's log for NET/IB: which NICs it uses";
+      case LinkClass::pcie:
+        return "`lspci -vvv`: LnkSta";
+      case LinkClass::nvlink:
+        return "`nvidia-smi nvlink -s`";
+      default:
+        return "";
+    }
+  }
 
   void scale(std::string label, LinkClass of, double factor, bool is_fitted = false) {
     const auto& calibration = last_.scenario.calibration;
     const double before = calibration ? calibration->classes.bandwidth[static_cast<std::size_t>(of)] : 1;
     add_everywhere(std::move(label), {fmt::format("calibration.scale_{}={:.4g}", to_string(of), before * factor)},
-                   is_fitted);
+                   where_seen(of), is_fitted);
   }
 
   bool carries(LinkClass kind) const {
@@ -169,14 +199,18 @@ class AlternativeList {
     }
     if (counts_.gpus > 1 && transport.p2p_level != PathType::loc)
       peer_access("through host memory: NCCL_P2P_DISABLE=1", "LOC");
+    if (!transport.acs && counts_.has_pcie_switch)
+      add_everywhere("ACS in PCIe switches: transport.acs=true", {"transport.acs=true"},
+                     "`lspci -vvv`: ACSCtl of PCIe switches");
     if (last_.scenario.library) {
       for (int n = channels() / 2; n >= 1; n /= 2)
         add(fmt::format("NCCL_MAX_NCHANNELS={}", n),
             {"library.env.NCCL_MIN_NCHANNELS=null", fmt::format("library.env.NCCL_MAX_NCHANNELS={}", n)});
       if (counts_.gpus > 1)
         add_everywhere(fmt::format("one thread calls {} GPUs (-g {})", counts_.gpus, counts_.gpus),
-                       {fmt::format("harness.gpus_per_thread={}", counts_.gpus)});
-      if (counts_.nodes > 1) add_everywhere("plugin aws-ofi-nccl", {"library.plugin=aws-ofi-nccl"});
+                       {fmt::format("harness.gpus_per_thread={}", counts_.gpus)}, "-g of the benchmark's command line");
+      if (counts_.nodes > 1)
+        add_everywhere("plugin aws-ofi-nccl", {"library.plugin=aws-ofi-nccl"}, "NCCL's log for NET/OFI");
     }
     if (carries(LinkClass::nic)) {
       for (int part = 2; part <= std::max(2, counts_.nics); part *= 2)
@@ -193,7 +227,8 @@ class AlternativeList {
     if (counts_.nodes > 1 && transport.gdr_level != PathType::sys)
       gpudirect("GPUDirect at any distance: NCCL_NET_GDR_LEVEL=SYS", "SYS");
     if (counts_.nodes > 1 && !transport.assumes_gpudirect && denies_gpudirect(last_.scenario.topology))
-      add_everywhere("GPUDirect, though the file says gdr=0", {"transport.gpudirect=true"});
+      add_everywhere("GPUDirect, though the file says gdr=0", {"transport.gpudirect=true"},
+                     "`lsmod` on the nodes: nvidia_peermem");
     if (counts_.nodes > 1 && !transport.pxn) pxn("NCCL_PXN_DISABLE=0", "true");
     if (counts_.gpus > 1 && transport.p2p_level != PathType::sys) peer_access("NCCL_P2P_LEVEL=SYS", "SYS");
     if (last_.scenario.library)
@@ -214,7 +249,7 @@ class AlternativeList {
     if (median == 0 || launch < 0 || std::abs(median) > most_of_a_launch) return;
     add_everywhere(fmt::format("launch {:.4g} us instead of {:.4g}", launch, microseconds(now)),
                    {fmt::format("{}={:.6f} us", by_library ? "devices.gpu.launch" : "transport.launch", launch)},
-                   /*is_fitted=*/true);
+                   "the smallest sizes", /*is_fitted=*/true);
   }
 
   /// The links that hold the largest row take so long that the rest of its time, unchanged, comes to what was measured.
@@ -237,19 +272,167 @@ class AlternativeList {
     scale(fmt::format("{} at {:.2g} of the rate", to_string(*holds), factor), *holds, factor, /*is_fitted=*/true);
   }
 
+  /// Times that rows of many steps, peers or channels show more than others.
+  void fitted_times() {
+    const auto fit = [&](Alternative::Fit what, const char* look) {
+      list_.push_back({.label = {}, .set = {}, .is_fitted = true, .is_everywhere = true, .look = look, .fit = what});
+    };
+    const Prediction& p = last_.result.prediction;
+    const auto* cluster = std::get_if<Cluster>(&last_.scenario.topology);
+    if (counts_.nodes > 1 && cluster != nullptr && cluster->fabric) {
+      const LinkSpec cable = std::visit([](const auto& fabric) { return fabric.link; }, *cluster->fabric);
+      // A message crosses a node's cable at either end.
+      fit({.key = "topology.fabric.link.latency",
+           .now_us = microseconds(cable.latency),
+           .unit_us = 5,
+           .most_us = 100,
+           .shown = 2,
+           .label = "steps between nodes {} us longer"},
+          "`ib_send_lat` between the nodes; congestion");
+    }
+    const bool peers = p.request.op == CollectiveOp::all_to_all || nccl::sends_to_peers(p.request.op);
+    const Picoseconds post = last_.scenario.devices.gpu ? last_.scenario.devices.gpu->post : Picoseconds{0};
+    if (counts_.nodes > 1 && peers)
+      fit({.key = "devices.gpu.post",
+           .now_us = microseconds(post),
+           .unit_us = 2,
+           .most_us = 50,
+           .label = "each remote peer costs {} us"},
+          "NCCL's proxy thread: its core, the NIC's driver");
+    const auto starts_several = [](const ComparedRow& row) { return row.scenario.library->plan.launched > 1; };
+    if (last_.scenario.library && may_start_channels_alone(release_) &&
+        std::any_of(rows_.begin(), rows_.end(), starts_several))
+      fit({.key = "devices.gpu.launch_channel", .unit_us = 1, .most_us = 20, .label = "each channel starts in {} us"},
+          "NCCL's release: before 2.18 each channel starts by itself");
+  }
+
   std::span<const ComparedRow> rows_;
   const ComparedRow& last_;
   Picoseconds launch_off_;
+  std::string release_;
   NodeCounts counts_;
   std::vector<Alternative> list_;
 };
 
+/// "release 2.14.3 to 2.17.1 or 2.20.5": neighbors as a range.
+std::string releases_text(const std::vector<std::string>& versions) {
+  const auto all = nccl::versions_told_apart();
+  const auto is_one = [&](std::string_view version) {
+    return std::find(versions.begin(), versions.end(), version) != versions.end();
+  };
+  std::vector<std::string> runs;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!is_one(all[i])) continue;
+    std::size_t last = i;
+    while (last + 1 < all.size() && is_one(all[last + 1])) ++last;
+    runs.push_back(last == i ? std::string(all[i]) : fmt::format("{} to {}", all[i], all[last]));
+    i = last;
+  }
+  return fmt::format("release {}", runs.empty() ? versions.front() : fmt::format("{}", fmt::join(runs, " or ")));
+}
+
+std::string version_set(const std::string& version) { return fmt::format("library.version=\"{}\"", version); }
+
+/// All that a library decides, and what its kernels cost, but for its release.
+std::string decided(const Scenario& scenario) {
+  const LibraryRun& library = *scenario.library;
+  const nccl::LibraryPlan& plan = library.plan;
+  const Protocol& protocol = *library.protocol;
+  std::string out = fmt::format("{} {} {} {} {} {} {} {}", to_string(plan.algorithm), to_string(plan.protocol),
+                                plan.channels, plan.blocks, plan.launched, plan.running,
+                                library.channel.bytes_per_second, scenario.main().request.channels);
+  for (const auto& [name, number] : scenario.main().arguments.numbers) out += fmt::format(" {}={}", name, number);
+  for (const Picoseconds each :
+       {protocol.nvlink, protocol.pcie, protocol.network, library.own_pass, scenario.launch.value_or(Picoseconds{0})})
+    out += fmt::format(" {}", each.count());
+  for (const auto& shares : {library.reached, library.searched})
+    out += fmt::format(" {} {} {}", shares.nvlink, shares.pcie, shares.network);
+  const Transport& transport = scenario.transport;
+  return out + fmt::format(" {} {} {} {} {}", protocol.slots, to_string(transport.gdr_level),
+                           to_string(transport.p2p_level), transport.staging.size.count, library.machine.crosses_nics);
+}
+
 }  // namespace
 
-std::vector<Alternative> alternatives_of(std::span<const ComparedRow> rows, Picoseconds launch_off) {
+bool may_start_channels_alone(const std::string& release) {
+  return release.empty() || nccl::minor_of_version(release) < 18;
+}
+
+std::vector<Alternative> other_releases(std::span<const ComparedRow> rows, const std::string& release,
+                                        const std::string& text, const std::string& name,
+                                        const std::vector<std::string>& set) {
+  constexpr int most_each_way = 2;
+  std::vector<Alternative> out;
+  if (!rows.back().scenario.library) return out;
+  const auto decided_at = [&](std::vector<std::string> with) {
+    std::string all;
+    for (const ComparedRow& row : rows) {
+      with.push_back(fmt::format("collective.bytes={} B", row.bytes().count));
+      all += decided(ScenarioFile::parse(text, name, with).point(0)) + '\n';
+      with.pop_back();
+    }
+    return all;
+  };
+  std::string own;
+  for (const ComparedRow& row : rows) own += decided(row.scenario) + '\n';
+  struct Found {
+    std::string decision;
+    std::vector<std::string> versions;  // that decide so
+  };
+  std::vector<Found> found;
+  // Whether it is the first that decides so.
+  const auto add = [&](const std::string& version) {
+    std::vector<std::string> with = set;
+    with.push_back(version_set(version));
+    std::string all;
+    try {
+      all = decided_at(with);
+    } catch (const InputError&) {
+      return false;  // a machine that this release does not take
+    }
+    if (all == own) return false;
+    for (Found& each : found) {
+      if (each.decision != all) continue;
+      each.versions.push_back(version);
+      return false;
+    }
+    found.push_back({std::move(all), {version}});
+    return true;
+  };
+  const auto listed = [&] {
+    for (const Found& each : found)
+      out.push_back({.label = releases_text(each.versions),
+                     .set = {version_set(each.versions.front())},
+                     .is_everywhere = true,
+                     .look = "NCCL's release: \"NCCL version\" in its log"});
+    return out;
+  };
+  const nccl::Release here = nccl::release_of_version(rows.back().scenario.library->version);
+  const int minor = nccl::minor_of_version(rows.back().scenario.library->version);
+  if (!release.empty()) {
+    if (release != rows.back().scenario.library->version) add(release);
+    return listed();
+  }
+  std::vector<std::string_view> older, newer;
+  for (const std::string_view version : nccl::versions_told_apart()) {
+    const std::string said(version);
+    const std::pair its(nccl::release_of_version(said), nccl::minor_of_version(said)), own_one(here, minor);
+    if (its < own_one) older.insert(older.begin(), version);
+    if (own_one < its) newer.push_back(version);
+  }
+  for (const auto* side : {&older, &newer})
+    for (int differing = 0; const std::string_view version : *side) {
+      if (add(std::string(version))) ++differing;
+      if (differing == most_each_way) break;
+    }
+  return listed();
+}
+
+std::vector<Alternative> alternatives_of(std::span<const ComparedRow> rows, Picoseconds launch_off,
+                                         const std::string& release) {
   ensure(!rows.empty(), "alternatives are for rows");
   ensure(rows.back().result.prediction.why.has_value(), "alternatives are made for rows that were explained");
-  return AlternativeList(rows, launch_off).all();
+  return AlternativeList(rows, launch_off, release).all();
 }
 
 }  // namespace ringsim

@@ -1,6 +1,7 @@
 // What else may have run, or what the machine may lack, where a measured time is not what was predicted.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,15 +31,41 @@ struct Alternative {
   bool is_fitted = false;
   /// Of the machine or the harness: if it is so, it is so at all sizes. Else NCCL may choose it at some.
   bool is_everywhere = false;
+  bool is_plan = false;   ///< another algorithm or protocol
+  std::string look = {};  ///< where it can be seen: "`lspci -vvv`: ACSCtl of the PCIe switches"
+  /// A time to be fitted, of which the rows depend evenly: the scenario is run with `unit` more, which tells how each
+  /// row depends on it, and again with as much as removes the median difference.
+  struct Fit {
+    std::string key;         ///< "devices.gpu.post"
+    double now_us = 0;       ///< what the scenario has
+    double unit_us = 1;      ///< of the first run
+    double most_us = 1000;   ///< no more than this can be meant
+    double shown = 1;        ///< what is said for each us of the key: both links of a message's way
+    std::string label = {};  ///< "steps between nodes {} us longer"
+  };
+  std::optional<Fit> fit = {};
 };
 
+/// The release of NCCL that a measured file names may start each channel by itself: one before 2.18, or `release` is
+/// empty because the file names none.
+bool may_start_channels_alone(const std::string& release);
+
 /// What is worth another run for rows that follow each other, have one plan, and are all off to one side. Derived from
-/// the scenario and from what holds the rows: other protocols and algorithms; of rows that were measured slower
-/// GPUDirect, peer access and PXN switched off, fewer channels, NICs and PCIe at parts of their rate, one thread that
-/// calls all GPUs of a node, the plugin's latency; of rows that were measured faster their opposites. Then, of two rows
-/// or more, changes with one fitted number: the launch that removes the median difference, and the rate of the links
-/// that hold the largest row. `launch_off`: launch_of() of the largest row's scenario with `devices.gpu.launch` 0.
-/// Requires rows.
-std::vector<Alternative> alternatives_of(std::span<const ComparedRow> rows, Picoseconds launch_off);
+/// the scenario and from what limits the rows: other protocols and algorithms; of rows that were measured slower
+/// GPUDirect, peer access and PXN switched off, ACS in PCIe switches, fewer channels, NICs and PCIe at parts of their
+/// rate, one thread that calls all GPUs of a node, the plugin's latency; of rows that were measured faster their
+/// opposites. Then, of two rows or more, changes with one fitted number: the launch that removes the median difference,
+/// the rate of the links that limit the largest row, and, of slower rows, longer steps between nodes, a cost of each
+/// remote peer of sends, and a start of each channel. `launch_off`: launch_of() of the largest row's scenario with
+/// `devices.gpu.launch` 0. `release`: as the measured file has it. Requires rows.
+std::vector<Alternative> alternatives_of(std::span<const ComparedRow> rows, Picoseconds launch_off,
+                                         const std::string& release = {});
+
+/// Releases of the scenario's library whose choices or costs differ at the rows' sizes. A file that names its release
+/// leaves only that; else the neighbors, two older and two newer ones, the nearest first. Text, name and options as of
+/// run_trial().
+std::vector<Alternative> other_releases(std::span<const ComparedRow> rows, const std::string& release,
+                                        const std::string& text, const std::string& name,
+                                        const std::vector<std::string>& set);
 
 }  // namespace ringsim

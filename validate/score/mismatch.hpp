@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,6 +19,11 @@ inline constexpr double agreement = 0.10;
 /// A change explains a range if the median of its rows comes as near as this, nine of ten rows agree, and, for what is
 /// so at all sizes, nine of ten of the rows that agree without it still do.
 inline constexpr double explained_within = 0.05;
+/// A plan that comes as near as this has probably run if the scenario's own cannot have run, though it explains
+/// nothing.
+inline constexpr double probable_within = 0.15;
+/// Times of two changes that are as near as this do not tell them apart.
+inline constexpr double alike_within = 0.005;
 /// NCCL chooses by a formula. What that takes to last more than this many times as long as the choice, NCCL does only
 /// if a variable says so, and then at all sizes. Speeds that its search found may differ from those here by less.
 inline constexpr double far_from_chosen = 2;
@@ -52,6 +58,8 @@ struct MismatchRange {
   ErrorBand error;                   ///< of the prediction
   double least_us = 0, most_us = 0;  ///< of measured - predicted
   std::vector<std::string> facts;    ///< what follows from the rows alone, as sentences
+  std::string starts;                ///< what old releases of NCCL would add, where it matters, as a sentence
+  bool other_plan = false;           ///< the plan's own bytes take longer over its links than was measured
   std::vector<Trial> trials;         ///< those that changed something, the nearest first; fitted ones after the others
   std::vector<Trial> refused;        ///< alternatives that cannot be
 
@@ -62,8 +70,9 @@ struct MismatchRange {
 /// The errors of those rows together.
 ErrorBand errors_of_rows(std::span<const ComparedRow> rows);
 
-/// Rows by size, the smallest first. Those that agree are in no range.
-std::vector<MismatchRange> mismatches_of(std::span<const ComparedRow> rows);
+/// Rows by size, the smallest first. Those that agree are in no range. `release`: of NCCL, as the measured file has it,
+/// one that is modelled; empty: it does not say.
+std::vector<MismatchRange> mismatches_of(std::span<const ComparedRow> rows, const std::string& release = {});
 
 /// Runs a trial at the sizes of a range and, for what is so at all sizes, at those of all rows that agree: the
 /// scenario's text with `set` and its own changes, as `ringsim run --set` would. A plan of NCCL's is so at all sizes if
@@ -72,11 +81,28 @@ void run_trial(Trial& trial, const std::string& text, const std::string& name, s
                std::span<const ComparedRow> rows, const MismatchRange& range, const PredictOptions& options);
 
 /// Sorts the trials that were run by the median of their errors and sets those apart that were refused; drops those
-/// that change nothing and those that come out as an earlier one, unless one is so at all sizes and the other is not.
+/// that change nothing, and plans that come out as an earlier one.
 void rank_trials(MismatchRange& range, std::vector<Trial> trials);
 
-/// The trial that is likely to have run: the nearest that explains the range, one that must be set only if no other
-/// does, one with a fitted number only if none of these does. Nothing if none does.
-const Trial* likely_of(const MismatchRange& range);
+/// What the trials of a range say.
+struct Verdict {
+  enum class Kind : std::uint8_t {
+    likely,    ///< `causes` explain the range
+    probably,  ///< the scenario's plan cannot have run; of others the cause comes nearest, within probable_within
+    none,      ///< no trial explains it; the cause, if any, comes nearest and is nearer than the prediction
+  } kind = Kind::none;
+  /// The nearest of its class, then those whose times are alike: times do not tell them apart.
+  std::vector<const Trial*> causes;
+  std::vector<const Trial*> others;  ///< explain the range, too, with a fitted number if the causes have one
+};
+
+/// Likely is the nearest trial that explains the range, one that must be set only if no other does, one with a fitted
+/// number only if none of these does.
+Verdict verdict_of(const MismatchRange& range);
+
+/// What is wrong with a verdict, by the table of trials; empty: nothing. Every trial that explains the range and is of
+/// the class of the likely one is no nearer; likely causes explain it; without one none does; a plan that probably ran
+/// is within probable_within.
+std::string contradiction(const Verdict& verdict, const MismatchRange& range);
 
 }  // namespace ringsim
