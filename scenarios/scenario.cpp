@@ -32,7 +32,38 @@ struct Override {
   std::string option, path_text;
   DottedPath path;
   Json value;
+  std::string hint;  ///< what may be wrong with how the value is written; empty: nothing
 };
+
+/// "[ring,tree]" with its words in quotes, as JSON; empty if that is no JSON either.
+std::string quoted(const std::string& value) {
+  std::string out;
+  bool in_quotes_now = false;
+  for (std::size_t i = 0; i < value.size();) {
+    if (value[i] == '"') in_quotes_now = !in_quotes_now;
+    const std::size_t end = in_quotes_now ? i : std::min(value.find_first_of("[]{},:\"", i), value.size());
+    std::string word = value.substr(i, end - i);
+    word.erase(0, std::min(word.find_first_not_of(' '), word.size()));
+    word.erase(word.find_last_not_of(' ') + 1);
+    if (word.empty()) {
+      out += value[i++];
+      continue;
+    }
+    out += Json::accept(word) ? word : Json(word).dump();
+    i = end;
+  }
+  return Json::accept(out) ? out : "";
+}
+
+/// The hint for a value that looks like JSON and is none.
+std::string hint_of_list(const std::string& path, const std::string& value) {
+  constexpr std::size_t longest = 1000;
+  const std::size_t first = value.find_first_not_of(' ');
+  if (first == std::string::npos || (value[first] != '[' && value[first] != '{') || value.size() > longest) return "";
+  if (const std::string json = quoted(value); !json.empty())
+    return fmt::format("texts in a list or an object need quotes: '{}={}'", path, json);
+  return fmt::format("a value that begins with {} is JSON, such as '[\"ring\", \"direct\"]'", value[first]);
+}
 
 Override read_override(const std::string& text) {
   Override out;
@@ -54,6 +85,7 @@ Override read_override(const std::string& text) {
     out.value = parse_json(value, "");
   } catch (const InputError&) {
     out.value = value;  // not JSON: text
+    out.hint = hint_of_list(out.path_text, value);
   }
   return out;
 }
@@ -117,6 +149,29 @@ Json place_sweeps(Json& root, Blame& blame) {
 
 }  // namespace
 
+namespace {
+
+/// Texts that vary are called as in the canonical form, not as they are spelled: "p5.48xlarge" is aws-p5 in every row.
+void name_as_choices(Varied& varied, const nlohmann::json& canonical) {
+  for (auto& [path, value] : varied) {
+    if (!value.starts_with('"')) continue;
+    const nlohmann::json* at = &canonical;
+    for (const std::string& key : split_path(path)) {
+      if (at->is_array() && key.find_first_not_of("0123456789") == std::string::npos && std::stoul(key) < at->size()) {
+        at = &(*at)[std::stoul(key)];
+      } else if (at->is_object() && at->contains(key)) {
+        at = &(*at)[key];
+      } else {
+        at = nullptr;
+        break;
+      }
+    }
+    if (at != nullptr && at->is_string()) value = at->dump();
+  }
+}
+
+}  // namespace
+
 struct ScenarioFile::Impl {
   Blame blame;
   std::string name, file, hash;
@@ -135,9 +190,12 @@ struct ScenarioFile::Impl {
   std::size_t number(std::size_t i) const { return kept ? (*kept)[i] : i; }
 
   Scenario point(const Json& written, Varied varied) const {
-    nlohmann::json canonical = canonical_point(written, blame, *files);
+    std::vector<std::string> notes;
+    nlohmann::json canonical = canonical_point(written, blame, *files, &notes);
+    name_as_choices(varied, canonical);
     use_one_spelling(canonical);
     Scenario scenario = scenario_of(canonical, written, blame, *files);
+    scenario.warnings.insert(scenario.warnings.begin(), notes.begin(), notes.end());
     scenario.name = name;
     scenario.file = file;
     scenario.hash = hash_of(canonical);
@@ -202,7 +260,7 @@ ScenarioFile ScenarioFile::parse(std::string_view text, const std::string& name,
       continue;
     }
     const auto refuse = [&](const std::string& message) { throw InputError(override.option, message); };
-    blame.from_override(edit(root, override.path, std::move(override.value), refuse), override.option);
+    blame.from_override(edit(root, override.path, std::move(override.value), refuse), override.option, override.hint);
   }
   const Json sweeps = place_sweeps(root, blame);
 
@@ -270,6 +328,7 @@ PointId ScenarioFile::id(std::size_t i) const {
   const Json written = impl_->points->at(impl_->number(i), id.varied);
   try {
     nlohmann::json canonical = canonical_point(written, impl_->blame, *impl_->files);
+    name_as_choices(id.varied, canonical);
     use_one_spelling(canonical);
     id.hash = hash_of(canonical);
   } catch (const InputError&) {  // point() says what is wrong

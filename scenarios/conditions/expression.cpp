@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "scenarios/conditions/expression_node.hpp"
+#include "scenarios/fields/fields.hpp"
 #include "sim/base/error.hpp"
 
 namespace ringsim {
@@ -153,7 +154,11 @@ class Asker {
     if (node.word != "==" && node.word != "!=")
       fail(node,
            fmt::format("expected == or != between {} and {}, found \"{}\"", name_of(left), name_of(right), node.word));
-    return (left == right) == (node.word == "==");
+    const auto* text = std::get_if<std::string>(&left);
+    const bool same = text == nullptr
+                          ? left == right
+                          : scenarios::as_choice(*text) == scenarios::as_choice(std::get<std::string>(right));
+    return same == (node.word == "==");
   }
 
   [[noreturn]] void fail(const Branch& node, const std::string& message, const std::string& hint = "") const {

@@ -42,8 +42,9 @@ using LookUp = std::function<std::optional<ExpressionValue>(const std::string& p
 ///     factor     = [ "-" ] factor | "(" condition ")" | number [ unit ] | "text" | 'text' | true | false
 ///                | path | "has" "(" path ")"
 ///
-/// `and` and `or` ask their right side only where the left one does not decide. Text knows == and != alone. A size is
-/// not compared with a time, nor a size with a number without unit; times of one another they have no product.
+/// `and` and `or` ask their right side only where the left one does not decide. Text knows == and != alone; a name
+/// equals its aliases ("allreduce" is all_reduce). A size is not compared with a time, nor a size with a number without
+/// unit; times of one another they have no product.
 class Expression {
  public:
   /// Throws InputError: `where`, the column, what was expected and found.

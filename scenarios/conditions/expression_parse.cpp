@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "scenarios/conditions/expression_node.hpp"
+#include "sim/base/ascii.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "sim/text/json.hpp"
@@ -20,7 +21,6 @@ using Kind = Branch::Kind;
 using Tree = std::shared_ptr<const Branch>;
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool begins_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$'; }
 bool continues_path(char c) { return begins_word(c) || is_digit(c) || c == '.'; }
 

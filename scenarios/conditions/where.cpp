@@ -45,6 +45,12 @@ const Json* member_of(const Json* value, const std::string& key) {
   return found == value->end() ? nullptr : &*found;
 }
 
+/// The value of a key of an object; of one that is a text alone, the text if that is the key's value.
+const Json* member_of(const At& at, const std::string& key) {
+  if (at.value != nullptr && at.value->is_string() && key == at.field->named_by) return at.value;
+  return member_of(at.value, key);
+}
+
 /// One key further. Nothing where this point cannot have it, though others can.
 std::optional<At> below(const At& at, const std::string& key, const std::string& path) {
   const Field& field = *at.field;
@@ -53,7 +59,7 @@ std::optional<At> below(const At& at, const std::string& key, const std::string&
     const Field* found = find(field.members, key);
     if (found == nullptr || found->type == Type::sweep || found->type == Type::ignored || found->name == "where")
       fail_key(path, key, names(field.members));
-    return At{found, member_of(at.value, key), pointer};
+    return At{found, member_of(at, key), pointer};
   }
   if (field.type == Type::variant) {
     const Field* own = at.value == nullptr ? nullptr : find(field.variants, kind_of(field, *at.value));

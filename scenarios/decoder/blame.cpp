@@ -25,23 +25,26 @@ std::string child(const std::string& pointer, std::string_view key) {
 
 std::string child(const std::string& pointer, std::size_t index) { return pointer + '/' + std::to_string(index); }
 
-std::string Blame::where(const std::string& below) const {
-  const std::string pointer = prefix_ + below;
+const Blame::Origin* Blame::origin_of(const std::string& pointer) const {
   const auto covers = [&](const Origin& origin) {
     return pointer.starts_with(origin.pointer) &&
            (pointer.size() == origin.pointer.size() || pointer[origin.pointer.size()] == '/');
   };
-  std::string where = file_;
-  bool with_pointer = true;
-  if (const auto last = std::find_if(origins_.rbegin(), origins_.rend(), covers); last != origins_.rend()) {
-    where = last->where;
-    with_pointer = last->with_pointer;
-  }
-  if (with_pointer && !pointer.empty()) where += ": " + pointer;
+  const auto last = std::find_if(origins_.rbegin(), origins_.rend(), covers);
+  return last == origins_.rend() ? nullptr : &*last;
+}
+
+std::string Blame::where(const std::string& below) const {
+  const std::string pointer = prefix_ + below;
+  const Origin* origin = origin_of(pointer);
+  std::string where = origin == nullptr ? file_ : origin->where;
+  if ((origin == nullptr || origin->with_pointer) && !pointer.empty()) where += ": " + pointer;
   return where;
 }
 
 void Blame::fail(const std::string& pointer, std::string message, std::string hint) const {
+  if (const Origin* origin = origin_of(prefix_ + pointer); origin != nullptr && !origin->hint.empty())
+    hint = origin->hint;
   throw InputError(where(pointer), std::move(message), std::move(hint));
 }
 

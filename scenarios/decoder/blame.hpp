@@ -19,13 +19,14 @@ class Blame {
 
   const std::string& file() const { return file_; }
 
-  /// What is at or below `pointer` does not come from the file's text but from `--set` ...
-  void from_override(std::string pointer, const std::string& option) {
-    origins_.push_back({std::move(pointer), option, true});
+  /// What is at or below `pointer` does not come from the file's text but from `--set` ... `hint`: what may be wrong
+  /// with how the option is written; it goes before others.
+  void from_override(std::string pointer, const std::string& option, std::string hint = "") {
+    origins_.push_back({std::move(pointer), option, true, std::move(hint)});
   }
   /// ... or from the sweep at `place`.
   void from_sweep(std::string pointer, const std::string& place) {
-    origins_.push_back({std::move(pointer), file_ + ": " + place, false});
+    origins_.push_back({std::move(pointer), file_ + ": " + place, false, ""});
   }
 
   /// The same for a part of the file: of pointers that begin at `prefix`.
@@ -43,7 +44,9 @@ class Blame {
   struct Origin {
     std::string pointer, where;
     bool with_pointer;
+    std::string hint;
   };
+  const Origin* origin_of(const std::string& pointer) const;
   std::string file_;
   std::string prefix_;
   std::vector<Origin> origins_;

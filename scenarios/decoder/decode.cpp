@@ -1,12 +1,13 @@
 #include "scenarios/decoder/decode.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "scenarios/decoder/key_hint.hpp"
 #include "scenarios/decoder/values.hpp"
 #include "sim/base/error.hpp"
 #include "sim/text/spelling.hpp"
@@ -15,19 +16,14 @@ namespace ringsim::scenarios {
 
 namespace {
 
-/// Whatever the case of its letters.
-bool is_name(std::string_view name, std::string_view found) {
-  const auto same = [](char a, char b) {
-    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
-  };
-  return std::equal(name.begin(), name.end(), found.begin(), found.end(), same);
-}
-
 /// Walks the value along the table of fields. `varying`: lists, ranges and slots may stand where one value is expected.
 class Decoder {
  public:
-  Decoder(const Blame& blame, const Files& files, const Json& sweeps, nlohmann::json* swept)
-      : blame_(blame), files_(files), sweeps_(sweeps), swept_(swept) {}
+  /// `root`: the whole scenario, in which the right place of a key is looked for. `notes`: what is taken for names that
+  /// leave something open; may be null.
+  Decoder(const Json& root, const Blame& blame, const Files& files, const Json& sweeps, nlohmann::json* swept,
+          std::vector<std::string>* notes)
+      : root_(root), blame_(blame), files_(files), sweeps_(sweeps), swept_(swept), notes_(notes) {}
 
   nlohmann::json decode(const Field& field, const Json& value, const std::string& pointer, bool varying) {
     if (varying) {
@@ -100,23 +96,34 @@ class Decoder {
     if (!value.is_string() && !(field.digits && value.is_number_integer())) fail(pointer, expectation(field), value);
     const std::string found = value.is_string() ? value.get<std::string>() : value.dump();
     if (!field.choices.empty()) {
-      if (const std::string* choice = chosen(field, found)) return *choice;
-      for (const auto& [name, reason] : field.not_modelled)
-        if (is_name(name, found))
-          blame_.fail(pointer,
-                      fmt::format("expected {}, found {}, which is not modelled", expectation(field), describe(value)),
-                      reason);
-      fail(pointer, expectation(field), value, did_you_mean(found, field.choices));
+      const std::string* choice = chosen(field, found);
+      if (choice == nullptr) fail_name(field, found, value, pointer);
+      if (const Alias* alias = alias_of(field, found); alias != nullptr && !alias->note.empty() && notes_ != nullptr)
+        notes_->push_back(fmt::format("{}: {} is {}", blame_.where(pointer), in_quotes(found), alias->note));
+      return *choice;
     }
     if (static_cast<std::int64_t>(found.size()) < field.min) fail(pointer, expectation(field), value);
     return found;
+  }
+
+  [[noreturn]] void fail_name(const Field& field, const std::string& found, const Json& value,
+                              const std::string& pointer) const {
+    for (const KnownName& known : field.known_names)
+      if (same_letters(known.name, found))
+        blame_.fail(pointer, fmt::format("expected {}, found {}, {}", expectation(field), describe(value), known.what),
+                    known.hint);
+    std::string hint =
+        field.suggest != nullptr ? field.suggest(found) : did_you_mean(found, field.choices, field.numbers);
+    if (hint.empty()) hint = field.otherwise;
+    fail(pointer, expectation(field), value, hint);
   }
 
   nlohmann::json file(const nlohmann::json& name, const std::string& pointer) {
     try {
       return {{"path", name}, {"content", files_.read(name.get<std::string>()).digest}};
     } catch (const InputError& error) {
-      blame_.fail(pointer, error.message() + ": " + error.where(), "files are relative to the scenario's folder");
+      blame_.fail(pointer, error.message() + ": " + error.where(),
+                  "files are relative to the scenario's folder" + (error.hint().empty() ? "" : "; " + error.hint()));
     }
   }
 
@@ -141,18 +148,19 @@ class Decoder {
   }
 
   nlohmann::json object(const Field& field, const Json& given, const std::string& pointer, bool varying) {
-    if (field.shorthand && given.is_string()) {
+    if (!field.named_by.empty() && given.is_string()) {
       Json named = Json::object();
-      named[field.discriminator] = given;
+      named[field.named_by] = given;
       // The text itself is to blame, not a key that the user did not write.
       return members(field, named, pointer, pointer, varying);
     }
     if (!given.is_object()) fail(pointer, expectation(field), given);
-    return members(field, given, pointer, child(pointer, field.discriminator), varying);
+    return members(field, given, pointer, child(pointer, field.named_by), varying);
   }
 
+  /// `name_pointer`: of the key by which a text alone would name the object.
   nlohmann::json members(const Field& field, const Json& value, const std::string& pointer,
-                         const std::string& discriminator_pointer, bool varying) {
+                         const std::string& name_pointer, bool varying) {
     nlohmann::json out = nlohmann::json::object();
     std::vector<const Field*> kinds{&field};
     Field own;
@@ -161,8 +169,8 @@ class Decoder {
       if (const Field* implied = implied_variant(field, value)) {
         out[own.name] = implied->name;
       } else {
-        if (!value.contains(own.name)) missing(own, pointer);
-        out[own.name] = decode(own, value[own.name], discriminator_pointer, varying);
+        if (!value.contains(own.name)) missing({{&own, {}}}, pointer);
+        out[own.name] = decode(own, value[own.name], name_pointer, varying);
       }
       kinds = candidates(field, value, sweeps_);
       if (kinds.empty()) return out;  // a swept kind, refused where the sweep's values are read
@@ -171,7 +179,8 @@ class Decoder {
       if (key == own.name && field.type == Type::variant) continue;
       const Field* found = member(field, own, kinds, key);
       if (found == nullptr) unknown(field, own, kinds, key, pointer);
-      nlohmann::json decoded = decode(*found, element, child(pointer, key), varying);
+      nlohmann::json decoded =
+          decode(*found, element, key == field.named_by ? name_pointer : child(pointer, key), varying);
       if (found->type != Type::ignored) out[key] = std::move(decoded);
     }
     // Where the kind varies, what a kind lacks shows when its point is decoded.
@@ -179,11 +188,11 @@ class Decoder {
     return out;
   }
 
-  /// Defaults, and a complaint about what has none.
+  /// Defaults, and a complaint about all that have none.
   void fill(const Field& object, const Json& value, const std::string& pointer, nlohmann::json& out) {
+    refuse_lacking(object, value, pointer);
     for (const Field& field : object.members) {
       if (value.contains(field.name)) continue;
-      if (field.required) missing(field, pointer);
       const std::string place = child(pointer, field.name);
       if (field.only_said) continue;
       if (can_be_left_out(field)) {
@@ -196,14 +205,50 @@ class Decoder {
     }
   }
 
-  [[noreturn]] void missing(const Field& field, const std::string& pointer) const {
-    std::string hint = fmt::format("{}: {}", field.name, field.doc);
-    if (!field.choices.empty()) {
-      hint += " Here: " + expectation(field);
-    } else if (!field.examples.empty()) {
-      hint += " For example: " + field.examples.front();
+  /// A missing key, and those that may replace it; "/library" is the key at the top of the scenario.
+  struct Lacking {
+    const Field* field;
+    std::vector<std::string> others;
+  };
+
+  void refuse_lacking(const Field& object, const Json& value, const std::string& pointer) const {
+    std::vector<Lacking> lacking;
+    for (const Field& field : object.members)
+      if (field.required && !value.contains(field.name)) lacking.push_back({&field, {}});
+    const bool required = !lacking.empty();
+    for (const std::vector<std::string>& group : object.one_of) {
+      const bool given = std::any_of(group.begin(), group.end(), [&](const std::string& key) {
+        return key.starts_with('/') ? root_.contains(key.substr(1)) : value.contains(key);
+      });
+      if (!given) lacking.push_back({find(object.members, group.front()), {group.begin() + 1, group.end()}});
     }
-    blame_.fail(pointer, fmt::format("expected the key \"{}\", found none", field.name), hint);
+    // One that has others in its place is refused by the meaning of the scenario, which knows when it is needed.
+    if (required || lacking.size() > 1) missing(lacking, pointer);
+  }
+
+  [[noreturn]] void missing(const std::vector<Lacking>& lacking, const std::string& pointer) const {
+    std::vector<std::string> keys, hints;
+    for (const Lacking& each : lacking) {
+      std::string key = in_quotes(each.field->name);
+      for (std::size_t i = 0; i < each.others.size(); ++i) {
+        const std::string& other = each.others[i];
+        key += i == 0 ? " (or " : ", ";
+        key += other.starts_with('/') ? in_quotes(other.substr(1)) + " at the top" : in_quotes(other);
+      }
+      if (!each.others.empty()) key += ')';
+      keys.push_back(std::move(key));
+      const Field& field = *each.field;
+      const bool few = !field.choices.empty() && field.list.empty();
+      hints.push_back(fmt::format("{}: {} {}", field.name, field.doc,
+                                  few ? "Here: " + expectation(field) : "For example: " + example_of(field)));
+    }
+    const std::string last = keys.back();
+    keys.pop_back();
+    blame_.fail(pointer,
+                keys.empty()
+                    ? fmt::format("expected the key {}, found none", last)
+                    : fmt::format("expected the keys {} and {}, found none of them", fmt::join(keys, ", "), last),
+                fmt::format("{}", fmt::join(hints, "\n  hint: ")));
   }
 
   [[noreturn]] void unknown(const Field& field, const Field& own, const std::vector<const Field*>& kinds,
@@ -219,39 +264,16 @@ class Decoder {
                            : field.name.empty()                             ? ""
                                                                             : fmt::format(" of {}", field.name);
     blame_.fail(child(pointer, key), fmt::format("expected a known key{}, found {}", of, in_quotes(key)),
-                hint_for(field, key, known, pointer));
+                hint_for(field, pointer, key, known));
   }
 
-  static std::string hint_for(const Field& field, const std::string& key, const std::vector<std::string>& known,
-                              const std::string& pointer) {
-    const std::string hint = spelling_hint(key, known);
-    if (!nearest(key, known).empty()) return hint;
-    for (const auto& [begin, own_hint] : field.foreign)
-      if (key.starts_with(begin)) return own_hint;
-    const std::string place = place_of(scenario_field(), key, "");
-    std::string here = pointer.substr(std::min<std::size_t>(1, pointer.size()));
-    std::replace(here.begin(), here.end(), '/', '.');
-    const bool of_another_kind = place == in_quotes(here);  // such as another fabric
-    return place.empty() || of_another_kind
-               ? hint
-               : fmt::format("it is a key of {}{}{}", place, hint.empty() ? "" : "; ", hint);
-  }
-
-  /// "library.env": the one object of the scenario with that key; empty where none has it, or several have. Jobs have
-  /// what the scenario's own collective has.
-  static std::string place_of(const Field& field, const std::string& key, const std::string& path) {
-    std::set<std::string> found;
-    const auto look = [&](const Field& object) {
-      for (const Field& member : object.members) {
-        if (member.name == "jobs") continue;
-        if (member.name == key && !path.empty()) found.insert(in_quotes(path));
-        const std::string inner = path.empty() ? member.name : fmt::format("{}.{}", path, member.name);
-        if (const std::string place = place_of(member, key, inner); !place.empty()) found.insert(place);
-      }
-    };
-    look(field);
-    for (const Field& variant : field.variants) look(variant);
-    return found.size() == 1 ? *found.begin() : "";
+  std::string hint_for(const Field& field, const std::string& pointer, const std::string& key,
+                       const std::vector<std::string>& known) const {
+    const auto foreign = std::find_if(field.foreign.begin(), field.foreign.end(), [&](const auto& begin_and_hint) {
+      return key.starts_with(begin_and_hint.first);
+    });
+    if (foreign != field.foreign.end() && nearest(key, known).empty()) return foreign->second;
+    return key_hint(root_, pointer, key, known);
   }
 
   [[noreturn]] void fail(const std::string& pointer, const std::string& expected, const Json& found,
@@ -259,10 +281,12 @@ class Decoder {
     blame_.fail(pointer, fmt::format("expected {}, found {}", expected, describe(found)), hint);
   }
 
+  const Json& root_;
   const Blame& blame_;
   const Files& files_;
   const Json& sweeps_;
   nlohmann::json* swept_;
+  std::vector<std::string>* notes_;
 };
 
 }  // namespace
@@ -324,18 +348,20 @@ Field discriminator_field(const Field& variant) {
           .doc = variant.doc,
           .required = true,
           .choices = names(variant.variants),
-          .not_modelled = variant.not_modelled,
+          .known_names = variant.known_names,
           .list = variant.list};
 }
 
-nlohmann::json canonical_point(const Json& scenario, const Blame& blame, const Files& files) {
+nlohmann::json canonical_point(const Json& scenario, const Blame& blame, const Files& files,
+                               std::vector<std::string>* notes) {
   const Json none = Json::object();
-  return Decoder(blame, files, none, nullptr).decode(scenario_field(), scenario, "", false);
+  return Decoder(scenario, blame, files, none, nullptr, notes).decode(scenario_field(), scenario, "", false);
 }
 
 nlohmann::json canonical_file(const Json& scenario, const Json& sweeps, const Blame& blame, const Files& files) {
   nlohmann::json swept = nlohmann::json::object();
-  nlohmann::json out = Decoder(blame, files, sweeps, &swept).decode(scenario_field(), scenario, "", true);
+  nlohmann::json out =
+      Decoder(scenario, blame, files, sweeps, &swept, nullptr).decode(scenario_field(), scenario, "", true);
   if (!swept.empty()) out["sweep"] = std::move(swept);
   return out;
 }

@@ -37,8 +37,10 @@ Field discriminator_field(const Field& variant);
 Json default_of(const Field& field);
 
 /// Decodes one point: no lists where one value is expected. A file that it names becomes `{"content": digest, "path":
-/// name}`: its content is part of the question.
-nlohmann::json canonical_point(const Json& scenario, const Blame& blame, const Files& files);
+/// name}`: its content is part of the question. `notes` gets what is taken for names that leave something open, such as
+/// "h100"; may be null.
+nlohmann::json canonical_point(const Json& scenario, const Blame& blame, const Files& files,
+                               std::vector<std::string>* notes = nullptr);
 
 /// Decodes a whole file: lists and ranges stay, each value of them in canonical form; sweeps stand under "sweep". Every
 /// value that the file spells out is checked. A list of one value is that value.

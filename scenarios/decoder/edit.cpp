@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "scenarios/decoder/blame.hpp"
+#include "scenarios/decoder/key_hint.hpp"
 #include "scenarios/fields/fields.hpp"
 #include "sim/base/error.hpp"
 #include "sim/text/spelling.hpp"
@@ -58,10 +59,10 @@ std::string edit(Json& root, const DottedPath& path, Json value, const Refuse& r
   const Field* field = &scenario_field();
   std::string pointer, made;
   for (const std::string& key : path) {
-    if (at->is_string() && field != nullptr && field->shorthand) {
+    if (at->is_string() && field != nullptr && !field->named_by.empty()) {
       const std::string name = at->get<std::string>();
       *at = Json::object();
-      (*at)[field->discriminator] = name;
+      (*at)[field->named_by] = name;
     }
     const Field* next = below(field, *at, key);
     if (at->is_array()) {
@@ -109,7 +110,7 @@ void remove(Json& root, const DottedPath& path) {
         for (const Field& variant : field->variants)
           for (std::string& name : names(variant.members)) known.push_back(std::move(name));
         throw InputError("", fmt::format("expected a known key to remove, found {}", pointer),
-                         spelling_hint(key, known));
+                         key_hint(root, pointer.substr(0, pointer.rfind('/')), key, known));
       }
       return;
     } else if (last) {

@@ -8,15 +8,19 @@
 #include <filesystem>
 #include <fstream>
 #include <istream>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "scenarios/decoder/decode.hpp"
 #include "sim/base/error.hpp"
 #include "sim/text/foreign_format.hpp"
 #include "sim/text/gzip.hpp"
+#include "sim/text/json.hpp"
+#include "sim/text/spelling.hpp"
 
 namespace ringsim::scenarios {
 
@@ -55,6 +59,43 @@ class Unpacked {
   std::optional<Gunzip> gzip_;
 };
 
+/// "did you mean "scenarios/star.json"?" for a missing file: one in the same folder with nearly that name, or one of
+/// the name in a folder below; else empty.
+std::string nearest_file(const std::string& path) {
+  namespace fs = std::filesystem;
+  constexpr int most_entries = 2000, most_levels = 3;
+  const fs::path wanted(path);
+  const fs::path folder = wanted.has_parent_path() ? wanted.parent_path() : fs::path(".");
+  const auto called = [&](const fs::path& found) {
+    const fs::path relative = wanted.has_parent_path() ? found : found.lexically_relative(".");
+    return fmt::format("did you mean {}?", in_quotes(relative.string()));
+  };
+  std::error_code error;
+  std::vector<std::string> siblings;
+  int seen = 0;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end && seen < most_entries;
+       entry.increment(error), ++seen)
+    if (entry->path().extension() == wanted.extension() && entry->is_regular_file(error))
+      siblings.push_back(entry->path().filename().string());
+  std::sort(siblings.begin(), siblings.end());
+  const std::string near = nearest(wanted.filename().string(), siblings, Numbers::exact);
+  if (!near.empty()) return called(folder / near);
+  std::vector<fs::path> below;
+  seen = 0;
+  constexpr auto readable = fs::directory_options::skip_permission_denied;
+  for (fs::recursive_directory_iterator entry(folder, readable, error), end;
+       !error && entry != end && seen < most_entries; entry.increment(error), ++seen) {
+    const std::string name = entry->path().filename().string();
+    if (entry.depth() >= most_levels || name.starts_with('.')) entry.disable_recursion_pending();
+    if (name == wanted.filename().string() && entry->is_regular_file(error)) below.push_back(entry->path());
+  }
+  const auto depth = [](const fs::path& each) { return std::distance(each.begin(), each.end()); };
+  const auto first = std::min_element(below.begin(), below.end(), [&](const fs::path& a, const fs::path& b) {
+    return std::pair(depth(a), a) < std::pair(depth(b), b);
+  });
+  return first == below.end() ? "" : called(*first);
+}
+
 }  // namespace
 
 std::string read_text(std::istream& in, const std::string& name, const std::string& what, std::size_t most) {
@@ -73,7 +114,7 @@ std::string read_text(const std::string& path, const std::string& what, std::siz
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
   if (status.type() == std::filesystem::file_type::not_found) {
-    throw InputError(path, "expected " + what + ", found no file of that name");
+    throw InputError(path, "expected " + what + ", found no file of that name", nearest_file(path));
   }
   if (std::filesystem::is_directory(status)) throw InputError(path, "expected " + what + ", found a directory");
   errno = 0;

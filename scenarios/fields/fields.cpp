@@ -9,6 +9,7 @@
 #include "algorithms/catalog.hpp"
 #include "algorithms/formats/schedule_file.hpp"
 #include "sim/run/protocol.hpp"
+#include "topologies/machines/preset_names.hpp"
 
 namespace ringsim::scenarios {
 
@@ -36,17 +37,29 @@ Field parameter_field(const Parameter& parameter) {
   return field;
 }
 
+/// Libraries, which choose algorithms themselves.
+std::vector<KnownName> libraries() {
+  std::vector<KnownName> names;
+  for (const char* name : {"nccl", "rccl"})
+    names.push_back({name, "which is a library that chooses algorithms",
+                     "write \"library\": \"nccl\" at the top, without \"algorithm\" (--set library=nccl "
+                     "--set collective.algorithm=null)"});
+  return names;
+}
+
 Field algorithm_field() {
   Field field{
       .name = "algorithm",
       .type = Type::variant,
       .doc = "A name, an object with a name and the algorithm's parameters, or one that names a schedule's file.",
       .required = true,
+      .known_names = libraries(),
       .list = "algorithms",
       .examples = {R"("ring")", R"(["ring", {"name": "halving_doubling", "fold": "naive"}])",
                    R"({"file": "allreduce.xml"})"},
       .discriminator = "name",
-      .shorthand = true};
+      .named_by = "name",
+      .words = {"algo"}};
   for (const Algorithm& algorithm : algorithms()) {
     Field variant{.name = algorithm.name, .type = Type::object, .doc = algorithm.summary};
     for (const Parameter& parameter : algorithm.parameters) variant.members.push_back(parameter_field(parameter));
@@ -79,12 +92,12 @@ std::vector<std::string> op_names() {
 }
 
 /// As MPI and NCCL spell them: "allreduce".
-std::vector<std::pair<std::string, std::string>> op_aliases() {
-  std::vector<std::pair<std::string, std::string>> aliases;
+std::vector<Alias> op_aliases() {
+  std::vector<Alias> aliases;
   for (const std::string& name : op_names()) {
     std::string alias = name;
     alias.erase(std::remove(alias.begin(), alias.end(), '_'), alias.end());
-    if (alias != name) aliases.emplace_back(std::move(alias), name);
+    if (alias != name) aliases.push_back({std::move(alias), name, ""});
   }
   return aliases;
 }
@@ -102,75 +115,78 @@ Field collective_field() {
       .name = "collective",
       .type = Type::object,
       .doc = "What the GPUs do.",
-      .members = {
-          {.name = "op",
-           .type = Type::text,
-           .doc =
-               "The operation, in the words of MPI; send_recv: rank r sends to r + 1; pairs: rank r sends to r + n/2.",
-           .required = true,
-           .choices = op_names(),
-           .aliases = op_aliases()},
-          algorithm_of_collective(),
-          {.name = "bytes",
-           .type = Type::size,
-           .doc = "Size of the buffer, as nccl-tests counts it for the op; of a barrier 0 B.",
-           .required = true,
-           .examples = {R"("64 MiB")", R"({"from": "1 MiB", "to": "1 GiB", "factor": 4})"}},
-          {.name = "root",
-           .type = Type::whole,
-           .doc = "Which rank is the root of the op, the top of the tree or the parameter server.",
-           .fallback = "0",
-           .max = most_ranks - 1},
-          {.name = "ranks",
-           .type = Type::list,
-           .doc = "Names of the gpus that take part, in rank order; default: all.",
-           .min = 1,
-           .examples = {R"(["gpu0", "gpu2"])"},
-           .members = {gpu},
-           .unique = true},
-          {.name = "groups",
-           .type = Type::list,
-           .doc =
-               "Groups of one size, each with a collective of its own, all at the same time: names of their gpus, in "
-               "rank order. `bytes` and bandwidths are those of one group, times those of the slowest.",
-           .min = 1,
-           .examples = {R"([["node0.gpu0", "node1.gpu0"], ["node0.gpu1", "node1.gpu1"]])"},
-           .members = {{.name = "group",
-                        .type = Type::list,
-                        .doc = "Names of its gpus.",
-                        .min = 1,
-                        .members = {gpu},
-                        .unique = true}}},
-          {.name = "split",
-           .type = Type::text,
-           .doc = "The same groups by a rule, as nccl-tests reads NCCL_TESTS_SPLIT: AND, OR, MOD or DIV and a number; "
-                  "ranks for which it gives one result are a group. DIV 8: ranks 0 to 7, ranks 8 to 15 ...; MOD 8: "
-                  "ranks 0, 8, 16 ...",
-           .min = 1,
-           .examples = {R"("DIV 8")", R"(["DIV 8", "MOD 8"])"}},
-          {.name = "order",
-           .type = Type::text,
-           .doc =
-               "given: ranks are in the order of `ranks`; shuffled: in a random one, drawn from `seed`; best_ring: "
-               "in that whose narrowest hop from rank to rank, closed, is widest; channel_rings: each channel of "
-               "`transport.channels` in an order of its own, so that together they use all links and NICs, as NCCL's "
-               "do.",
-           .fallback = "given",
-           .choices = {"given", "shuffled", "best_ring", "channel_rings"}},
-          {.name = "seed", .type = Type::whole, .doc = "Of the shuffled order.", .fallback = "0"},
-          {.name = "both_ways",
-           .type = Type::boolean,
-           .doc = "Of pairs: the second half of the ranks sends too.",
-           .fallback = "false"},
-          {.name = "servers_on",
-           .type = Type::text,
-           .doc = "cpu: separate servers sit on CPUs, in the memory of each; the first of each node, then the second. "
-                  "Default: extra ports of a star.",
-           .choices = {"cpu"}},
-          {.name = "in_place",
-           .type = Type::boolean,
-           .doc = "Whether input and result are one buffer; default: as the algorithm is written, in place but for "
-                  "all_to_all, pairs and send_recv."}}};
+      .members =
+          {{.name = "op",
+            .type = Type::text,
+            .doc =
+                "The operation, in the words of MPI; send_recv: rank r sends to r + 1; pairs: rank r sends to r + n/2.",
+            .required = true,
+            .choices = op_names(),
+            .aliases = op_aliases(),
+            .words = {"operation"}},
+           algorithm_of_collective(),
+           {.name = "bytes",
+            .type = Type::size,
+            .doc = "Size of the buffer, as nccl-tests counts it for the op; of a barrier 0 B.",
+            .required = true,
+            .examples = {R"("64 MiB")", R"({"from": "1 MiB", "to": "1 GiB", "factor": 4})"},
+            .words = {"size", "message_size", "msg_size", "nbytes", "message_bytes"}},
+           {.name = "root",
+            .type = Type::whole,
+            .doc = "Which rank is the root of the op, the top of the tree or the parameter server.",
+            .fallback = "0",
+            .max = most_ranks - 1},
+           {.name = "ranks",
+            .type = Type::list,
+            .doc = "Names of the gpus that take part, in rank order; default: all.",
+            .min = 1,
+            .examples = {R"(["gpu0", "gpu2"])"},
+            .members = {gpu},
+            .unique = true},
+           {.name = "groups",
+            .type = Type::list,
+            .doc =
+                "Groups of one size, each with a collective of its own, all at the same time: names of their gpus, in "
+                "rank order. `bytes` and bandwidths are those of one group, times those of the slowest.",
+            .min = 1,
+            .examples = {R"([["node0.gpu0", "node1.gpu0"], ["node0.gpu1", "node1.gpu1"]])"},
+            .members = {{.name = "group",
+                         .type = Type::list,
+                         .doc = "Names of its gpus.",
+                         .min = 1,
+                         .members = {gpu},
+                         .unique = true}}},
+           {.name = "split",
+            .type = Type::text,
+            .doc = "The same groups by a rule, as nccl-tests reads NCCL_TESTS_SPLIT: AND, OR, MOD or DIV and a number; "
+                   "ranks for which it gives one result are a group. DIV 8: ranks 0 to 7, ranks 8 to 15 ...; MOD 8: "
+                   "ranks 0, 8, 16 ...",
+            .min = 1,
+            .examples = {R"("DIV 8")", R"(["DIV 8", "MOD 8"])"}},
+           {.name = "order",
+            .type = Type::text,
+            .doc =
+                "given: ranks are in the order of `ranks`; shuffled: in a random one, drawn from `seed`; best_ring: "
+                "in that whose narrowest hop from rank to rank, closed, is widest; channel_rings: each channel of "
+                "`transport.channels` in an order of its own, so that together they use all links and NICs, as NCCL's "
+                "do.",
+            .fallback = "given",
+            .choices = {"given", "shuffled", "best_ring", "channel_rings"}},
+           {.name = "seed", .type = Type::whole, .doc = "Of the shuffled order.", .fallback = "0"},
+           {.name = "both_ways",
+            .type = Type::boolean,
+            .doc = "Of pairs: the second half of the ranks sends too.",
+            .fallback = "false"},
+           {.name = "servers_on",
+            .type = Type::text,
+            .doc = "cpu: separate servers sit on CPUs, in the memory of each; the first of each node, then the second. "
+                   "Default: extra ports of a star.",
+            .choices = {"cpu"}},
+           {.name = "in_place",
+            .type = Type::boolean,
+            .doc = "Whether input and result are one buffer; default: as the algorithm is written, in place but for "
+                   "all_to_all, pairs and send_recv."}},
+      .one_of = {{"algorithm", "/library"}}};
 }
 
 Field level_field(std::string name, std::string doc, std::string fallback, std::vector<std::string> levels) {
@@ -224,6 +240,7 @@ Field transport_field() {
            .doc = "GPUDirect RDMA: NIC and GPU exchange data without a copy in host memory; false: gdr_level LOC. If "
                   "you say true, GPUs and NICs that say gdr=\"0\" in the machine's file are taken to have it, too.",
            .fallback = "true",
+           .words = {"gdr", "gpudirect_rdma"},
            .only_said = true},
           level_field(
               "gdr_level",
@@ -252,7 +269,8 @@ Field transport_field() {
            .type = Type::text,
            .doc = "none: the textbooks' model, every byte is payload; ll, ll128, simple: NCCL's.",
            .fallback = "none",
-           .choices = protocol_names()},
+           .choices = protocol_names(),
+           .words = {"proto"}},
           {.name = "launch",
            .type = Type::time,
            .doc = "What passes before the first step; default: the protocol's.",
@@ -262,7 +280,8 @@ Field transport_field() {
            .doc = "Over how many channels the algorithm runs at once, each with a part of the buffer.",
            .fallback = "1",
            .min = 1,
-           .max = most_channels},
+           .max = most_channels,
+           .words = {"nchannels", "n_channels", "num_channels"}},
           {.name = "chunk",
            .type = Type::size,
            .doc = "Most bytes of the buffer that a channel takes at a time, piece after piece; default: all its part.",
@@ -325,33 +344,35 @@ Field network_field() {
       .name = "network",
       .type = Type::object,
       .doc = "How flows share links, and which of several equally short ways they take.",
-      .members = {
-          {.name = "model",
-           .type = Type::text,
-           .doc = "ideal: only a path's first and last link are shared; fair: max-min fair shares on every "
-                  "link; packet: packets take turns on links and wait in finite buffers.",
-           .fallback = "fair",
-           .choices = {"ideal", "fair", "packet"}},
-          packet,
-          {.name = "routing",
-           .type = Type::text,
-           .doc = "static: tables (D-mod-k in fabrics of switches); ecmp: a seeded hash for each connection; "
-                  "flow_spray: message after message in turn; packet_spray: all ways at once; auto: as the network of "
-                  "the machines' NICs does (InfiniBand static, RoCE and TCP ecmp, EFA and Slingshot packet_spray), and "
-                  "static without NICs.",
-           .fallback = "auto",
-           .choices = {"auto", "static", "ecmp", "flow_spray", "packet_spray"}},
-          {.name = "seed",
-           .type = Type::whole,
-           .doc = "Of ecmp's hash, and of where flow_spray begins.",
-           .fallback = "0"},
-          {.name = "table",
-           .type = Type::list,
-           .doc =
-               "Makes routing static: entries that replace those of the tables; one for a NIC wins over one for all.",
-           .min = 1,
-           .examples = {R"([{"at": "leaf0", "to": "node3.nic0", "via": "spine1"}])"},
-           .members = {entry}}}};
+      .members =
+          {{.name = "model",
+            .type = Type::text,
+            .doc = "ideal: only a path's first and last link are shared; fair: max-min fair shares on every "
+                   "link; packet: packets take turns on links and wait in finite buffers.",
+            .fallback = "fair",
+            .choices = {"ideal", "fair", "packet"}},
+           packet,
+           {.name = "routing",
+            .type = Type::text,
+            .doc =
+                "static: tables (D-mod-k in fabrics of switches); ecmp: a seeded hash for each connection; "
+                "flow_spray: message after message in turn; packet_spray: all ways at once; auto: as the network of "
+                "the machines' NICs does (InfiniBand static, RoCE and TCP ecmp, EFA and Slingshot packet_spray), and "
+                "static without NICs.",
+            .fallback = "auto",
+            .choices = {"auto", "static", "ecmp", "flow_spray", "packet_spray"}},
+           {.name = "seed",
+            .type = Type::whole,
+            .doc = "Of ecmp's hash, and of where flow_spray begins.",
+            .fallback = "0"},
+           {.name = "table",
+            .type = Type::list,
+            .doc =
+                "Makes routing static: entries that replace those of the tables; one for a NIC wins over one for all.",
+            .min = 1,
+            .examples = {R"([{"at": "leaf0", "to": "node3.nic0", "via": "spine1"}])"},
+            .members = {entry}}},
+      .named_by = "model"};
 }
 
 Field make_scenario_field() {
@@ -405,6 +426,7 @@ Field make_scenario_field() {
                                     .min = 1,
                                     .varies = false}},
                        .varies = false}},
+          .one_of = {{"collective", "training"}},
           .varies = false};
 }
 
@@ -435,12 +457,93 @@ bool can_be_left_out(const Field& field) {
          std::all_of(field.members.begin(), field.members.end(), [](const Field& member) { return !member.required; });
 }
 
+namespace {
+bool same_name(const Field& field, const std::string& name, const std::string& text) {
+  return field.loose ? plain_machine_name(name) == plain_machine_name(text) : name == text;
+}
+}  // namespace
+
+const Alias* alias_of(const Field& field, const std::string& text) {
+  const auto found = std::find_if(field.aliases.begin(), field.aliases.end(),
+                                  [&](const Alias& each) { return same_name(field, each.name, text); });
+  return found == field.aliases.end() ? nullptr : &*found;
+}
+
 const std::string* chosen(const Field& field, const std::string& text) {
-  const auto alias =
-      std::find_if(field.aliases.begin(), field.aliases.end(), [&](const auto& each) { return each.first == text; });
-  const std::string& name = alias == field.aliases.end() ? text : alias->second;
-  const auto found = std::find(field.choices.begin(), field.choices.end(), name);
+  const Alias* alias = alias_of(field, text);
+  const std::string& name = alias == nullptr ? text : alias->choice;
+  const auto found = std::find_if(field.choices.begin(), field.choices.end(),
+                                  [&](const std::string& choice) { return same_name(field, choice, name); });
   return found == field.choices.end() ? nullptr : &*found;
+}
+
+namespace {
+/// The fields with aliases, each name of a key once.
+void collect_named(const Field& field, std::vector<const Field*>& found) {
+  const bool known =
+      std::any_of(found.begin(), found.end(), [&](const Field* each) { return each->name == field.name; });
+  if (!field.aliases.empty() && !known) found.push_back(&field);
+  for (const Field& member : field.members) collect_named(member, found);
+  for (const Field& variant : field.variants) collect_named(variant, found);
+}
+}  // namespace
+
+std::string as_choice(const std::string& text) {
+  static const std::vector<const Field*> named = [] {
+    std::vector<const Field*> found;
+    collect_named(scenario_field(), found);
+    return found;
+  }();
+  for (const Field* field : named)
+    if (const std::string* choice = chosen(*field, text)) return *choice;
+  return text;
+}
+
+bool needs_no_key(const Field& variant) {
+  return std::none_of(variant.members.begin(), variant.members.end(),
+                      [](const Field& member) { return member.required; });
+}
+
+bool takes_a_name(const Field& field) {
+  if (field.named_by.empty()) return false;
+  if (field.type == Type::object) return needs_no_key(field);
+  return std::any_of(field.variants.begin(), field.variants.end(), needs_no_key);
+}
+
+std::string example_of(const Field& field) {
+  if (!field.examples.empty()) return field.examples.front();
+  if (!field.choices.empty()) return '"' + field.choices.front() + '"';
+  if (!field.fallback.empty()) {
+    const bool bare = field.type == Type::whole || field.type == Type::boolean || field.type == Type::factor;
+    return bare ? field.fallback : '"' + field.fallback + '"';
+  }
+  switch (field.type) {
+    case Type::object: {
+      std::string text;
+      for (const Field& member : field.members)
+        if (member.required)
+          text += fmt::format("{}\"{}\": {}", text.empty() ? "" : ", ", member.name, example_of(member));
+      return '{' + text + '}';
+    }
+    case Type::list:
+      return '[' + example_of(field.members.front()) + ']';
+    case Type::boolean:
+      return "true";
+    case Type::whole:
+      return std::to_string(std::max<std::int64_t>(field.min, 1));
+    case Type::size:
+      return R"("64 MiB")";
+    case Type::rate:
+      return R"("25 GB/s")";
+    case Type::time:
+      return R"("1 us")";
+    case Type::factor:
+      return "1";
+    case Type::portion:
+      return R"("25%")";
+    default:
+      return R"("...")";
+  }
 }
 
 std::string expectation(const Field& field) {
@@ -471,11 +574,12 @@ std::string expectation(const Field& field) {
     case Type::time:
       return R"(a time such as "1.3 us" or "500 ns")";
     case Type::object:
+      return takes_a_name(field) ? fmt::format("a text, as the key \"{}\", or an object", field.named_by) : "an object";
     case Type::sweep:
       return "an object";
     case Type::variant:
-      return field.shorthand ? fmt::format("a name, or an object with the key \"{}\"", field.discriminator)
-                             : fmt::format("an object with the key \"{}\"", field.discriminator);
+      return takes_a_name(field) ? fmt::format("a name, or an object with the key \"{}\"", field.discriminator)
+                                 : fmt::format("an object with the key \"{}\"", field.discriminator);
     case Type::list:
       return "a list";
     case Type::ignored:

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "sim/text/spelling.hpp"
+
 namespace ringsim::scenarios {
 
 enum class Type : std::uint8_t {
@@ -28,6 +30,20 @@ enum class Type : std::uint8_t {
   sweep,    ///< dotted paths and the values that replace those there
 };
 
+/// A text that is read as a choice.
+struct Alias {
+  std::string name;    ///< "allreduce"
+  std::string choice;  ///< "all_reduce"
+  std::string note;    ///< a warning, for a name that leaves something open: "taken to be hgx-h100, ..."; else empty
+};
+
+/// A text that is no choice, though people know it: refused with a reason in place of the nearest choice.
+struct KnownName {
+  std::string name;  ///< compared by its letters and digits: "zero3" is "ZeRO-3"
+  std::string what;  ///< "which is not modeled"
+  std::string hint;
+};
+
 struct Field {
   std::string name;
   Type type = Type::text;
@@ -36,22 +52,31 @@ struct Field {
   std::string fallback = {};  ///< default as the user would write it, without quotes; empty: none
   std::int64_t min = 0;  ///< whole, size: smallest value; factor: the same in millionths; text: shortest; list: fewest
   std::int64_t max = std::numeric_limits<std::int64_t>::max();
-  std::vector<std::string> choices = {};                          ///< of a text: nothing else is accepted
-  std::vector<std::pair<std::string, std::string>> aliases = {};  ///< read as a choice: {"allreduce", "all_reduce"}
-  /// Of a text: names that are refused with a reason in place of the nearest choice, {"rccl", "RCCL's rules ..."}.
-  std::vector<std::pair<std::string, std::string>> not_modelled = {};
+  std::vector<std::string> choices = {};  ///< of a text: nothing else is accepted
+  std::vector<Alias> aliases = {};
+  std::vector<KnownName> known_names = {};
+  bool loose = false;  ///< of a text: capitals do not count, and "_" and spaces are "-"
+  /// Of a text: the hint for one that is no choice; nullptr: the nearest choice, else `otherwise`.
+  std::string (*suggest)(std::string_view text) = nullptr;
+  Numbers numbers = Numbers::any;  ///< how the nearest choice is found
+  std::string otherwise = {};      ///< of a text: the hint if no choice is near
   std::string list = {};  ///< "algorithms": `ringsim list` shows the choices, for they are too many for a message
   std::vector<std::string> examples = {};  ///< as JSON text
   std::vector<Field> members = {};
   std::string discriminator = {};  ///< of a variant: "kind", "name"
   std::string implied_by =
-      {};                  ///< of an object among variants: the key that tells it where the discriminator is absent
-  bool shorthand = false;  ///< of a variant: the discriminator's text alone is accepted too
-  std::vector<Field> variants = {};  ///< objects; their names are the discriminator's values
-  bool varies = true;                ///< a list or range of values is accepted where one is expected
-  bool unique = false;               ///< of a list: each element once
-  bool digits = false;               ///< of a text: a whole number is read as its digits
-  bool only_said = false;            ///< the default is not filled in: the canonical form has what was said
+      {};  ///< of an object among variants: the key that tells it where the discriminator is absent
+  /// Of an object or a variant: a text in its place is the value of this key; empty: a text is refused.
+  std::string named_by = {};
+  /// Of an object: of each of these one must be given. "/library": the key at the top of the scenario. Only read to
+  /// name all missing keys together; the meaning of a scenario refuses none and several.
+  std::vector<std::vector<std::string>> one_of = {};
+  std::vector<std::string> words = {};  ///< what people call the key, for hints: "gpus", "world_size"
+  std::vector<Field> variants = {};     ///< objects; their names are the discriminator's values
+  bool varies = true;                   ///< a list or range of values is accepted where one is expected
+  bool unique = false;                  ///< of a list: each element once
+  bool digits = false;                  ///< of a text: a whole number is read as its digits
+  bool only_said = false;               ///< the default is not filled in: the canonical form has what was said
   /// Of an object: keys that are refused with a hint of their own: what they begin with, and the hint.
   std::vector<std::pair<std::string, std::string>> foreign = {};
 };
@@ -92,6 +117,20 @@ bool can_be_left_out(const Field& field);
 
 /// The choice that a text means: itself, or that of which it is an alias; nullptr if it is none.
 const std::string* chosen(const Field& field, const std::string& text);
+/// The alias that a text is; nullptr if it is none.
+const Alias* alias_of(const Field& field, const std::string& text);
+
+/// A text as results spell it: the choice of which it is an alias somewhere in a scenario, else the text itself. For
+/// conditions, which compare names: "allreduce" is all_reduce, "p5.48xlarge" is aws-p5.
+std::string as_choice(const std::string& text);
+
+/// Whether a text may be all of an object or of a variant: its other keys may be left out.
+bool takes_a_name(const Field& field);
+/// Whether each key of an object among variants may be left out.
+bool needs_no_key(const Field& variant);
+
+/// A value of the field, as JSON text.
+std::string example_of(const Field& field);
 
 /// What is expected there, for errors: `a size such as "64 MiB"`, `a whole number from 1 to 8`.
 std::string expectation(const Field& field);

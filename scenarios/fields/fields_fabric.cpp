@@ -18,12 +18,14 @@ Field link_field(std::string name, std::string doc) {
                        .type = Type::rate,
                        .doc = "What payload can reach, one direction.",
                        .required = true,
-                       .examples = {R"("25 GB/s")", R"("200 Gb/s")"}},
+                       .examples = {R"("25 GB/s")", R"("200 Gb/s")"},
+                       .words = {"bw", "rate", "speed"}},
                       {.name = "latency",
                        .type = Type::time,
                        .doc = "Time from one end of the link to the other.",
                        .fallback = "0 ns",
-                       .examples = {R"("1.3 us")"}}}};
+                       .examples = {R"("1.3 us")"},
+                       .words = {"alpha", "lat"}}}};
 }
 
 namespace {
@@ -149,7 +151,8 @@ Field fabric_field() {
               .type = Type::variant,
               .doc = "What joins the nodes; needed where there is more than one.",
               .examples = {R"({"kind": "star", "link": {"bandwidth": "100 Gb/s", "latency": "1 us"}})"},
-              .discriminator = "kind"};
+              .discriminator = "kind",
+              .named_by = "kind"};
   for (const CatalogEntry& entry : fabric_catalog()) {
     Field variant{.name = entry.name, .type = Type::object, .doc = entry.summary, .members = members_of(entry.name)};
     variant.members.push_back(cables_field());

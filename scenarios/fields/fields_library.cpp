@@ -26,6 +26,17 @@ Field count(std::string name, std::string doc, std::int64_t min, std::int64_t ma
   return {.name = std::move(name), .type = Type::whole, .doc = std::move(doc), .min = min, .max = max};
 }
 
+/// Libraries that people know.
+std::vector<KnownName> other_libraries() {
+  const std::string what = "which is not modeled";
+  std::vector<KnownName> names{
+      {"rccl", what, fmt::format("RCCL chooses by rules of its own; {}", nccl::without_a_library)}};
+  for (const char* name :
+       {"gloo", "mpi", "openmpi", "mpich", "ucc", "oneccl", "hccl", "msccl", "mscclpp", "mscclang", "blink"})
+    names.push_back({name, what, fmt::format("nccl is the only library; {}", nccl::without_a_library)});
+  return names;
+}
+
 Field rate_of_device(std::string name, std::string doc, std::string example) {
   return {
       .name = std::move(name), .type = Type::rate, .doc = std::move(doc), .min = 1, .examples = {std::move(example)}};
@@ -93,10 +104,10 @@ Field library_field(const std::vector<Field>& transport) {
           .doc =
               "A library that chooses algorithm, protocol, channels and NICs by itself, instead of "
               "`collective.algorithm` and their keys in `transport`.",
-          .not_modelled = {{"rccl", fmt::format("RCCL chooses by rules of its own; {}", nccl::without_a_library)}},
+          .known_names = other_libraries(),
           .examples = {R"("nccl")", R"({"name": "nccl", "version": "2.19.3", "env": {"NCCL_ALGO": "Ring"}})"},
           .discriminator = "name",
-          .shorthand = true,
+          .named_by = "name",
           .variants = {{.name = "nccl",
                         .type = Type::object,
                         .doc = "NVIDIA's NCCL 2.",

@@ -4,6 +4,7 @@
 #include "scenarios/fields/fields.hpp"
 #include "topologies/catalog.hpp"
 #include "topologies/formats/nccl_rules.hpp"
+#include "topologies/machines/preset_names.hpp"
 
 namespace ringsim::scenarios {
 
@@ -16,7 +17,8 @@ Field ranks_field(std::int64_t most) {
           .required = true,
           .min = 1,
           .max = most,
-          .examples = {"8"}};
+          .examples = {"8"},
+          .words = {"gpus", "n_gpus", "num_gpus", "gpu_count", "n_ranks", "num_ranks", "world_size"}};
 }
 
 Field plain_topology(std::string name, std::string doc, std::int64_t most) {
@@ -91,19 +93,21 @@ Field graph_topology() {
                        .members = {link}}}};
 }
 
-std::vector<std::string> preset_names() {
-  std::vector<std::string> presets;
-  for (const PresetFile& file : preset_files()) presets.emplace_back(file.name);
-  return presets;
-}
-
 Field preset_field(std::string name, std::string doc, bool required = false) {
-  return {.name = std::move(name),
-          .type = Type::text,
-          .doc = std::move(doc),
-          .required = required,
-          .choices = preset_names(),
-          .list = "nodes"};
+  Field field{.name = std::move(name),
+              .type = Type::text,
+              .doc = std::move(doc),
+              .required = required,
+              .loose = true,
+              .suggest = preset_hint,
+              .list = "nodes",
+              .examples = {R"("dgx-a100")"}};
+  for (const PresetNames& preset : preset_names()) {
+    field.choices.push_back(preset.name);
+    for (const std::string& name_of_it : preset.also) field.aliases.push_back({name_of_it, preset.name, ""});
+    for (const std::string& open : preset.taken_for) field.aliases.push_back({open, preset.name, preset_note(open)});
+  }
+  return field;
 }
 
 Field file_field(std::string name, std::string doc, bool required, std::string example) {
@@ -123,10 +127,15 @@ Field nodes_field(std::string fallback = "") {
           .fallback = std::move(fallback),
           .min = 1,
           .max = 65'536,
-          .examples = {"2"}};
+          .examples = {"2"},
+          .words = {"machines", "hosts", "n_nodes", "num_nodes", "node_count", "nnodes"}};
 }
 
-Field node_field() { return preset_field("node", "A preset: `ringsim list nodes` shows them."); }
+Field node_field() {
+  Field field = preset_field("node", "A preset: `ringsim list nodes` shows them.");
+  field.words = {"machine", "preset", "instance", "instance_type", "host", "server"};
+  return field;
+}
 Field node_file_field() {
   return file_field("node_file", "A machine file, in the format of the presets.", false, R"("my-server.json")");
 }
@@ -135,7 +144,8 @@ Field cluster_topology() {
   const Field part{.name = "part",
                    .type = Type::object,
                    .doc = "Some equal nodes.",
-                   .members = {node_field(), node_file_field(), nodes_field("1")}};
+                   .members = {node_field(), node_file_field(), nodes_field("1")},
+                   .one_of = {{"node", "node_file"}}};
   return {.name = "cluster",
           .type = Type::object,
           .doc = "Nodes joined by a fabric: `node` or `node_file` with `nodes` where they are equal, else `parts`.",
@@ -149,7 +159,8 @@ Field cluster_topology() {
                        .max = 65'536,
                        .examples = {R"([{"node": "dgx-1v", "nodes": 2}, {"node_file": "my-server.json"}])"},
                        .members = {part}},
-                      fabric_field()}};
+                      fabric_field()},
+          .one_of = {{"node", "node_file", "parts"}, {"nodes", "parts"}}};
 }
 
 Field nic_field(std::string doc) {
@@ -170,7 +181,8 @@ Field nccl_xml_topology() {
                       {.name = "gpu",
                        .type = Type::text,
                        .doc = "The GPUs' model, where the file does not tell their compute capability.",
-                       .choices = nccl::gpu_models()},
+                       .choices = nccl::gpu_models(),
+                       .numbers = Numbers::exact},
                       preset_field("nvlink", "A preset whose NVLinks the GPUs have, where the file lists none."),
                       nic_field("What a NIC offers whose speed the file does not tell."),
                       fabric_field()}};
@@ -212,6 +224,7 @@ Field topology_field() {
           .required = true,
           .examples = {R"({"kind": "star", "ranks": 8, "link": {"bandwidth": "25 GB/s", "latency": "1 us"}})"},
           .discriminator = "kind",
+          .named_by = "kind",
           .variants = {plain_topology("star", "Every rank on a port of one non-blocking switch.", most_ranks),
                        plain_topology("ring", "Ranks in a closed ring, each cabled to the next.", most_ranks),
                        // Cables grow with the square of the ranks: 4096 ranks have 8 million.

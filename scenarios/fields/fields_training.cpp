@@ -1,4 +1,7 @@
 // Training steps, as fields: what is trained, on which GPUs, and how gradients are exchanged.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <utility>
 
 #include "algorithms/training/regimes.hpp"
@@ -24,7 +27,12 @@ Field layers_field() {
       .type = Type::object,
       .doc = "One layer, or several equal ones.",
       .members = {
-          {.name = "name", .type = Type::text, .doc = "What messages call it.", .required = true, .min = 1},
+          {.name = "name",
+           .type = Type::text,
+           .doc = "What messages call it.",
+           .required = true,
+           .min = 1,
+           .examples = {R"("embedding")"}},
           {.name = "times",
            .type = Type::whole,
            .doc = "How many such layers follow each other.",
@@ -80,42 +88,54 @@ Field workload_field() {
       .type = Type::object,
       .doc = "What one GPU computes in a step.",
       .required = true,
-      .members = {
-          {.name = "model", .type = Type::text, .doc = "A model of scenarios/workloads.", .choices = std::move(models)},
-          layers_field(),
-          {.name = "batch",
-           .type = Type::whole,
-           .doc = "Samples per GPU and step.",
-           .min = 1,
-           .max = 1'000'000'000,
-           .examples = {"32"}},
-          {.name = "global_batch",
-           .type = Type::whole,
-           .doc = "Instead of batch: samples of all GPUs in a step. Each computes its part, in its part of the times.",
-           .min = 1,
-           .max = 1'000'000'000,
-           .examples = {"256"}},
-          {.name = "sample_bytes",
-           .type = Type::size,
-           .doc =
-               "Of a sample that the master of data_parallel, or with sample_bytes a parameter server, sends to a GPU.",
-           .examples = {R"("588 KiB")"}},
-          {.name = "output_bytes",
-           .type = Type::size,
-           .doc = "data_parallel: of the model's outputs for a sample; their gradients are as large.",
-           .examples = {R"("4000 B")"}},
-          {.name = "activation_bytes",
-           .type = Type::size,
-           .doc = "model_parallel: of what a GPU's last layer puts out for a sample; their gradients are as large.",
-           .min = 1,
-           .examples = {R"("784 KiB")"}},
-          {.name = "bytes_per_parameter",
-           .type = Type::whole,
-           .doc = "Of a gradient: 4 for fp32, 2 for fp16 and bf16.",
-           .fallback = "4",
-           .min = 1,
-           .max = 8},
-          compute}};
+      .examples = {R"({"model": "resnet50", "batch": 32, "compute": {"step": "100 ms"}})"},
+      .members =
+          {{.name = "model",
+            .type = Type::text,
+            .doc = "A model of scenarios/workloads.",
+            .choices = std::move(models),
+            .numbers = Numbers::exact,
+            .otherwise =
+                "other models are not modeled yet; say what their layers are: \"layers\": [{\"name\": \"all\", "
+                "\"parameters\": 2500000, \"forward\": \"7 ms\", \"backward\": \"13 ms\"}]"},
+           layers_field(),
+           {.name = "batch",
+            .type = Type::whole,
+            .doc = "Samples per GPU and step.",
+            .min = 1,
+            .max = 1'000'000'000,
+            .examples = {"32"},
+            .words = {"batch_size", "micro_batch_size"}},
+           {.name = "global_batch",
+            .type = Type::whole,
+            .doc = "Instead of batch: samples of all GPUs in a step. Each computes its part, in its part of the times.",
+            .min = 1,
+            .max = 1'000'000'000,
+            .examples = {"256"},
+            .words = {"global_batch_size"}},
+           {.name = "sample_bytes",
+            .type = Type::size,
+            .doc = "Of a sample that the master of data_parallel, or with sample_bytes a parameter server, sends to a "
+                   "GPU.",
+            .examples = {R"("588 KiB")"}},
+           {.name = "output_bytes",
+            .type = Type::size,
+            .doc = "data_parallel: of the model's outputs for a sample; their gradients are as large.",
+            .examples = {R"("4000 B")"}},
+           {.name = "activation_bytes",
+            .type = Type::size,
+            .doc = "model_parallel: of what a GPU's last layer puts out for a sample; their gradients are as large.",
+            .min = 1,
+            .examples = {R"("784 KiB")"}},
+           {.name = "bytes_per_parameter",
+            .type = Type::whole,
+            .doc = "Of a gradient: 4 for fp32, 2 for fp16 and bf16.",
+            .fallback = "4",
+            .min = 1,
+            .max = 8},
+           compute},
+      .named_by = "model",
+      .one_of = {{"model", "layers"}, {"batch", "global_batch"}}};
 }
 
 Field buckets_field() {
@@ -123,31 +143,33 @@ Field buckets_field() {
       .name = "buckets",
       .type = Type::object,
       .doc = "Which gradients are reduced together.",
-      .members = {
-          {.name = "rule",
-           .type = Type::text,
-           .doc = "pytorch: tensors in reverse order, a bucket closes when it reaches its size; horovod: what is "
-                  "requested at the end of a cycle, up to the size.",
-           .fallback = "pytorch",
-           .choices = {"pytorch", "horovod"}},
-          {.name = "size",
-           .type = Type::size,
-           .doc = "Limit of a bucket; default: 25 MiB (pytorch), 64 MiB (horovod).",
-           .min = 1,
-           .examples = {R"("25 MiB")"}},
-          {.name = "first",
-           .type = Type::size,
-           .doc = "pytorch: limit of the first bucket; default: 1 MiB.",
-           .min = 1,
-           .examples = {R"("1 MiB")"}},
-          duration("cycle", "horovod: length of a cycle; default: 1 ms.", R"("5 ms")"),
-          {.name = "requested",
-           .type = Type::text,
-           .doc =
-               "horovod: when a gradient is: launched, when the host has launched the kernel that computes it (as on "
-               "GPUs), so that a bucket waits for the last of its gradients; computed, when it is there; default: "
-               "launched.",
-           .choices = {"launched", "computed"}}}};
+      .members =
+          {{.name = "rule",
+            .type = Type::text,
+            .doc = "pytorch: tensors in reverse order, a bucket closes when it reaches its size; horovod: what is "
+                   "requested at the end of a cycle, up to the size.",
+            .fallback = "pytorch",
+            .choices = {"pytorch", "horovod"}},
+           {.name = "size",
+            .type = Type::size,
+            .doc = "Limit of a bucket; default: 25 MiB (pytorch), 64 MiB (horovod).",
+            .min = 1,
+            .examples = {R"("25 MiB")"},
+            .words = {"bucket_size", "bucket_cap_mb"}},
+           {.name = "first",
+            .type = Type::size,
+            .doc = "pytorch: limit of the first bucket; default: 1 MiB.",
+            .min = 1,
+            .examples = {R"("1 MiB")"}},
+           duration("cycle", "horovod: length of a cycle; default: 1 ms.", R"("5 ms")"),
+           {.name = "requested",
+            .type = Type::text,
+            .doc =
+                "horovod: when a gradient is: launched, when the host has launched the kernel that computes it (as on "
+                "GPUs), so that a bucket waits for the last of its gradients; computed, when it is there; default: "
+                "launched.",
+            .choices = {"launched", "computed"}}},
+      .named_by = "rule"};
 }
 
 /// The settings of a regime.
@@ -243,20 +265,67 @@ std::vector<Field> settings_of(Regime::Kind kind, Field algorithm) {
   fail_invariant("a regime has one of seven kinds");
 }
 
+/// Ways to train that people know by these names.
+std::vector<KnownName> other_regimes() {
+  std::vector<std::string> here;
+  for (const Regime& regime : regimes()) here.push_back(regime.name);
+  const std::string hint = fmt::format("there are {}", fmt::join(here, ", "));
+  std::vector<KnownName> names;
+  for (const char* name : {"fsdp",
+                           "fsdp2",
+                           "fully_sharded_data_parallel",
+                           "zero",
+                           "zero1",
+                           "zero2",
+                           "zero3",
+                           "deepspeed",
+                           "tensor_parallel",
+                           "tp",
+                           "megatron",
+                           "megatron_lm",
+                           "sequence_parallel",
+                           "context_parallel",
+                           "expert_parallel",
+                           "moe",
+                           "hybrid_parallel",
+                           "3d",
+                           "3d_parallel",
+                           "parallel_3d",
+                           "1f1b",
+                           "pipedream",
+                           "interleaved_1f1b",
+                           "zero_bubble"})
+    names.push_back({name, "which is not modeled yet", hint});
+  for (const char* name : {"pipeline", "pipeline_parallel", "pp", "gpipe"})
+    names.push_back(
+        {name, "which is called model_parallel here",
+         R"(write {"name": "model_parallel", "microbatches": 8}: all forward passes, then all backward passes)"});
+  for (const char* name : {"async", "asynchronous", "async_sgd", "hogwild"})
+    names.push_back(
+        {name, "which is a mode of parameter_server", R"(write {"name": "parameter_server", "mode": "async"})"});
+  names.push_back({"horovod", "which reduces buckets as ddp does",
+                   R"(write {"name": "ddp", "algorithm": "ring", "buckets": "horovod"})"});
+  return names;
+}
+
 Field regime_field(const Field& algorithm) {
   Field field{.name = "regime",
               .type = Type::variant,
               .doc = "How GPUs train together.",
               .required = true,
+              .known_names = other_regimes(),
               .list = "regimes",
               .examples = {R"("single")", R"({"name": "ddp", "algorithm": "ring"})"},
               .discriminator = "name",
-              .shorthand = true};
+              .named_by = "name"};
   for (const Regime& regime : regimes())
     field.variants.push_back({.name = regime.name,
                               .type = Type::object,
                               .doc = regime.summary,
-                              .members = settings_of(regime.kind, algorithm)});
+                              .members = settings_of(regime.kind, algorithm),
+                              .one_of = regime.kind == Regime::Kind::ddp || regime.kind == Regime::Kind::local_sgd
+                                            ? std::vector<std::vector<std::string>>{{"algorithm", "/library"}}
+                                            : std::vector<std::vector<std::string>>{}});
   return field;
 }
 
@@ -308,7 +377,8 @@ Field training_field(Field algorithm) {
                                      .doc = "It says what state the optimizer keeps per parameter: none, 4 B, 8 B.",
                                      .fallback = "sgd",
                                      .choices = {"sgd", "momentum", "adam"}},
-                                    duration("time", "How long the update takes.", R"("1.2 ms")", "0 us")}};
+                                    duration("time", "How long the update takes.", R"("1.2 ms")", "0 us")},
+                        .named_by = "name"};
   const Field host{.name = "host",
                    .type = Type::object,
                    .doc = "The thread that launches the kernels of a GPU; of data_parallel one thread for all GPUs.",
@@ -345,13 +415,15 @@ Field training_field(Field algorithm) {
                    .min = 1,
                    .examples = {R"(["gpu0", "gpu2"])"},
                    .members = {gpu},
+                   .words = {"gpus", "workers"},
                    .unique = true},
                   {.name = "steps",
                    .type = Type::whole,
                    .doc = "How many steps count.",
                    .fallback = "2",
                    .min = 1,
-                   .max = 1'000'000},
+                   .max = 1'000'000,
+                   .words = {"n_steps", "num_steps", "max_steps"}},
                   {.name = "warmup",
                    .type = Type::whole,
                    .doc = "Steps before them, which do not count.",

@@ -7,6 +7,7 @@
 #include "scenarios/fields/fields.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/text/json.hpp"
+#include "topologies/machines/preset_names.hpp"
 
 namespace ringsim {
 
@@ -93,13 +94,20 @@ Schema Writer::value_of(const Field& field, const std::string& parent) {
   }
   Schema out{{"type", "string"}};
   if (!field.choices.empty()) out["enum"] = field.choices;
-  for (const auto& [alias, choice] : field.aliases) out["enum"].push_back(alias);
+  for (const Alias& alias : field.aliases) {
+    out["enum"].push_back(alias.name);
+    if (const std::string plain = plain_machine_name(alias.name); field.loose && plain != alias.name)
+      out["enum"].push_back(plain);
+  }
   if (field.digits) {
     out["type"] = {"string", "integer"};
     for (const std::string& choice : field.choices)
       if (choice.find_first_not_of("0123456789") == std::string::npos) out["enum"].push_back(std::stoi(choice));
   }
   if (field.min > 0) out["minLength"] = field.min;
+  // The names as they are listed and in small letters, to choose from; ringsim alone checks others with capitals, "_"
+  // or spaces.
+  if (field.loose) return {{"anyOf", Schema::array({std::move(out), {{"type", "string"}, {"pattern", "[A-Z_ ]"}}})}};
   return out;
 }
 
@@ -175,13 +183,18 @@ Schema Writer::object_of(const Field& field) {
   Schema out{{"type", "object"}, {"properties", Schema::object()}};
   add_members(field, out);
   out["additionalProperties"] = false;
-  return out;
+  if (!takes_a_name(field)) return out;
+  Schema name = value_of(*find(field.members, field.named_by), field.name);
+  return {{"anyOf", Schema::array({std::move(name), std::move(out)})}};
 }
 
 /// Any of the variants: not oneOf, for `"kind": ["star", "ring"]` is as good a star as a ring.
 Schema Writer::variant_of(const Field& field) {
   Schema choices = Schema::array();
-  if (field.shorthand) choices.push_back({{"type", "string"}, {"enum", names(field.variants)}});
+  Schema bare = Schema::array();
+  for (const Field& variant : field.variants)
+    if (needs_no_key(variant)) bare.push_back(variant.name);
+  if (takes_a_name(field)) choices.push_back({{"type", "string"}, {"enum", std::move(bare)}});
   for (const Field& variant : field.variants) {
     Schema kind{{"description", variant.doc}};
     kind["anyOf"] = {

@@ -23,19 +23,21 @@ using Canonical = nlohmann::json;
 
 /// Keys that the library decides.
 void refuse_decided(const Json& written, const Blame& blame) {
-  const auto refuse = [&](const std::string& pointer, const char* key) {
-    blame.fail(pointer, fmt::format("expected no {} next to a library, which decides it, found one", key),
-               "leave it out, or leave \"library\" out");
+  const auto refuse = [&](const std::string& pointer) {
+    std::string path = pointer.substr(1);
+    std::replace(path.begin(), path.end(), '/', '.');
+    blame.fail(pointer, "cannot be combined with a library, which decides it",
+               fmt::format("leave it out (--set {}=null), or leave \"library\" out (--set library=null)", path));
   };
   if (written.contains("collective"))
     for (const char* key : {"algorithm", "order", "seed", "servers_on"})
-      if (written["collective"].contains(key)) refuse(fmt::format("/collective/{}", key), key);
+      if (written["collective"].contains(key)) refuse(fmt::format("/collective/{}", key));
   if (written.contains("transport"))
     for (const char* key : {"protocol", "launch", "channels", "chunk", "nics"})
-      if (written["transport"].contains(key)) refuse(fmt::format("/transport/{}", key), key);
+      if (written["transport"].contains(key)) refuse(fmt::format("/transport/{}", key));
   if (written.contains("training") && written["training"].contains("regime") &&
       written["training"]["regime"].is_object() && written["training"]["regime"].contains("algorithm"))
-    refuse("/training/regime/algorithm", "algorithm");
+    refuse("/training/regime/algorithm");
 }
 
 /// What users say of GPUs that write into each other's memory; nothing: NCCL's own rule. Variables are resolved.

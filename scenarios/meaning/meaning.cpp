@@ -37,8 +37,7 @@ void check_beside_training(const Canonical& canonical, const Blame& blame) {
   if (!canonical.contains("disturbance")) return;
   for (const char* key : {"slow", "jitter"})
     if (canonical["disturbance"].contains(key))
-      blame.fail(fmt::format("/disturbance/{}", key),
-                 fmt::format("expected no {} next to a training step, found it", key),
+      blame.fail(fmt::format("/disturbance/{}", key), "cannot be combined with a training step",
                  "it would delay each step of each message; training.slow and training.jitter slow the computation");
 }
 
@@ -69,7 +68,7 @@ void check_spellings(const Json& written, const Blame& blame) {
                                                           {"NCCL_P2P_LEVEL", "NCCL_P2P_DISABLE"},
                                                           {"pxn", "NCCL_PXN_DISABLE"}};
   const auto refuse = [&](const char* one, const char* other) {
-    blame.fail(fmt::format("/transport/{}", other), fmt::format("expected either {} or {}, found both", one, other),
+    blame.fail(fmt::format("/transport/{}", other), fmt::format("cannot be combined with {}", one),
                "they set the same; leave one out");
   };
   for (const auto& [one, other] : same)
@@ -369,7 +368,7 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
                                ": has no effect: mode async counts updates and warmup_updates");
   }
   if (by_library && written.contains("jobs") && !written["jobs"].empty())
-    blame.fail("/jobs", "expected no jobs next to a library, found some",
+    blame.fail("/jobs", "cannot be combined with a library",
                "each would need a protocol of its own, which is not modeled yet");
   if (by_library && out.training && out.training->regime->kind == Regime::Kind::single) {
     out.warnings.push_back(blame.where("/library") + ": it has no effect with the regime single: nothing is exchanged");

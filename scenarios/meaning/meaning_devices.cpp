@@ -42,7 +42,7 @@ DeviceSpec devices_of(const nlohmann::json& canonical, const Blame& blame, const
                    fmt::format("expected a rate of at most 1000000 TB/s, found {}", format(*rate)),
                    "leave it out: then it takes no time");
     if (rates->channel && scenario.routing.policy == Routing::Policy::flow_spray)
-      blame.fail(pointer + "/channel", "expected no rate of channels with routing flow_spray, found one",
+      blame.fail(pointer + "/channel", "cannot be combined with routing flow_spray",
                  "flow_spray tells messages of a pair apart by their number, a rate of channels by their channel");
   };
   check(spec.gpu, "/devices/gpu");

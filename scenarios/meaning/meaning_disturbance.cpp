@@ -38,7 +38,7 @@ FaultSpec fault_of(const Canonical& fault, const std::string& pointer, const Bla
   if (!fault.contains("until")) return out;
   out.until = SimTime{time_of(fault["until"])};
   if (out.change.to == LinkChange::To::restored) {
-    blame.fail(pointer + "/until", "expected no end of a link's being restored, found one",
+    blame.fail(pointer + "/until", "cannot be combined with the state restored",
                "leave \"until\" out, or say what becomes of the link before");
   }
   if (*out.until <= out.change.at) {
@@ -104,8 +104,7 @@ void take_disturbance(const Canonical& canonical, const Blame& blame, Scenario& 
       scenario.faults.push_back(fault_of(canonical["faults"][i], pointer, blame));
       if (!takes_back(scenario.model) && scenario.faults.back().change.to == LinkChange::To::down) {
         blame.fail(pointer + "/state",
-                   fmt::format("expected no link that is down with the network model {}, found one",
-                               to_string(scenario.model)),
+                   fmt::format("down cannot be combined with the network model {}", to_string(scenario.model)),
                    "packets cannot be taken back from the buffers they wait in: take the model fair");
       }
     }

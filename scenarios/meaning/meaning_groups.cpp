@@ -98,7 +98,7 @@ std::vector<std::vector<int>> groups_of(const Canonical& collective, std::size_t
   if (collective.contains("groups")) {
     for (const char* other : {"ranks", "split"})
       if (collective.contains(other))
-        blame.fail(fmt::format("{}/{}", pointer, other), fmt::format("expected either groups or {}, found both", other),
+        blame.fail(fmt::format("{}/{}", pointer, other), "cannot be combined with groups",
                    "groups name their GPUs themselves");
     std::set<std::string> known;
     int next = 0;

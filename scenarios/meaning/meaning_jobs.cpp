@@ -282,7 +282,7 @@ void add_others(const Canonical& canonical, const Json& written, std::size_t gpu
       blame.fail(pointer + "/name", fmt::format("expected a name of its own, found \"{}\" again", job.name),
                  "main is the scenario's own collective");
     if (given.contains("after") && (job.training || out.training))
-      blame.fail(pointer + "/after", "expected no order between a training step and other jobs, found one",
+      blame.fail(pointer + "/after", "cannot be combined with a training step",
                  "\"start\" says when a job begins; \"after\" orders collectives");
     if (given.contains("after")) job.after = after_of(given["after"], jobs, pointer + "/after", blame);
     jobs.push_back(std::move(job));

@@ -247,8 +247,7 @@ void share_variables(Canonical& canonical, const Json& written, const Blame& bla
     if (!env.contains(variable)) continue;
     for (const char* said : {variable, key})
       if (written.contains("transport") && written["transport"].contains(said))
-        blame.fail(fmt::format("/library/env/{}", variable),
-                   fmt::format("expected either it or /transport/{}, found both", said),
+        blame.fail(fmt::format("/library/env/{}", variable), fmt::format("cannot be combined with /transport/{}", said),
                    "they set the same; leave one out");
     canonical["transport"][variable] = env[variable];
   }

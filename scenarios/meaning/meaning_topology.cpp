@@ -146,8 +146,7 @@ class Clusters {
     check_exactly_one(topology_, "/topology", {"node", "node_file", "parts"});
     if (topology_.contains("parts")) {
       if (topology_.contains("nodes")) {
-        blame_.fail("/topology/nodes", "expected no key \"nodes\" next to \"parts\", found one",
-                    "each part has its own");
+        blame_.fail("/topology/nodes", "cannot be combined with \"parts\"", "each part has its own");
       }
       for (std::size_t i = 0; i < topology_["parts"].size(); ++i) {
         const Canonical& part = topology_["parts"][i];

@@ -102,7 +102,7 @@ void take_compute(const Canonical& workload, Workload& made, TrainingSpec& out, 
       ++n_layers;
     }
   if (n_times > 0) {
-    if (asked) blame.fail(at + "/compute", "expected either compute or times of the layers, found both");
+    if (asked) blame.fail(at + "/compute", "cannot be combined with times of the layers");
     if (n_times != 2 * n_layers)
       blame.fail(at + "/layers", "expected forward and backward of every layer, found one that lacks them");
     out.compute = "stated";
@@ -209,7 +209,7 @@ void take_master(const Canonical& canonical, std::int64_t ranks, double speed, T
   out.servers = regime.value("servers", 0);
   out.master = regime.value("master", 0);
   if (out.servers > 0 && regime.contains("master"))
-    blame.fail(at + "/master", "expected no master next to separate servers, found one",
+    blame.fail(at + "/master", "cannot be combined with separate servers",
                "the master is the server if no separate ones are asked for");
   if (out.master >= ranks)
     blame.fail(at + "/master", fmt::format("expected a rank from 0 to {}, found {}", ranks - 1, out.master));
@@ -396,7 +396,7 @@ TrainingSpec training_of(const Canonical& canonical, std::size_t gpus, double sp
   if (canonical.contains("slowdown")) {
     out.slowdown = canonical["slowdown"].get<std::int64_t>();
     if (out.async)
-      blame.fail("/training/slowdown", "expected no slowdown with mode async, found one",
+      blame.fail("/training/slowdown", "cannot be combined with mode async",
                  "workers compute and exchange in turn: nothing would be slowed");
     const bool overlaps = (kind == Regime::Kind::ddp && out.step.overlap) || out.overlap || out.microbatches > 1;
     if (!overlaps && out.slowdown > 1'000'000)

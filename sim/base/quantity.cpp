@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 
+#include "sim/base/ascii.hpp"
 #include "sim/base/error.hpp"
 
 namespace ringsim {
@@ -90,8 +91,6 @@ std::string quoted(std::string_view text) {
   }
   return out + (end < text.size() ? "...\"" : "\"");
 }
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /// A decimal number and the text after it.
 struct Parts {

@@ -50,7 +50,7 @@ class Disturber {
       for (const LinkChange& change : what_.links)
         if (change.to == LinkChange::To::down)
           throw InputError("",
-                           fmt::format("expected no link that goes down with the network model {}, found one",
+                           fmt::format("links that go down cannot be combined with the network model {}",
                                        to_string(run.options_.model)),
                            "packets cannot be taken back from the buffers they wait in: take the model fair");
   }

@@ -4,12 +4,11 @@
 #include <array>
 #include <cstddef>
 
+#include "sim/base/ascii.hpp"
+
 namespace ringsim {
 
 namespace {
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 /// The end of a code whose introducer ends at `at`: parameters, then one final byte (ECMA-48, 5.4).
 std::size_t end_of_control(std::string_view text, std::size_t at) {

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
+
+#include "sim/base/ascii.hpp"
 
 namespace ringsim {
 
@@ -36,9 +39,52 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return d[a.size()][b.size()];
 }
 
+/// A number in a name, and the letters next to it: '\0' if there is none.
+struct NumberIn {
+  std::string digits;
+  char before = '\0', after = '\0';
+  char far_before = '\0';  ///< the last letter before it, with other characters between
+
+  bool equals(const NumberIn& other) const {
+    if (digits != other.digits) return false;
+    // "dgx-1v" may be typed "dgx-v1"; but a g5 is no p5.
+    if (digits.size() < 2) return before == other.before || before == '\0' || other.before == '\0';
+    const bool same_before = before == other.before || (before == '\0' && far_before == other.before) ||
+                             (other.before == '\0' && other.far_before == before);
+    return same_before && after == other.after;
+  }
+};
+
+std::vector<NumberIn> numbers_in(std::string_view word) {
+  std::vector<NumberIn> numbers;
+  const auto letter = [&](std::size_t i) {
+    const auto byte = i < word.size() ? static_cast<unsigned char>(word[i]) : 0U;
+    return std::isalpha(static_cast<int>(byte)) != 0 ? static_cast<char>(std::tolower(static_cast<int>(byte))) : '\0';
+  };
+  char last = '\0';
+  for (std::size_t i = 0; i < word.size(); ++i) {
+    if (letter(i) != '\0') last = letter(i);
+    if (!is_digit(word[i])) continue;
+    NumberIn number{.digits = {}, .before = i == 0 ? '\0' : letter(i - 1), .far_before = last};
+    for (; i < word.size() && is_digit(word[i]); ++i) number.digits += word[i];
+    number.after = letter(i);
+    numbers.push_back(std::move(number));
+    --i;
+  }
+  return numbers;
+}
+
+/// Whether `word` has the numbers of `other`, or if it `begins` that, its first ones.
+bool same_numbers(std::string_view word, std::string_view other, bool begins) {
+  const std::vector<NumberIn> mine = numbers_in(word), others = numbers_in(other);
+  if (begins ? mine.size() > others.size() : mine.size() != others.size()) return false;
+  return std::equal(mine.begin(), mine.end(), others.begin(),
+                    [](const NumberIn& a, const NumberIn& b) { return a.equals(b); });
+}
+
 }  // namespace
 
-std::string nearest(std::string_view word, const std::vector<std::string>& known) {
+std::string nearest(std::string_view word, const std::vector<std::string>& known, Numbers numbers) {
   if (word.size() > 64) return "";
   const std::string mine = letters(word);
   if (mine.empty()) return "";
@@ -46,6 +92,7 @@ std::string nearest(std::string_view word, const std::vector<std::string>& known
   std::string best;
   std::size_t best_distance = std::max<std::size_t>(1, mine.size() / 3) + 1;
   for (const std::string& candidate : known) {
+    if (numbers == Numbers::exact && !same_numbers(word, candidate, /*begins=*/false)) continue;
     const std::size_t d = distance(mine, letters(candidate));
     // One letter of two is no likeness.
     if (d < best_distance && d < mine.size()) {
@@ -55,12 +102,16 @@ std::string nearest(std::string_view word, const std::vector<std::string>& known
   }
   if (!best.empty() || mine.size() < shortest_prefix) return best;
   for (const std::string& candidate : known)
-    if (letters(candidate).starts_with(mine) && (best.empty() || candidate.size() < best.size())) best = candidate;
+    if (letters(candidate).starts_with(mine) && (best.empty() || candidate.size() < best.size()) &&
+        (numbers == Numbers::any || same_numbers(word, candidate, /*begins=*/true)))
+      best = candidate;
   return best;
 }
 
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& known) {
-  const std::string near = nearest(word, known);
+bool same_letters(std::string_view a, std::string_view b) { return letters(a) == letters(b); }
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& known, Numbers numbers) {
+  const std::string near = nearest(word, known, numbers);
   return near.empty() ? "" : fmt::format("did you mean \"{}\"?", near);
 }
 

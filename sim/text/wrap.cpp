@@ -20,10 +20,10 @@ std::size_t bytes_of(std::string_view text, std::size_t n) {
 std::size_t break_of(std::string_view text, std::size_t room) {
   const std::size_t end = bytes_of(text, room);
   if (end == text.size()) return end;
-  const std::size_t blank = text.substr(0, end + 1).rfind(' '), comma = text.substr(0, end).rfind(',');
+  const std::size_t blank = text.substr(0, end + 1).rfind(' '), mark = text.substr(0, end).find_last_of(",|");
   const bool is_late = blank != std::string_view::npos && blank > end / 2;  // else a long word follows, such as JSON
   if (is_late) return blank;
-  if (comma != std::string_view::npos) return comma + 1;
+  if (mark != std::string_view::npos) return mark + 1;  // of JSON, or of choices: "chain|kary_tree"
   return blank != std::string_view::npos && blank > 0 ? blank : end;
 }
 

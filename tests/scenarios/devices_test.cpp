@@ -178,7 +178,7 @@ TEST_CASE("rates that cannot be used are refused, with their place") {
     return ringsim::test::complaint([&] { predict(only(text, set)); });
   };
   CHECK(complaint(on_star(R"({"gpu": {"channel": "2 GB/s"}})"), {"network.routing=flow_spray"})
-            .find("/devices/gpu/channel: expected no rate of channels with routing flow_spray") != std::string::npos);
+            .find("/devices/gpu/channel: cannot be combined with routing flow_spray") != std::string::npos);
   CHECK(complaint(on_star(R"({"gpu": {"add": "2 GB/s"}})")).find("/devices/gpu/add") != std::string::npos);
   CHECK(complaint(on_one_memory(R"({"reduce": "20 GB/s", "over": "out -> inn"})"))
             .find("/topology/nodes/0/rates/over: expected a link") != std::string::npos);

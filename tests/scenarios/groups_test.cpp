@@ -313,7 +313,8 @@ TEST_CASE("what is said of groups and of jobs after others is checked where it i
   has(complaint(groups_of_ring, {groups({{0, 1}, {2}})}), "/collective/groups: expected groups of one size");
   has(complaint(groups_of_ring, {groups({{0, 1}, {2, 1}})}), "/collective/groups/1/1: expected each GPU in one group");
   has(complaint(groups_of_ring, {groups({{0, 1}, {2, 9}})}), "/collective/groups/1/1: expected the name of a gpu");
-  has(complaint(groups_of_ring, {groups({{0, 1}}), R"(collective.split="DIV 4")"}), "either groups or split");
+  has(complaint(groups_of_ring, {groups({{0, 1}}), R"(collective.split="DIV 4")"}),
+      "/collective/split: cannot be combined with groups");
   has(complaint(gather_then_scatter, {R"(jobs.0.after=["second"])"}), "/jobs/0/after/0: expected main");
   const std::string apart = test::complaint([] {
     expect_collective(only(gather_then_scatter, {"jobs.0.after=null", "collective.split=null"}));

@@ -168,13 +168,13 @@ TEST_CASE("jobs next to training that cannot be are refused at their place") {
   has(complaint(on_trunk(second_training(R"(["b0", "a1"])", "0 us"))),
       "/jobs/0/training/ranks: expected GPUs that no other job trains on, found a1, which trains for main");
   has(complaint(on_trunk(second_training(R"(["b0", "b1"])", "0 us")), {R"(jobs.0.after=["main"])"}),
-      "/jobs/0/after: expected no order between a training step and other jobs, found one");
+      "/jobs/0/after: cannot be combined with a training step");
   has(complaint(on_trunk(second_training(R"(["b0", "b1"])", "0 us")), {"jobs.0.training.workload.model=resnet50"}),
       "/jobs/0/training/workload: expected either model or layers, found both");
   has(complaint(on_trunk(""), {"training.slowdown=0.5"}), "/training/slowdown: expected a number from 1 to 1000");
   has(complaint(on_trunk(second_training(R"(["b0", "b1"])", "0 us")),
                 {"library=nccl", "training.regime=single", R"(training.ranks=["a0"])"}),
-      "/jobs: expected no jobs next to a library, found some");
+      "/jobs: cannot be combined with a library");
   has(complaint(on_trunk(R"({"name": "none"})")),
       "/jobs/0: expected the key \"collective\" or \"training\", found none");
 }

@@ -228,14 +228,14 @@ TEST_CASE("what the library decides cannot be set next to it") {
        {"collective.algorithm=ring", "collective.order=best_ring", "transport.protocol=ll", "transport.launch=1 us",
         "transport.channels=4", "transport.chunk=1 MiB", "transport.nics=all"}) {
     CAPTURE(key);
-    CHECK(has(refusal(one_dgx_a100, {key}), "next to a library, which decides it"));
+    CHECK(has(refusal(one_dgx_a100, {key}), "cannot be combined with a library, which decides it"));
   }
   CHECK(has(refusal(one_dgx_a100, {"library.env.NCCL_PXN_DISABLE=1", "transport.pxn=false"}),
-            "expected either it or /transport/pxn, found both"));
+            "/library/env/NCCL_PXN_DISABLE: cannot be combined with /transport/pxn"));
   CHECK(
       has(refusal(one_dgx_a100,
                   {R"(jobs=[{"name": "b", "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 B"}}])"}),
-          "/jobs: expected no jobs next to a library"));
+          "/jobs: cannot be combined with a library"));
 }
 
 TEST_CASE("what is not modelled is refused by name") {
@@ -243,7 +243,7 @@ TEST_CASE("what is not modelled is refused by name") {
     CAPTURE(rccl);
     const std::string text = refusal(one_dgx_a100, {rccl});
     CHECK(has(text, R"(expected "nccl", found ")"));
-    CHECK(has(text, R"(", which is not modelled)"));
+    CHECK(has(text, R"(", which is not modeled)"));
     CHECK(has(text, R"(leave "library" out and name the algorithm)"));
     CHECK_FALSE(has(text, "did you mean"));
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/support/command.hpp"
+#include "tests/support/files.hpp"
 
 namespace crossover_command_test {
 
@@ -125,7 +126,7 @@ TEST_CASE("crossover: other mistakes are errors as in run") {
   CHECK(crossover({"--format", "json"}).code == 2);
   CHECK(crossover({"-o", "/no/such/folder/x"}).code == 3);
   CHECK(run_command({"crossover", four()}, "/dev/full").code == 5);
-  const std::string path = four();
+  const std::string path = temporary_file("four.txt", ringsim::test::read_file(four()));
   CHECK(run_command({"crossover", path, "-o", path}).code == 3);
 }
 

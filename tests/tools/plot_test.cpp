@@ -170,7 +170,7 @@ TEST_CASE("the axes are what is asked for, and a name that no result has is refu
   CHECK(has(two.err,
             "--by: expected one point per series and bytes, found two of \"fair\" at 1 KiB: "
             "collective.algorithm is ring and recursive_doubling"));
-  CHECK(has(run_command({"run", file, "--plot", "--series", "model"}).err, "--series: expected --by"));
+  CHECK(has(run_command({"run", file, "--plot", "--series", "model"}).err, "--series has been replaced by --by"));
 }
 
 TEST_CASE("points without a place on logarithmic axes are counted") {

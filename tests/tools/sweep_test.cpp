@@ -157,7 +157,8 @@ TEST_CASE("without --resume what is there stays; with it what is not this sweep'
         std::string::npos);
   CHECK(read_file(other) == before);
   CHECK(run_command({"sweep", file, "--resume"}).code == 2);
-  CHECK(run_command({"sweep", file, "-o", file}).code == 3);  // the scenario itself
+  const std::string scenario_itself = temporary_file("scenario.jsonl", twelve);
+  CHECK(run_command({"sweep", scenario_itself, "-o", scenario_itself}).code == 3);
   CHECK(run_command({"sweep", file, "-o", "/no/such/folder/out.jsonl"}).code == 3);
   CHECK(run_command({"sweep", file, "-o", "/dev/full"}).code == 5);
 }
@@ -328,7 +329,7 @@ TEST_CASE("run --format csv and merge -o x.csv have the same header and the same
 TEST_CASE("what is no row that was cut off is not dropped: the file of something else stays as it is") {
   const std::string file = scenario();
   for (const char* other : {R"({"version": 1, "note": "another file, minified"})", "notes", R"({"ringsim":{"other")"}) {
-    const std::string out = temporary_file("other.json", other);
+    const std::string out = temporary_file("other.jsonl", other);
     const Outcome outcome = run_command({"sweep", file, "-o", out, "--resume"});
     CHECK(outcome.code == 3);
     CHECK(

@@ -89,7 +89,7 @@ TEST_CASE("MSCCL XML is written where it can hold the trees, else what to do is 
 TEST_CASE("a file of another kind is refused before anything is made") {
   const Outcome refused = run_command({"synthesize", four_ports(), "-o", "trees.txt"});
   CHECK(refused.code == 2);
-  CHECK(has(refused.err, "--output (-o): expected a file that ends in .json or .xml, found trees.txt"));
+  CHECK(has(refused.err, "--output (-o): expected a name that ends in .json or .xml, found \"trees.txt\""));
   CHECK(refused.out == "");
 }
 

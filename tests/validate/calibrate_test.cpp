@@ -182,7 +182,7 @@ TEST_CASE("the command writes factors with their provenance, run takes them, and
   const auto as_csv = run_command({"run", path, "--set", R"(calibration={"file": "c.json"})", "--format", "csv"});
   CHECK(as_csv.out.find(",calibration") != std::string::npos);
   CHECK(run_command({"run", path, "--format", "csv"}).out.find("calibration") == std::string::npos);
-  CHECK(run_command({"calibrate", path, csv, "-o", csv}).code == 3);
+  CHECK(run_command({"calibrate", path, csv, "-o", path}).code == 3);
   CHECK(run_command({"calibrate", path, csv}).code == 2);  // -o is missing
 }
 

@@ -28,14 +28,18 @@ struct Command {
   std::function<std::function<int()>(Options&)> prepare;
 };
 
-/// For Command::prepare: `declare` fills an Arguments, which `run` is called with.
+/// For Command::prepare: `declare` fills an Arguments, which `run` is called with. If it has a settle(), that is called
+/// before: it decides what several options say together, such as the format of a file.
 template <class Arguments>
 std::function<std::function<int()>(Options&)> with(void (*declare)(Options&, Arguments&),
                                                    int (*run)(const Arguments&)) {
   return [declare, run](Options& options) -> std::function<int()> {
     auto arguments = std::make_shared<Arguments>();
     declare(options, *arguments);
-    return [arguments, run] { return run(*arguments); };
+    return [arguments, run] {
+      if constexpr (requires { arguments->settle(); }) arguments->settle();
+      return run(*arguments);
+    };
   };
 }
 

@@ -107,8 +107,7 @@ class Parsed {
   static void refuse_replaced(const Given& given) {
     const Option& option = *given.option;
     if (given.found->count() == 0 || option.replaced_by.empty()) return;
-    throw UsageError(option.name, fmt::format("expected {}, which has taken its place", option.replaced_by),
-                     fmt::format("write {} instead", option.replaced_by));
+    throw UsageError("", fmt::format("{} has been replaced by {}", option.name, option.replaced_by));
   }
 
   void check(const Given& given) const {
@@ -125,11 +124,17 @@ class Parsed {
       throw UsageError(called(option), fmt::format("expected {} with it, found none", option.needs));
   }
 
-  static void take(const Option& option, const std::string& value) {
+  static void take(const Option& option, const std::string& typed) {
     const Words& choices = option.choices;
-    if (!choices.empty() && std::find(choices.begin(), choices.end(), value) == choices.end())
+    const auto alias = std::find_if(option.aliases.begin(), option.aliases.end(),
+                                    [&](const auto& each) { return each.first == typed; });
+    const std::string& value = alias == option.aliases.end() ? typed : alias->second;
+    if (!choices.empty() && std::find(choices.begin(), choices.end(), value) == choices.end()) {
+      Words known = choices;
+      for (const auto& [word, choice] : option.aliases) known.push_back(word);
       throw UsageError(option.name, fmt::format("expected one of {}, found \"{}\"", fmt::join(choices, ", "), value),
-                       did_you_mean(value, choices));
+                       did_you_mean(value, known));
+    }
     try {
       option.take(value);
     } catch (const InputError& error) {
@@ -143,23 +148,38 @@ class Parsed {
   std::deque<Given> given_;  // CLI11 keeps references
 };
 
+bool is_option(const std::string& word) { return word.size() > 1 && word.starts_with('-'); }
+
+/// The word after an option, if it may be its value; else empty.
+std::string value_after(const Words& words, const std::string& option) {
+  const auto found = std::find(words.begin(), words.end(), option);
+  if (found == words.end() || found + 1 == words.end() || is_option(*(found + 1))) return "";
+  return *(found + 1);
+}
+
+/// Throws UsageError for "--set topology.ranks 16", where one argument too many may be its value.
+void refuse_change_apart(const Options& options, const Words& words) {
+  for (std::size_t i = 0; i + 2 < words.size(); ++i)
+    for (const Option& option : options.all()) {
+      const bool is_change = option.value == "PATH=VALUE" && (words[i] == option.name || words[i] == option.letter);
+      if (!is_change || words[i + 1].find('=') != std::string::npos || is_option(words[i + 2])) continue;
+      throw UsageError(option.name,
+                       fmt::format("expected PATH=VALUE, found {}", in_quotes_all({words[i + 1], words[i + 2]})),
+                       fmt::format("write {} {}={}", option.name, words[i + 1], words[i + 2]));
+    }
+}
+
+/// `words`: all that were typed; `unexpected`: those that the command does not take.
 [[noreturn]] void fail_unexpected(const std::vector<Command>& table, const Command& command, const Options& options,
-                                  const Words& words) {
-  const auto is_option = [](const std::string& word) { return word.size() > 1 && word.starts_with('-'); };
-  const auto option = std::find_if(words.begin(), words.end(), is_option);
-  std::string hint;
-  if (option != words.end()) {
-    const std::string name = option->substr(0, option->find('='));
-    Words known = options.names();
-    known.emplace_back("--help");
-    hint = did_you_mean(name, known);
-    if (hint.empty()) hint = hint_of_others(table, name);
-  }
-  throw UsageError(
-      command.name,
-      fmt::format("expected {}, found {}", option == words.end() ? "no further argument" : "options of this command",
-                  in_quotes_all(words)),
-      hint);
+                                  const Words& words, const Words& unexpected) {
+  refuse_change_apart(options, words);
+  const auto option = std::find_if(unexpected.begin(), unexpected.end(), is_option);
+  if (option == unexpected.end())
+    throw UsageError(command.name, fmt::format("expected no further argument, found {}", in_quotes_all(unexpected)));
+  const std::size_t equals = option->find('=');
+  const std::string name = option->substr(0, equals);
+  const std::string value = equals == std::string::npos ? value_after(words, *option) : option->substr(equals + 1);
+  throw UsageError(command.name, "unknown option " + name, hint_of_unknown(table, options, name, value));
 }
 
 std::function<int()> prepared(const std::vector<Command>& table, const Command& command, const Words& words) {
@@ -175,7 +195,7 @@ std::function<int()> prepared(const std::vector<Command>& table, const Command& 
     };
   }
   if (const Words unexpected = parsed.unexpected(); !unexpected.empty())
-    fail_unexpected(table, command, options, unexpected);
+    fail_unexpected(table, command, options, words, unexpected);
   parsed.store();
   return run;
 }

@@ -3,16 +3,44 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <iostream>
+#include <system_error>
 
 #include "scenarios/decoder/files.hpp"
 #include "tools/exit.hpp"
 #include "tools/output/output.hpp"
+#include "tools/output/shell_words.hpp"
 #include "tools/output/warnings.hpp"
+#include "topologies/machines/machine.hpp"
+#include "topologies/machines/preset_names.hpp"
 
 namespace ringsim::tools {
 
+std::string preset_scenario(const std::string& preset) {
+  const Machine machine = node_preset(preset);
+  const bool amd = std::any_of(machine.devices.begin(), machine.devices.end(),
+                               [](const Machine::Device& device) { return device.attributes.contains("gcn"); });
+  return fmt::format(
+      R"({{"version": 1, "name": "{0}", "topology": {{"kind": "cluster", "node": "{0}", "nodes": 1}}, {1}}})",
+      machine.name,
+      amd ? R"("collective": {"op": "all_reduce", "algorithm": "direct", "bytes": "1 GiB"})"
+          : R"("library": "nccl", "collective": {"op": "all_reduce", "bytes": "1 GiB"})");
+}
+
 ScenarioText read_input(const std::string& path, const std::string& what) {
+  std::error_code ignored;
+  if (path != "-" && !std::filesystem::exists(std::filesystem::path(path), ignored))
+    if (const PresetNames* preset = preset_named(path); preset != nullptr) {
+      const std::string text = preset_scenario(preset->name);
+      if (const std::string note = preset_note(path); !note.empty())
+        say(fmt::format("ringsim: note: {} is {}\n", path, note));
+      say(fmt::format(
+          "ringsim: note: {} is a machine, not a file; taken as this scenario, which --set changes:\n  {}\n", path,
+          text));
+      return {preset->name, text};
+    }
   if (path != "-") return {path, scenarios::read_text(path, what)};
   const std::string name = "<stdin>";
   return {name, scenarios::read_text(std::cin, name, what)};
@@ -29,14 +57,17 @@ void refuse_standard_input(const std::string& path) {
                      "MPI gives standard input to one process, and each of them reads the scenario");
 }
 
-void require_one_point(const ScenarioFile& file) {
+void require_one_point(const ScenarioFile& file, const std::string& command, const std::vector<std::string>& set,
+                       const std::string& option) {
   if (file.size() == 1) return;
   std::vector<std::string> varying;
-  for (const auto& [path, value] : file.id(0).varied) varying.push_back(path);
+  const auto varied = file.id(0).varied;
+  for (const auto& [path, value] : varied) varying.push_back(path);
   throw UsageError("SCENARIO",
                    fmt::format("expected one point, found {}: {} var{}", file.size(), fmt::join(varying, ", "),
                                varying.size() == 1 ? "ies" : "y"),
-                   "choose one with --set PATH=VALUE");
+                   fmt::format("choose one, such as {}{}{}", command, set_words("--set", set),
+                               set_words(option, changes_of(varied))));
 }
 
 Scenario first_point(const ScenarioFile& file) {

@@ -14,8 +14,13 @@ struct ScenarioText {
 };
 
 /// Reads the file, or standard input for "-"; the files that a scenario from there names are relative to the working
-/// directory. `what`: what is expected, for errors. Throws InputError.
+/// directory. If there is no such file and the path is the name of a machine ("dgx-a100"), gives preset_scenario(), and
+/// says so on stderr. `what`: what is expected, for errors. Throws InputError.
 ScenarioText read_input(const std::string& path, const std::string& what = "a scenario file");
+
+/// The scenario that stands for the name of a machine alone: one node, an all-reduce of 1 GiB by NCCL, or where NCCL
+/// does not run by messages to all. JSON text in a line.
+std::string preset_scenario(const std::string& preset);
 
 /// The scenario with the changes of --set. Throws InputError as ScenarioFile::load().
 ScenarioFile load_scenario(const std::string& path, const std::vector<std::string>& set);
@@ -23,8 +28,11 @@ ScenarioFile load_scenario(const std::string& path, const std::vector<std::strin
 /// For processes that MPI started: it gives standard input to one of them alone. Throws UsageError for "-".
 void refuse_standard_input(const std::string& path);
 
-/// For commands that look at one point. Throws UsageError that names the keys that vary.
-void require_one_point(const ScenarioFile& file);
+/// For commands that look at one point. Throws UsageError that names the keys that vary, and the command line for the
+/// first point: `command`, such as "ringsim explain star.json", with `set`, then what chooses the point. `option`: the
+/// one that does.
+void require_one_point(const ScenarioFile& file, const std::string& command, const std::vector<std::string>& set,
+                       const std::string& option = "--set");
 
 /// The first point of a scenario, its warnings said; says that there are others.
 Scenario first_point(const ScenarioFile& file);

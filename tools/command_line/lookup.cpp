@@ -5,8 +5,10 @@
 
 #include <algorithm>
 
+#include "scenarios/decoder/key_hint.hpp"
 #include "sim/text/spelling.hpp"
 #include "tools/exit.hpp"
+#include "topologies/machines/preset_names.hpp"
 
 namespace ringsim::tools {
 
@@ -29,21 +31,130 @@ std::string hint_for(const std::vector<Command>& table, const std::string& word)
     if (command.name.ends_with(' ' + word)) lower.push_back(command.name);
     for (std::string& name : options_of(command).names()) options.push_back(std::move(name));
   }
+  if (preset_named(word) != nullptr) return mean({"run " + word});
   if (std::string hint = did_you_mean(word, first); !hint.empty()) return hint;
   if (!lower.empty()) return mean(lower);
   if (word.ends_with(".json")) return mean({"run " + word});
   return hint_of_others(table, nearest(word, options));
 }
 
+/// For an option where the command is expected.
+std::string hint_for_first_option(const std::string& word) {
+  if (word == "-V" || word == "-v") return "did you mean \"--version\"?";
+  const std::string near = did_you_mean(word, {"--version", "--help"});
+  return near.empty() ? "options follow the command; --help and --version may stand alone" : near;
+}
+
+/// Options of other programs, and what is the same here.
+struct Foreign {
+  std::vector<std::string> names;
+  std::string needs;  ///< an option or argument that the command must have; empty: none
+  std::string hint;   ///< {}: the value
+};
+
+const std::vector<Foreign>& foreign_options() {
+  static const std::vector<Foreign> all{
+      {{"-f", "-F", "--fmt", "--output-format", "--out-format", "--type"}, "--format", "write --format {}"},
+      {{"-f", "-F", "--fmt", "--output-format", "--out-format", "--type"}, "--to", "write --to {}"},
+      {{"--threads", "--jobs", "--nproc", "--parallel", "--workers", "-t", "-p", "-np", "-T"}, "--jobs", "write -j {}"},
+      {{"--threads", "--jobs", "--nproc", "--parallel", "--workers", "-j", "-t", "-p"},
+       "",
+       "this command uses one core"},
+      {{"-n", "--count"},
+       "--dry-run",
+       "--dry-run counts the points; the number of GPUs is in the scenario: --set topology.ranks=N"},
+      {{"-n", "-np", "-N", "-g", "--ngpus", "--gpus"},
+       "--set",
+       "the number of GPUs is in the scenario: --set topology.ranks={}, or of a cluster --set topology.nodes={}"},
+      {{"-q", "--quiet", "--silent", "-s"},
+       "",
+       "results go to standard output, all else to standard error: 2>/dev/null hides that"},
+      {{"-v", "-vv", "--verbose", "--debug", "-d"}, "--explain", "--explain and --timing say more"},
+      {{"-v", "-vv", "--verbose", "--debug", "-d"}, "--timing", "--timing says more"},
+      {{"-v", "-vv", "--verbose", "--debug", "-d"},
+       "--whatif",
+       "this is all there is; --format json has it in numbers"},
+      {{"-v", "-vv", "--verbose", "--debug", "-d"}, "SCENARIO", "`ringsim explain` says why a point takes its time"},
+      {{"-O", "--out", "--outfile", "--output-file", "--save", "--write"}, "--output", "write -o {}"},
+      {{"-c", "-i", "--config", "--input", "--file", "--scenario", "--topology-file"},
+       "SCENARIO",
+       "the scenario stands without an option: {}"},
+      {{"-s", "-D", "--define", "--param", "--override"}, "--set", "write --set {}"},
+      {{"--json", "--jsonl", "--csv", "--yaml", "--xml"}, "", "this command prints text alone"},
+      {{"-y", "--yes", "--overwrite"}, "--force", "write --force"},
+  };
+  return all;
+}
+
+const Option* option_of(const Options& options, const std::string& name) {
+  const auto found = std::find_if(options.all().begin(), options.all().end(), [&](const Option& option) {
+    return option.name == name && option.replaced_by.empty();
+  });
+  return found == options.all().end() ? nullptr : &*found;
+}
+
+/// "--json" where --format takes json.
+std::string hint_of_format(const Options& options, const std::string& name) {
+  for (const char* option : {"--format", "--to"}) {
+    const Option* format = option_of(options, option);
+    if (format == nullptr || !name.starts_with("--")) continue;
+    const std::string word = name.substr(2);
+    const auto& choices = format->choices;
+    for (const std::string& choice : {word, "matrix-" + word})
+      if (std::find(choices.begin(), choices.end(), choice) != choices.end())
+        return fmt::format("write {} {}", option, choice);
+  }
+  return "";
+}
+
+std::string hint_of_foreign(const Options& options, const std::string& name, const std::string& value) {
+  for (const Foreign& each : foreign_options()) {
+    if (std::find(each.names.begin(), each.names.end(), name) == each.names.end()) continue;
+    const Option* needed = each.needs.empty() ? nullptr : option_of(options, each.needs);
+    if (!each.needs.empty() && needed == nullptr) continue;
+    std::string shown = value;
+    if (shown.empty() && needed != nullptr)
+      shown = needed->is_argument() ? "ringsim COMMAND " + needed->name : needed->value;
+    std::string hint = each.hint;
+    for (std::size_t at = 0; (at = hint.find("{}", at)) != std::string::npos; at += shown.size())
+      hint.replace(at, 2, shown);
+    return hint;
+  }
+  return "";
+}
+
+/// "--ranks 16" for `--set topology.ranks=16`.
+std::string hint_of_key(const Options& options, const std::string& name, const std::string& value) {
+  if (option_of(options, "--set") == nullptr || !name.starts_with("--")) return "";
+  std::string key = name.substr(2);
+  std::replace(key.begin(), key.end(), '-', '_');
+  const std::vector<std::string> paths = scenarios::paths_of(key, value);
+  if (paths.empty()) return "";
+  std::string hint = fmt::format("write --set {}={}", paths.front(), value.empty() ? "VALUE" : value);
+  for (std::size_t i = 1; i < paths.size(); ++i)
+    hint += (i == 1 ? ", or change " : i + 1 == paths.size() ? " or " : ", ") + paths[i];
+  return hint;
+}
+
 }  // namespace
+
+std::string hint_of_unknown(const std::vector<Command>& table, const Options& options, const std::string& option,
+                            const std::string& value) {
+  Words known = options.names();
+  known.emplace_back("--help");
+  const bool is_letter = option.size() == 2;  // near to each other
+  for (std::string hint : {is_letter ? "" : did_you_mean(option, known), hint_of_format(options, option),
+                           hint_of_foreign(options, option, value), hint_of_key(options, option, value)})
+    if (!hint.empty()) return hint;
+  return hint_of_others(table, option);
+}
 
 Named named_by(const std::vector<Command>& table, const Words& words) {
   const std::string& word = words.front();
   const Command* command = find(table, word);
   if (command == nullptr)
     throw UsageError("", fmt::format("expected a command, found \"{}\"", word),
-                     word.starts_with('-') ? "options follow the command; --help and --version may stand alone"
-                                           : hint_for(table, word));
+                     word.starts_with('-') ? hint_for_first_option(word) : hint_for(table, word));
   if (words.size() > 1)
     if (const Command* lower = find(table, word + ' ' + words[1])) return {lower, 2};
   return {command, 1};

@@ -25,6 +25,12 @@ const Command& named(const std::vector<Command>& table, const std::vector<std::s
 [[noreturn]] void fail_none_below(const std::vector<Command>& table, const Command& command,
                                   const std::vector<std::string>& words);
 
+/// What to do about an option that the command lacks: the nearest one, what it is called here ("--json" is --format
+/// json), the key of a scenario that it names, or the commands that have it; else empty. `value`: what follows it; may
+/// be empty.
+std::string hint_of_unknown(const std::vector<Command>& table, const Options& options, const std::string& option,
+                            const std::string& value);
+
 /// "did you mean `ringsim run --explain`?" for an option that few commands have; else empty.
 std::string hint_of_others(const std::vector<Command>& table, const std::string& option);
 

@@ -168,7 +168,8 @@ void Options::replaced(const std::string& name, const std::string& by) {
 }
 
 Option& Options::scenario(std::string& target, std::vector<std::string>& set) {
-  Option& scenario = argument("SCENARIO", target, "scenario file (JSON); - reads standard input");
+  Option& scenario =
+      argument("SCENARIO", target, "scenario file (JSON), or the name of a machine; - reads standard input");
   scenario.file = true;
   changes("--set", set,
           "replace the value at a dotted path, such as topology.ranks=16; null removes the key, so that its default "
@@ -205,18 +206,25 @@ const std::vector<std::pair<std::string, Format>> formats{{"table", Format::tabl
 
 }  // namespace
 
-void Options::format(Format& target, const std::string& more) {
-  choice<Format>("--format", formats, target, "format of the results" + more).fallback = "table";
+const std::vector<std::pair<std::string, Format>>& result_endings() {
+  static const std::vector<std::pair<std::string, Format>> endings{
+      {".json", Format::json}, {".jsonl", Format::jsonl}, {".ndjson", Format::jsonl}, {".csv", Format::csv}};
+  return endings;
 }
 
-Option& Options::format_or_matrix(Format& target) {
+void Options::format(std::optional<Format>& target, const std::string& more) {
+  choice<Format>("--format", formats, target, "format of the results" + more).fallback =
+      "that of FILE.json, FILE.jsonl and FILE.csv, else table";
+}
+
+Option& Options::format_or_matrix(std::optional<Format>& target) {
   std::vector<std::pair<std::string, Format>> all = formats;
   all.insert(all.end(), matrix_formats().begin(), matrix_formats().end());
   Option& option = choice<Format>("--format", all, target,
                                   "format of the results: table, json, jsonl, csv, nccl-tests; matrix, "
                                   "matrix-markdown and matrix-csv need --rows and --columns");
   option.value = "FORMAT";
-  option.fallback = "table";
+  option.fallback = "that of FILE.json, FILE.jsonl and FILE.csv, else table";
   return option;
 }
 

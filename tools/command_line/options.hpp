@@ -11,18 +11,20 @@
 #include <vector>
 
 #include "sim/base/units.hpp"
+#include "tools/output/ending.hpp"
 #include "tools/output/format.hpp"
 
 namespace ringsim::tools {
 
 /// An option, or an argument by its place. Help texts are imperative, short, and without a full stop.
 struct Option {
-  std::string name;                  ///< "--format"; of an argument "SCENARIO"
-  std::string letter;                ///< "-o"; empty: none
-  std::string value;                 ///< what help calls its value, "FILE"; empty: a flag
-  std::string help;                  ///< one sentence
-  std::vector<std::string> choices;  ///< the only values that it takes; empty: `take` decides
-  std::string fallback;              ///< the default, for help; empty: none, or `help` tells it
+  std::string name;                                          ///< "--format"; of an argument "SCENARIO"
+  std::string letter;                                        ///< "-o"; empty: none
+  std::string value;                                         ///< what help calls its value, "FILE"; empty: a flag
+  std::string help;                                          ///< one sentence
+  std::vector<std::string> choices;                          ///< the only values that it takes; empty: `take` decides
+  std::vector<std::pair<std::string, std::string>> aliases;  ///< other words for choices: {"machines", "nodes"}
+  std::string fallback;                                      ///< the default, for help; empty: none, or `help` tells it
   bool required = false;
   bool repeats = false;     ///< may be given several times; of an argument: takes all the words that are left
   bool file = false;        ///< its value names a file: shells complete it
@@ -35,6 +37,9 @@ struct Option {
   bool is_argument() const { return !name.starts_with('-'); }
   bool is_flag() const { return value.empty() && !is_argument(); }
 };
+
+/// The formats of results by the endings of their files.
+const std::vector<std::pair<std::string, Format>>& result_endings();
 
 /// The formats of matrices, and how they are spelled.
 const std::vector<std::pair<std::string, Format>>& matrix_formats();
@@ -65,9 +70,9 @@ class Options {
   Option& time(const std::string& names, std::chrono::nanoseconds& target, const std::string& help);
   /// A size, typed with its unit.
   Option& size(const std::string& names, Bytes least, Bytes most, Bytes& target, const std::string& help);
-  /// One of a few words, and what each means.
-  template <class Value>
-  Option& choice(const std::string& names, const std::vector<std::pair<std::string, Value>>& meanings, Value& target,
+  /// One of a few words, and what each means. A target may be a std::optional<Value>.
+  template <class Value, class Target>
+  Option& choice(const std::string& names, const std::vector<std::pair<std::string, Value>>& meanings, Target& target,
                  const std::string& help);
   /// An argument by its place.
   Option& argument(const std::string& name, std::string& target, const std::string& help);
@@ -82,9 +87,9 @@ class Options {
   void output(std::string& target, const std::string& what = "the results");
   /// -o of commands that do nothing but draw, which is required, and --force.
   void picture_output(std::string& target, bool& force);
-  void format(Format& target, const std::string& more = "");
+  void format(std::optional<Format>& target, const std::string& more = "");
   /// --format for commands that print matrices, too.
-  Option& format_or_matrix(Format& target);
+  Option& format_or_matrix(std::optional<Format>& target);
   /// --rows, --columns and --cell of a matrix.
   void matrix(MatrixFields& fields);
   /// --x, --y and --by of a plot.
@@ -105,9 +110,9 @@ class Options {
   std::deque<Option> all_;
 };
 
-template <class Value>
+template <class Value, class Target>
 Option& Options::choice(const std::string& names, const std::vector<std::pair<std::string, Value>>& meanings,
-                        Value& target, const std::string& help) {
+                        Target& target, const std::string& help) {
   std::string value;
   for (const auto& [word, meaning] : meanings) value += (value.empty() ? "" : "|") + word;
   Option& option = add(names, value, help);

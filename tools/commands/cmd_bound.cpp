@@ -32,15 +32,18 @@ namespace {
 struct BoundArguments {
   std::string scenario;
   std::vector<std::string> set;
-  bool json = false;
+  std::optional<bool> said_json;
+  bool json = false;       ///< `said_json`, or what the ending of `output` says
   bool all_links = false;  ///< counts links that no path between ranks takes, too
   std::string output;      ///< a file; empty or "-": stdout
+
+  void settle() { json = format_by_ending(output, said_json, false, {{".json", true}}); }
 };
 
 void declare(Options& options, BoundArguments& bound) {
   options.scenario(bound.scenario, bound.set);
-  options.choice<bool>("--format", {{"table", false}, {"json", true}}, bound.json, "print a table or JSON").fallback =
-      "table";
+  options.choice<bool>("--format", {{"table", false}, {"json", true}}, bound.said_json, "print a table or JSON")
+      .fallback = "table";
   options.flag("--all-links", bound.all_links, "count every link, even if no path between ranks takes it");
   options.output(bound.output, "the bounds");
 }

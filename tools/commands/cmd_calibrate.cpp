@@ -27,6 +27,8 @@ struct CalibrateArguments {
   std::optional<int> run;  ///< of a log with several; none: all, if they agree
   Rows rows = Rows::all;   ///< which are fitted; the others are predicted
   std::string output;      ///< the file of factors
+
+  void settle() const { expect_ending(output, {".json"}); }
 };
 
 void declare(Options& options, CalibrateArguments& calibrate) {
@@ -87,7 +89,9 @@ int execute(const CalibrateArguments& arguments) {
   const ScenarioText input = read_input(arguments.scenario);
   const auto [file, table] =
       load_at_measured_sizes(input.text, input.name, arguments.set, measured, arguments.run, told);
-  Warnings().say(told);
+  Warnings warnings;
+  warnings.say(told);
+  for (std::size_t i = 0; i < file.size(); ++i) warnings.say(file.point(i).warnings);
   for (const std::string& read : {arguments.scenario, arguments.measured}) refuse_as_output(read, arguments.output);
   Output output(arguments.output);
   const CalibrationFit fit = calibrate(file, table, arguments.rows, &stop_requested);

@@ -18,6 +18,7 @@
 #include "tools/exit.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/progress_line.hpp"
+#include "tools/output/shell_words.hpp"
 #include "tools/output/warnings.hpp"
 #include "tools/pictures/html.hpp"
 #include "tools/pictures/plot.hpp"
@@ -43,13 +44,16 @@ struct CompareArguments {
   std::string collective;           ///< what was measured; empty: the file says it
   std::optional<int> run;           ///< of a log with several; none: all, if they agree
   std::optional<double> max_error;  ///< a share: 0.15 is 15 %
-  Format format = Format::table;
+  std::optional<Format> said_format;
+  Format format = Format::table;  ///< `said_format`, or what the ending of `output` says
   std::string output;
   int jobs = 0;
   bool bound = false;  ///< both times as shares of what the machine allows
   bool explain = false;
   std::string report;  ///< a page of all, FILE.html; empty: none
   bool force = false;  ///< let it replace a file that is not ringsim's
+
+  void settle() { format = format_by_ending(output, said_format, Format::table, result_endings()); }
 };
 
 void declare(Options& options, CompareArguments& compare) {
@@ -61,7 +65,7 @@ void declare(Options& options, CompareArguments& compare) {
   options.percentage(
       "--max-error", [&compare](double share) { compare.max_error = share; },
       "exit with 1 unless, for at least one algorithm, 90 % of the rows are within it");
-  options.format(compare.format, "; the table comes with a plot");
+  options.format(compare.said_format, "; the table comes with a plot");
   options.output(compare.output);
   options.jobs(compare.jobs);
   options.bound(compare.bound);
@@ -268,15 +272,15 @@ std::vector<std::string> unlike_table(const MeasuredTable& table, const std::vec
 
 void refuse_with_explain(const CompareArguments& arguments) {
   if (arguments.format != Format::table && arguments.format != Format::json)
-    throw UsageError("--explain", "expected --format table or json next to it, found another",
+    throw UsageError("", "--explain cannot be combined with a --format other than table and json",
                      "leave --explain out for rows alone");
   if (arguments.max_error)
-    throw UsageError("--explain", "expected no --max-error next to it, found one", "run `ringsim compare` with each");
+    throw UsageError("", "--explain cannot be combined with --max-error", "run `ringsim compare` with each");
   if (arguments.bound)
-    throw UsageError("--explain", "expected no --bound next to it, found one",
+    throw UsageError("", "--explain cannot be combined with --bound",
                      "it works with the bound anyway; --format json has it in every row");
   if (!arguments.report.empty())
-    throw UsageError("--explain", "expected no --report next to it, found one", "run `ringsim compare` with each");
+    throw UsageError("", "--explain cannot be combined with --report", "run `ringsim compare` with each");
 }
 
 /// The release of NCCL that a table names; empty: none, or one that is not modelled.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,10 +27,16 @@ enum class CrossoverFormat { table, csv, nccl_tuner };
 struct CrossoverArguments {
   std::string scenario;
   std::vector<std::string> set;
-  CrossoverFormat format = CrossoverFormat::table;
-  std::string output;   ///< a file; empty or "-": stdout
-  int jobs = 0;         ///< points at a time; 0: one per core
-  bool refine = false;  ///< bisects between the scenario's sizes
+  std::optional<CrossoverFormat> said_format;
+  CrossoverFormat format = CrossoverFormat::table;  ///< `said_format`, or what the ending of `output` says
+  std::string output;                               ///< a file; empty or "-": stdout
+  int jobs = 0;                                     ///< points at a time; 0: one per core
+  bool refine = false;                              ///< bisects between the scenario's sizes
+
+  void settle() {
+    using enum CrossoverFormat;
+    format = format_by_ending(output, said_format, table, {{".csv", csv}, {".csv", nccl_tuner}});
+  }
 };
 
 void declare(Options& options, CrossoverArguments& crossover) {
@@ -39,7 +46,8 @@ void declare(Options& options, CrossoverArguments& crossover) {
                                {{"table", CrossoverFormat::table},
                                 {"csv", CrossoverFormat::csv},
                                 {"nccl-tuner", CrossoverFormat::nccl_tuner}},
-                               crossover.format, "format of the results; nccl-tuner: for NCCL's example tuner plugin")
+                               crossover.said_format,
+                               "format of the results; nccl-tuner: for NCCL's example tuner plugin")
       .fallback = "table";
   options.flag("--refine", crossover.refine,
                "simulate sizes between the scenario's to locate each change: to a byte below 1 MiB, to a KiB above");

@@ -11,6 +11,7 @@
 #include "tools/exit.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/progress_line.hpp"
+#include "tools/output/shell_words.hpp"
 #include "tools/output/warnings.hpp"
 #include "tools/pictures/html.hpp"
 #include "tools/pictures/svg.hpp"
@@ -27,10 +28,13 @@ struct DiffArguments {
   std::string a, b;
   std::vector<std::string> set;    ///< of both
   std::vector<std::string> set_b;  ///< of B alone
-  bool json = false;
+  std::optional<bool> said_json;
+  bool json = false;   ///< `said_json`, or what the ending of `output` says
   std::string output;  ///< a file; empty or "-": stdout
   std::string report;  ///< a page of both, FILE.html; empty: none
   bool force = false;  ///< let it replace a file that is not ringsim's
+
+  void settle() { json = format_by_ending(output, said_json, false, {{".json", true}}); }
 };
 
 void declare(Options& options, DiffArguments& diff) {
@@ -38,7 +42,7 @@ void declare(Options& options, DiffArguments& diff) {
   options.argument("B", diff.b, "the same, to compare with A").file = true;
   options.changes("--set", diff.set, "replace a value of both scenarios");
   options.changes("--set-b", diff.set_b, "replace a value of scenario B");
-  options.choice<bool>("--format", {{"text", false}, {"json", true}}, diff.json, "print text or JSON").fallback =
+  options.choice<bool>("--format", {{"text", false}, {"json", true}}, diff.said_json, "print text or JSON").fallback =
       "text";
   options.output(diff.output, "the differences");
   declare_report(options, diff.report, "write a page with both side by side, FILE.html");
@@ -46,9 +50,16 @@ void declare(Options& options, DiffArguments& diff) {
       "--report";
 }
 
+std::string command_of(const DiffArguments& arguments) {
+  return fmt::format("ringsim diff {} {}", shell_word(arguments.a), shell_word(arguments.b)) +
+         set_words("--set", arguments.set) + set_words("--set-b", arguments.set_b);
+}
+
 ScenarioText read_side(const std::string& path) { return read_input(path, "a scenario or a result"); }
 
-ExplainedRun side(const ScenarioText& input, const std::vector<std::string>& set) {
+/// `command`: the whole command line; `option`: the one that changes this side alone.
+ExplainedRun side(const ScenarioText& input, const std::vector<std::string>& set, const std::string& command,
+                  const std::string& option, Warnings& warnings) {
   if (is_result_text(input.text)) {
     if (!set.empty())
       throw UsageError("--set", "expected a scenario to change, found a result: " + input.name,
@@ -56,9 +67,9 @@ ExplainedRun side(const ScenarioText& input, const std::vector<std::string>& set
     return read_explained(input.text, input.name);
   }
   const ScenarioFile file = ScenarioFile::parse(input.text, input.name, set);
-  require_one_point(file);
+  require_one_point(file, command, {}, option);
   const Scenario scenario = file.point(0);
-  Warnings().say(scenario.warnings);
+  warnings.say(scenario.warnings);
   ProgressLine progress(1);
   const Result result = whole_of(results_of(scenario, {.stop = &stop_requested,
                                                        .progress = {},
@@ -95,9 +106,7 @@ std::string bars_of_both(const ExplainedRun& a, const ExplainedRun& b) {
 
 std::string diff_page(const DiffArguments& arguments, const ExplainedRun& a, const ExplainedRun& b,
                       const std::vector<ScenarioText>& inputs) {
-  const std::string command = fmt::format("ringsim diff {} {}", shell_word(arguments.a), shell_word(arguments.b)) +
-                              set_words("--set", arguments.set) + set_words("--set-b", arguments.set_b) + " --report " +
-                              shell_word(arguments.report);
+  const std::string command = command_of(arguments) + " --report " + shell_word(arguments.report);
   return html_page("A and B", fmt::format("<h1>{}</h1>\n", escaped_xml(diff_sentence(a, b))) +
                                   html_paragraph(fmt::format("A: {}. B: {}.", a.name, b.name)) + bars_of_both(a, b) +
                                   html_section("Differences", report_preformatted(diff_tables(a, b))) +
@@ -115,7 +124,10 @@ int execute(const DiffArguments& arguments) {
   const std::vector<ScenarioText> inputs{read_side(arguments.a), read_side(arguments.b)};
   std::vector<std::string> set_b = arguments.set;
   set_b.insert(set_b.end(), arguments.set_b.begin(), arguments.set_b.end());
-  ExplainedRun a = side(inputs[0], arguments.set), b = side(inputs[1], set_b);
+  const std::string command = command_of(arguments);
+  Warnings warnings;
+  ExplainedRun a = side(inputs[0], arguments.set, command, "--set", warnings);
+  ExplainedRun b = side(inputs[1], set_b, command, "--set-b", warnings);
   if (a.name == b.name) {
     a.name += " (A)";
     b.name += " (B)";

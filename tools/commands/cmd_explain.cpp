@@ -13,6 +13,7 @@
 #include "tools/exit.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/progress_line.hpp"
+#include "tools/output/shell_words.hpp"
 #include "tools/output/warnings.hpp"
 #include "tools/reports/recording.hpp"
 #include "tools/reports/what_ifs.hpp"
@@ -27,17 +28,20 @@ struct ExplainArguments {
   std::string scenario;
   std::vector<std::string> set;
   std::vector<std::string> what_ifs;
-  bool json = false;
+  std::optional<bool> said_json;
+  bool json = false;   ///< `said_json`, or what the ending of `output` says
   std::string output;  ///< a file; empty or "-": stdout
   int jobs = 0;        ///< what-ifs at a time; 0: one per core
   RecordingArguments recording;
+
+  void settle() { json = format_by_ending(output, said_json, false, {{".json", true}}); }
 };
 
 void declare(Options& options, ExplainArguments& explain) {
   options.scenario(explain.scenario, explain.set);
   options.changes("--whatif", explain.what_ifs, "run again with this change, written as for --set");
-  options.choice<bool>("--format", {{"text", false}, {"json", true}}, explain.json, "print text or JSON").fallback =
-      "text";
+  options.choice<bool>("--format", {{"text", false}, {"json", true}}, explain.said_json, "print text or JSON")
+      .fallback = "text";
   options.output(explain.output, "the explanation");
   options.jobs(explain.jobs, "what-ifs");
   declare_recording(options, explain.recording);
@@ -47,7 +51,7 @@ int execute(const ExplainArguments& arguments) {
   refuse_as_output(arguments.scenario, arguments.output);
   const ScenarioText input = read_input(arguments.scenario);
   const ScenarioFile file = ScenarioFile::parse(input.text, input.name, arguments.set);
-  require_one_point(file);
+  require_one_point(file, "ringsim explain " + shell_word(arguments.scenario), arguments.set);
   const Scenario scenario = file.point(0);
   Warnings().say(scenario.warnings);
   std::optional<Recording> recording = recording_of(arguments.recording, {arguments.scenario, arguments.output});

@@ -79,7 +79,8 @@ int execute(const ManArguments& arguments) {
     write_page("", arguments.words.empty() ? nullptr : &named(command_table(), arguments.words));
     return good;
   }
-  if (!arguments.words.empty()) throw UsageError("--output", "expected no COMMAND with it: it writes all pages");
+  if (!arguments.words.empty())
+    throw UsageError("", "--output (-o) cannot be combined with COMMAND: it writes all pages");
   const auto path_of = [&](const Command* command) {
     return (std::filesystem::path(arguments.folder) / (man_name(command) + ".1")).string();
   };

@@ -16,6 +16,7 @@
 #include "tools/exit.hpp"
 #include "tools/output/output.hpp"
 #include "topologies/catalog.hpp"
+#include "topologies/machines/preset_names.hpp"
 #include "topologies/nccl/nccl_costs.hpp"
 #include "validate/results/column_names.hpp"
 #include "validate/results/columns.hpp"
@@ -25,11 +26,11 @@ namespace ringsim::tools {
 
 namespace {
 
-enum class What { all, algorithms, topologies, nodes, models, regimes, comparison, columns, costs };
+enum class What { lists, all, algorithms, topologies, nodes, models, regimes, comparison, columns, costs };
 enum class ListFormat { text, json };
 
 struct ListArguments {
-  What what = What::all;
+  What what = What::lists;
   ListFormat format = ListFormat::text;
 };
 
@@ -43,9 +44,17 @@ void declare(Options& options, ListArguments& list) {
        {"regimes", What::regimes},
        {"comparison", What::comparison},
        {"columns", What::columns},
-       {"costs", What::costs}},
-      list.what, "one of algorithms, topologies, nodes, models, regimes, comparison, columns, costs");
-  what.fallback = "all but comparison, columns and costs";
+       {"costs", What::costs},
+       {"all", What::all}},
+      list.what, "one of algorithms, topologies, nodes, models, regimes, comparison, columns, costs, all");
+  what.aliases = {
+      {"machines", "nodes"},      {"machine", "nodes"},        {"gpus", "nodes"},       {"gpu", "nodes"},
+      {"clusters", "nodes"},      {"presets", "nodes"},        {"servers", "nodes"},    {"node", "nodes"},
+      {"instances", "nodes"},     {"algorithm", "algorithms"}, {"algos", "algorithms"}, {"fabrics", "topologies"},
+      {"topology", "topologies"}, {"networks", "models"},      {"protocols", "models"}, {"routings", "models"},
+      {"training", "regimes"},    {"regime", "regimes"},       {"fields", "columns"}};
+  what.required = false;
+  what.fallback = "which lists there are";
   options
       .choice<ListFormat>("--format", {{"text", ListFormat::text}, {"json", ListFormat::json}}, list.format,
                           "format of the list")
@@ -63,6 +72,22 @@ Json entry(std::string_view name, std::string_view summary) { return {{"name", n
 Listed listed(std::string key, std::string heading, const std::vector<CatalogEntry>& catalog) {
   Listed list{std::move(key), std::move(heading), {}};
   for (const CatalogEntry& each : catalog) list.entries.push_back(entry(each.name, each.summary));
+  return list;
+}
+
+/// Machines, with their other names.
+Listed node_list() {
+  Listed list{"nodes", "Nodes", {}};
+  for (const PresetNames& preset : preset_names()) {
+    Json one = entry(preset.name, preset.summary);
+    one["gpu"] = preset.gpu;
+    one["also"] = preset.also;
+    one["taken_for"] = preset.taken_for;
+    one["near"] = Json::array();
+    for (const PresetNames::Near& near : preset.near)
+      one["near"].push_back({{"name", near.name}, {"differs", near.differs}});
+    list.entries.push_back(std::move(one));
+  }
   return list;
 }
 
@@ -158,13 +183,13 @@ std::string costs_page() {
 
 std::vector<Listed> lists_of(What what) {
   std::vector<Listed> lists;
-  const auto wanted = [&](What one) { return what == What::all || what == one; };
+  const auto wanted = [&](What one) { return what == What::all || what == What::lists || what == one; };
   if (wanted(What::algorithms)) lists.push_back(algorithm_list());
   if (wanted(What::topologies)) {
     lists.push_back(listed("topologies", "Topologies", topology_catalog()));
     lists.push_back(listed("fabrics", "Fabrics of a cluster", fabric_catalog()));
   }
-  if (wanted(What::nodes)) lists.push_back(listed("nodes", "Nodes", node_catalog()));
+  if (wanted(What::nodes)) lists.push_back(node_list());
   if (wanted(What::models))
     for (Listed& list : model_lists()) lists.push_back(std::move(list));
   if (wanted(What::regimes)) lists.push_back(regime_list());
@@ -173,8 +198,40 @@ std::vector<Listed> lists_of(What what) {
   return lists;
 }
 
+/// "also: p5.48xlarge", "taken for: h100".
+std::string names_of_machine(const Json& one) {
+  std::string text;
+  const auto add = [&](const char* what, const std::vector<std::string>& names) {
+    if (!names.empty()) text += fmt::format("\n{}: {}", what, fmt::join(names, ", "));
+  };
+  add("also", one["also"].get<std::vector<std::string>>());
+  add("taken for", one["taken_for"].get<std::vector<std::string>>());
+  std::vector<std::string> near;
+  for (const Json& each : one["near"]) near.push_back(each["name"].get<std::string>());
+  add("no presets, but near", near);
+  return text;
+}
+
+/// The lists that there are, for `ringsim list` alone.
+std::string list_of_lists() {
+  const auto n = [](const auto& all) { return all.size(); };
+  const std::vector<Definition> lines{
+      {"algorithms", fmt::format("{} algorithms of collectives, with their parameters and sources", n(algorithms()))},
+      {"topologies",
+       fmt::format("{} kinds of topology, and {} fabrics that join nodes", n(topology_catalog()), n(fabric_catalog()))},
+      {"nodes", fmt::format("{} machines, with their other names: clouds' instance types, GPUs", n(preset_names()))},
+      {"models", fmt::format("network models, routings and {} protocols", n(protocols()))},
+      {"regimes", fmt::format("{} ways in which GPUs train together", n(regimes()))},
+      {"comparison", "what every algorithm does on the same five machines, as Markdown"},
+      {"columns", fmt::format("{} columns of results, as Markdown", n(result_columns()))},
+      {"costs", "what NCCL's kernels cost, as Markdown"},
+      {"all", "the first five, one after the other"}};
+  return "Lists, each printed by `ringsim list NAME`\n" + definitions(lines, width_of(lines));
+}
+
 /// "collectives: all_reduce, broadcast", "parameters: fold=naive|rabenseifner".
 std::string details_of(const Json& one) {
+  if (one.contains("also")) return names_of_machine(one);
   if (one.contains("travels"))
     return fmt::format("\ntravels: {}\ncomputes: {}\nsource: {}", one["travels"].get<std::string>(),
                        one["computes"].get<std::string>(), one["source"].get<std::string>());
@@ -210,6 +267,8 @@ int execute(const ListArguments& arguments) {
     output.write(columns_page());
   } else if (arguments.what == What::costs && arguments.format == ListFormat::text) {
     output.write(costs_page());
+  } else if (arguments.what == What::lists && arguments.format == ListFormat::text) {
+    output.write(list_of_lists());
   } else if (arguments.format == ListFormat::json) {
     Json document = Json::object();
     for (Listed& list : lists_of(arguments.what)) document[list.key] = std::move(list.entries);
@@ -242,8 +301,8 @@ Command list_command() {
           .summary = "List algorithms, topologies, nodes, models and regimes of training",
           .example = "ringsim list algorithms",
           .details =
-              "comparison: what every algorithm does on the same five machines, as Markdown.\n\n"
-              "columns: those of a result, in every format, as Markdown.",
+              "Alone it says which lists there are; as JSON it gives all of them but comparison, columns and costs. "
+              "machines, gpus and clusters are nodes, too.",
           .prepare = with<ListArguments>(declare, execute)};
 }
 

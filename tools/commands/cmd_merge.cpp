@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,12 @@ struct MergeArguments {
   std::string output;             ///< its ending tells the format; "-": JSON lines on stdout
   Format format = Format::jsonl;  ///< of a matrix; else `output` tells
   MatrixFields matrix;
+
+  void settle() const {
+    if (!is_matrix(format)) return expect_ending(output, {".jsonl", ".csv", ".sqlite"}, OtherEndings::refused);
+    (void)format_by_ending(output, std::optional(format), format,
+                           {{".csv", Format::matrix_csv}, {".md", Format::matrix_markdown}});
+  }
 };
 
 void declare(Options& options, MergeArguments& merge) {
@@ -37,15 +44,6 @@ void declare(Options& options, MergeArguments& merge) {
                                           "write one column by two others, into a file of any name");
   format.needs = "--rows";
   options.matrix(merge.matrix);
-}
-
-void require_ending(const std::string& path) {
-  const std::vector<std::string> endings{".jsonl", ".csv", ".sqlite"};
-  const bool good = path == "-" || std::any_of(endings.begin(), endings.end(),
-                                               [&](const std::string& ending) { return path.ends_with(ending); });
-  if (!good)
-    throw UsageError("--output (-o)",
-                     fmt::format("expected a name that ends in .jsonl, .csv or .sqlite, found \"{}\"", path));
 }
 
 /// The rows as a matrix.
@@ -70,7 +68,6 @@ std::string matrix_of(const MergedResults& merged, const MergeArguments& argumen
 int execute(const MergeArguments& arguments) {
   const std::string& path = arguments.output;
   require_matrix_fields(arguments.matrix, arguments.format);
-  if (!is_matrix(arguments.format)) require_ending(path);
   const bool jsonl = path == "-" || path.ends_with(".jsonl");
   if (has_writer(path))
     throw EnvironmentError(path + ": a sweep is writing to it\n  hint: wait for it, or give another -o");

@@ -23,6 +23,8 @@ struct ProbeArguments {
   std::chrono::nanoseconds timeout = std::chrono::seconds(30);
   std::string samples;  ///< a file for every measurement; empty: none
   std::string output;   ///< a file for the scenario; empty or "-": stdout
+
+  void settle() const { expect_ending(output, {".json"}); }
 };
 
 void declare(Options& options, ProbeArguments& probe) {

@@ -109,6 +109,7 @@ const CheckedSchedule& only(const ReplayPoint& point) {
 
 int replay_points(const ScenarioFile& file, const ReplayArguments& arguments, ReplayBackend& backend, bool faults) {
   refuse_as_output(arguments.scenario, arguments.output);
+  const Format format = format_by_ending(arguments.output, arguments.format, Format::table, result_endings());
   Warnings warnings;
   for (std::size_t i = 0; i < file.size(); ++i) {  // a mistake in the last shows before the first is replayed
     const Scenario scenario = file.point(i);
@@ -120,10 +121,10 @@ int replay_points(const ScenarioFile& file, const ReplayArguments& arguments, Re
   std::unique_ptr<Output> output;
   if (backend.writes()) output = std::make_unique<Output>(arguments.output);
   std::vector<Result> results;
-  const bool by_line = arguments.format == Format::jsonl;
+  const bool by_line = format == Format::jsonl;
   const auto finish = [&] {
     if (!output) return;
-    if (!by_line) output->write(report(file, results, arguments.format, false));
+    if (!by_line) output->write(report(file, results, format, false));
     output->finish();
   };
   std::size_t done = 0;

@@ -15,6 +15,7 @@
 #include "tools/output/matrix.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/result_fields.hpp"
+#include "tools/output/shell_words.hpp"
 #include "tools/output/warnings.hpp"
 #include "tools/pictures/plot.hpp"
 #include "tools/reports/recording.hpp"
@@ -27,11 +28,18 @@ namespace ringsim::tools {
 
 namespace {
 
+/// The endings of results, and those of matrices.
+std::vector<std::pair<std::string, Format>> endings() {
+  std::vector<std::pair<std::string, Format>> all = result_endings();
+  all.insert(all.end(), {{".csv", Format::matrix_csv}, {".md", Format::matrix_markdown}});
+  return all;
+}
+
 struct RunArguments {
   std::string scenario;
   std::vector<std::string> set;
-  Format format = Format::table;
-  bool says_format = false;  ///< --format was given; else the ending of `output` may decide
+  std::optional<Format> said_format;
+  Format format = Format::table;  ///< `said_format`, or what the ending of `output` says
   MatrixFields matrix;
   bool plot = false;  ///< below the table, or on standard output if the results are in a file
   ChartFields chart;
@@ -48,20 +56,17 @@ struct RunArguments {
   std::string collective;  ///< what was measured; empty: the file says it
   std::optional<int> run;  ///< of a log with several; none: all, if they agree
   RecordingArguments recording;
+
+  void settle() { format = format_by_ending(output, said_format, Format::table, endings()); }
 };
 
 void declare(Options& options, RunArguments& run) {
   options.scenario(run.scenario, run.set);
-  Option& format = options.format_or_matrix(run.format);
-  format.take = [&run, take = format.take](const std::string& word) {
-    run.says_format = true;
-    take(word);
-  };
+  options.format_or_matrix(run.said_format);
   options.matrix(run.matrix);
   options.flag("--plot", run.plot, "plot the results in the terminal, below the table");
   options.chart(run.chart);
-  options.output(run.output,
-                 "the results (FILE.json, FILE.jsonl and FILE.csv: in that format, unless --format is given)");
+  options.output(run.output);
   options.flag("--force", run.force, "let -o and --report replace a file that holds something other than results");
   declare_report(options, run.report,
                  "write a page that shows all of it, FILE.html: plots, what would change it, the table");
@@ -75,15 +80,6 @@ void declare(Options& options, RunArguments& run) {
   options.collective(run.collective);
   options.run_of_log(run.run).needs = "--measured";
   declare_recording(options, run.recording);
-}
-
-/// What the ending of the file asks for, where --format does not say it.
-Format format_of(const RunArguments& arguments) {
-  if (arguments.says_format) return arguments.format;
-  for (const auto& [ending, format] :
-       {std::pair{".json", Format::json}, std::pair{".jsonl", Format::jsonl}, std::pair{".csv", Format::csv}})
-    if (arguments.output.ends_with(ending)) return format;
-  return arguments.format;
 }
 
 std::string document(const ScenarioFile& file, const std::vector<Result>& results, const RunArguments& arguments) {
@@ -145,9 +141,7 @@ std::string command_of(const RunArguments& arguments) {
   return text;
 }
 
-int execute(const RunArguments& given) {
-  RunArguments arguments = given;
-  arguments.format = format_of(given);
+int execute(const RunArguments& arguments) {
   require_matrix_fields(arguments.matrix, arguments.format);
   require_plot(arguments);
   if (arguments.explain && (arguments.format == Format::csv || is_matrix(arguments.format)))
@@ -169,7 +163,8 @@ int execute(const RunArguments& given) {
     require_measured_ranks(file, *measured);
     matcher.emplace(*measured);
   }
-  if (arguments.recording.is_asked()) require_one_point(file);
+  if (arguments.recording.is_asked())
+    require_one_point(file, "ringsim run " + shell_word(arguments.scenario), arguments.set);
   std::optional<Recording> recording =
       recording_of(arguments.recording, {arguments.scenario, arguments.output, arguments.measured});
   refuse_to_replace(arguments.output, arguments.force);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,6 +67,8 @@ void declare(Options& options, PictureArguments& picture) {
 struct ImportScheduleArguments {
   std::string file, output;
   bool sends_in_turn = false;  ///< GOAL: as in LogGOPSim
+
+  void settle() const { expect_ending(output, {".json"}); }
 };
 
 void declare(Options& options, ImportScheduleArguments& import) {
@@ -80,8 +83,15 @@ enum class ScheduleFormat { msccl, mscclpp, json, goal };
 struct ExportScheduleArguments {
   std::string scenario;
   std::vector<std::string> set;
-  ScheduleFormat to = ScheduleFormat::json;
+  std::optional<ScheduleFormat> said_to;
+  ScheduleFormat to = ScheduleFormat::json;  ///< `said_to`, or what the ending of `output` says
   std::string output;
+
+  void settle() {
+    using enum ScheduleFormat;
+    to = export_format(output, said_to, {{".xml", msccl}, {".json", json}, {".json", mscclpp}, {".goal", goal}},
+                       "msccl|mscclpp|json|goal");
+  }
 };
 
 void declare(Options& options, ExportScheduleArguments& export_) {
@@ -93,8 +103,8 @@ void declare(Options& options, ExportScheduleArguments& export_) {
            {"mscclpp", ScheduleFormat::mscclpp},
            {"json", ScheduleFormat::json},
            {"goal", ScheduleFormat::goal}},
-          export_.to, "msccl: XML; mscclpp: execution plan, JSON; json: ringsim's own, complete; goal: sizes only")
-      .required = true;
+          export_.said_to, "msccl: XML; mscclpp: execution plan, JSON; json: ringsim's own, complete; goal: sizes only")
+      .fallback = "msccl, json and goal of FILE.xml, FILE.json and FILE.goal";
   options.replaced("--format", "--to");
   options.output(export_.output, "the schedule");
 }

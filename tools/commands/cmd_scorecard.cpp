@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,11 +25,18 @@ namespace {
 struct ScorecardArguments {
   std::string folder;    ///< of tables and their scenarios; empty: those of the library
   std::string training;  ///< folder of published figures of training; empty: tables of collectives
-  ScorecardFormat format = ScorecardFormat::table;
-  std::string output;  ///< a file; empty or "-": stdout
-  int jobs = 0;        ///< points at a time; 0: one per core
+  std::optional<ScorecardFormat> said_format;
+  ScorecardFormat format = ScorecardFormat::table;  ///< `said_format`, or what the ending of `output` says
+  std::string output;                               ///< a file; empty or "-": stdout
+  int jobs = 0;                                     ///< points at a time; 0: one per core
   ScoreOptions score;
   std::string limits;  ///< a file of allowed errors; empty: none
+
+  void settle() {
+    using F = ScorecardFormat;
+    format = format_by_ending(output, said_format, F::table,
+                              {{".csv", F::csv}, {".json", F::json}, {".json", F::limits}, {".md", F::markdown}});
+  }
 };
 
 void declare(Options& options, ScorecardArguments& scorecard) {
@@ -45,7 +53,7 @@ void declare(Options& options, ScorecardArguments& scorecard) {
            {"json", ScorecardFormat::json},
            {"markdown", ScorecardFormat::markdown},
            {"limits", ScorecardFormat::limits}},
-          scorecard.format,
+          scorecard.said_format,
           "format of the results; csv: every row with every model's prediction; json: --training only; limits: a "
           "file for --limits")
       .fallback = "table";
@@ -74,9 +82,9 @@ PredictAll predict_with(int jobs) {
 }
 
 int execute_training(const ScorecardArguments& arguments) {
-  if (!arguments.folder.empty()) throw UsageError("--training", "expected either FOLDER or --training, found both");
+  if (!arguments.folder.empty()) throw UsageError("", "FOLDER cannot be combined with --training");
   const auto alone = [](const char* option) {
-    throw UsageError(option, "expected it only without --training, found both");
+    throw UsageError("", std::string(option) + " cannot be combined with --training");
   };
   if (arguments.format == ScorecardFormat::limits) alone("--format limits");
   if (!arguments.limits.empty()) alone("--limits");

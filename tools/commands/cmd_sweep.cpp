@@ -19,6 +19,7 @@
 #include "tools/files/junit.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/progress_line.hpp"
+#include "tools/output/shell_words.hpp"
 #include "tools/output/warnings.hpp"
 #include "tools/reports/run_report.hpp"
 #include "tools/reports/sweep_report.hpp"
@@ -47,6 +48,8 @@ struct SweepArguments {
   bool bound = false;    ///< each result as a share of what the machine allows
   std::string report;    ///< a page of all, FILE.html; empty: none
   bool force = false;    ///< let it replace a file that is not ringsim's
+
+  void settle() const { expect_ending(output, {".jsonl", ".ndjson"}); }
 };
 
 void declare(Options& options, SweepArguments& sweep) {

@@ -32,8 +32,7 @@ namespace ringsim::tools {
 
 namespace {
 
-/// by_name: as the file's name ends, .json or .xml.
-enum class SynthesizedFormat { by_name, json, msccl, mscclpp };
+enum class SynthesizedFormat { json, msccl, mscclpp };
 
 struct SynthesizeArguments {
   std::string scenario;
@@ -41,9 +40,17 @@ struct SynthesizeArguments {
   std::optional<std::int64_t> trees;
   int most_slices = 256;
   bool trees_only = false;
-  SynthesizedFormat to = SynthesizedFormat::by_name;
+  std::optional<SynthesizedFormat> said_to;
+  SynthesizedFormat to = SynthesizedFormat::json;  ///< `said_to`, or what the ending of `output` says
   bool timing = false;
   std::string output;  ///< the schedule's file; empty: none is written
+
+  void settle() {
+    using enum SynthesizedFormat;
+    if (output.empty()) return;
+    expect_ending(output, {".json", ".xml"}, OtherEndings::refused);
+    to = format_to(output, said_to, json, {{".json", json}, {".json", mscclpp}, {".xml", msccl}});
+  }
 };
 
 void declare(Options& options, SynthesizeArguments& synthesize) {
@@ -60,7 +67,7 @@ void declare(Options& options, SynthesizeArguments& synthesize) {
                                  {{"json", SynthesizedFormat::json},
                                   {"msccl", SynthesizedFormat::msccl},
                                   {"mscclpp", SynthesizedFormat::mscclpp}},
-                                 synthesize.to, "format of FILE; without it, msccl if it ends in .xml, else json")
+                                 synthesize.said_to, "format of FILE; without it, msccl if it ends in .xml, else json")
       .needs = "--output";
   options.flag("--timing", synthesize.timing, "print how long each stage takes to stderr");
   options.file("-o,--output", "FILE", synthesize.output, "write the schedule to FILE");
@@ -87,19 +94,6 @@ class StageTimes {
   std::string stage_;
   std::chrono::steady_clock::time_point since_;
 };
-
-SynthesizedFormat format_of(const SynthesizeArguments& arguments) {
-  const std::string& path = arguments.output;
-  const std::string extension = std::filesystem::path(path).extension();
-  if (extension != ".xml" && extension != ".json")
-    throw UsageError("--output (-o)", fmt::format("expected a file that ends in .json or .xml, found {}", path));
-  if (arguments.to == SynthesizedFormat::by_name)
-    return extension == ".xml" ? SynthesizedFormat::msccl : SynthesizedFormat::json;
-  if ((extension == ".xml") != (arguments.to == SynthesizedFormat::msccl))
-    throw UsageError("--output (-o)", fmt::format("expected a file that ends in {}, as --to asks for, found {}",
-                                                  extension == ".xml" ? ".json" : ".xml", path));
-  return arguments.to;
-}
 
 std::string written_as(SynthesizedFormat format, const Scenario& scenario, const StoredSchedule& stored) {
   if (format == SynthesizedFormat::mscclpp) return mscclpp_of(scenario, stored);
@@ -206,7 +200,7 @@ void write_schedule(const SynthesizeArguments& arguments, const Scenario& scenar
   const std::string name = trees ? made.made.front().name : made.catalog.front().name;
   try {
     const StoredSchedule stored = chosen(made, arguments.trees_only);
-    file.write(written_as(format_of(arguments), scenario, stored));
+    file.write(written_as(arguments.to, scenario, stored));
   } catch (const ScheduleError&) {
     throw;
   } catch (const InputError& error) {
@@ -221,7 +215,6 @@ int execute(const SynthesizeArguments& arguments) {
   refuse_as_output(arguments.scenario, arguments.output);
   std::optional<Output> file;
   if (!arguments.output.empty()) {
-    (void)format_of(arguments);
     file.emplace(arguments.output);
   }
   const ScenarioFile scenarios = load_scenario(arguments.scenario, arguments.set);

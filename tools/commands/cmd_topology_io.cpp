@@ -24,6 +24,7 @@
 #include "topologies/formats/smi_import.hpp"
 #include "topologies/machines/device_words.hpp"
 #include "topologies/machines/machine_text.hpp"
+#include "topologies/machines/preset_names.hpp"
 #include "validate/bound/bound.hpp"
 
 namespace ringsim::tools {
@@ -35,6 +36,8 @@ struct ImportArguments {
   std::string like;              ///< a preset, for a matrix of nvidia-smi
   std::string nvlink, nic, gpu;  ///< a preset, a rate, a model: what an XML file lacks
   std::string output;
+
+  void settle() const { expect_ending(output, {".json"}); }
 };
 
 void declare(Options& options, ImportArguments& import) {
@@ -51,9 +54,17 @@ enum class TopologyFormat { nccl_xml, graphml, dot, machine };
 struct ExportArguments {
   std::string scenario;
   std::vector<std::string> set;
-  TopologyFormat to = TopologyFormat::dot;
-  bool bound = false;  ///< marks the bottleneck of the collective
+  std::optional<TopologyFormat> said_to;
+  TopologyFormat to = TopologyFormat::dot;  ///< `said_to`, or what the ending of `output` says
+  bool bound = false;                       ///< marks the bottleneck of the collective
   std::string output;
+
+  void settle() {
+    using enum TopologyFormat;
+    to = export_format(output, said_to,
+                       {{".xml", nccl_xml}, {".graphml", graphml}, {".dot", dot}, {".gv", dot}, {".json", machine}},
+                       "nccl-xml|graphml|dot|machine");
+  }
 };
 
 void declare(Options& options, ExportArguments& export_) {
@@ -64,8 +75,8 @@ void declare(Options& options, ExportArguments& export_) {
                                {"graphml", TopologyFormat::graphml},
                                {"dot", TopologyFormat::dot},
                                {"machine", TopologyFormat::machine}},
-                              export_.to, "nccl-xml and machine: the machine of the first node")
-      .required = true;
+                              export_.said_to, "nccl-xml and machine: the machine of the first node")
+      .fallback = "that of FILE.xml, FILE.graphml, FILE.dot and FILE.json";
   options.replaced("--format", "--to");
   options.flag("--bound", export_.bound, "mark the links that set the collective's bound; for dot and graphml");
   options.output(export_.output, "the topology");
@@ -75,6 +86,12 @@ bool is_xml(const std::string& text) {
   const std::size_t first =
       text.find_first_not_of(text.starts_with("\xEF\xBB\xBF") ? "\xEF\xBB\xBF \t\r\n" : " \t\r\n");
   return first != std::string::npos && text[first] == '<';
+}
+
+/// The preset that an option names.
+Machine preset_of(const std::string& name) {
+  if (const std::string note = preset_note(name); !note.empty()) warn(fmt::format("\"{}\" is {}", name, note));
+  return node_preset(name);
 }
 
 /// What an option's value is refused with, named after the option.
@@ -101,7 +118,7 @@ Machine import_xml(const std::string& text, const ImportArguments& arguments) {
   }
   NcclXmlOptions options;
   if (!arguments.gpu.empty()) options.gpu = arguments.gpu;
-  if (!arguments.nvlink.empty()) options.nvlink_from = option("--nvlink", arguments.nvlink, node_preset);
+  if (!arguments.nvlink.empty()) options.nvlink_from = option("--nvlink", arguments.nvlink, preset_of);
   options.nic = said_nic(arguments);
   return import_nccl_xml(text, arguments.file, options);
 }
@@ -117,7 +134,7 @@ Machine import_matrix(const std::string& text, const ImportArguments& arguments)
         arguments.file, "expected NCCL's topology XML, or --like for a matrix of `nvidia-smi topo -m`",
         "--like names a preset for the speeds that a matrix does not tell: `ringsim list nodes` shows all");
   }
-  return import_nvidia_smi(text, arguments.file, option("--like", arguments.like, node_preset), said_nic(arguments));
+  return import_nvidia_smi(text, arguments.file, option("--like", arguments.like, preset_of), said_nic(arguments));
 }
 
 /// The machine of the first node.

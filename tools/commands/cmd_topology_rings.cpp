@@ -32,17 +32,20 @@ struct RingsArguments {
   std::string scenario;
   std::vector<std::string> set;
   bool all = false;
-  RingsFormat to = RingsFormat::table;
+  std::optional<RingsFormat> said_to;
+  RingsFormat to = RingsFormat::table;  ///< `said_to`, or what the ending of `output` says
   std::string output;
+
+  void settle() { to = format_to(output, said_to, RingsFormat::table, {{".xml", RingsFormat::nccl_graph}}); }
 };
 
 void declare(Options& options, RingsArguments& rings) {
   options.scenario(rings.scenario, rings.set);
   options.flag("--all", rings.all, "show every node, also where all are alike");
   options
-      .choice<RingsFormat>("--to", {{"table", RingsFormat::table}, {"nccl-graph", RingsFormat::nccl_graph}}, rings.to,
-                           "nccl-graph: as NCCL's graph XML, which NCCL_GRAPH_FILE names")
-      .fallback = "table";
+      .choice<RingsFormat>("--to", {{"table", RingsFormat::table}, {"nccl-graph", RingsFormat::nccl_graph}},
+                           rings.said_to, "nccl-graph: as NCCL's graph XML, which NCCL_GRAPH_FILE names")
+      .fallback = "nccl-graph of FILE.xml, else table";
   options.output(rings.output, "the rings");
 }
 

@@ -27,6 +27,40 @@ class Warnings {
   std::set<std::string> said_;
 };
 
+/// The warnings of many points: each is said once, at the end, with where it holds if it does not everywhere.
+class PointWarnings {
+ public:
+  /// `varied`: what tells the point from others, "collective.bytes=1 MiB".
+  void add(const std::vector<std::string>& warnings, const std::string& varied) {
+    ++points_;
+    for (const std::string& warning : warnings) {
+      const auto [known, is_new] = by_text_.try_emplace(warning, Where{0, points_, varied});
+      if (is_new) in_order_.push_back(warning);
+      if (is_new || known->second.last != points_) ++known->second.points;
+      known->second.last = points_;
+    }
+  }
+
+  void say() const {
+    for (const std::string& warning : in_order_) {
+      const Where& where = by_text_.at(warning);
+      const std::string others = where.points == 2  ? " and at another point"
+                                 : where.points > 2 ? fmt::format(" and at {} other points", where.points - 1)
+                                                    : "";
+      warn(where.points == points_ ? warning : fmt::format("{} (at {}{})", warning, where.first, others));
+    }
+  }
+
+ private:
+  struct Where {
+    std::size_t points, last;
+    std::string first;
+  };
+  std::map<std::string, Where> by_text_;
+  std::vector<std::string> in_order_;
+  std::size_t points_ = 0;
+};
+
 /// Settings that changed nothing at any point of a command that has them: each is said once, at the end. A sweep over
 /// faults may have one per point, so only the first `most` are said, and the number of the others.
 class IdleSettings {

@@ -30,8 +30,8 @@ struct ReplayArguments {
   bool library = false;     ///< NCCL's own collective in place of the schedule
   std::string samples;  ///< on GPUs: what a probe wrote, for the model of what GPUs do at the same time; empty: none
   int copy_blocks = 0;  ///< on GPUs: copies by kernels of that many thread blocks; 0: by copy engines
-  Format format = Format::table;
-  std::string output;  ///< a file; empty or "-": stdout
+  std::optional<Format> format;  ///< none: what the ending of `output` says, else a table
+  std::string output;            ///< a file; empty or "-": stdout
 };
 
 /// The options of every replay: the scenario, repeats, the time limit, and where results go and how they look.

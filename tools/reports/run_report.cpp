@@ -183,22 +183,6 @@ std::string phases_section(const Prediction& prediction) {
 
 }  // namespace
 
-std::string shell_word(const std::string& word) {
-  const bool bare = !word.empty() && word.find_first_not_of(
-                                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                         "_./:=,+@%-") == std::string::npos;
-  if (bare) return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
-  return quoted + "'";
-}
-
-std::string set_words(const std::string& option, const std::vector<std::string>& set) {
-  std::string text;
-  for (const std::string& each : set) text += fmt::format(" {} {}", option, shell_word(each));
-  return text;
-}
-
 std::optional<Output> open_report(const std::string& report, std::initializer_list<std::string> others, bool force) {
   if (report.empty()) return std::nullopt;
   for (const std::string& other : others) refuse_as_output(other, report);

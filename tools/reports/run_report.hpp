@@ -57,9 +57,4 @@ std::string report_table(const std::string& heading, const TableCells& lines);
 std::string report_end(const std::vector<ScenarioText>& inputs, const std::string& command, const std::string& about);
 std::string report_preformatted(const std::string& text);
 
-/// A word as a shell reads it back.
-std::string shell_word(const std::string& word);
-/// " --set a=1 --set b=2".
-std::string set_words(const std::string& option, const std::vector<std::string>& set);
-
 }  // namespace ringsim::tools

@@ -8,6 +8,7 @@
 
 #include "sim/base/error.hpp"
 #include "tools/output/progress_line.hpp"
+#include "tools/output/shell_words.hpp"
 #include "tools/output/warnings.hpp"
 #include "tools/stop.hpp"
 #include "tools/sweep/workers.hpp"
@@ -117,18 +118,23 @@ void predict_points(const ScenarioFile& file, int jobs, bool fold, const std::fu
                     const std::function<void(const UnservedError&)>& unserved, Bounds* bounds, Recording* recording,
                     bool phases) {
   {
-    Warnings warnings;
+    PointWarnings warnings;
     ProgressLine reading(file.size());
     reading.now("reading the points");
     for (std::size_t i = 0; i < file.size(); ++i) {
       if (stop_requested) throw Interrupted("stopped while the points were being read");
       try {
-        warnings.say(file.point(i).warnings);
+        const Scenario scenario = file.point(i);
+        warnings.add(scenario.warnings, set_text(scenario.varied));
       } catch (const UnservedError&) {
         if (!unserved) throw;  // else it is reported in its turn
+      } catch (...) {
+        warnings.say();
+        throw;
       }
       reading.add(1.0);
     }
+    warnings.say();
   }
   ensure(recording == nullptr || file.size() == 1, "one point is recorded");
   Queue queue(file, fold, take, unserved, bounds, recording, phases);

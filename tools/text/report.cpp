@@ -175,6 +175,21 @@ struct ShownColumn {
   std::function<std::string(const Result&)> text;
 };
 
+/// Whether the column with that heading has another value for each value of a path that varies: no second one is
+/// needed.
+bool tells_apart(const std::string& heading, const std::string& path, const std::vector<Result>& results) {
+  std::map<std::string, std::string> value_of;
+  for (const Column& column : result_columns()) {
+    if (column.heading != heading) continue;
+    for (const Result& result : results) {
+      const std::string value = shown_value(result.prediction, path);
+      const auto [known, is_new] = value_of.try_emplace(shown(column, result), value);
+      if (known->second != value) return false;
+    }
+  }
+  return true;
+}
+
 /// `closed_forms`: becomes whether the closed form is among them.
 std::vector<ShownColumn> shown_columns(const std::vector<Result>& results, bool explain, bool& closed_forms) {
   std::vector<ShownColumn> columns;
@@ -184,8 +199,8 @@ std::vector<ShownColumn> shown_columns(const std::vector<Result>& results, bool 
         const std::string word = path.substr(path.rfind('.') + 1);
         const bool taken = std::any_of(result_columns().begin(), result_columns().end(),
                                        [&](const Column& other) { return other.heading == word; });
-        // A path of one word has the name of its column in CSV.
-        const std::string heading = !taken ? word : path == word ? "point." + path : path;
+        if (path == word && taken && tells_apart(word, path, results)) continue;
+        const std::string heading = !taken ? word : path == word ? path + " as set" : path;
         columns.push_back(
             {heading, heading + " {}", [path](const Result& r) { return shown_value(r.prediction, path); }});
       }

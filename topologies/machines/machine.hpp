@@ -50,7 +50,8 @@ LinkSpec each_of(LinkSpec link);
 /// `source` nor an `assumed` reason.
 Machine parse_machine(std::string_view text, const std::string& file);
 
-/// The preset of that name. Throws InputError (`where` empty) naming the nearest one that exists.
+/// The preset of that name, which may be one of its others (preset_names.hpp): "p5.48xlarge" is aws-p5. Throws
+/// InputError (`where` empty) with what preset_hint() says.
 Machine node_preset(const std::string& name);
 
 /// A type of link that machine files may name without defining it: "nvlink3", "pcie4-x16", "hdr"... (link_types.json).

@@ -10,6 +10,7 @@
 #include "topologies/machines/device_words.hpp"
 #include "topologies/machines/link_types.hpp"
 #include "topologies/machines/machine.hpp"
+#include "topologies/machines/preset_names.hpp"
 #include "topologies/machines/sourced.hpp"
 
 namespace ringsim {
@@ -59,6 +60,19 @@ void require_origin(const Place& layout) {
   layout.allow({"source", "assumed"});
   if (layout.entries().empty()) layout.fail("expected a \"source\", what is \"assumed\", or both");
   for (const auto& [key, text] : layout.entries()) text.text();
+}
+
+/// The other names of a machine, which are read for presets alone: topologies/machines/preset_names.hpp.
+void check_names(const Place& root) {
+  if (root.has("gpu")) root.at("gpu").text();
+  for (const char* key : {"also", "taken_for"})
+    if (root.has(key))
+      for (const Place& name : root.at(key).items()) name.text();
+  if (!root.has("near")) return;
+  for (const Place& each : root.at("near").items()) {
+    each.allow({"name", "differs", "source"});
+    for (const char* key : {"name", "differs", "source"}) each.at(key).text();
+  }
 }
 
 Host host(const Place& entry) {
@@ -179,10 +193,12 @@ void add_cables(const Place& entry, const Ids& ids, LinkTypes& types, Machine& m
 Machine parse_machine(std::string_view text, const std::string& file) {
   const Json json = parse_json(text, file);
   const Place root{json, file, ""};
-  root.allow({"name", "summary", "layout", "host", "link_types", "devices", "links"});
+  root.allow(
+      {"name", "summary", "gpu", "also", "taken_for", "near", "layout", "host", "link_types", "devices", "links"});
   Machine machine;
   machine.name = root.at("name").text();
   machine.summary = root.at("summary").text();
+  check_names(root);
   if (root.has("layout")) require_origin(root.at("layout"));
   if (root.has("host")) machine.host = host(root.at("host"));
   LinkTypes types(root);
@@ -205,21 +221,17 @@ Machine parse_machine(std::string_view text, const std::string& file) {
 }
 
 Machine node_preset(const std::string& name) {
-  std::vector<std::string> names;
-  for (const PresetFile& file : preset_files()) {
-    if (file.name == name) return parse_machine(file.text, name + ".json");
-    names.emplace_back(file.name);
-  }
-  const std::string hint = did_you_mean(name, names);
-  throw InputError("", "expected the name of a node preset, found \"" + name + "\"",
-                   hint.empty() ? "`ringsim list nodes` shows all" : hint);
+  const PresetNames* preset = preset_named(name);
+  if (preset == nullptr)
+    throw InputError("", "expected the name of a node preset, found \"" + name + "\"", preset_hint(name));
+  const auto file = std::find_if(preset_files().begin(), preset_files().end(),
+                                 [&](const PresetFile& each) { return each.name == preset->name; });
+  return parse_machine(file->text, preset->name + ".json");
 }
 
 std::vector<CatalogEntry> node_catalog() {
   std::vector<CatalogEntry> entries;
-  for (const PresetFile& file : preset_files()) {
-    entries.push_back({std::string(file.name), node_preset(std::string(file.name)).summary});
-  }
+  for (const PresetNames& preset : preset_names()) entries.push_back({preset.name, preset.summary});
   return entries;
 }
 

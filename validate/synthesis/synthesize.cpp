@@ -35,7 +35,7 @@ void refuse_what_trees_cannot(const Scenario& scenario) {
     throw InputError(fmt::format("{}: {}", scenario.file, place), message, hint);
   };
   if (scenario.library)
-    refuse("/library", "expected no library, found one, which chooses its own algorithms",
+    refuse("/library", "cannot be combined with synthesis: a library chooses its own algorithms",
            "--set library=null --set collective.algorithm=ring");
   if (scenario.jobs.size() > 1)
     refuse("/jobs", fmt::format("expected one collective, found {}", scenario.jobs.size()), "--set jobs=null");

@@ -304,7 +304,7 @@ TEST_CASE("without another way a message waits for its link to be restored, and 
 TEST_CASE("the packet model refuses links that go down") {
   const Topology net = two_ways(5_GBps);
   CHECK(complaint(net, direct_pairs(2, 1_MiB, false), {down(1us, {0})}, NetworkModel::packet) ==
-        "expected no link that goes down with the network model packet, found one\n"
+        "links that go down cannot be combined with the network model packet\n"
         "  hint: packets cannot be taken back from the buffers they wait in: take the model fair");
 }
 
