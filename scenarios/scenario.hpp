@@ -102,19 +102,20 @@ struct TrainingSpec {
   std::int64_t batch = 0;  ///< samples per GPU
   std::int64_t parameters = 0;
   int bytes_per_parameter = 4;
-  int warmup = 0;                  ///< how many of the steps (of local_sgd and gossip: rounds) do not count
-  TrainingStep step;               ///< without schedules and the launch of a collective
-  int servers = 0;                 ///< parameter_server: separate ones; 0: the master, a rank
-  Actor master = 0;                ///< parameter_server, data_parallel
-  Picoseconds loss{0};             ///< data_parallel: on the master
-  bool launch_by_layer = false;    ///< data_parallel: the thread launches a layer on all GPUs, then the next one
-  Bytes sample;                    ///< that the master or the servers send; 0: workers have their own
-  Bytes output;                    ///< data_parallel: of a sample
-  int every = 1;                   ///< local_sgd, gossip: steps in a round
-  std::optional<AsyncSpec> async;  ///< parameter_server; else workers wait for each other
-  bool overlap = false;            ///< gossip: weights travel during both passes
-  int microbatches = 1;            ///< model_parallel
-  Bytes activations;               ///< model_parallel: of a microbatch, from one rank to the next
+  int warmup = 0;                   ///< how many of the steps (of local_sgd and gossip: rounds) do not count
+  TrainingStep step;                ///< without schedules and the launch of a collective
+  int servers = 0;                  ///< parameter_server: separate ones; 0: the master, a rank
+  Actor master = 0;                 ///< parameter_server, data_parallel
+  Picoseconds loss{0};              ///< data_parallel: on the master
+  bool launch_by_layer = false;     ///< data_parallel: the thread launches a layer on all GPUs, then the next one
+  Bytes sample;                     ///< that the master or the servers send; 0: workers have their own
+  Bytes output;                     ///< data_parallel: of a sample
+  int every = 1;                    ///< local_sgd, gossip: steps in a round
+  std::optional<AsyncSpec> async;   ///< parameter_server; else workers wait for each other
+  bool overlap = false;             ///< gossip: weights travel during both passes
+  int microbatches = 1;             ///< model_parallel
+  Bytes activations;                ///< model_parallel: of a microbatch, from one rank to the next
+  std::optional<Bytes> gpu_memory;  ///< of each GPU; none: what the machine's file says
   Stragglers stragglers;
   std::int64_t slowdown = 1'000'000;  ///< millionths: kernels take so many times as long while a collective runs
 

@@ -43,6 +43,7 @@ Topology build_cluster(const Cluster& spec) {
         const NodeId id = builder.add_node(prefix + device.name, device.kind, host);
         if (d == 0) first = id.value;
         if (device.kind == NodeKind::gpu) builder.add_rank(id);
+        if (device.memory.count > 0) builder.set_memory(id, device.memory);
         if (device.idle) builder.leave_idle(id);
         if (!has_gpudirect(device)) builder.deny_gpudirect(id);
         if (device.port) ports.push_back({id, host, n_nics++, *device.port});

@@ -35,8 +35,9 @@ bool serves_and_trains(const TrainingStep& step, const AsyncServer& given) {
 class AsyncWriter : StepWriter {
  public:
   /// `step`: without tensors. `by_layer`: the same, layer by layer.
-  AsyncWriter(const TrainingStep& step, const TrainingStep& by_layer, const AsyncServer& given, Picoseconds update)
-      : StepWriter(step),
+  AsyncWriter(const TrainingStep& step, const TrainingStep& by_layer, const AsyncServer& given, Picoseconds update,
+              WatchedWork* work)
+      : StepWriter(step, work),
         by_layer_(by_layer),
         given_(given),
         exchange_(async_exchange(given.model, given.servers, update)) {
@@ -50,12 +51,13 @@ class AsyncWriter : StepWriter {
 
   Program write() {
     for (Actor worker = 0; worker < given_.workers; ++worker) {
+      done(work_);
       Program::Call call{.name = "exchange", .schedule = exchange_, .members = {worker}, .variables = {gradients_}};
       for (int server = 0; server < given_.servers; ++server)
         call.members.push_back(async_lane_of(given_, worker, server));
       out_.calls.push_back(std::move(call));
       write_worker(worker);
-      write_call(communication_, "exchange", worker).time = Picoseconds{0};
+      write_call(communication_, worker).time = Picoseconds{0};
       out_.roles.push_back(take_role());
     }
     for (Actor worker = 0; worker < given_.workers; ++worker) out_.role_of.push_back(2 * worker);
@@ -71,13 +73,14 @@ class AsyncWriter : StepWriter {
     stream(0).push_back(std::move(start));
     const bool serves = worker == given_.master && serves_and_trains(step_, given_);
     for (int i = 0; i < given_.every; ++i) {
+      next_step();
       write_passes(serves ? by_layer_ : step_);
       if (given_.every > 1) kernel("update", step_.update);
     }
     if (serves)
       for (std::size_t task = 1; task < stream(0).size(); ++task) stream(0)[task].unit = 0;  // the server's
     stream(0).back().touches.push_back({As::make, gradients_, -1});
-    write_call(communication_, "exchange", worker).after.push_back({0, n_tasks(0), 0});
+    write_call(communication_, worker).after.push_back({0, n_tasks(0), 0});
     out_.roles.push_back(take_role());
   }
 
@@ -139,7 +142,8 @@ CheckedSchedule async_exchange(Bytes model, int servers, Picoseconds update) {
   return check(std::move(s));
 }
 
-Program async_server_program(const TrainingStep& step, const AsyncServer& given, const Stragglers& stragglers) {
+Program async_server_program(const TrainingStep& step, const AsyncServer& given, const Stragglers& stragglers,
+                             WatchedWork* work) {
   ensure(step.buckets.empty() && given.workers >= 1 && given.servers >= 1, "workers push to servers, without buckets");
   ensure(given.offsets.size() == static_cast<std::size_t>(given.workers), "every worker starts");
   ensure(given.updates >= 1 && given.updates < INT_MAX, "a run has as many updates as a program iterations");
@@ -147,7 +151,7 @@ Program async_server_program(const TrainingStep& step, const AsyncServer& given,
          "a master is a worker and the server");
   TrainingStep whole = as_one(step);
   whole.steps = static_cast<int>(given.updates);
-  Program program = AsyncWriter(whole, step, given, server_update(step, given.servers)).write();
+  Program program = AsyncWriter(whole, step, given, server_update(step, given.servers), work).write();
   // Workers are alike in all but their call, but for a master.
   const Program::Role& other = program.role(given.master == 0 && given.workers > 1 ? 1 : 0);
   program.time = [stragglers, other, own = program.role(std::max(given.master, 0)), master = given.master,

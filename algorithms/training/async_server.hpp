@@ -58,7 +58,8 @@ inline constexpr int async_update_step = 2;
 /// a) + u) updates per time. Always X <= that sum, X <= b/p, X <= 1/u (up to W updates), X >= sum_w 1/(C_w + 2 W p/b +
 /// W u + 2a). Of a master: C + u, because it sends itself nothing over a link. Source: Dean et al., Large Scale
 /// Distributed Deep Networks, NIPS 2012 (Downpour SGD).
-Program async_server_program(const TrainingStep& step, const AsyncServer& given, const Stragglers& stragglers);
+Program async_server_program(const TrainingStep& step, const AsyncServer& given, const Stragglers& stragglers,
+                             WatchedWork* work = nullptr);
 
 /// Between which the updates per second lie, whatever the offsets, the jitter apart; of W updates in the window one
 /// more or less. `once`: p/b; `a`: latency of a path.

@@ -32,8 +32,8 @@ struct Launches {
 class DataParallelWriter : StepWriter {
  public:
   DataParallelWriter(const TrainingStep& step, int ranks, Picoseconds loss,
-                     const std::optional<MasterExchange>& exchange, LaunchOrder order)
-      : StepWriter(step),
+                     const std::optional<MasterExchange>& exchange, LaunchOrder order, WatchedWork* work)
+      : StepWriter(step, work),
         loss_(loss),
         exchange_(exchange),
         launches_{order, ranks, static_cast<int>(step.layers.size())} {
@@ -68,14 +68,14 @@ class DataParallelWriter : StepWriter {
   Actor master() const { return exchange_ ? exchange_->master : 0; }
 
   void write_calls() {
-    const auto add_call = [&](std::string name, const CheckedSchedule& schedule, std::vector<int> variables) {
+    const auto add_call = [&](std::string name, const CheckedSchedule& schedule, Program::Variables variables) {
       out_.calls.push_back({.name = std::move(name),
                             .schedule = schedule,
                             .members = {},
                             .variables = std::move(variables),
                             .divisor = 1});
     };
-    std::vector<int> weights, gradients;
+    Program::Variables weights, gradients;
     each_piece([&](const Piece& piece) {
       weights.push_back(piece.weights);
       gradients.push_back(piece.gradient);
@@ -90,8 +90,7 @@ class DataParallelWriter : StepWriter {
 
   // The next exchange, when the GPU has computed all that it has been given so far.
   Task& write_exchange() {
-    const auto call = static_cast<std::size_t>(n_tasks(communication_));
-    Task& task = write_call(communication_, out_.calls[call].name, static_cast<int>(call));
+    Task& task = write_call(communication_, n_tasks(communication_));
     if (n_tasks(0) > 0) task.after.push_back({0, n_tasks(0), 0});
     return task;
   }
@@ -188,10 +187,10 @@ class DataParallelWriter : StepWriter {
 }  // namespace
 
 Program data_parallel_program(const TrainingStep& step, int ranks, Picoseconds loss,
-                              const std::optional<MasterExchange>& exchange, LaunchOrder order) {
+                              const std::optional<MasterExchange>& exchange, LaunchOrder order, WatchedWork* work) {
   ensure(step.buckets.empty(), "DataParallel has no buckets");
   ensure(exchange.has_value() || ranks == 1, "several ranks exchange gradients");
-  return DataParallelWriter(step, ranks, loss, exchange, order).write();
+  return DataParallelWriter(step, ranks, loss, exchange, order, work).write();
 }
 
 Picoseconds data_parallel_step_time(const TrainingStep& step, Picoseconds loss, Picoseconds calls) {

@@ -39,7 +39,8 @@ enum class LaunchOrder : std::uint8_t {
 /// batch on one GPU. Source: torch.nn.parallel.DataParallel (torch/nn/parallel/data_parallel.py: scatter, replicate,
 /// parallel_apply, gather; _functions.py: Broadcast.backward adds the gradients up on the master).
 Program data_parallel_program(const TrainingStep& step, int ranks, Picoseconds loss,
-                              const std::optional<MasterExchange>& exchange, LaunchOrder order = LaunchOrder::by_gpu);
+                              const std::optional<MasterExchange>& exchange, LaunchOrder order = LaunchOrder::by_gpu,
+                              WatchedWork* work = nullptr);
 
 /// That form; `calls`: what all five exchanges take together, with the launch of each. 0: one GPU.
 Picoseconds data_parallel_step_time(const TrainingStep& step, Picoseconds loss, Picoseconds calls);

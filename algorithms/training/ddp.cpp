@@ -73,7 +73,7 @@ namespace {
 /// Writes a training step down as a program.
 class DdpWriter : StepWriter {
  public:
-  explicit DdpWriter(const TrainingStep& step) : StepWriter(step) {
+  DdpWriter(const TrainingStep& step, WatchedWork* work) : StepWriter(step, work) {
     if (!step.buckets.empty()) {
       communication_ = add_stream(Program::StreamKind::communication);
       if (step.cycle.count() > 0) cycles_ = add_stream(Program::StreamKind::host);
@@ -82,6 +82,7 @@ class DdpWriter : StepWriter {
   }
 
   Program write() {
+    out_.calls.reserve(step_.buckets.size());
     write_forward_pass();
     for (std::size_t l = n_layers(); l-- > 0;) {
       write_backward(l);
@@ -104,8 +105,8 @@ class DdpWriter : StepWriter {
  private:
   // After how many tasks of the compute stream the buckets go that this layer completes.
   void note_ready(std::size_t l) {
-    for (const Bucket& bucket : step_.buckets) {
-      if (bucket.ready != static_cast<int>(l)) continue;
+    for (std::size_t b = ready_.size(); b < step_.buckets.size() && step_.buckets[b].ready == static_cast<int>(l);
+         ++b) {
       if (step_.hook.count() > 0)
         stream(0).push_back({.name = "hook", .time = step_.hook, .call = -1, .after = {}, .touches = {}});
       ready_.push_back(n_tasks(0));
@@ -114,7 +115,7 @@ class DdpWriter : StepWriter {
 
   void write_bucket(std::size_t b) {
     const Bucket& bucket = step_.buckets[b];
-    Task& task = write_call(communication_, fmt::format("bucket {}", b), static_cast<int>(b));
+    Task& task = write_call(communication_, static_cast<int>(b));
     task.time = add(task.time, bucket.beyond);
     task.after.push_back({0, step_.overlap ? ready_[b] : n_tasks(0), 0});
     if (cycles_ >= 0) {
@@ -124,7 +125,7 @@ class DdpWriter : StepWriter {
       if (b == 0) stream(cycles_).back().after.push_back(step_before(0));
       task.after.push_back({cycles_, static_cast<int>(b) + 1, 0});
     }
-    Program::Call call{.name = task.name,
+    Program::Call call{.name = fmt::format("bucket {}", b),
                        .schedule = step_.schedules[b],
                        .members = {},
                        .variables = {},
@@ -140,11 +141,7 @@ class DdpWriter : StepWriter {
     if (out_.actors == out_.ranks) return;
     for (std::size_t b = 0; b < step_.buckets.size(); ++b)
       stream(communication_)
-          .push_back({.name = fmt::format("bucket {}", b),
-                      .time = {},
-                      .call = static_cast<int>(b),
-                      .after = {},
-                      .touches = {}});
+          .push_back({.name = {}, .time = {}, .call = static_cast<int>(b), .after = {}, .touches = {}});
     out_.roles.push_back(take_role());
     out_.role_of.assign(static_cast<std::size_t>(out_.actors), 0);
     std::fill(out_.role_of.begin() + out_.ranks, out_.role_of.end(), 1);
@@ -156,9 +153,13 @@ class DdpWriter : StepWriter {
 
 }  // namespace
 
-Program training_program(const TrainingStep& step) {
+Program training_program(const TrainingStep& step, WatchedWork* work) {
   ensure(step.buckets.size() == step.schedules.size(), "every bucket has a schedule");
-  return DdpWriter(step).write();
+  return DdpWriter(step, work).write();
+}
+
+void GpuClock::begin_step() {
+  if (step.host_waits) host = std::max(host, gpu);
 }
 
 void GpuClock::run(Picoseconds time) {
@@ -180,8 +181,8 @@ Picoseconds training_step_time(const TrainingStep& step, const std::vector<Picos
   std::vector<Picoseconds> ready;
   for (std::size_t l = step.layers.size(); l-- > 0;) {
     clock.run(step.layers[l].backward);
-    for (const Bucket& bucket : step.buckets)
-      if (bucket.ready == static_cast<int>(l)) ready.push_back(clock.gpu = add(clock.gpu, step.hook));
+    while (ready.size() < step.buckets.size() && step.buckets[ready.size()].ready == static_cast<int>(l))
+      ready.push_back(clock.gpu = add(clock.gpu, step.hook));
   }
   Picoseconds calls{0};
   for (std::size_t b = 0; b < times.size(); ++b) {
@@ -192,6 +193,21 @@ Picoseconds training_step_time(const TrainingStep& step, const std::vector<Picos
   clock.gpu = std::max(clock.gpu, calls);
   clock.run(step.update);
   return clock.gpu;
+}
+
+Picoseconds alone_step_time(const TrainingStep& step, std::optional<Picoseconds> loss, std::int64_t warmup,
+                            std::int64_t steps) {
+  const auto one_step = [&](GpuClock clock) {
+    clock.forward();
+    if (loss) clock.run(*loss);
+    clock.backward();
+    clock.run(step.update);
+    return clock;
+  };
+  const GpuClock first = one_step({step});
+  if (step.host_launch.count() == 0 || step.host_waits) return first.gpu;
+  const Picoseconds next = one_step({.step = step, .host = first.host, .gpu = first.gpu}).gpu - first.gpu;
+  return warmup > 0 ? next : add(first.gpu, times(steps - 1, next)) / steps;
 }
 
 }  // namespace ringsim

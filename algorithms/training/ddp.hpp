@@ -56,7 +56,7 @@ struct TrainingStep {
   Picoseconds update{0};        ///< the optimizer's
   Picoseconds host_launch{0};   ///< a host thread launches each kernel (a layer's forward or backward pass, the update)
   bool host_waits = true;       ///< it launches a step's kernels only when the step before is done
-  std::vector<Bucket> buckets;  ///< in order; none on one GPU
+  std::vector<Bucket> buckets;  ///< in the order in which layers complete them; none on one GPU
   std::vector<CheckedSchedule> schedules;  ///< [bucket] its all-reduce
   Picoseconds launch{0};                   ///< before each all-reduce
   Picoseconds hook{0};                     ///< on the GPU, before each all-reduce: the copy into the bucket
@@ -76,7 +76,7 @@ struct TrainingStep {
 /// backward pass and the all-reduce of bucket j, ready_j the time at which j may go, u that of the update:
 /// step = max(f + B, max_j (ready_j + sum_{i >= j} T_i)) + u.
 /// Source: Li et al., "PyTorch Distributed", VLDB 13 (2020).
-Program training_program(const TrainingStep& step);
+Program training_program(const TrainingStep& step, WatchedWork* work = nullptr);
 
 /// When a GPU alone is done with what it has computed so far, for closed forms. A host that launches kernels goes on as
 /// far ahead as it can (Lindley's form).
@@ -84,6 +84,7 @@ struct GpuClock {
   const TrainingStep& step;
   Picoseconds host{0}, gpu{0};
 
+  void begin_step();           ///< the host waits until the step before is done, if it does so
   void run(Picoseconds time);  ///< one kernel
   void forward();
   void backward();
@@ -92,5 +93,12 @@ struct GpuClock {
 /// That form, with the host's launches and Horovod's cycles; `times`: [bucket] T_j with its launch and what it takes
 /// beyond.
 Picoseconds training_step_time(const TrainingStep& step, const std::vector<Picoseconds>& times);
+
+/// The mean of steps `warmup` to `steps` - 1 of one GPU that exchanges nothing. `loss`: of data_parallel, a kernel
+/// between both passes. A host that does not wait runs ahead from the second step on: k steps of n kernels take P + (k
+/// - 1) max(C, n t), with P of the first step, C of all kernels and t of a launch (the longest of all ways to launch
+/// some kernels and then compute the rest).
+Picoseconds alone_step_time(const TrainingStep& step, std::optional<Picoseconds> loss, std::int64_t warmup,
+                            std::int64_t steps);
 
 }  // namespace ringsim

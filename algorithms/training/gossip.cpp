@@ -15,8 +15,9 @@ namespace {
 
 class GossipWriter : StepWriter {
  public:
-  GossipWriter(const TrainingStep& step, const Gossip& gossip, const std::optional<CheckedSchedule>& exchange)
-      : StepWriter(step), gossip_(gossip) {
+  GossipWriter(const TrainingStep& step, const Gossip& gossip, const std::optional<CheckedSchedule>& exchange,
+               WatchedWork* work)
+      : StepWriter(step, work), gossip_(gossip) {
     out_.ranks = out_.actors = exchange ? exchange->schedule().collective.ranks : 1;
     if (exchange) {
       add_exchange(*exchange, "right");
@@ -30,6 +31,7 @@ class GossipWriter : StepWriter {
 
   Program write() {
     for (int i = 0; i < gossip_.every; ++i) {
+      next_step();
       Task& first = write_forward_pass();
       if (i == 0 && !exchanges_.empty() && !gossip_.overlap) first.after.push_back(step_before(exchanges_.front()));
       write_backward_pass();
@@ -63,7 +65,7 @@ class GossipWriter : StepWriter {
   void write_average(int passes) {
     if (exchanges_.empty()) return;
     for (std::size_t e = 0; e < exchanges_.size(); ++e) {
-      Task& call = write_call(exchanges_[e], out_.calls[e].name, static_cast<int>(e));
+      Task& call = write_call(exchanges_[e], static_cast<int>(e));
       call.after.push_back(gossip_.overlap ? step_before(0) : Program::After{0, passes, 0});
     }
     Task average{.name = "average", .time = Picoseconds{0}, .call = -1, .after = {{0, passes, 0}}, .touches = {}};
@@ -98,14 +100,16 @@ RoundTimes round_times(const TrainingStep& step, const Gossip& gossip, const Str
 
 }  // namespace
 
-Program gossip_program(const TrainingStep& step, const Gossip& gossip, const std::optional<CheckedSchedule>& exchange) {
+Program gossip_program(const TrainingStep& step, const Gossip& gossip, const std::optional<CheckedSchedule>& exchange,
+                       WatchedWork* work) {
   ensure(step.buckets.empty() && gossip.every >= 1, "gossip has steps and no buckets");
-  return GossipWriter(step, gossip, exchange).write();
+  return GossipWriter(step, gossip, exchange, work).write();
 }
 
 Picoseconds gossip_round_time(const TrainingStep& step, const Gossip& gossip, Picoseconds exchange) {
   GpuClock clock{step};
   for (int i = 0; i < gossip.every; ++i) {
+    clock.begin_step();
     clock.forward();
     clock.backward();
     if (i == 0 && gossip.overlap) clock.gpu = std::max(clock.gpu, exchange);

@@ -28,7 +28,8 @@ struct Gossip {
 /// n hops, so one that is slow for good slows all to its pace (max-plus algebra: the mean step tends to the largest
 /// mean cycle). Source: Lian et al., Can Decentralized Algorithms Outperform Centralized Algorithms?, NIPS 2017
 /// (D-PSGD, Algorithm 1, which overlaps).
-Program gossip_program(const TrainingStep& step, const Gossip& gossip, const std::optional<CheckedSchedule>& exchange);
+Program gossip_program(const TrainingStep& step, const Gossip& gossip, const std::optional<CheckedSchedule>& exchange,
+                       WatchedWork* work = nullptr);
 
 /// That form of a round of equal ranks, with the host's launches; `exchange`: with its launch, 0 of one GPU.
 Picoseconds gossip_round_time(const TrainingStep& step, const Gossip& gossip, Picoseconds exchange);

@@ -11,8 +11,8 @@ namespace {
 
 class LocalSgdWriter : StepWriter {
  public:
-  LocalSgdWriter(const TrainingStep& step, int every, const std::optional<CheckedSchedule>& average)
-      : StepWriter(step), every_(every), average_(average) {
+  LocalSgdWriter(const TrainingStep& step, int every, const std::optional<CheckedSchedule>& average, WatchedWork* work)
+      : StepWriter(step, work), every_(every), average_(average) {
     out_.ranks = average ? average->schedule().collective.ranks : 1;
     out_.actors = average ? average->schedule().actors : 1;
     if (average_) {
@@ -25,6 +25,7 @@ class LocalSgdWriter : StepWriter {
   Program write() {
     for (Program::Learns& learns : out_.learns) learns.how = Program::Learns::How::weights_averaged;
     for (int i = 0; i < every_; ++i) {
+      next_step();
       Task& first = write_forward_pass();
       if (i == 0 && average_) first.after.push_back(step_before(communication_));
       write_backward_pass();
@@ -34,12 +35,12 @@ class LocalSgdWriter : StepWriter {
       Program::Call call{.name = "average", .schedule = *average_, .members = {}, .variables = {}};
       call.divisor = out_.ranks;
       each_piece([&](const Piece& piece) { call.variables.push_back(piece.weights); });
-      write_call(communication_, call.name, 0).after.push_back({0, n_tasks(0), 0});
+      write_call(communication_, 0).after.push_back({0, n_tasks(0), 0});
       out_.calls.push_back(std::move(call));
     }
     out_.roles.push_back(take_role());
     if (out_.actors > out_.ranks) {
-      write_call(communication_, "average", 0).time = Picoseconds{0};
+      write_call(communication_, 0).time = Picoseconds{0};
       out_.roles.push_back(take_role());
       out_.role_of.assign(static_cast<std::size_t>(out_.actors), 0);
       for (Actor helper = out_.ranks; helper < out_.actors; ++helper)
@@ -56,14 +57,16 @@ class LocalSgdWriter : StepWriter {
 
 }  // namespace
 
-Program local_sgd_program(const TrainingStep& step, int every, const std::optional<CheckedSchedule>& average) {
+Program local_sgd_program(const TrainingStep& step, int every, const std::optional<CheckedSchedule>& average,
+                          WatchedWork* work) {
   ensure(step.buckets.empty() && every >= 1, "local SGD has steps and no buckets");
-  return LocalSgdWriter(step, every, average).write();
+  return LocalSgdWriter(step, every, average, work).write();
 }
 
 Picoseconds local_sgd_round_time(const TrainingStep& step, int every, Picoseconds average) {
   GpuClock clock{step};
   for (int i = 0; i < every; ++i) {
+    clock.begin_step();
     clock.forward();
     clock.backward();
     clock.run(step.update);

@@ -14,7 +14,8 @@ namespace ringsim {
 /// Closed form, where an all-reduce begins and ends at all ranks at once: a round takes max_r sum_i C(r,i) + T, with C
 /// of step i at rank r and T of the all-reduce; with equal times every C + T. Source: Stich, Local SGD Converges Fast
 /// and Communicates Little, ICLR 2019.
-Program local_sgd_program(const TrainingStep& step, int every, const std::optional<CheckedSchedule>& average);
+Program local_sgd_program(const TrainingStep& step, int every, const std::optional<CheckedSchedule>& average,
+                          WatchedWork* work = nullptr);
 
 /// That form of a round, with the host's launches; `average`: with its launch, 0 of one GPU.
 Picoseconds local_sgd_round_time(const TrainingStep& step, int every, Picoseconds average);

@@ -39,8 +39,8 @@ std::vector<Picoseconds> updates_of(const TrainingStep& step, const std::vector<
 
 class ModelParallelWriter : StepWriter {
  public:
-  ModelParallelWriter(const TrainingStep& step, const Pipeline& pipeline)
-      : StepWriter(step),
+  ModelParallelWriter(const TrainingStep& step, const Pipeline& pipeline, WatchedWork* work)
+      : StepWriter(step, work),
         pipeline_(pipeline),
         stages_(stages_of(step.layers, pipeline.ranks)),
         updates_(updates_of(step, stages_)) {
@@ -91,9 +91,11 @@ class ModelParallelWriter : StepWriter {
   }
 
   void write_calls() {
+    out_.calls.reserve(2 * static_cast<std::size_t>(n_cuts()) * static_cast<std::size_t>(pipeline_.microbatches));
     for (const Pass pass : {Pass::forward, Pass::backward})
       for (int cut = 0; cut < n_cuts(); ++cut)
         for (int m = 0; m < pipeline_.microbatches; ++m) {
+          done(work_);
           const bool is_back = pass == Pass::backward;
           Program::Call call{.name = fmt::format("send {}{}", is_back ? "back" : "on", of(m)),
                              .schedule = *pipeline_.transfer,
@@ -102,10 +104,7 @@ class ModelParallelWriter : StepWriter {
           out_.calls.push_back(std::move(call));
         }
   }
-  Task& write_transfer(Pass pass, int cut, int m) {
-    const int call = call_of(pass, cut, m);
-    return write_call(stream_of(cut), out_.calls[static_cast<std::size_t>(call)].name, call);
-  }
+  Task& write_transfer(Pass pass, int cut, int m) { return write_call(stream_of(cut), call_of(pass, cut, m)); }
 
   const Stage& stage(Actor rank) const { return stages_[static_cast<std::size_t>(rank)]; }
 
@@ -199,10 +198,10 @@ std::vector<Stage> stages_of(const std::vector<LayerCost>& layers, int ranks) {
   return cut(high);
 }
 
-Program model_parallel_program(const TrainingStep& step, const Pipeline& pipeline) {
+Program model_parallel_program(const TrainingStep& step, const Pipeline& pipeline, WatchedWork* work) {
   ensure(step.buckets.empty() && pipeline.microbatches >= 1, "model parallelism has microbatches and no buckets");
   ensure(pipeline.transfer.has_value() || pipeline.ranks == 1, "several ranks exchange activations");
-  return ModelParallelWriter(step, pipeline).write();
+  return ModelParallelWriter(step, pipeline, work).write();
 }
 
 std::vector<Picoseconds> pipeline_step_ends(const TrainingStep& step, const Pipeline& pipeline, Picoseconds transfer) {

@@ -42,7 +42,7 @@ std::vector<Stage> stages_of(const std::vector<LayerCost>& layers, int ranks);
 /// Sent per step by each rank: x to the next, x to the one before, x the outputs of a layer for the whole batch. No
 /// gradients. Closed form of K equal ranks, f and B of one GPU: (M + K - 1)(f + B)/M + 2(K - 1)(x/(M b) + a) + u/K, if
 /// a transfer is no longer than a microbatch's pass on a rank.
-Program model_parallel_program(const TrainingStep& step, const Pipeline& pipeline);
+Program model_parallel_program(const TrainingStep& step, const Pipeline& pipeline, WatchedWork* work = nullptr);
 
 /// When each rank has updated its layers, in the first step: [rank]. Any ranks, without a host's launches. `transfer`:
 /// of a microbatch from rank to rank, without its launch; no two share a link, and a call begins when the one before it

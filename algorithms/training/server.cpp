@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,8 +16,8 @@ namespace {
 
 class ServerWriter : StepWriter {
  public:
-  ServerWriter(const TrainingStep& step, int ranks, const ServerExchange& exchange)
-      : StepWriter(step, std::max(1, exchange.servers)), exchange_(exchange) {
+  ServerWriter(const TrainingStep& step, int ranks, const ServerExchange& exchange, WatchedWork* work)
+      : StepWriter(step, work, std::max(1, exchange.servers)), exchange_(exchange) {
     out_.ranks = ranks;
     out_.actors = ranks + exchange.servers;
     for (std::size_t shard = 0; shard < exchange.push.size(); ++shard)
@@ -54,8 +53,8 @@ class ServerWriter : StepWriter {
 
   void write_calls() {
     for (int shard = 0; shard < n_shards(); ++shard) {
-      std::vector<Actor> members(static_cast<std::size_t>(out_.ranks));
-      std::iota(members.begin(), members.end(), 0);
+      Program::Members members;
+      for (Actor rank = 0; rank < out_.ranks; ++rank) members.push_back(rank);
       if (exchange_.servers > 0) members.push_back(out_.ranks + shard);
       const auto add_call = [&](const char* what, const CheckedSchedule& schedule, int divisor) {
         out_.calls.push_back({.name = name_of(what, shard), .schedule = schedule, .members = members, .variables = {}});
@@ -76,10 +75,7 @@ class ServerWriter : StepWriter {
   // The calls of a shard, one after the other.
   static constexpr int push = 0, pull = 1, samples = 2;
   int call_of(int shard, int which) const { return (hands_out() ? 3 : 2) * shard + which; }
-  Task& write_shard(int shard, int which) {
-    const int call = call_of(shard, which);
-    return write_call(stream_of(shard), out_.calls[static_cast<std::size_t>(call)].name, call);
-  }
+  Task& write_shard(int shard, int which) { return write_call(stream_of(shard), call_of(shard, which)); }
 
   bool hands_out() const { return !exchange_.samples.empty(); }
   // In the iteration: how many calls of a shard come before the update.
@@ -143,13 +139,14 @@ Picoseconds server_update(const TrainingStep& step, int servers) {
   return Picoseconds{step.update.count() / n + (step.update.count() % n > 0 ? 1 : 0)};
 }
 
-Program parameter_server_program(const TrainingStep& step, int ranks, const std::optional<ServerExchange>& exchange) {
+Program parameter_server_program(const TrainingStep& step, int ranks, const std::optional<ServerExchange>& exchange,
+                                 WatchedWork* work) {
   ensure(step.buckets.empty(), "a parameter server has no buckets");
   if (!exchange) {
     ensure(ranks == 1, "several ranks exchange gradients");
-    return training_program(step);
+    return training_program(step, work);
   }
-  return ServerWriter(step, ranks, *exchange).write();
+  return ServerWriter(step, ranks, *exchange, work).write();
 }
 
 Picoseconds server_step_time(const TrainingStep& step, int servers, Picoseconds push, Picoseconds pull,

@@ -33,7 +33,8 @@ struct ServerExchange {
 /// pull of as many bytes as a worker's samples have. Source: Li et al.,
 /// Scaling Distributed Machine Learning with the Parameter Server, OSDI 2014 (its sequential consistency model,
 /// section 3.5).
-Program parameter_server_program(const TrainingStep& step, int ranks, const std::optional<ServerExchange>& exchange);
+Program parameter_server_program(const TrainingStep& step, int ranks, const std::optional<ServerExchange>& exchange,
+                                 WatchedWork* work = nullptr);
 
 /// How long a server's update takes: its share, rounded up. `servers` as in ServerExchange.
 Picoseconds server_update(const TrainingStep& step, int servers);

@@ -9,7 +9,7 @@
 
 namespace ringsim {
 
-StepWriter::StepWriter(const TrainingStep& step, int shards) : step_(step) {
+StepWriter::StepWriter(const TrainingStep& step, WatchedWork* work, int shards) : step_(step), work_(work) {
   out_.name = step.name;
   out_.iterations = step.steps;
   add_stream(Program::StreamKind::compute);
@@ -20,6 +20,7 @@ StepWriter::StepWriter(const TrainingStep& step, int shards) : step_(step) {
   int shard = 0;
   Bytes begin, shard_end = cuts.size(0, 1);
   for (const LayerCost& each : step.layers) {
+    done(work_);
     pieces_.emplace_back();
     for (std::size_t t = 0; t < each.tensors.size(); ++t) {
       const Bytes end = begin + Bytes{each.tensors[t]} * step.bytes_per_element;
@@ -41,6 +42,7 @@ StepWriter::StepWriter(const TrainingStep& step, int shards) : step_(step) {
 }
 
 int StepWriter::add_variable(std::string name) {
+  done(work_);
   out_.variables.push_back(std::move(name));
   return static_cast<int>(out_.variables.size()) - 1;
 }
@@ -56,11 +58,14 @@ void StepWriter::add_host() {
 }
 
 StepWriter::Task& StepWriter::kernel(std::string name, Picoseconds time) {
+  done(work_);
   Task task{.name = std::move(name), .time = time, .call = -1, .after = {}, .touches = {}};
   if (host_ >= 0) {
     Task launch{.name = "launch " + task.name, .time = step_.host_launch, .call = -1, .after = {}, .touches = {}};
-    if (stream(host_).empty() && step_.host_waits)
+    if (step_.host_waits && stream(host_).empty())
       for (const Stream end : ends_) launch.after.push_back(step_before(end));
+    else if (step_.host_waits && n_tasks(0) == step_begin_)
+      launch.after.push_back({0, step_begin_, 0});
     stream(host_).push_back(std::move(launch));
     task.after.push_back({host_, n_tasks(host_), 0});
   }
@@ -98,11 +103,13 @@ StepWriter::Task& StepWriter::write_backward_pass() {
 StepWriter::Task& StepWriter::write_update() {
   Task& task = kernel("update", step_.update);
   each_piece([&](const Piece& piece) { task.touches.push_back({As::apply, piece.gradient, piece.weights}); });
+  done(work_, static_cast<std::int64_t>(task.touches.size()) / 16);
   return task;
 }
 
-StepWriter::Task& StepWriter::write_call(Stream number, std::string name, int call) {
-  stream(number).push_back({.name = std::move(name), .time = step_.launch, .call = call, .after = {}, .touches = {}});
+StepWriter::Task& StepWriter::write_call(Stream number, int call) {
+  done(work_);
+  stream(number).push_back({.name = {}, .time = step_.launch, .call = call, .after = {}, .touches = {}});
   return stream(number).back();
 }
 
@@ -115,6 +122,7 @@ Program::Role StepWriter::take_role() {
   Program::Role role;
   role.streams.resize(role_.streams.size());
   std::swap(role, role_);
+  step_begin_ = 0;
   return role;
 }
 

@@ -16,8 +16,9 @@ class StepWriter {
   using As = Program::Touch::As;
 
   /// `shards`: into how many near-equal parts the bytes of the model are cut, in the order of registration. A tensor
-  /// that lies in two of them counts as two variables. `step` must outlive the writer.
-  explicit StepWriter(const TrainingStep& step, int shards = 1);
+  /// that lies in two of them counts as two variables. `step` must outlive the writer, and so must `work`, which is
+  /// told of each task.
+  StepWriter(const TrainingStep& step, WatchedWork* work, int shards = 1);
 
   /// A tensor, or the part of it that lies in one shard.
   struct Piece {
@@ -41,6 +42,8 @@ class StepWriter {
   const LayerCost& layer(std::size_t l) const { return step_.layers[l]; }
   std::size_t n_layers() const { return step_.layers.size(); }
 
+  /// Another step of the same iteration begins: the host launches it when the tasks of stream 0 so far are done.
+  void next_step() { step_begin_ = n_tasks(0); }
   /// A task of stream 0; the host launches it first.
   Task& kernel(std::string name, Picoseconds time);
   Task& write_forward(std::size_t l);
@@ -48,7 +51,7 @@ class StepWriter {
   Task& write_forward_pass();   ///< of all layers; the first task
   Task& write_backward_pass();  ///< the same
   Task& write_update();
-  Task& write_call(Stream number, std::string name, int call);
+  Task& write_call(Stream number, int call);
 
   /// All tasks of a stream, in the iteration before.
   static Program::After step_before(Stream number) { return {number, -1, 1}; }
@@ -56,12 +59,14 @@ class StepWriter {
   Program::Role take_role();
 
   const TrainingStep& step_;
+  WatchedWork* work_;
   Program out_;
   std::vector<Stream> ends_{0};  ///< the streams that the host waits for before it launches the next step
 
  private:
   Program::Role role_;
   Stream host_ = -1;
+  int step_begin_ = 0;                      // the task of stream 0 that begins the step
   std::vector<std::vector<Piece>> pieces_;  // [layer]
 };
 

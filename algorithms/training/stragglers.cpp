@@ -72,10 +72,10 @@ Picoseconds barrel_step_time(const TrainingStep& step, const Stragglers& straggl
         bool is_first = true;
         for (const LayerCost& layer : step.layers)
           gpu = add(gpu, stragglers.time(layer.forward, rank, number, std::exchange(is_first, false)));
+        std::size_t b = 0;
         for (std::size_t l = step.layers.size(); l-- > 0;) {
           gpu = add(gpu, stragglers.time(step.layers[l].backward, rank, number, false));
-          for (std::size_t b = 0; b < step.buckets.size(); ++b) {
-            if (step.buckets[b].ready != static_cast<int>(l)) continue;
+          for (; b < step.buckets.size() && step.buckets[b].ready == static_cast<int>(l); ++b) {
             gpu = add(gpu, stragglers.time(step.hook, rank, number, false));
             launch[b] = std::max(launch[b], gpu);
           }

@@ -134,4 +134,13 @@ const Files::Content& Files::read(const std::string& name) const {
   return contents_.emplace(name, Content{path, std::move(text), std::move(digest)}).first->second;
 }
 
+const Files::Content& Files::read(const std::string& name, const FileKind& kind) const {
+  const Content& content = read(name);
+  const auto has = [&](const std::string& mark) { return content.text.find(mark) != std::string::npos; };
+  if (std::any_of(kind.marks.begin(), kind.marks.end(), has)) return content;
+  throw InputError(content.path,
+                   fmt::format("expected {}, found {} bytes of something else", kind.what, content.text.size()),
+                   "nothing of the file is shown, because a scenario names it");
+}
+
 }  // namespace ringsim::scenarios

@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <vector>
 
 namespace ringsim::scenarios {
 
@@ -18,6 +19,13 @@ std::string read_text(const std::string& path, const std::string& what, std::siz
 /// The same from a stream, which errors call `name`.
 std::string read_text(std::istream& in, const std::string& name, const std::string& what,
                       std::size_t most = most_bytes);
+
+/// What a file is to be that a scenario names, and texts of which it has one at least. A scenario may come from a
+/// stranger, and name any file that its user can read: errors show nothing of one that has none of them.
+struct FileKind {
+  std::string what;  ///< "a machine file, which has \"devices\""
+  std::vector<std::string> marks;
+};
 
 /// Reads each file once; from any thread.
 class Files {
@@ -32,6 +40,8 @@ class Files {
   explicit Files(const std::string& scenario);
   /// Throws InputError (with the file's path as `where`) where it cannot be read. The reference lives as long as this.
   const Content& read(const std::string& name) const;
+  /// The same, for a reader whose errors show what they found.
+  const Content& read(const std::string& name, const FileKind& kind) const;
 
  private:
   std::string scenario_;

@@ -417,6 +417,12 @@ Field training_field(Field algorithm) {
                    .members = {gpu},
                    .words = {"gpus", "workers"},
                    .unique = true},
+                  {.name = "gpu_memory",
+                   .type = Type::size,
+                   .doc = "What a GPU has, for a warning if weights, gradients and the optimizer's state need more; "
+                          "default: what its machine's file says.",
+                   .min = 1,
+                   .examples = {R"("80 GiB")"}},
                   {.name = "steps",
                    .type = Type::whole,
                    .doc = "How many steps count.",

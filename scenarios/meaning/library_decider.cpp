@@ -280,7 +280,8 @@ LibraryGraphs take_graph_file(const Canonical& library, const Members& members, 
   LibraryGraphs out;
   const Canonical& env = library["env"];
   if (!env.contains("NCCL_GRAPH_FILE")) return out;
-  const Files::Content& content = files.read(env["NCCL_GRAPH_FILE"]["path"].get<std::string>());
+  const Files::Content& content = files.read(env["NCCL_GRAPH_FILE"]["path"].get<std::string>(),
+                                             {"NCCL's graph XML, which has <graphs>", {"<graphs"}});
   out.path = content.path;
   out.file = nccl::import_nccl_graph(content.text, content.path,
                                      nccl::graph_reading(nccl::graph_devices(machine, members.gpus), members.nodes,
@@ -343,7 +344,11 @@ Decider decider_of(Canonical& canonical, const Json& written, const std::string&
   if (library.contains("plugin")) out.machine.net_latency_us = nccl::latency_of_aws_ofi_nccl;
   out.version = library["version"].get<std::string>();
   if (library.contains("costs")) {
-    const Files::Content& content = files.read(library["costs"]["path"].get<std::string>());
+    FileKind kind{"constants of costs, named as in `ringsim list costs --format json`", {}};
+    nccl::CostConstants constants = nccl::fitted_costs();
+    nccl::for_each_constant(constants,
+                            [&](const std::string& name, double) { kind.marks.push_back('"' + name + '"'); });
+    const Files::Content& content = files.read(library["costs"]["path"].get<std::string>(), kind);
     out.costs = nccl::read_costs(content.text, content.path);
   }
   out.graphs = take_graph_file(library, members, *cluster.parts.front().machine, out.settings, out.machine, files);

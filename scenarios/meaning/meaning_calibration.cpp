@@ -48,7 +48,9 @@ void take_calibration(const nlohmann::json& canonical, const Blame& blame, const
     for (const auto& [key, value] : given.items())
       if (key != "file" && !key.starts_with("scale_"))
         blame.fail("/calibration/" + key, fmt::format("expected either a file or factors, found file and {}", key));
-    const Files::Content& content = files.read(given["file"]["path"].get<std::string>());
+    const Files::Content& content =
+        files.read(given["file"]["path"].get<std::string>(),
+                   {"a file of `ringsim calibrate`, which has \"factors\"", {"\"factors\""}});
     scenario.calibration = read_calibration(content.text, content.path, scenario.warnings);
   } else {
     scenario.calibration = calibration_of(given);

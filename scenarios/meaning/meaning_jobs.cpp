@@ -66,7 +66,9 @@ std::shared_ptr<const StoredSchedule> schedule_in(const Files::Content& content,
 /// Holds it against what is asked for.
 void take_file(const Canonical& algorithm, const std::string& pointer, const Blame& blame, const Files& files, Job& out,
                std::vector<std::string>& warnings) {
-  const Files::Content& content = files.read(algorithm["file"]["path"].get<std::string>());
+  const FileKind kind{"a schedule: MSCCL XML (<algo ...), MSCCL++'s or ringsim's JSON, or GOAL (num_ranks ...)",
+                      {"<algo", "\"threadblocks\"", "\"ringsim_schedule\"", "num_ranks"}};
+  const Files::Content& content = files.read(algorithm["file"]["path"].get<std::string>(), kind);
   const auto stored = schedule_in(content, algorithm, pointer + "/algorithm", blame);
   if (const Mismatch wrong = file_serves(*stored, out.request); !wrong.part.empty())
     blame.fail(pointer + (wrong.part == "ranks" ? "/algorithm/file" : "/" + wrong.part), wrong.message);

@@ -173,16 +173,18 @@ class Clusters {
   }
 
   static Node preset(const Canonical& name) { return std::make_shared<Machine>(node_preset(name.get<std::string>())); }
-  const Files::Content& content(const Canonical& file) const { return files_.read(file["path"].get<std::string>()); }
+  const Files::Content& content(const Canonical& file, const FileKind& kind) const {
+    return files_.read(file["path"].get<std::string>(), kind);
+  }
 
   Node node_of(const Canonical& part) const {
     if (part.contains("node")) return preset(part["node"]);
-    const Files::Content& file = content(part["node_file"]);
+    const Files::Content& file = content(part["node_file"], {"a machine file, which has \"devices\"", {"\"devices\""}});
     return std::make_shared<Machine>(parse_machine(file.text, file.path));
   }
 
   Node nccl_xml() const {
-    const Files::Content& file = content(topology_["file"]);
+    const Files::Content& file = content(topology_["file"], {"NCCL's topology XML, which has <system>", {"<system"}});
     NcclXmlOptions options;
     if (topology_.contains("gpu")) options.gpu = topology_["gpu"].get<std::string>();
     if (topology_.contains("nvlink")) options.nvlink_from = *preset(topology_["nvlink"]);
@@ -191,7 +193,8 @@ class Clusters {
   }
 
   Node nvidia_smi() const {
-    const Files::Content& file = content(topology_["file"]);
+    const Files::Content& file =
+        content(topology_["file"], {"what nvidia-smi topo -m prints, which has GPU0", {"GPU0"}});
     return std::make_shared<Machine>(
         import_nvidia_smi(file.text, file.path, *preset(topology_["like"]), link_if_said(topology_, "nic")));
   }

@@ -373,6 +373,7 @@ TrainingSpec training_of(const Canonical& canonical, std::size_t gpus, double sp
   for (const LayerCost& layer : out.step.layers)
     for (const std::int64_t tensor : layer.tensors) out.parameters += tensor;
   out.warmup = canonical["warmup"].get<int>();
+  if (canonical.contains("gpu_memory")) out.gpu_memory = Bytes{canonical["gpu_memory"].get<std::int64_t>()};
   out.step.steps = out.warmup + canonical["steps"].get<int>();
   if (kind == Regime::Kind::single && canonical.contains("ranks") && canonical["ranks"].size() > 1)
     blame.fail("/training/ranks",

@@ -392,6 +392,12 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
   else
     report_collective(topology, timeline, (work.jobs() ? work.jobs()->time() : timeline.duration()) + launch + own_pass,
                       result);
+  for (std::size_t j = 0; j < n; ++j)
+    if (work.training(j) != nullptr)
+      if (std::string lacking = work.training(j)->lacking_memory(
+              topology, scenario.file + (j == 0 ? ": /training" : fmt::format(": /jobs/{}/training", j - 1)));
+          !lacking.empty())
+        result.warnings.push_back(std::move(lacking));
   if (scenario.has_total()) result.jobs.push_back(total_of(scenario, setup, topology, timeline, *work.jobs()));
   result.routing = routing_text(timeline, scenario.routing);
   for (Prediction& other : result.jobs) other.routing = result.routing;

@@ -82,6 +82,8 @@ struct Prediction {
   /// phases without steps. Moments count from the start of the launch. Only where PredictOptions::phases asks for it,
   /// of a collective by itself: groups, jobs and training steps have none.
   std::vector<PhaseTime> phases;
+  std::vector<std::string>
+      warnings;  ///< of the whole run, such as a model that GPUs have no room for; the first job's only
   std::vector<SettingEffect> settings;  ///< those that may have changed nothing, of the whole run; the first job's only
 };
 
@@ -90,6 +92,8 @@ struct PredictOptions {
   std::function<void(double)> progress;
   /// Told what is done from now on, in words: "simulating 4190208 messages".
   std::function<void(const std::string&)> stage;
+  /// A training step whose program takes more is refused before it is made.
+  std::optional<Bytes> max_memory;
   bool fold = true;      ///< as RunOptions::fold
   bool explain = false;  ///< sets Prediction::why; keeps the critical path and, of a smaller run, all messages
   bool phases = false;   ///< sets Prediction::phases; keeps the critical path

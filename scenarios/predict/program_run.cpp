@@ -7,8 +7,8 @@
 
 namespace ringsim {
 
-ProgramRun::ProgramRun(Program program, int warmup, SimTime start, int room)
-    : lowered_(std::make_unique<LoweredProgram>(check(std::move(program)), room)),
+ProgramRun::ProgramRun(Program program, int warmup, SimTime start, int room, WatchedWork* work)
+    : lowered_(std::make_unique<LoweredProgram>(check(std::move(program), work), room, work)),
       accounts_(std::make_unique<Accounts>(*lowered_, warmup, start)) {
   accounts_->on_task = [this](const TaskSpan& span) {
     for (const auto& listener : on_task_) listener(span);
@@ -35,10 +35,9 @@ PathTask ProgramRun::task_of(Actor actor, Lane lane, int step, PathCause cause) 
   const StepPlace place = lowered_->place_of(actor, lane, step);
   const auto stream = static_cast<std::size_t>(place.stream);
   const Program::Task& task = lowered_->task_of(actor, place);
-  PathTask found{.kind = task.name.substr(0, task.name.find(' ')),
-                 .name = task.name,
-                 .cause = std::string(to_string(cause)),
-                 .step = place.step};
+  const std::string& name = program().name_of(task);
+  PathTask found{
+      .kind = name.substr(0, name.find(' ')), .name = name, .cause = std::string(to_string(cause)), .step = place.step};
   if (task.call >= 0) {
     found.kind = found.name = program().calls[static_cast<std::size_t>(task.call)].name;
     if (cause == PathCause::compute && place.step < 0) found.cause = "launch";

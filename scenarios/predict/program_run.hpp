@@ -17,7 +17,8 @@ class ProgramRun {
  public:
   /// `warmup`: iterations that do not count. `start`: as Accounts'; `room`: as LoweredProgram's. Throws what check()
   /// throws.
-  ProgramRun(Program program, int warmup, SimTime start = {}, int room = all_channels);
+  /// What is proved and lowered is reported to `work`, which may be nullptr.
+  ProgramRun(Program program, int warmup, SimTime start = {}, int room = all_channels, WatchedWork* work = nullptr);
 
   const Program& program() const { return lowered_->program(); }
   const CheckedSchedule& schedule() const { return lowered_->schedule(); }

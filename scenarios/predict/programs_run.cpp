@@ -114,7 +114,7 @@ void ProgramsRun::tell_tasks(const std::function<void(const Task&)>& on_task) {
                .iteration = span.place.iteration,
                .begin = span.begin,
                .end = span.end,
-               .name = part.run->lowered().task_of(span.actor, span.place).name});
+               .name = part.run->program().name_of(part.run->lowered().task_of(span.actor, span.place))});
     });
     first += static_cast<Stream>(part.run->program().streams.size());
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <utility>
@@ -10,9 +11,11 @@
 #include "algorithms/training/gossip.hpp"
 #include "algorithms/training/local_sgd.hpp"
 #include "algorithms/training/model_parallel.hpp"
+#include "algorithms/training/program_sizes.hpp"
 #include "algorithms/training/server.hpp"
 #include "scenarios/predict/predict.hpp"
 #include "sim/base/error.hpp"
+#include "sim/text/progress_text.hpp"
 
 namespace ringsim {
 
@@ -66,6 +69,14 @@ PlacedCollective bucket_of(const Scenario& scenario, const PlacedCollective& pla
   return one;
 }
 
+Picoseconds alone_step_time(const TrainingSpec& spec) {
+  std::optional<Picoseconds> loss;
+  if (spec.regime->kind == Regime::Kind::data_parallel) loss = spec.loss;
+  if (spec.async) return alone_step_time(spec.step, loss, spec.async->warmup, spec.async->updates);
+  return alone_step_time(spec.step, loss, static_cast<std::int64_t>(spec.warmup) * spec.every,
+                         static_cast<std::int64_t>(spec.step.steps) * spec.every);
+}
+
 LaunchOrder launch_order(const TrainingSpec& spec) {
   return spec.launch_by_layer ? LaunchOrder::by_layer : LaunchOrder::by_gpu;
 }
@@ -95,12 +106,12 @@ Bytes samples_sent(const TrainingSpec& spec, int ranks, std::uint32_t shard) {
   return Layout::near_equal(spec.sample * spec.batch, spec.servers).size(shard, 1) * (ranks + 1);
 }
 
-Program TrainingRun::program_of(const Scenario& scenario, const std::atomic<bool>* stop, int element) {
+Program TrainingRun::program_of(const Scenario& scenario, const PredictOptions& options, WatchedWork* work) {
   const int ranks = placed_.job.request.ranks;
   const bool is_alone = !exchanges(scenario);
   const Bytes gradients = spec_.gradients();
   const auto exchange = [&](CollectiveOp op, Bytes bytes) {
-    return schedule_of(scenario, exchange_of(spec_, placed_, op, bytes), stop, element);
+    return schedule_of(scenario, exchange_of(spec_, placed_, op, bytes), options.stop, options.element);
   };
   switch (spec_.regime->kind) {
     case Regime::Kind::single:
@@ -110,18 +121,18 @@ Program TrainingRun::program_of(const Scenario& scenario, const std::atomic<bool
         auto found = known.find(bucket.bytes);
         if (found == known.end()) {
           const PlacedCollective one = bucket_of(scenario, placed_, bucket.bytes);
-          found = known.emplace(bucket.bytes, schedule_of(scenario, one, stop, element)).first;
+          found = known.emplace(bucket.bytes, schedule_of(scenario, one, options.stop, options.element)).first;
         }
         step_.schedules.push_back(found->second);
       }
-      return training_program(step_);
+      return training_program(step_, work);
     }
     case Regime::Kind::parameter_server: {
       if (spec_.async) {
         async_ = std::make_unique<AsyncServer>(async_server_of(spec_, placed_));
-        return async_server_program(step_, *async_, spec_.stragglers);
+        return async_server_program(step_, *async_, spec_.stragglers, work);
       }
-      if (is_alone) return parameter_server_program(step_, ranks, std::nullopt);
+      if (is_alone) return parameter_server_program(step_, ranks, std::nullopt, work);
       ServerExchange by{.push = {}, .pull = {}, .samples = {}, .servers = spec_.servers, .master = spec_.master};
       const int n_shards = std::max(1, spec_.servers);
       const Layout shards = Layout::near_equal(gradients, n_shards);
@@ -139,7 +150,7 @@ Program TrainingRun::program_of(const Scenario& scenario, const std::atomic<bool
         if (spec_.sample.count > 0)
           by.samples.push_back(exchange(CollectiveOp::scatter, samples_sent(spec_, ranks, shard)));
       }
-      return parameter_server_program(step_, ranks, by);
+      return parameter_server_program(step_, ranks, by, work);
     }
     case Regime::Kind::data_parallel: {
       std::optional<MasterExchange> by;
@@ -151,33 +162,96 @@ Program TrainingRun::program_of(const Scenario& scenario, const std::atomic<bool
                             .loss = exchange(CollectiveOp::scatter, spec_.output * samples),
                             .gradients = exchange(CollectiveOp::reduce, gradients),
                             .master = spec_.master};
-      return data_parallel_program(step_, ranks, spec_.loss, by, launch_order(spec_));
+      return data_parallel_program(step_, ranks, spec_.loss, by, launch_order(spec_), work);
     }
     case Regime::Kind::local_sgd: {
       std::optional<CheckedSchedule> average;
-      if (!is_alone) average = schedule_of(scenario, placed_, stop, element);
-      return local_sgd_program(step_, spec_.every, average);
+      if (!is_alone) average = schedule_of(scenario, placed_, options.stop, options.element);
+      return local_sgd_program(step_, spec_.every, average, work);
     }
     case Regime::Kind::gossip: {
       std::optional<CheckedSchedule> to_the_next;
-      if (!is_alone) to_the_next = schedule_of(scenario, placed_, stop, element);
-      return gossip_program(step_, {.every = spec_.every, .overlap = spec_.overlap}, to_the_next);
+      if (!is_alone) to_the_next = schedule_of(scenario, placed_, options.stop, options.element);
+      return gossip_program(step_, {.every = spec_.every, .overlap = spec_.overlap}, to_the_next, work);
     }
     case Regime::Kind::model_parallel: {
       Pipeline pipeline{.ranks = ranks, .microbatches = spec_.microbatches};
-      if (!is_alone) pipeline.transfer = schedule_of(scenario, transfer_of(spec_, placed_), stop, element);
-      return model_parallel_program(step_, pipeline);
+      if (!is_alone)
+        pipeline.transfer = schedule_of(scenario, transfer_of(spec_, placed_), options.stop, options.element);
+      return model_parallel_program(step_, pipeline, work);
     }
   }
   fail_invariant("a regime has one of seven kinds");
 }
 
-TrainingRun::TrainingRun(const Scenario& scenario, const PlacedCollective& placed, const std::atomic<bool>* stop,
-                         int room, int element)
+ProgramSize TrainingRun::size_of(const Scenario& scenario) const {
+  const int ranks = placed_.job.request.ranks, helpers = static_cast<int>(placed_.helpers.size());
+  const bool exchanges = ringsim::exchanges(scenario);
+  switch (spec_.regime->kind) {
+    case Regime::Kind::single:
+    case Regime::Kind::ddp:
+      return training_program_size(step_, ranks, helpers);
+    case Regime::Kind::parameter_server:
+      if (spec_.async) return async_program_size(step_, async_server_of(spec_, placed_));
+      if (!exchanges) return training_program_size(step_, ranks, 0);
+      return server_program_size(step_, ranks, spec_.servers, spec_.sample.count > 0);
+    case Regime::Kind::data_parallel:
+      return data_parallel_program_size(step_, ranks, exchanges);
+    case Regime::Kind::local_sgd:
+      return local_sgd_program_size(step_, spec_.every, ranks, helpers, exchanges);
+    case Regime::Kind::gossip:
+      return gossip_program_size(step_, {.every = spec_.every, .overlap = spec_.overlap}, ranks, exchanges);
+    case Regime::Kind::model_parallel:
+      return model_parallel_program_size(step_, ranks, spec_.microbatches, exchanges);
+  }
+  fail_invariant("a regime has one of seven kinds");
+}
+
+namespace {
+
+/// What would make a program smaller, of what the scenario has much of.
+std::string smaller(const TrainingSpec& spec, int ranks) {
+  std::vector<std::string> ways;
+  if (spec.step.layers.size() > 1) ways.emplace_back("fewer layers, one for several that are equal");
+  if (spec.step.buckets.size() > 1) ways.emplace_back("a larger regime.buckets.size");
+  if (spec.every > 1) ways.emplace_back("a smaller regime.every");
+  if (spec.microbatches > 1) ways.emplace_back("fewer regime.microbatches");
+  if (spec.servers > 1) ways.emplace_back("fewer regime.servers");
+  if (ranks > 1) ways.emplace_back("fewer GPUs");
+  return fmt::format("{}", fmt::join(ways, ", "));
+}
+
+}  // namespace
+
+void TrainingRun::expect_room(const Scenario& scenario, const ProgramSize& size, Bytes most) const {
+  if (size.memory() <= most) return;
+  throw InputError(
+      scenario.file + ": /training",
+      fmt::format(
+          "expected a training step whose program takes at most {}, found one of {} tasks and {} variables on {} "
+          "actors, which takes about {}",
+          rough_size(most), size.tasks, size.variables, size.actors, rough_size(size.memory())),
+      fmt::format("{}; or --max-memory {:.0f}GB, if this machine has as much",
+                  smaller(spec_, placed_.job.request.ranks),
+                  std::ceil(static_cast<double>(size.memory().count) / 1e9)));
+}
+
+TrainingRun::TrainingRun(const Scenario& scenario, const PlacedCollective& placed, const PredictOptions& options,
+                         int room)
     : spec_(*scenario.training), placed_(placed), step_(training_step_of(scenario)) {
-  Program program = program_of(scenario, stop, element);
+  const ProgramSize size = size_of(scenario);
+  if (options.max_memory) expect_room(scenario, size, *options.max_memory);
+  const std::string doing = fmt::format("proving a program of {} tasks", size.tasks);
+  Watch watch{.stop = options.stop};
+  if (options.stage) {
+    options.stage(fmt::format("{}, which takes about {} and {}", doing, rough_size(size.memory()),
+                              rough_duration(size.proof_seconds())));
+    watch.progress = [&](double share) { options.stage(fmt::format("{}: {:.0f} %", doing, 100 * share)); };
+  }
+  WatchedWork work(watch, "a program was being proved", size.parts());
+  Program program = program_of(scenario, options, &work);
   if (!async_) add_stragglers(program, spec_.stragglers, spec_.every);
-  run_.emplace(std::move(program), spec_.warmup, SimTime{scenario.main().start}, room);
+  run_.emplace(std::move(program), spec_.warmup, SimTime{scenario.main().start}, room, &work);
   if (spec_.slowdown > 1'000'000) run_->slow_down(spec_.slowdown);
   if (async_) account_ = std::make_unique<AsyncAccount>(run_->lowered(), *async_, spec_.async->warmup);
 }
@@ -263,6 +337,56 @@ TrainingMemory TrainingRun::memory_of(Actor actor) const {
   return memory;
 }
 
+namespace {
+
+std::string gigabytes(Bytes size) { return fmt::format("{:.1f} GB", static_cast<double>(size.count) / 1e9); }
+
+/// "85.9 GB (80 GiB)", or "2.0 GB" of a size that is no whole number of binary units.
+std::string both_units(Bytes size) {
+  const std::string own = format(size);
+  return own.ends_with("iB") ? fmt::format("{} ({})", gigabytes(size), own) : gigabytes(size);
+}
+
+/// "weights 27.0 GB, gradients 27.0 GB, optimizer 53.9 GB"
+std::string parts_of(const TrainingMemory& memory, Regime::Kind regime) {
+  const char* copies = regime == Regime::Kind::gossip                                     ? "neighbors' weights"
+                       : regime == Regime::Kind::ddp || regime == Regime::Kind::local_sgd ? "buckets"
+                                                                                          : "what comes in";
+  std::string text = fmt::format("weights {}, gradients {}", gigabytes(memory.weights), gigabytes(memory.gradients));
+  for (const auto& [name, size] :
+       {std::pair{"optimizer", memory.state}, {copies, memory.copies}, {"outputs", memory.outputs}})
+    if (size.count > 0) text += fmt::format(", {} {}", name, gigabytes(size));
+  return text;
+}
+
+}  // namespace
+
+std::string TrainingRun::lacking_memory(const Topology& topology, const std::string& pointer) const {
+  const int ranks = placed_.job.request.ranks;
+  int n_lacking = 0;
+  Actor worst = -1;
+  Bytes most_lacking, has;
+  for (Actor rank = 0; rank < ranks; ++rank) {
+    const Bytes memory = spec_.gpu_memory.value_or(topology.node(placed_.ranks[static_cast<std::size_t>(rank)]).memory);
+    const Bytes needs = memory_of(rank).total();
+    if (memory.count == 0 || needs <= memory) continue;
+    ++n_lacking;
+    if (worst >= 0 && needs - memory <= most_lacking) continue;
+    most_lacking = needs - memory;
+    worst = rank;
+    has = memory;
+  }
+  if (worst < 0) return "";
+  const TrainingMemory memory = memory_of(worst);
+  const std::string& device = topology.node(placed_.ranks[static_cast<std::size_t>(worst)]).name;
+  const std::string who = n_lacking == ranks && ranks > 1 ? "each GPU"
+                          : n_lacking > 1 ? fmt::format("{} of {} GPUs, most on {}", n_lacking, ranks, device)
+                                          : device;
+  return fmt::format("{}: {} with {} needs {} on {}, which has {}: {}; without activations", pointer, spec_.workload,
+                     spec_.optimizer, gigabytes(memory.total()), who, both_units(has),
+                     parts_of(memory, spec_.regime->kind));
+}
+
 std::vector<RankReport> TrainingRun::by_rank(const Traffic& traffic) const {
   const int ranks = placed_.job.request.ranks, steps = (step_.steps - spec_.warmup) * spec_.every;
   const int all_steps = step_.steps * spec_.every;
@@ -295,11 +419,7 @@ void TrainingRun::describe(TrainingReport& report) const {
   const double seconds = static_cast<double>(report.step.count()) / static_cast<double>(picoseconds_per_second);
   if (seconds <= 0) return;
   report.samples_per_s = static_cast<double>(report.batch) / seconds;
-  TrainingStep alone = step_;
-  alone.buckets.clear();
-  const bool is_parallel = spec_.regime->kind == Regime::Kind::data_parallel;
-  const Picoseconds one = is_parallel ? launched_step_time(alone, 1, 0, spec_.loss, launch_order(spec_), {})
-                                      : training_step_time(alone, {});
+  const Picoseconds one = alone_step_time(spec_);
   report.efficiency = static_cast<double>(one.count()) / static_cast<double>(report.step.count());
 }
 

@@ -1,7 +1,6 @@
 // A training step of a scenario: its program, run and accounted for.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,8 +11,11 @@
 #include "scenarios/predict/async_training.hpp"
 #include "scenarios/predict/program_run.hpp"
 #include "scenarios/setup/setup.hpp"
+#include "sim/program/program_size.hpp"
 
 namespace ringsim {
+
+struct PredictOptions;
 
 /// What a GPU or a server keeps, by parts, without activations.
 struct TrainingMemory {
@@ -57,6 +59,8 @@ struct TrainingReport {
 TrainingStep training_step_of(const Scenario& scenario);
 /// The all-reduce of a bucket: with a library as it does that size.
 PlacedCollective bucket_of(const Scenario& scenario, const PlacedCollective& placed, Bytes bytes);
+/// The mean step of one of its GPUs without any communication, and without stragglers.
+Picoseconds alone_step_time(const TrainingSpec& spec);
 /// Of the one thread of data_parallel.
 LaunchOrder launch_order(const TrainingSpec& spec);
 /// Whether anything is exchanged: there are several ranks, or separate servers.
@@ -73,10 +77,11 @@ Bytes samples_sent(const TrainingSpec& spec, int ranks, std::uint32_t shard);
 /// The program of a scenario's training, and what its run says of it.
 class TrainingRun {
  public:
-  /// Throws what schedule_of() and check() throw. The scenario's own training; `room`: as ProgramRun's; `element`: as
-  /// in schedules_of_elements(). Its first step begins at the start of the scenario's own job.
-  TrainingRun(const Scenario& scenario, const PlacedCollective& placed, const std::atomic<bool>* stop,
-              int room = all_channels, int element = 1);
+  /// Throws what schedule_of() and check() throw; before anything is made, InputError if its program takes more memory
+  /// than options.max_memory. The scenario's own training; `room`: as ProgramRun's. Its first step begins at the start
+  /// of the scenario's own job.
+  TrainingRun(const Scenario& scenario, const PlacedCollective& placed, const PredictOptions& options,
+              int room = all_channels);
 
   ProgramRun& run() { return *run_; }
   bool is_async() const { return async_ != nullptr; }
@@ -93,11 +98,16 @@ class TrainingRun {
     Bytes sent;
     std::vector<Bytes> sent_by, received_by;  ///< [actor]
   };
+  /// What the memory of GPUs has no room for, with the sum; empty: nothing, or their memory is not known. `pointer`:
+  /// where the scenario trains.
+  std::string lacking_memory(const Topology& topology, const std::string& pointer) const;
   /// When the run is over. An asynchronous one counts for itself: it takes no `traffic`.
   TrainingReport report(const Traffic& traffic) const;
 
  private:
-  Program program_of(const Scenario& scenario, const std::atomic<bool>* stop, int element);
+  Program program_of(const Scenario& scenario, const PredictOptions& options, WatchedWork* work);
+  ProgramSize size_of(const Scenario& scenario) const;
+  void expect_room(const Scenario& scenario, const ProgramSize& size, Bytes most) const;
   TrainingMemory memory_of(Actor actor) const;
   TrainingReport async_training_report() const;
   void describe(TrainingReport& report) const;

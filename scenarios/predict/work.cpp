@@ -61,8 +61,7 @@ void Work::take_collective(const PredictOptions& options) {
 
 void Work::take_training_alone(const PredictOptions& options) {
   const PlacedCollective& placed = setup_.collectives.front();
-  trainings_.front().take(
-      std::make_unique<TrainingRun>(scenario_, placed, options.stop, all_channels, options.element));
+  trainings_.front().take(std::make_unique<TrainingRun>(scenario_, placed, options));
   TrainingRun& run = *trainings_.front().run;
   placement_ = run.placement();
   n_ranks_ = placed.job.request.ranks;
@@ -123,7 +122,7 @@ void Work::take_trainings(int room, const PredictOptions& options) {
       job.alone = std::move(alone);
     }
     const Scenario& its = job.alone ? *job.alone : scenario_;
-    job.take(std::make_unique<TrainingRun>(its, setup_.collectives[j], options.stop, room, options.element));
+    job.take(std::make_unique<TrainingRun>(its, setup_.collectives[j], options, room));
   }
 }
 

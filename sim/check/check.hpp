@@ -63,17 +63,18 @@ std::string to_string(const Proof& proof);  ///< one sentence
 class CheckedSchedule {
  public:
   const Schedule& schedule() const { return *schedule_; }
-  const Proof& proof() const { return proof_; }
+  const Proof& proof() const { return *proof_; }
 
  private:
   friend CheckedSchedule check(Schedule schedule, const struct CheckOptions& options);
   friend class LoweredProgram;  // sim/program/lower.hpp
   friend class ProgramsBeside;  // in sim/program
   CheckedSchedule(Schedule schedule, Proof proof)
-      : schedule_(std::make_shared<const Schedule>(std::move(schedule))), proof_(std::move(proof)) {}
+      : schedule_(std::make_shared<const Schedule>(std::move(schedule))),
+        proof_(std::make_shared<const Proof>(std::move(proof))) {}
 
   std::shared_ptr<const Schedule> schedule_;
-  Proof proof_;
+  std::shared_ptr<const Proof> proof_;
 };
 
 struct CheckOptions {

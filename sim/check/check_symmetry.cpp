@@ -1,12 +1,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <climits>
 #include <future>
 #include <span>
 #include <thread>
 #include <tuple>
 #include <vector>
 
+#include "sim/base/shared_threads.hpp"
 #include "sim/check/check_detail.hpp"
 #include "sim/schedule/collective.hpp"
 
@@ -126,11 +128,19 @@ FirstUnlike first_unlike(const Schedule& schedule, std::span<const Actor> actors
   return {};
 }
 
+/// As many as there are processors, for all proofs of the process: `sweep -j` makes many at a time. What is proved does
+/// not depend on who gets how many.
+SharedThreads& proof_threads() {
+  static SharedThreads all(static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 16U)));
+  return all;
+}
+
 /// The same, by as many threads as there are processors where it is much: steps are pure functions.
 Actor unlike(const Schedule& schedule, std::span<const Actor> actors, std::int64_t touches,
              const CheckOptions& options) {
   constexpr std::int64_t much = 1 << 20;  // about 10 ms
-  const std::size_t n_threads = touches < much ? 1 : std::clamp(std::thread::hardware_concurrency(), 1U, 16U);
+  const SharedThreads::Some threads(proof_threads(), touches < much ? 0 : INT_MAX);
+  const auto n_threads = static_cast<std::size_t>(std::max(1, threads.count()));
   std::vector<std::future<FirstUnlike>> parts;
   for (std::size_t t = 0; t < n_threads; ++t) {
     const std::size_t first = actors.size() * t / n_threads, last = actors.size() * (t + 1) / n_threads;

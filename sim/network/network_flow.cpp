@@ -114,6 +114,7 @@ std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
   if (has_all) {
     for (std::uint32_t u = info.first_use; u < uses_.size(); ++u) usage_[uses_[u].resource].owner = number - 1;
     if (free_own_legs_.empty()) {
+      ensure(own_legs_.size() < own_event, "a run has less than 2^31 legs");
       free_own_legs_.push_back(static_cast<std::uint32_t>(own_legs_.size()));
       own_legs_.emplace_back();
       own_carried_.emplace_back();
@@ -191,6 +192,7 @@ void FlowNetwork::take_turn(FlowIndex index) {
 FlowNetwork::FlowIndex FlowNetwork::new_flow(std::uint32_t leg, Bytes size, std::uint64_t piece) {
   FlowIndex index = 0;
   if (free_flows_.empty()) {
+    ensure(flows_.size() < landing_event, "a run has less than 2^30 flows under way");
     index = static_cast<FlowIndex>(flows_.size());
     flows_.emplace_back();
   } else {
@@ -453,6 +455,7 @@ void FlowNetwork::land(const Flow& flow) {
 void FlowNetwork::land(std::uint32_t leg, std::uint64_t piece, ResourceId limiter, bool is_unsure, SimTime due) {
   if (free_landing_ == none) {
     if (landings_.empty()) landings_.reserve(flows_.size());  // so that it need not move, if all arrive at one time
+    ensure(landings_.size() < landing_event, "a run has less than 2^30 pieces between their links' ends");
     free_landing_ = landings_.size();
     landings_.push_back({.piece = none});
   }

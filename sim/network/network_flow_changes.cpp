@@ -60,10 +60,8 @@ void FlowNetwork::set_alone_rate(std::uint32_t number) {
   if (!caps_.empty()) caps_[number] = cap;
 }
 
-// Empty flows have a rate of 0, those that have left one of -1.
-bool FlowNetwork::is_under_way(FlowIndex flow) const {
-  return flows_[flow].rate > 0 || std::find(new_flows_.begin(), new_flows_.end(), flow) != new_flows_.end();
-}
+// Empty flows have a rate of 0, those that have left one of -1, and so have new ones, which are members already.
+bool FlowNetwork::is_under_way(FlowIndex flow) const { return flows_[flow].rate > 0 || flows_[flow].is_member; }
 
 bool FlowNetwork::any_under_way(const std::function<bool(std::uint64_t)>& counts) const {
   for (FlowIndex f = 0; f < flows_.size(); ++f)
@@ -87,12 +85,12 @@ std::vector<Network::Withdrawn> FlowNetwork::withdraw(const std::vector<std::uin
     for (std::uint32_t u = leg.first_use; u < leg.first_use + leg.n_uses; ++u)
       resources_[uses_[u].resource].carried.bytes -= static_cast<double>(rest) * weight(uses_[u]);
     leave(f);
-    std::erase(new_flows_, f);
     if (rest == 0 || (leg.is_whole_path && rest < flow.size.count)) landing.push_back(f);
     ++flow.stamp;
     flow.rate = -1;
     free_flows_.push_back(f);
   }
+  if (!taken.empty()) std::erase_if(new_flows_, [&](FlowIndex f) { return !flows_[f].is_member; });
   // In an order that does not hang on which numbers the flows have.
   std::sort(landing.begin(), landing.end(),
             [&](FlowIndex a, FlowIndex b) { return flows_[a].piece < flows_[b].piece; });

@@ -54,7 +54,7 @@ int Accounts::tasks_of(Actor actor) const {
 Accounts::Launches& Accounts::launches_of(int call, int iteration) {
   auto& known = launches_[static_cast<std::size_t>(call)];
   const auto at = static_cast<std::size_t>(iteration - first_[static_cast<std::size_t>(call)]);
-  if (known.size() <= at) known.resize(at + 1);
+  while (known.size() <= at) known.push_back({});
   return known[at];
 }
 

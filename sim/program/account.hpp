@@ -2,12 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "sim/base/fifo.hpp"
 #include "sim/program/lower.hpp"
 #include "sim/run/run.hpp"
 
@@ -77,7 +77,7 @@ class Accounts {
     int computing = 0, hosting = 0;
     std::vector<Open> open;
     std::vector<SimTime> begun;  // [stream] its current task
-    std::deque<int> left;        // [iteration from `iteration` on] tasks that have not ended
+    Fifo<int> left;              // [iteration from `iteration` on] tasks that have not ended
     int iteration = 0;           // the first that has not ended
     TimeSplit split;             // of the current iteration, so far
     SimTime ended{};             // when the one before it did
@@ -98,8 +98,8 @@ class Accounts {
   const LoweredProgram& lowered_;
   int warmup_;
   std::vector<Of> actors_;
-  std::vector<std::deque<Launches>> launches_;  // [call][iteration from first_[call] on]
-  std::vector<int> first_;                      // [call]
+  std::vector<Fifo<Launches>> launches_;  // [call][iteration from first_[call] on]
+  std::vector<int> first_;                // [call]
 };
 
 }  // namespace ringsim

@@ -2,8 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <climits>
-#include <map>
+#include <cstdint>
+#include <iterator>
+#include <span>
 
 #include "sim/base/error.hpp"
 #include "sim/program/program_detail.hpp"
@@ -25,7 +26,14 @@ std::string first_of(const Program& program, int role) {
 
 std::string describe(const Program& program, const TaskPlace& place) {
   return fmt::format("{}, stream {}, task {} ({})", first_of(program, place.role), place.stream, place.task,
-                     at(program, place).name);
+                     program.name_of(at(program, place)));
+}
+
+std::vector<std::vector<Actor>> actors_of_roles(const Program& program) {
+  std::vector<std::vector<Actor>> actors(program.roles.size());
+  for (Actor actor = 0; actor < program.actors; ++actor)
+    actors[static_cast<std::size_t>(program.role_number(actor))].push_back(actor);
+  return actors;
 }
 
 void refuse_program(const Program& program, const std::string& message, const std::string& hint) {
@@ -40,7 +48,7 @@ namespace {
 
 bool is_index(int i, std::size_t n) { return i >= 0 && static_cast<std::size_t>(i) < n; }
 
-void check_task(const Program& program, const TaskPlace& place) {
+void check_task(const Program& program, const TaskPlace& place, const std::vector<Actor>& its_actors) {
   const Program::Task& task = at(program, place);
   const auto fail = [&](const std::string& what) { refuse_program(program, describe(program, place) + ": " + what); };
   if (task.time.count() < 0) fail("it takes less than no time");
@@ -49,8 +57,8 @@ void check_task(const Program& program, const TaskPlace& place) {
   for (const Program::After& after : task.after) {
     if (!is_index(after.stream, program.streams.size())) fail(fmt::format("there is no stream {}", after.stream));
     if (after.actor >= program.actors || after.actor < -1) fail(fmt::format("there is no actor {}", after.actor));
-    for (Actor actor = 0; after.actor >= 0 && actor < program.actors; ++actor)
-      if (program.role_number(actor) == place.role && program.process(actor) != program.process(after.actor))
+    for (const Actor actor : its_actors)
+      if (after.actor >= 0 && program.process(actor) != program.process(after.actor))
         fail(fmt::format("it waits for actor {}, which is of another process", after.actor));
     const Program::Role& role =
         after.actor < 0 ? program.roles[static_cast<std::size_t>(place.role)] : program.role(after.actor);
@@ -70,7 +78,7 @@ void check_task(const Program& program, const TaskPlace& place) {
 
 /// The actors of the program that take part in a call, by number.
 std::vector<Actor> members_of(const Program& program, const Program::Call& call) {
-  std::vector<Actor> members = call.members;
+  std::vector<Actor> members(call.members.begin(), call.members.end());
   const auto n = static_cast<std::size_t>(call.schedule.schedule().actors);
   if (members.empty())
     for (Actor actor = 0; actor < call.schedule.schedule().actors; ++actor) members.push_back(actor);
@@ -90,7 +98,7 @@ bool can_name_variables(CollectiveOp op) {
   return op == all_reduce || op == reduce || op == gather || op == broadcast || op == scatter || op == send_recv;
 }
 
-void check_structure_of(const Program& program) {
+void check_structure_of(const Program& program, WatchedWork* work) {
   ensure(program.ranks >= 1 && program.actors >= program.ranks, "a program has its ranks");
   ensure(program.role_of.empty() ? program.roles.size() == 1
                                  : program.role_of.size() == static_cast<std::size_t>(program.actors),
@@ -103,14 +111,18 @@ void check_structure_of(const Program& program) {
     ensure(is_index(role, program.roles.size()), "an actor's role exists");
     has_actor[static_cast<std::size_t>(role)] = true;
   }
+  const std::vector<std::vector<Actor>> actors_of = actors_of_roles(program);
   for (std::size_t r = 0; r < program.roles.size(); ++r) {
     ensure(has_actor[r], "every role has an actor");
     ensure(program.roles[r].streams.size() == program.streams.size(), "a role has all streams of the program");
     for (std::size_t s = 0; s < program.streams.size(); ++s)
-      for (std::size_t t = 0; t < program.roles[r].streams[s].size(); ++t)
-        check_task(program, {static_cast<int>(r), static_cast<Stream>(s), static_cast<int>(t)});
+      for (std::size_t t = 0; t < program.roles[r].streams[s].size(); ++t) {
+        done(work);
+        check_task(program, {static_cast<int>(r), static_cast<Stream>(s), static_cast<int>(t)}, actors_of[r]);
+      }
   }
   for (const Program::Call& call : program.calls) {
+    done(work);
     for (const int variable : call.variables)
       if (!is_index(variable, program.variables.size()))
         refuse_program(program, fmt::format("call {} names a variable that does not exist", call.name));
@@ -132,42 +144,54 @@ void check_structure_of(const Program& program) {
   }
 }
 
+/// Refuses a call that an actor makes without being a member, or does not make though it is one.
+void check_members(const Program& program, const Program::Call& call, const std::vector<TaskPlace>& places,
+                   const std::vector<std::vector<Actor>>& actors_of) {
+  const std::vector<Actor> members = members_of(program, call);
+  std::vector<Actor> callers;
+  for (const TaskPlace& place : places) {
+    const std::vector<Actor>& its = actors_of[static_cast<std::size_t>(place.role)];
+    callers.insert(callers.end(), its.begin(), its.end());
+  }
+  std::sort(callers.begin(), callers.end());
+  if (callers == members) return;
+  std::vector<Actor> unlike;
+  std::set_symmetric_difference(members.begin(), members.end(), callers.begin(), callers.end(),
+                                std::back_inserter(unlike));
+  const Actor actor = unlike.front();
+  const bool is_member = std::binary_search(members.begin(), members.end(), actor);
+  refuse_program(program, fmt::format("{} {} {}, {}",
+                                      actor < program.ranks ? fmt::format("rank {}", actor)
+                                                            : fmt::format("helper {}", actor - program.ranks),
+                                      is_member ? "never calls" : "calls", call.name,
+                                      is_member ? "though it is a member" : "of which it is no member"));
+}
+
 /// 1. [call] its places, one for each role that calls it.
-std::vector<std::vector<TaskPlace>> check_calls(const Program& program) {
+std::vector<std::vector<TaskPlace>> check_calls(const Program& program, WatchedWork* work) {
   std::vector<std::vector<TaskPlace>> places(program.calls.size());
   for (std::size_t r = 0; r < program.roles.size(); ++r)
     for (std::size_t s = 0; s < program.streams.size(); ++s)
       for (std::size_t t = 0; t < program.roles[r].streams[s].size(); ++t) {
+        done(work);
         const TaskPlace place{static_cast<int>(r), static_cast<Stream>(s), static_cast<int>(t)};
         const int call = at(program, place).call;
         if (call < 0) continue;
         auto& known = places[static_cast<std::size_t>(call)];
-        for (const TaskPlace& other : known) {
-          if (other.role == place.role)
-            refuse_program(program, fmt::format("{} calls {} a second time in one iteration", describe(program, place),
-                                                program.calls[static_cast<std::size_t>(call)].name));
-          if (other.stream != place.stream)
-            refuse_program(
-                program,
-                fmt::format("{} and {}: one call on two streams", describe(program, other), describe(program, place)),
-                "calls on different streams use different channels: call it on the same stream everywhere");
-        }
+        if (!known.empty() && known.back().role == place.role)  // roles come in order
+          refuse_program(program, fmt::format("{} calls {} a second time in one iteration", describe(program, place),
+                                              program.calls[static_cast<std::size_t>(call)].name));
+        if (!known.empty() && known.front().stream != place.stream)
+          refuse_program(program,
+                         fmt::format("{} and {}: one call on two streams", describe(program, known.front()),
+                                     describe(program, place)),
+                         "calls on different streams use different channels: call it on the same stream everywhere");
         known.push_back(place);
       }
+  const std::vector<std::vector<Actor>> actors_of = actors_of_roles(program);
   for (std::size_t c = 0; c < program.calls.size(); ++c) {
-    std::vector<bool> calls(program.roles.size());
-    for (const TaskPlace& place : places[c]) calls[static_cast<std::size_t>(place.role)] = true;
-    const std::vector<Actor> members = members_of(program, program.calls[c]);
-    for (Actor actor = 0; actor < program.actors; ++actor) {
-      const int role = program.role_of.empty() ? 0 : program.role_of[static_cast<std::size_t>(actor)];
-      const bool is_member = std::binary_search(members.begin(), members.end(), actor);
-      if (is_member == calls[static_cast<std::size_t>(role)]) continue;
-      refuse_program(program, fmt::format("{} {} {}, {}",
-                                          actor < program.ranks ? fmt::format("rank {}", actor)
-                                                                : fmt::format("helper {}", actor - program.ranks),
-                                          is_member ? "never calls" : "calls", program.calls[c].name,
-                                          is_member ? "though it is a member" : "of which it is no member"));
-    }
+    done(work, program.calls[c].schedule.schedule().actors);
+    check_members(program, program.calls[c], places[c], actors_of);
   }
   return places;
 }
@@ -176,8 +200,9 @@ std::vector<std::vector<TaskPlace>> check_calls(const Program& program) {
 /// actors of a role are members of what it calls, so a circle of roles is one of actors, and the other way round.
 class OrderSearch {
  public:
-  OrderSearch(const Program& program, const std::vector<std::vector<TaskPlace>>& calls) : program_(program) {
-    for (const std::vector<TaskPlace>& places : calls) nodes_.push_back({places, {}, 0});
+  /// `calls` must outlive it.
+  OrderSearch(const Program& program, const std::vector<std::vector<TaskPlace>>& calls, WatchedWork* work)
+      : program_(program), calls_(calls), work_(work) {
     for (std::size_t r = 0; r < program.roles.size(); ++r) {
       first_.emplace_back();
       for (std::size_t s = 0; s < program.streams.size(); ++s) {
@@ -185,35 +210,48 @@ class OrderSearch {
         for (std::size_t t = 0; t < program.roles[r].streams[s].size(); ++t) {
           const TaskPlace place{static_cast<int>(r), static_cast<Stream>(s), static_cast<int>(t)};
           const int call = at(program, place).call;
-          first_.back().back().push_back(call >= 0 ? static_cast<std::size_t>(call) : nodes_.size());
-          if (call < 0) nodes_.push_back({{place}, {}, 0});
+          first_.back().back().push_back(
+              static_cast<std::uint32_t>(call >= 0 ? static_cast<std::size_t>(call) : n_nodes()));
+          if (call < 0) others_.push_back(place);
         }
       }
     }
-    for (std::size_t node = 0; node < nodes_.size(); ++node)
-      for (const TaskPlace& place : nodes_[node].places) link(node, place);
+    before_.resize(n_nodes());
+    next_.resize(n_nodes() + 1);
+    each_edge([&](std::size_t before, std::size_t node) {
+      ++next_[before];
+      ++before_[node];
+    });
+    std::size_t sum = 0;  // next_[node]: where its followers end; filled from there
+    for (std::size_t& each : next_) each = sum += each;
+    follower_.resize(sum);
+    each_edge(
+        [&](std::size_t before, std::size_t node) { follower_[--next_[before]] = static_cast<std::uint32_t>(node); });
   }
 
   Order go() {
     Order order;
     std::vector<std::size_t> ready;
-    for (std::size_t node = 0; node < nodes_.size(); ++node)
-      if (nodes_[node].before == 0) ready.push_back(node);
+    for (std::size_t node = 0; node < n_nodes(); ++node)
+      if (before_[node] == 0) ready.push_back(node);
     for (std::size_t i = 0; i < ready.size(); ++i) {
-      order.push_back(nodes_[ready[i]].places);
-      for (const std::size_t next : nodes_[ready[i]].next)
-        if (--nodes_[next].before == 0) ready.push_back(next);
+      const std::size_t node = ready[i];
+      order.add(places_of(node));
+      // In the order in which they were found.
+      for (std::size_t f = next_[node + 1]; f-- > next_[node];)
+        if (--before_[follower_[f]] == 0) ready.push_back(follower_[f]);
     }
-    if (ready.size() < nodes_.size()) refuse_circle();
+    if (ready.size() < n_nodes()) refuse_circle();
     return order;
   }
 
  private:
-  struct Node {
-    std::vector<TaskPlace> places;
-    std::vector<std::size_t> next;
-    int before = 0;  // how many have not come yet
-  };
+  // Calls come first, then all other tasks.
+  std::size_t n_nodes() const { return calls_.size() + others_.size(); }
+  std::span<const TaskPlace> places_of(std::size_t node) const {
+    if (node < calls_.size()) return calls_[node];
+    return {&others_[node - calls_.size()], 1};
+  }
 
   std::size_t node_of(const TaskPlace& place) const {
     return first_[static_cast<std::size_t>(place.role)][static_cast<std::size_t>(place.stream)]
@@ -230,27 +268,31 @@ class OrderSearch {
             TaskPlace{after.actor < 0 ? place.role : program_.role_number(after.actor), after.stream, after.tasks - 1});
   }
 
-  void link(std::size_t node, const TaskPlace& place) {
-    each_before(place, [&](const TaskPlace& before) {
-      nodes_[node_of(before)].next.push_back(node);
-      ++nodes_[node].before;
-    });
+  // visit(before, node)
+  template <class Visit>
+  void each_edge(Visit visit) const {
+    for (std::size_t node = 0; node < n_nodes(); ++node)
+      for (const TaskPlace& place : places_of(node)) {
+        done(work_);
+        each_before(place, [&](const TaskPlace& before) { visit(node_of(before), node); });
+      }
   }
 
   // From a task that never comes back over one that it waits for, until one comes up again.
   [[noreturn]] void refuse_circle() const {
     std::size_t node = 0;
-    while (nodes_[node].before == 0) ++node;
+    while (before_[node] == 0) ++node;
     std::vector<std::size_t> chain;
     std::vector<std::string> text;  // [chain] why it waits for the next one
     while (std::find(chain.begin(), chain.end(), node) == chain.end()) {
       chain.push_back(node);
       bool found = false;
-      for (const TaskPlace& place : nodes_[node].places)
+      for (const TaskPlace& place : places_of(chain.back()))
         each_before(place, [&](const TaskPlace& before) {
-          if (found || nodes_[node_of(before)].before == 0) return;
+          if (found || before_[node_of(before)] == 0) return;
           found = true;
-          text.push_back(fmt::format("{} comes after {}", describe(program_, place), at(program_, before).name));
+          text.push_back(
+              fmt::format("{} comes after {}", describe(program_, place), program_.name_of(at(program_, before))));
           node = node_of(before);
         });
       ensure(found, "a task that never comes waits for one that never comes");
@@ -263,8 +305,13 @@ class OrderSearch {
   }
 
   const Program& program_;
-  std::vector<Node> nodes_;                                   // calls first
-  std::vector<std::vector<std::vector<std::size_t>>> first_;  // [role][stream][task] its node
+  const std::vector<std::vector<TaskPlace>>& calls_;
+  WatchedWork* work_;
+  std::vector<TaskPlace> others_;                               // tasks that are no calls
+  std::vector<std::vector<std::vector<std::uint32_t>>> first_;  // [role][stream][task] its node
+  std::vector<int> before_;                                     // [node] how many have not come yet
+  std::vector<std::size_t> next_;                               // [node] its first follower
+  std::vector<std::uint32_t> follower_;                         // of all nodes; of each the last that was found first
 };
 
 std::int64_t operations_of(const Program& program) {
@@ -275,12 +322,14 @@ std::int64_t operations_of(const Program& program) {
 
 }  // namespace
 
-CheckedProgram check(Program program) {
-  check_structure_of(program);
-  const std::vector<std::vector<TaskPlace>> calls = check_calls(program);
-  const Order order = OrderSearch(program, calls).go();
-  check_races(program, order);
-  check_contributions(program, order);
+CheckedProgram check(Program program, WatchedWork* work) {
+  check_structure_of(program, work);
+  {
+    const std::vector<std::vector<TaskPlace>> calls = check_calls(program, work);
+    const Order order = OrderSearch(program, calls, work).go();
+    check_races(program, order, work);
+    check_contributions(program, order, work);
+  }
   const std::int64_t operations = operations_of(program);
   return CheckedProgram(std::move(program), operations);
 }

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "sim/base/error.hpp"
 #include "sim/base/splitmix.hpp"
@@ -35,89 +37,140 @@ std::vector<Access> accesses_of(const Program& program, const Program::Task& tas
   return accesses;
 }
 
-/// A task in one of the two iterations that are looked at.
-struct Instance {
-  TaskPlace place;
-  int iteration = 0;
-  std::vector<int> clock;  // [stream] how many of its tasks, over both iterations, are done when this one begins
-  bool writes = false;
-};
-
-/// What one role does to each variable, with clocks.
+/// What one role does to each variable, with clocks, in two iterations.
+///
+/// A race is found when its later task is taken: tasks come in an order that obeys all waits, so what was taken before
+/// either is done when a task begins, or races with it. The accesses of one stream to a variable follow one another, so
+/// the last of them stands for all: one look per stream, whatever the number of accesses.
 class RoleClocks {
  public:
   RoleClocks(const Program& program, int role)
       : program_(program), streams_(program.roles[static_cast<std::size_t>(role)].streams) {
-    done_.resize(streams_.size());
-    for (std::size_t s = 0; s < streams_.size(); ++s)
-      done_[s].resize(2 * streams_[s].size(), std::vector<int>(streams_.size()));
-    accesses_.resize(program.variables.size());
+    for (const std::vector<Program::Task>& tasks : streams_) done_.emplace_back(2 * tasks.size() * n_streams());
+    row_of_.resize(program.variables.size(), -1);
   }
 
   void take(const TaskPlace& place, int iteration) {
     const Program::Task& task = at(program_, place);
-    const auto s = static_cast<std::size_t>(place.stream);
     const int number = number_of(place.stream, place.task, iteration);
-    std::vector<int> clock(streams_.size());
+    const std::span<int> clock = clock_of(place.stream, number);
     if (number > 0) join(clock, place.stream, number - 1);
     for (const Program::After& after : task.after) {
       if (after.actor >= 0) continue;
       const int before = number_of(after.stream, after.tasks, iteration - after.back) - 1;
       if (after.tasks > 0 && before >= 0) join(clock, after.stream, before);
     }
-    for (const Access& access : accesses_of(program_, task))
-      accesses_[static_cast<std::size_t>(access.variable)].push_back({place, iteration, clock, access.writes});
-    clock[s] = number + 1;
-    done_[s][static_cast<std::size_t>(number)] = std::move(clock);
+    const std::vector<Access> accesses = accesses_of(program_, task);
+    for (const Access& access : accesses)
+      if (is_race(access, clock)) first_racy_ = std::min(first_racy_, access.variable);
+    for (const Access& access : accesses) note(access, place.stream, number);
+    clock[static_cast<std::size_t>(place.stream)] = number + 1;
   }
 
-  void refuse_races() const {
-    for (std::size_t v = 0; v < accesses_.size(); ++v)
-      for (std::size_t b = 0; b < accesses_[v].size(); ++b)
-        for (std::size_t a = 0; a < b; ++a) {
-          const Instance &one = accesses_[v][a], &other = accesses_[v][b];
-          if ((one.writes || other.writes) && !is_before(one, other) && !is_before(other, one))
-            refuse_program(
-                program_,
-                fmt::format("{} and {}{}: both touch {}, one of them writes it, and nothing orders them",
-                            describe(program_, one.place), describe(program_, other.place),
-                            one.iteration == other.iteration ? "" : " of the next iteration", program_.variables[v]),
-                "one of them needs an `after`");
-        }
+  /// `places`: those that were taken, in each of two iterations.
+  void refuse_races(const std::vector<TaskPlace>& places) const {
+    if (first_racy_ != none) explain(first_racy_, places);
   }
 
  private:
+  static constexpr int none = INT_MAX;
+  /// A task in one of the two iterations.
+  struct Instance {
+    TaskPlace place;
+    int iteration = 0;
+    bool writes = false;
+  };
+  struct Last {  // of a stream's accesses to a variable, their tasks by number over both iterations; -1: none
+    int access = -1, write = -1;
+  };
+
+  std::size_t n_streams() const { return streams_.size(); }
   int number_of(Stream stream, int task, int iteration) const {
     return iteration * static_cast<int>(streams_[static_cast<std::size_t>(stream)].size()) + task;
   }
-  void join(std::vector<int>& clock, Stream stream, int number) const {
-    const std::vector<int>& other = done_[static_cast<std::size_t>(stream)][static_cast<std::size_t>(number)];
+  // [stream] how many of its tasks are done when that task is done; while it is taken: when it begins.
+  std::span<int> clock_of(Stream stream, int number) {
+    return std::span(done_[static_cast<std::size_t>(stream)])
+        .subspan(static_cast<std::size_t>(number) * n_streams(), n_streams());
+  }
+  void join(std::span<int> clock, Stream stream, int number) {
+    const std::span<const int> other = clock_of(stream, number);
     for (std::size_t s = 0; s < clock.size(); ++s) clock[s] = std::max(clock[s], other[s]);
   }
+
+  Last* last_of(int variable) {
+    const int row = row_of_[static_cast<std::size_t>(variable)];
+    return row < 0 ? nullptr : &last_[static_cast<std::size_t>(row) * n_streams()];
+  }
+  // `clock`: when the task begins.
+  bool is_race(const Access& access, std::span<const int> clock) {
+    const Last* last = last_of(access.variable);
+    for (std::size_t s = 0; last != nullptr && s < n_streams(); ++s)
+      if (last[s].write >= clock[s] || (access.writes && last[s].access >= clock[s])) return true;
+    return false;
+  }
+  void note(const Access& access, Stream stream, int number) {
+    int& row = row_of_[static_cast<std::size_t>(access.variable)];
+    if (row < 0) {
+      row = static_cast<int>(last_.size() / n_streams());
+      last_.resize(last_.size() + n_streams());
+    }
+    Last& last = last_of(access.variable)[static_cast<std::size_t>(stream)];
+    last.access = number;
+    if (access.writes) last.write = number;
+  }
+
   bool is_before(const Instance& one, const Instance& other) const {
     const int number = number_of(one.place.stream, one.place.task, one.iteration);
-    const bool is_same = one.place.stream == other.place.stream &&
-                         number == number_of(other.place.stream, other.place.task, other.iteration);
-    return is_same || other.clock[static_cast<std::size_t>(one.place.stream)] > number;
+    const int later = number_of(other.place.stream, other.place.task, other.iteration);
+    if (one.place.stream == other.place.stream) return number <= later;
+    return done_[static_cast<std::size_t>(other.place.stream)]
+                [static_cast<std::size_t>(later) * n_streams() + static_cast<std::size_t>(one.place.stream)] > number;
+  }
+
+  // The first two tasks that race for it.
+  [[noreturn]] void explain(int variable, const std::vector<TaskPlace>& places) const {
+    std::vector<Instance> instances;
+    for (int iteration = 0; iteration < 2; ++iteration)
+      for (const TaskPlace& place : places)
+        for (const Access& access : accesses_of(program_, at(program_, place)))
+          if (access.variable == variable) instances.push_back({place, iteration, access.writes});
+    for (std::size_t b = 0; b < instances.size(); ++b)
+      for (std::size_t a = 0; a < b; ++a) {
+        const Instance &one = instances[a], &other = instances[b];
+        if ((one.writes || other.writes) && !is_before(one, other) && !is_before(other, one))
+          refuse_program(program_,
+                         fmt::format("{} and {}{}: both touch {}, one of them writes it, and nothing orders them",
+                                     describe(program_, one.place), describe(program_, other.place),
+                                     one.iteration == other.iteration ? "" : " of the next iteration",
+                                     program_.variables[static_cast<std::size_t>(variable)]),
+                         "one of them needs an `after`");
+      }
+    fail_invariant("a variable with a race has two tasks that race");
   }
 
   const Program& program_;
   const std::vector<std::vector<Program::Task>>& streams_;
-  std::vector<std::vector<std::vector<int>>> done_;  // [stream][task over both iterations] clock when it is done
-  std::vector<std::vector<Instance>> accesses_;      // [variable]
+  std::vector<std::vector<int>> done_;  // [stream][task over both iterations * streams + stream]
+  std::vector<int> row_of_;             // [variable] in last_; -1: no task has touched it
+  std::vector<Last> last_;              // [row * streams + stream]
+  int first_racy_ = none;               // the least variable with a race
 };
 
 }  // namespace
 
-void check_races(const Program& program, const Order& order) {
+void check_races(const Program& program, const Order& order, WatchedWork* work) {
   std::vector<std::vector<TaskPlace>> of(program.roles.size());  // [role] in order
-  for (const std::vector<TaskPlace>& places : order)
-    for (const TaskPlace& place : places) of[static_cast<std::size_t>(place.role)].push_back(place);
+  for (const TaskPlace& place : order.places()) of[static_cast<std::size_t>(place.role)].push_back(place);
   for (int role = 0; role < static_cast<int>(program.roles.size()); ++role) {
+    const std::vector<TaskPlace>& places = of[static_cast<std::size_t>(role)];
     RoleClocks clocks(program, role);
     for (int iteration = 0; iteration < 2; ++iteration)
-      for (const TaskPlace& place : of[static_cast<std::size_t>(role)]) clocks.take(place, iteration);
-    clocks.refuse_races();
+      for (const TaskPlace& place : places) {
+        done(work);
+        clocks.take(place, iteration);
+      }
+    clocks.refuse_races(places);
   }
 }
 
@@ -143,17 +196,18 @@ struct Field61 {
 /// Follows the variables of all actors through two iterations.
 class Contributions {
  public:
-  explicit Contributions(const Program& program) : program_(program) {
-    values_.assign(program.variables.size(), std::vector<std::uint64_t>(n_actors()));
-    states_.assign(program.variables.size(), std::vector<State>(n_actors(), State::old));
+  Contributions(const Program& program, WatchedWork* work) : program_(program), work_(work) {
+    for (std::size_t v = 0; v < program.variables.size(); ++v) {
+      work_on_row();
+      values_.emplace_back(n_actors());
+      states_.emplace_back(n_actors(), State::old);
+    }
     sums_.resize(program.variables.size());
     learnt_.resize(program.variables.size());
     unsummed_.resize(program.variables.size());
     own_.resize(program.variables.size());
-    actors_of_.resize(program.roles.size());
-    for (Actor actor = 0; actor < program.actors; ++actor)
-      actors_of_[static_cast<std::size_t>(program.role_of.empty() ? 0 : program.role_of[index(actor)])].push_back(
-          actor);
+    actors_of_ = actors_of_roles(program);
+    count_calls();
     for (const Program::Learns& learns : program.learns) {
       learnt_[static_cast<std::size_t>(learns.weights)] = &learns;
       unsummed_[static_cast<std::size_t>(learns.gradient)] = learns.how != How::gradients_summed;
@@ -167,18 +221,30 @@ class Contributions {
       std::fill(sums_.begin(), sums_.end(), 0);
       for (std::vector<std::uint64_t>& own : own_) std::fill(own.begin(), own.end(), 0);
       for (std::vector<State>& states : states_) std::fill(states.begin(), states.end(), State::old);
-      before_ = values_;
-      for (const std::vector<TaskPlace>& places : order) {
+      keep_values();
+      order.each_entry([&](std::span<const TaskPlace> places) {
         for (const TaskPlace& place : places) compute(place);
         if (!places.empty() && at(program_, places.front()).call >= 0) call(places.front());
+      });
+      for (const Program::Learns& learns : program_.learns) {
+        work_on_row();
+        compare(learns);
       }
-      for (const Program::Learns& learns : program_.learns) compare(learns);
     }
   }
 
  private:
   using How = Program::Learns::How;
   enum class State : std::uint8_t { old, made, summed };
+  /// A look at a variable at all actors, a few nanoseconds each.
+  void work_on_row() { done(work_, 1 + program_.actors / 64); }
+  void keep_values() {
+    before_.resize(values_.size());
+    for (std::size_t v = 0; v < values_.size(); ++v) {
+      work_on_row();
+      before_[v] = values_[v];
+    }
+  }
   static std::size_t index(Actor actor) { return static_cast<std::size_t>(actor); }
   std::size_t n_actors() const { return static_cast<std::size_t>(program_.actors); }
   const std::string& name(int variable) const { return program_.variables[static_cast<std::size_t>(variable)]; }
@@ -199,16 +265,20 @@ class Contributions {
     return found;
   }
 
+  void count_calls() {
+    calls_of_.resize(program_.variables.size());
+    for (std::size_t c = 0; c < program_.calls.size(); ++c)
+      for (const int variable : program_.calls[c].variables)
+        calls_of_[static_cast<std::size_t>(variable)].push_back(static_cast<std::uint32_t>(c));
+  }
+
   // Where there are several ranks, a gradient (or the weights that are averaged) is in one call of each; weights that
   // go to neighbors are in one call per neighbor.
   void find_calls(const Program::Learns& learns) const {
     if (program_.ranks == 1 || learns.how == How::own_part) return;
     const bool is_average = learns.how != How::gradients_summed;
     const int summed = is_average ? learns.weights : learns.gradient;
-    std::vector<std::string> found;
-    for (const Program::Call& call : program_.calls)
-      for (const int variable : call.variables)
-        if (variable == summed) found.push_back(call.name);
+    const std::vector<std::uint32_t>& found = calls_of_[static_cast<std::size_t>(summed)];
     const std::string hint =
         is_average ? "weights are averaged once an iteration" : "every gradient belongs in one bucket";
     if (found.empty())
@@ -216,13 +286,17 @@ class Contributions {
     if (is_by_neighbors(learns) && found.size() == neighbors_of(0).size() - 1) return;
     if (found.size() > 1)
       refuse_program(program_,
-                     fmt::format("{} is summed {} times, in {} and {}", name(summed), found.size(), found[0], found[1]),
+                     fmt::format("{} is summed {} times, in {} and {}", name(summed), found.size(),
+                                 program_.calls[found[0]].name, program_.calls[found[1]].name),
                      hint);
   }
 
   void compute(const TaskPlace& place) {
     for (const Touch& touch : at(program_, place).touches)
-      for (const Actor actor : actors_of_[static_cast<std::size_t>(place.role)]) compute(place, touch, actor);
+      for (const Actor actor : actors_of_[static_cast<std::size_t>(place.role)]) {
+        done(work_);
+        compute(place, touch, actor);
+      }
   }
 
   void compute(const TaskPlace& place, const Touch& touch, Actor actor) {
@@ -295,8 +369,10 @@ class Contributions {
 
   void call(const TaskPlace& place) {
     const Program::Call& it = program_.calls[static_cast<std::size_t>(at(program_, place).call)];
-    for (std::size_t i = 0; i < it.variables.size(); ++i)
+    for (std::size_t i = 0; i < it.variables.size(); ++i) {
+      done(work_, it.schedule.schedule().collective.ranks);
       it.into.empty() ? exchange(it, it.variables[i]) : shift(it, it.variables[i], it.into[i]);
+    }
   }
 
   /// send_recv: the next rank of the schedule has a copy.
@@ -317,11 +393,15 @@ class Contributions {
   void exchange(const Program::Call& it, int variable) {
     const Collective& collective = it.schedule.schedule().collective;
     const auto member = [&](int i) { return index(it.members.empty() ? i : it.members[static_cast<std::size_t>(i)]); };
-    const std::vector<std::uint64_t> before = values_[static_cast<std::size_t>(variable)];
-    const std::vector<State> were = states_[static_cast<std::size_t>(variable)];
+    std::vector<std::uint64_t> before;  // [member]
+    std::vector<State> were;
+    for (int i = 0; i < collective.ranks; ++i) {
+      before.push_back(values_[static_cast<std::size_t>(variable)][member(i)]);
+      were.push_back(states_[static_cast<std::size_t>(variable)][member(i)]);
+    }
     const bool is_kept = learnt_[static_cast<std::size_t>(variable)] != nullptr;
     const auto expect_made = [&](int i, const char* does) {
-      if (were[member(i)] == State::old && !is_kept)
+      if (were[static_cast<std::size_t>(i)] == State::old && !is_kept)
         refuse_program(program_, fmt::format("{}: {} {} {} before it is made in this iteration",
                                              who(static_cast<Actor>(member(i))), it.name, does, name(variable)));
     };
@@ -335,15 +415,15 @@ class Contributions {
           break;
         case Content::Who::one:
           expect_made(from, "sends");
-          value = before[member(from)];
-          state = were[member(from)];
+          value = before[static_cast<std::size_t>(from)];
+          state = were[static_cast<std::size_t>(from)];
           break;
         case Content::Who::all:
           if (!mean) {
             mean = 0;
             for (int j = 0; j < collective.ranks; ++j) {
               expect_made(j, "sums");
-              mean = Field61::add(*mean, before[member(j)]);
+              mean = Field61::add(*mean, before[static_cast<std::size_t>(j)]);
             }
             mean = Field61::multiply(*mean, Field61::inverse(static_cast<std::uint64_t>(it.divisor)));
           }
@@ -405,7 +485,9 @@ class Contributions {
   std::uint64_t token() { return splitmix(++n_tokens_) % Field61::prime; }
 
   const Program& program_;
+  WatchedWork* work_;
   std::uint64_t n_tokens_ = 0;
+  std::vector<std::vector<std::uint32_t>> calls_of_;         // [variable] those that name it
   std::vector<std::vector<Actor>> actors_of_;                // [role]
   std::vector<std::vector<std::uint64_t>> values_, before_;  // [variable][actor]; when the iteration began
   std::vector<std::vector<State>> states_;                   // [variable][actor]
@@ -417,6 +499,8 @@ class Contributions {
 
 }  // namespace
 
-void check_contributions(const Program& program, const Order& order) { Contributions(program).go(order); }
+void check_contributions(const Program& program, const Order& order, WatchedWork* work) {
+  Contributions(program, work).go(order);
+}
 
 }  // namespace ringsim::program_detail

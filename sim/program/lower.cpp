@@ -48,25 +48,46 @@ struct LoweredProgram::Parts {
     return found;
   }
 
-  explicit Parts(const Program& given, int room = all_channels) : program(given) {
+  explicit Parts(std::shared_ptr<const Program> given, int room = all_channels, WatchedWork* work = nullptr)
+      : owned(std::move(given)), program(*owned) {
     lay_out_lanes(room);
     lay_out_chunks();
-    for (const Program::Call& call : program.calls) members.push_back(members_of(call));
-    std::map<std::vector<int>, std::uint32_t> known;
-    for (Actor actor = 0; actor < program.actors; ++actor)
-      for (Lane lane = 0; lane < lanes; ++lane) {
-        std::vector<int> first = steps_of(actor, lane);
-        const auto next = static_cast<std::uint32_t>(tables.size());
-        const auto [entry, is_new] = known.try_emplace(first, next);
-        if (is_new) tables.push_back({std::move(first), 0});
-        table_of.push_back(entry->second);
-      }
+    for (const Program::Call& call : program.calls) {
+      done(work, static_cast<std::int64_t>(call.members.size()));
+      members.push_back(members_of(call));
+    }
+    find_tables(work);
     for (Table& table : tables) {
       const auto n = table.first.size() - 1;
       bool is_even = n > 0;
       for (std::size_t i = 1; i <= n; ++i) is_even = is_even && table.first[i] == static_cast<int>(i) * table.first[1];
       if (is_even) table.width = table.first[1];
     }
+  }
+
+  void find_tables(WatchedWork* work) {
+    std::map<std::vector<int>, std::uint32_t> known;
+    std::vector<std::int64_t> of_role(program.roles.size() * static_cast<std::size_t>(lanes), -1);
+    for (Actor actor = 0; actor < program.actors; ++actor)
+      for (Lane lane = 0; lane < lanes; ++lane) {
+        done(work);
+        const auto role = static_cast<std::size_t>(program.role_number(actor));
+        std::int64_t& of_all = of_role[role * static_cast<std::size_t>(lanes) + static_cast<std::size_t>(lane)];
+        if (of_all >= 0) {
+          table_of.push_back(static_cast<std::uint32_t>(of_all));
+          continue;
+        }
+        std::vector<int> first = steps_of(actor, lane);
+        done(work, static_cast<std::int64_t>(first.size()));
+        const auto next = static_cast<std::uint32_t>(tables.size());
+        const auto [entry, is_new] = known.try_emplace(first, next);
+        if (is_new) tables.push_back({std::move(first), 0});
+        table_of.push_back(entry->second);
+        const std::vector<Program::Task>& its = tasks(actor, stream_of[static_cast<std::size_t>(lane)]);
+        const bool calls =
+            std::any_of(its.begin(), its.end(), [](const Program::Task& task) { return task.call >= 0; });
+        if (!calls) of_all = entry->second;  // else it may have other steps at another member
+      }
   }
 
   void lay_out_lanes(int room) {
@@ -221,7 +242,8 @@ struct LoweredProgram::Parts {
     }
   }
 
-  Program program;
+  std::shared_ptr<const Program> owned;
+  const Program& program;
   Lane lanes = 0;
   int channels = all_channels;                                    // of each stream that calls
   std::vector<Lane> base;                                         // [stream] its first lane
@@ -269,7 +291,7 @@ void too_many_channels(int channel, int most) {
 }
 
 Schedule lowered(const Program& program) {
-  return LoweredProgram::make(std::make_shared<const LoweredProgram::Parts>(program));
+  return LoweredProgram::make(std::make_shared<const LoweredProgram::Parts>(std::make_shared<const Program>(program)));
 }
 
 namespace {
@@ -334,9 +356,9 @@ Proof proof_of(const CheckedProgram& checked) {
 
 }  // namespace
 
-LoweredProgram::LoweredProgram(const CheckedProgram& program, int room)
+LoweredProgram::LoweredProgram(const CheckedProgram& program, int room, WatchedWork* work)
     : program_(program),
-      parts_(std::make_shared<const Parts>(program.program(), room)),
+      parts_(std::make_shared<const Parts>(program.program_, room, work)),
       schedule_(make(parts_), proof_of(program)) {}
 
 LoweredProgram::LaneRange LoweredProgram::lanes_of(Stream stream) const {

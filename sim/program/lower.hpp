@@ -43,8 +43,9 @@ struct StepPlace {
 
 class LoweredProgram {
  public:
-  /// It uses channels below `room`.
-  explicit LoweredProgram(const CheckedProgram& program, int room = all_channels);
+  /// It uses channels below `room`. Each lane of each actor is reported to `work`, which may be nullptr. Throws
+  /// Interrupted.
+  explicit LoweredProgram(const CheckedProgram& program, int room = all_channels, WatchedWork* work = nullptr);
 
   const Program& program() const { return program_.program(); }
   const CheckedSchedule& schedule() const { return schedule_; }

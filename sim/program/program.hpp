@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "sim/base/few.hpp"
 #include "sim/base/units.hpp"
+#include "sim/base/watch.hpp"
 #include "sim/check/check.hpp"
 
 namespace ringsim {
@@ -51,29 +53,33 @@ struct Program {
   };
 
   struct Task {
-    std::string name;     ///< for messages and pictures, its first word the kind of task: "backward conv1"
+    /// For messages and pictures, its first word the kind of task: "backward conv1". Empty: that of its call.
+    std::string name;
     Picoseconds time{0};  ///< how long it computes; of a call: the launch before its first step
     int call = -1;        ///< which of `calls`; -1: it computes
-    std::vector<After> after;
-    std::vector<Touch> touches;
+    Few<After, 1> after;
+    Few<Touch, 2> touches;
     /// Which unit computes it, one task at a time, first come first served; those of called schedules have the same
     /// numbers. -1: none that others use.
     int unit = -1;
   };
 
+  using Members = Few<Actor, 2>;
+  using Variables = Few<int, 2>;
+
   /// One use of a proved schedule, once an iteration.
   struct Call {
     std::string name;
     CheckedSchedule schedule;
-    std::vector<Actor> members;  ///< [actor of the schedule] which actor of the program; empty: the same numbers
+    Members members;  ///< [actor of the schedule] which actor of the program; empty: the same numbers
     /// What its data is. all_reduce: each becomes the sum over the schedule's ranks, divided by `divisor`; reduce,
     /// gather: the same at the root alone (of a gather it stands for everybody's part); broadcast, scatter: what the
     /// root has (of a scatter a part of it); send_recv: see `into`. No other collective has variables.
-    std::vector<int> variables;
+    Variables variables;
     int divisor = 1;
     /// send_recv: for each of `variables` the one in which the next rank of the schedule keeps what comes in; else
     /// empty.
-    std::vector<int> into = {};
+    Variables into = {};
   };
 
   /// What an actor does in one iteration.
@@ -113,6 +119,9 @@ struct Program {
 
   int role_number(Actor actor) const { return role_of.empty() ? 0 : role_of[static_cast<std::size_t>(actor)]; }
   const Role& role(Actor actor) const { return roles[static_cast<std::size_t>(role_number(actor))]; }
+  const std::string& name_of(const Task& task) const {
+    return task.name.empty() && task.call >= 0 ? calls[static_cast<std::size_t>(task.call)].name : task.name;
+  }
   int process(Actor actor) const { return process_of.empty() ? actor : process_of[static_cast<std::size_t>(actor)]; }
 };
 
@@ -124,7 +133,8 @@ class CheckedProgram {
   std::int64_t operations() const { return operations_; }
 
  private:
-  friend CheckedProgram check(Program program);
+  friend CheckedProgram check(Program program, WatchedWork* work);
+  friend class LoweredProgram;  // sim/program/lower.hpp
   explicit CheckedProgram(Program program, std::int64_t operations)
       : program_(std::make_shared<const Program>(std::move(program))), operations_(operations) {}
 
@@ -158,7 +168,8 @@ class CheckedProgram {
 ///     before it is made or has come in, weights that are not those of the step before, a divisor that is not the
 ///     number of ranks.
 ///
-/// Throws ScheduleError that names rank, stream and task.
-CheckedProgram check(Program program);
+/// Each task and each look at a variable of an actor is reported to `work`, which may be nullptr.
+/// Throws ScheduleError that names rank, stream and task; Interrupted.
+CheckedProgram check(Program program, WatchedWork* work = nullptr);
 
 }  // namespace ringsim

@@ -1,8 +1,12 @@
 // The parts of the proof of programs that check_program.cpp puts together.
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
+
+#include "sim/base/watch.hpp"
 
 #include "sim/program/program.hpp"
 
@@ -24,9 +28,33 @@ std::string describe(const Program& program, const TaskPlace& place);
 
 /// Tasks of all roles in an order that obeys 2; the places of a call (one a role that calls it) come together, as one
 /// entry.
-using Order = std::vector<std::vector<TaskPlace>>;
+class Order {
+ public:
+  void add(std::span<const TaskPlace> entry) {
+    places_.insert(places_.end(), entry.begin(), entry.end());
+    ends_.push_back(places_.size());
+  }
+  const std::vector<TaskPlace>& places() const { return places_; }
+  /// visit(entry)
+  template <class Visit>
+  void each_entry(Visit visit) const {
+    std::size_t begin = 0;
+    for (const std::size_t end : ends_) {
+      visit(std::span<const TaskPlace>(places_.data() + begin, end - begin));
+      begin = end;
+    }
+  }
 
-void check_races(const Program& program, const Order& order);
-void check_contributions(const Program& program, const Order& order);
+ private:
+  std::vector<TaskPlace> places_;
+  std::vector<std::size_t> ends_;  // [entry] where the next one begins
+};
+
+/// [role] its actors, in order.
+std::vector<std::vector<Actor>> actors_of_roles(const Program& program);
+
+/// `work`: done() of each part, as CheckedProgram's check() counts them.
+void check_races(const Program& program, const Order& order, WatchedWork* work);
+void check_contributions(const Program& program, const Order& order, WatchedWork* work);
 
 }  // namespace ringsim::program_detail

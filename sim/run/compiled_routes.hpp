@@ -120,22 +120,46 @@ class CompiledRoutes {
     return sum;
   }
 
-  /// [link] what crossed it, over the routes that `counts` says.
+  /// [link] what crossed it, over the routes that `counts` says. Exact where a byte costs its links whole bytes.
   template <class Counts>
   std::vector<Bytes> link_bytes(std::size_t n_links, Counts counts) const {
     std::vector<Bytes> bytes;
-    for (const double each : crossed(n_links, counts)) {
-      if (each >= 9.2e18)
+    for (const Crossed& each : crossed(n_links, counts)) {
+      if (each.in_shares >= 9.2e18)
         fail_too_many_bytes();  // a byte may cost a link more than one, so the sum of all sent is no bound
-      bytes.push_back({std::llround(each)});
+      bytes.push_back(Bytes{each.whole} + Bytes{std::llround(each.in_shares)});
     }
     return bytes;
   }
   /// Whether link_bytes() of all routes would be the same if they were added up in another order.
   bool bytes_are_sure(std::size_t n_links) const {
-    const std::vector<double> all = crossed(n_links, [](std::uint32_t) { return true; });
-    return std::none_of(all.begin(), all.end(),
-                        [](double each) { return std::abs(each - std::floor(each) - 0.5) <= each * 4e-15; });
+    const std::vector<Crossed> all = crossed(n_links, [](std::uint32_t) { return true; });
+    return std::none_of(all.begin(), all.end(), [](const Crossed& each) {
+      return std::abs(each.in_shares - std::floor(each.in_shares) - 0.5) <= each.in_shares * 4e-15;
+    });
+  }
+  /// Bytes in equal bytes out: the routes carried `sent`, and from each node its links took away what they brought,
+  /// what routes began with there and did not end with. `bytes`: [link], of all routes. Only of routes that were not
+  /// given up, and whose links carry each byte once.
+  void expect_balance(const Topology& topology, const std::vector<Bytes>& bytes, Bytes sent) const {
+    if (!shares_.empty() || !beyond_.empty() || copies_ > 1) return;
+    std::vector<std::uint64_t> surplus(topology.n_nodes());  // modulo 2^64, which no sum leaves
+    for (std::uint32_t l = 0; l < bytes.size(); ++l) {
+      surplus[topology.link({l}).from.value] += static_cast<std::uint64_t>(bytes[l].count);
+      surplus[topology.link({l}).to.value] -= static_cast<std::uint64_t>(bytes[l].count);
+    }
+    std::uint64_t carried = 0;
+    for (const Route& route : routes_) {
+      const auto its = static_cast<std::uint64_t>(route.carried.count);
+      carried += its;
+      if (route.n_legs == 0) continue;
+      const auto begin = links(legs_[route.first]), end = links(legs_[route.first + route.n_legs - 1U]);
+      surplus[topology.link(begin.front()).from.value] -= its;
+      surplus[topology.link(end.back()).to.value] += its;
+    }
+    ensure(carried == static_cast<std::uint64_t>(sent.count), "what was sent crossed its routes");
+    ensure(std::all_of(surplus.begin(), surplus.end(), [](std::uint64_t each) { return each == 0; }),
+           "bytes in equal bytes out, at every node");
   }
 
  private:
@@ -167,10 +191,14 @@ class CompiledRoutes {
     return know(key, whole);
   }
 
-  /// [link] whole numbers but where a byte costs more or less than one.
+  struct Crossed {           // of a link
+    std::int64_t whole = 0;  // where a byte costs it a whole number of bytes
+    double in_shares = 0;    // where it costs another number
+  };
+  /// [link]
   template <class Counts>
-  std::vector<double> crossed(std::size_t n_links, Counts counts) const {
-    std::vector<double> sums(n_links, 0);
+  std::vector<Crossed> crossed(std::size_t n_links, Counts counts) const {
+    std::vector<Crossed> sums(n_links);
     for (std::uint32_t r = 0; r < size(); ++r) {
       const Route& route = routes_[r];
       if (!counts(r)) continue;
@@ -179,8 +207,14 @@ class CompiledRoutes {
         const auto beyond = beyond_.find(i);
         const Bytes own{route.carried.count + (beyond == beyond_.end() ? 0 : beyond->second)};
         const Bytes bytes = own * copies_;
-        for (std::size_t l = 0; l < use.n_links; ++l)
-          sums[links(use)[l].value] += static_cast<double>(bytes.count) * share(use, l);
+        for (std::size_t l = 0; l < use.n_links; ++l) {
+          Crossed& sum = sums[links(use)[l].value];
+          const double each = share(use, l);
+          if (each == std::floor(each) && each < 1e6)
+            sum.whole = (Bytes{sum.whole} + bytes * static_cast<std::int64_t>(each)).count;
+          else
+            sum.in_shares += static_cast<double>(bytes.count) * each;
+        }
       }
     }
     return sums;

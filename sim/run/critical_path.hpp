@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -12,6 +13,7 @@
 #include "sim/base/ids.hpp"
 #include "sim/base/splitmix.hpp"
 #include "sim/base/units.hpp"
+#include "sim/base/watch.hpp"
 #include "sim/run/timeline.hpp"
 
 namespace ringsim {
@@ -144,10 +146,16 @@ struct Trail : TrailSums {
 /// cluster's lanes on a star take 96 bytes each.
 class TrailTable {
  public:
-  TrailTable(std::size_t n_lanes, std::size_t n_classes)
-      : n_entries_(std::clamp(n_classes, std::size_t{1}, Trail::n_entries)),
-        sums_(n_lanes),
-        entries_(n_lanes * n_entries_) {}
+  static constexpr std::size_t many = 1U << 20;  // lanes, whose rows take a tenth of a second
+
+  /// `stop`: as LaneTrails'.
+  TrailTable(std::size_t n_lanes, std::size_t n_classes, const std::atomic<bool>* stop = nullptr)
+      : n_entries_(std::clamp(n_classes, std::size_t{1}, Trail::n_entries)) {
+    sums_.resize(n_lanes);
+    if (n_lanes > many) throw_if_stopped(stop, "the run was being prepared");
+    entries_.resize(n_lanes * n_entries_);
+    if (n_lanes > many) throw_if_stopped(stop, "the run was being prepared");
+  }
 
   std::size_t size() const { return sums_.size(); }
   TrailSums& sums(std::uint32_t lane) { return sums_[lane]; }

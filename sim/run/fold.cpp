@@ -66,20 +66,24 @@ Doing doing_in(const Step& step, const Schedule& schedule, const Symmetry& symme
 /// Condition 2.
 class LanesInStep {
  public:
-  explicit LanesInStep(const CheckedSchedule& checked)
-      : schedule_(checked.schedule()), proof_(checked.proof()), peers_(static_cast<std::size_t>(schedule_.lanes)) {
+  LanesInStep(const CheckedSchedule& checked, const RunOptions& options)
+      : schedule_(checked.schedule()),
+        proof_(checked.proof()),
+        options_(options),
+        peers_(static_cast<std::size_t>(schedule_.lanes)) {
     ensure(proof_.slots_needed == 0, "a run without slots");
     for (Lane lane = 0; lane < schedule_.lanes; ++lane) {
       read(lane);
       const bool has_messages = std::any_of(now_.begin(), now_.end(), [](const Doing& it) { return it.peer >= 0; });
       if (!has_messages) continue;
-      if (n_lanes_++ == 0) {
+      const bool is_first = n_lanes_++ == 0;
+      if (is_first) {
         first_lane_ = lane;
-        first_ = now_;
+        first_ = std::move(now_);
       } else {
         compare(lane);
       }
-      for (const Doing& it : now_) {
+      for (const Doing& it : is_first ? first_ : now_) {
         peers_[static_cast<std::size_t>(lane)].push_back(it.peer);
         if (it.peer >= 0) strides_[{it.peer, it.channel}] += it.size * proof_.repeated.iterations;
       }
@@ -97,7 +101,9 @@ class LanesInStep {
     now_.clear();
     Step step;
     const int n_steps = schedule_.n_steps(0, lane) / proof_.repeated.iterations;
+    now_.reserve(static_cast<std::size_t>(n_steps));
     for (int i = 0; i < n_steps; ++i) {
+      if (i % 1024 == 0) refuse_if_stopped(options_);
       step.clear();
       schedule_.step(0, lane, i, step);
       now_.push_back(doing_in(step, schedule_, proof_.symmetry, i));
@@ -131,6 +137,7 @@ class LanesInStep {
 
   const Schedule& schedule_;
   const Proof& proof_;
+  const RunOptions& options_;
   std::vector<Doing> now_, first_;  // [step] of an iteration: of the lane that was read, and of the first with messages
   Lane first_lane_ = 0;
   int n_lanes_ = 0;
@@ -194,8 +201,7 @@ class Paths {
     std::fill(user_.begin(), user_.end(), -1);
     const Path first = path(0, stride);
     for (Actor a = 0; a < group_.order(); ++a) {
-      if (a % 1024 == 0 && options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed))
-        refuse("it was stopped");
+      if (a % 1024 == 0) refuse_if_stopped(options_);
       const Path here = path(a, stride);
       if (!alike(topology_, here, first))
         refuse("the path of {} is not like that of {}", pair(a, stride), pair(0, stride));
@@ -338,7 +344,7 @@ std::optional<Folding> fold(const Topology& topology, const CheckedSchedule& che
     if (moves_packets(options.model))
       refuse("in the model {} messages may meet where none shares a link", to_string(options.model));
     expect_symmetry(checked);
-    LanesInStep lanes(checked);
+    LanesInStep lanes(checked, options);
     if (options.transport.nics == Transport::Nics::per_channel && lanes.n_lanes() > 1)
       refuse("the lanes of a rank may leave by NICs of their own");
     Folding made{.ranks = schedule.actors, .one = schedule};
@@ -351,8 +357,8 @@ std::optional<Folding> fold(const Topology& topology, const CheckedSchedule& che
     return made;
   } catch (const Refusal& refusal) {
     why_not = refusal.because;
-  } catch (const InputError&) {  // no path: the run says so, in its own order
-    why_not = "not all paths exist";
+  } catch (const InputError& error) {  // of a path: the run says so, in its own order
+    why_not = error.message();
   }
   return std::nullopt;
 }

@@ -28,7 +28,7 @@ class EqualChannels {
       refuse("ranks have other places in one channel than in another");
     for (std::size_t b = 0; b < n_buffers; ++b) compare_chunks(b);
     for (Actor actor = 0; actor < schedule_.actors; ++actor) {
-      if (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed)) refuse("it was stopped");
+      refuse_if_stopped(options_);
       fills_.clear();
       for (Lane lane = 0; lane < made_.plain.lanes; ++lane) look_at(actor, lane);
     }

@@ -195,7 +195,7 @@ class TurningLinks {
 
   const Path& path(Actor from, Actor to, std::uint32_t label) {
     if (const auto known = paths_.find({from, to, label}); known != paths_.end()) return known->second;
-    if (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed)) refuse("it was stopped");
+    refuse_if_stopped(options_);
     std::vector<Path> parts = routes_.find_parts(placement_[index_of(from)], placement_[index_of(to)], label);
     if (parts.size() != 1) refuse("messages are cut into {} parts", parts.size());
     const NodeId node = placement_[index_of(from)];
@@ -328,8 +328,8 @@ std::optional<FoldingByTurns> fold_by_turns(const Topology& topology, const Chec
     return folded_by_turns(topology, checked, options, placement);
   } catch (const Refusal& refusal) {
     why_not = refusal.because;
-  } catch (const InputError&) {  // no path: the run says so, in its own order
-    why_not = "not all paths exist";
+  } catch (const InputError& error) {  // of a path: the run says so, in its own order
+    why_not = error.message();
   }
   return std::nullopt;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "sim/base/error.hpp"
+#include "sim/base/watch.hpp"
 #include "sim/run/critical_path.hpp"
 #include "sim/run/fold.hpp"
 #include "sim/run/path_record.hpp"
@@ -38,15 +40,19 @@ struct MessageTime {
 template <class Lanes>
 class LaneTrails {
  public:
-  /// `folding`: as Run's. `last_may_pass`: the lane that ends last may be held after its end.
-  LaneTrails(const Topology& topology, const Lanes& lanes, const Folding* folding, bool last_may_pass)
+  /// `folding`: as Run's. `last_may_pass`: the lane that ends last may be held after its end. `stop`: true ends the
+  /// constructor with Interrupted; it may take gigabytes.
+  LaneTrails(const Topology& topology, const Lanes& lanes, const Folding* folding, bool last_may_pass,
+             const std::atomic<bool>* stop)
       : lanes_(lanes),
         folding_(folding),
         last_may_pass_(last_may_pass),
         class_of_(sorted_links(topology)),
-        began_(lanes.n_lanes()),
-        trails_(lanes.n_lanes(), n_classes()),
-        own_(lanes.n_lanes()) {}
+        trails_(lanes.n_lanes(), n_classes(), stop) {
+    own_.resize(lanes.n_lanes());
+    if (lanes.n_lanes() > TrailTable::many) throw_if_stopped(stop, "the run was being prepared");
+    began_.resize(lanes.n_lanes());
+  }
 
   /// Has the elements of the critical paths recorded.
   void record(std::size_t n_jobs) {

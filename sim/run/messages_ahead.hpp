@@ -50,7 +50,9 @@ class MessagesAhead {
     transfer.route = run_.route_from(place.lane, op.peer, op.channel, kept);
     transfer.parts_under_way = 0;
     largest_ = std::max(largest_, size);
-    watch(index, by).rest = size;
+    Start& start = watch(index, by);
+    start.rest = size;
+    start.slot = slot;
     if (in_slot_.size() <= slot) in_slot_.resize(slot + 1);
     in_slot_[slot] = index;
   }
@@ -65,12 +67,16 @@ class MessagesAhead {
     transfers_[index].receiver = receiver;
     transfers_[index].marks.adds = message.add && run_.adds_take_time(receiver);
     starts_[index].is_met = true;
+    starts_[index].slot = no_slot;
     if (starts_[index].rest.count > 0) give_room(index, starts_[index].rest, receiver);
     if (!starts_[index].has_arrived) return;
+    if (transfers_[index].marks.adds) {
+      run_.add(index, trails_[receiver]);
+    } else {
+      if (trails_.weighs_ties()) trails_.weigh(receiver, trails_[receiver], now());  // it may have arrived now
+      run_.end_own_op(receiver, {.node = trails_.path_end(receiver)});
+    }
     transfers_.give_back(index);
-    if (transfers_[index].marks.adds) return run_.add(index, trails_[receiver]);
-    if (trails_.weighs_ties()) trails_.weigh(receiver, trails_[receiver], now());  // it may have arrived now
-    run_.end_own_op(receiver, {.node = trails_.path_end(receiver)});
   }
 
   /// All of a transfer has left: with the last part its message, or the next part of it goes on.
@@ -129,7 +135,7 @@ class MessagesAhead {
     if (before >= starts_.size()) return;
     reach(after);
     starts_[after] = starts_[before];
-    std::replace(in_slot_.begin(), in_slot_.end(), before, after);
+    if (const std::uint32_t slot = starts_[after].slot; slot != no_slot) in_slot_[slot] = after;
   }
 
   /// The recorded paths that lead to the starts.
@@ -146,8 +152,9 @@ class MessagesAhead {
   struct Start {
     bool is_met = false;  // its receive has begun
     bool has_arrived = false;
-    Bytes rest;       // what has not started for want of slots
-    Bytes room;       // of `rest`: what has slots, but follows a part that is still leaving
+    std::uint32_t slot = no_slot;  // in in_slot_, until its receive begins
+    Bytes rest;                    // what has not started for want of slots
+    Bytes room;                    // of `rest`: what has slots, but follows a part that is still leaving
     SimTime since{};  // when the part that started last did; of a message that has arrived, the part that arrived last
     Trail trail;      // the critical path up to then
   };

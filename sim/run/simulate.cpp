@@ -55,7 +55,7 @@ class Run : private Movement<Run> {
         is_folded_(folding_ != nullptr || by_turns_ != nullptr),
         has_any_order_(by_turns_ != nullptr || by_channels_ != nullptr),
         lanes_(schedule_, options.protocol->slots, *this),
-        trails_(topology, lanes_, folding_, !options.disturbance.empty()) {
+        trails_(topology, lanes_, folding_, !options.disturbance.empty(), options.stop) {
     if (!options.jobs.empty()) {
       ensure(options.jobs.size() == static_cast<std::size_t>(schedule_.lanes), "every lane belongs to a job");
       jobs_.resize(*std::max_element(options.jobs.begin(), options.jobs.end()) + 1);
@@ -160,6 +160,7 @@ class Run : private Movement<Run> {
       weigh_waits(lane);
   }
   void woken(LaneNumber lane, LaneNumber by) { trails_.woken(lane, by); }
+  void many_begin() const { stop_if_asked(); }
 
  private:
   static const Schedule& schedule_of(const CheckedSchedule& checked, const Part& part) {
@@ -255,8 +256,9 @@ class Run : private Movement<Run> {
       tell_delivered(transfer);
     if (is_followed_ || transfer.marks.adds)
       return delivered_and_followed(index, time.busy, time.latency, time.limiter);
+    const LaneNumber cause = transfer.cause(), other = transfer.other();
     transfers_.give_back(index);
-    end_ops(transfer, time);
+    end_ops(cause, other, time);
   }
 
   [[gnu::noinline]] void tell_delivered(const Transfer& transfer) {
@@ -277,8 +279,7 @@ class Run : private Movement<Run> {
 
   // The end that was waited for carries the trail. It ends last: until then its trail is still the one from the start
   // of its step.
-  [[gnu::always_inline]] void end_ops(const Transfer& transfer, const MessageTime& time) {
-    const LaneNumber cause = transfer.cause(), other = transfer.other();
+  [[gnu::always_inline]] void end_ops(LaneNumber cause, LaneNumber other, const MessageTime& time) {
     end_other_op(other, cause, time);
     end_own_op(cause, time);
   }
@@ -295,12 +296,15 @@ class Run : private Movement<Run> {
                            .node = trails_.record(transfer.cause(), transfer, wire, busy, latency, limiter),
                            .limiter = limiter,
                            .is_unsure = transfer.marks.limiter_is_unsure};
+    if (transfer.marks.adds) {
+      delivered_and_added(index, time);
+    } else {
+      const LaneNumber cause = transfer.cause(), other = transfer.other();
+      if (trails_.weighs_ties())
+        for (const LaneNumber lane : {other, cause}) trails_.weigh(lane, trails_[cause], time, engine_.now());
+      end_ops(cause, other, time);
+    }
     transfers_.give_back(index);
-    if (transfer.marks.adds) return delivered_and_added(index, time);
-    if (trails_.weighs_ties())
-      for (const LaneNumber lane : {transfer.other(), transfer.cause()})
-        trails_.weigh(lane, trails_[transfer.cause()], time, engine_.now());
-    end_ops(transfer, time);
   }
   // Its receiver goes on when it is added.
   [[gnu::noinline]] void delivered_and_added(std::uint32_t index, const MessageTime& time) {
@@ -446,6 +450,7 @@ class Run : private Movement<Run> {
     timeline_.link_bytes = ways_.link_bytes(
         topology_.n_links(), [&](std::uint32_t route) { return !disturber_ || !disturber_->is_background(route); });
     timeline_.has_choice = ways_.has_choice();
+    if (!disturber_ && !is_folded_ && !is_over_) ways_.expect_balance(topology_, timeline_.link_bytes, bytes_sent_);
     if (has_any_order_) expect_sure();
     expect_link_rates(topology_, *network_);
     if (timeline_.transfers > 0 && timeline_.duration().count() > 0 && trails_.has_last()) {

@@ -61,6 +61,7 @@ inline constexpr std::uint32_t nothing_kept = UINT32_MAX;
 ///                                       of it needs none once it has matched()
 ///   bool holds(LaneNumber lane)         asked before a step begins, its waits being met; true: it begins only at
 ///                                       resume(lane)
+///   void many_begin()                   called now and then while very many steps begin at one instant
 /// Kept: std::uint32_t&, a number that the handler may keep with a connection. It is nothing_kept at first and after
 /// forget_kept(), and may become so at any time: if there are many connections, those on which nothing waits are
 /// dropped.
@@ -192,7 +193,11 @@ class LaneRunner {
     std::size_t word = 0;  // the first with lanes that have not checked
   };
   void begin_ready() {
+    unsigned n = 0;
     while (first_ready_ != end_of_ready_) {
+      if constexpr (requires { handler_.many_begin(); })
+        if ((++n & 0x3FFFU) == 0) [[unlikely]]
+          handler_.many_begin();
       LaneNumber number = ready_[first_ready_];
       if (number >= first_round) [[unlikely]] {
         number = next_met(number - first_round);

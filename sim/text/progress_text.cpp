@@ -12,6 +12,12 @@ std::string rough_duration(double seconds) {
   return fmt::format("{:.1f} h", seconds / 3600);
 }
 
+std::string rough_size(Bytes size) {
+  const double megabytes = static_cast<double>(size.count) / 1e6;
+  if (megabytes < 1000) return fmt::format("{:.0f} MB", std::ceil(megabytes));
+  return fmt::format("{:.{}f} GB", megabytes / 1000, megabytes < 10'000 ? 1 : 0);
+}
+
 std::string progress_text(double elapsed_seconds, double done, double parts) {
   const double share = done / parts;
   std::string out;

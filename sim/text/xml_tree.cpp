@@ -12,7 +12,7 @@ namespace ringsim {
 
 namespace {
 
-constexpr std::size_t most_elements = 100'000;
+constexpr std::size_t most_elements = 1'000'000;
 constexpr int deepest = 64;
 
 /// Turns offsets into lines. Elements come in the order of the file, so each line break is counted once.

@@ -75,6 +75,7 @@ struct Node {
   bool idle = false;  ///< a NIC that is cabled, and by which no message leaves or enters its host
   /// A GPU or a NIC whose driver supports GPUDirect RDMA; a pair exchanges data directly only if both do.
   bool gpudirect = true;
+  Bytes memory{};  ///< of a gpu; 0: not stated
 };
 
 /// A device's name within its host: "nic0" of "node1.nic0"; all of "switch0", which is in none (npos + 1 is 0).
@@ -244,6 +245,7 @@ class TopologyBuilder {
   void leave_idle(NodeId nic) { made_.nodes_[nic.value].idle = true; }
   /// The GPU or NIC does not support GPUDirect RDMA.
   void deny_gpudirect(NodeId device) { made_.nodes_[device.value].gpudirect = false; }
+  void set_memory(NodeId gpu, Bytes memory) { made_.nodes_[gpu.value].memory = memory; }
   /// The next helper (a parameter server's port) sits here.
   void add_helper(NodeId node);
   NodeId add_gpu(std::string name, std::optional<std::uint32_t> host = std::nullopt);

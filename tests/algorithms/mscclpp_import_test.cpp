@@ -120,6 +120,29 @@ TEST_CASE("a port channel's puts leave together, memory channels' one after the 
   CHECK(run(star(4, cable), proved(plan("memory"), bytes)).duration() > 302'000'000_ps);
 }
 
+// A plan says for which sizes it is meant; other sizes are timed, with a warning.
+TEST_CASE("the sizes for which a plan is meant are read, kept when it is written, and looked at") {
+  const std::string plan = replaced(sample("packets-2"), R"("max_message_size": 65536)",
+                                    R"("min_message_size": 4096, "max_message_size": 65536)");
+  const StoredSchedule stored = read_schedule(plan, "plan.json");
+  CHECK(stored.min_bytes == 4096);
+  CHECK(stored.max_bytes == 65536);
+  CHECK(outside_of_range(stored, 4096_B) == "");
+  CHECK(outside_of_range(stored, 65536_B) == "");
+  for (const Bytes bytes : {4095_B, 65537_B}) {
+    CAPTURE(bytes.count);
+    CHECK(outside_of_range(stored, bytes) ==
+          fmt::format("{} is meant for 4096 to 65536 B; it is timed for {} B all the same", stored.name, bytes.count));
+  }
+  StoredSchedule made = store(ring_all_reduce(4, 4096_B));
+  CHECK(import_mscclpp(export_mscclpp(made), "again.json").min_bytes == 0);
+  made.min_bytes = 1024;
+  made.max_bytes = 1 << 20;
+  const StoredSchedule again = import_mscclpp(export_mscclpp(made), "again.json");
+  CHECK(again.min_bytes == 1024);
+  CHECK(again.max_bytes == 1 << 20);
+}
+
 TEST_CASE("what no signal orders is a race") {
   // Without the first signal and wait, rank 1 reads what rank 0 may not have: that is free here, as all inputs are
   // there. Without the last ones nothing is wrong either: the run's end orders them. But a copy that does not wait is

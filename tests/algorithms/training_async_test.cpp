@@ -289,6 +289,17 @@ TEST_CASE("updates wait for each other at the server's unit, first come first se
   CHECK(ran.result.busy[0] == 60 * Picoseconds{3ms});
 }
 
+// Two servers that always have updates waiting: each updates its shard in 5 ms, one after the other. Shards of 500,000
+// and 500,001 bytes: server 0 is 80 ps ahead, the time of a byte at 12.5 GB/s. The window begins and ends when server 1
+// has updated its shard; of the first update of server 0 in it those 80 ps are over already, and 60 updates end in it.
+TEST_CASE("a server's update that was under way when the window began counts from then on") {
+  const AsyncServer given = servers_of(8, 2, 1'000'001_B, 100);
+  const AsyncRan ran = run_async(passes_of_20ms(10ms), given, {}, 40);
+  CHECK(ran.result.window == 60 * Picoseconds{5ms});
+  CHECK(ran.result.busy[0] == ran.result.window - 80_ps);
+  CHECK(ran.result.busy[1] == ran.result.window);
+}
+
 TEST_CASE("a unit serves those who wait in the order in which they asked") {
   ComputeUnits units;
   CHECK(units.take(1, {7, 5us}));
@@ -316,6 +327,17 @@ TEST_CASE("a worker that trains four steps by itself exchanges weights after the
   both.every = 4;
   const AsyncRan slow = run_async(passes_of_20ms(1ms), both, last_is_slow(2), 0);
   CHECK(slow.result.workers[1].longest == 170'604us);
+}
+
+// Launches of 2 ms: forward 2 to 9, backward 9 to 22, update 22 to 23 ms; four such steps, and the exchange as above.
+TEST_CASE("a host that waits launches each step between two exchanges when the one before is done") {
+  AsyncServer given = servers_of(1, 1, 10'000'000_B, 10);
+  given.every = 4;
+  TrainingStep step = passes_of_20ms(1ms);
+  step.host_launch = 2ms;
+  const AsyncRan ran = run_async(step, given, {}, 2);
+  CHECK(ran.result.window == 8 * (4 * 23ms + 2'604us));
+  CHECK(ran.result.workers[0].split.waiting_for_host == 8 * 4 * 2ms);
 }
 
 // Step 5 of the worker is the second of its second exchange: 40 ms instead of 20, the update 2 ms instead of 1.

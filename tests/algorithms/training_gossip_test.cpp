@@ -48,7 +48,7 @@ Timeline run_on_star(const Program& program) {
 Program::Task* find_task(Program& program, const std::string& name) {
   for (auto& stream : program.roles[0].streams)
     for (Program::Task& task : stream)
-      if (task.name == name) return &task;
+      if (program.name_of(task) == name) return &task;
   return nullptr;
 }
 
@@ -105,6 +105,27 @@ TEST_CASE("with overlap weights travel during both passes of a round's first ste
       CHECK(run_on_star(gossip_program(step, gossip, exchange)).duration() == 3 * round);
       CHECK(gossip_round_time(step, gossip, times * 2 * copy + 2us) == round);
     }
+}
+
+// Kernels of 3, 5, 7, 5 and 0.5 ms, launched every 4 ms: 4 to 7, 8 to 13, 13 to 20, 20 to 25, 25 to 25.5 ms, in every
+// step of a round. With overlap an exchange of 40.962 ms holds up the first update, launched long before.
+TEST_CASE("a host that waits launches each step of a round of gossip when the one before is done") {
+  for (const int every : {1, 2, 4}) {
+    CAPTURE(every);
+    TrainingStep step = two_layers(3);
+    step.host_launch = 4ms;
+    const Picoseconds exchange = 2 * copy + 2us;
+    const Timeline ran = run_on_star(gossip_program(step, {.every = every}, to_the_next(6)));
+    CHECK(ran.duration() == 3 * (every * 25'500us + exchange));
+    CHECK(gossip_round_time(step, {.every = every}, exchange) == every * 25'500us + exchange);
+    CollectiveRequest request{.op = CollectiveOp::send_recv, .ranks = 6};
+    request.bytes = weights * 16;
+    const CheckedSchedule large = check(make_schedule(*find_algorithm("direct"), request, {}));
+    const Gossip overlapped{.every = every, .overlap = true};
+    const Picoseconds round = 32 * copy + 2us + 500us + (every - 1) * 25'500us;
+    CHECK(run_on_star(gossip_program(step, overlapped, large)).duration() == 3 * round);
+    CHECK(gossip_round_time(step, overlapped, 32 * copy + 2us) == round);
+  }
 }
 
 // TRAINING's example: f + B = 20 ms and no update, one rank twice as slow: every step of all takes C_max + 2x + a.

@@ -279,6 +279,24 @@ TEST_CASE("a round of local SGD takes H steps and one all-reduce") {
       }
 }
 
+// Kernels of 1, 2, 1, 2, 4, 2 and 0.7 ms, launched every 1.5 ms from the end of the step before: 1.5 to 2.5, 3 to 5, 5
+// to 6, 6 to 8, 8 to 12, 12 to 14, 14 to 14.7 ms. Every step of a round takes that, not its first alone.
+TEST_CASE("a host that waits launches each step of a round of local SGD when the one before is done") {
+  TrainingStep step = three_layers();
+  step.host_launch = 1500us;
+  CollectiveRequest request{.op = CollectiveOp::all_reduce, .ranks = 4};
+  request.bytes = gradients;
+  const CheckedSchedule average = check(make_schedule(*find_algorithm("ring"), request, {}));
+  const Picoseconds call = run(star(4, port), average).duration();
+  for (const int every : {1, 2, 3, 16}) {
+    CAPTURE(every);
+    const Ran ran = run_on_star(local_sgd_program(step, every, average));
+    CHECK(ran.timeline.duration() == 3 * (every * 14'700us + call));
+    CHECK(local_sgd_round_time(step, every, call) == every * 14'700us + call);
+    CHECK(ran.ranks[0].split.waiting_for_host == every * 2ms);
+  }
+}
+
 TEST_CASE("mutations of a parameter server are refused, and by name") {
   const Program good = parameter_server_program(three_layers(), 4, one_server(4, 0));
   CHECK(verdict_of(good) == "accepted");

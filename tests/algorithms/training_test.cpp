@@ -173,6 +173,41 @@ TEST_CASE("a host that launches every kernel holds up short ones: form of Lindle
   CHECK(run_step(step, "ring", 1).rank.last == 85us);
 }
 
+// Six kernels of 5, 30, 5, 5, 30, 5 us and an update of 5 us: 85 us of work. With launches of 10 us the first step
+// takes 100 us; a host that does not wait has launched the next ones before they can begin. With launches of 20 us
+// seven take 140 us, and 5 us of the update come after the last.
+TEST_CASE("one GPU alone: the mean step with a host that waits, and with one that runs ahead") {
+  TrainingStep step{.name = "alone", .layers = {}, .update = 5us};
+  for (const Picoseconds time : {Picoseconds{5us}, Picoseconds{30us}, Picoseconds{5us}})
+    step.layers.push_back({.name = "l", .tensors = {1000}, .forward = time, .backward = time});
+  step.steps = 8;
+  const auto simulated = [&](int warmup) {
+    const LoweredProgram lowered(check(training_program(step)));
+    Accounts accounts(lowered, warmup);
+    RunOptions options;
+    options.on_compute = [&](const ComputeEvent& event) { accounts.on_compute(event); };
+    run(star(1, {.bandwidth = 1_GBps}), lowered.schedule(), options);
+    return accounts.ranks()[0].split.total() / (8 - warmup);
+  };
+  struct Row {
+    Picoseconds launch;
+    bool waits;
+    Picoseconds first, later;
+  };
+  for (const Row& row : {Row{0us, true, 85us, 85us}, Row{10us, true, 100us, 100us}, Row{10us, false, 100us, 85us},
+                         Row{20us, true, 145us, 145us}, Row{20us, false, 145us, 140us}}) {
+    CAPTURE(row.launch.count());
+    CAPTURE(row.waits);
+    step.host_launch = row.launch;
+    step.host_waits = row.waits;
+    const Picoseconds of_all = (row.first + 7 * row.later) / 8;
+    CHECK(alone_step_time(step, {}, 0, 8) == of_all);
+    CHECK(alone_step_time(step, {}, 3, 8) == row.later);
+    CHECK(simulated(0) == of_all);
+    CHECK(simulated(3) == row.later);
+  }
+}
+
 // Parameters in reverse order; a bucket closes when it reaches its limit. By hand: 4 B an element, first limit 1 KiB,
 // others 4 KiB.
 TEST_CASE("PyTorch's buckets close when they reach their limit, and split no tensor") {

@@ -112,6 +112,25 @@ void hold_split_sums(Trial& trial) {
                 "expected the step between the shortest and the longest, found another");
 }
 
+/// A host that launches kernels, and no work that several GPUs or servers divide among them.
+bool fits_efficiency(Draw& draw, Json& scenario) {
+  if (!scenario.contains("training")) return false;
+  Json& training = scenario["training"];
+  if (draw.once_in(2)) training["host"] = {{"launch", time_text(Picoseconds{draw.number(1, 2'000) * 100'000})}};
+  if (training.contains("host") && draw.once_in(3)) {
+    training["host"]["waits"] = false;
+    training.erase("jitter");  // a long first step would leave the host ahead in the next ones
+  }
+  if (training["regime"]["name"] == "model_parallel") training.erase("host");
+  return true;
+}
+
+void hold_efficiency(Trial& trial) {
+  const TrainingReport& report = *trial.before.training;
+  trial.require(report.efficiency <= 1 + 5.0 / static_cast<double>(report.step.count()),
+                fmt::format("expected an efficiency of at most 1, found {}", report.efficiency));
+}
+
 /// Twice as fast GPUs on a network twice as fast, with half the latency.
 bool fits_scaled_training(Draw& draw, Json& scenario) {
   if (!scenario.contains("training")) return false;
@@ -163,6 +182,11 @@ std::vector<Law> training_laws() {
        "is "
        "rounded down to a picosecond.",
        fits_training, hold_split_sums},
+      {"efficiency",
+       "No step is shorter than that of one GPU that exchanges nothing, whose host launches as many kernels; each of "
+       "the "
+       "five parts is rounded down to a picosecond. Without hosts of several GPUs that share the layers.",
+       fits_efficiency, hold_efficiency},
       {"scaled_training",
        "Compute times and latencies times 2, rates by 2: twice the step, give or take 2 ps per message.",
        fits_scaled_training, hold_scaled_training},

@@ -266,13 +266,14 @@ void add_jobs(Draw& draw, Json& scenario, const Place& place) {
 }
 
 Json random_regime(Draw& draw) {
-  const std::string name = draw.one_of(
-      std::array{"ddp", "ddp", "ddp", "local_sgd", "parameter_server", "data_parallel", "model_parallel", "single"});
+  const std::string name = draw.one_of(std::array{"ddp", "ddp", "ddp", "local_sgd", "gossip", "parameter_server",
+                                                  "data_parallel", "model_parallel", "single"});
   Json regime = {{"name", name}};
   if (name == "ddp" || name == "local_sgd")
     regime["algorithm"] = draw.one_of(std::array{"ring", "halving_doubling", "double_binary_tree", "direct"});
   if (name == "model_parallel") regime["microbatches"] = draw.number(1, 4);
-  if (name == "local_sgd") regime["every"] = draw.number(1, 3);
+  if (name == "local_sgd" || name == "gossip") regime["every"] = draw.number(1, 3);
+  if (name == "gossip" && draw.once_in(2)) regime["overlap"] = true;
   if (name == "ddp" && draw.once_in(2)) {
     const std::string size = whole(draw.number(50, 2000), "kB");
     regime["buckets"] = {{"size", size}, {"first", size}};

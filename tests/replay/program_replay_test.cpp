@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "scenarios/predict/predict.hpp"
 #include "scenarios/predict/training.hpp"
 #include "scenarios/scenario.hpp"
 #include "scenarios/setup/setup.hpp"
@@ -67,7 +68,7 @@ class Trained {
                                       "small.json")
                       .point(0)),
         run_(std::make_unique<TrainingRun>(scenario_, collectives_of(scenario_, topology_of(scenario_)).front().front(),
-                                           nullptr, all_channels, element_bytes)) {}
+                                           PredictOptions{.element = element_bytes})) {}
 
   const LoweredProgram& lowered() const { return run_->run().lowered(); }
   const Program& program() const { return lowered().program(); }
@@ -115,7 +116,8 @@ Step& first_step(WrittenSchedule& written, const Trained& trained, Actor actor, 
     auto& steps = written.steps[static_cast<std::size_t>(actor)][static_cast<std::size_t>(lane)];
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const StepPlace place = trained.lowered().place_of(actor, lane, static_cast<int>(i));
-      if (place.first && place.iteration == iteration && trained.lowered().task_of(actor, place).name == name)
+      if (place.first && place.iteration == iteration &&
+          trained.program().name_of(trained.lowered().task_of(actor, place)) == name)
         return steps[i];
     }
   }
@@ -129,7 +131,8 @@ Op& operation(WrittenSchedule& written, const Trained& trained, Actor actor, con
     auto& steps = written.steps[static_cast<std::size_t>(actor)][static_cast<std::size_t>(lane)];
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const StepPlace place = trained.lowered().place_of(actor, lane, static_cast<int>(i));
-      if (place.iteration != iteration || trained.lowered().task_of(actor, place).name != name) continue;
+      if (place.iteration != iteration || trained.program().name_of(trained.lowered().task_of(actor, place)) != name)
+        continue;
       for (Op& op : steps[i].ops)
         if (op.what == what) return op;
     }

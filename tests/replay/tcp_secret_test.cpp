@@ -80,6 +80,8 @@ TEST_CASE("a secret is a file's contents without its line end, and only its owne
   const std::string few = secret_file("fifteen bytes..\n"), many = secret_file(std::string(4097, 's'));
   CHECK(refusal_of_secret(few) == ": expected a secret of 16 to 4096 bytes, found 15" + hint(few));
   CHECK(refusal_of_secret(many) == ": expected a secret of 16 to 4096 bytes, found more" + hint(many));
+  const std::string blanks = secret_file(std::string(20, ' ') + "\t\n");
+  CHECK(refusal_of_secret(blanks) == ": expected a secret, found nothing but blanks" + hint(blanks));
   const std::string open = secret_file(text, 0644);
   CHECK(refusal_of_secret(open) ==
         ": expected a secret that only its owner can read, found mode 644\n  hint: chmod 600 " + open);
@@ -145,6 +147,32 @@ TEST_CASE("a text from a peer has no lines of its own but indented ones") {
   };
   CHECK(text(R"(lost\n  hint: start again)") == "lost\n  hint: start again");
   CHECK(text(R"(lost\nringsim: all is well\r\n\r)") == "lost ringsim: all is well   ");
+}
+
+TEST_CASE("a file of hosts has addresses that others can reach, and is not endless") {
+  const auto refusal = [&](const std::string& text) {
+    const std::string path = temporary_file("hosts", text);
+    return complaint([&] { read_hosts(path); }).substr(path.size());
+  };
+  const std::string hint = "\n  hint: write the address of one of its adapters";
+  const std::string expected = ":1: expected an address by which others reach the process, found ";
+  CHECK(refusal("0.0.0.0:7117\n10.0.0.2\n") ==
+        expected + "0.0.0.0, which stands for all addresses of a machine" + hint);
+  CHECK(refusal("[::]:7117\n10.0.0.2\n") == expected + "::, which stands for all addresses of a machine" + hint);
+  CHECK(refusal("[::ffff:0.0.0.0]:7117\n10.0.0.2\n") ==
+        expected + "::ffff:0.0.0.0, which stands for all addresses of a machine" + hint);
+  CHECK(refusal("224.0.0.1:7117\n10.0.0.2\n") == expected + "224.0.0.1, which is a multicast address" + hint);
+  CHECK(refusal("[ff02::1]:7117\n10.0.0.2\n") == expected + "ff02::1, which is a multicast address" + hint);
+  CHECK(refusal("255.255.255.255:7117\n10.0.0.2\n") ==
+        expected + "255.255.255.255, which is a broadcast address" + hint);
+  CHECK(refusal("10.0.0.1:7117\n239.1.1.1\n") ==
+        ":2: expected an address by which others reach the process, found 239.1.1.1, which is a multicast address" +
+            hint);
+  CHECK(complaint([] {
+          own_address({.hosts = {"0", "10.0.0.2"}, .port = 1, .file = "hosts"}, 0);
+        }) == "expected a host that others reach, found \"0\", 0.0.0.0, which stands for all addresses of a machine");
+  CHECK(complaint([] { read_hosts("/dev/zero"); }) ==
+        "/dev/zero: expected a file of hosts of at most 1 MiB, found a larger one");
 }
 
 TEST_CASE("hosts may be IPv6 addresses, the first in brackets") {

@@ -153,6 +153,46 @@ TEST_CASE("cluster: a preset, a machine file, or unequal parts") {
   CHECK(parts.main().request.ranks == 24);
 }
 
+// Whoever writes a scenario may name any file that its reader can read: /etc/shadow, a key, a JSON file of passwords.
+TEST_CASE("of a file that is of no kind that a scenario can use, no error shows anything") {
+  const std::vector<std::string> secrets{"hunter2-this-is-a-secret-token\n",
+                                         "root:$6$hunter2:19000:0:99999:7:::\n",
+                                         R"({"hunter2": "password"})",
+                                         R"(["hunter2"])",
+                                         "<hunter2 key=\"hunter2\"/>",
+                                         "\"hunter2",
+                                         "{hunter2: 1}",
+                                         ""};
+  const std::vector<std::pair<std::string, std::string>> keys{
+      {R"({"kind": "cluster", "node_file": "secret", "nodes": 1})", ""},
+      {R"({"kind": "nccl_xml", "file": "secret"})", ""},
+      {R"({"kind": "nvidia_smi", "file": "secret", "like": "dgx-1v"})", ""},
+      {R"({"kind": "star", "ranks": 2, "link": {"bandwidth": "1 GB/s", "latency": "1 us"}})",
+       R"(, "calibration": {"file": "secret"})"},
+      {R"({"kind": "star", "ranks": 2, "link": {"bandwidth": "1 GB/s", "latency": "1 us"}})",
+       R"(, "sweep": {"collective.algorithm": [{"file": "secret"}]})"},
+      {R"({"kind": "cluster", "node": "dgx-a100", "nodes": 1})", R"(, "library": {"name": "nccl", "costs": "secret"})"},
+      {R"({"kind": "cluster", "node": "dgx-a100", "nodes": 1})",
+       R"(, "library": {"name": "nccl", "env": {"NCCL_GRAPH_FILE": "secret"}})"}};
+  for (const auto& [topology, more] : keys)
+    for (const std::string& secret : secrets) {
+      CAPTURE(topology);
+      CAPTURE(more);
+      CAPTURE(secret);
+      const std::string said = ringsim::test::complaint([&] {
+        const std::filesystem::path folder = test::temporary_file("secret", secret);
+        std::string text = text_of(topology, more);
+        if (more.find("library") != std::string::npos) text = test::replaced(text, R"("algorithm": "ring", )", "");
+        ScenarioFile::parse(text, (folder.parent_path() / "s.json").string()).point(0);
+      });
+      CHECK(said.find("hunter2") == std::string::npos);
+      CHECK(said.find("secret: expected ") != std::string::npos);
+      CHECK(said.find(fmt::format("found {} bytes of something else\n  hint: nothing of the file is shown, because a "
+                                  "scenario names it",
+                                  secret.size())) != std::string::npos);
+    }
+}
+
 TEST_CASE("the hash follows the content of a file, not its name") {
   const std::string dump = test::read_file(test::sample("dump.xml"));
   const auto hash = [](const std::string& name, const std::string& content) {

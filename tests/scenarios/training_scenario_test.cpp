@@ -248,6 +248,40 @@ TEST_CASE("every regime agrees with its closed form, whatever the number of rank
     }
 }
 
+// Three kernels of 2, 2 and 0.3 ms, launches of 0.5 and 3 ms: hosts hold up one GPU, too, with which a step is
+// compared. Not with a separate server that updates the model in place of the GPUs: their hosts launch a kernel less.
+TEST_CASE("no regime is more efficient than one GPU alone, whatever the host does, and forms hold if the host waits") {
+  for (const std::string regime :
+       {R"("single")", R"("parameter_server")", R"({"name": "data_parallel", "loss": "3 us"})",
+        R"({"name": "local_sgd", "algorithm": "ring", "every": 3})", R"({"name": "ddp", "algorithm": "ring"})",
+        R"({"name": "gossip", "every": 3})", R"({"name": "gossip", "every": 3, "overlap": true})",
+        R"({"name": "parameter_server", "mode": "async", "every": 3})"})
+    for (const std::string launch : {"500 us", "3 ms"})
+      for (const bool waits : {true, false})
+        for (const int ranks : {1, 2, 3}) {
+          CAPTURE(regime);
+          CAPTURE(launch);
+          CAPTURE(waits);
+          CAPTURE(ranks);
+          if (regime == R"("single")" && ranks > 1) continue;
+          const bool is_async = regime.find("async") != std::string::npos;
+          const std::string sent = regime.find("data_parallel") == std::string::npos
+                                       ? ""
+                                       : R"(, "sample_bytes": "1 B", "output_bytes": "1 B")";
+          const std::string layer = R"({"name": "l", "parameters": 10, "forward": "2 ms", "backward": "2 ms"})";
+          const Result result = result_of(
+              star_scenario(ranks, fmt::format(R"({{"workload": {{"layers": [{}], "batch": 1{}}}, "regime": {},
+                                      "optimizer": {{"time": "300 us"}}, "host": {{"launch": "{}", "waits": {}}}}})",
+                                               layer, sent, regime, launch, waits)));
+          const TrainingReport& report = *result.prediction.training;
+          // The five parts of a step are rounded down.
+          CHECK(report.efficiency <= 1 + 5.0 / static_cast<double>(report.step.count()));
+          REQUIRE(result.form);
+          CHECK(result.form->holds() == (!is_async && (waits || ranks == 1)));
+          if (result.form->holds()) CHECK(result.form->agrees(result.prediction.time));
+        }
+}
+
 // p = 102,228,128 B; Adam keeps 8 B a parameter, 2p. Master: p + p + 2p. Of two servers each has half.
 TEST_CASE("the server has the optimizer's state, and sends to everybody") {
   const std::string adam = R"(, "optimizer": {"name": "adam"})";
@@ -269,6 +303,81 @@ TEST_CASE("the server has the optimizer's state, and sends to everybody") {
   CHECK(two.by_rank[0].memory.total().count == 2 * resnet_gradients);
   CHECK(two.by_rank[1].memory.total().count == 2 * resnet_gradients);  // half of p + p + 2p
   CHECK(two.by_rank[1].sent.count == 2 * resnet_gradients);            // half of it to four workers
+}
+
+// 100 million parameters in four layers: p = 400 MB of weights, as much of gradients, and for Adam 800 MB.
+TEST_CASE("a model that GPUs have no room for is warned of, with the sum, in every regime") {
+  struct Row {
+    int ranks;
+    std::string regime, room, expected;
+  };
+  for (const Row& row : std::vector<Row>{
+           {1, R"("single")", "1.5 GB",
+            "1.6 GB on gpu0, which has 1.5 GB: weights 0.4 GB, gradients 0.4 GB, "
+            "optimizer 0.8 GB"},
+           {4, R"({"name": "ddp", "algorithm": "ring"})", "1900 MB",
+            "2.0 GB on each GPU, which has 1.9 GB: weights 0.4 GB, gradients 0.4 GB, optimizer 0.8 GB, "
+            "buckets 0.4 GB"},
+           {4, R"({"name": "local_sgd", "algorithm": "ring", "every": 3})", "1500 MB",
+            "1.6 GB on each GPU, which has 1.5 GB: weights 0.4 GB, gradients 0.4 GB, optimizer 0.8 GB"},
+           {4, R"("gossip")", "2300 MB",
+            "2.4 GB on each GPU, which has 2.3 GB: weights 0.4 GB, gradients 0.4 GB, optimizer 0.8 GB, "
+            "neighbors' weights 0.8 GB"},
+           {4, R"("parameter_server")", "1 GB",  // the master alone has the optimizer's state
+            "1.6 GB on gpu0, which has 1.0 GB: weights 0.4 GB, gradients 0.4 GB, optimizer 0.8 GB"},
+           {4, R"({"name": "parameter_server", "servers": 2})", "700 MB",
+            "0.8 GB on each GPU, which has 0.7 GB: weights 0.4 GB, gradients 0.4 GB"},
+           {4, R"({"name": "parameter_server", "mode": "async"})", "2 GB",  // a worker, and what comes in
+            "2.4 GB on gpu0, which has 2.0 GB: weights 0.4 GB, gradients 0.4 GB, optimizer 0.8 GB, what comes in "
+            "0.8 GB"},
+           {4, R"({"name": "parameter_server", "mode": "async", "servers": 1, "every": 4})", "1500 MB",
+            "1.6 GB on each GPU, which has 1.5 GB: weights 0.4 GB, gradients 0.4 GB, optimizer 0.8 GB"},
+           {2, R"("data_parallel")", "2 GB",
+            "2.3 GB on gpu0, which has 2.0 GB: weights 0.4 GB, gradients 0.4 GB, optimizer 0.8 GB, what comes in "
+            "0.4 GB, outputs 0.3 GB"},
+           {2, R"("model_parallel")", "700 MB",  // half of the layers
+            "0.8 GB on each GPU, which has 0.7 GB: weights 0.2 GB, gradients 0.2 GB, optimizer 0.4 GB"}}) {
+    CAPTURE(row.regime);
+    std::string sizes;
+    if (row.regime.find("data_parallel") != std::string::npos)
+      sizes = R"(, "sample_bytes": "1 B", "output_bytes": "150 MB")";
+    if (row.regime.find("model_parallel") != std::string::npos) sizes = R"(, "activation_bytes": "1 B")";
+    const auto warnings_with = [&](const std::string& room) {
+      return result_of(
+                 star_scenario(
+                     row.ranks,
+                     fmt::format(R"({{"workload": {{"layers": [{{"name": "l", "times": 4, "parameters": 25000000,
+                               "forward": "1 ms", "backward": "2 ms"}}], "batch": 1{}}}, "regime": {},
+                               "optimizer": {{"name": "adam"}}{}}})",
+                                 sizes, row.regime, room.empty() ? "" : fmt::format(R"(, "gpu_memory": "{}")", room))))
+          .prediction.warnings;
+    };
+    const std::vector<std::string> warnings = warnings_with(row.room);
+    REQUIRE(warnings.size() == 1);
+    CHECK(warnings[0].find(": /training: layers with adam needs " + row.expected + "; without activations") !=
+          std::string::npos);
+    CHECK(warnings_with("3 GB").empty());
+    CHECK(warnings_with("").empty());  // nothing is known of the GPUs of a star
+  }
+}
+
+// 6,738,415,616 parameters of 4 B: 26.95 GB; 6.7e9 * 8 B for Adam: 53.9 GB. 80 GiB are 85.9 GB.
+TEST_CASE("a machine's file says what its GPUs have, and the scenario may say otherwise") {
+  const auto warnings_of = [](const std::string& node, const std::string& more) {
+    return result_of(fmt::format(R"({{"version": 1, "topology": {{"kind": "cluster", "node": "{}", "nodes": 1}},
+      "training": {{"workload": {{"model": "llama2_7b", "batch": 1, "compute": {{"step": "1 s"}}}},
+        "regime": {{"name": "ddp", "algorithm": "ring"}}, "optimizer": {{"name": "adam"}}{}}}}})",
+                                 node, more))
+        .prediction.warnings;
+  };
+  const std::vector<std::string> warnings = warnings_of("hgx-h100", "");
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0].find("llama2_7b with adam needs 134.8 GB on each GPU, which has 85.9 GB (80 GiB): weights 27.0 GB, "
+                         "gradients 27.0 GB, optimizer 53.9 GB, buckets 27.0 GB; without activations") !=
+        std::string::npos);
+  CHECK(warnings_of("hgx-h200", "").empty());  // 141 GiB
+  CHECK(warnings_of("hgx-h100", R"(, "gpu_memory": "140 GB")").empty());
+  CHECK(warnings_of("hgx-h200", R"(, "gpu_memory": "130 GB")").size() == 1);
 }
 
 // 128 samples of 602,112 B and 4000 B of outputs: x = 77,070,336 B, o = 512,000 B. Master: p + p, momentum p, room for

@@ -76,6 +76,27 @@ TEST_CASE("a job's parts count from its own start, and sum to its own time") {
   CHECK(sum_of(*p.why) == p.time);
 }
 
+// Five ranks reduce 20 MB in a ring of 8 steps of 4 MB at 1 GB/s: 32 ms of 52.016 per step. Four steps count, all
+// alike.
+TEST_CASE("of a training step the longest link has its share of one step, however many steps count") {
+  for (const int steps : {1, 4}) {
+    CAPTURE(steps);
+    const Prediction p = explained(fmt::format(R"({{"version": 1,
+      "topology": {{"kind": "star", "ranks": 5, "link": {{"bandwidth": "1 GB/s", "latency": "1 us"}}}},
+      "training": {{"workload": {{"layers": [{{"name": "l", "parameters": 5000000, "forward": "7 ms", "backward": "13 ms"}}],
+        "batch": 1}}, "regime": {{"name": "ddp", "algorithm": "ring"}}, "steps": {}}}}})",
+                                               steps));
+    REQUIRE(p.why);
+    CHECK(p.time == 52'016us);
+    CHECK(sum_of(*p.why) == p.time);
+    const WhyPart& first = p.why->parts.front();
+    CHECK(first.cause == "link");
+    CHECK(first.time == 32ms);
+    CHECK(first.link_time == 32ms);
+    for (const WhyPart& part : p.why->parts) CHECK(part.task_time <= part.time);
+  }
+}
+
 TEST_CASE("a folded run has the parts of the whole one") {
   const std::string big = R"({"version": 1,
     "topology": {"kind": "star", "ranks": 1024, "link": {"bandwidth": "10 GB/s", "latency": "1 us"}},

@@ -59,7 +59,7 @@ inline Ran run_on_star(const Program& program) {
 inline Program::Task& task_named(Program& program, std::size_t role, const std::string& name) {
   for (auto& stream : program.roles[role].streams)
     for (Program::Task& task : stream)
-      if (task.name == name) return task;
+      if (program.name_of(task) == name) return task;
   throw std::runtime_error("no task " + name);
 }
 

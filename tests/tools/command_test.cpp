@@ -408,6 +408,44 @@ TEST_CASE("every command prints control characters of names as JSON writes them"
   }
 }
 
+// U+202E turns what follows: "gpu", U+202E, "xls" reads "gpuslx".
+TEST_CASE("characters that turn the direction of text are printed as JSON writes them, other writing as it is") {
+  for (const auto& [character, shown] : std::vector<std::pair<std::string, std::string>>{{"\u202e", "\\u202e"},
+                                                                                         {"\u202a", "\\u202a"},
+                                                                                         {"\u2066", "\\u2066"},
+                                                                                         {"\u2069", "\\u2069"},
+                                                                                         {"\u200e", "\\u200e"},
+                                                                                         {"\u200f", "\\u200f"},
+                                                                                         {"\u061c", "\\u061c"}}) {
+    CAPTURE(shown);
+    const std::string path = temporary_file(
+        "turns.json", fmt::format(R"({{"version": 1, "name": "a{0}b", "topology": {{"kind": "star", "ranks": 2,
+        "link": {{"bandwidth": "10 GB/s", "latency": "0 us"}}}},
+        "collective": {{"op": "all_reduce", "algorithm": "ring", "bytes": "10 MB", "ranks": ["x{0}y"]}}}})",
+                                  character));
+    const Outcome refused = run_command({"run", path});
+    CHECK(refused.code == 3);
+    CHECK(refused.err.find("x" + shown + "y") != std::string::npos);
+    CHECK(refused.err.find(character) == std::string::npos);
+    for (const char* format : {"table", "csv", "json"}) {
+      CAPTURE(format);
+      const Outcome outcome = run_command({"run", path, "--set", "collective.ranks=null", "--format", format});
+      REQUIRE(outcome.code == 0);
+      CHECK(outcome.out.find(character) == std::string::npos);
+      if (std::string(format) != "table") CHECK(outcome.out.find("a" + shown + "b") != std::string::npos);
+    }
+  }
+  const std::string arrow = "gpu \u2192 \u05d0\u05d1 \u2060";  // an arrow, Hebrew, a joiner
+  const Outcome other = run_command(
+      {"run",
+       temporary_file("other.json", fmt::format(R"({{"version": 1, "name": "{}", "topology": {{"kind": "star",
+        "ranks": 2, "link": {{"bandwidth": "10 GB/s", "latency": "0 us"}}}},
+        "collective": {{"op": "all_reduce", "algorithm": "ring", "bytes": "10 MB"}}}})",
+                                                arrow)),
+       "--format", "csv"});
+  CHECK(other.out.find(arrow) != std::string::npos);
+}
+
 TEST_CASE("run -o replaces results of an earlier run, but nothing else without --force") {
   const std::string path = scenario();
   for (const char* format : {"table", "json", "jsonl", "csv", "nccl-tests"}) {

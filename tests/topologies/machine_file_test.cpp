@@ -84,6 +84,10 @@ TEST_CASE("a preset with a mistake is refused at the place of the mistake") {
       {R"("summary": "y",)", ""},
       {R"("devices": [)", R"("devices": )"},
       {R"({"name": "nic0")", R"({"name": "gpu0")"},
+      {R"("kind": "gpu")", R"("kind": "gpu", "memory": "80 GiB")"},
+      {R"("kind": "gpu")", R"("kind": "gpu", "memory": {"value": 80, "source": "a data sheet"})"},
+      {R"("kind": "gpu")", R"("kind": "gpu", "memory": {"value": "0 B", "source": "a data sheet"})"},
+      {R"(, "port": "wire")", R"(, "port": "wire", "memory": {"value": "1 GiB", "source": "a data sheet"})"},
   };
   ringsim::test::MessagePage page("machine_file");
   for (const Row& row : rows) {

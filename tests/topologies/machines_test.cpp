@@ -109,7 +109,12 @@ TEST_CASE("every preset is called as its file, and says where its layout and its
     CHECK(preset.name == file.name);
     CHECK(names.insert(preset.name).second);
     CHECK(file.text.find("\"layout\"") != std::string_view::npos);
-    CHECK(preset.summary.size() <= 100);  // a line of `ringsim list nodes`
+    CHECK(preset.summary.size() <= 100);                  // a line of `ringsim list nodes`
+    for (const Machine::Device& each : preset.devices) {  // from a K80's half board to a Blackwell Ultra
+      const bool is_gpu = each.kind == NodeKind::gpu;
+      CHECK((each.memory >= 11_GiB && each.memory <= 288_GiB) == is_gpu);
+      CHECK(each.memory_source.empty() == !is_gpu);
+    }
     for (const Machine::Cable& each : preset.cables) CHECK(each.link.source.find("latency: ") != std::string::npos);
   }
   CHECK(node_catalog().size() == preset_files().size());

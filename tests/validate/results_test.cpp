@@ -18,6 +18,7 @@
 #include "tests/support/files.hpp"
 #include "validate/results/column_names.hpp"
 #include "validate/results/columns.hpp"
+#include "validate/results/written_rows.hpp"
 
 namespace results_test {
 
@@ -207,6 +208,23 @@ TEST_CASE("columns come in the order of the table, with those of every row; a fi
   std::string csv;
   merged.each([&](const ResultRow& each) { csv += csv_line(fields_of(each, columns)); });
   CHECK(csv == key_of("a", R"({"n":1})") + ",1,1,,\"x,\"\"y\"\"\"\n" + key_of("b", R"({"n":2})") + ",2,2,0.5,1\n");
+}
+
+TEST_CASE("text that a spreadsheet would take for a formula gets an apostrophe, numbers do not, and reading drops it") {
+  for (const char* text : {"=HYPERLINK(1)", "+cmd|' /C calc'!A0", "-1+1", "@SUM(1)", "-", "+", "=", "-2 %"}) {
+    CAPTURE(text);
+    CHECK(csv_field(text) == "'" + std::string(text));
+  }
+  CHECK(csv_field("=a,\"b\"") == "\"'=a,\"\"b\"\"\"");
+  for (const char* text : {"-1", "+2.5", "-1e-9", "1-1", "gpu0 -> switch0", "'=1", "", "a=b"}) {
+    CAPTURE(text);
+    CHECK(csv_field(text) == text);
+  }
+  const std::vector<ResultRow> rows =
+      rows_of_csv("scenario.name,job,delayed,time_us\n'=1+1,'@b,-0.5,1\n'quoted',c,1,1\n", "x.csv");
+  REQUIRE(rows.size() == 2);
+  CHECK(fields_of(rows[0], {"scenario.name", "job", "delayed"}) == std::vector<std::string>{"=1+1", "@b", "-0.5"});
+  CHECK(fields_of(rows[1], {"scenario.name", "job"}) == std::vector<std::string>{"'quoted'", "c"});
 }
 
 TEST_CASE("a key changes with the point, with what varied and with the scenario's name, and with nothing else") {

@@ -13,6 +13,7 @@
 #include "sim/text/json.hpp"
 #include "sim/text/spelling.hpp"
 #include "tools/files/picture_file.hpp"
+#include "tools/memory.hpp"
 #include "validate/measured/measured.hpp"
 
 namespace ringsim::tools {
@@ -175,6 +176,18 @@ Option& Options::scenario(std::string& target, std::vector<std::string>& set) {
           "replace the value at a dotted path, such as topology.ranks=16; null removes the key, so that its default "
           "holds");
   return scenario;
+}
+
+void Options::max_memory() {
+  tools::max_memory.reset();
+  Option& option =
+      add("--max-memory", "SIZE", "refuse training steps whose program takes more memory, before it is made");
+  option.fallback = "what this machine has";
+  option.take = [](const std::string& text) {
+    const Bytes size = parse_bytes(text);
+    if (size <= Bytes{}) throw InputError("", fmt::format("expected more than 0 B, found \"{}\"", text));
+    tools::max_memory = size;
+  };
 }
 
 void Options::jobs(int& target, const std::string& what) {

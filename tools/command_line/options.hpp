@@ -83,6 +83,8 @@ class Options {
   // What several commands take.
   /// SCENARIO and --set.
   Option& scenario(std::string& target, std::vector<std::string>& set);
+  /// --max-memory, for commands that predict; memory_limit() has it.
+  void max_memory();
   void jobs(int& target, const std::string& what = "points");
   void output(std::string& target, const std::string& what = "the results");
   /// -o of commands that do nothing but draw, which is required, and --force.

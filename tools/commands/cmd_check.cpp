@@ -37,6 +37,7 @@ void declare(Options& options, CheckArguments& check) {
   scenario.fallback = "a grid of all closed forms";
   options.flag("-v,--verbose", check.verbose, "print the whole table, not only what failed");
   options.jobs(check.jobs, "cases");
+  options.max_memory();
 }
 
 struct RowTotal {

@@ -9,6 +9,7 @@
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
+#include "tools/memory.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/progress_line.hpp"
 #include "tools/output/shell_words.hpp"
@@ -42,6 +43,7 @@ void declare(Options& options, DiffArguments& diff) {
   options.argument("B", diff.b, "the same, to compare with A").file = true;
   options.changes("--set", diff.set, "replace a value of both scenarios");
   options.changes("--set-b", diff.set_b, "replace a value of scenario B");
+  options.max_memory();
   options.choice<bool>("--format", {{"text", false}, {"json", true}}, diff.said_json, "print text or JSON").fallback =
       "text";
   options.output(diff.output, "the differences");
@@ -74,7 +76,9 @@ ExplainedRun side(const ScenarioText& input, const std::vector<std::string>& set
   const Result result = whole_of(results_of(scenario, {.stop = &stop_requested,
                                                        .progress = {},
                                                        .stage = [&](const std::string& text) { progress.now(text); },
+                                                       .max_memory = memory_limit(),
                                                        .explain = true}));
+  Warnings().say(result.prediction.warnings);
   IdleSettings idle;
   idle.add(result.prediction.settings);
   idle.say();

@@ -11,6 +11,7 @@
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
+#include "tools/memory.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/progress_line.hpp"
 #include "tools/output/shell_words.hpp"
@@ -44,6 +45,7 @@ void declare(Options& options, ExplainArguments& explain) {
       .fallback = "text";
   options.output(explain.output, "the explanation");
   options.jobs(explain.jobs, "what-ifs");
+  options.max_memory();
   declare_recording(options, explain.recording);
 }
 
@@ -63,11 +65,13 @@ int execute(const ExplainArguments& arguments) {
     result = whole_of(results_of(scenario, {.stop = &stop_requested,
                                             .progress = {},
                                             .stage = [&](const std::string& text) { progress.now(text); },
+                                            .max_memory = memory_limit(),
                                             .explain = true,
                                             .phases = true,
                                             .recording = recording ? &*recording : nullptr}));
   }
   if (recording) write_recording(arguments.recording, *recording, file.name());
+  Warnings().say(result.prediction.warnings);
   IdleSettings idle;
   idle.add(result.prediction.settings);
   idle.say();

@@ -9,6 +9,7 @@
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
+#include "tools/memory.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/warnings.hpp"
 #include "tools/replay/replay_backend.hpp"
@@ -66,7 +67,7 @@ void set_measured(Result& result, const replay::Measured& measured) {
 /// The prediction, and those of its jobs, with what was measured.
 std::vector<Result> replay_point(const Scenario& scenario, const replay::Repeats& repeats, ReplayBackend& backend) {
   const ReplayWork work(scenario);
-  PredictOptions options{.stop = &stop_requested, .element = replay::element_bytes};
+  PredictOptions options{.stop = &stop_requested, .max_memory = memory_limit(), .element = replay::element_bytes};
   if (work.program() == nullptr) options.schedules = &work.jobs();
   std::vector<Result> rows = results_of(scenario, options);  // beforehand
   const ReplayPoint point{scenario.hash, scenario, work.jobs(), repeats, work.program()};
@@ -150,6 +151,7 @@ int replay_points(const ScenarioFile& file, const ReplayArguments& arguments, Re
 
 void declare_replay(Options& options, ReplayArguments& replay) {
   options.scenario(replay.scenario, replay.set);
+  options.max_memory();
   options.whole("--repeats", "N", 1, 1000000, replay.repeats.timed, "timed runs").fallback = "5";
   options.whole("--warmups", "N", 0, 1000000, replay.repeats.warmups, "runs before them that are not timed").fallback =
       "2";

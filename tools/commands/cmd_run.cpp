@@ -71,6 +71,7 @@ void declare(Options& options, RunArguments& run) {
   declare_report(options, run.report,
                  "write a page that shows all of it, FILE.html: plots, what would change it, the table");
   options.jobs(run.jobs);
+  options.max_memory();
   options.flag("--explain", run.explain, "add what the links carried");
   options.flag("--phases", run.phases, "add how the time divides over the phases and steps of the algorithm");
   options.bound(run.bound);

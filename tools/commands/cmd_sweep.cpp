@@ -56,6 +56,7 @@ void declare(Options& options, SweepArguments& sweep) {
   options.scenario(sweep.scenario, sweep.set);
   Option& jobs = options.whole("-j,--jobs", "N", 1, 4096, sweep.jobs, "points to simulate at a time");
   jobs.fallback = "one per core; under mpirun one per process";
+  options.max_memory();
   options
       .read(
           "--shard", "I/N", [&sweep](const std::string& text) { sweep.shard = parse_shard(text); },

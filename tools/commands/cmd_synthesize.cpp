@@ -146,6 +146,10 @@ std::string text_of(const Scenario& scenario, const Synthesis& made) {
   for (const MadeSchedule& each : made.made) row(each.name, each.time);
   for (std::size_t i = 0; i < made.catalog.size() && i < 3; ++i) row(made.catalog[i].name, made.catalog[i].time);
   text += "\n\n" + table.fitted() + '\n';
+  if (made.left_out > 0)
+    text += wrapped(fmt::format("Left out because the file's format cannot hold {}: {} schedule{}.",
+                                made.left_out == 1 ? "it" : "them", made.left_out, made.left_out == 1 ? "" : "s")) +
+            '\n';
   const Picoseconds time = made.made.front().time;
   const auto times_as_long = [](Picoseconds a, Picoseconds b) {
     return static_cast<double>(a.count()) / static_cast<double>(b.count());
@@ -221,12 +225,24 @@ int execute(const SynthesizeArguments& arguments) {
   const Scenario scenario = first_point(scenarios);
   expect_collective(scenario);
   const Setup setup = while_saying("building the topology", [&] { return set_up(scenario, &stop_requested); });
+  const auto expect_writable = [&](const StoredSchedule& stored) {
+    if (!file) return;
+    try {
+      (void)written_as(arguments.to, scenario, stored);
+    } catch (const ScheduleError&) {
+      throw;
+    } catch (const InputError& error) {
+      throw InputError(arguments.output, fmt::format("a schedule cannot be written: {}", error.message()),
+                       error.hint().empty() ? "--to json has no such limit" : error.hint());
+    }
+  };
   const Synthesis made = [&] {
     ProgressLine progress(1);
     StageTimes times(arguments.timing);
     return synthesize(scenario, setup,
                       {.trees = arguments.trees,
                        .most_slices = arguments.most_slices,
+                       .expect_writable = expect_writable,
                        .stop = &stop_requested,
                        .stage = [&](const std::string& stage) {
                          progress.now(stage);

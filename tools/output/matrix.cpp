@@ -62,6 +62,28 @@ Placement placed(const std::vector<ResultRow>& results, const MatrixFields& fiel
   return place;
 }
 
+/// The rows of all points and their jobs, with what is known of them before they are simulated.
+std::vector<ResultRow> known_beforehand(const ScenarioFile& file) {
+  std::vector<ResultRow> rows;
+  for (std::size_t i = 0; i < file.size(); ++i) {
+    const Scenario scenario = file.point(i);
+    Json point = Json::object();
+    for (const auto& [path, value] : file.id(i).varied) point[path] = Json::parse(value);
+    for (const Job& job : scenario.jobs) {
+      Json row{{"collective", std::string(to_string(job.request.op))},
+               {"algorithm", job.algorithm->name},
+               {"protocol", scenario.protocol->name},
+               {"model", std::string(to_string(scenario.model))},
+               {"ranks", job.request.ranks},
+               {"bytes", job.request.bytes.count},
+               {"point", point}};
+      if (scenario.jobs.size() > 1) row["job"] = job.name;
+      rows.push_back(ResultRow::of(row));
+    }
+  }
+  return rows;
+}
+
 /// A value as tables show it.
 std::string rounded(const Cell& cell) {
   const std::string unit = unit_of(cell.column);
@@ -125,18 +147,12 @@ void require_matrix_of(const ScenarioFile& file, const MatrixFields& fields, boo
   require_field("--cell", fields.cell, varied, measured);
   if (!bounded && (fields.cell == "bound_us" || fields.cell == "of_bound" || fields.cell == "latency_floor_us"))
     throw UsageError("--cell", fmt::format("expected --bound with {}, found none", fields.cell));
-  const auto varies = [&](std::string name) {
-    if (name.starts_with("point.")) name.erase(0, 6);
-    return std::find(varied.begin(), varied.end(), name) != varied.end();
+  const std::vector<ResultRow> known = known_beforehand(file);
+  const auto is_known = [&](const std::string& name) {
+    return std::all_of(known.begin(), known.end(),
+                       [&](const ResultRow& row) { return field_of(row, name) != nullptr; });
   };
-  if (!varies(fields.rows) || !varies(fields.columns)) return;  // the results tell
-  std::vector<ResultRow> points;
-  for (std::size_t i = 0; i < file.size(); ++i) {
-    Json point = Json::object();
-    for (const auto& [path, value] : file.id(i).varied) point[path] = Json::parse(value);
-    points.push_back(ResultRow::of({{"point", std::move(point)}}));
-  }
-  placed(points, fields);
+  if (is_known(fields.rows) && is_known(fields.columns)) placed(known, fields);  // else the results tell
 }
 
 bool is_matrix_text(std::string_view text) {  // "time_us: topology.ranks \ collective.algorithm"

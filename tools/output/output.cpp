@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -136,9 +137,30 @@ void refuse_to_replace(const std::string& output, bool force, const std::string&
                    "--force replaces it");
 }
 
+namespace {
+
+/// Characters that turn the direction of what follows, so that text reads otherwise than it is (Unicode's
+/// Bidi_Control).
+char32_t turns_direction(std::string_view text) {
+  if (text.starts_with("\u061c")) return U'\u061c';
+  if (!text.starts_with("\xE2\x80") && !text.starts_with("\xE2\x81")) return 0;
+  if (text.size() < 3) return 0;
+  const auto last = static_cast<unsigned char>(text[2]);
+  const char32_t found = (text[1] == '\x80' ? 0x2000U : 0x2040U) + (last & 0x3FU);
+  const auto within = [&](char32_t first, char32_t end) { return found >= first && found <= end; };
+  return within(0x200E, 0x200F) || within(0x202A, 0x202E) || within(0x2066, 0x2069) ? found : 0;
+}
+
+}  // namespace
+
 std::string safe_to_print(const std::string& text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
+    if (const char32_t turns = turns_direction(std::string_view(text).substr(i)); turns != 0) {
+      out += fmt::format("\\u{:04x}", static_cast<std::uint32_t>(turns));
+      i += turns < 0x800 ? 1 : 2;  // bytes that follow
+      continue;
+    }
     const auto byte = static_cast<unsigned char>(text[i]);
     const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0U;
     const bool ends_line = byte == '\n' || (byte == '\r' && next == '\n');

@@ -7,6 +7,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
+#include "tools/memory.hpp"
 #include "tools/stop.hpp"
 #include "validate/replay/memory.hpp"
 #include "validate/replay/replay.hpp"
@@ -79,8 +80,9 @@ void ReplayWork::take_collectives(const Scenario& scenario) {
 void ReplayWork::take_training(const Scenario& scenario) {
   refuse_training(scenario);
   const auto placed = collectives_of(scenario, topology_of(scenario), &stop_requested);
-  training_ = std::make_unique<TrainingRun>(scenario, placed.front().front(), &stop_requested, all_channels,
-                                            replay::element_bytes);
+  training_ = std::make_unique<TrainingRun>(
+      scenario, placed.front().front(),
+      PredictOptions{.stop = &stop_requested, .max_memory = memory_limit(), .element = replay::element_bytes});
   const LoweredProgram& lowered = training_->run().lowered();
   try {
     replay::require_replayable(lowered.program());

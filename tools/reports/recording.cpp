@@ -113,9 +113,9 @@ void write_recording(const RecordingArguments& arguments, const Recording& recor
     for (std::size_t step = 0; step < use.bytes.size(); ++step) {
       const Picoseconds begin = static_cast<std::int64_t>(step) * recording.step;
       const Picoseconds end = std::min(begin + recording.step, recording.finish.time_since_epoch());
-      output.write(csv_line({csv_field(use.link), use.kind, fmt::format("{}", microseconds(begin)),
-                             fmt::format("{}", microseconds(end)), fmt::format("{}", use.bytes[step]),
-                             fmt::format("{:.6g}", utilisation(recording, use, step))}));
+      output.write(
+          csv_line({use.link, use.kind, fmt::format("{}", microseconds(begin)), fmt::format("{}", microseconds(end)),
+                    fmt::format("{}", use.bytes[step]), fmt::format("{:.6g}", utilisation(recording, use, step))}));
     }
   output.finish();
 }

@@ -15,6 +15,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/base/version.hpp"
+#include "tools/memory.hpp"
 #include "tools/output/progress_line.hpp"
 #include "tools/pictures/html.hpp"
 #include "tools/pictures/svg.hpp"
@@ -68,6 +69,7 @@ Explained explained(const RunForReport& run, const ReportPoint& point) {
                                      {.stop = &stop_requested,
                                       .progress = {},
                                       .stage = [&](const std::string& text) { progress.now(text); },
+                                      .max_memory = memory_limit(),
                                       .explain = true,
                                       .phases = true,
                                       .recording = &one.recording},

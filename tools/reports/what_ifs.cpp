@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "tools/memory.hpp"
 #include "tools/output/progress_line.hpp"
 #include "tools/stop.hpp"
 #include "tools/sweep/workers.hpp"
@@ -14,7 +15,7 @@ namespace {
 void run_one(const PointToChange& point, WhatIf& what_if) {
   stop_if_asked();
   run_what_if(what_if, point.input.text, point.input.name, point.set, point.scenario, point.result,
-              {.stop = &stop_requested});
+              {.stop = &stop_requested, .max_memory = memory_limit()});
 }
 
 void run_all(const PointToChange& point, std::vector<WhatIf>& what_ifs) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/base/error.hpp"
+#include "tools/memory.hpp"
 #include "tools/output/progress_line.hpp"
 #include "tools/output/shell_words.hpp"
 #include "tools/output/warnings.hpp"
@@ -49,6 +50,7 @@ class Queue {
                                    {.stop = &stop_requested,
                                     .progress = progress,
                                     .stage = [&](const std::string& text) { progress_.now(text); },
+                                    .max_memory = memory_limit(),
                                     .fold = fold_,
                                     .phases = phases_,
                                     .recording = recording_},
@@ -75,6 +77,7 @@ class Queue {
       try {
         if (first->second.error && was_unserved(first->second.error)) continue;
         if (first->second.error) std::rethrow_exception(first->second.error);
+        warnings_.say(first->second.results.front().prediction.warnings);
         idle_.add(first->second.results.front().prediction.settings);
         for (Result& result : first->second.results) take_(std::move(result));
       } catch (...) {
@@ -105,6 +108,7 @@ class Queue {
   Recording* recording_;
   bool phases_;
   ProgressLine progress_;
+  Warnings warnings_;
   IdleSettings idle_;
   std::mutex mutex_;
   std::size_t handed_ = 0;

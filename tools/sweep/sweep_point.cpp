@@ -8,6 +8,7 @@
 
 #include "scenarios/predict/predict.hpp"
 #include "sim/base/error.hpp"
+#include "tools/memory.hpp"
 #include "tools/stop.hpp"
 #include "tools/sweep/workers.hpp"
 #include "tools/text/report.hpp"
@@ -57,7 +58,10 @@ PointOutcome sweep_point(const ScenarioFile& file, const std::string& scenario_p
   try {
     const Scenario scenario = file.point(i);
     outcome.warnings = scenario.warnings;
-    const std::vector<Result> results = results_of(scenario, {.stop = &stop_requested}, bounds);
+    const std::vector<Result> results =
+        results_of(scenario, {.stop = &stop_requested, .max_memory = memory_limit()}, bounds);
+    const std::vector<std::string>& more = results.front().prediction.warnings;
+    outcome.warnings.insert(outcome.warnings.end(), more.begin(), more.end());
     outcome.settings = results.front().prediction.settings;
     outcome.text = sweep_rows(file.name(), {scenario.hash, scenario.varied}, bounded, results);
   } catch (const InputError& error) {

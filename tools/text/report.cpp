@@ -91,6 +91,11 @@ std::string notes(const std::vector<Result>& results, bool closed_forms) {
     if (!r.prediction.calibration.empty()) add("calibrated: " + r.prediction.calibration);
   for (const Result& r : results)
     if (r.prediction.folded) add("folded: " + *r.prediction.folded);
+  for (const Result& r : results)  // channels that stand for others have the same links
+    if (r.prediction.folded && r.prediction.folded->find("ranks") != std::string::npos && r.prediction.bottleneck &&
+        !r.prediction.bottleneck->link.empty())
+      add("the bottleneck of a folded run is the link of a rank that stands for others; --no-fold names the first one "
+          "of all");
   for (const Result& r : results)
     if (r.prediction.proof.by == Proof::By::matching)
       add(fmt::format("matching only: {} names no regions; that it is the collective is not proved",

@@ -29,17 +29,6 @@ std::vector<std::pair<std::string, RoutingPolicy>> routing_policies() {
   return words;
 }
 
-/// Reads a quantity by `parse`, which knows the unit but not where the text stands.
-template <class Parse>
-auto quantity(const Place& value, Parse parse) {
-  try {
-    return parse(value.text());
-  } catch (const InputError& error) {
-    if (!error.where().empty()) throw;
-    value.fail(error.message(), error.hint());
-  }
-}
-
 double efficiency(const Place& value) {
   if (!value.json.is_number()) value.fail("expected a share such as 0.96");
   const double share = value.json.get<double>();

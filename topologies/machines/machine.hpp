@@ -24,6 +24,8 @@ struct Machine {
     /// What files say of it, in the words of NCCL's topology XML: "busid", "sm", "numaid", "vendor", "guid"... Kept for
     /// the exporter; device_words.hpp has those that decide something.
     std::map<std::string, std::string> attributes;
+    Bytes memory{};               ///< of a gpu; 0: not stated
+    std::string memory_source{};  ///< where that is from
     /// A NIC that is cabled, and that no message uses: NCCL_IB_HCA leaves it out. No file says so.
     bool idle = false;
   };

@@ -109,7 +109,7 @@ Host host(const Place& entry) {
 
 /// What the devices of an entry have in common; its name is a list.
 Machine::Device device(const Place& entry, LinkTypes& types) {
-  entry.allow({"name", "kind", "port", "cabled", "attributes"});
+  entry.allow({"name", "kind", "port", "cabled", "attributes", "memory"});
   Machine::Device made{"", entry.at("kind").word(device_kinds), std::nullopt, {}};
   const bool is_nic = made.kind == NodeKind::nic, stays_alone = entry.has("cabled") && !entry.at("cabled").truth();
   if (entry.has("port") != (is_nic && !stays_alone) || (entry.has("cabled") && !is_nic)) {
@@ -117,6 +117,14 @@ Machine::Device device(const Place& entry, LinkTypes& types) {
                "a nic that joins no fabric (storage, management) says \"cabled\": false instead");
   }
   if (entry.has("port")) made.port = types.find(entry.at("port"));
+  if (entry.has("memory")) {
+    if (made.kind != NodeKind::gpu) entry.at("memory").fail("expected it only for a gpu");
+    const std::string what = "memory";
+    const Place size = sourced(entry.at("memory"), what, made.memory_source);
+    made.memory_source.erase(0, what.size() + 2);  // "memory: "
+    made.memory = quantity(size, parse_bytes);
+    if (made.memory.count <= 0) size.fail("expected more than 0 B, found " + size.json.dump());
+  }
   if (entry.has("attributes")) {
     for (const auto& [key, value] : entry.at("attributes").entries()) {
       const std::string text = value.text(), expected = expected_of_attribute(made.kind, key, text);

@@ -75,6 +75,7 @@ Json device_of(const Machine::Device& device, Types& types) {
   Json out{{"name", device.name}, {"kind", to_string(device.kind)}};
   if (device.port) out["port"] = types.name_of(*device.port);
   if (device.kind == NodeKind::nic && !device.port) out["cabled"] = false;
+  if (device.memory.count > 0) out["memory"] = sourced(format(device.memory), device.memory_source);
   for (const auto& [key, value] : device.attributes) {
     if (!value.empty()) out["attributes"][key] = value;  // a machine file has no empty texts
   }

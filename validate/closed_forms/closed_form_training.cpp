@@ -37,10 +37,10 @@ class TrainingForm {
         step_(training_step_of(scenario)) {}
 
   std::optional<ClosedForm> form() {
-    if (step_.host_launch.count() > 0 && !step_.host_waits)
-      assume("the host launches steps before the one before is done");
     if (spec_.slowdown > 1'000'000) assume("collectives slow kernels that run next to them");
     if (!exchanges(scenario_) && spec_.microbatches == 1) return alone();
+    if (step_.host_launch.count() > 0 && !step_.host_waits)
+      assume("the host launches steps before the one before is done");
     switch (spec_.regime->kind) {
       case Regime::Kind::single:
         return alone();
@@ -64,6 +64,7 @@ class TrainingForm {
   struct Times {
     Picoseconds low{0}, high{0};
   };
+  static constexpr Picoseconds parts{5};  // a mean step is the sum of five parts, each rounded down
 
   void assume(const std::string& because) {
     if (std::find(form_.because.begin(), form_.because.end(), because) == form_.because.end())
@@ -105,10 +106,13 @@ class TrainingForm {
 
   std::optional<ClosedForm> alone() {
     assume_equal();
+    if (spec_.async && step_.host_launch.count() > 0) assume("hosts launch no updates of a server");
     form_.formula = spec_.loss.count() > 0 ? "f + B + loss + u" : "f + B + u";
-    form_.low = form_.time = spec_.regime->kind == Regime::Kind::data_parallel
-                                 ? launched_step_time(step_, 1, 0, spec_.loss, launch_order(spec_), {})
-                                 : training_step_time(step_, {});
+    form_.low = form_.time = alone_step_time(spec_);
+    if (step_.host_launch.count() > 0 && !step_.host_waits) {
+      form_.formula = fmt::format("max({}, a launch of each kernel), later in the first step", form_.formula);
+      form_.low -= parts;
+    }
     return std::move(form_);
   }
 
@@ -150,7 +154,7 @@ class TrainingForm {
   }
   void take_mean(Picoseconds low, Picoseconds high) {
     form_.formula += ", C of each rank and step as drawn";
-    form_.low = low - Picoseconds{5};
+    form_.low = low - parts;
     form_.time = high;
   }
 
@@ -211,6 +215,9 @@ class TrainingForm {
     return std::move(form_);
   }
 
+  /// Of a mean over the steps of a round.
+  Picoseconds rounded() const { return spec_.every > 1 ? parts : Picoseconds{0}; }
+
   // Where equal workers never meet, all steps are alike; and then so many updates as workers take one step.
   std::optional<ClosedForm> async_server(const Uniform& machine) {
     const AsyncServer given = async_server_of(spec_, placed_);
@@ -242,7 +249,7 @@ class TrainingForm {
       form_.time = Picoseconds{static_cast<std::int64_t>(given.workers * 1e12 / rates.apart / every)};
       form_.formula += ", to within a step at both ends of the window";
     }
-    form_.low = form_.time - Picoseconds{5};  // the parts of a step are rounded down each
+    form_.low = form_.time - parts;
     form_.steps = 2 * given.servers;
     if (counted % given.workers == 0 && spec_.async->warmup > 0 && !has_master) return std::move(form_);
     const Picoseconds edge{2 * edge_of_all.count() / every / counted * given.workers +
@@ -323,9 +330,7 @@ class TrainingForm {
       take_mean(mean(average->low), mean(average->high));
       return std::move(form_);
     }
-    // The parts of a step are rounded down each.
-    const int parts = spec_.every > 1 ? 5 : 0;
-    form_.low = local_sgd_round_time(step_, spec_.every, average->low) / spec_.every - Picoseconds{parts};
+    form_.low = local_sgd_round_time(step_, spec_.every, average->low) / spec_.every - rounded();
     form_.time = local_sgd_round_time(step_, spec_.every, average->high) / spec_.every;
     return std::move(form_);
   }
@@ -350,10 +355,8 @@ class TrainingForm {
       take_mean(limits.low, limits.high);
       return std::move(form_);
     }
-    // The parts of a step are rounded down each.
-    const int parts = spec_.every > 1 ? 5 : 0;
     const Picoseconds more = copies == 2 ? transfer_time(spec_.gradients() * 2, machine.b) - copy : Picoseconds{0};
-    form_.low = gossip_round_time(step_, rounds, add(once->low, more)) / spec_.every - Picoseconds{parts};
+    form_.low = gossip_round_time(step_, rounds, add(once->low, more)) / spec_.every - rounded();
     form_.time = gossip_round_time(step_, rounds, add(once->high, more)) / spec_.every;
     return std::move(form_);
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <fstream>
 #include <tuple>
 #include <utility>
@@ -148,14 +149,28 @@ std::vector<std::string> MergedResults::columns(ColumnsFor format) const {
   return columns_for(format, seen);
 }
 
-std::string csv_field(const std::string& text) {
+namespace {
+
+/// Spreadsheets take a cell that begins so for a formula, which may read other cells or fetch a page. Numbers stay
+/// numbers.
+bool is_formula(const std::string& text) {
+  if (text.find_first_of("=+-@\t\r") != 0) return false;
+  char* end = nullptr;
+  std::strtod(text.c_str(), &end);
+  return end == text.c_str() || *end != '\0';
+}
+
+}  // namespace
+
+std::string csv_field(const std::string& field) {
+  const std::string text = is_formula(field) ? "'" + field : field;
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string field = "\"";
+  std::string quoted = "\"";
   for (const char c : text) {
-    if (c == '"') field += '"';
-    field += c;
+    if (c == '"') quoted += '"';
+    quoted += c;
   }
-  return field + '"';
+  return quoted + '"';
 }
 
 std::string csv_line(const std::vector<std::string>& fields) {

@@ -109,8 +109,8 @@ class MergedResults {
   std::string version_, version_from_;
 };
 
-/// RFC 4180: in quotes where it has to be.
-std::string csv_field(const std::string& text);
+/// RFC 4180: in quotes where it has to be. Text that a spreadsheet would take for a formula gets an apostrophe first.
+std::string csv_field(const std::string& field);
 /// Fields joined, with the line's end.
 std::string csv_line(const std::vector<std::string>& fields);
 /// A row's values in the order of `columns`; columns that are not listed are left out.

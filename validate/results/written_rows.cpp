@@ -129,6 +129,17 @@ std::vector<ResultRow> rows_of_document(std::string_view text, const std::string
   return rows;
 }
 
+namespace {
+
+/// As it was before csv_field().
+std::string without_apostrophe(const std::string& field) {
+  return field.size() > 1 && field[0] == '\'' && std::string_view("=+-@\t\r").find(field[1]) != std::string_view::npos
+             ? field.substr(1)
+             : field;
+}
+
+}  // namespace
+
 std::vector<ResultRow> rows_of_csv(std::string_view text, const std::string& name) {
   if (const std::size_t bad = first_not_utf8(text); bad != std::string_view::npos)
     throw InputError(
@@ -148,7 +159,7 @@ std::vector<ResultRow> rows_of_csv(std::string_view text, const std::string& nam
                        "the row was changed, or is damaged");
     ResultRow row;
     for (std::size_t i = 0; i < head.size(); ++i)
-      if (!fields[i].empty()) row.cells.push_back(cell_of(head[i], fields[i]));
+      if (!fields[i].empty()) row.cells.push_back(cell_of(head[i], without_apostrophe(fields[i])));
     require_numbers(row, records.where());
     rows.push_back(std::move(row));
   }

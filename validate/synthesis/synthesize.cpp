@@ -118,6 +118,13 @@ class SynthesisRun {
     out_.turned = turned.plan();
     if (out_.turned) out_.made.push_back(turned.fastest());
     if (auto greedy = greedy_schedule(times, machine_, ways_)) out_.made.push_back(std::move(*greedy));
+    keep_writable();
+  }
+
+  /// If nothing is left, trees of each root are planned, which say why they cannot be written either.
+  void keep_writable() {
+    out_.left_out += static_cast<int>(
+        std::erase_if(out_.made, [this](const MadeSchedule& each) { return !is_writable(*each.schedule); }));
   }
 
   void say(const std::string& what) const {
@@ -182,7 +189,7 @@ class SynthesisRun {
   /// Twice as many slices until that is slower: they fill the trees sooner, and pay more latencies. Then, from the best
   /// of these, two and three streams, which hide latency, but are slow to simulate: on links that many ranks share, 30
   /// times slower. They are not tried if the fastest schedule so far, by whatever method, is near the target.
-  void choose_slices(Synthesis::Trees& made) const {
+  void choose_slices(Synthesis::Trees& made) {
     const std::vector<SpanningTree> down = one_by_one(made.down), up = one_by_one(made.up);
     const auto n_trees = static_cast<std::int64_t>(std::max(down.size(), up.size()));
     const std::int64_t edges = static_cast<std::int64_t>(down.size() + up.size()) * (request_.ranks - 1);
@@ -199,6 +206,11 @@ class SynthesisRun {
         say(fmt::format("timing {} trees in {} slices, {} streams", n_trees, count, streams));
         auto stored =
             std::make_shared<StoredSchedule>(store(packed_trees(request_.op, request_.bytes, down, up, slices)));
+        if (made.schedule && !is_writable(*stored)) {
+          ++out_.left_out;
+          break;
+        }
+        if (!made.schedule && options_.expect_writable) options_.expect_writable(*stored);
         const Picoseconds time = time_of(with_schedule(scenario_, stored)).time;
         made.tried.emplace_back(slices, time);
         const Picoseconds before = made.schedule ? made.time : Picoseconds::max();
@@ -209,6 +221,17 @@ class SynthesisRun {
         if (before - time < before / 500) break;  // twice the work for next to nothing
       }
       near = near || is_near_target(made.time);
+    }
+  }
+
+  bool is_writable(const StoredSchedule& stored) const {
+    try {
+      if (options_.expect_writable) options_.expect_writable(stored);
+      return true;
+    } catch (const ScheduleError&) {
+      throw;
+    } catch (const InputError&) {
+      return false;
     }
   }
 

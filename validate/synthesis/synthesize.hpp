@@ -23,6 +23,9 @@ namespace ringsim {
 struct SynthesisOptions {
   std::optional<std::int64_t> trees;  ///< from each root; none: as choose_rate()
   int most_slices = 256;              ///< TreeSlices::count is at most this
+  /// Throws InputError if a schedule cannot be written as it is to be; asked before it is timed. With one slice, that
+  /// ends the synthesis; more slices, and other methods, are left out.
+  std::function<void(const StoredSchedule&)> expect_writable;
   const std::atomic<bool>* stop = nullptr;
   /// Told what is done from now on, in words.
   std::function<void(const std::string&)> stage;
@@ -69,6 +72,7 @@ struct Synthesis {
   std::optional<Turned> turned;
   std::vector<MadeSchedule> made;       ///< the best of each method, the fastest first
   std::vector<TimedAlgorithm> catalog;  ///< the fastest first; may be empty
+  int left_out = 0;                     ///< schedules that SynthesisOptions::expect_writable refused
 
   bool made_is_faster() const { return catalog.empty() || made.front().time <= catalog.front().time; }
 };

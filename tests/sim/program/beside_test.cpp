@@ -183,4 +183,33 @@ TEST_CASE("a kernel takes longer just while a call is open, to the picosecond") 
   }
 }
 
+// As above, with two calls of 10 MB each, launched in 500 and 700 us, which share the ports from 700 us on: the first
+// ends at 700 + 8 MB / 5 GB/s + 2 us, the second with the 2 MB that are left 200 us later, at 2502 us. So one call at
+// least is open for 2002 us. They do the work of 2002 * 2/3 us, however many are open.
+TEST_CASE("a kernel that runs while two calls are open is slowed once") {
+  const Topology net = star(2, port);
+  Program program = call_of(check(direct_pairs(2, 10'000'000_B, true)));
+  program.calls.push_back(program.calls.front());
+  program.calls.back().name = "other";
+  program.streams = {Program::StreamKind::compute, Program::StreamKind::communication,
+                     Program::StreamKind::communication};
+  program.roles = {{.streams = {{{.name = "kernel", .time = 3000us}},
+                                {{.name = "call", .time = 500us, .call = 0}},
+                                {{.name = "other", .time = 700us, .call = 1}}}}};
+  const LoweredProgram lowered(check(program));
+  Slowdown slowdown(lowered, 1'500'000);
+  Accounts accounts(lowered, 0);
+  const Timeline found = run(net, lowered.schedule(),
+                             {.on_compute =
+                                  [&](const ComputeEvent& event) {
+                                    accounts.on_compute(event);
+                                    slowdown.on_compute(event);
+                                  },
+                              .longer = [&](const ComputeEvent& event) { return slowdown.longer(event); }});
+  const std::int64_t open = 2'002'000'000, done = open * 2 / 3;  // rounded down
+  CHECK(found.finish.time_since_epoch().count() == 3'000'000'000 + open - done);
+  // Calls overlap with the kernel from the first launch, at 0, to their end; what overlaps with both counts once.
+  CHECK(accounts.of(0).split.overlapped == Picoseconds{open} + 500us);
+}
+
 }  // namespace beside_test

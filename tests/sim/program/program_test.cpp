@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "algorithms/training/ddp.hpp"
 #include "sim/program/account.hpp"
 #include "sim/program/lower.hpp"
+#include "tests/support/draw.hpp"
 #include "tests/support/naive/naive_program.hpp"
 #include "tests/support/tiny.hpp"
 #include "tests/support/verdict.hpp"
@@ -22,6 +24,7 @@
 namespace program_test {
 
 using namespace ringsim;
+using namespace ringsim::test;
 using namespace ringsim::literals;
 using namespace std::chrono_literals;
 
@@ -82,6 +85,96 @@ TEST_CASE("a task that waits for a later one is refused with the whole circle") 
   program.roles[0].streams[0][0].after.push_back({1, 4, 0});
   CHECK(verdict_of(program).find("task 0 (forward l0) comes after bucket 3") != std::string::npos);
   CHECK(verdict_of(program).find("a circle of waits") != std::string::npos);
+}
+
+namespace {
+
+/// One rank, two or three streams of a few tasks that touch three variables, with waits anywhere.
+Program random_touches(Draw& draw) {
+  using As = Program::Touch::As;
+  Program program{.name = "random", .ranks = 1, .actors = 1, .variables = {"a", "b", "c"}};
+  Program::Role role;
+  const auto streams = static_cast<int>(draw.number(2, 3));
+  for (int s = 0; s < streams; ++s) {
+    program.streams.push_back(Program::StreamKind::compute);
+    role.streams.emplace_back(static_cast<std::size_t>(draw.number(1, 4)));
+  }
+  for (auto& tasks : role.streams)
+    for (Program::Task& task : tasks) {
+      task.name = fmt::format("task {}", draw.number(0, 999));
+      for (auto n = draw.number(0, 2); n > 0; --n)
+        task.touches.push_back({draw.once_in(3) ? As::clear : As::read, static_cast<int>(draw.number(0, 2))});
+      for (auto n = draw.number(0, 3); n > 0; --n) {
+        const auto stream = static_cast<std::size_t>(draw.number(0, streams - 1));
+        const auto most = static_cast<std::int64_t>(role.streams[stream].size());
+        task.after.push_back(
+            {static_cast<Stream>(stream), static_cast<int>(draw.number(0, most)), draw.once_in(2) ? 1 : 0});
+      }
+    }
+  program.roles = {role};
+  return program;
+}
+
+/// Whether two tasks of two iterations touch a variable, one of them writing, and neither is reached from the other
+/// along streams and waits; none if tasks wait in a circle.
+std::optional<bool> has_race(const Program& program) {
+  const auto& streams = program.roles[0].streams;
+  std::vector<std::vector<std::size_t>> number(streams.size());  // [stream][task over two iterations]
+  std::size_t n = 0;
+  for (std::size_t s = 0; s < streams.size(); ++s)
+    for (std::size_t t = 0; t < 2 * streams[s].size(); ++t) number[s].push_back(n++);
+  std::vector<std::vector<bool>> before(n, std::vector<bool>(n));
+  const auto each = [&](auto visit) {
+    for (std::size_t s = 0; s < streams.size(); ++s)
+      for (std::size_t t = 0; t < 2 * streams[s].size(); ++t)
+        visit(number[s][t], streams[s][t % streams[s].size()], t / streams[s].size(), s, t);
+  };
+  each([&](std::size_t i, const Program::Task& task, std::size_t iteration, std::size_t s, std::size_t t) {
+    if (t > 0) before[number[s][t - 1]][i] = true;
+    for (const Program::After& after : task.after) {
+      const auto& others = number[static_cast<std::size_t>(after.stream)];
+      const auto done =
+          static_cast<std::ptrdiff_t>(others.size() / 2) * (static_cast<std::ptrdiff_t>(iteration) - after.back) +
+          after.tasks;
+      if (after.tasks > 0 && done > 0) before[others[static_cast<std::size_t>(done) - 1]][i] = true;
+    }
+  });
+  for (std::size_t k = 0; k < n; ++k)
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t j = 0; j < n; ++j)
+        if (before[i][k] && before[k][j]) before[i][j] = true;
+  for (std::size_t i = 0; i < n; ++i)
+    if (before[i][i]) return std::nullopt;
+  bool found = false;
+  each([&](std::size_t i, const Program::Task& one, std::size_t, std::size_t, std::size_t) {
+    each([&](std::size_t j, const Program::Task& other, std::size_t, std::size_t, std::size_t) {
+      for (const Program::Touch& a : one.touches)
+        for (const Program::Touch& b : other.touches) {
+          const bool writes = a.as == Program::Touch::As::clear || b.as == Program::Touch::As::clear;
+          if (i != j && a.variable == b.variable && writes && !before[i][j] && !before[j][i]) found = true;
+        }
+    });
+  });
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("races of random programs are those of a search over all pairs of tasks") {
+  int races = 0, none = 0, circles = 0;
+  for (std::uint64_t seed = 1; seed <= 4'000; ++seed) {
+    CAPTURE(seed);
+    Draw draw(seed);
+    const Program program = random_touches(draw);
+    const std::optional<bool> expected = has_race(program);
+    const std::string verdict = verdict_of(program);
+    CHECK((verdict.find("a circle of waits") != std::string::npos) == !expected.has_value());
+    CHECK((verdict.find("nothing orders them") != std::string::npos) == expected.value_or(false));
+    ++(!expected ? circles : *expected ? races : none);
+  }
+  CHECK(races > 300);
+  CHECK(none > 300);
+  CHECK(circles > 300);
 }
 
 TEST_CASE("a task waits for tasks of its own process alone") {
@@ -385,6 +478,39 @@ TEST_CASE("a call ends when all of its lanes have ended, and its lanes begin whe
     if (span.place.stream == 1 && span.place.task == 0)
       CHECK(span.end == SimTime{3ms + 5us} +
                             run(topology, trees).actor_finish[static_cast<std::size_t>(span.actor)].time_since_epoch());
+}
+
+// Two calls of 1 MB between two ranks, 80 us and 2 us each on ports of 12.5 GB/s, on two streams. Rank 1 launches one
+// of them 10 ms late. Rank 0 has launched both at once: for 10 ms one of its two calls waits for rank 1; the other does
+// not, and ends after 82 us.
+TEST_CASE("a rank with two open calls waits for others only while neither is launched by all") {
+  for (const int late : {0, 1}) {
+    CAPTURE(late);
+    Program program{.name = "two calls", .ranks = 2, .actors = 2};
+    program.streams = {Program::StreamKind::compute, Program::StreamKind::communication,
+                       Program::StreamKind::communication};
+    for (int c = 0; c < 2; ++c) {
+      CollectiveRequest request{.op = CollectiveOp::broadcast, .ranks = 2};
+      request.bytes = 1'000'000_B;
+      program.calls.push_back({.name = fmt::format("call {}", c),
+                               .schedule = check(make_schedule(*find_algorithm("direct"), request, {})),
+                               .members = {},
+                               .variables = {}});
+    }
+    for (int rank = 0; rank < 2; ++rank) {
+      Program::Role role{.streams = {{}, {{.name = {}, .call = 0}}, {{.name = {}, .call = 1}}}};
+      if (rank == 1) role.streams[static_cast<std::size_t>(late) + 1][0].time = 10ms;
+      program.roles.push_back(role);
+      program.role_of.push_back(rank);
+    }
+    const LoweredProgram lowered(check(program));
+    Accounts accounts(lowered, 0);
+    run(star(2, port), lowered.schedule(),
+        {.on_compute = [&](const ComputeEvent& event) { accounts.on_compute(event); }});
+    const TimeSplit& split = accounts.of(0).split;
+    CHECK(split.exposed_communication == 82us + 82us);
+    CHECK(split.waiting_for_others == 10ms - 82us);
+  }
 }
 
 // C = 3 ms of both passes; one of four ranks takes twice as long: the step grows from C + T to 2C + T.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <numeric>
 #include <set>
 #include <string>
@@ -14,6 +15,7 @@
 #include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
 #include "sim/run/fold.hpp"
+#include "sim/run/fold_turns.hpp"
 #include "sim/schedule/collective.hpp"
 #include "tests/support/command.hpp"
 #include "tests/support/every_algorithm.hpp"
@@ -292,6 +294,52 @@ TEST_CASE("messages that are cut, spread or sent several ways in turn are simula
   // With one cable each there is only one way.
   CHECK(ring_on(star(4, cable), {.routing = {.policy = Routing::Policy::flow_spray, .table = {}}}) == "");
   CHECK(ring_on(star(4, cable), {.routing = {.policy = Routing::Policy::packet_spray, .table = {}}}) == "");
+}
+
+// gpu0 to gpu3 on switches s0 to s3 in a circle: gpu r, s r, gpu r + 1. Each has the same port to its own switch; the
+// cable from s2 to gpu3 is narrower, which only a path's second link shows.
+TEST_CASE("paths that differ past their first link are not alike: all ranks are simulated") {
+  for (const bool narrow : {false, true}) {
+    CAPTURE(narrow);
+    TopologyBuilder builder;
+    for (int g = 0; g < 4; ++g) builder.add_gpu(fmt::format("gpu{}", g));
+    std::vector<NodeId> switches;
+    for (int s = 0; s < 4; ++s) switches.push_back(builder.add_node(fmt::format("s{}", s), NodeKind::network_switch));
+    for (std::uint32_t g = 0; g < 4; ++g) {
+      builder.add_cable(NodeId{g}, switches[g], cable);
+      LinkSpec on = cable;
+      if (narrow && g == 2) on.bandwidth.bytes_per_second /= 5;
+      builder.add_cable(switches[g], NodeId{(g + 1) % 4}, on);
+    }
+    const Topology net = builder.build();
+    CHECK(both_ways(net, check(ring_all_reduce(4, 4'000'000_B))) ==
+          (narrow ? "the path of gpu2 to gpu3 is not like that of gpu0 to gpu1" : ""));
+  }
+}
+
+// Two switches whose tables send data for gpu1 to each other.
+TEST_CASE("a run that is not folded because of its paths says what is wrong with them") {
+  TopologyBuilder builder;
+  for (int g = 0; g < 2; ++g) builder.add_gpu(fmt::format("gpu{}", g));
+  const NodeId a = builder.add_node("a", NodeKind::network_switch), b = builder.add_node("b", NodeKind::network_switch);
+  builder.add_cable(NodeId{0}, a, cable);
+  builder.add_cable(NodeId{1}, b, cable);
+  builder.add_cable(a, b, cable);
+  const Topology net = builder.build();
+  const RunOptions circle{.routing = {.table = {{a, NodeId{1}, b}, {b, NodeId{1}, a}}}};
+  const CheckedSchedule ring = check(ring_all_reduce(2, 2_KiB));
+  const std::vector<NodeId> placement{NodeId{0}, NodeId{1}};
+  const char* expected = "the tables send data from gpu0 to gpu1 round in circles, through ";
+  for (const auto& folds : {std::function<bool(std::string&)>(
+                                [&](std::string& why) { return fold(net, ring, circle, placement, why).has_value(); }),
+                            std::function<bool(std::string&)>([&](std::string& why) {
+                              return fold_by_turns(net, ring, circle, placement, why).has_value();
+                            })}) {
+    std::string why;
+    CHECK_FALSE(folds(why));
+    CHECK(why.starts_with(expected));
+  }
+  CHECK_THROWS_WITH_AS(run(net, ring, circle), doctest::Contains(expected), InputError);
 }
 
 TEST_CASE("schedules without a proved symmetry, with several lanes or messages per step, are simulated in full") {

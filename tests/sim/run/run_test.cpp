@@ -386,6 +386,19 @@ TEST_CASE("equal runs have equal fingerprints, and a byte more has another") {
         run_on(star(8, {.bandwidth = 25_GBps, .latency = 999ns}), ring_all_reduce(8, 1_MiB)).fingerprint);
 }
 
+// Doubles have 53 bits: 2^54 + 1 bytes are not one of them.
+TEST_CASE("links carry what was sent over them to the byte, beyond 2^53 as well") {
+  const Bytes sent{(std::int64_t{1} << 54) + 1};
+  CollectiveRequest request{.op = CollectiveOp::broadcast, .ranks = 2};
+  request.bytes = sent;
+  const Topology net = star(2, {.bandwidth = {100'000'000'000'000'000}, .latency = 1us});
+  const Timeline t = run(net, check(make_schedule(*find_algorithm("chain"), request, {})));
+  CHECK(t.bytes_sent == sent);
+  CHECK(t.link_bytes[link_between(net, "gpu0", "switch0").value] == sent);
+  CHECK(t.link_bytes[link_between(net, "switch0", "gpu1").value] == sent);
+  CHECK(t.link_bytes[link_between(net, "switch0", "gpu0").value] == 0_B);
+}
+
 TEST_CASE("a run can be stopped, and says how far it came") {
   const Topology net = star(256, {.bandwidth = 1_GBps});
   const CheckedSchedule ring = check(ring_all_reduce(256, 256_KiB));

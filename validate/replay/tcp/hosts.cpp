@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 
 #include "sim/base/error.hpp"
 #include "validate/replay/tcp/asio.hpp"
@@ -33,11 +34,43 @@ bool is_host(const std::string& host) {
   return !error;
 }
 
+/// Why no process can be reached there; empty: one can.
+const char* why_nowhere(boost::asio::ip::address address) {
+  namespace ip = boost::asio::ip;
+  if (address.is_v6() && address.to_v6().is_v4_mapped()) address = ip::make_address_v4(ip::v4_mapped, address.to_v6());
+  if (address.is_unspecified()) return "which stands for all addresses of a machine";
+  if (address.is_multicast()) return "which is a multicast address";
+  if (address.is_v4() && address.to_v4() == ip::address_v4::broadcast()) return "which is a broadcast address";
+  return "";
+}
+
+/// Of a name nothing is known yet.
+void expect_place(const std::string& host, const std::string& where) {
+  boost::system::error_code error;
+  const auto address = boost::asio::ip::make_address(host, error);
+  if (error) return;
+  if (const std::string why = why_nowhere(address); !why.empty())
+    throw InputError(where,
+                     fmt::format("expected an address by which others reach the process, found {}, {}", host, why),
+                     "write the address of one of its adapters");
+}
+
+/// A file of at most `most` bytes.
+std::string text_of(const std::string& path) {
+  constexpr std::size_t most = std::size_t{1} << 20;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw InputError(path, fmt::format("cannot be read: {}", std::strerror(errno)));
+  std::string text(most + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.size() > most) throw InputError(path, "expected a file of hosts of at most 1 MiB, found a larger one");
+  return text;
+}
+
 }  // namespace
 
 TcpHosts read_hosts(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw InputError(path, fmt::format("cannot be read: {}", std::strerror(errno)));
+  std::istringstream file(text_of(path));
   TcpHosts hosts{.hosts = {}, .port = 0, .file = path};
   int number = 0;
   for (std::string line; std::getline(file, line);) {
@@ -63,6 +96,7 @@ TcpHosts read_hosts(const std::string& path) {
       throw InputError(where, fmt::format("expected one host, found \"{}\"", shown),
                        "one line per process; only the first has a port");
     }
+    expect_place(host, where);
     hosts.hosts.push_back(host);
   }
   if (hosts.hosts.empty()) throw InputError(path, "expected one host per line, found none");
@@ -77,7 +111,11 @@ std::string address_of(const std::string& host) {
     throw EnvironmentError(fmt::format("no address is known of host \"{}\": {}", host, error.message()));
   const auto is_v4 = [](const auto& entry) { return entry.endpoint().address().is_v4(); };
   const auto v4 = std::find_if(found.begin(), found.end(), is_v4);
-  return (v4 != found.end() ? v4 : found.begin())->endpoint().address().to_string();
+  const auto address = (v4 != found.end() ? v4 : found.begin())->endpoint().address();
+  if (const std::string why = why_nowhere(address); !why.empty())  // "0" is 0.0.0.0
+    throw InputError(
+        "", fmt::format("expected a host that others reach, found \"{}\", {}, {}", host, address.to_string(), why));
+  return address.to_string();
 }
 
 std::string own_address(const TcpHosts& hosts, int process) {

@@ -36,7 +36,10 @@ Sha256 random_bytes() {
 
 /// At most one byte more than a secret may have.
 std::string read_secret(const std::string& path) {
-  const auto cannot = [&] { return InputError(path, fmt::format("cannot be read: {}", std::strerror(errno))); };
+  const auto cannot = [&]() -> InputError {
+    if (errno == EINTR) throw Interrupted("stopped while it waited for the secret in " + path);  // of a pipe
+    return InputError(path, fmt::format("cannot be read: {}", std::strerror(errno)));
+  };
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file == -1) throw cannot();
   struct stat state {};
@@ -70,6 +73,9 @@ Secret Secret::from_file(const std::string& path) {
     throw InputError(path,
                      fmt::format("expected a secret of {} to {} bytes, found {}", least, most,
                                  too_long ? "more" : fmt::format("{}", bytes.size())),
+                     fmt::format("openssl rand -hex 32 > {}", path));
+  if (bytes.find_first_not_of(" \t\r\n\v\f") == std::string::npos)
+    throw InputError(path, "expected a secret, found nothing but blanks",
                      fmt::format("openssl rand -hex 32 > {}", path));
   return Secret(std::move(bytes));
 }
