@@ -28,6 +28,11 @@ std::string algorithm_text(const Prediction& prediction) {
   return text;
 }
 
+std::string library_algorithm_of(const Scenario& scenario, const Job& job) {
+  if (!scenario.library) return "";
+  return nccl::sends_to_peers(job.request.op) ? "SendRecv" : std::string(to_string(scenario.library->plan.algorithm));
+}
+
 std::string protocol_text(const Prediction& prediction) {
   return prediction.library_protocol.empty() ? std::string(prediction.protocol->name) : prediction.library_protocol;
 }
@@ -83,8 +88,7 @@ Prediction about(const Scenario& scenario, const Setup& setup, std::size_t j) {
   result.protocol = find_protocol(scenario.protocol->name);  // which outlives the scenario
   if (scenario.library) {
     result.library = fmt::format("{} {}", scenario.library->name, scenario.library->version);
-    result.library_algorithm =
-        nccl::sends_to_peers(job.request.op) ? "SendRecv" : std::string(to_string(scenario.library->plan.algorithm));
+    result.library_algorithm = library_algorithm_of(scenario, job);
     result.library_protocol = to_string(scenario.library->plan.protocol);
   }
   if (scenario.calibration) result.calibration = to_string(*scenario.calibration);

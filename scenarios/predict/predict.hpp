@@ -110,6 +110,9 @@ Prediction predict(const Scenario& scenario, const PredictOptions& options = {})
 /// The same, with a setup that was made before: set_up(scenario).
 Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOptions& options = {});
 
+/// What the scenario's library takes for the job, by the library's name: "Tree"; empty without a library.
+std::string library_algorithm_of(const Scenario& scenario, const Job& job);
+
 /// "halving_doubling fold=naive": an algorithm with its parameters, in tables; a library's by the library's name:
 /// "Tree".
 std::string algorithm_text(const Prediction& prediction);

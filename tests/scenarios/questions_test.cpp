@@ -157,22 +157,105 @@ TEST_CASE("question 11: with PXN the NICs are the limit on any rails, without it
   CHECK(busbw(quarter, false, 8) < 0.9 * tables[2 * quarter + 1].busbw);
 }
 
-TEST_CASE("question 12: where the switch adds up busbw passes the wire by 2(n-1)/n, and less of it was measured") {
+// Measured: xxrjun/nccl-tests-cluster 455de4f8dee2, NCCL 2.29.2, as the file's comment has it. 15 % is what the scored
+// tables of such machines have in nine rows of ten.
+TEST_CASE("question 12: NVLS passes what the wire has, and a ring does not, as was measured") {
+  const double wire = 450;  // GB/s that 18 links of 25 GB/s have
   const auto all = answers("12-nvls");
-  REQUIRE(all.size() == 3 * 4);
-  const double wire = 18 * 25 * 0.8356;                               // GB/s, topologies/machines/link_types.json
-  const std::vector<double> measured{321.1, 434.51, 469.67, 482.27};  // GB/s, the file that the comment names
-  for (std::size_t size = 0; size < 4; ++size) {
-    CAPTURE(size);
-    const double ring = all[size].busbw, nvls = std::max(all[4 + size].busbw, all[8 + size].busbw);
-    CHECK(ring <= wire);
-    CHECK(nvls <= 1.75 * wire);
-    CHECK(nvls > 1.4 * ring);
-    CHECK(nvls > 1.3 * measured[size]);  // too fast, as the comment owns up to; a better model has to change it
-    CHECK(nvls < 1.7 * measured[size]);
+  const std::vector<double> measured{321, 435, 470, 482};  // of four sizes
+  REQUIRE(all.size() == 2 * 4);                            // Ring and NVLS, then sizes
+  for (std::size_t i = 0; i < 4; ++i) {
+    CAPTURE(i);
+    CHECK(all[i].library_algorithm == "Ring");
+    CHECK(all[4 + i].library_algorithm == "NVLS");
+    CHECK(all[i].busbw < all[4 + i].busbw);
+    CHECK(all[4 + i].busbw == Approx(measured[i]).epsilon(0.15));
   }
-  CHECK(all[3].busbw > 0.999 * wire);
-  CHECK(std::max(all[7].busbw, all[11].busbw) > 0.99 * 1.75 * wire);
+  CHECK(all[3].busbw < wire);
+  CHECK(all[7].busbw > wire);
+  CHECK(all[7].busbw / 1.75 * 1.125 < wire);         // what crosses a direction
+  CHECK(all[3].busbw == Approx(370).epsilon(0.05));  // nccl-tests#212
+}
+
+TEST_CASE("question 1: NCCL's trees lose from two nodes on what its rings keep, in the measured ratio") {
+  const auto all = answers("01-nccl");
+  REQUIRE(all.size() == 3 * 2);  // nodes, then Tree and Ring
+  const double nics = 48;
+  CHECK(all[0].busbw > 1.8 * nics);                                       // two nodes: half as much leaves them
+  CHECK(all[2].busbw / all[0].busbw == Approx(32.0 / 57).epsilon(0.25));  // measured, with EFA's losses in both
+  CHECK(all[4].busbw < nics);
+  for (const std::size_t ring : {1U, 3U, 5U}) CHECK(all[ring].busbw == Approx(nics).epsilon(0.01));
+}
+
+TEST_CASE("question 8: latency between sites costs more GPUs more at 8 GiB, and all half at 1 GiB") {
+  const auto all = answers("08-nccl");
+  REQUIRE(all.size() == 3 * 3 * 2);  // sizes, latencies, then 16 and 32 GPUs
+  const auto kept = [&](std::size_t size, std::size_t gpus) {
+    return all[6 * size + 4 + gpus].busbw / all[6 * size + gpus].busbw;
+  };
+  CHECK(kept(2, 0) == Approx(0.88).epsilon(0.02));
+  CHECK(kept(2, 1) == Approx(0.76).epsilon(0.02));
+  for (const std::size_t gpus : {0U, 1U}) CHECK(kept(1, gpus) < 0.5);
+}
+
+TEST_CASE("question 9: a fabric that leaves two nodes across racks whole leaves three whole") {
+  const auto all = answers("09-nccl");
+  REQUIRE(all.size() == 2 * 2 * 3);  // static and ecmp, 1:1 and 4:1, then two in a rack, two across, three across
+  for (std::size_t i = 0; i < all.size(); i += 3) {
+    CAPTURE(i);
+    CHECK(all[i].busbw == Approx(all[0].busbw));
+    CHECK(all[i + 2].busbw > 0.98 * all[i + 1].busbw);
+  }
+  CHECK(all[1].busbw == Approx(all[0].busbw).epsilon(0.01));
+  CHECK(all[7].busbw < 0.8 * all[0].busbw);  // collisions
+  CHECK(all[4].busbw < 0.4 * all[0].busbw);  // 4:1
+}
+
+TEST_CASE(
+    "question 10: with tables NCCL's rings keep their NICs on any number of nodes, with ECMP they lose half or more") {
+  const auto all = answers("10-nccl");
+  REQUIRE(all.size() == 2 * 5);  // static and ecmp, then 2 to 6 nodes
+  for (std::size_t i = 0; i < 5; ++i) {
+    CHECK(all[i].busbw == Approx(8 * 12.5).epsilon(0.01));
+    if (i > 0) CHECK(all[5 + i].busbw <= 0.5 * all[i].busbw);  // two flows meet on one cable
+  }
+  CHECK(all[5].busbw == Approx(all[0].busbw));  // two nodes share a leaf
+}
+
+TEST_CASE("question 13: LL is fastest for small sizes, LL128 at 16 MiB, Simple at 1 GiB, on one node and on two") {
+  const auto all = answers("13-protocols");
+  REQUIRE(all.size() == 2 * 3 * 5);  // nodes, then LL, LL128 and Simple, then sizes
+  const std::vector<std::size_t> best{0, 0, 0, 1, 2};
+  for (const std::size_t nodes : {0U, 1U})
+    for (std::size_t size = 0; size < 5; ++size) {
+      CAPTURE(nodes);
+      CAPTURE(size);
+      for (std::size_t protocol = 0; protocol < 3; ++protocol)
+        CHECK(all[15 * nodes + 5 * best[size] + size].time <= all[15 * nodes + 5 * protocol + size].time);
+    }
+}
+
+TEST_CASE("question 18: without NCCL_CROSS_NIC=1 NVLink holds four H800 per node and eight, at what was measured") {
+  const auto all = answers("18-nccl");
+  REQUIRE(all.size() == 2);
+  for (const Prediction& each : all) {
+    CHECK(each.busbw == Approx(164).epsilon(0.03));
+    CHECK(each.bottleneck->kind == "nvlink");
+  }
+}
+
+TEST_CASE("question 19: a NIC across the sockets halves one GPU, and not eight, which reach it over NVLink") {
+  const auto all = answers("19-nic-on-other-socket");
+  REQUIRE(all.size() == 2 * 3 * 2);  // NICs on both sockets and on one, ranks, then GPUDirect near and anywhere
+  for (const std::size_t level : {0U, 1U}) {
+    const auto busbw = [&](std::size_t machine, std::size_t ranks) {
+      return all[6 * machine + 2 * ranks + level].busbw;
+    };
+    CHECK(busbw(1, 0) == Approx(busbw(0, 0)));
+    CHECK(busbw(0, 1) == Approx(busbw(0, 0)));
+    CHECK(busbw(1, 1) < 0.5 * busbw(0, 1));
+    CHECK(busbw(1, 2) == Approx(busbw(0, 2)).epsilon(0.01));
+  }
 }
 
 TEST_CASE("question 23: direct and ring are equals on a switch, 7 to 1 on a mesh, 7 to 10 on a ring") {

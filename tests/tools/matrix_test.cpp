@@ -60,6 +60,18 @@ TEST_CASE("a matrix has every point in one cell, as text, as Markdown and as CSV
   CHECK(has(sizes.out, "\n1 MiB,"));
 }
 
+TEST_CASE("rows and columns by algorithm have the library's names, which tell apart what one schedule stands for") {
+  const std::string file = ringsim::test::temporary_file("nccl.json", R"({"version": 1,
+    "topology": {"kind": "cluster", "node": "hgx-h100", "nodes": 2,
+                 "fabric": {"kind": "star", "link": {"bandwidth": "400 Gb/s", "latency": "1 us"}}},
+    "library": {"name": "nccl", "env": {"NCCL_ALGO": ["Tree", "NVLSTree", "Ring"]}},
+    "collective": {"op": "all_reduce", "bytes": ["1 MiB", "1 GiB"]}})");
+  const Outcome found =
+      run_command({"run", file, "--format", "matrix-csv", "--rows", "bytes", "--columns", "algorithm"});
+  CHECK(found.code == 0);
+  CHECK(has(found.out, "time_us: bytes \\ algorithm,Tree,NVLSTree,Ring\n"));
+}
+
 TEST_CASE("a parameter of an algorithm is part of its column's name, and what no point is for stays empty") {
   const Outcome outcome =
       matrix(with({"--format", "matrix-markdown", "--set",

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "scenarios/predict/predict.hpp"
 #include "sim/base/error.hpp"
 #include "sim/text/json.hpp"
 #include "sim/text/table.hpp"
@@ -34,7 +35,7 @@ std::string key_in(const ResultRow& result, const std::string& option, const std
     throw UsageError(option, fmt::format("expected a name that every result has a value for, found {}, which \"{}\" "
                                          "lacks",
                                          in_quotes(name), result.label()));
-  return key_text(*cell);
+  return name == "algorithm" && result.find("library_algorithm") != nullptr ? algorithm_text(result) : key_text(*cell);
 }
 
 Placement placed(const std::vector<ResultRow>& results, const MatrixFields& fields) {
@@ -78,6 +79,7 @@ std::vector<ResultRow> known_beforehand(const ScenarioFile& file) {
                {"bytes", job.request.bytes.count},
                {"point", point}};
       if (scenario.jobs.size() > 1) row["job"] = job.name;
+      if (scenario.library) row["library_algorithm"] = library_algorithm_of(scenario, job);
       rows.push_back(ResultRow::of(row));
     }
   }

@@ -20,10 +20,6 @@ FOLDER = "scenarios/questions"
 NODE_OUT = "inter_node.GBps"
 
 
-STAR = '{"kind": "star", "link": {"bandwidth": "400 Gb/s", "latency": "1 us"}}'
-FOUR_TURNED_ROUND = json.dumps([f"node0.gpu{i}" for i in (0, 2, 4, 6)] + [f"node1.gpu{i}" for i in (6, 4, 2, 0)])
-
-
 class Question(NamedTuple):
     number: int
     asks: str
@@ -50,22 +46,35 @@ QUESTIONS = [
     Question(5, "One pair of nodes has half the bandwidth of the others. Which node is bad?", "NVIDIA/nccl-tests#106",
              matrix("05-one-bad-pair", "collective.ranks", "algorithm", NODE_OUT),
              "node2: each pair with it has half, and a ring of all four (the first row) as well. `--cell bottleneck.link` names the adapter."),
+    Question(1, "busbw on two nodes is above what my NICs have. A bug?", "NVIDIA/nccl#837, #946, NVIDIA/nccl-tests#22, #160, #196, #251",
+             matrix("01-nccl", "topology.nodes", "algorithm", "busbw_GBps"),
+             "No: busbw counts what a ring sends, and trees send half as much out of two nodes. Four NICs of 12 GB/s; 57, 32 and 30 were "
+             "measured with trees (NVIDIA/nccl#527), over EFA, whose losses are not modeled."),
     Question(8, "Latency between two sites halves 32 GPUs, not 16. Why?", "NVIDIA/nccl-tests#241",
-             matrix("08-two-sites", "collective.ranks", "topology.fabric.uplink.latency", NODE_OUT, "--set", "collective.bytes=256 MiB"),
-             "Twice the GPUs are twice the steps, each with half the data to hide the latency. With 8 GiB they keep 95 and 98 %."),
+             matrix("08-nccl", "ranks", "topology.fabric.uplink.latency", "busbw_GBps", "--set", "collective.bytes=8 GiB"),
+             "Twice the GPUs are twice the steps, each with half the data to hide the latency. At 1 GiB both lose half."),
     Question(9, "Two nodes are fine, in a rack and across; three in two racks collapse. Is it oversubscription?", "NVIDIA/nccl#1453",
-             matrix("09-three-nodes-two-racks", "collective.ranks", "topology.fabric.oversubscription", NODE_OUT, "--set",
-                    "network.routing=static"),
-             "No: two nodes across racks (the second row) lose as much as three (the last)."),
+             ["run", f"{FOLDER}/09-nccl.json", "--set", "network.routing=static"],
+             "No: two nodes across racks (one per leaf) lose as much as three."),
     Question(10, "100, 70, 58, 40 GB/s on 2, 3, 4 and 6 nodes. Why?", "NVIDIA/nccl-tests#169",
-             matrix("10-two-to-six-nodes", "collective.ranks", "network.routing", NODE_OUT),
-             "ECMP puts several flows on one cable, and all wait for them; so does a ring that changes racks at every node (the last row)."),
+             matrix("10-nccl", "topology.nodes", "network.routing", "busbw_GBps"),
+             "ECMP puts several flows on one cable, and all wait for them. The thread's figures lie between the two columns: several queue "
+             "pairs per NIC, which are not modeled, average collisions."),
+    Question(12, "NVLS gives 480 GB/s where the wire has 450 and a ring 370?", "NVIDIA/nccl#1374, #1455, #1442, NVIDIA/nccl-tests#212",
+             matrix("12-nvls", "library.env.NCCL_ALGO", "bytes", "busbw_GBps"),
+             "busbw counts what a ring sends, 1.75 of the buffer on 8 GPUs. NVLS sends 1.125 of it: 460 are 296 GB/s on the wire. "
+             "Measured with NVLS: 321, 435, 470, 482."),
+    Question(13, "LL, LL128 or Simple: when?", "NVIDIA/nccl#281, #1315, #756, #1847",
+             matrix("13-protocols", "library.env.NCCL_PROTO", "bytes", "time_us", "--set", "topology.nodes=1"),
+             "LL halves the bandwidth and has the shortest steps, Simple the longest steps and all of the bandwidth."),
     Question(18, "NCCL_CROSS_NIC=1 beats the NVLink bound with 4 GPUs, not with 8. Why?", "NVIDIA/nccl#1411",
-             ["run", f"{FOLDER}/18-cross-nic.json", "--explain", "--set", f"topology.fabric={STAR}", "--set",
-              f"collective.ranks={FOUR_TURNED_ROUND}"],
-             "The rows of nvlink: of 8 GPUs, 4 per node, 6 use NVLink, because with the second node's order turned round the ring "
-             "leaves by the NIC of the GPU that it is at. In the order of ranks all 8 do, and so do all 16 with 8 GPUs per node.",
-             since="links  "),
+             ["run", f"{FOLDER}/18-nccl.json"],
+             "Without it NVLink holds both; 164 were measured, and 194 with it and four GPUs: one of them could then leave NVLink alone. "
+             "What it changes on Hopper is not modeled; 18-cross-nic has the arithmetic for one channel."),
+    Question(19, "All NICs are on the other NUMA node. Does that halve NCCL?", "NVIDIA/nccl-tests#347",
+             ["run", f"{FOLDER}/19-nic-on-other-socket.json", "--set", "library.env.NCCL_NET_GDR_LEVEL=null"],
+             "One GPU far from its NIC gets half (ranks 2, the second machine); all eight lose nothing, as NCCL enters a node at a GPU "
+             "next to a NIC and goes on over NVLink."),
     Question(20, "What should my cluster reach? The rule: 12 GB/s per NIC of 100 Gb/s, 24 per 200, 46 to 48 per 400.",
              "NVIDIA/nccl-tests#119, #290, #309, NVIDIA/nccl#495",
              matrix("20-what-to-expect", "topology.node", "library", "busbw_GBps"),
@@ -125,9 +134,9 @@ def text():
     return f"""# Questions that users ask, and one command for each
 
 Asked in public threads; numbers are those of [scenarios/questions](../../scenarios/questions/README.md), which has more of them and
-says what each answer leaves out. In matrices `inter_node.GBps` is what leaves the busiest node: where one ring goes from node to node,
-GPU by GPU, it is what NCCL with a ring per NIC calls busbw. `gpu0-7 x node0-2` are gpu0 of node0, node1 and node2, then gpu1 of each, and
-so on. Made by `docs/results/make/questions.py build/tools/ringsim`; a test compares the page with what the script writes.
+says what each answer leaves out: one page of all 32. In matrices `inter_node.GBps` is what leaves the busiest node: where one ring goes
+from node to node, GPU by GPU, it is what NCCL with a ring per NIC calls busbw. `gpu0-7 x node0-2` are gpu0 of node0, node1 and node2, then
+gpu1 of each, and so on. Made by `docs/results/make/questions.py build/tools/ringsim`; a test compares the page with what the script writes.
 
 {entries}"""
 
