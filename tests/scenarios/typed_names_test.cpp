@@ -337,7 +337,7 @@ TEST_CASE("names that people know and that are not here are answered with what i
     page.add(fmt::format("library {}", name),
              complaint({cluster("dgx-a100"), all_reduce}, {std::string("library=") + name}));
   page.add("a library next to an algorithm", complaint({cluster("dgx-a100"), all_reduce}, {"library=nccl"}));
-  for (const char* name : {"h100-pcie", "a3-highgpu-8g", "dgx-b300", "nvl72", "azure-h100"})
+  for (const char* name : {"h100-pcie", "a4-highgpu-8g", "p5e.48xlarge", "nvl72", "azure-h100"})
     page.add(fmt::format("node {}", name), complaint({cluster(name), all_reduce}));
   page.check();
 }

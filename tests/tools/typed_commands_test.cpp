@@ -84,6 +84,10 @@ TEST_CASE("the name of a machine is a scenario of one node of it, which stderr s
   std::filesystem::remove(folder + "/dgx-1v");
   CHECK(has(run_command({"dgx-a100"}).err, "hint: did you mean `ringsim run dgx-a100`?"));
   CHECK(run_with_input({"run", "dgx-b100"}, "", "/").code == 3);
+  CHECK(run_with_input({"run", "p5e.48xlarge"}, "", "/").err ==
+        "ringsim: error: p5e.48xlarge: expected a scenario file or the name of a machine, found neither\n"
+        "  hint: p5e.48xlarge is no preset; the nearest is aws-p5en, from which it differs: 32 EFA NICs, four a GPU as "
+        "aws-p5 has, instead of 16\n");
 }
 
 TEST_CASE("a file that is not there is answered with one of nearly its name there, or of its name in a folder below") {
@@ -246,7 +250,7 @@ TEST_CASE("list alone lists the lists, and machines, gpus and clusters are nodes
   }
   CHECK(has(nodes, "also: p5.48xlarge, ml.p5.48xlarge"));
   CHECK(has(nodes, "taken for: h100, h100-sxm, h100-sxm5, h100-80gb"));
-  CHECK(has(nodes, "no presets, but near: a3-highgpu-8g, a3-high"));
+  CHECK(has(nodes, "no presets, but near: a4-highgpu-8g"));
   const auto json = nlohmann::json::parse(run_command({"list", "machines", "--format", "json"}).out)["nodes"];
   CHECK(json.size() == preset_names().size());
   for (std::size_t i = 0; i < json.size(); ++i) {

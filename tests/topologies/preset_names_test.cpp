@@ -118,6 +118,9 @@ TEST_CASE("a machine is found by the names of clouds, vendors and NVIDIA, in any
                                          {"p6-b200.48xlarge", "aws-p6-b200"},
                                          {"p2.8xlarge", "k80x8"},
                                          {"a3-megagpu-8g", "gcp-a3-mega"},
+                                         {"a3-highgpu-8g", "gcp-a3-high"},
+                                         {"dgx-b300", "hgx-b300"},
+                                         {"Standard_ND96isr_H200_v5", "hgx-h200"},
                                          {"a3-ultragpu-8g", "gcp-a3-ultra"},
                                          {"nd-h100-v5", "azure-ndv5"},
                                          {"nd-a100-v4", "azure-ndv4"},
@@ -144,7 +147,7 @@ TEST_CASE("a machine is found by the names of clouds, vendors and NVIDIA, in any
     CHECK(preset->name == row.preset);
     CHECK(node_preset(row.name).name == row.preset);
   }
-  for (const char* none : {"", "-", "h100x", "nvl72", "a3-highgpu-8g", "dgx-b300", "p5e.48xlarge"}) {
+  for (const char* none : {"", "-", "h100x", "nvl72", "a4-highgpu-8g", "p5e.48xlarge"}) {
     CAPTURE(none);
     CHECK(preset_named(none) == nullptr);
   }
@@ -171,17 +174,20 @@ TEST_CASE("an unknown name is answered by its parts: the GPU first, then the mak
   };
   for (const Row& row : std::vector<Row>{
            {"supermicro-h100",
-            "did you mean one of these? aws-p5, azure-ndv5, gcp-a3-mega, hgx-h100, hgx-h100-4nic, oci-h100"},
+            "did you mean one of these? aws-p5, azure-ndv5, gcp-a3-high, gcp-a3-mega, hgx-h100, hgx-h100-4nic, "
+            "oci-h100"},
            {"azure-h100", "did you mean \"azure-ndv5\"?"},
            {"aws-h100", "did you mean \"aws-p5\"?"},
            {"google_h200", "did you mean \"gcp-a3-ultra\"?"},
            {"nvl72", "did you mean one of these? gb200-nvl72, gb300-nvl72"},
-           {"h100x8", "did you mean one of these? aws-p5, azure-ndv5, gcp-a3-mega, hgx-h100, hgx-h100-4nic, oci-h100"},
+           {"h100x8",
+            "did you mean one of these? aws-p5, azure-ndv5, gcp-a3-high, gcp-a3-mega, hgx-h100, hgx-h100-4nic, "
+            "oci-h100"},
            {"hgxh100", "did you mean \"hgx-h100\"?"},
            {"hgx-h100-4nics", "did you mean \"hgx-h100-4nic\"?"},
            {"dgx",
-            "did you mean one of these? dgx-1p, dgx-1v, dgx-2, dgx-a100, gb200-nvl72, gb300-nvl72, hgx-b200, hgx-h100 "
-            "and 1 more"},
+            "did you mean one of these? dgx-1p, dgx-1v, dgx-2, dgx-a100, gb200-nvl72, gb300-nvl72, hgx-b200, hgx-b300 "
+            "and 2 more"},
            {"polari", "did you mean \"polaris\"?"},
            {"dgx-v1", "did you mean \"dgx-1v\"?"},
            {"dgx-1vv", "did you mean \"dgx-1v\"?"},
@@ -193,10 +199,9 @@ TEST_CASE("an unknown name is answered by its parts: the GPU first, then the mak
            {"t4", nowhere},
            {"g5.48xlarge", nowhere},
            {"mi300a", nowhere},
-           {"a3-highgpu-8g",
-            "a3-highgpu-8g is no preset; the nearest is gcp-a3-mega, from which it differs: 4 NICs of 200 Gb/s, one "
-            "for two "
-            "GPUs, instead of 8, and GPUDirect-TCPX instead of TCPXO"},
+           {"a4-highgpu-8g",
+            "a4-highgpu-8g is no preset; the nearest is hgx-b200, from which it differs: its eight NICs of 400 Gb/s "
+            "are RoCE instead of InfiniBand"},
            {"P5E.48XLARGE",
             "p5e.48xlarge is no preset; the nearest is aws-p5en, from which it differs: 32 EFA NICs, four a GPU as "
             "aws-p5 "

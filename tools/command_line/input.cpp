@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "scenarios/decoder/files.hpp"
+#include "sim/base/error.hpp"
 #include "tools/exit.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/shell_words.hpp"
@@ -29,9 +30,15 @@ std::string preset_scenario(const std::string& preset) {
           : R"("library": "nccl", "collective": {"op": "all_reduce", "bytes": "1 GiB"})");
 }
 
+/// Of a path that is no file: machines have no folders in their names, and end in no format's ending.
+bool may_be_machine(const std::string& path) {
+  const std::string ending = std::filesystem::path(path).extension().string();
+  return path.find('/') == std::string::npos && ending != ".json" && ending != ".jsonl" && ending != ".xml";
+}
+
 ScenarioText read_input(const std::string& path, const std::string& what) {
   std::error_code ignored;
-  if (path != "-" && !std::filesystem::exists(std::filesystem::path(path), ignored))
+  if (path != "-" && !std::filesystem::exists(std::filesystem::path(path), ignored)) {
     if (const PresetNames* preset = preset_named(path); preset != nullptr) {
       const std::string text = preset_scenario(preset->name);
       if (const std::string note = preset_note(path); !note.empty())
@@ -41,6 +48,14 @@ ScenarioText read_input(const std::string& path, const std::string& what) {
           text));
       return {preset->name, text};
     }
+    try {
+      return {path, scenarios::read_text(path, what)};
+    } catch (const InputError& error) {
+      if (!error.hint().empty() || !may_be_machine(path)) throw;
+      throw InputError(path, fmt::format("expected {} or the name of a machine, found neither", what),
+                       preset_hint(path));
+    }
+  }
   if (path != "-") return {path, scenarios::read_text(path, what)};
   const std::string name = "<stdin>";
   return {name, scenarios::read_text(std::cin, name, what)};
