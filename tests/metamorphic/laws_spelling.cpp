@@ -56,7 +56,7 @@ void hold_defaults(Trial& trial) {
     for (const auto& [key, value] : defaults.items())
       if (!changed.contains(part) || !changed[part].contains(key)) changed[part][key] = value;
   };
-  add("network", {{"model", "fair"}, {"routing", "static"}, {"seed", 0}});
+  add("network", {{"model", "fair"}, {"routing", "auto"}, {"seed", 0}});
   add("transport", {{"gpudirect", true},
                     {"gdr_level", "P2C"},
                     {"p2p_level", "SYS"},

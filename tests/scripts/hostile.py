@@ -212,12 +212,12 @@ def tiny_disk(place, command):
               '[ "$(cat $out)" = "scenario.name,old" ] || { echo "the old result is lost" >&2; exit 99; }; '
               '[ "$(ls | wc -l)" = 2 ] || { ls >&2; exit 98; }; exit $code')
     words = [str(word) for word in [place.ringsim, *command[:-1]]]
-    done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", "out.csv", *words], cwd=place.folder, timeout=LIMIT,
+    done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", "out.txt", *words], cwd=place.folder, timeout=LIMIT,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     err = done.stderr.decode()
     if done.returncode == 77 or "unshare" in err:
         return skipped.append("a tiny disk: no file system can be mounted here")
-    place.check(command, done.returncode, err, 5, ["out.csv: cannot be written: No space left on device"])
+    place.check(command, done.returncode, err, 5, ["out.txt: cannot be written: No space left on device"])
 
 
 def as_nobody(place, *arguments, **more):
@@ -228,14 +228,16 @@ def as_nobody(place, *arguments, **more):
 
 
 def no_permission(place):
-    shut, kept = place.folder / "shut", place.folder / "shut" / "kept.csv"
+    shut, kept, rows = (place.folder / "shut" / name for name in ["", "kept.csv", "rows.jsonl"])
     shut.mkdir()
     place.run("run", STAR, "-o", kept, code=0)
+    place.run("sweep", SWEEP, "-o", rows, code=0)
     before = kept.read_bytes()
     secret = place.folder / "unreadable.json"
     shutil.copy(STAR, secret)
     os.chmod(secret, 0)
     os.chmod(kept, 0o444)
+    os.chmod(rows, 0o444)
     os.chmod(shut, 0o555)
     os.chmod(place.folder, 0o755)
     try:
@@ -247,9 +249,9 @@ def no_permission(place):
     for what, command in WRITES.items():
         as_nobody(place, *command, shut / "new", code=5, says=[f"{shut / 'new'}: {denied}"])
     as_nobody(place, "run", STAR, "-o", kept, code=5, says=[denied])
-    as_nobody(place, "sweep", SWEEP, "-o", kept, "--resume", code=5, says=["Permission denied"])
+    as_nobody(place, "sweep", SWEEP, "-o", rows, "--resume", code=5, says=["Permission denied"])
     as_nobody(place, "run", secret, code=3, says=[f"{secret}: expected a readable file, found: Permission denied"])
-    if kept.read_bytes() != before or [path.name for path in shut.iterdir()] != ["kept.csv"]:
+    if kept.read_bytes() != before or {path.name for path in shut.iterdir()} != {"kept.csv", "rows.jsonl"}:
         raise Wrong("something was written in a folder that nobody may write to")
 
 

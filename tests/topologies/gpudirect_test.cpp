@@ -151,7 +151,7 @@ TEST_CASE("without GPUDirect every byte between nodes passes host memory four ti
     CHECK(through_memory(direct) <= through_memory(staged));
     if (file.name == "dgx-1v" || file.name == "hgx-h100") CHECK(through_memory(direct) == 0);
   }
-  CHECK(n_presets == 39);
+  CHECK(n_presets == 40);
 }
 
 }  // namespace gpudirect_test

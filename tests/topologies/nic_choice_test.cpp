@@ -378,7 +378,7 @@ TEST_CASE("between two machines of any preset, all pairs take the NICs and the G
       expect_channels_as_naive(t, transport);
     }
   }
-  CHECK(n_presets == 39);  // all but the two of GeForce cards, which have no NIC
+  CHECK(n_presets == 40);  // all but the two of GeForce cards, which have no NIC
 }
 
 TEST_CASE("between unlike machines a GPU whose number the other host lacks is reached by the sender's own NIC") {
