@@ -15,6 +15,7 @@
 #include "algorithms/training/server.hpp"
 #include "scenarios/predict/predict.hpp"
 #include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
 #include "sim/text/progress_text.hpp"
 
 namespace ringsim {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "scenarios/predict/predict.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "tools/memory.hpp"
