@@ -174,8 +174,9 @@ TEST_CASE("of a file that is of no kind that a scenario can use, no error shows 
       {R"({"kind": "cluster", "node": "dgx-a100", "nodes": 1})", R"(, "library": {"name": "nccl", "costs": "secret"})"},
       {R"({"kind": "cluster", "node": "dgx-a100", "nodes": 1})",
        R"(, "library": {"name": "nccl", "env": {"NCCL_GRAPH_FILE": "secret"}})"}};
-  for (const auto& [topology, more] : keys)
+  for (const auto& key : keys)
     for (const std::string& secret : secrets) {
+      const std::string &topology = key.first, &more = key.second;
       CAPTURE(topology);
       CAPTURE(more);
       CAPTURE(secret);

@@ -410,13 +410,14 @@ TEST_CASE("every command prints control characters of names as JSON writes them"
 
 // U+202E turns what follows: "gpu", U+202E, "xls" reads "gpuslx".
 TEST_CASE("characters that turn the direction of text are printed as JSON writes them, other writing as it is") {
-  for (const auto& [character, shown] : std::vector<std::pair<std::string, std::string>>{{"\u202e", "\\u202e"},
-                                                                                         {"\u202a", "\\u202a"},
-                                                                                         {"\u2066", "\\u2066"},
-                                                                                         {"\u2069", "\\u2069"},
-                                                                                         {"\u200e", "\\u200e"},
-                                                                                         {"\u200f", "\\u200f"},
-                                                                                         {"\u061c", "\\u061c"}}) {
+  for (const auto& row : std::vector<std::pair<std::string, std::string>>{{"\u202e", "\\u202e"},
+                                                                          {"\u202a", "\\u202a"},
+                                                                          {"\u2066", "\\u2066"},
+                                                                          {"\u2069", "\\u2069"},
+                                                                          {"\u200e", "\\u200e"},
+                                                                          {"\u200f", "\\u200f"},
+                                                                          {"\u061c", "\\u061c"}}) {
+    const std::string &character = row.first, &shown = row.second;
     CAPTURE(shown);
     const std::string path = temporary_file(
         "turns.json", fmt::format(R"({{"version": 1, "name": "a{0}b", "topology": {{"kind": "star", "ranks": 2,

@@ -81,9 +81,9 @@ TEST_CASE("every name of a machine is that of one preset alone, and none is anot
     for (const std::string& name : names) {
       CAPTURE(name);
       CAPTURE(preset.name);
-      const auto [known, is_new] = owner.emplace(plain_machine_name(name), preset.name);
-      CAPTURE(known->second);
-      CHECK(is_new);
+      const auto entered = owner.emplace(plain_machine_name(name), preset.name);
+      CAPTURE(entered.first->second);
+      CHECK(entered.second);
     }
     n_also += preset.also.size();
     CHECK(gpu_said(preset.gpu) == compact(preset.gpu));  // a GPU that is sold, so that the other cases see it

@@ -377,8 +377,8 @@ TEST_CASE("where nothing leads every policy says so") {
   s.cable("g0", "s0", cable);
   s.cable("g1", "s1", cable);
   const Topology t = s.builder.build();
-  using enum Routing::Policy;
-  for (const auto policy : {fixed, ecmp, flow_spray, packet_spray}) {
+  for (const RoutingPolicy policy :
+       {RoutingPolicy::fixed, RoutingPolicy::ecmp, RoutingPolicy::flow_spray, RoutingPolicy::packet_spray}) {
     Routes routes(t, {}, {.policy = policy});
     CHECK_THROWS_WITH_AS(routes.find(at(t, "g0"), at(t, "g1")),
                          doctest::Contains("no path from g0 to g1: no chain of links leads there"), InputError);
