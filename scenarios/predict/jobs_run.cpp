@@ -95,7 +95,7 @@ void JobsRun::add_calls(std::size_t job, const std::vector<const PlacedCollectiv
     }
     for (const Actor member : members) calls_[static_cast<std::size_t>(member)][job] = call;
     const std::string name = jobs_.size() > 1 ? its.name : std::string(to_string(its.request.op));
-    program_.calls.push_back({.name = name, .schedule = *schedule, .members = std::move(members), .variables = {}});
+    program_.calls.push_back({.name = name, .schedule = *schedule, .members = members, .variables = {}});
   }
 }
 

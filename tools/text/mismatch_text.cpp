@@ -134,7 +134,7 @@ std::string no_verdict_text(const Verdict& verdict, const MismatchRange& range) 
                   percent_text(nearest.error.median_abs), percent_text(nearest.error.p90_abs), objections(nearest));
   for (const Trial& trial : range.trials)
     if (&trial != &nearest && trial.comes_near() && trial.must_be_set())
-      return text + fmt::format(" {} comes near, too{}.", trial.what.label, objections(trial)) + starts;
+      return fmt::format("{} {} comes near, too{}.{}", text, trial.what.label, objections(trial), starts);
   return text + starts;
 }
 

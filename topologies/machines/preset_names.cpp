@@ -240,7 +240,7 @@ std::string preset_note(std::string_view text) {
 
 std::string preset_hint(std::string_view text) {
   constexpr std::size_t longest = 64;  // beyond it nothing is a name, and comparing is slow
-  const std::string nowhere = "`ringsim list nodes` shows all; `ringsim topology import` reads a machine of your own";
+  std::string nowhere = "`ringsim list nodes` shows all; `ringsim topology import` reads a machine of your own";
   if (text.size() > longest) return nowhere;
   const std::string plain = plain_machine_name(text);
   for (const PresetNames& preset : preset_names())

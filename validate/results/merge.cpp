@@ -163,7 +163,7 @@ bool is_formula(const std::string& text) {
 }  // namespace
 
 std::string csv_field(const std::string& field) {
-  const std::string text = is_formula(field) ? "'" + field : field;
+  std::string text = is_formula(field) ? "'" + field : field;
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) {
