@@ -7,7 +7,7 @@ namespace ringsim {
 
 namespace {
 
-/// What the writers share (step_writer.hpp): variables, kernels and what they touch.
+/// The parts that all writers share (step_writer.hpp): variables, kernels and the variables that kernels touch.
 struct Model {
   explicit Model(const TrainingStep& step)
       : layers(static_cast<std::int64_t>(step.layers.size())), launches(step.host_launch.count() > 0 ? 1 : 0) {

@@ -19,12 +19,12 @@ class Blame {
 
   const std::string& file() const { return file_; }
 
-  /// What is at or below `pointer` does not come from the file's text but from `--set` ... `hint`: what may be wrong
-  /// with how the option is written; it goes before others.
+  /// Records that the values at and below `pointer` come from `--set`, not from the file's text. `hint`: a likely
+  /// mistake in how the option is written; it replaces other hints.
   void from_override(std::string pointer, const std::string& option, std::string hint = "") {
     origins_.push_back({std::move(pointer), option, true, std::move(hint)});
   }
-  /// ... or from the sweep at `place`.
+  /// Records that they come from the sweep at `place`.
   void from_sweep(std::string pointer, const std::string& place) {
     origins_.push_back({std::move(pointer), file_ + ": " + place, false, ""});
   }

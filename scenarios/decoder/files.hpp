@@ -20,8 +20,8 @@ std::string read_text(const std::string& path, const std::string& what, std::siz
 std::string read_text(std::istream& in, const std::string& name, const std::string& what,
                       std::size_t most = most_bytes);
 
-/// What a file is to be that a scenario names, and texts of which it has one at least. A scenario may come from a
-/// stranger, and name any file that its user can read: errors show nothing of one that has none of them.
+/// The kind of file that a scenario's key expects, and texts of which such a file contains at least one. A scenario may
+/// come from a stranger and name any file that its user can read, so errors show nothing of a file without such a text.
 struct FileKind {
   std::string what;  ///< "a machine file, which has \"devices\""
   std::vector<std::string> marks;

@@ -100,7 +100,7 @@ const Kind* other_kind(const Entry& entry, const Json& root) {
   return nullptr;
 }
 
-/// Whether the value may be one of the field, as far as its JSON type tells.
+/// True if the JSON type of the value fits the field.
 bool fits_value(const Field& field, const Json& value) {
   const bool several = field.varies && field.type != Type::list && value.is_array() && !value.empty();
   if (several) return fits_value(field, value.front());

@@ -1,4 +1,4 @@
-// What to do about a key that stands where it cannot: the right spelling, or the right place.
+// Hints for a misplaced or misspelled key: its right spelling, or its right place.
 #pragma once
 
 #include <string>

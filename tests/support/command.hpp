@@ -17,6 +17,11 @@ struct Outcome {
 /// Whether the text has that part.
 inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+/// A ring of four ranks, as a file's text.
+inline constexpr const char* ring_of_four = R"({"version": 1, "name": "four",
+  "topology": {"kind": "star", "ranks": 4, "link": {"bandwidth": "10 GB/s", "latency": "1 us"}},
+  "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 MiB"}})";
+
 /// Runs the command under test with these arguments; `output_file` becomes its standard output where given
 /// ("/dev/full").
 Outcome run_command(const std::vector<std::string>& arguments, const std::string& output_file = "");

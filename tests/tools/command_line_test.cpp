@@ -19,17 +19,13 @@ namespace command_line_test {
 using ringsim::test::command_file;
 using ringsim::test::has;
 using ringsim::test::Outcome;
+using ringsim::test::ring_of_four;
 using ringsim::test::run_command;
 using ringsim::test::run_with_input;
 using ringsim::test::temporary_file;
+using ringsim::test::Words;
 
 namespace {
-
-using Words = std::vector<std::string>;
-
-const char* const ring_of_four = R"({"version": 1, "name": "four",
-  "topology": {"kind": "star", "ranks": 4, "link": {"bandwidth": "10 GB/s", "latency": "1 us"}},
-  "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 MiB"}})";
 
 std::string scenario() { return temporary_file("four.json", ring_of_four); }
 

@@ -19,19 +19,15 @@ namespace typed_commands_test {
 using namespace ringsim;
 using ringsim::test::has;
 using ringsim::test::Outcome;
+using ringsim::test::ring_of_four;
 using ringsim::test::run_command;
 using ringsim::test::run_with_input;
 using ringsim::test::temporary_file;
+using ringsim::test::Words;
 
 namespace {
 
-using Words = std::vector<std::string>;
-
-const char* const four = R"({"version": 1, "name": "four",
-  "topology": {"kind": "star", "ranks": 4, "link": {"bandwidth": "10 GB/s", "latency": "1 us"}},
-  "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 MiB"}})";
-
-std::string scenario() { return temporary_file("four.json", four); }
+std::string scenario() { return temporary_file("four.json", ring_of_four); }
 
 std::string in_folder(const std::string& name) {
   static const std::filesystem::path folder = std::filesystem::path(temporary_file("here", "")).parent_path();
@@ -79,7 +75,7 @@ TEST_CASE("the name of a machine is a scenario of one node of it, which stderr s
     CHECK(run_with_input(words, "", "/").code == 0);
   }
   // A file comes first; the error for any other word says what it may be.
-  const std::string folder = std::filesystem::path(temporary_file("dgx-1v", four)).parent_path().string();
+  const std::string folder = std::filesystem::path(temporary_file("dgx-1v", ring_of_four)).parent_path().string();
   CHECK(has(run_with_input({"run", "dgx-1v"}, "", folder).out, "4 ranks"));
   std::filesystem::remove(folder + "/dgx-1v");
   CHECK(has(run_command({"dgx-a100"}).err, "hint: did you mean `ringsim run dgx-a100`?"));

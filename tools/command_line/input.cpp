@@ -19,6 +19,16 @@
 
 namespace ringsim::tools {
 
+namespace {
+
+/// True if a path without a file may be the name of a machine: names have no folders, and no ending of a format.
+bool may_be_machine(const std::string& path) {
+  const std::string ending = std::filesystem::path(path).extension().string();
+  return path.find('/') == std::string::npos && ending != ".json" && ending != ".jsonl" && ending != ".xml";
+}
+
+}  // namespace
+
 std::string preset_scenario(const std::string& preset) {
   const Machine machine = node_preset(preset);
   const bool amd = std::any_of(machine.devices.begin(), machine.devices.end(),
@@ -30,15 +40,9 @@ std::string preset_scenario(const std::string& preset) {
           : R"("library": "nccl", "collective": {"op": "all_reduce", "bytes": "1 GiB"})");
 }
 
-/// Of a path that is no file: machines have no folders in their names, and end in no format's ending.
-bool may_be_machine(const std::string& path) {
-  const std::string ending = std::filesystem::path(path).extension().string();
-  return path.find('/') == std::string::npos && ending != ".json" && ending != ".jsonl" && ending != ".xml";
-}
-
 ScenarioText read_input(const std::string& path, const std::string& what) {
-  std::error_code ignored;
-  if (path != "-" && !std::filesystem::exists(std::filesystem::path(path), ignored)) {
+  std::error_code error;  // such as a folder that may not be searched: the reader says so
+  if (path != "-" && !std::filesystem::exists(std::filesystem::path(path), error) && !error) {
     if (const PresetNames* preset = preset_named(path); preset != nullptr) {
       const std::string text = preset_scenario(preset->name);
       if (const std::string note = preset_note(path); !note.empty())
@@ -50,8 +54,8 @@ ScenarioText read_input(const std::string& path, const std::string& what) {
     }
     try {
       return {path, scenarios::read_text(path, what)};
-    } catch (const InputError& error) {
-      if (!error.hint().empty() || !may_be_machine(path)) throw;
+    } catch (const InputError& missing) {
+      if (!missing.hint().empty() || !may_be_machine(path)) throw;
       throw InputError(path, fmt::format("expected {} or the name of a machine, found neither", what),
                        preset_hint(path));
     }

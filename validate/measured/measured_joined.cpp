@@ -202,6 +202,7 @@ void require_one_way(const RunRows& first, const RunRows& second, const Measured
 
 std::vector<MeasuredRow> joined_rows(const std::vector<RunRows>& runs, bool from_benchmark, const std::string& name,
                                      std::vector<std::string>& warnings) {
+  // Twice what the same system measured again is off in one row of ten (docs/guide/compare.md, "Ranges").
   constexpr double most_apart = 0.2;
   if (runs.size() == 1) return merge_repetitions(runs.front(), from_benchmark, name, warnings);
   BySize<std::pair<MeasuredRow, const RunRows*>> groups;
