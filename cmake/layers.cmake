@@ -14,8 +14,8 @@ set(RINGSIM_ROOMS_sim base topology schedule check network run program text)
 set(RINGSIM_ROOMS_topologies bound synthesis search fabrics machines formats nccl layout)
 set(RINGSIM_ROOMS_algorithms composed trees exchanges training formats)
 set(RINGSIM_ROOMS_scenarios fields decoder meaning conditions setup predict)
-set(RINGSIM_ROOMS_validate bound replay closed_forms measured results synthesis score training)
-set(RINGSIM_ROOMS_tools bench output text files pictures sweep command_line reports replay commands)
+set(RINGSIM_ROOMS_validate closed_forms measured results analysis score replay)
+set(RINGSIM_ROOMS_tools bench output explanations formats pictures sweep command_line traces reports replay commands)
 set(RINGSIM_ROOMS_validate/replay tcp lab mpi gpu cuda nccl)
 
 # ringsim_may_include(FOLDER OUT): what FOLDER may include, itself first, then from the top down.

@@ -326,15 +326,16 @@ std::vector<PhaseTime> phases_with_rest(std::vector<PhaseTime> phases, Picosecon
 }
 
 /// Of several jobs that have no result together the scenario's own.
-Why why_of_run(const Scenario& scenario, const Topology& topology, const Timeline& timeline, const RunOptions& options,
-               const Work& work, const TimeOffSteps& off_steps, Picoseconds time) {
+Explanation explanation_of_run(const Scenario& scenario, const Topology& topology, const Timeline& timeline,
+                               const RunOptions& options, const Work& work, const TimeOffSteps& off_steps,
+                               Picoseconds time) {
   const bool is_whole = scenario.jobs.size() == 1 || scenario.has_total();
   std::optional<ProgramPath> program;
   if (work.programs() != nullptr) program = work.programs()->path_of(work.part_of(0));
   if (program && !is_whole && work.training(0) == nullptr)  // its calls alone
     program->end = program->begin + time;
-  return why_of(topology, is_whole ? timeline.path : timeline.jobs.front().path, timeline, options, work.n_ranks(),
-                Picoseconds{0}, off_steps, time, program ? &*program : nullptr);
+  return explanation_of(topology, is_whole ? timeline.path : timeline.jobs.front().path, timeline, options,
+                        work.n_ranks(), Picoseconds{0}, off_steps, time, program ? &*program : nullptr);
 }
 
 }  // namespace
@@ -412,8 +413,8 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
   if (phases) result.phases = phases_with_rest(phases->finish(timeline), launch, own_pass, result.time);
   if (options.explain) {
     Prediction& explained = scenario.has_total() ? result.jobs.back() : result;
-    explained.why = why_of_run(scenario, topology, timeline, run_options, work,
-                               {.launch = launch, .own_pass = own_pass}, explained.time);
+    explained.explanation = explanation_of_run(scenario, topology, timeline, run_options, work,
+                                               {.launch = launch, .own_pass = own_pass}, explained.time);
   }
   return result;
 }

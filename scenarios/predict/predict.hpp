@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "scenarios/predict/explain.hpp"
 #include "scenarios/predict/no_effect.hpp"
 #include "scenarios/predict/trace.hpp"
 #include "scenarios/predict/training.hpp"
-#include "scenarios/predict/why.hpp"
 #include "scenarios/scenario.hpp"
 #include "scenarios/setup/setup.hpp"
 #include "sim/check/check.hpp"
@@ -76,8 +76,8 @@ struct Prediction {
   std::string ring;              ///< as ring_order_of(); empty where the order is another
   Proof proof;
   std::vector<std::pair<std::string, std::string>> varied;  ///< see Scenario::varied
-  std::optional<Why>
-      why;  ///< only where PredictOptions::explain asks for it; of jobs, the first one's, or that of all together
+  std::optional<Explanation> explanation;  ///< only where PredictOptions::explain asks for it; of jobs, the first
+                                           ///< one's, or that of all together
   /// How `time` divides over the phases of the schedule, whose critical times sum to it; "launch" and "own pass" are
   /// phases without steps. Moments count from the start of the launch. Only where PredictOptions::phases asks for it,
   /// of a collective by itself: groups, jobs and training steps have none.
@@ -95,7 +95,7 @@ struct PredictOptions {
   /// A training step whose program takes more is refused before it is made.
   std::optional<Bytes> max_memory;
   bool fold = true;      ///< as RunOptions::fold
-  bool explain = false;  ///< sets Prediction::why; keeps the critical path and, of a smaller run, all messages
+  bool explain = false;  ///< sets Prediction::explanation; keeps the critical path and, of a smaller run, all messages
   bool phases = false;   ///< sets Prediction::phases; keeps the critical path
   Recording* recording = nullptr;  ///< filled in, if one is given: then no run is folded
   /// What is run in place of the schedules that would be made: schedules_of_elements() of the same scenario.

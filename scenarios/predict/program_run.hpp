@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "scenarios/predict/why.hpp"
+#include "scenarios/predict/explain.hpp"
 #include "sim/program/account.hpp"
 #include "sim/program/lower.hpp"
 #include "sim/program/slowdown.hpp"

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "scenarios/predict/explain.hpp"
 #include "scenarios/predict/programs_run.hpp"
 #include "scenarios/predict/route_use.hpp"
-#include "scenarios/predict/why.hpp"
 #include "sim/run/link_use.hpp"
 #include "sim/run/run.hpp"
 #include "sim/run/timeline.hpp"

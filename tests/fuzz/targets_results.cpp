@@ -11,13 +11,13 @@
 #include "sim/text/json.hpp"
 #include "tests/fuzz/laws.hpp"
 #include "tests/fuzz/targets.hpp"
+#include "validate/analysis/difference.hpp"
 #include "validate/measured/measured.hpp"
+#include "validate/measured/training_figures.hpp"
 #include "validate/results/column_names.hpp"
 #include "validate/results/results.hpp"
 #include "validate/results/written_rows.hpp"
-#include "validate/score/difference.hpp"
 #include "validate/score/score_limits.hpp"
-#include "validate/training/training_figures.hpp"
 
 namespace ringsim::fuzz {
 

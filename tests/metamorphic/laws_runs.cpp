@@ -15,7 +15,7 @@
 #include "sim/base/error.hpp"
 #include "sim/run/run.hpp"
 #include "tests/metamorphic/law.hpp"
-#include "validate/bound/bound.hpp"
+#include "validate/closed_forms/bound.hpp"
 #include "validate/results/columns.hpp"
 #include "validate/results/result.hpp"
 
@@ -38,10 +38,10 @@ void hold_twice(Trial& trial) {
 void hold_explained(Trial& trial) {
   const Prediction after = trial.run(trial.scenario, {.explain = true});
   trial.require_same_run(after);
-  const Prediction& whole = after.why ? after : after.jobs.back();
-  trial.require(whole.why.has_value(), "expected an explanation, found none");
+  const Prediction& whole = after.explanation ? after : after.jobs.back();
+  trial.require(whole.explanation.has_value(), "expected an explanation, found none");
   Picoseconds sum{0};
-  for (const WhyPart& part : whole.why->parts) {
+  for (const ExplainedPart& part : whole.explanation->parts) {
     trial.require(part.time.count() >= 0, fmt::format("expected no negative part, found {}", part.time.count()));
     sum += part.time;
   }

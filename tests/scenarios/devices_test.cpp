@@ -122,9 +122,9 @@ TEST_CASE("the critical path is whole where additions are under way while it is 
       R"(collective={"op": "reduce", "algorithm": {"name": "chain", "segments": 32000}, "bytes": "128 MB"})";
   const Prediction found = predict(
       only(on_star(R"({"gpu": {"reduce": "1 GB/s", "start": "2 us"}})"), {"topology.ranks=6", set}), {.explain = true});
-  REQUIRE(found.why);
+  REQUIRE(found.explanation);
   Picoseconds sum{0};
-  for (const WhyPart& part : found.why->parts) sum += part.time;
+  for (const ExplainedPart& part : found.explanation->parts) sum += part.time;
   CHECK(sum == found.time);
 }
 

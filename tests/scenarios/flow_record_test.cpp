@@ -26,7 +26,7 @@ Scenario example(const std::string& name) {
 
 TEST_CASE("the flows over a link carry what the link carried, each at times of the run") {
   for (const char* name :
-       {"two-dgx-a100.json", "examples/why/server-incast.json", "examples/why/exposed-bucket.json"}) {
+       {"two-dgx-a100.json", "examples/explain/server-incast.json", "examples/explain/exposed-bucket.json"}) {
     CAPTURE(name);
     Recording recording;
     recording.use_step = Picoseconds{0};
@@ -55,7 +55,7 @@ TEST_CASE("the flows over a link carry what the link carried, each at times of t
 }
 
 TEST_CASE("a trace of the critical rank is that of the rank when it is named") {
-  for (const char* name : {"examples/why/degraded-nic.json", "examples/why/exposed-bucket.json"}) {
+  for (const char* name : {"examples/explain/degraded-nic.json", "examples/explain/exposed-bucket.json"}) {
     CAPTURE(name);
     const auto traced = [&](const TraceFilter& filter) {
       Recording recording;

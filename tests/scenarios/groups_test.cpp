@@ -59,9 +59,9 @@ std::string groups(const std::vector<std::vector<int>>& of) {
   return "collective.groups=[" + text + "]";
 }
 
-Picoseconds sum_of_parts(const Why& why) {
+Picoseconds sum_of_parts(const Explanation& explanation) {
   Picoseconds sum{0};
-  for (const WhyPart& part : why.parts) sum += part.time;
+  for (const ExplainedPart& part : explanation.parts) sum += part.time;
   return sum;
 }
 
@@ -197,8 +197,8 @@ TEST_CASE("jobs with groups that start apart have a result together, which expla
   CHECK(found.time == 3006us);
   CHECK(found.jobs[0].time == 502us);
   CHECK(found.jobs[1].time == 10502us);
-  REQUIRE(found.jobs[1].why.has_value());
-  CHECK(sum_of_parts(*found.jobs[1].why) == 10502us);
+  REQUIRE(found.jobs[1].explanation.has_value());
+  CHECK(sum_of_parts(*found.jobs[1].explanation) == 10502us);
 }
 
 // NCCL's reduction of a rank's own part comes after the last step, so it is in no call of the program.
@@ -206,13 +206,13 @@ TEST_CASE("groups with a library are explained, to the picosecond") {
   const Prediction found = predict(only(on_a100(2, R"("library": "nccl",
       "collective": {"op": "all_reduce", "bytes": "1 MiB", "split": "DIV 8"})")),
                                    {.explain = true});
-  REQUIRE(found.why.has_value());
-  CHECK(sum_of_parts(*found.why) == found.time);
+  REQUIRE(found.explanation.has_value());
+  CHECK(sum_of_parts(*found.explanation) == found.time);
   Picoseconds tasks{0};
-  for (const WhyTask& task : found.why->tasks) tasks += task.time;
+  for (const ExplainedTask& task : found.explanation->tasks) tasks += task.time;
   CHECK(tasks == found.time);
-  CHECK(std::any_of(found.why->parts.begin(), found.why->parts.end(),
-                    [](const WhyPart& part) { return part.cause == "own pass"; }));
+  CHECK(std::any_of(found.explanation->parts.begin(), found.explanation->parts.end(),
+                    [](const ExplainedPart& part) { return part.cause == "own pass"; }));
 }
 
 TEST_CASE("the time of a job that comes after no other counts from its start, late ranks included") {
@@ -267,8 +267,8 @@ TEST_CASE("all together take as long as the longest at least, and as all in turn
     const Picoseconds first = found.time, second = found.jobs[0].time, all = found.jobs[1].time;
     CHECK(all >= std::max(first, second));
     CHECK(all <= first + second);
-    REQUIRE(found.jobs[1].why.has_value());
-    CHECK(sum_of_parts(*found.jobs[1].why) == all);
+    REQUIRE(found.jobs[1].explanation.has_value());
+    CHECK(sum_of_parts(*found.jobs[1].explanation) == all);
   }
 }
 

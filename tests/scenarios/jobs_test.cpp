@@ -151,9 +151,9 @@ TEST_CASE("groups next to a training step have no result together") {
     CHECK(each->bottleneck->busy <= 1);
     CHECK(each->bottleneck->delay <= 1);
   }
-  REQUIRE(both.why.has_value());
+  REQUIRE(both.explanation.has_value());
   Picoseconds sum{0};
-  for (const WhyPart& part : both.why->parts) sum += part.time;
+  for (const ExplainedPart& part : both.explanation->parts) sum += part.time;
   CHECK(sum == both.time);
 }
 

@@ -40,7 +40,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 Picoseconds part_of(const Prediction& prediction, const std::string& cause) {
   Picoseconds sum{0};
-  for (const WhyPart& part : prediction.why.value().parts)
+  for (const ExplainedPart& part : prediction.explanation.value().parts)
     if (part.cause == cause) sum += part.time;
   return sum;
 }
@@ -583,7 +583,7 @@ TEST_CASE("ACS changes the ways of data, and no choice of the library") {
   CHECK(with.request.channels == without.request.channels);
   CHECK(without.busbw == doctest::Approx(24).epsilon(0.01));
   CHECK(with.busbw == doctest::Approx(12).epsilon(0.01));
-  CHECK(has(with.why.value().parts.front().links, "pcie* -> "));
+  CHECK(has(with.explanation.value().parts.front().links, "pcie* -> "));
   // Eight rings find room for themselves only if the search does not know of it.
   const Overrides ring{"library.env.NCCL_ALGO=Ring", "collective.bytes=1 GiB"};
   const Prediction eight = predicted(two_dgx_a100, ring);
@@ -597,8 +597,8 @@ TEST_CASE("NCCL_CROSS_NIC=0 keeps a ring of Blackwell on one NIC in each node, f
   const Overrides off{"library.env.NCCL_CROSS_NIC=0"};
   CHECK(point(b300, off).warnings.empty());
   const Prediction crossing = predicted(b300), kept = predicted(b300, off);
-  CHECK(crossing.why.value().parts.front().kind == "pcie");
-  CHECK(kept.why.value().parts.front().kind == "nvlink");
+  CHECK(crossing.explanation.value().parts.front().kind == "pcie");
+  CHECK(kept.explanation.value().parts.front().kind == "nvlink");
   CHECK(kept.busbw < 0.9 * crossing.busbw);
   // Each GPU is the first of one ring and the last of another; every second node is crossed the other way, so that a
   // ring stays on its rails.

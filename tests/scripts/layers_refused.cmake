@@ -11,7 +11,7 @@ file(WRITE "${tree}/sim/cellar/deep.cpp" "#include \"sim/base/units.hpp\"\n")
 file(WRITE "${tree}/topologies/star.cpp" "#include \"sim/base/units.hpp\"\n#include \"algorithms/catalog.hpp\"\n")
 file(WRITE "${tree}/algorithms/ring.cpp" "#include <topologies/catalog.hpp>\n")
 file(WRITE "${tree}/scenarios/fine.cpp" "#include \"algorithms/catalog.hpp\"\n#include \"sim/base/units.hpp\"\n")
-file(WRITE "${tree}/tests/support/deep.hpp" "#include \"../../tools/text/report.hpp\"\n#include \"tools/text/report.hpp\"\n")
+file(WRITE "${tree}/tests/support/deep.hpp" "#include \"../../tools/formats/result_text.hpp\"\n#include \"tools/formats/result_text.hpp\"\n")
 
 execute_process(COMMAND ${CMAKE_COMMAND} -DROOT=${tree} -P ${SOURCE}/cmake/check_layers.cmake
   RESULT_VARIABLE status ERROR_VARIABLE said OUTPUT_VARIABLE said)
@@ -24,8 +24,8 @@ foreach(expected IN ITEMS
     "  sim/cellar/deep.cpp:1: sim/cellar is not a room of sim (base, topology, schedule, check, network, run, program, text)"
     "  topologies/star.cpp:2: topologies includes \"algorithms/catalog.hpp\"; it may include: topologies, sim\n"
     "  algorithms/ring.cpp:1: algorithms includes \"topologies/catalog.hpp\"; it may include: algorithms, sim\n"
-    "  tests/support/deep.hpp:1: includes \"../../tools/text/report.hpp\": name it from the root, as in \"sim/base/units.hpp\"\n"
-    "  tests/support/deep.hpp:2: tests includes \"tools/text/report.hpp\"; it may include: tests, validate, scenarios, ")
+    "  tests/support/deep.hpp:1: includes \"../../tools/formats/result_text.hpp\": name it from the root, as in \"sim/base/units.hpp\"\n"
+    "  tests/support/deep.hpp:2: tests includes \"tools/formats/result_text.hpp\"; it may include: tests, validate, scenarios, ")
   string(FIND "${said}" "${expected}" at)
   if(at EQUAL -1)
     message(FATAL_ERROR "check_layers did not say\n${expected}\nbut\n${said}")

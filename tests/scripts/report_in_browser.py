@@ -45,7 +45,7 @@ GPUS_512 = {
                  "fabric": {"kind": "leaf_spine", "nodes_per_leaf": 8, "spines": 4,
                             "link": {"bandwidth": "200 Gb/s", "latency": "1 us"}}},
     "collective": {"op": "all_reduce", "algorithm": "halving_doubling", "bytes": "64 MiB"}}
-WHY = "scenarios/examples/why/"
+WHY = "scenarios/examples/explain/"
 TABLES = "validate/measured/tables/"
 # The name of each page's pictures, and the command that writes it: words, files of the repository, scenarios.
 PAGES = {"two-dgx-a100": ["run", "scenarios/two-dgx-a100.json"],

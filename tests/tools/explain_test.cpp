@@ -23,7 +23,7 @@ using namespace ringsim::test;
 namespace {
 
 std::string example(const std::string& name) {
-  return ringsim::test::source_dir() + "/scenarios/examples/why/" + name + ".json";
+  return ringsim::test::source_dir() + "/scenarios/examples/explain/" + name + ".json";
 }
 
 Outcome command(const std::string& name, const std::string& file, Words more) {

@@ -80,7 +80,7 @@ std::string four_layers(const std::string& backward, const std::string& more = "
 }  // namespace
 
 TEST_CASE("an exposed last bucket is the first cause, and no faster GPU helps as much as faster links") {
-  const std::string file = ringsim::test::source_dir() + "/scenarios/examples/why/exposed-bucket.json";
+  const std::string file = ringsim::test::source_dir() + "/scenarios/examples/explain/exposed-bucket.json";
   const json document = explained(file);
   const json& first = document["why"][0];
   CHECK(first["cause"] == "link");

@@ -130,7 +130,7 @@ TEST_CASE("pictures of topologies, schedules and steps are PNG, too") {
   check_size({"schedule", "picture", star, "--set", "topology.ranks=4", "--set", "collective.algorithm=ring"}, "-o",
              0x0072b2);
   // What nothing hides is vermilion, with white lines across.
-  check_size({"run", source_dir() + "/scenarios/examples/why/exposed-bucket.json"}, "--picture", 0xd55e00);
+  check_size({"run", source_dir() + "/scenarios/examples/explain/exposed-bucket.json"}, "--picture", 0xd55e00);
 }
 
 TEST_CASE("a PNG of ringsim's own is replaced, another is not") {
@@ -164,10 +164,11 @@ TEST_CASE("a picture with more pixels than a PNG may have is refused, and nothin
 
 TEST_CASE("a build without librsvg refuses the name of a PNG, and says what to do") {
   const std::string rows = results(), out = sibling(rows, "x.png");
-  for (const Words& words : {Words{"plot", rows, "-o", out},
-                             {"topology", "picture", source_dir() + "/scenarios/star.json", "-o", out},
-                             {"schedule", "picture", source_dir() + "/scenarios/star.json", "-o", out},
-                             {"run", source_dir() + "/scenarios/examples/why/exposed-bucket.json", "--picture", out}}) {
+  for (const Words& words :
+       {Words{"plot", rows, "-o", out},
+        {"topology", "picture", source_dir() + "/scenarios/star.json", "-o", out},
+        {"schedule", "picture", source_dir() + "/scenarios/star.json", "-o", out},
+        {"run", source_dir() + "/scenarios/examples/explain/exposed-bucket.json", "--picture", out}}) {
     const Outcome refused = run_command(words);
     CHECK(refused.code == 2);
     CHECK(has(refused.err, "this ringsim was built without PNG"));

@@ -106,7 +106,7 @@ TEST_CASE("the page of a comparison says how far off the predictions are, and sh
 }
 
 TEST_CASE("the page of two runs has both times and every cause that differs, side by side") {
-  const std::string scenario = source_dir() + "/scenarios/examples/why/gpudirect-off.json";
+  const std::string scenario = source_dir() + "/scenarios/examples/explain/gpudirect-off.json";
   const Words words{"diff", scenario, scenario, "--set-b", "transport.gpudirect=true"};
   const std::string page = page_of(words);
   const Outcome text = run_command(words);

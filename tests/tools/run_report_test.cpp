@@ -159,14 +159,14 @@ TEST_CASE("a point of a sweep is explained as itself, and a run of one point has
 }
 
 TEST_CASE("a training step has a report, without a bound") {
-  const std::string page = report(ringsim::test::source_dir() + "/scenarios/examples/why/exposed-bucket.json");
+  const std::string page = report(ringsim::test::source_dir() + "/scenarios/examples/explain/exposed-bucket.json");
   CHECK(heading_of(page).starts_with(
       "training step of layers (an exposed last bucket), ddp, ring, 8 ranks, 5 buckets: 274 ms"));
   CHECK(!has(page, "of what the wires allow"));
 }
 
 TEST_CASE("a training step's bar has computation and what it does not hide, one for each point") {
-  const std::string file = ringsim::test::source_dir() + "/scenarios/examples/why/exposed-bucket.json";
+  const std::string file = ringsim::test::source_dir() + "/scenarios/examples/explain/exposed-bucket.json";
   // 274.228 ms: forward, backward and update take 151 of them; nothing of the last bucket is hidden.
   const std::string page = report(file);
   CHECK(has(page, "<h2>Where a step's time goes</h2>"));

@@ -102,7 +102,8 @@ TEST_CASE("a report on a training step has the picture of its streams, and the s
             "<p>612 us of 7.612 ms (8.0 %) are exposed: nothing computes while an exchange is under way or waits for a "
             "member.</p>"));
   // A collective has no streams.
-  REQUIRE(run_command({"run", source_dir() + "/scenarios/examples/why/late-rank.json", "--report", path}).code == 0);
+  REQUIRE(run_command({"run", source_dir() + "/scenarios/examples/explain/late-rank.json", "--report", path}).code ==
+          0);
   CHECK(!has(read_file(path), "The last step"));
 }
 
@@ -125,7 +126,7 @@ TEST_CASE("only a training step that all ranks have in common has a picture") {
     CHECK(outcome.code != 0);
     return outcome.err;
   };
-  CHECK(has(error_of(source_dir() + "/scenarios/examples/why/late-rank.json", new_picture()),
+  CHECK(has(error_of(source_dir() + "/scenarios/examples/explain/late-rank.json", new_picture()),
             ": /collective: expected a training step, for a picture of its streams"));
   CHECK(has(error_of(source_dir() + "/scenarios/examples/training/async-server.json", new_picture()),
             "expected one point, found 16"));

@@ -86,7 +86,7 @@ TEST_CASE("a trace has what each rank sends and receives, the critical path, and
 
 TEST_CASE("of a training step the streams have the tasks, under the steps that they belong to") {
   const std::string scenario =
-      ringsim::test::read_file(ringsim::test::source_dir() + "/scenarios/examples/why/exposed-bucket.json");
+      ringsim::test::read_file(ringsim::test::source_dir() + "/scenarios/examples/explain/exposed-bucket.json");
   const Trace trace = recorded(scenario, {.ranks = {2}}).trace;
   const auto compute = slices_on(trace, "rank 2 (gpu2)", "compute");
   REQUIRE(compute.size() == 3 * (1 + 27));  // per step: 13 layers forward and backward, the update; and the step itself

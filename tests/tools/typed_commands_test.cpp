@@ -95,10 +95,10 @@ TEST_CASE("a file that is not there is answered with one of nearly its name ther
     return at == std::string::npos ? "" : outcome.err.substr(at + 8);
   };
   CHECK(hint("star.json") == "did you mean \"scenarios/star.json\"?\n");
-  CHECK(hint("degraded-nic.json") == "did you mean \"scenarios/examples/why/degraded-nic.json\"?\n");
+  CHECK(hint("degraded-nic.json") == "did you mean \"scenarios/examples/explain/degraded-nic.json\"?\n");
   CHECK(hint("scenarios/stra.json") == "did you mean \"scenarios/star.json\"?\n");
-  CHECK(hint("scenarios/examples/why/degraded-nci.json") ==
-        "did you mean \"scenarios/examples/why/degraded-nic.json\"?\n");
+  CHECK(hint("scenarios/examples/explain/degraded-nci.json") ==
+        "did you mean \"scenarios/examples/explain/degraded-nic.json\"?\n");
   CHECK(hint("scenarios/nothing-like-it.json") == "");
   CHECK(hint("/no/such/folder/star.json") == "");
 }
@@ -221,7 +221,7 @@ TEST_CASE("options of other programs are answered with those of this one") {
            {"compare", star, "README.md", "--explain", "--bound"},
            {"compare", star, "README.md", "--explain", "--format", "csv"},
            {"man", "run", "-o", "/tmp"},
-           {"scorecard", "validate/training", "--training", "validate/training"},
+           {"scorecard", "validate/measured/training_figures", "--training", "validate/measured/training_figures"},
        }) {
     const Outcome outcome = run_with_input(words, "", ringsim::test::source_dir());
     CHECK(outcome.code == 2);

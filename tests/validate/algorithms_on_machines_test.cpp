@@ -1,6 +1,6 @@
 // The comparison of all algorithms: docs/results/algorithms.md is what it says, it leaves none out, and its bytes are
 // counted.
-#include "validate/score/algorithms_on_machines.hpp"
+#include "validate/analysis/algorithms_on_machines.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

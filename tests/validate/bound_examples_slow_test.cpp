@@ -13,7 +13,7 @@
 #include "tests/support/csv.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/paths.hpp"
-#include "validate/bound/bound.hpp"
+#include "validate/closed_forms/bound.hpp"
 
 namespace bound_examples_slow_test {
 

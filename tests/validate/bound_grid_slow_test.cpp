@@ -14,7 +14,7 @@
 #include "sim/base/error.hpp"
 #include "tests/support/bound_graphs.hpp"
 #include "topologies/machines/machine.hpp"
-#include "validate/bound/bound.hpp"
+#include "validate/closed_forms/bound.hpp"
 #include "validate/results/result.hpp"
 
 namespace bound_grid_slow_test {

@@ -10,7 +10,7 @@
 #include "tests/support/bound_graphs.hpp"
 #include "tests/support/command.hpp"
 #include "tests/support/files.hpp"
-#include "validate/bound/bound.hpp"
+#include "validate/closed_forms/bound.hpp"
 #include "validate/results/result.hpp"
 
 namespace bound_of_scenario_test {

@@ -1,5 +1,5 @@
 // Ranges of sizes from times, and where the best change between compared sizes.
-#include "validate/score/crossover.hpp"
+#include "validate/analysis/crossover.hpp"
 
 #include <doctest/doctest.h>
 

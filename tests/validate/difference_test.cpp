@@ -1,5 +1,5 @@
 // Two runs next to each other: changes of inputs, and causes that sum to the difference.
-#include "validate/score/difference.hpp"
+#include "validate/analysis/difference.hpp"
 
 #include <doctest/doctest.h>
 

@@ -332,7 +332,7 @@ TEST_CASE("the rate of the link that limits the largest row is fitted so that it
     set.push_back(fmt::format("collective.bytes={} B", size.count));
     const Prediction p = predict(ScenarioFile::parse(one_dgx_a100, "s.json", set).point(0), {.explain = true});
     double limited = 0;
-    for (const WhyPart& part : p.why.value().parts)
+    for (const ExplainedPart& part : p.explanation.value().parts)
       if (part.kind == "nvlink") limited += microseconds(part.time);
     REQUIRE(limited > 0.5 * microseconds(p.time));
     us.push_back(microseconds(p.time) - limited + limited / 0.64);

@@ -11,7 +11,7 @@
 #include "sim/base/error.hpp"
 #include "tests/support/bound_graphs.hpp"
 #include "tests/support/complaint.hpp"
-#include "validate/synthesis/synthesize.hpp"
+#include "validate/analysis/synthesize.hpp"
 
 namespace synthesize_test {
 

@@ -1,5 +1,5 @@
 // Published figures of training: the reader's errors, what is mapped, inputs, the two simple models by hand.
-#include "validate/training/training_score.hpp"
+#include "validate/score/training_score.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

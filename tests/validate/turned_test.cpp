@@ -1,5 +1,5 @@
 // One tree turned to all roots on a scenario's machine: which machines have it, and what is kept of it.
-#include "validate/synthesis/turned.hpp"
+#include "validate/analysis/turned.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 #include "sim/check/check.hpp"
 #include "sim/run/run.hpp"
 #include "tests/support/bound_graphs.hpp"
-#include "validate/synthesis/synthesize.hpp"
+#include "validate/analysis/synthesize.hpp"
 
 namespace turned_test {
 

@@ -12,8 +12,8 @@
 #include "sim/schedule/schedule.hpp"
 #include "sim/text/json.hpp"
 #include "sim/text/spelling.hpp"
-#include "tools/files/picture_file.hpp"
 #include "tools/memory.hpp"
+#include "tools/pictures/picture_file.hpp"
 #include "validate/measured/measured.hpp"
 
 namespace ringsim::tools {

@@ -23,7 +23,7 @@
 #include "tools/output/progress_line.hpp"
 #include "tools/stop.hpp"
 #include "topologies/bound/cut_text.hpp"
-#include "validate/bound/bound.hpp"
+#include "validate/closed_forms/bound.hpp"
 
 namespace ringsim::tools {
 

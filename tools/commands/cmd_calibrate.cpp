@@ -9,10 +9,10 @@
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
+#include "tools/formats/result_text.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/warnings.hpp"
 #include "tools/stop.hpp"
-#include "tools/text/report.hpp"
 #include "validate/score/calibrate.hpp"
 #include "validate/score/compare.hpp"
 

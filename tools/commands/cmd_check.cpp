@@ -12,12 +12,12 @@
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
+#include "tools/formats/result_text.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/progress_line.hpp"
 #include "tools/stop.hpp"
 #include "tools/sweep/points.hpp"
 #include "tools/sweep/workers.hpp"
-#include "tools/text/report.hpp"
 #include "validate/closed_forms/grid.hpp"
 
 namespace ringsim::tools {

@@ -12,11 +12,11 @@
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
+#include "tools/explanations/crossover_text.hpp"
+#include "tools/formats/result_text.hpp"
 #include "tools/output/output.hpp"
 #include "tools/stop.hpp"
 #include "tools/sweep/points.hpp"
-#include "tools/text/crossover_text.hpp"
-#include "tools/text/report.hpp"
 
 namespace ringsim::tools {
 

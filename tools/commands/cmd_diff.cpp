@@ -9,6 +9,8 @@
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
+#include "tools/explanations/diff_text.hpp"
+#include "tools/explanations/explain_text.hpp"
 #include "tools/memory.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/progress_line.hpp"
@@ -18,8 +20,6 @@
 #include "tools/pictures/svg.hpp"
 #include "tools/reports/run_report.hpp"
 #include "tools/stop.hpp"
-#include "tools/text/diff_text.hpp"
-#include "tools/text/why_text.hpp"
 
 namespace ringsim::tools {
 
@@ -152,8 +152,8 @@ Command diff_command() {
           .group = Group::predict,
           .summary = "Compare two scenarios or results, and show which causes make the difference",
           .example =
-              "ringsim diff scenarios/examples/why/gpudirect-off.json "
-              "scenarios/examples/why/gpudirect-off.json --set-b transport.gpudirect=true",
+              "ringsim diff scenarios/examples/explain/gpudirect-off.json "
+              "scenarios/examples/explain/gpudirect-off.json --set-b transport.gpudirect=true",
           .details =
               "Each side is a scenario of one point, which is explained as by `ringsim explain`, or a result: what "
               "`explain --format json` wrote, or `run --format json` or `jsonl`, which do not say what their time "

@@ -11,15 +11,15 @@
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
+#include "tools/explanations/explain_text.hpp"
 #include "tools/memory.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/progress_line.hpp"
 #include "tools/output/shell_words.hpp"
 #include "tools/output/warnings.hpp"
-#include "tools/reports/recording.hpp"
-#include "tools/reports/what_ifs.hpp"
+#include "tools/reports/run_what_ifs.hpp"
 #include "tools/stop.hpp"
-#include "tools/text/why_text.hpp"
+#include "tools/traces/recording.hpp"
 
 namespace ringsim::tools {
 
@@ -80,7 +80,7 @@ int execute(const ExplainArguments& arguments) {
       {.input = input, .set = arguments.set, .scenario = scenario, .result = result, .jobs = arguments.jobs},
       arguments.what_ifs);
   output.write(arguments.json ? why_json(file, scenario, result, what_ifs, file.canonical(0))
-                              : why_text(scenario, result, what_ifs));
+                              : explain_text(scenario, result, what_ifs));
   output.finish();
   return good;
 }
@@ -92,7 +92,7 @@ Command explain_command() {
       .name = "explain",
       .group = Group::predict,
       .summary = "Show why one point takes its time, and what would change it",
-      .example = "ringsim explain scenarios/examples/why/degraded-nic.json --whatif faults=null",
+      .example = "ringsim explain scenarios/examples/explain/degraded-nic.json --whatif faults=null",
       .details =
           "The critical path is the chain of messages, each of which could not start before the one before it was "
           "done, that ends with the run. Its parts by cause and links sum to the time, to the picosecond. Of training "

@@ -18,9 +18,9 @@
 #include "topologies/catalog.hpp"
 #include "topologies/machines/preset_names.hpp"
 #include "topologies/nccl/nccl_costs.hpp"
+#include "validate/analysis/algorithms_on_machines.hpp"
 #include "validate/results/column_names.hpp"
 #include "validate/results/columns.hpp"
-#include "validate/score/algorithms_on_machines.hpp"
 
 namespace ringsim::tools {
 

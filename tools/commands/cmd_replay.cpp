@@ -9,6 +9,7 @@
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
+#include "tools/formats/result_text.hpp"
 #include "tools/memory.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/warnings.hpp"
@@ -19,7 +20,6 @@
 #include "tools/replay/replay_tcp.hpp"
 #include "tools/replay/replay_work.hpp"
 #include "tools/stop.hpp"
-#include "tools/text/report.hpp"
 #include "validate/replay/memory.hpp"
 
 namespace ringsim::tools {

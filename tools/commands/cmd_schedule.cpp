@@ -22,14 +22,15 @@
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
-#include "tools/files/mscclpp_file.hpp"
-#include "tools/files/picture_file.hpp"
+#include "tools/explanations/schedule_text.hpp"
+#include "tools/formats/mscclpp_file.hpp"
+#include "tools/formats/own_files.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/progress_line.hpp"
 #include "tools/output/warnings.hpp"
+#include "tools/pictures/picture_file.hpp"
 #include "tools/pictures/schedule_svg.hpp"
 #include "tools/stop.hpp"
-#include "tools/text/schedule_text.hpp"
 
 namespace ringsim::tools {
 

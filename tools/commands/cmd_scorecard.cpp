@@ -9,14 +9,14 @@
 #include "scenarios/decoder/files.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
+#include "tools/explanations/scorecard_text.hpp"
+#include "tools/explanations/training_text.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/warnings.hpp"
 #include "tools/sweep/points.hpp"
-#include "tools/text/scorecard_text.hpp"
-#include "tools/text/training_text.hpp"
 #include "validate/score/score_limits.hpp"
 #include "validate/score/scorecard.hpp"
-#include "validate/training/training_score.hpp"
+#include "validate/score/training_score.hpp"
 
 namespace ringsim::tools {
 

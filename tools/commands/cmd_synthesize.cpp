@@ -22,11 +22,11 @@
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
-#include "tools/files/mscclpp_file.hpp"
+#include "tools/formats/mscclpp_file.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/progress_line.hpp"
 #include "tools/stop.hpp"
-#include "validate/synthesis/synthesize.hpp"
+#include "validate/analysis/synthesize.hpp"
 
 namespace ringsim::tools {
 

@@ -25,7 +25,7 @@
 #include "topologies/machines/device_words.hpp"
 #include "topologies/machines/machine_text.hpp"
 #include "topologies/machines/preset_names.hpp"
-#include "validate/bound/bound.hpp"
+#include "validate/closed_forms/bound.hpp"
 
 namespace ringsim::tools {
 

@@ -11,13 +11,14 @@
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
-#include "tools/files/picture_file.hpp"
+#include "tools/formats/own_files.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/progress_line.hpp"
 #include "tools/pictures/drawn_marks.hpp"
+#include "tools/pictures/picture_file.hpp"
 #include "tools/pictures/topology_svg.hpp"
 #include "tools/stop.hpp"
-#include "validate/bound/bound.hpp"
+#include "validate/closed_forms/bound.hpp"
 
 namespace ringsim::tools {
 

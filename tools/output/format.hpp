@@ -11,7 +11,7 @@ enum class Format {
   jsonl,
   csv,
   nccl_tests,
-  matrix,  ///< one column of the results by two others, as text, Markdown or CSV (tools/output/matrix.hpp)
+  matrix,  ///< one column of the results by two others, as text, Markdown or CSV (tools/formats/matrix.hpp)
   matrix_markdown,
   matrix_csv
 };

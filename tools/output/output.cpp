@@ -20,8 +20,6 @@
 #include "sim/base/error.hpp"
 #include "tools/exit.hpp"
 #include "tools/output/color.hpp"
-#include "tools/output/matrix.hpp"
-#include "tools/output/png.hpp"
 
 namespace ringsim::tools {
 
@@ -107,34 +105,6 @@ void refuse_as_output(const std::string& input, const std::string& output) {
   const auto absolute = [&](const std::string& path) { return std::filesystem::weakly_canonical(path, ignored); };
   if (std::filesystem::equivalent(input, output, ignored) || absolute(input) == absolute(output))
     throw InputError(output, "expected another file for the results than one that is read");
-}
-
-namespace {
-
-/// Whether a file may have been written by `ringsim run`, `merge` or `plot`, in any of their formats. Measured logs of
-/// nccl-tests have the same words in their headings, and "#wrong".
-bool holds_results(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::string text(4096, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  const auto has = [&](std::string_view word) { return text.find(word) != std::string::npos; };
-  if (text.empty() || text.starts_with("# ringsim ") || text.starts_with("scenario.name,")) return true;
-  if (text.starts_with('{')) return has("\"ringsim\"");
-  if (is_matrix_text(text)) return true;
-  if (is_own_png(text)) return true;
-  if (text.starts_with("<svg ")) return has("<!-- made by ringsim -->");
-  if (text.starts_with("<!doctype html>")) return has("<meta name=\"generator\" content=\"ringsim\">");
-  return has("algbw") && has("busbw") && has("GB/s") && !has("#wrong") && !text.starts_with('#');
-}
-
-}  // namespace
-
-void refuse_to_replace(const std::string& output, bool force, const std::string& option) {
-  std::error_code ignored;
-  if (force || !is_plain_file(output) || !std::filesystem::exists(output, ignored) || holds_results(output)) return;
-  throw UsageError(option, "expected a new file, or one with results of ringsim, found other text in " + output,
-                   "--force replaces it");
 }
 
 namespace {

@@ -57,8 +57,4 @@ int open_part(const std::string& path, std::string& part);
 /// Throws InputError where `output` is the file `input`: it would be lost. Both may not be there yet.
 void refuse_as_output(const std::string& input, const std::string& output);
 
-/// Throws UsageError where `output` is a file that is there and holds something other than results of ringsim, unless
-/// `force`. `option`: which one names the file.
-void refuse_to_replace(const std::string& output, bool force, const std::string& option = "--output (-o)");
-
 }  // namespace ringsim::tools

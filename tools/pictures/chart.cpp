@@ -14,7 +14,7 @@
 #include "sim/text/json.hpp"
 #include "sim/text/wrap.hpp"
 #include "tools/exit.hpp"
-#include "tools/output/result_fields.hpp"
+#include "tools/formats/result_fields.hpp"
 
 namespace ringsim::tools {
 

@@ -7,7 +7,7 @@
 
 #include "scenarios/scenario.hpp"
 #include "sim/topology/topology.hpp"
-#include "validate/bound/bound.hpp"
+#include "validate/closed_forms/bound.hpp"
 
 namespace ringsim::tools {
 

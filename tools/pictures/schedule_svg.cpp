@@ -13,10 +13,10 @@
 
 #include "sim/base/error.hpp"
 #include "sim/schedule/rounds.hpp"
+#include "tools/explanations/schedule_text.hpp"
 #include "tools/output/output.hpp"
 #include "tools/pictures/picture_style.hpp"
 #include "tools/pictures/svg.hpp"
-#include "tools/text/schedule_text.hpp"
 #include "topologies/layout/plane.hpp"
 #include "topologies/layout/text_width.hpp"
 

@@ -21,7 +21,7 @@
 #include "tools/pictures/html.hpp"
 #include "tools/pictures/streams_svg.hpp"
 #include "tools/pictures/topology_svg.hpp"
-#include "tools/reports/link_users.hpp"
+#include "tools/traces/link_users.hpp"
 
 namespace ringsim::tools {
 

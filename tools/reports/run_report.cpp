@@ -1,4 +1,5 @@
 #include "tools/reports/run_report.hpp"
+#include "tools/formats/own_files.hpp"
 
 #include <fmt/format.h>
 
@@ -15,17 +16,17 @@
 
 #include "sim/base/error.hpp"
 #include "sim/base/version.hpp"
+#include "tools/explanations/explain_text.hpp"
+#include "tools/explanations/phases_text.hpp"
 #include "tools/memory.hpp"
 #include "tools/output/progress_line.hpp"
 #include "tools/pictures/html.hpp"
 #include "tools/pictures/svg.hpp"
 #include "tools/reports/run_pictures.hpp"
-#include "tools/reports/what_ifs.hpp"
+#include "tools/reports/run_what_ifs.hpp"
 #include "tools/stop.hpp"
-#include "tools/text/phases_text.hpp"
-#include "tools/text/why_text.hpp"
-#include "validate/bound/bound.hpp"
-#include "validate/score/what_if.hpp"
+#include "validate/analysis/what_if.hpp"
+#include "validate/closed_forms/bound.hpp"
 
 namespace ringsim::tools {
 

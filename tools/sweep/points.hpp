@@ -5,7 +5,7 @@
 
 #include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
-#include "validate/bound/bound.hpp"
+#include "validate/closed_forms/bound.hpp"
 #include "validate/results/result.hpp"
 
 namespace ringsim::tools {

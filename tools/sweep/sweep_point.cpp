@@ -8,10 +8,10 @@
 
 #include "scenarios/predict/predict.hpp"
 #include "sim/base/error.hpp"
+#include "tools/formats/result_text.hpp"
 #include "tools/memory.hpp"
 #include "tools/stop.hpp"
 #include "tools/sweep/workers.hpp"
-#include "tools/text/report.hpp"
 
 namespace ringsim::tools {
 

@@ -8,7 +8,7 @@
 
 #include "scenarios/predict/no_effect.hpp"
 #include "scenarios/scenario.hpp"
-#include "validate/bound/bound.hpp"
+#include "validate/closed_forms/bound.hpp"
 
 namespace ringsim::tools {
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "sim/base/error.hpp"
-#include "validate/bound/bound.hpp"
+#include "validate/closed_forms/bound.hpp"
 #include "validate/closed_forms/form_of.hpp"
 
 namespace ringsim {

@@ -16,7 +16,8 @@ class Bounds;
 struct Result {
   Prediction prediction;  ///< of one collective: its `jobs` are rows of their own
   std::optional<ClosedForm> form;
-  /// No algorithm needs less on this machine, as far as bandwidth goes (validate/bound/bound.hpp); only if asked for.
+  /// No algorithm needs less on this machine, as far as bandwidth goes (validate/closed_forms/bound.hpp); only if asked
+  /// for.
   std::optional<Picoseconds> bound;
   std::optional<Picoseconds> latency_floor;  ///< likewise, as far as latency goes; where it is known
   std::optional<double> measured_us;         ///< of a file of measured times, or the median of a replay

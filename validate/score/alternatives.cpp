@@ -180,7 +180,7 @@ class AlternativeList {
   }
 
   bool carries(LinkClass kind) const {
-    const auto& kinds = last_.result.prediction.why->kinds;
+    const auto& kinds = last_.result.prediction.explanation->kinds;
     return std::find(kinds.begin(), kinds.end(), to_string(kind)) != kinds.end();
   }
 
@@ -258,7 +258,7 @@ class AlternativeList {
     std::optional<LinkClass> holds;
     for (const LinkClass kind : link_classes) {
       double us = 0;
-      for (const WhyPart& part : last_.result.prediction.why->parts)
+      for (const ExplainedPart& part : last_.result.prediction.explanation->parts)
         if (part.kind == to_string(kind)) us += microseconds(part.time);
       if (us <= busiest) continue;
       busiest = us;
@@ -431,7 +431,7 @@ std::vector<Alternative> other_releases(std::span<const ComparedRow> rows, const
 std::vector<Alternative> alternatives_of(std::span<const ComparedRow> rows, Picoseconds launch_off,
                                          const std::string& release) {
   ensure(!rows.empty(), "alternatives are for rows");
-  ensure(rows.back().result.prediction.why.has_value(), "alternatives are made for rows that were explained");
+  ensure(rows.back().result.prediction.explanation.has_value(), "alternatives are made for rows that were explained");
   return AlternativeList(rows, launch_off, release).all();
 }
 

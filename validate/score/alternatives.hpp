@@ -13,7 +13,7 @@ namespace ringsim {
 /// A measured row next to its prediction.
 struct ComparedRow {
   Scenario scenario;
-  Result result;                    ///< with Why, and measured_us
+  Result result;                    ///< with its explanation, and measured_us
   std::string algorithm, protocol;  ///< algorithm_text() and protocol_text() of the prediction
 
   Bytes bytes() const { return result.prediction.request.bytes; }

@@ -24,7 +24,7 @@ pictures = {
     "two-dgx-1v.svg": ["topology", "picture", scenarios / "examples/machines/two-node-server.json", "-o"],
     "ring-of-four.svg": ["schedule", "picture", scenarios / "star.json", "--set", "topology.ranks=4",
                          "--set", "collective.algorithm=ring", "-o"],
-    "exposed-bucket.svg": ["run", scenarios / "examples/why/exposed-bucket.json", "--picture"],
+    "exposed-bucket.svg": ["run", scenarios / "examples/explain/exposed-bucket.json", "--picture"],
     "server-or-ring.svg": ["plot", training / "server-or-ring.csv", "--x", "ranks", "--y", "communication_us", "--by", "algorithm",
                            "--title", "102 MB of gradients on ports of 100 Gb/s", "-o"],
     "regime-single.svg": step("buckets.json", 1, '"single"'),

@@ -1,0 +1,279 @@
+#include "tools/explanations/training_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "sim/base/error.hpp"
+#include "sim/text/json.hpp"
+#include "tools/output/page.hpp"
+#include "validate/results/results.hpp"
+
+namespace ringsim::tools {
+
+namespace {
+
+constexpr const char* training_introduction = R"(# Published training figures next to predictions
+
+Made by `ringsim scorecard --training validate/measured/training_figures --format markdown`; a test fails when this page is not what it prints.
+The rows are [published.csv](../../validate/measured/training_figures/published.csv), as printed by their sources; what their machines and regimes are
+taken to be is in [mapping.json](../../validate/measured/training_figures/mapping.json), and below.
+
+The row of a group with the fewest GPUs (mostly one) is an input: its step is taken to be compute, divided among layers by their
+multiply-adds, backward twice forward. Two K80 share the power of a board, and all models lose 4 to 9 % from one to two, whatever they
+exchange: where a table has a row of two, that is the input. No other number of a table is used, and nothing is fitted. Error: predicted step /
+published step - 1. Efficiencies are relative to the row with the fewest GPUs.
+
+What Horovod and NCCL 1 do was read from their code after these rows had been predicted once (median 11.8 %, 90th percentile 17.2 %): when
+gradients are requested, that a collective waits for all kernels launched before it, in which order NCCL 1 joins GPUs; the row of a full board
+was taken then, too. No number was chosen.
+Hooks, launches, the slowdown of kernels by a collective next to them, jitter and loading of samples are not modelled here: no source
+gives them, so they are 0. Collectives are those of the textbooks (protocol none, no launch), not what `library` decides.
+
+- **ringsim**: the regime simulated on the machine, message by message, next to the backward pass.
+- **perfect scaling**: the input.
+- **no overlap**: that step, then the textbook's ring, 2(K-1)(a + p/(K b)), a and b of the same machine.
+
+Rows below 90 % efficiency count for the goal: median |error| 4 %, 90th percentile 12 %. The others are shown: there perfect scaling is
+within 10 % of everything. A row tells little where the two simple models lie within 5 % of each other ("tells": no).
+)";
+
+std::string percent_cell(double share) { return fmt::format("{:+.1f}", 100 * share); }
+
+std::string errors_cell(const std::optional<ErrorBand>& band) {
+  return band ? fmt::format("{:.1f} / {:.1f}", 100 * band->median_abs, 100 * band->p90_abs) : "-";
+}
+
+/// How ringsim stands next to the two simple models, by the median; equal: within 0.1 %.
+std::string verdict(const TrainingScore& score, const std::string& family, bool only_counting) {
+  const double own = band_of(score, StepModel::ringsim, family, only_counting)->median_abs;
+  const auto stands = [&](StepModel other) {
+    const double difference = own - band_of(score, other, family, only_counting)->median_abs;
+    return difference < -0.001 ? "better than" : difference > 0.001 ? "worse than" : "as";
+  };
+  const std::string perfect = stands(StepModel::perfect), ring = stands(StepModel::ring);
+  if (perfect == ring) return perfect + " both";
+  return fmt::format("{} {}, {} {}", perfect, to_string(StepModel::perfect), ring, to_string(StepModel::ring));
+}
+
+std::vector<std::vector<std::string>> family_rows(const TrainingScore& score, bool only_counting) {
+  std::vector<std::vector<std::string>> rows;
+  std::vector<std::string> names = families_of(score);
+  names.emplace_back("");
+  for (const std::string& family : names) {
+    const auto own = band_of(score, StepModel::ringsim, family, only_counting);
+    if (!own) continue;
+    rows.push_back(
+        {family.empty() ? "all" : family, fmt::to_string(own->rows), errors_cell(own), percent_cell(own->median_signed),
+         errors_cell(band_of(score, StepModel::perfect, family, only_counting)),
+         errors_cell(band_of(score, StepModel::ring, family, only_counting)), verdict(score, family, only_counting)});
+  }
+  return rows;
+}
+
+std::vector<std::string> figure_cells(const ScoredFigure& each) {
+  return {each.family,
+          each.row.model,
+          fmt::to_string(each.row.batch),
+          fmt::to_string(each.row.gpus),
+          fmt::format("{:.1f}", each.compute / 1e3),
+          fmt::format("{:.1f}", each.published / 1e3),
+          fmt::format("{:.1f}", each.of(StepModel::ringsim) / 1e3),
+          percent_cell(each.error(StepModel::ringsim)),
+          fmt::format("{:.1f}", (each.published - each.compute) / 1e3),
+          fmt::format("{:.1f}", (each.of(StepModel::ringsim) - each.compute) / 1e3),
+          fmt::format("{:.1f}", 100 * each.efficiency()),
+          fmt::format("{:.1f}", 100 * each.alone / each.of(StepModel::ringsim)),
+          percent_cell(each.error(StepModel::perfect)),
+          percent_cell(each.error(StepModel::ring)),
+          each.tells() ? "yes" : "no"};
+}
+
+const std::vector<std::string> figure_head{"machine and regime",
+                                           "model",
+                                           "batch",
+                                           "GPUs",
+                                           "compute ms",
+                                           "published ms",
+                                           "predicted ms",
+                                           "error %",
+                                           "overhead ms",
+                                           "predicted overhead ms",
+                                           "efficiency %",
+                                           "predicted %",
+                                           "perfect scaling %",
+                                           "no overlap %",
+                                           "tells"};
+
+std::vector<std::vector<std::string>> figure_rows(const TrainingScore& score, bool counting) {
+  std::vector<std::vector<std::string>> rows;
+  for (const ScoredFigure& each : score.rows)
+    if (each.counts() == counting) rows.push_back(figure_cells(each));
+  return rows;
+}
+
+/// Rows that count and are off by more than the goal's median.
+std::vector<std::vector<std::string>> miss_rows(const TrainingScore& score) {
+  std::vector<std::vector<std::string>> rows;
+  for (const ScoredFigure& each : score.rows)
+    if (each.counts() && std::abs(each.error(StepModel::ringsim)) > goal_median)
+      rows.push_back({fmt::format("{} on {} GPUs, {}", each.row.model, each.row.gpus, each.family),
+                      percent_cell(each.error(StepModel::ringsim)), each.bottleneck.empty() ? "-" : each.bottleneck,
+                      each.missing.empty() ? "nobody has looked" : each.missing});
+  return rows;
+}
+
+std::size_t n_unmapped(const TrainingScore& score) {
+  std::size_t n = 0;
+  for (const UnmappedFigures& each : score.unmapped) n += each.where.size();
+  return n;
+}
+
+std::string file_of_line(const std::string& where) { return where.substr(where.find_last_of('/') + 1); }
+
+std::string listed(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "\"" : " \"") + word + '"';
+  return text;
+}
+
+/// What was assumed, by entry of the mapping.
+void assumptions(Page& page, const TrainingMap& map) {
+  page.heading("What machines and regimes are taken to be");
+  std::vector<std::vector<std::string>> rows;
+  for (const TrainingMachine& each : map.machines)
+    rows.push_back({"machine " + listed(each.words), each.source, each.assumed.empty() ? "-" : each.assumed});
+  for (const TrainingWay& each : map.ways)
+    rows.push_back({"regime " + listed(each.words), each.source, each.assumed.empty() ? "-" : each.assumed});
+  page.table({"words in the row", "source", "assumed"}, rows);
+}
+
+std::string training_page(const TrainingScore& score, const TrainingMap& map, bool markdown) {
+  Page page(markdown);
+  if (markdown) page.lines(training_introduction);
+  const auto counting =
+      std::count_if(score.rows.begin(), score.rows.end(), [](const ScoredFigure& each) { return each.counts(); });
+  page.lines(
+      fmt::format("{} rows: {} inputs, {} predicted, of them {} below {:.0f} % efficiency, which count; {} not mapped.",
+                  score.rows.size() + score.inputs.size() + n_unmapped(score), score.inputs.size(), score.rows.size(),
+                  counting, 100 * efficiency_that_counts, n_unmapped(score)));
+  if (const auto all = band_of(score, StepModel::ringsim, "", true))
+    page.lines(fmt::format("Goal: median {:.0f} %, 90th percentile {:.0f} %. Reached: {:.1f} % and {:.1f} %: {}.",
+                           100 * goal_median, 100 * goal_p90, 100 * all->median_abs, 100 * all->p90_abs,
+                           all->median_abs <= goal_median && all->p90_abs <= goal_p90 ? "good" : "missed"));
+  const std::vector<std::string> head{
+      "machine and regime", "rows",      "ringsim, median / p90 %", "bias %", "perfect scaling %",
+      "no overlap %",       "ringsim is"};
+  for (const bool only_counting : {true, false}) {
+    const auto rows = family_rows(score, only_counting);
+    if (rows.empty()) continue;
+    page.heading(only_counting ? "By family: rows that count" : "By family: all rows");
+    page.table(head, rows);
+  }
+  if (const auto rows = figure_rows(score, true); !rows.empty()) {
+    page.heading("Rows that count");
+    page.table(figure_head, rows);
+  }
+  if (const auto rows = miss_rows(score); !rows.empty()) {
+    page.heading("What is missing in those that are off by more than 4 %");
+    page.table({"row", "error %", "ringsim's bottleneck", "missing (inferred, not proved)"}, rows);
+  }
+  if (const auto rows = figure_rows(score, false); !rows.empty()) {
+    page.heading("Shown, but not counted");
+    page.table(figure_head, rows);
+  }
+  if (!score.unmapped.empty()) {
+    page.heading("Not mapped");
+    std::vector<std::vector<std::string>> rows;
+    for (const UnmappedFigures& each : score.unmapped)
+      rows.push_back({each.reason, fmt::to_string(each.where.size()), file_of_line(each.where.front())});
+    page.table({"because", "rows", "the first"}, rows);
+  }
+  if (markdown) assumptions(page, map);
+  return page.text();
+}
+
+Json figure_json(const ScoredFigure& each) {
+  return {{"where", file_of_line(each.row.where)},
+          {"machine", each.row.machine},
+          {"regime", each.row.regime},
+          {"model", each.row.model},
+          {"batch", each.row.batch},
+          {"gpus", each.row.gpus},
+          {"compute_us", each.compute},
+          {"compute_from", file_of_line(each.input)},
+          {"one_gpu_us", each.alone},
+          {"published_us", each.published},
+          {"predicted_us", each.of(StepModel::ringsim)},
+          {"perfect_scaling_us", each.of(StepModel::perfect)},
+          {"no_overlap_us", each.of(StepModel::ring)},
+          {"error", each.error(StepModel::ringsim)},
+          {"efficiency", each.efficiency()},
+          {"counts", each.counts()},
+          {"tells", each.tells()},
+          {"bottleneck", each.bottleneck},
+          {"missing", each.missing}};
+}
+
+std::string training_csv(const TrainingScore& score) {
+  std::string text;
+  for (const ScoredFigure& each : score.rows) {
+    const Json row = figure_json(each);
+    std::vector<std::string> head, cells;
+    for (const auto& [key, value] : row.items()) {
+      head.push_back(key);
+      cells.push_back(value.is_string() ? value.get<std::string>() : json_text(value));
+    }
+    if (text.empty()) text = csv_line(head);
+    text += csv_line(cells);
+  }
+  return text;
+}
+
+Json bands_json(const TrainingScore& score, const std::string& family, bool only_counting) {
+  Json bands = Json::object();
+  for (const StepModel model : step_models)
+    if (const auto band = band_of(score, model, family, only_counting))
+      bands[std::string(to_string(model))] = {
+          {"rows", band->rows}, {"median", band->median_abs}, {"p90", band->p90_abs}, {"bias", band->median_signed}};
+  return bands;
+}
+
+std::string training_json(const TrainingScore& score) {
+  Json out{{"rows", Json::array()}, {"families", Json::array()}, {"not_mapped", Json::array()}};
+  for (const ScoredFigure& each : score.rows) out["rows"].push_back(figure_json(each));
+  std::vector<std::string> names = families_of(score);
+  names.emplace_back("");
+  for (const std::string& family : names)
+    out["families"].push_back({{"name", family.empty() ? "all" : family},
+                               {"counting", bands_json(score, family, true)},
+                               {"all_rows", bands_json(score, family, false)}});
+  for (const UnmappedFigures& each : score.unmapped) {
+    Json lines = Json::array();
+    for (const std::string& where : each.where) lines.push_back(file_of_line(where));
+    out["not_mapped"].push_back({{"because", each.reason}, {"rows", lines}});
+  }
+  return json_text(out, 2) + "\n";
+}
+
+}  // namespace
+
+std::string training_text(const TrainingScore& score, const TrainingMap& map, ScorecardFormat format) {
+  switch (format) {
+    case ScorecardFormat::table:
+      return training_page(score, map, false);
+    case ScorecardFormat::markdown:
+      return training_page(score, map, true);
+    case ScorecardFormat::csv:
+      return training_csv(score);
+    case ScorecardFormat::json:
+      return training_json(score);
+    case ScorecardFormat::limits:
+      break;
+  }
+  fail_invariant("a scorecard is written in one of four formats");
+}
+
+}  // namespace ringsim::tools

@@ -1,0 +1,57 @@
+#include "tools/formats/stored_rows.hpp"
+
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <utility>
+
+#include "scenarios/decoder/files.hpp"
+#include "sim/base/error.hpp"
+#include "tools/output/output.hpp"
+#include "validate/results/written_rows.hpp"
+
+namespace ringsim::tools {
+
+static constexpr std::string_view csv_head = "scenario.name,";
+
+std::vector<ResultRow> stored_rows(const std::string& path) {
+  std::string begin(64, '\0');
+  {
+    std::ifstream in(path, std::ios::binary);
+    in.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+    begin.resize(static_cast<std::size_t>(in.gcount()));
+  }
+  std::vector<ResultRow> rows;
+  if (begin.starts_with(csv_head)) {
+    rows = rows_of_csv(scenarios::read_text(path, "a file of results"), path);
+  } else if (begin.starts_with("{\n")) {
+    rows = rows_of_document(scenarios::read_text(path, "a file of results"), path);
+  } else if (begin.empty() || begin.starts_with('{')) {  // it also says what is wrong with a file that is not there
+    const FileEnd end =
+        read_results(path, [&](ResultRow&& row, std::string_view, const RowPlace&) { rows.push_back(std::move(row)); });
+    if (end.torn) warn(path + ": the last line is incomplete and was left out");
+  } else {
+    throw InputError(path, "expected results of ringsim as JSON lines, JSON or CSV, found other text",
+                     how_rows_are_written);
+  }
+  if (rows.empty()) throw InputError(path, "expected results of ringsim, found none", how_rows_are_written);
+  return rows;
+}
+
+std::vector<ResultRow> stored_rows(const std::vector<std::string>& paths) {
+  std::set<std::string> names;
+  for (const std::string& path : paths) names.insert(std::filesystem::path(path).stem().string());
+  std::vector<ResultRow> rows;
+  for (const std::string& path : paths)
+    for (ResultRow& row : stored_rows(path)) {
+      if (paths.size() > 1) {
+        const std::string name = names.size() == paths.size() ? std::filesystem::path(path).stem().string() : path;
+        row.cells.insert(row.cells.begin(), {"file", name});
+      }
+      rows.push_back(std::move(row));
+    }
+  return rows;
+}
+
+}  // namespace ringsim::tools
