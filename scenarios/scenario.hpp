@@ -251,4 +251,16 @@ class ScenarioFile {
 /// The JSON Schema (draft-07) of a scenario, from the same table of fields that the decoder uses.
 std::string scenario_schema();
 
+/// A key that scenarios may have.
+struct ScenarioKey {
+  std::string path;      ///< as --set takes it: "topology.ranks"; "0" is an element of a list: "faults.0.link"
+  std::string expects;   ///< "a whole number from 1 to 65536"
+  std::string fallback;  ///< the value of a scenario that says none; empty: none, or as `doc` says
+  std::string doc;
+  std::vector<std::string> kinds;  ///< of the nearest variant above it, those that have the key: "star", "ring"
+};
+
+/// All of them, from the same table, in its order; those of a job's collective and training are as the scenario's own.
+std::vector<ScenarioKey> scenario_keys();
+
 }  // namespace ringsim

@@ -10,72 +10,25 @@
 
 #include "scenarios/decoder/edit.hpp"
 #include "scenarios/fields/fields.hpp"
+#include "scenarios/fields/keys.hpp"
 #include "sim/text/spelling.hpp"
 
 namespace ringsim::scenarios {
 
 namespace {
 
-/// A variant above a key, and the kind of it that has the key.
-struct Kind {
-  DottedPath variant;
-  std::string discriminator, name;
-};
+using Entry = KeyPlace;
 
-/// A key of the table at its place.
-struct Entry {
-  DottedPath path;          ///< "0" is an element of a list: faults.0.link
-  std::vector<Kind> kinds;  ///< outermost first
-  const Field* field = nullptr;
-};
-
-/// All keys of the table at all their places.
-class Index {
- public:
-  Index() { walk(scenario_field(), {}); }
-
-  /// Those of that name, and those that people call so; outer ones first.
-  std::vector<Entry> named(std::string_view key) const {
-    std::vector<Entry> found;
-    std::copy_if(entries_.begin(), entries_.end(), std::back_inserter(found), [&](const Entry& entry) {
-      const auto& words = entry.field->words;
-      return entry.path.back() == key || std::find(words.begin(), words.end(), key) != words.end();
-    });
-    std::stable_sort(found.begin(), found.end(),
-                     [](const Entry& a, const Entry& b) { return a.path.size() < b.path.size(); });
-    return found;
-  }
-
- private:
-  void walk(const Field& field, const Entry& above) {
-    Entry below = above;
-    if (field.type == Type::list) {
-      below.path.emplace_back("0");
-      walk(field.members.front(), below);
-    } else if (field.type == Type::object) {
-      for (const Field& member : field.members) add(member, above);
-    } else if (field.type == Type::variant) {
-      for (const Field& variant : field.variants) {
-        below.kinds = above.kinds;
-        below.kinds.push_back({above.path, field.discriminator, variant.name});
-        for (const Field& member : variant.members) add(member, below);
-      }
-    }
-  }
-
-  void add(const Field& member, Entry entry) {
-    entry.path.push_back(member.name);
-    entry.field = &member;
-    entries_.push_back(entry);
-    walk(member, entry);
-  }
-
-  std::vector<Entry> entries_;
-};
-
-const Index& index() {
-  static const Index made;
-  return made;
+/// Those of that name, and those that people call so; outer ones first.
+std::vector<Entry> named(std::string_view key) {
+  std::vector<Entry> found;
+  std::copy_if(key_places().begin(), key_places().end(), std::back_inserter(found), [&](const Entry& entry) {
+    const auto& words = entry.field->words;
+    return entry.path.back() == key || std::find(words.begin(), words.end(), key) != words.end();
+  });
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Entry& a, const Entry& b) { return a.path.size() < b.path.size(); });
+  return found;
 }
 
 /// The value at a path; nullptr if the scenario says none.
@@ -89,8 +42,8 @@ const Json* at(const Json& root, const DottedPath& path) {
 }
 
 /// The outermost variant above the key that the scenario says to be of another kind; nullptr if there is none.
-const Kind* other_kind(const Entry& entry, const Json& root) {
-  for (const Kind& each : entry.kinds) {
+const KindAbove* other_kind(const Entry& entry, const Json& root) {
+  for (const KindAbove& each : entry.kinds) {
     const Json* variant = at(root, each.variant);
     if (variant == nullptr) return nullptr;
     const bool spelled = variant->is_object() && variant->contains(each.discriminator);
@@ -143,7 +96,7 @@ bool in_list(const DottedPath& path) { return std::find(path.begin(), path.end()
 /// The places of a key, the likeliest first. `value`: its value; may be nullptr. `object`: the path of the
 /// object that has the key now.
 std::vector<Entry> places_of(const std::string& key, const Json* value, const DottedPath& object, const Json& root) {
-  std::vector<Entry> found = index().named(key);
+  std::vector<Entry> found = named(key);
   const bool in_jobs = !object.empty() && object.front() == "jobs";
   prefer(found, [&](const Entry& entry) { return in_jobs || entry.path.front() != "jobs"; });
   if (!in_list(object)) prefer(found, [&](const Entry& entry) { return !in_list(entry.path); });
@@ -179,7 +132,7 @@ std::vector<Place> by_path(const std::vector<Entry>& entries, const Json* value,
     auto place = std::find_if(places.begin(), places.end(), [&](const Place& each) { return each.path == entry.path; });
     const bool takes = value == nullptr || fits_value(*entry.field, *value);
     if (place == places.end()) place = places.insert(places.end(), {entry.path, {}, takes, 0});
-    const Kind* other = other_kind(entry, root);
+    const KindAbove* other = other_kind(entry, root);
     if (other == nullptr || takes != place->takes) continue;
     // The nearest to what the scenario has: of a cluster's fabric another kind of fabric, not another topology.
     const std::ptrdiff_t depth = other - entry.kinds.data();

@@ -118,6 +118,9 @@ std::int64_t read_scalar(const Field& field, const Json& value, const std::strin
     blame.fail(pointer, fmt::format("expected at least {}, found {}",
                                     write_scalar(field.type, field.min).get<std::string>(), describe(value)));
   }
+  if (number > field.max)
+    blame.fail(pointer, fmt::format("expected at most {}, found {}",
+                                    write_scalar(field.type, field.max).get<std::string>(), describe(value)));
   return number;
 }
 

@@ -4,11 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "algorithms/catalog.hpp"
 #include "algorithms/formats/schedule_file.hpp"
+#include "scenarios/scenario.hpp"
 #include "sim/run/protocol.hpp"
+#include "sim/topology/routes.hpp"
 #include "topologies/machines/preset_names.hpp"
 
 namespace ringsim::scenarios {
@@ -189,12 +192,33 @@ Field collective_field() {
       .one_of = {{"algorithm", "/library"}}};
 }
 
-Field level_field(std::string name, std::string doc, std::string fallback, std::vector<std::string> levels) {
+void read_level(const Field&, const nlohmann::json& name, PathType& out) {
+  const auto level = path_type(name.get<std::string>());
+  ensure(level.has_value(), "the table of fields names path types");
+  out = *level;
+}
+
+Effect of_pxn(const EffectOf& of) {
+  return {"false (NCCL_PXN_DISABLE=1)", of.run.would_use_pxn() ? "" : "no message of this run would go by PXN"};
+}
+
+Effect of_acs(const EffectOf& of) {
+  return {"true",
+          of.run.is_turned_by_acs() ? "" : "no message of this run turns round in a PCIe switch below a root complex"};
+}
+
+Effect of_depth(const EffectOf& of) {
+  return {std::to_string(of.of<Staging>().depth), of.run.stages() ? "" : "no message of this run rests on its way"};
+}
+
+Field level_field(std::string name, std::string doc, std::string fallback, std::vector<std::string> levels,
+                  Member into = {}) {
   return {.name = std::move(name),
           .type = Type::text,
           .doc = std::move(doc),
           .fallback = std::move(fallback),
-          .choices = std::move(levels)};
+          .choices = std::move(levels),
+          .into = std::move(into)};
 }
 
 /// The same settings as the environment variables of NCCL spell them.
@@ -218,18 +242,25 @@ std::vector<std::string> protocol_names() {
 }
 
 Field transport_field() {
-  const Field staging{
-      .name = "staging",
-      .type = Type::object,
-      .doc = "The slots in which data rests on its way through a memory.",
-      .members = {
-          {.name = "size",
-           .type = Type::size,
-           .doc = "Bytes of a slot.",
-           .fallback = "512 KiB",
-           .min = 1,
-           .examples = {R"("512 KiB")"}},
-          {.name = "depth", .type = Type::whole, .doc = "Number of slots.", .fallback = "8", .min = 1, .max = 65'536}}};
+  const Field staging{.name = "staging",
+                      .type = Type::object,
+                      .doc = "The slots in which data rests on its way through a memory.",
+                      .members = {{.name = "size",
+                                   .type = Type::size,
+                                   .doc = "Bytes of a slot.",
+                                   .fallback = "512 KiB",
+                                   .min = 1,
+                                   .examples = {R"("512 KiB")"},
+                                   .into = &Staging::size},
+                                  {.name = "depth",
+                                   .type = Type::whole,
+                                   .doc = "Number of slots.",
+                                   .fallback = "8",
+                                   .min = 1,
+                                   .max = 65'536,
+                                   .into = &Staging::depth,
+                                   .effect = of_depth}},
+                      .into = &Transport::staging};
   Field field{
       .name = "transport",
       .type = Type::object,
@@ -241,30 +272,39 @@ Field transport_field() {
                   "you say true, GPUs and NICs that say gdr=\"0\" in the machine's file are taken to have it, too.",
            .fallback = "true",
            .words = {"gdr", "gpudirect_rdma"},
-           .only_said = true},
+           .only_said = true,
+           .into = &Transport::assumes_gpudirect},
           level_field(
               "gdr_level",
               "The farthest at which NIC and GPU exchange data directly; P2C: PXB, or behind a chip-to-chip link.",
-              "P2C", {"LOC", "PIX", "PXB", "P2C", "PHB", "SYS"}),
+              "P2C", {"LOC", "PIX", "PXB", "P2C", "PHB", "SYS"}, {&Transport::gdr_level, read_level}),
           level_field(
               "p2p_level",
               "The farthest at which GPUs of a host reach each other's memory, as far as the machine lets them.", "SYS",
-              {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "PHB", "SYS"}),
+              {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "PHB", "SYS"}, {&Transport::p2p_level, read_level}),
           {.name = "pxn",
            .type = Type::boolean,
            .doc = "A GPU may send through the NIC of another GPU to which it has NVLink.",
-           .fallback = "true"},
+           .fallback = "true",
+           .into = &Transport::pxn,
+           .effect = of_pxn},
           {.name = "acs",
            .type = Type::boolean,
            .doc = "PCIe switches have ACS on: what goes from one device below a switch to another goes up to the root "
                   "complex and down again, as NCCL does not know.",
-           .fallback = "false"},
+           .fallback = "false",
+           .into = &Transport::acs,
+           .effect = of_acs},
           {.name = "nics",
            .type = Type::text,
            .doc = "nearest: a message takes one NIC at each end; all: it is cut into equal parts, one for each NIC; "
                   "per_channel: one NIC, and the channels of a GPU that has several near ones take turns.",
            .fallback = "nearest",
-           .choices = {"nearest", "all", "per_channel"}},
+           .choices = {"nearest", "all", "per_channel"},
+           .into = {&Transport::nics,
+                    {{"nearest", Transport::Nics::nearest},
+                     {"all", Transport::Nics::all},
+                     {"per_channel", Transport::Nics::per_channel}}}},
           {.name = "protocol",
            .type = Type::text,
            .doc = "none: the textbooks' model, every byte is payload; ll, ll128, simple: NCCL's.",
@@ -293,53 +333,62 @@ Field transport_field() {
 }
 
 Field network_field() {
-  const auto node = [](std::string name, std::string doc, std::string example) {
+  const auto node = [](std::string name, std::string doc, std::string example, Member into) {
     return Field{.name = std::move(name),
                  .type = Type::text,
                  .doc = std::move(doc),
                  .required = true,
                  .min = 1,
-                 .examples = {std::move(example)}};
+                 .examples = {std::move(example)},
+                 .into = std::move(into)};
   };
-  const Field entry{.name = "entry",
-                    .type = Type::object,
-                    .doc = "One entry of a switch's table.",
-                    .members = {node("at", "The switch.", R"("leaf0")"),
-                                node("to", "A NIC, a node (all of its NICs), or * for all.", R"("node3.nic0")"),
-                                node("via", "The neighbour that comes next.", R"("spine1")")}};
+  using Entry = RoutingSpec::Entry;
+  const Field entry{
+      .name = "entry",
+      .type = Type::object,
+      .doc = "One entry of a switch's table.",
+      .members = {node("at", "The switch.", R"("leaf0")", &Entry::at),
+                  node("to", "A NIC, a node (all of its NICs), or * for all.", R"("node3.nic0")", &Entry::to),
+                  node("via", "The neighbor that comes next.", R"("spine1")", &Entry::via)}};
   const Field packet{
       .name = "packet",
       .type = Type::object,
       .doc = "Of the model packet.",
-      .members = {
-          {.name = "mtu",
-           .type = Type::size,
-           .doc = "Bytes of a packet. Larger ones simulate faster, and are less exact by as much.",
-           .fallback = "4 KiB",
-           .min = 1,
-           .max = 64LL << 20,
-           .examples = {R"("4 KiB")"}},
-          {.name = "buffer",
-           .type = Type::size,
-           .doc =
-               "Room at the end of each link; default: what keeps the link busy for its latency there and back (with "
-               "pause twice that), and 16 packets.",
-           .min = 1,
-           .max = 1LL << 40,
-           .examples = {R"("256 KiB")"}},
-          {.name = "lanes",
-           .type = Type::whole,
-           .doc = "Most virtual lanes over which routes are laid so that none wait for each other in a circle.",
-           .fallback = "15",
-           .min = 1,
-           .max = 256},
-          {.name = "flow_control",
-           .type = Type::text,
-           .doc =
-               "credit: a packet starts where room is kept for it (InfiniBand); pause: a receiver that fills up stops "
-               "its sender (RoCE).",
-           .fallback = "credit",
-           .choices = {"credit", "pause"}}}};
+      .members =
+          {{.name = "mtu",
+            .type = Type::size,
+            .doc = "Bytes of a packet. Larger ones simulate faster, and are less exact by as much.",
+            .fallback = "4 KiB",
+            .min = 1,
+            .max = 64LL << 20,
+            .examples = {R"("4 KiB")"},
+            .into = &PacketOptions::mtu},
+           {.name = "buffer",
+            .type = Type::size,
+            .doc =
+                "Room at the end of each link; default: what keeps the link busy for its latency there and back (with "
+                "pause twice that), and 16 packets.",
+            .min = 1,
+            .max = 1LL << 40,
+            .examples = {R"("256 KiB")"},
+            .into = &PacketOptions::buffer},
+           {.name = "lanes",
+            .type = Type::whole,
+            .doc = "Most virtual lanes over which routes are laid so that none wait for each other in a circle.",
+            .fallback = "15",
+            .min = 1,
+            .max = 256,
+            .into = &PacketOptions::lanes},
+           {.name = "flow_control",
+            .type = Type::text,
+            .doc =
+                "credit: a packet starts where room is kept for it (InfiniBand); pause: a receiver that fills up stops "
+                "its sender (RoCE).",
+            .fallback = "credit",
+            .choices = {"credit", "pause"},
+            .into = {&PacketOptions::flow_control,
+                     {{"credit", PacketOptions::FlowControl::credit}, {"pause", PacketOptions::FlowControl::pause}}}}},
+      .into = &Scenario::packet};
   return {
       .name = "network",
       .type = Type::object,
@@ -350,7 +399,9 @@ Field network_field() {
             .doc = "ideal: only a path's first and last link are shared; fair: max-min fair shares on every "
                    "link; packet: packets take turns on links and wait in finite buffers.",
             .fallback = "fair",
-            .choices = {"ideal", "fair", "packet"}},
+            .choices = {"ideal", "fair", "packet"},
+            .into = {&Scenario::model,
+                     {{"ideal", NetworkModel::ideal}, {"fair", NetworkModel::fair}, {"packet", NetworkModel::packet}}}},
            packet,
            {.name = "routing",
             .type = Type::text,
@@ -364,7 +415,8 @@ Field network_field() {
            {.name = "seed",
             .type = Type::whole,
             .doc = "Of ecmp's hash, and of where flow_spray begins.",
-            .fallback = "0"},
+            .fallback = "0",
+            .into = Member::through<Scenario>([](Scenario& to) -> std::uint64_t& { return to.routing.seed; })},
            {.name = "table",
             .type = Type::list,
             .doc =
@@ -439,6 +491,23 @@ const Field& scenario_field() {
 
 bool is_scalar(Type type) {
   return type == Type::whole || type == Type::size || type == Type::rate || type == Type::time;
+}
+
+const Field& chosen_variant(const Field& variants, const nlohmann::json& canonical) {
+  const Field* row = find(variants.variants, canonical[variants.discriminator].get_ref<const std::string&>());
+  ensure(row != nullptr, "a canonical value names one of the variants");
+  return *row;
+}
+
+const Field& field_at(std::string_view path) {
+  const Field* at = &scenario_field();
+  while (!path.empty()) {
+    const std::string_view name = path.substr(0, path.find('.'));
+    at = find(at->members, name);
+    ensure(at != nullptr, "a row of the table is asked for by its path");
+    path.remove_prefix(std::min(path.size(), name.size() + 1));
+  }
+  return *at;
 }
 
 std::vector<std::string> names(const std::vector<Field>& fields) {

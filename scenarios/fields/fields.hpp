@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "scenarios/fields/effect.hpp"
+#include "scenarios/fields/member.hpp"
 #include "sim/text/spelling.hpp"
 
 namespace ringsim::scenarios {
@@ -50,7 +52,8 @@ struct Field {
   std::string doc;
   bool required = false;
   std::string fallback = {};  ///< default as the user would write it, without quotes; empty: none
-  std::int64_t min = 0;  ///< whole, size: smallest value; factor: the same in millionths; text: shortest; list: fewest
+  std::int64_t min =
+      0;  ///< whole, size: smallest and largest value; factor: the same in millionths; text: shortest; list: fewest
   std::int64_t max = std::numeric_limits<std::int64_t>::max();
   std::vector<std::string> choices = {};  ///< of a text: nothing else is accepted
   std::vector<Alias> aliases = {};
@@ -77,17 +80,34 @@ struct Field {
   bool unique = false;                  ///< of a list: each element once
   bool digits = false;                  ///< of a text: a whole number is read as its digits
   bool only_said = false;               ///< the default is not filled in: the canonical form has what was said
+  Member into = {};                     ///< where the value goes; none: the meaning of a scenario reads the key
+  /// What a value other than the default did in a run, for warnings; nullptr: it is taken to have done something.
+  Effect (*effect)(const EffectOf& of) = nullptr;
   /// Of an object: keys that are refused with a hint of their own: what they begin with, and the hint.
   std::vector<std::pair<std::string, std::string>> foreign = {};
 };
+
+/// The row of the variant that the discriminator names. Requires a canonical value.
+const Field& chosen_variant(const Field& variants, const nlohmann::json& canonical);
 
 /// The whole scenario. Made once, from the catalogues of algorithms and nodes.
 const Field& scenario_field();
 
 /// Parts of the table: topologies; a link of that name, required; and what joins the nodes of a cluster.
 Field topology_field();
-Field link_field(std::string name, std::string doc);
+Field link_field(std::string name, std::string doc, Member into = {});
+/// Where a link goes that a scenario states: into a LinkSpec, or an optional one.
+template <class Owner, class Link>
+Member stated_link(Link Owner::*member) {
+  return {member, [](const Field& row, const nlohmann::json& value, Link& out) {
+            LinkSpec link{.bandwidth = {}, .source = "scenario"};
+            read_members(row, value, link);
+            out = std::move(link);
+          }};
+}
 Field fabric_field();
+/// The row of a kind of fabric, as kind_of() names it. Requires that there is one.
+const Field& fabric_row(std::string_view kind);
 /// What disturbs the run; each job has a `collective`.
 Field faults_field();
 Field disturbance_field();
@@ -108,6 +128,37 @@ inline constexpr std::int64_t most_ranks = 1'048'576;
 
 /// Whether the value may be a number or a range of numbers: whole, size, rate, time.
 bool is_scalar(Type type);
+
+/// Fills the members of `out` for which `object` has rows and `canonical` values. Throws InvariantError for a row whose
+/// member is of another structure.
+template <class Owner>
+void read_members(const Field& object, const nlohmann::json& canonical, Owner& out) {
+  for (const Field& row : object.members) {
+    if (!row.into || !canonical.contains(row.name)) continue;
+    ensure(row.into.is_of<Owner>(), "the rows of an object fill the members of one structure");
+    row.into.read(row, canonical[row.name], out);
+  }
+}
+
+/// Makes `out` the alternative that the discriminator names, and fills it. Requires a row with `into` for it.
+template <class Variant>
+void read_variant(const Field& variants, const nlohmann::json& canonical, Variant& out) {
+  const Field& row = chosen_variant(variants, canonical);
+  ensure(row.into.is_of<Variant>(), "every variant in the table has a structure");
+  row.into.read(row, canonical, out);
+}
+
+/// Calls look(row, effect of the setting) for each row of `object` with an effect whose member of `value` is not as a
+/// structure that nothing was read into.
+template <class Owner, class Look>
+void for_each_effect(const Field& object, const Owner& value, RunFacts& run, Look look) {
+  for (const Field& row : object.members)
+    if (row.effect != nullptr && row.into.is_of<Owner>() && row.into.is_changed(value))
+      look(row, row.effect({run, object.name, &value}));
+}
+
+/// The row at a dotted path of objects: "transport.staging". Requires that there is one.
+const Field& field_at(std::string_view path);
 
 std::vector<std::string> names(const std::vector<Field>& fields);
 const Field* find(const std::vector<Field>& fields, std::string_view name);

@@ -1,62 +1,80 @@
 // Factors that were fitted to measurements, as fields.
+#include <fmt/format.h>
+
 #include <utility>
+#include <vector>
 
 #include "scenarios/fields/fields.hpp"
+#include "scenarios/scenario.hpp"
 
 namespace ringsim::scenarios {
 
 namespace {
 
-Field factor_field(std::string name, std::string doc, std::string example) {
+/// A factor at at(Calibration&), a double.
+template <class At>
+Field factor_field(std::string name, std::string doc, std::string example, At at) {
   return {.name = std::move(name),
           .type = Type::factor,
           .doc = std::move(doc),
           .min = 10'000,
           .max = 100'000'000,
-          .examples = {std::move(example)}};
+          .examples = {std::move(example)},
+          .into = Member::through<Calibration>(at)};
+}
+
+/// scale_NAME of a class of links, whose bandwidth it multiplies.
+Field scale_field(LinkClass which, const std::string& links) {
+  return factor_field(
+      fmt::format("scale_{}", to_string(which)),
+      fmt::format("On the bandwidth of {}. To ask what others would change.", links), "2",
+      [which](Calibration& to) -> double& { return to.classes.bandwidth[static_cast<std::size_t>(which)]; });
 }
 
 }  // namespace
 
 Field calibration_field() {
-  return {
+  Field field{
       .name = "calibration",
       .type = Type::object,
       .doc = "Factors that were fitted to measurements, on top of published figures; default: none.",
-      .members = {
-          {.name = "file",
-           .type = Type::file,
-           .doc = "What `ringsim calibrate` wrote; then give no other factors but scale_*.",
-           .min = 1,
-           .examples = {R"("calibration.json")"}},
-          {.name = "launch",
-           .type = Type::time,
-           .doc = "Added to the time of each collective, on top of what transport and protocol say.",
-           .examples = {R"("5 us")"}},
-          factor_field("latency_scale", "On the latency of every link.", "1.2"),
-          factor_field("efficiency_inside", "On the bandwidth of links within a node.", "0.9"),
-          factor_field("efficiency_between",
-                       "On the bandwidth of adapters' ports and of the fabric's cables; of a topology "
-                       "without nodes on all links.",
-                       "0.85"),
-          factor_field("scale_nvlink", "On the bandwidth of NVLinks. To ask what others would change.", "2"),
-          factor_field("scale_xgmi", "On the bandwidth of xGMI links. To ask what others would change.", "2"),
-          factor_field("scale_c2c", "On the bandwidth of NVLink-C2C. To ask what others would change.", "2"),
-          factor_field("scale_pcie", "On the bandwidth of PCIe links. To ask what others would change.", "2"),
-          factor_field("scale_socket",
-                       "On the bandwidth of links between CPU sockets. To ask what others would change.", "2"),
-          factor_field("scale_memory", "On the bandwidth of host memory. To ask what others would change.", "2"),
-          factor_field("scale_nic",
-                       "On the bandwidth of adapters' ports with their cables. To ask what others would change.", "2"),
-          factor_field("scale_fabric", "On the bandwidth of cables between switches. To ask what others would change.",
-                       "2"),
-          factor_field("scale_link",
-                       "On the bandwidth of links of a topology without nodes. To ask what others would change.", "2"),
-          factor_field("scale_latency", "On the latency of every link. To ask what others would change.", "0.5"),
-          factor_field("scale_compute",
-                       "On the speed of the GPUs in a training step: layers, hooks, update. To ask what others would "
-                       "change.",
-                       "2")}};
+      .members = {{.name = "file",
+                   .type = Type::file,
+                   .doc = "What `ringsim calibrate` wrote; then give no other factors but scale_*.",
+                   .min = 1,
+                   .examples = {R"("calibration.json")"}},
+                  {.name = "launch",
+                   .type = Type::time,
+                   .doc = "Added to the time of each collective, on top of what transport and protocol say.",
+                   .examples = {R"("5 us")"},
+                   .into = &Calibration::launch},
+                  factor_field("latency_scale", "On the latency of every link.", "1.2",
+                               [](Calibration& to) -> double& { return to.links.latency; }),
+                  factor_field("efficiency_inside", "On the bandwidth of links within a node.", "0.9",
+                               [](Calibration& to) -> double& { return to.links.inside; }),
+                  factor_field("efficiency_between",
+                               "On the bandwidth of adapters' ports and of the fabric's cables; of a topology without "
+                               "nodes on all links.",
+                               "0.85", [](Calibration& to) -> double& { return to.links.between; })}};
+  for (auto& [which, links] :
+       std::vector<std::pair<LinkClass, std::string>>{{LinkClass::nvlink, "NVLinks"},
+                                                      {LinkClass::xgmi, "xGMI links"},
+                                                      {LinkClass::c2c, "NVLink-C2C"},
+                                                      {LinkClass::pcie, "PCIe links"},
+                                                      {LinkClass::socket, "links between CPU sockets"},
+                                                      {LinkClass::memory, "host memory"},
+                                                      {LinkClass::nic, "adapters' ports with their cables"},
+                                                      {LinkClass::fabric, "cables between switches"},
+                                                      {LinkClass::other, "links of a topology without nodes"}})
+    field.members.push_back(scale_field(which, links));
+  field.members.push_back(factor_field("scale_latency",
+                                       "On the latency of every link. To ask what others would change.", "0.5",
+                                       [](Calibration& to) -> double& { return to.classes.latency; }));
+  field.members.push_back(factor_field(
+      "scale_compute",
+      "On the speed of the GPUs in a training step: layers, hooks, update. To ask what others would change.", "2",
+      [](Calibration& to) -> double& { return to.compute; }));
+  return field;
 }
 
 }  // namespace ringsim::scenarios

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "scenarios/fields/fields.hpp"
+#include "scenarios/scenario.hpp"
 
 namespace ringsim::scenarios {
 
@@ -18,6 +19,18 @@ Field time_field(std::string name, std::string doc, std::string fallback = {}) {
 Field required(Field field) {
   field.required = true;
   return field;
+}
+
+Field into(Member member, Field field) {
+  field.into = std::move(member);
+  return field;
+}
+
+using Message = Disturbance::Background;
+
+template <class Value>
+Member of_message(Value Message::*member) {
+  return Member::through<BackgroundSpec>([member](BackgroundSpec& to) -> Value& { return to.message.*member; });
 }
 
 Field name_field(std::string name, std::string doc, std::string example) {
@@ -94,24 +107,31 @@ Field disturbance_field() {
   const Field jitter{.name = "jitter",
                      .type = Type::object,
                      .doc = "Each step of each rank begins later by a time drawn evenly from 0 to `most`.",
-                     .members = {required(time_field("most", "The longest.")),
-                                 {.name = "seed", .type = Type::whole, .doc = "Of the draws.", .fallback = "0"}}};
+                     .members = {required(into(&Disturbance::Jitter::most, time_field("most", "The longest."))),
+                                 {.name = "seed",
+                                  .type = Type::whole,
+                                  .doc = "Of the draws.",
+                                  .fallback = "0",
+                                  .into = &Disturbance::Jitter::seed}}};
   const Field message{
       .name = "message",
       .type = Type::object,
       .doc = "Messages that share the links without being part of the collective.",
       .members = {
-          name_field("from", "The gpu that sends.", R"("node0.gpu0")"),
-          name_field("to", "The gpu that receives.", R"("node1.gpu0")"),
+          into(&BackgroundSpec::from, name_field("from", "The gpu that sends.", R"("node0.gpu0")")),
+          into(&BackgroundSpec::to, name_field("to", "The gpu that receives.", R"("node1.gpu0")")),
           {.name = "bytes",
            .type = Type::size,
            .doc = "Of each message.",
            .required = true,
            .min = 1,
-           .examples = {R"("1 GiB")"}},
-          time_field("start", "When the first one starts.", "0 us"),
-          time_field("every", "Time between the starts of two; default: each when the one before is delivered."),
-          time_field("until", "None starts later; default: until the collective is done.")}};
+           .examples = {R"("1 GiB")"},
+           .into = of_message(&Message::bytes)},
+          into(of_message(&Message::start), time_field("start", "When the first one starts.", "0 us")),
+          into(of_message(&Message::every),
+               time_field("every", "Time between the starts of two; default: each when the one before is delivered.")),
+          into(of_message(&Message::until),
+               time_field("until", "None starts later; default: until the collective is done."))}};
   return {.name = "disturbance",
           .type = Type::object,
           .doc = "What else delays the collective.",

@@ -1,4 +1,6 @@
 // The part of the table that describes links and fabrics.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -8,7 +10,7 @@
 
 namespace ringsim::scenarios {
 
-Field link_field(std::string name, std::string doc) {
+Field link_field(std::string name, std::string doc, Member into) {
   return {.name = std::move(name),
           .type = Type::object,
           .doc = std::move(doc),
@@ -19,68 +21,91 @@ Field link_field(std::string name, std::string doc) {
                        .doc = "What payload can reach, one direction.",
                        .required = true,
                        .examples = {R"("25 GB/s")", R"("200 Gb/s")"},
-                       .words = {"bw", "rate", "speed"}},
+                       .words = {"bw", "rate", "speed"},
+                       .into = &LinkSpec::bandwidth},
                       {.name = "latency",
                        .type = Type::time,
                        .doc = "Time from one end of the link to the other.",
                        .fallback = "0 ns",
                        .examples = {R"("1.3 us")"},
-                       .words = {"alpha", "lat"}}}};
+                       .words = {"alpha", "lat"},
+                       .into = &LinkSpec::latency}},
+          .into = std::move(into)};
 }
 
 namespace {
 
 constexpr std::int64_t most = 65'536;
 
-Field count_field(std::string name, std::string doc, std::string example) {
+Field count_field(std::string name, std::string doc, std::string example, Member into) {
   return {.name = std::move(name),
           .type = Type::whole,
           .doc = std::move(doc),
           .required = true,
           .min = 1,
           .max = most,
-          .examples = {std::move(example)}};
+          .examples = {std::move(example)},
+          .into = std::move(into)};
 }
 
 /// A count that may be left out.
-Field count_field(std::string name, std::string doc, std::int64_t fallback, std::int64_t least) {
+Field count_field(std::string name, std::string doc, std::int64_t fallback, std::int64_t least, Member into) {
   return {.name = std::move(name),
           .type = Type::whole,
           .doc = std::move(doc),
           .fallback = std::to_string(fallback),
           .min = least,
-          .max = most};
+          .max = most,
+          .into = std::move(into)};
 }
 
-Field oversubscription_field() {
-  return count_field("oversubscription",
-                     "n: the cables to the nodes have n times the rate of those up, where a switch is full.", 1, 1);
+Effect of_cables(const EffectOf& of, FabricCables cables, const char* which) {
+  return {fmt::format("cables {}", which), of.run.crosses(cables) ? "" : "no message of this run crosses one"};
+}
+Effect of_cables_up(const EffectOf& of) { return of_cables(of, FabricCables::all, "between switches"); }
+Effect of_cables_within(const EffectOf& of) { return of_cables(of, FabricCables::within_group, "within a group"); }
+Effect of_cables_between(const EffectOf& of) { return of_cables(of, FabricCables::between_groups, "between groups"); }
+
+Field oversubscription_field(Member into) {
+  Field field = count_field("oversubscription",
+                            "n: the cables to the nodes have n times the rate of those up, where a switch is full.", 1,
+                            1, std::move(into));
+  field.effect = of_cables_up;
+  return field;
 }
 
 /// A link that is as another where it is left out.
-Field other_link_field(std::string name, std::string doc) {
-  Field field = link_field(std::move(name), std::move(doc));
+Field other_link_field(std::string name, std::string doc, Member into, Effect (*effect)(const EffectOf&)) {
+  Field field = link_field(std::move(name), std::move(doc), std::move(into));
   field.required = false;
+  field.effect = effect;
   return field;
 }
 
 Field cables_field() {
-  const auto end = [](std::string name, std::string doc, std::string example) {
+  const auto end = [](std::string name, std::string doc, std::string example, Member into) {
     return Field{.name = std::move(name),
                  .type = Type::text,
                  .doc = std::move(doc),
                  .required = true,
                  .min = 1,
-                 .examples = {std::move(example)}};
+                 .examples = {std::move(example)},
+                 .into = std::move(into)};
   };
   const Field cable{
       .name = "cable",
       .type = Type::object,
       .doc = "Other figures for all cables between two ends; bandwidth, latency or both.",
-      .members = {end("from", "Name of one end: a switch of the fabric, or a NIC.", R"("leaf0")"),
-                  end("to", "Name of the other end.", R"("spine1")"),
-                  {.name = "bandwidth", .type = Type::rate, .doc = "In place of the cable's rate; of each of them."},
-                  {.name = "latency", .type = Type::time, .doc = "In place of the cable's latency."}}};
+      .members = {end("from", "Name of one end: a switch of the fabric, or a NIC.", R"("leaf0")", &CableChange::from),
+                  end("to", "Name of the other end.", R"("spine1")", &CableChange::to),
+                  {.name = "bandwidth",
+                   .type = Type::rate,
+                   .doc = "In place of the cable's rate; of each of them.",
+                   .into = &CableChange::bandwidth},
+                  {.name = "latency",
+                   .type = Type::time,
+                   .doc = "In place of the cable's latency.",
+                   .into = &CableChange::latency}}};
   return {.name = "cables",
           .type = Type::list,
           .doc = "Cables of the fabric that are not as the others.",
@@ -90,7 +115,7 @@ Field cables_field() {
           .members = {cable}};
 }
 
-Field dimensions_field() {
+Field dimensions_field(Member into) {
   const Field dimension{.name = "dimension",
                         .type = Type::whole,
                         .doc = "Nodes along this dimension.",
@@ -106,42 +131,68 @@ Field dimensions_field() {
           .min = 1,
           .max = 16,
           .examples = {"[4, 4]", "[4, 4, 4]"},
-          .members = {dimension}};
+          .members = {dimension},
+          .into = std::move(into)};
 }
 
-/// The keys of each kind, without `cables`.
-std::vector<Field> members_of(const std::string& kind) {
-  const Field link = link_field("link", "The cable from a NIC to its switch.");
-  if (kind == "star") return {link};
-  if (kind == "leaf_spine") {
-    return {count_field("nodes_per_leaf", "How many nodes share a leaf, with all of their NICs.", "4"),
-            oversubscription_field(),
-            count_field("spines", "How many spines; 0: one for each cable up from a leaf.", 0, 0), link,
-            other_link_field("uplink", "The cables from a leaf to the spines; default: as `link`.")};
-  }
+template <class Kind>
+Field nic_cable_field() {
+  return link_field("link", "The cable from a NIC to its switch.", stated_link(&Kind::link));
+}
+
+/// Of one kind: its structure, and its keys without `cables`.
+struct Keys {
+  Member into;
+  std::vector<Field> members;
+};
+
+Keys keys_of(const std::string& kind) {
+  if (kind == "star") return {Member::alternative<Fabric, StarFabric>(), {nic_cable_field<StarFabric>()}};
+  if (kind == "leaf_spine")
+    return {Member::alternative<Fabric, LeafSpine>(),
+            {count_field("nodes_per_leaf", "How many nodes share a leaf, with all of their NICs.", "4",
+                         &LeafSpine::nodes_per_leaf),
+             oversubscription_field(&LeafSpine::oversubscription),
+             count_field("spines", "How many spines; 0: one for each cable up from a leaf.", 0, 0, &LeafSpine::spines),
+             nic_cable_field<LeafSpine>(),
+             other_link_field("uplink", "The cables from a leaf to the spines; default: as `link`.",
+                              stated_link(&LeafSpine::uplink), of_cables_up)}};
   if (kind == "fat_tree") {
-    Field ports = count_field("k", "Ports of a switch, an even number; k^3/4 NICs fit.", "8");
+    Field ports = count_field("k", "Ports of a switch, an even number; k^3/4 NICs fit.", "8", &FatTree::k);
     ports.min = 2;
     ports.max = 1024;
-    return {ports, oversubscription_field(), link_field("link", "Every cable.")};
+    return {Member::alternative<Fabric, FatTree>(),
+            {ports, oversubscription_field(&FatTree::oversubscription),
+             link_field("link", "Every cable.", stated_link(&FatTree::link))}};
   }
-  if (kind == "rail") {
-    return {count_field("nodes_per_group", "How many nodes share a set of rail switches.", "32"),
-            oversubscription_field(),
-            count_field("spines", "How many spines join the rail switches; 0: the rails are not joined.", 0, 0), link,
-            other_link_field("uplink", "The cables from a rail switch to the spines; default: as `link`.")};
-  }
-  if (kind == "torus") {
-    return {dimensions_field(), link, other_link_field("hop", "The cables between switches; default: as `link`.")};
-  }
-  ensure(kind == "dragonfly", "every kind of fabric in the catalogue has keys");
-  return {count_field("groups", "How many groups: g.", "9"),
-          count_field("routers", "Routers of a group: a.", "4"),
-          count_field("nodes_per_router", "Nodes on a router, with all of their NICs: p.", "2"),
-          count_field("global_links", "Ports of a router to other groups: h; 0: as few as join all groups.", 0, 0),
-          link,
-          other_link_field("local", "The cables within a group; default: as `link`."),
-          other_link_field("global", "The cables between groups; default: as `link`.")};
+  if (kind == "rail")
+    return {Member::alternative<Fabric, RailFabric>(),
+            {count_field("nodes_per_group", "How many nodes share a set of rail switches.", "32",
+                         &RailFabric::nodes_per_group),
+             oversubscription_field(&RailFabric::oversubscription),
+             count_field("spines", "How many spines join the rail switches; 0: the rails are not joined.", 0, 0,
+                         &RailFabric::spines),
+             nic_cable_field<RailFabric>(),
+             other_link_field("uplink", "The cables from a rail switch to the spines; default: as `link`.",
+                              stated_link(&RailFabric::uplink), of_cables_up)}};
+  if (kind == "torus")
+    return {Member::alternative<Fabric, TorusFabric>(),
+            {dimensions_field(&TorusFabric::dimensions), nic_cable_field<TorusFabric>(),
+             other_link_field("hop", "The cables between switches; default: as `link`.", stated_link(&TorusFabric::hop),
+                              of_cables_up)}};
+  ensure(kind == "dragonfly", "every kind of fabric in the catalog has keys");
+  return {Member::alternative<Fabric, Dragonfly>(),
+          {count_field("groups", "How many groups: g.", "9", &Dragonfly::groups),
+           count_field("routers", "Routers of a group: a.", "4", &Dragonfly::routers),
+           count_field("nodes_per_router", "Nodes on a router, with all of their NICs: p.", "2",
+                       &Dragonfly::nodes_per_router),
+           count_field("global_links", "Ports of a router to other groups: h; 0: as few as join all groups.", 0, 0,
+                       &Dragonfly::global_links),
+           nic_cable_field<Dragonfly>(),
+           other_link_field("local", "The cables within a group; default: as `link`.", stated_link(&Dragonfly::local),
+                            of_cables_within),
+           other_link_field("global", "The cables between groups; default: as `link`.", stated_link(&Dragonfly::global),
+                            of_cables_between)}};
 }
 
 }  // namespace
@@ -154,11 +205,23 @@ Field fabric_field() {
               .discriminator = "kind",
               .named_by = "kind"};
   for (const CatalogEntry& entry : fabric_catalog()) {
-    Field variant{.name = entry.name, .type = Type::object, .doc = entry.summary, .members = members_of(entry.name)};
-    variant.members.push_back(cables_field());
+    Keys keys = keys_of(entry.name);
+    keys.members.push_back(cables_field());
+    Field variant{.name = entry.name,
+                  .type = Type::object,
+                  .doc = entry.summary,
+                  .members = std::move(keys.members),
+                  .into = std::move(keys.into)};
     field.variants.push_back(std::move(variant));
   }
   return field;
+}
+
+const Field& fabric_row(std::string_view kind) {
+  static const Field field = fabric_field();
+  const Field* row = find(field.variants, kind);
+  ensure(row != nullptr, "every kind of fabric in the catalog has keys");
+  return *row;
 }
 
 }  // namespace ringsim::scenarios

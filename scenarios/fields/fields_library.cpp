@@ -1,4 +1,4 @@
-// A communication library instead of an algorithm, and what GPUs are known to do, as fields.
+// A communication library instead of an algorithm, as fields.
 #include <fmt/format.h>
 
 #include <utility>
@@ -35,11 +35,6 @@ std::vector<KnownName> other_libraries() {
        {"gloo", "mpi", "openmpi", "mpich", "ucc", "oneccl", "hccl", "msccl", "mscclpp", "mscclang", "blink"})
     names.push_back({name, what, fmt::format("nccl is the only library; {}", nccl::without_a_library)});
   return names;
-}
-
-Field rate_of_device(std::string name, std::string doc, std::string example) {
-  return {
-      .name = std::move(name), .type = Type::rate, .doc = std::move(doc), .min = 1, .examples = {std::move(example)}};
 }
 
 }  // namespace
@@ -134,50 +129,6 @@ Field harness_field() {
                       count("gpus_per_thread", "GPUs that one thread calls in turn, as -g of nccl-tests.", 1, 1024),
                       count("warmup", "Runs that do not count; the model has no cold start.", 0, 1'000'000),
                       count("iterations", "Runs over which the time is a mean; the model's are alike.", 1, 1'000'000)}};
-}
-
-std::vector<Field> device_rates_fields() {
-  return {
-      rate_of_device("copy",
-                     "What it sends over links and copies within itself, together. With a library: a rank's own part.",
-                     R"("1088 GB/s")"),
-      rate_of_device("reduce", "What it adds up, each message when it is there. With a library: a rank's own part.",
-                     R"("1300 GB/s")"),
-      rate_of_device("channel", "What one of its channels sends. With a library: a thread block, in rings and trees.",
-                     R"("20 GB/s")"),
-      {.name = "start",
-       .type = Type::time,
-       .doc = "Before the first byte of an addition, or of a copy within it: a kernel's launch.",
-       .examples = {R"("2 us")"}},
-      {.name = "post",
-       .type = Type::time,
-       .doc = "What it takes to post a message to another host, one after another: a library's proxy thread.",
-       .examples = {R"("0.5 us")"}}};
-}
-
-Field devices_field() {
-  std::vector<Field> gpu = device_rates_fields();
-  const auto of_library = [](std::string name, std::string doc, std::string example) {
-    return Field{.name = std::move(name), .type = Type::time, .doc = std::move(doc), .examples = {std::move(example)}};
-  };
-  gpu.insert(
-      gpu.begin(),
-      {of_library("launch", "With a library: from the call to the kernel's first step, with the harness that calls.",
-                  R"("4.7 us")"),
-       of_library("launch_channel",
-                  "With a library: what each of the kernel's thread blocks beyond the first adds to the launch, "
-                  "as in old releases such as NCCL 2.8.",
-                  R"("1.3 us")")});
-  return {.name = "devices",
-          .type = Type::object,
-          .doc =
-              "What devices take for work on their own data: no time, where nothing is said; with a library what its "
-              "model takes for the GPUs' generation.",
-          .members = {{.name = "gpu", .type = Type::object, .doc = "Every GPU.", .members = std::move(gpu)},
-                      {.name = "cpu",
-                       .type = Type::object,
-                       .doc = "Every CPU, and the memory in which a server of its sits.",
-                       .members = device_rates_fields()}}};
 }
 
 }  // namespace ringsim::scenarios

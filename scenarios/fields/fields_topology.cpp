@@ -10,7 +10,7 @@ namespace ringsim::scenarios {
 
 namespace {
 
-Field ranks_field(std::int64_t most) {
+Field ranks_field(std::int64_t most, Member into) {
   return {.name = "ranks",
           .type = Type::whole,
           .doc = "Number of GPUs.",
@@ -18,14 +18,19 @@ Field ranks_field(std::int64_t most) {
           .min = 1,
           .max = most,
           .examples = {"8"},
-          .words = {"gpus", "n_gpus", "num_gpus", "gpu_count", "n_ranks", "num_ranks", "world_size"}};
+          .words = {"gpus", "n_gpus", "num_gpus", "gpu_count", "n_ranks", "num_ranks", "world_size"},
+          .into = std::move(into)};
 }
 
+/// One of ranks and equal links.
+template <class Kind>
 Field plain_topology(std::string name, std::string doc, std::int64_t most) {
-  return {.name = std::move(name),
-          .type = Type::object,
-          .doc = std::move(doc),
-          .members = {ranks_field(most), link_field("link", "What every link is.")}};
+  return {
+      .name = std::move(name),
+      .type = Type::object,
+      .doc = std::move(doc),
+      .members = {ranks_field(most, &Kind::ranks), link_field("link", "What every link is.", stated_link(&Kind::link))},
+      .into = Member::alternative<TopologySpec, Kind>()};
 }
 
 Field graph_topology() {
@@ -45,12 +50,21 @@ Field graph_topology() {
                                 .doc = "A name of its own.",
                                 .required = true,
                                 .min = 1,
-                                .examples = {R"("g0")"}},
+                                .examples = {R"("g0")"},
+                                .into = &Graph::NodeSpec::name},
                                {.name = "kind",
                                 .type = Type::text,
                                 .doc = "What the device is; a gpu is a rank.",
                                 .required = true,
-                                .choices = {"gpu", "cpu", "memory", "pcie_switch", "nvswitch", "nic", "switch"}},
+                                .choices = {"gpu", "cpu", "memory", "pcie_switch", "nvswitch", "nic", "switch"},
+                                .into = {&Graph::NodeSpec::kind,
+                                         {{"gpu", NodeKind::gpu},
+                                          {"cpu", NodeKind::cpu},
+                                          {"memory", NodeKind::memory},
+                                          {"pcie_switch", NodeKind::pcie_switch},
+                                          {"nvswitch", NodeKind::nvswitch},
+                                          {"nic", NodeKind::nic},
+                                          {"switch", NodeKind::network_switch}}}},
                                {.name = "rates",
                                 .type = Type::object,
                                 .doc = "What it does within itself, instead of `devices`.",
@@ -72,7 +86,8 @@ Field graph_topology() {
                           .type = Type::text,
                           .doc = "full: each direction has the bandwidth for itself; half: both share it.",
                           .fallback = "full",
-                          .choices = {"full", "half"}});
+                          .choices = {"full", "half"},
+                          .into = {&LinkSpec::duplex, {{"full", Duplex::full}, {"half", Duplex::half}}}});
   link.members.push_back(
       {.name = "one_way", .type = Type::boolean, .doc = "Only from `from` to `to`.", .fallback = "false"});
   return {.name = "graph",
@@ -216,8 +231,10 @@ Field topology_field() {
                                  .min = 1,
                                  .max = 16,
                                  .examples = {"[4, 4]", "[2, 2, 2]"},
-                                 .members = {dimension}},
-                                link_field("link", "What every link is.")}};
+                                 .members = {dimension},
+                                 .into = &Torus::dimensions},
+                                link_field("link", "What every link is.", stated_link(&Torus::link))},
+                    .into = Member::alternative<TopologySpec, Torus>()};
   return {.name = "topology",
           .type = Type::variant,
           .doc = "The devices and the links between them.",
@@ -225,11 +242,11 @@ Field topology_field() {
           .examples = {R"({"kind": "star", "ranks": 8, "link": {"bandwidth": "25 GB/s", "latency": "1 us"}})"},
           .discriminator = "kind",
           .named_by = "kind",
-          .variants = {plain_topology("star", "Every rank on a port of one non-blocking switch.", most_ranks),
-                       plain_topology("ring", "Ranks in a closed ring, each cabled to the next.", most_ranks),
+          .variants = {plain_topology<Star>("star", "Every rank on a port of one non-blocking switch.", most_ranks),
+                       plain_topology<Ring>("ring", "Ranks in a closed ring, each cabled to the next.", most_ranks),
                        // Cables grow with the square of the ranks: 4096 ranks have 8 million.
-                       plain_topology("full_mesh", "A cable between every two ranks.", 4096), torus, graph_topology(),
-                       cluster_topology(), nccl_xml_topology(), nvidia_smi_topology()}};
+                       plain_topology<FullMesh>("full_mesh", "A cable between every two ranks.", 4096), torus,
+                       graph_topology(), cluster_topology(), nccl_xml_topology(), nvidia_smi_topology()}};
 }
 
 }  // namespace ringsim::scenarios

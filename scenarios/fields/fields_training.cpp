@@ -7,18 +7,26 @@
 #include "algorithms/training/regimes.hpp"
 #include "scenarios/fields/fields.hpp"
 #include "scenarios/fields/workload_files.hpp"
+#include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
 
 namespace ringsim::scenarios {
 
 namespace {
 
-Field duration(std::string name, std::string doc, std::string example, std::string fallback = {}) {
+Field duration(std::string name, std::string doc, std::string example, std::string fallback = {}, Member into = {}) {
   return {.name = std::move(name),
           .type = Type::time,
           .doc = std::move(doc),
           .fallback = std::move(fallback),
-          .examples = {std::move(example)}};
+          .examples = {std::move(example)},
+          .into = std::move(into)};
+}
+
+/// Where a value of the step itself goes.
+template <class Value>
+Member of_step(Value TrainingStep::*member) {
+  return Member::through<TrainingSpec>([member](TrainingSpec& to) -> Value& { return to.step.*member; });
 }
 
 Field layers_field() {
@@ -175,21 +183,27 @@ Field buckets_field() {
 /// The settings of a regime.
 std::vector<Field> settings_of(Regime::Kind kind, Field algorithm) {
   const auto rank = [](std::string doc) {
-    return Field{.name = "master", .type = Type::whole, .doc = std::move(doc), .max = most_ranks - 1};
+    return Field{.name = "master",
+                 .type = Type::whole,
+                 .doc = std::move(doc),
+                 .max = most_ranks - 1,
+                 .into = &TrainingSpec::master};
   };
   switch (kind) {
     case Regime::Kind::single:
       return {};
     case Regime::Kind::data_parallel:
       return {rank("The rank of the master GPU; default: 0."),
-              duration("loss", "How long the master computes the loss of the whole batch.", R"("1 ms")", "0 us")};
+              duration("loss", "How long the master computes the loss of the whole batch.", R"("1 ms")", "0 us",
+                       &TrainingSpec::loss)};
     case Regime::Kind::parameter_server:
       return {
           {.name = "servers",
            .type = Type::whole,
            .doc = "Separate servers, each with a shard of the model; default: the master, which is a rank.",
            .min = 1,
-           .max = 256},
+           .max = 256,
+           .into = &TrainingSpec::servers},
           {.name = "servers_on",
            .type = Type::text,
            .doc = "Where separate servers sit; default: on extra ports of a star. cpu: the first CPU of each node, "
@@ -207,7 +221,8 @@ std::vector<Field> settings_of(Regime::Kind kind, Field algorithm) {
                   "server averages weights. updates then count exchanges; default: 1.",
            .min = 1,
            .max = 1000,
-           .examples = {"4"}},
+           .examples = {"4"},
+           .into = &TrainingSpec::every},
           {.name = "start",
            .type = Type::text,
            .doc = "async: when workers begin. staggered: worker w of K after w/K of what it computes between two "
@@ -227,8 +242,10 @@ std::vector<Field> settings_of(Regime::Kind kind, Field algorithm) {
               {.name = "overlap",
                .type = Type::boolean,
                .doc = "false: all buckets wait for the end of the backward pass.",
-               .fallback = "true"},
-              duration("hooks", "On the GPU, before each bucket: the copy into it.", R"("50 us")", "0 us")};
+               .fallback = "true",
+               .into = of_step(&TrainingStep::overlap)},
+              duration("hooks", "On the GPU, before each bucket: the copy into it.", R"("50 us")", "0 us",
+                       of_step(&TrainingStep::hook))};
     case Regime::Kind::local_sgd:
       algorithm.doc += " It averages the weights.";
       return {std::move(algorithm),
@@ -238,7 +255,8 @@ std::vector<Field> settings_of(Regime::Kind kind, Field algorithm) {
                .required = true,
                .min = 1,
                .max = 1000,
-               .examples = {"16"}}};
+               .examples = {"16"},
+               .into = &TrainingSpec::every}};
     case Regime::Kind::gossip:
       return {{.name = "every",
                .type = Type::whole,
@@ -246,12 +264,14 @@ std::vector<Field> settings_of(Regime::Kind kind, Field algorithm) {
                .fallback = "1",
                .min = 1,
                .max = 1000,
-               .examples = {"4"}},
+               .examples = {"4"},
+               .into = &TrainingSpec::every},
               {.name = "overlap",
                .type = Type::boolean,
                .doc = "true: the weights of the round before travel during both passes of a round's first step, and "
                       "are averaged before its update.",
-               .fallback = "false"}};
+               .fallback = "false",
+               .into = &TrainingSpec::overlap}};
     case Regime::Kind::model_parallel:
       return {{.name = "microbatches",
                .type = Type::whole,
@@ -260,7 +280,8 @@ std::vector<Field> settings_of(Regime::Kind kind, Field algorithm) {
                .fallback = "1",
                .min = 1,
                .max = 100'000,
-               .examples = {"8"}}};
+               .examples = {"8"},
+               .into = &TrainingSpec::microbatches}};
   }
   fail_invariant("a regime has one of seven kinds");
 }
@@ -333,8 +354,13 @@ Field regime_field(const Field& algorithm) {
 
 Field training_field(Field algorithm) {
   algorithm.required = false;  // where a library decides; else the meaning of a scenario asks for it
-  const auto step_number = [](std::string name, std::string doc) {
-    return Field{.name = std::move(name), .type = Type::whole, .doc = std::move(doc), .max = 1'000'000'000};
+  using Slow = Stragglers::Slow;
+  const auto step_number = [](std::string name, std::string doc, Member into) {
+    return Field{.name = std::move(name),
+                 .type = Type::whole,
+                 .doc = std::move(doc),
+                 .max = 1'000'000'000,
+                 .into = std::move(into)};
   };
   const Field slow{
       .name = "slow",
@@ -345,29 +371,45 @@ Field training_field(Field algorithm) {
           {.name = "slow rank",
            .type = Type::object,
            .doc = "A rank, and for which steps.",
-           .members = {
-               {.name = "rank", .type = Type::whole, .doc = "Its number.", .required = true, .max = most_ranks - 1},
-               {.name = "factor",
-                .type = Type::factor,
-                .doc = "Everything that it computes takes so many times as long.",
-                .required = true,
-                .min = 1,
-                .max = 1'000'000'000,
-                .examples = {"2"}},
-               step_number("from", "The first slow step; default: 0. The warm-up counts."),
-               step_number("until", "The first step at full speed again; default: none.")}}}};
+           .members = {{.name = "rank",
+                        .type = Type::whole,
+                        .doc = "Its number.",
+                        .required = true,
+                        .max = most_ranks - 1,
+                        .into = &Slow::rank},
+                       {.name = "factor",
+                        .type = Type::factor,
+                        .doc = "Everything that it computes takes so many times as long.",
+                        .required = true,
+                        .min = 1,
+                        .max = 1'000'000'000,
+                        .examples = {"2"},
+                        .into = &Slow::millionths},
+                       step_number("from", "The first slow step; default: 0. The warm-up counts.", &Slow::from),
+                       step_number("until", "The first step at full speed again; default: none.", &Slow::until)}}}};
   const Field jitter{
       .name = "jitter",
       .type = Type::object,
       .doc = "A random time that each rank computes longer in each step.",
-      .members = {
-          {.name = "distribution",
-           .type = Type::text,
-           .doc = "uniform: from 0 to spread; exponential: of mean spread.",
-           .required = true,
-           .choices = {"uniform", "exponential"}},
-          {.name = "spread", .type = Type::time, .doc = "How long it is.", .required = true, .examples = {R"("4 ms")"}},
-          {.name = "seed", .type = Type::whole, .doc = "Other seeds give other times; default: 0."}}};
+      .members = {{.name = "distribution",
+                   .type = Type::text,
+                   .doc = "uniform: from 0 to spread; exponential: of mean spread.",
+                   .required = true,
+                   .choices = {"uniform", "exponential"},
+                   .into = {&Draws::distribution,
+                            {{"uniform", Distribution::uniform}, {"exponential", Distribution::exponential}}}},
+                  {.name = "spread",
+                   .type = Type::time,
+                   .doc = "How long it is.",
+                   .required = true,
+                   .examples = {R"("4 ms")"},
+                   .into = &Draws::spread},
+                  {.name = "seed",
+                   .type = Type::whole,
+                   .doc = "Other seeds give other times; default: 0.",
+                   .into = &Draws::seed}},
+      .into = Member::through<TrainingSpec>(
+          [](TrainingSpec& to) -> std::optional<Draws>& { return to.stragglers.jitter; })};
   const Field gpu{.name = "gpu", .type = Type::text, .doc = "Name of a gpu.", .min = 1, .varies = false};
   const Field optimizer{.name = "optimizer",
                         .type = Type::object,
@@ -376,22 +418,27 @@ Field training_field(Field algorithm) {
                                      .type = Type::text,
                                      .doc = "It says what state the optimizer keeps per parameter: none, 4 B, 8 B.",
                                      .fallback = "sgd",
-                                     .choices = {"sgd", "momentum", "adam"}},
-                                    duration("time", "How long the update takes.", R"("1.2 ms")", "0 us")},
+                                     .choices = {"sgd", "momentum", "adam"},
+                                     .into = &TrainingSpec::optimizer},
+                                    duration("time", "How long the update takes.", R"("1.2 ms")", "0 us",
+                                             of_step(&TrainingStep::update))},
                         .named_by = "name"};
   const Field host{.name = "host",
                    .type = Type::object,
                    .doc = "The thread that launches the kernels of a GPU; of data_parallel one thread for all GPUs.",
-                   .members = {duration("launch", "Per layer and pass, and for the update.", R"("5 us")", "0 us"),
+                   .members = {duration("launch", "Per layer and pass, and for the update.", R"("5 us")", "0 us",
+                                        of_step(&TrainingStep::host_launch)),
                                {.name = "waits",
                                 .type = Type::boolean,
                                 .doc = "It launches a step when the one before is done, as a loop that reads the loss.",
-                                .fallback = "true"},
+                                .fallback = "true",
+                                .into = of_step(&TrainingStep::host_waits)},
                                {.name = "order",
                                 .type = Type::text,
                                 .doc = "data_parallel: by_gpu: all kernels of a pass on rank 0, then those of rank 1; "
                                        "by_layer: a layer on all ranks, then the next one; default: by_gpu.",
-                                .choices = {"by_gpu", "by_layer"}}}};
+                                .choices = {"by_gpu", "by_layer"},
+                                .into = {&TrainingSpec::launch_by_layer, {{"by_gpu", false}, {"by_layer", true}}}}}};
   return {
       .name = "training",
       .type = Type::object,
@@ -408,7 +455,8 @@ Field training_field(Field algorithm) {
                           "default: 1.",
                    .min = 1'000'000,  // millionths
                    .max = 1'000'000'000,
-                   .examples = {"1.05"}},
+                   .examples = {"1.05"},
+                   .into = &TrainingSpec::slowdown},
                   {.name = "ranks",
                    .type = Type::list,
                    .doc = "Names of the gpus that take part, in rank order; default: all, of single the first.",
@@ -422,7 +470,8 @@ Field training_field(Field algorithm) {
                    .doc = "What a GPU has, for a warning if weights, gradients and the optimizer's state need more; "
                           "default: what its machine's file says.",
                    .min = 1,
-                   .examples = {R"("80 GiB")"}},
+                   .examples = {R"("80 GiB")"},
+                   .into = &TrainingSpec::gpu_memory},
                   {.name = "steps",
                    .type = Type::whole,
                    .doc = "How many steps count.",
@@ -434,7 +483,8 @@ Field training_field(Field algorithm) {
                    .type = Type::whole,
                    .doc = "Steps before them, which do not count.",
                    .fallback = "1",
-                   .max = 1'000'000},
+                   .max = 1'000'000,
+                   .into = &TrainingSpec::warmup},
                   {.name = "updates",
                    .type = Type::whole,
                    .doc = "Mode async, instead of steps: after how many updates of the model, by all workers "

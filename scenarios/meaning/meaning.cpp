@@ -81,32 +81,16 @@ void check_spellings(const Json& written, const Blame& blame) {
 }
 
 Transport transport_of(const Canonical& transport, CollectiveOp op) {
-  return {.gdr_level = level_of(transport["gdr_level"].get<std::string>()),
-          .assumes_gpudirect = transport.value("gpudirect", false),
-          .p2p_level = level_of(transport["p2p_level"].get<std::string>()),
-          .pxn = transport["pxn"].get<bool>(),
-          .point_to_point = is_point_to_point(op),
-          .acs = transport.value("acs", false),
-          .nics = enum_of<Transport::Nics>(transport["nics"], {{"nearest", Transport::Nics::nearest},
-                                                               {"all", Transport::Nics::all},
-                                                               {"per_channel", Transport::Nics::per_channel}}),
-          .staging = {.size = {transport["staging"]["size"].get<std::int64_t>()},
-                      .depth = transport["staging"]["depth"].get<int>()}};
+  Transport out;
+  read_members(field_at("transport"), transport, out);
+  out.point_to_point = is_point_to_point(op);
+  return out;
 }
 
-PacketOptions packet_of(const Canonical& packet, const Blame& blame) {
-  PacketOptions out{.flow_control = enum_of<PacketOptions::FlowControl>(
-                        packet["flow_control"],
-                        {{"credit", PacketOptions::FlowControl::credit}, {"pause", PacketOptions::FlowControl::pause}}),
-                    .mtu = {packet["mtu"].get<std::int64_t>()},
-                    .buffer = {},
-                    .lanes = packet["lanes"].get<int>()};
-  if (!packet.contains("buffer")) return out;
-  out.buffer = Bytes{packet["buffer"].get<std::int64_t>()};
-  if (*out.buffer < out.mtu)
-    blame.fail("/network/packet/buffer",
-               fmt::format("expected room for a packet at least, {}, found {}", format(out.mtu), format(*out.buffer)));
-  return out;
+void check_buffer(const PacketOptions& packet, const Blame& blame) {
+  if (packet.buffer && *packet.buffer < packet.mtu)
+    blame.fail("/network/packet/buffer", fmt::format("expected room for a packet at least, {}, found {}",
+                                                     format(packet.mtu), format(*packet.buffer)));
 }
 
 /// What the network of the machines' widest ports does: NCCL takes those.
@@ -143,15 +127,13 @@ RoutingSpec routing_of(const Canonical& network, const TopologySpec& topology, c
   else if (cluster != nullptr && cluster->fabric && !std::holds_alternative<StarFabric>(*cluster->fabric) &&
            !network.contains("table"))  // on a star each message has one way
     out.policy = policy_of_ports(*cluster, blame, warnings);
-  out.seed = network["seed"].get<std::uint64_t>();
   if (!network.contains("table")) return out;
   if (out.policy != Policy::fixed) {
     blame.fail("/network/table", fmt::format("expected a table only with static routing, found {}",
                                              network["routing"].get<std::string>()));
   }
-  for (const Canonical& entry : network["table"])
-    out.table.push_back(
-        {entry["at"].get<std::string>(), entry["to"].get<std::string>(), entry["via"].get<std::string>()});
+  const Field& row = find(field_at("network").members, "table")->members.front();
+  for (const Canonical& entry : network["table"]) read_members(row, entry, out.table.emplace_back());
   return out;
 }
 
@@ -394,11 +376,9 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
       out.library ? out.library->protocol.get() : find_protocol(canonical["transport"]["protocol"].get<std::string>());
   if (canonical["transport"].contains("launch"))
     out.launch = Picoseconds{canonical["transport"]["launch"].get<std::int64_t>()};
-  out.model = enum_of<NetworkModel>(
-      canonical["network"]["model"],
-      {{"ideal", NetworkModel::ideal}, {"fair", NetworkModel::fair}, {"packet", NetworkModel::packet}});
-  if (moves_packets(out.model)) out.packet = packet_of(canonical["network"]["packet"], blame);
   out.routing = routing_of(canonical["network"], out.topology, blame, out.warnings);
+  read_members(field_at("network"), canonical["network"], out);
+  if (moves_packets(out.model)) check_buffer(out.packet, blame);
   if (out.transport.nics == Transport::Nics::per_channel && out.routing.policy == Routing::Policy::flow_spray)
     blame.fail("/transport/nics", "expected nearest or all with routing flow_spray, found per_channel",
                "flow_spray tells messages of a pair apart by their number, per_channel by their channel");

@@ -9,9 +9,6 @@
 
 namespace ringsim::scenarios {
 
-/// What `devices.gpu`, or `rates` of a graph's node, says, but for the link of `over`.
-DeviceRates device_rates_of(const nlohmann::json& rates);
-
 /// The rates of all GPUs and CPUs. Refuses those that cannot be used, also at the nodes of a graph. Requires
 /// scenario.topology and scenario.routing.
 DeviceSpec devices_of(const nlohmann::json& canonical, const Blame& blame, const Scenario& scenario);

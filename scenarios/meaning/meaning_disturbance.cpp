@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "scenarios/fields/fields.hpp"
 #include "scenarios/meaning/enum_of.hpp"
 #include "scenarios/meaning/meaning_jobs.hpp"
 #include "sim/base/quantity.hpp"
@@ -64,25 +65,14 @@ std::pair<std::size_t, Actor> rank_of(const Canonical& delay, const std::string&
 
 BackgroundSpec background_of(const Canonical& message, const std::string& pointer, const Blame& blame) {
   BackgroundSpec out;
-  out.from = message["from"].get<std::string>();
-  out.to = message["to"].get<std::string>();
-  out.message.bytes = {message["bytes"].get<std::int64_t>()};
-  out.message.start = SimTime{time_of(message["start"])};
-  if (message.contains("every")) {
-    out.message.every = time_of(message["every"]);
-    if (out.message.every->count() == 0) {
-      blame.fail(pointer + "/every", "expected a time above 0 between two messages, found 0",
-                 "leave \"every\" out to have each sent when the one before is delivered");
-    }
-  }
-  if (message.contains("until")) {
-    out.message.until = SimTime{time_of(message["until"])};
-    if (*out.message.until < out.message.start) {
-      blame.fail(pointer + "/until", fmt::format("expected a time not before the first message, {}, found {}",
-                                                 format(out.message.start.time_since_epoch()),
-                                                 format(out.message.until->time_since_epoch())));
-    }
-  }
+  read_members(field_at("disturbance.background").members.front(), message, out);
+  if (out.message.every && out.message.every->count() == 0)
+    blame.fail(pointer + "/every", "expected a time above 0 between two messages, found 0",
+               "leave \"every\" out to have each sent when the one before is delivered");
+  if (out.message.until && *out.message.until < out.message.start)
+    blame.fail(pointer + "/until", fmt::format("expected a time not before the first message, {}, found {}",
+                                               format(out.message.start.time_since_epoch()),
+                                               format(out.message.until->time_since_epoch())));
   return out;
 }
 
@@ -128,8 +118,7 @@ void take_disturbance(const Canonical& canonical, const Blame& blame, Scenario& 
     const auto [job, rank] = rank_of(each, pointer, blame, scenario);
     scenario.slow.push_back({job, rank, time_of(each["step_delay"])});
   });
-  if (given.contains("jitter"))
-    scenario.jitter = {time_of(given["jitter"]["most"]), given["jitter"]["seed"].get<std::uint64_t>()};
+  if (given.contains("jitter")) read_members(field_at("disturbance.jitter"), given["jitter"], scenario.jitter);
   for_each("background", [&](const Canonical& each, const std::string& pointer) {
     scenario.background.push_back(background_of(each, pointer, blame));
   });

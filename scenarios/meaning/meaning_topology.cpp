@@ -7,8 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/fields/fields.hpp"
-#include "scenarios/meaning/enum_of.hpp"
-#include "scenarios/meaning/meaning_devices.hpp"
 #include "sim/base/error.hpp"
 #include "topologies/formats/nccl_xml_import.hpp"
 #include "topologies/formats/smi_import.hpp"
@@ -19,99 +17,50 @@ namespace {
 
 using Canonical = nlohmann::json;
 
-LinkSpec link_of(const Canonical& link) {
-  return {.bandwidth = {link["bandwidth"].get<std::int64_t>()},
-          .latency = Picoseconds{link["latency"].get<std::int64_t>()},
-          .duplex = link.value("duplex", "full") == "half" ? Duplex::half : Duplex::full,
-          .source = "scenario"};
+LinkSpec link_of(const Field& row, const Canonical& link) {
+  LinkSpec out{.bandwidth = {}, .source = "scenario"};
+  read_members(row, link, out);
+  return out;
 }
 
+const Field& topology_row(const Canonical& topology) { return chosen_variant(field_at("topology"), topology); }
+
 Graph graph_of(const Canonical& topology) {
+  static const Field rates{.name = "rates", .type = Type::object, .doc = "", .members = device_rates_fields()};
+  const std::vector<Field>& keys = topology_row(topology).members;
+  const Field& node_row = find(keys, "nodes")->members.front();
+  const Field& link_row = find(keys, "links")->members.front();
   Graph graph;
   for (const Canonical& node : topology["nodes"]) {
-    Graph::NodeSpec spec{.name = node["name"].get<std::string>(),
-                         .kind = enum_of<NodeKind>(node["kind"], {{"gpu", NodeKind::gpu},
-                                                                  {"cpu", NodeKind::cpu},
-                                                                  {"memory", NodeKind::memory},
-                                                                  {"pcie_switch", NodeKind::pcie_switch},
-                                                                  {"nvswitch", NodeKind::nvswitch},
-                                                                  {"nic", NodeKind::nic},
-                                                                  {"switch", NodeKind::network_switch}}),
-                         .rates = {},
-                         .over = {}};
+    Graph::NodeSpec spec;
+    read_members(node_row, node, spec);
     if (node.contains("rates") && !node["rates"].empty()) {
-      spec.rates = device_rates_of(node["rates"]);
+      read_members(rates, node["rates"], spec.rates.emplace());
       spec.over = node["rates"].value("over", "");
     }
     graph.nodes.push_back(std::move(spec));
   }
-  for (const Canonical& link : topology["links"]) {
-    graph.links.push_back(
-        {link["from"].get<std::string>(), link["to"].get<std::string>(), link_of(link), link["one_way"].get<bool>()});
-  }
+  for (const Canonical& link : topology["links"])
+    graph.links.push_back({link["from"].get<std::string>(), link["to"].get<std::string>(), link_of(link_row, link),
+                           link["one_way"].get<bool>()});
   return graph;
 }
 
-Torus torus_of(const Canonical& topology, const Blame& blame) {
-  constexpr std::int64_t most = 1'048'576;
-  Torus torus{.dimensions = topology["dimensions"].get<std::vector<int>>(), .link = link_of(topology["link"])};
+void check_size(const Torus& torus, const Blame& blame) {
   std::int64_t ranks = 1;
   for (const int dimension : torus.dimensions) {
     ranks *= dimension;  // both factors are at most 2^20
-    if (ranks > most) {
+    if (ranks > most_ranks)
       blame.fail("/topology/dimensions", fmt::format("expected dimensions that multiply to at most {} ranks, found {}",
-                                                     most, fmt::join(torus.dimensions, " x ")));
-    }
+                                                     most_ranks, fmt::join(torus.dimensions, " x ")));
   }
-  return torus;
 }
 
-std::optional<LinkSpec> link_if_said(const Canonical& fabric, const char* key) {
-  return fabric.contains(key) ? std::optional(link_of(fabric[key])) : std::nullopt;
-}
-
-Fabric fabric_of(const Canonical& fabric) {
-  const std::string& kind = fabric["kind"].get_ref<const std::string&>();
-  const auto count = [&](const char* key) { return fabric[key].get<int>(); };
-  const LinkSpec link = link_of(fabric["link"]);
-  if (kind == "star") return StarFabric{link};
-  if (kind == "leaf_spine") {
-    return LeafSpine{.nodes_per_leaf = count("nodes_per_leaf"),
-                     .oversubscription = count("oversubscription"),
-                     .spines = count("spines"),
-                     .link = link,
-                     .uplink = link_if_said(fabric, "uplink")};
-  }
-  if (kind == "fat_tree") return FatTree{.k = count("k"), .oversubscription = count("oversubscription"), .link = link};
-  if (kind == "rail") {
-    return RailFabric{.nodes_per_group = count("nodes_per_group"),
-                      .spines = count("spines"),
-                      .oversubscription = count("oversubscription"),
-                      .link = link,
-                      .uplink = link_if_said(fabric, "uplink")};
-  }
-  if (kind == "torus") {
-    return TorusFabric{fabric["dimensions"].get<std::vector<int>>(), link, link_if_said(fabric, "hop")};
-  }
-  ensure(kind == "dragonfly", "every kind of fabric in the table has a spec");
-  return Dragonfly{.groups = count("groups"),
-                   .routers = count("routers"),
-                   .nodes_per_router = count("nodes_per_router"),
-                   .global_links = count("global_links"),
-                   .link = link,
-                   .local = link_if_said(fabric, "local"),
-                   .global = link_if_said(fabric, "global")};
-}
-
-std::vector<CableChange> cable_changes_of(const Canonical& fabric) {
+std::vector<CableChange> cable_changes_of(const Field& fabric_row, const Canonical& fabric) {
   std::vector<CableChange> changes;
   if (!fabric.contains("cables")) return changes;
-  for (const Canonical& cable : fabric["cables"]) {
-    CableChange change{cable["from"].get<std::string>(), cable["to"].get<std::string>(), {}, {}};
-    if (cable.contains("bandwidth")) change.bandwidth = Bandwidth{cable["bandwidth"].get<std::int64_t>()};
-    if (cable.contains("latency")) change.latency = Picoseconds{cable["latency"].get<std::int64_t>()};
-    changes.push_back(std::move(change));
-  }
+  const Field& row = find(fabric_row.members, "cables")->members.front();
+  for (const Canonical& cable : fabric["cables"]) read_members(row, cable, changes.emplace_back());
   return changes;
 }
 
@@ -119,7 +68,7 @@ std::vector<CableChange> cable_changes_of(const Canonical& fabric) {
 class Clusters {
  public:
   Clusters(const Canonical& topology, const Blame& blame, const Files& files)
-      : topology_(topology), blame_(blame), files_(files) {}
+      : topology_(topology), row_(topology_row(topology)), blame_(blame), files_(files) {}
 
   Cluster cluster() const {
     Cluster out;
@@ -131,8 +80,9 @@ class Clusters {
     std::int64_t nodes = 0;
     for (const Cluster::Part& part : out.parts) nodes += part.nodes;
     if (topology_.contains("fabric")) {
-      out.fabric = fabric_of(topology_["fabric"]);
-      out.changes = cable_changes_of(topology_["fabric"]);
+      const Field& kinds = *find(row_.members, "fabric");
+      read_variant(kinds, topology_["fabric"], out.fabric.emplace());
+      out.changes = cable_changes_of(chosen_variant(kinds, topology_["fabric"]), topology_["fabric"]);
     }
     if (nodes > 1) check_joined(out);
     return out;
@@ -183,12 +133,17 @@ class Clusters {
     return std::make_shared<Machine>(parse_machine(file.text, file.path));
   }
 
+  std::optional<LinkSpec> nic_if_said() const {
+    if (!topology_.contains("nic")) return std::nullopt;
+    return link_of(*find(row_.members, "nic"), topology_["nic"]);
+  }
+
   Node nccl_xml() const {
     const Files::Content& file = content(topology_["file"], {"NCCL's topology XML, which has <system>", {"<system"}});
     NcclXmlOptions options;
     if (topology_.contains("gpu")) options.gpu = topology_["gpu"].get<std::string>();
     if (topology_.contains("nvlink")) options.nvlink_from = *preset(topology_["nvlink"]);
-    if (topology_.contains("nic")) options.nic = link_of(topology_["nic"]);
+    options.nic = nic_if_said();
     return std::make_shared<Machine>(import_nccl_xml(file.text, file.path, options));
   }
 
@@ -196,7 +151,7 @@ class Clusters {
     const Files::Content& file =
         content(topology_["file"], {"what nvidia-smi topo -m prints, which has GPU0", {"GPU0"}});
     return std::make_shared<Machine>(
-        import_nvidia_smi(file.text, file.path, *preset(topology_["like"]), link_if_said(topology_, "nic")));
+        import_nvidia_smi(file.text, file.path, *preset(topology_["like"]), nic_if_said()));
   }
 
   void check_joined(const Cluster& cluster) const {
@@ -219,6 +174,7 @@ class Clusters {
   }
 
   const Canonical& topology_;
+  const Field& row_;
   const Blame& blame_;
   const Files& files_;
 };
@@ -227,16 +183,13 @@ class Clusters {
 
 TopologySpec topology_of(const Canonical& topology, const Blame& blame, const Files& files) {
   const std::string& kind = topology["kind"].get_ref<const std::string&>();
-  if (kind == "torus") return torus_of(topology, blame);
   if (kind == "graph") return graph_of(topology);
   if (kind == "cluster" || kind == "nccl_xml" || kind == "nvidia_smi")
     return Clusters(topology, blame, files).cluster();
-  const int ranks = topology["ranks"].get<int>();
-  const LinkSpec link = link_of(topology["link"]);
-  if (kind == "star") return Star{.ranks = ranks, .link = link};
-  if (kind == "ring") return Ring{.ranks = ranks, .link = link};
-  ensure(kind == "full_mesh", "every kind of topology in the table has a spec");
-  return FullMesh{.ranks = ranks, .link = link};
+  TopologySpec out;
+  read_variant(field_at("topology"), topology, out);
+  if (const auto* torus = std::get_if<Torus>(&out)) check_size(*torus, blame);
+  return out;
 }
 
 /// How many gpus there are; what the topology itself refuses is put in the file's words.

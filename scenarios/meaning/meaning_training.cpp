@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "scenarios/fields/fields.hpp"
 #include "scenarios/fields/workload_files.hpp"
 #include "sim/base/error.hpp"
 
@@ -139,8 +140,6 @@ void take_buckets(const Canonical& regime, TrainingSpec& out, const Blame& blame
     out.step.buckets = pytorch_buckets(out.step.layers, out.bytes_per_parameter,
                                        Bytes{buckets.value("first", std::int64_t{1} << 20)}, size);
   }
-  out.step.overlap = regime["overlap"].get<bool>();
-  out.step.hook = Picoseconds{regime["hooks"].get<std::int64_t>()};
 }
 
 }  // namespace
@@ -206,8 +205,6 @@ void speed_up(Picoseconds& kernel, double speed) {
 void take_master(const Canonical& canonical, std::int64_t ranks, double speed, TrainingSpec& out, const Blame& blame) {
   const Canonical &regime = canonical["regime"], &workload = canonical["workload"];
   const std::string at = "/training/regime";
-  out.servers = regime.value("servers", 0);
-  out.master = regime.value("master", 0);
   if (out.servers > 0 && regime.contains("master"))
     blame.fail(at + "/master", "cannot be combined with separate servers",
                "the master is the server if no separate ones are asked for");
@@ -216,8 +213,6 @@ void take_master(const Canonical& canonical, std::int64_t ranks, double speed, T
   if (out.regime->kind == Regime::Kind::parameter_server && regime.value("mode", "sync") == "sync")
     out.sample = Bytes{workload.value("sample_bytes", std::int64_t{0})};
   if (out.regime->kind != Regime::Kind::data_parallel) return;
-  out.launch_by_layer = canonical["host"].value("order", "by_gpu") == "by_layer";
-  out.loss = Picoseconds{regime["loss"].get<std::int64_t>()};
   speed_up(out.loss, speed);
   for (const char* key : {"sample_bytes", "output_bytes"})
     if (!workload.contains(key))
@@ -239,7 +234,6 @@ void take_pipeline(const Canonical& canonical, std::int64_t ranks, TrainingSpec&
   if (!workload.contains("activation_bytes"))
     blame.fail("/training/workload", "expected the key \"activation_bytes\" with the regime model_parallel, found none",
                "each GPU sends what its last layer puts out: how large that is for a sample is yours to state");
-  out.microbatches = canonical["regime"]["microbatches"].get<int>();
   const std::int64_t samples = out.batch * ranks;
   if (samples % out.microbatches != 0)
     blame.fail("/training/regime/microbatches",
@@ -256,12 +250,9 @@ void take_stragglers(const Canonical& canonical, std::int64_t ranks, TrainingSpe
   const std::int64_t n_steps = static_cast<std::int64_t>(out.step.steps) * out.every;
   if (canonical.contains("slow"))
     for (std::size_t i = 0; i < canonical["slow"].size(); ++i) {
-      const Canonical& given = canonical["slow"][i];
       const std::string at = fmt::format("/training/slow/{}", i);
-      const Stragglers::Slow one{.rank = given["rank"].get<Actor>(),
-                                 .millionths = given["factor"].get<std::int64_t>(),
-                                 .from = given.value("from", std::int64_t{0}),
-                                 .until = given.value("until", std::int64_t{INT64_MAX})};
+      Stragglers::Slow one;
+      read_members(field_at("training.slow").members.front(), canonical["slow"][i], one);
       if (one.rank >= ranks)
         blame.fail(at + "/rank", fmt::format("expected a rank from 0 to {}, found {}", ranks - 1, one.rank));
       if (one.until <= one.from)
@@ -270,12 +261,7 @@ void take_stragglers(const Canonical& canonical, std::int64_t ranks, TrainingSpe
       if (one.from >= n_steps) warn(at, fmt::format("the run ends after step {}", n_steps - 1));
       out.stragglers.slow.push_back(one);
     }
-  if (!canonical.contains("jitter")) return;
-  const Canonical& jitter = canonical["jitter"];
-  out.stragglers.jitter =
-      Draws{.distribution = jitter["distribution"] == "uniform" ? Distribution::uniform : Distribution::exponential,
-            .spread = Picoseconds{jitter["spread"].get<std::int64_t>()},
-            .seed = jitter.value("seed", std::uint64_t{0})};
+  if (!out.stragglers.jitter) return;
   if (out.stragglers.jitter->spread.count() == 0) warn("/training/jitter", "a spread of 0 changes nothing");
 }
 
@@ -358,11 +344,12 @@ TrainingSpec training_of(const Canonical& canonical, std::size_t gpus, double sp
   out.workload = workload.contains("model") ? workload["model"].get<std::string>() : "layers";
   out.batch = workload[workload.contains("batch") ? "batch" : "global_batch"].get<std::int64_t>();
   out.bytes_per_parameter = out.step.bytes_per_element = workload["bytes_per_parameter"].get<int>();
-  out.optimizer = canonical["optimizer"]["name"].get<std::string>();
+  const Field& row = field_at("training");
+  read_members(row, canonical, out);
+  for (const char* part : {"optimizer", "host"}) read_members(*find(row.members, part), canonical[part], out);
+  const Canonical& regime = canonical["regime"];
+  read_members(chosen_variant(*find(row.members, "regime"), regime), regime, out);
   out.step.name = fmt::format("{} of {}", out.regime->name, out.workload);
-  out.step.update = Picoseconds{canonical["optimizer"]["time"].get<std::int64_t>()};
-  out.step.host_launch = Picoseconds{canonical["host"]["launch"].get<std::int64_t>()};
-  out.step.host_waits = canonical["host"]["waits"].get<bool>();
   take_compute(workload, made, out, blame);
   out.step.layers = std::move(made.layers);
   speed_up(out.step.update, speed);
@@ -372,8 +359,6 @@ TrainingSpec training_of(const Canonical& canonical, std::size_t gpus, double sp
   }
   for (const LayerCost& layer : out.step.layers)
     for (const std::int64_t tensor : layer.tensors) out.parameters += tensor;
-  out.warmup = canonical["warmup"].get<int>();
-  if (canonical.contains("gpu_memory")) out.gpu_memory = Bytes{canonical["gpu_memory"].get<std::int64_t>()};
   out.step.steps = out.warmup + canonical["steps"].get<int>();
   if (kind == Regime::Kind::single && canonical.contains("ranks") && canonical["ranks"].size() > 1)
     blame.fail("/training/ranks",
@@ -386,16 +371,12 @@ TrainingSpec training_of(const Canonical& canonical, std::size_t gpus, double sp
   if (kind == Regime::Kind::data_parallel || kind == Regime::Kind::parameter_server)
     take_master(canonical, ranks, speed, out, blame);
   if (kind == Regime::Kind::model_parallel) take_pipeline(canonical, ranks, out, blame);
-  if (kind == Regime::Kind::local_sgd || kind == Regime::Kind::gossip || canonical["regime"].contains("every"))
-    out.every = canonical["regime"]["every"].get<int>();
-  if (kind == Regime::Kind::gossip) out.overlap = canonical["regime"]["overlap"].get<bool>();
   if (canonical["host"].contains("order") && kind != Regime::Kind::data_parallel)
     blame.fail("/training/host/order", "expected order only with the regime data_parallel, found it without",
                "there alone one thread launches the kernels of several GPUs");
   take_async(canonical, ranks, out, blame, warnings);
   take_stragglers(canonical, ranks, out, blame, warnings);
   if (canonical.contains("slowdown")) {
-    out.slowdown = canonical["slowdown"].get<std::int64_t>();
     if (out.async)
       blame.fail("/training/slowdown", "cannot be combined with mode async",
                  "workers compute and exchange in turn: nothing would be slowed");

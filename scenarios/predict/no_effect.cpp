@@ -8,6 +8,8 @@
 #include <utility>
 #include <variant>
 
+#include "scenarios/fields/effect.hpp"
+#include "scenarios/fields/fields.hpp"
 #include "scenarios/setup/setup.hpp"
 #include "sim/base/error.hpp"
 #include "sim/topology/routes.hpp"
@@ -51,7 +53,7 @@ bool each_pair(const CheckedSchedule& checked, Visit visit) {
   return true;
 }
 
-class Settings {
+class Settings : public scenarios::RunFacts {
  public:
   Settings(const Scenario& scenario, const Topology& topology, const RunOptions& options,
            const CheckedSchedule& schedule, const Timeline& timeline)
@@ -62,14 +64,88 @@ class Settings {
     for (std::size_t i = 0; i < scenario_.background.size(); ++i) look_at_background(i);
     look_at_fabric();
     if (options_.routing.policy != Routing::Policy::fixed && !scenario_.routing.is_auto) look_at_routing();
-    if (!options_.transport.pxn) look_at_pxn();
-    if (options_.transport.acs) look_at_acs();
-    if (options_.transport.staging.depth != Staging{}.depth) look_at_staging();
-    look_at_devices();
+    look_at_rows("transport", options_.transport);
+    look_at_rows("transport.staging", options_.transport.staging);
+    if (scenario_.devices.gpu) look_at_devices("gpu", *scenario_.devices.gpu);
+    if (scenario_.devices.cpu) look_at_devices("cpu", *scenario_.devices.cpu);
     return std::move(found_);
   }
 
+  bool works_within(bool gpus, LinkKind kind) override {
+    for (std::uint32_t l = 0; l < topology_.n_links(); ++l) {
+      const Link& link = topology_.link({l});
+      if (link.kind == kind && is_gpu(link.from) == gpus && timeline_.link_bytes[l].count > 0) return true;
+    }
+    return false;
+  }
+
+  bool sends_to_other_host(bool gpus) override {
+    return any_pair([&](Actor from, Actor to, std::uint16_t) {
+      return is_gpu(place(from)) == gpus && topology_.joins_hosts(place(from), place(to));
+    });
+  }
+
+  bool crosses(scenarios::FabricCables cables) override {
+    for (std::uint32_t l = 0; l < topology_.n_links(); ++l) {
+      const Link& link = topology_.link({l});
+      if (timeline_.link_bytes[l].count == 0 || !between_switches(link)) continue;
+      const bool within = group_of(link.from) == group_of(link.to);
+      if (cables == scenarios::FabricCables::all || within == (cables == scenarios::FabricCables::within_group))
+        return true;
+    }
+    return false;
+  }
+
+  bool would_use_pxn() override {
+    Transport with = options_.transport;
+    with.pxn = true;
+    return !same_paths(with) || !same_rings(with);
+  }
+
+  bool is_turned_by_acs() override {
+    Transport without = options_.transport;
+    without.acs = false;
+    return !same_paths(without);
+  }
+
+  bool stages() override {
+    for (const Disturbance::Background& message : options_.disturbance.background)
+      for (const Path& path : routes().find_parts(message.from, message.to))
+        if (path.legs.size() > 1) return true;
+    return any_pair([&](Actor from, Actor to, std::uint16_t channel) {
+      const std::vector<Path> found = paths(from, to, channel, channel);
+      return std::any_of(found.begin(), found.end(), [](const Path& path) { return path.legs.size() > 1; });
+    });
+  }
+
  private:
+  bool is_gpu(NodeId id) const { return topology_.node(id).kind == NodeKind::gpu; }
+
+  /// Whether `holds` for any pair that exchanges messages; true if there are too many to look at.
+  template <class Holds>
+  bool any_pair(Holds holds) {
+    bool any = false;
+    const bool all = each_pair(schedule_, [&](Actor from, Actor to, std::uint16_t channel) {
+      any = any || holds(from, to, channel);
+      return !any;
+    });
+    return any || !all;
+  }
+
+  /// The rows of the object at a dotted path whose values, in `owner`, are not the defaults.
+  template <class Owner>
+  void look_at_rows(const std::string& path, const Owner& owner) {
+    std::string pointer = '/' + path;
+    std::replace(pointer.begin(), pointer.end(), '.', '/');
+    look_at_rows(scenarios::field_at(path), pointer, owner);
+  }
+  template <class Owner>
+  void look_at_rows(const scenarios::Field& object, const std::string& pointer, const Owner& owner) {
+    scenarios::for_each_effect(object, owner, *this, [&](const scenarios::Field& row, scenarios::Effect effect) {
+      tell(pointer + '/' + row.name, effect.setting, std::move(effect.idle));
+    });
+  }
+
   Routes& routes() {
     if (!routes_) routes_.emplace(topology_, options_.transport, options_.routing);
     return *routes_;
@@ -77,7 +153,8 @@ class Settings {
 
   /// `idle`: why the setting changed nothing; empty: it is not known to be idle.
   void tell(const std::string& pointer, std::string_view value, std::string idle) {
-    found_.push_back({fmt::format("{}: {}: {}", scenario_.file, pointer, value), std::move(idle)});
+    found_.push_back(
+        {fmt::format("{}: {}{}{}", scenario_.file, pointer, value.empty() ? "" : ": ", value), std::move(idle)});
   }
 
   // --- faults --------------------------------------------------------------------------------------------------------
@@ -205,40 +282,12 @@ class Settings {
            topology_.node(link.to).kind == NodeKind::network_switch;
   }
 
-  /// Whether any message crosses a cable between two switches of the fabric that `counts`.
-  template <class Counts>
-  bool is_crossed(Counts counts) const {
-    for (std::uint32_t l = 0; l < topology_.n_links(); ++l) {
-      const Link& link = topology_.link({l});
-      if (timeline_.link_bytes[l].count > 0 && between_switches(link) && counts(link)) return true;
-    }
-    return false;
-  }
-
   void look_at_fabric() {
     const auto* cluster = std::get_if<Cluster>(&scenario_.topology);
     if (cluster == nullptr || !cluster->fabric || topology_.hosts().size() < 2) return;
     for (std::size_t i = 0; i < cluster->changes.size(); ++i) look_at_cable(cluster->changes[i], i);
-    const auto idle = [&](const char* key, const char* cables, const auto& counts) {
-      tell(fmt::format("/topology/fabric/{}", key), fmt::format("cables {}", cables),
-           is_crossed(counts) ? "" : "no message of this run crosses one");
-    };
-    const auto any = [](const Link&) { return true; };
-    const auto same_group = [&](const Link& link) { return group_of(link.from) == group_of(link.to); };
-    const auto look = [&](const auto& fabric) {
-      using Kind = std::decay_t<decltype(fabric)>;
-      if constexpr (requires { fabric.oversubscription; })
-        if (fabric.oversubscription > 1) idle("oversubscription", "between switches", any);
-      if constexpr (requires { fabric.uplink; })
-        if (fabric.uplink) idle("uplink", "between switches", any);
-      if constexpr (std::is_same_v<Kind, TorusFabric>)
-        if (fabric.hop) idle("hop", "between switches", any);
-      if constexpr (std::is_same_v<Kind, Dragonfly>) {
-        if (fabric.local) idle("local", "within a group", same_group);
-        if (fabric.global) idle("global", "between groups", [&](const Link& link) { return !same_group(link); });
-      }
-    };
-    std::visit(look, *cluster->fabric);
+    const scenarios::Field& row = scenarios::fabric_row(kind_of(*cluster->fabric));
+    std::visit([&](const auto& fabric) { look_at_rows(row, "/topology/fabric", fabric); }, *cluster->fabric);
   }
 
   std::string_view group_of(NodeId router) const {
@@ -269,11 +318,6 @@ class Settings {
 
   // --- devices -------------------------------------------------------------------------------------------------------
 
-  void look_at_devices() {
-    if (scenario_.devices.gpu) look_at_devices("gpu", *scenario_.devices.gpu);
-    if (scenario_.devices.cpu) look_at_devices("cpu", *scenario_.devices.cpu);
-  }
-
   /// There are nodes of that kind, and each has rates of its own.
   bool all_have_own(const std::string& kind) const {
     const auto* graph = std::get_if<Graph>(&scenario_.topology);
@@ -290,34 +334,7 @@ class Settings {
 
   void look_at_devices(const std::string& kind, const DeviceRates& rates) {
     if (all_have_own(kind)) return tell("/devices", kind, fmt::format("each {} has rates of its own", kind));
-    bool adds = false, copies = false;
-    const auto look = [&](const char* key, LinkKind link_kind, bool& works, const std::string& idle) {
-      for (std::uint32_t l = 0; l < topology_.n_links(); ++l) {
-        const Link& link = topology_.link({l});
-        const bool is_gpu = topology_.node(link.from).kind == NodeKind::gpu;
-        works = works || (link.kind == link_kind && is_gpu == (kind == "gpu") && timeline_.link_bytes[l].count > 0);
-      }
-      tell(fmt::format("/devices/{}", kind), key, works ? "" : idle);
-    };
-    bool sends = false;
-    if (rates.reduce) look("reduce", LinkKind::reduce, adds, fmt::format("no {} adds anything up in this run", kind));
-    if (rates.copy) look("copy", LinkKind::copy, copies, fmt::format("no {} sends anything in this run", kind));
-    if (rates.channel) look("channel", LinkKind::channel, sends, fmt::format("no {} sends anything in this run", kind));
-    if (rates.start.count() > 0)
-      tell(fmt::format("/devices/{}", kind), "start",
-           rates.reduce || rates.copy ? "" : "it precedes additions and copies, which have no rate");
-    if (rates.post.count() > 0) look_at_posts(kind);
-  }
-
-  void look_at_posts(const std::string& kind) {
-    bool any = false;
-    const bool all = each_pair(schedule_, [&](Actor from, Actor to, std::uint16_t) {
-      const bool is_gpu = topology_.node(place(from)).kind == NodeKind::gpu;
-      any = any || (is_gpu == (kind == "gpu") && topology_.joins_hosts(place(from), place(to)));
-      return !any;
-    });
-    tell(fmt::format("/devices/{}", kind), "post",
-         any || !all ? "" : fmt::format("no {} sends anything to another host in this run", kind));
+    look_at_rows("devices." + kind, rates);
   }
 
   // --- routing -------------------------------------------------------------------------------------------------------
@@ -351,21 +368,6 @@ class Settings {
     return all && same;
   }
 
-  /// PXN is off: whether any message, or the search for rings, would go another way with it.
-  void look_at_pxn() {
-    Transport with = options_.transport;
-    with.pxn = true;
-    const bool idle = same_paths(with) && same_rings(with);
-    tell("/transport", "pxn false (NCCL_PXN_DISABLE=1)", idle ? "no message of this run would go by PXN" : "");
-  }
-
-  void look_at_acs() {
-    Transport without = options_.transport;
-    without.acs = false;
-    tell("/transport", "acs true",
-         same_paths(without) ? "no message of this run turns round in a PCIe switch below a root complex" : "");
-  }
-
   static bool same_links(const std::vector<Path>& a, const std::vector<Path>& b) {
     const auto same_leg = [](const Leg& x, const Leg& y) { return x.links == y.links && x.shares == y.shares; };
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](const Path& x, const Path& y) {
@@ -385,18 +387,6 @@ class Settings {
       return out;
     };
     return rings(scenario_) == rings(other);
-  }
-
-  void look_at_staging() {
-    bool any = false;
-    const bool all = each_pair(schedule_, [&](Actor from, Actor to, std::uint16_t channel) {
-      for (const Path& path : paths(from, to, channel, channel)) any = any || path.legs.size() > 1;
-      return !any;
-    });
-    for (const Disturbance::Background& message : options_.disturbance.background)
-      for (const Path& path : routes().find_parts(message.from, message.to)) any = any || path.legs.size() > 1;
-    tell("/transport/staging", fmt::format("depth {}", options_.transport.staging.depth),
-         any || !all ? "" : "no message of this run rests on its way");
   }
 
   const Scenario& scenario_;

@@ -189,7 +189,7 @@ TEST_CASE("rates that cannot be used are refused, with their place") {
             .find("/topology/nodes/0/rates/over: expected reduce or copy next to it, found neither") !=
         std::string::npos);
   CHECK(complaint(on_star(R"({"cpu": {"reduce": "1000001 TB/s"}})"))
-            .find("/devices/cpu/reduce: expected a rate of at most 1000000 TB/s") != std::string::npos);
+            .find("/devices/cpu/reduce: expected at most 1000000 TB/s, found \"1000001 TB/s\"") != std::string::npos);
   // What a device does within itself is no link that could fail.
   CHECK(complaint(on_star(R"({"gpu": {"reduce": "20 GB/s"}})"),
                   {R"x(faults=[{"link": "gpu0 (reduce)", "bandwidth": "50%"}])x"})

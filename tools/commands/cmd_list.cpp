@@ -26,7 +26,7 @@ namespace ringsim::tools {
 
 namespace {
 
-enum class What { lists, all, algorithms, topologies, nodes, models, regimes, comparison, columns, costs };
+enum class What { lists, all, algorithms, topologies, nodes, models, regimes, comparison, columns, costs, keys };
 enum class ListFormat { text, json };
 
 struct ListArguments {
@@ -45,14 +45,16 @@ void declare(Options& options, ListArguments& list) {
        {"comparison", What::comparison},
        {"columns", What::columns},
        {"costs", What::costs},
+       {"keys", What::keys},
        {"all", What::all}},
-      list.what, "one of algorithms, topologies, nodes, models, regimes, comparison, columns, costs, all");
+      list.what, "one of algorithms, topologies, nodes, models, regimes, comparison, columns, costs, keys, all");
   what.aliases = {
       {"machines", "nodes"},      {"machine", "nodes"},        {"gpus", "nodes"},       {"gpu", "nodes"},
       {"clusters", "nodes"},      {"presets", "nodes"},        {"servers", "nodes"},    {"node", "nodes"},
       {"instances", "nodes"},     {"algorithm", "algorithms"}, {"algos", "algorithms"}, {"fabrics", "topologies"},
       {"topology", "topologies"}, {"networks", "models"},      {"protocols", "models"}, {"routings", "models"},
-      {"training", "regimes"},    {"regime", "regimes"},       {"fields", "columns"}};
+      {"training", "regimes"},    {"regime", "regimes"},       {"fields", "keys"},      {"key", "keys"},
+      {"settings", "keys"}};
   what.required = false;
   what.fallback = "which lists there are";
   options
@@ -150,6 +152,19 @@ Listed column_list() {
   return list;
 }
 
+/// The keys of scenarios.
+Listed key_list() {
+  Listed list{"keys", "Keys of a scenario, by the paths that --set takes; 0 stands for the number of an element", {}};
+  for (const ScenarioKey& key : scenario_keys()) {
+    Json one = entry(key.path, key.doc);
+    one["expects"] = key.expects;
+    one["default"] = key.fallback.empty() ? Json() : Json(key.fallback);
+    one["kinds"] = key.kinds;
+    list.entries.push_back(std::move(one));
+  }
+  return list;
+}
+
 Listed cost_list() {
   Listed list{"costs", "What NCCL's kernels cost", {}};
   for (const nccl::CostLine& line : nccl::cost_table()) {
@@ -195,6 +210,7 @@ std::vector<Listed> lists_of(What what) {
   if (wanted(What::regimes)) lists.push_back(regime_list());
   if (what == What::columns) lists.push_back(column_list());
   if (what == What::costs) lists.push_back(cost_list());
+  if (what == What::keys) lists.push_back(key_list());
   return lists;
 }
 
@@ -225,6 +241,7 @@ std::string list_of_lists() {
       {"comparison", "what every algorithm does on the same five machines, as Markdown"},
       {"columns", fmt::format("{} columns of results, as Markdown", n(result_columns()))},
       {"costs", "what NCCL's kernels cost, as Markdown"},
+      {"keys", fmt::format("{} keys of scenarios, by the paths that --set takes", n(scenario_keys()))},
       {"all", "the first five, one after the other"}};
   return "Lists, each printed by `ringsim list NAME`\n" + definitions(lines, width_of(lines));
 }
@@ -232,6 +249,13 @@ std::string list_of_lists() {
 /// "collectives: all_reduce, broadcast", "parameters: fold=naive|rabenseifner".
 std::string details_of(const Json& one) {
   if (one.contains("also")) return names_of_machine(one);
+  if (one.contains("expects")) {
+    std::string text = "\n" + one["expects"].get<std::string>();
+    if (one["default"].is_string()) text += fmt::format("; default: {}", one["default"].get<std::string>());
+    if (!one["kinds"].empty())
+      text += fmt::format("\nof {}", fmt::join(one["kinds"].get<std::vector<std::string>>(), ", "));
+    return text;
+  }
   if (one.contains("travels"))
     return fmt::format("\ntravels: {}\ncomputes: {}\nsource: {}", one["travels"].get<std::string>(),
                        one["computes"].get<std::string>(), one["source"].get<std::string>());
@@ -296,14 +320,15 @@ int execute(const SchemaArguments&) {
 }  // namespace
 
 Command list_command() {
-  return {.name = "list",
-          .group = Group::look,
-          .summary = "List algorithms, topologies, nodes, models and regimes of training",
-          .example = "ringsim list algorithms",
-          .details =
-              "Alone it says which lists there are; as JSON it gives all of them but comparison, columns and costs. "
-              "machines, gpus and clusters are nodes, too.",
-          .prepare = with<ListArguments>(declare, execute)};
+  return {
+      .name = "list",
+      .group = Group::look,
+      .summary = "List algorithms, topologies, nodes, models, regimes, keys of scenarios",
+      .example = "ringsim list algorithms",
+      .details =
+          "Alone it says which lists there are; as JSON it gives all of them but comparison, columns, costs and keys. "
+          "machines, gpus and clusters are nodes, too.",
+      .prepare = with<ListArguments>(declare, execute)};
 }
 
 Command schema_command() {
