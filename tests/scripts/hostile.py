@@ -12,12 +12,15 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+
+from processes import children, processor_seconds, wait_until, wait_until_at_work
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 STAR = ROOT / "scenarios/examples/replay/replay-star.json"
@@ -160,10 +163,6 @@ def head(place, command):
             raise Wrong(f"exit code {process.returncode}, expected an end by SIGPIPE: {err}")
 
 
-def children(pid):
-    return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
 def signalled(place, command, number):
     words = []
     for word in command:
@@ -172,7 +171,8 @@ def signalled(place, command, number):
     before = place.files()
     process = subprocess.Popen([str(word) for word in [place.ringsim, *words]], stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, cwd=place.folder)
-    time.sleep(0.7)
+    wait_until(lambda: process.poll() is not None or sum(map(processor_seconds, [process.pid, *children(process.pid)])) >= 0.2,
+               f"work of {shlex.join(map(str, words))}")
     pids = children(process.pid)
     process.send_signal(number)
     began = time.monotonic()
@@ -193,7 +193,7 @@ def killed(place):
     before = out.read_bytes()
     for _ in range(3):
         process = subprocess.Popen([place.ringsim, "run", place.long, "-o", out], stderr=subprocess.DEVNULL)
-        time.sleep(0.3)
+        wait_until_at_work([process.pid])
         process.kill()
         process.wait()
         if out.read_bytes() != before:

@@ -12,6 +12,8 @@ import subprocess
 import sys
 import time
 
+from processes import children, wait_until, wait_until_at_work
+
 ringsim = sys.argv[1]
 scenarios = pathlib.Path(__file__).resolve().parents[2] / "scenarios/examples/replay"
 failures = []
@@ -53,15 +55,17 @@ if run.returncode == 0:
 check("nothing is left", not namespaces(run.pid), " ".join(namespaces(run.pid)))
 
 
+def at_work(process):
+    """The ranks of a lab in the middle of its runs."""
+    pids = wait_until(lambda: len(found := children(process.pid)) >= 4 and found, "four ranks")
+    wait_until_at_work(pids)
+    return pids
+
+
 def ended(what, code, end, *texts):
     """A lab in the middle of its runs is ended, and is gone."""
     process = start("run", star, *small, "--repeats", "100000")
-    children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    until = time.monotonic() + 60
-    while len(children.read_text().split()) < 4 and time.monotonic() < until:
-        time.sleep(0.05)
-    time.sleep(1)
-    pids = [int(pid) for pid in children.read_text().split()]
+    pids = at_work(process)
     was_up = len(namespaces(process.pid))
     began = time.monotonic()
     end(process, pids)
@@ -78,10 +82,7 @@ ended("so does a rank that is killed", 5, lambda process, pids: os.kill(pids[2],
 
 # Killed outright it cannot take anything down: the next `lab down` does.
 process = start("run", star, *small, "--repeats", "100000")
-until = time.monotonic() + 60
-while len(namespaces(process.pid)) < 5 and time.monotonic() < until:
-    time.sleep(0.05)
-time.sleep(1)
+at_work(process)
 process.kill()
 process.communicate()
 left = namespaces(process.pid)

@@ -12,6 +12,8 @@ import sys
 import tempfile
 import time
 
+from processes import children, wait_until, wait_until_at_work
+
 ringsim = sys.argv[1]
 folder = tempfile.TemporaryDirectory()
 failures = []
@@ -36,18 +38,13 @@ def start(*arguments):
                             stderr=subprocess.PIPE, text=True)
 
 
-def children(process):
-    return [int(pid) for pid in
-            pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
-
-
 def wait_for_children(process, n, why):
-    until = time.monotonic() + 30
-    while len(children(process)) < n:
-        if time.monotonic() > until or process.poll() is not None:
+    def come():
+        if process.poll() is not None:
             sys.exit(f"{why}: {n} children never came: {process.communicate()}")
-        time.sleep(0.01)
-    return children(process)
+        return len(children(process.pid)) >= n
+    wait_until(come, f"{why}: {n} children")
+    return children(process.pid)
 
 
 def gone(pids):
@@ -98,7 +95,7 @@ def endless():
     """A replay that goes on until something happens to it, seen in the middle of a run."""
     process = start(LONG, "--repeats", "1000000")
     pids = wait_for_children(process, 3, "endless")
-    time.sleep(1)
+    wait_until_at_work(pids)
     return process, pids
 
 
@@ -122,7 +119,7 @@ print("the parent is killed:", "as expected" if gone(pids) else failures.append(
 
 process = start(LONG, "--repeats", "1000000", "--timeout", "3s")
 pids = wait_for_children(process, 3, "stopped")
-time.sleep(1.5)
+wait_until_at_work(pids)
 os.kill(pids[2], signal.SIGSTOP)
 expect("a rank hangs", process, 5, "took longer than 3 s", "rank 2", within=6, pids=pids)
 
@@ -165,8 +162,7 @@ if not good:
 
 first = start(LONG, "--hosts", hosts, "--rank", "0", "--repeats", "1000000")
 parts = [start(LONG, "--hosts", hosts, "--rank", str(rank), "--repeats", "1000000") for rank in (1, 2)]
-wait_for_children(first, 1, "apart")
-time.sleep(2)
+wait_until_at_work([*wait_for_children(first, 1, "apart"), *(part.pid for part in parts)])
 parts[1].kill()
 parts[1].communicate()
 expect("one that was started apart is killed", first, 5, "rank 2 is gone", within=5)

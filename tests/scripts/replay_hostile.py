@@ -21,6 +21,8 @@ import tempfile
 import threading
 import time
 
+from processes import children
+
 SECRET = "between-the-processes-of-this-test"
 PORT = 7117
 RANKS = 3
@@ -177,10 +179,6 @@ def listening(pids):
     return found
 
 
-def children(process):
-    return [int(pid) for pid in pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
-
-
 # Strangers: before they join. The run completes.
 
 NONSENSE = {
@@ -335,7 +333,7 @@ def own_address_only(case):
     until = time.monotonic() + 10
     at = set()
     while len(at) < 3 and time.monotonic() < until:
-        at = listening([leader.pid, first.pid, *children(leader)])
+        at = listening([leader.pid, first.pid, *children(leader.pid)])
         time.sleep(0.02)
     if len(at) < 3 or {address for address, _ in at} != {case.address}:
         raise Wrong(f"listens at {at}")
@@ -353,7 +351,7 @@ def strangers_at_the_data(case):
     until = time.monotonic() + 10
     at = set()
     while len(at) < 3 and time.monotonic() < until:
-        at = listening([leader.pid, first.pid, *children(leader)])
+        at = listening([leader.pid, first.pid, *children(leader.pid)])
         time.sleep(0.02)
     for _, port in at - {(case.address, PORT)}:
         for data in (b"", b"\0" * 72, b"GET / HTTP/1.1\r\n\r\n" * 10, b"\xff" * 1000, b"\0\0\0\0" * 2 + DIGITS.encode(),

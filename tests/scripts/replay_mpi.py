@@ -13,6 +13,8 @@ import sys
 import tempfile
 import time
 
+from processes import children, wait_until_at_work
+
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n"]
 # What an algorithm cannot do without.
 SETTINGS = {"hierarchical": {"group": 2}}
@@ -115,9 +117,9 @@ class Test:
         until = time.monotonic() + 60
         while len(workers := children(process.pid)) < 4 and process.poll() is None and time.monotonic() < until:
             time.sleep(0.05)
-        time.sleep(0.5)
         if process.poll() is not None or len(workers) < 4:
             fail("a long replay was over at once")
+        wait_until_at_work(workers)
         if number == signal.SIGKILL:
             pathlib.Path(f"/proc/{workers[1]}").exists() or fail("no second process")
             subprocess.run(["kill", "-9", str(workers[1])], check=True)
@@ -134,11 +136,6 @@ class Test:
             if time.monotonic() > until:
                 fail(f"processes are left: {left}")
             time.sleep(0.05)
-
-
-def children(pid):
-    return [int(child) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
-            for child in (task / "children").read_text().split()]
 
 
 def is_running(pid):

@@ -17,6 +17,8 @@ import sys
 import tempfile
 import time
 
+from processes import children
+
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "3"]
 
 
@@ -182,12 +184,6 @@ class Test:
         run([*self.sweep, "-o", out, "--resume"])
         self.check_equal([out], "mpirun with a worker killed, and resumed")
         print(f"mpirun -n 3 with one worker killed at {n} rows, and resumed: equal")
-
-
-def children(pid):
-    """Of mpirun: its own children, of which each runs one rank."""
-    return [int(child) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
-            for child in (task / "children").read_text().split()]
 
 
 def environment(pid):

@@ -13,6 +13,7 @@
 #include "tools/formats/own_files.hpp"
 #include "tools/formats/result_fields.hpp"
 #include "tools/formats/sqlite_file.hpp"
+#include "tools/formats/stored_rows.hpp"
 #include "tools/output/output.hpp"
 #include "tools/stop.hpp"
 #include "tools/sweep/sweep_file.hpp"
@@ -37,7 +38,8 @@ struct MergeArguments {
 };
 
 void declare(Options& options, MergeArguments& merge) {
-  options.arguments("FILES", merge.files, "results of ringsim sweep").file = true;
+  options.arguments("FILES", merge.files, "results of ringsim sweep; for a matrix also those of run: .json, .csv")
+      .file = true;
   Option& output = options.file("-o,--output", "FILE", merge.output,
                                 "FILE.jsonl, FILE.csv or FILE.sqlite; - writes JSON lines to standard output");
   output.required = true;
@@ -48,15 +50,11 @@ void declare(Options& options, MergeArguments& merge) {
 }
 
 /// The rows as a matrix.
-std::string matrix_of(const MergedResults& merged, const MergeArguments& arguments) {
-  std::vector<ResultRow> rows;
+std::string matrix_of(const std::vector<ResultRow>& rows, const MergeArguments& arguments) {
   std::vector<std::string> seen;
-  merged.each([&](const ResultRow& row) {
-    stop_if_asked();
+  for (const ResultRow& row : rows)
     for (const Cell& cell : row.cells)
       if (std::find(seen.begin(), seen.end(), cell.column) == seen.end()) seen.push_back(cell.column);
-    rows.push_back(row);
-  });
   std::vector<std::string> varied;
   for (const std::string& column : seen)
     if (column.starts_with("point.")) varied.push_back(column.substr(6));
@@ -64,6 +62,20 @@ std::string matrix_of(const MergedResults& merged, const MergeArguments& argumen
   require_field("--columns", arguments.matrix.columns, varied, /*compared=*/true);
   require_field("--cell", arguments.matrix.cell, varied, /*compared=*/true);
   return matrix_text(rows, arguments.matrix, arguments.format);
+}
+
+void write_matrix(const std::vector<ResultRow>& rows, const MergeArguments& arguments) {
+  const std::string text = matrix_of(rows, arguments);
+  refuse_to_replace(arguments.output, /*force=*/false);
+  Output output(arguments.output);
+  output.write(text);
+  output.finish();
+}
+
+/// Whether all are results that `run` wrote, which have no keys by which rows of sweeps are told apart.
+bool are_of_run(const std::vector<std::string>& files) {
+  return std::all_of(files.begin(), files.end(),
+                     [](const std::string& file) { return file.ends_with(".csv") || file.ends_with(".json"); });
 }
 
 int execute(const MergeArguments& arguments) {
@@ -74,15 +86,20 @@ int execute(const MergeArguments& arguments) {
     throw EnvironmentError(path + ": a sweep is writing to it\n  hint: wait for it, or give another -o");
   for (const std::string& file : arguments.files)
     if (has_writer(file)) warn(file + ": a sweep is writing to it; only its rows so far are merged");
+  if (is_matrix(arguments.format) && are_of_run(arguments.files)) {
+    write_matrix(stored_rows(arguments.files), arguments);
+    return good;
+  }
   const MergedResults rows(arguments.files);
   for (const std::string& file : rows.torn_files()) warn(file + ": the last line is incomplete and was left out");
   if (rows.size() == 0) throw InputError(arguments.files.front(), "expected results, found none");
   if (is_matrix(arguments.format)) {
-    const std::string text = matrix_of(rows, arguments);
-    refuse_to_replace(path, /*force=*/false);
-    Output output(path);
-    output.write(text);
-    output.finish();
+    std::vector<ResultRow> all;
+    rows.each([&](const ResultRow& row) {
+      stop_if_asked();
+      all.push_back(row);
+    });
+    write_matrix(all, arguments);
     return good;
   }
   if (path.ends_with(".sqlite")) {

