@@ -60,7 +60,7 @@ struct TrainingSpec;
 /// A collective, and who takes part.
 struct Job {
   std::string name;
-  const Algorithm* algorithm = nullptr;  ///< of the catalogue
+  const Algorithm* algorithm = nullptr;  ///< of the catalog
   Arguments arguments;
   CollectiveRequest request;       ///< request.ranks: the number of members, of one group
   std::vector<std::string> ranks;  ///< names of the gpus that take part, in rank order; empty: all

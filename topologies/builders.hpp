@@ -1,4 +1,4 @@
-// What the catalogue calls: one function a kind of topology, each in the .cpp of its name.
+// What the catalog calls: one function a kind of topology, each in the .cpp of its name.
 #pragma once
 
 #include <cstdint>

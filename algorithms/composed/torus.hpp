@@ -25,7 +25,7 @@ Schedule torus_all_gather(const std::vector<int>& dimensions, Bytes bytes);
 /// lanes use other links at any time.
 ///
 /// Steps of a lane: 2 sum(d_i - 1).  Sent per rank: 2(n-1)/n size, equally over 2D links.
-/// Links used: rank <-> its neighbours along each dimension.
+/// Links used: rank <-> its neighbors along each dimension.
 /// Closed form, d_i = d > 2: 2D(d-1) a + (n-1)/n size/(D b).
 /// Source: Jain & Sabharwal, Optimal bucket algorithms for large MPI collectives on torus interconnects, ICS 2010,
 /// after Barnett et al.

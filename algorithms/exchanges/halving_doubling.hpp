@@ -33,7 +33,7 @@ enum class Fold {
 /// folded rank <-> partner.  Closed form: 2m a + 2(K'-1)/K' size/b; folds add 2a or 3a, and 2 size/b.
 /// Source: Thakur, Rabenseifner & Gropp, IJHPCA 19 (2005); Rabenseifner, ICCS 2004.
 ///
-/// With binary blocks B_0 > B_1 > ... a rank of block j takes 2 log2(B_j) steps, and two more for each neighbour that
+/// With binary blocks B_0 > B_1 > ... a rank of block j takes 2 log2(B_j) steps, and two more for each neighbor that
 /// its block has; sent: 2(B_j-1)/B_j size, to the larger block size/B_j, to the smaller one size/B_j. Links used:
 /// within blocks as above, and v of B_j <-> v B_j-1/B_j ... of B_j-1.  Closed form, with t_j when block j has its sums
 /// and all from below it: t_last = its halving; t_j-1 = max(halving of j-1, t_j) + a + size/(B_j b); down again a +

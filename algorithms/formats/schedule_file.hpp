@@ -21,7 +21,7 @@ bool is_goal(std::string_view text);
 /// Is the text a schedule, and not a scenario? Comments may stand first.
 bool is_schedule(std::string_view text);
 
-/// The algorithm called "file", no part of the catalogue: makes the schedule of Arguments::file, which has to be set.
+/// The algorithm called "file", no part of the catalog: makes the schedule of Arguments::file, which has to be set.
 /// Its make() requires that file_serves() has nothing to say.
 const Algorithm& file_algorithm();
 

@@ -306,7 +306,7 @@ Field network_field() {
                     .doc = "One entry of a switch's table.",
                     .members = {node("at", "The switch.", R"("leaf0")"),
                                 node("to", "A NIC, a node (all of its NICs), or * for all.", R"("node3.nic0")"),
-                                node("via", "The neighbour that comes next.", R"("spine1")")}};
+                                node("via", "The neighbor that comes next.", R"("spine1")")}};
   const Field packet{
       .name = "packet",
       .type = Type::object,

@@ -81,7 +81,7 @@ struct Field {
   std::vector<std::pair<std::string, std::string>> foreign = {};
 };
 
-/// The whole scenario. Made once, from the catalogues of algorithms and nodes.
+/// The whole scenario. Made once, from the catalogs of algorithms and nodes.
 const Field& scenario_field();
 
 /// Parts of the table: topologies; a link of that name, required; and what joins the nodes of a cluster.

@@ -134,7 +134,7 @@ std::vector<Field> members_of(const std::string& kind) {
   if (kind == "torus") {
     return {dimensions_field(), link, other_link_field("hop", "The cables between switches; default: as `link`.")};
   }
-  ensure(kind == "dragonfly", "every kind of fabric in the catalogue has keys");
+  ensure(kind == "dragonfly", "every kind of fabric in the catalog has keys");
   return {count_field("groups", "How many groups: g.", "9"),
           count_field("routers", "Routers of a group: a.", "4"),
           count_field("nodes_per_router", "Nodes on a router, with all of their NICs: p.", "2"),

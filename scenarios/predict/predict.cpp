@@ -172,7 +172,7 @@ class Recorder {
     try {
       all = use_.finish(timeline, is_spread_);
     } catch (const InputError& error) {
-      throw InputError("--utilisation-step", error.message(), error.hint());
+      throw InputError("--utilization-step", error.message(), error.hint());
     }
     for (LinkUse::Series& series : all)
       recording_.use.push_back({.id = series.link,

@@ -35,8 +35,8 @@ struct LinkGroup {
   std::string kind;
   int count = 0;           ///< of links that carried anything
   Bytes most;              ///< that one of them carried
-  double utilisation = 0;  ///< the highest: bytes over what the link could have carried in the run
-  std::string busiest;     ///< the first link of that utilisation
+  double utilization = 0;  ///< the highest: bytes over what the link could have carried in the run
+  std::string busiest;     ///< the first link of that utilization
   Bytes through_busiest;   ///< less than `most` where another link carries more, at a higher bandwidth
 };
 

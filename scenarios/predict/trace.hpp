@@ -23,7 +23,7 @@ namespace ringsim {
 struct TraceFilter {
   std::vector<Actor> ranks;               ///< messages from or to them, and what they compute; empty: all
   bool critical_rank = false;             ///< only the rank that is on the critical path for longest; `ranks` is empty
-  std::vector<std::string> links;         ///< "FROM -> TO", or a node: messages over such links, and their utilisation
+  std::vector<std::string> links;         ///< "FROM -> TO", or a node: messages over such links, and their utilization
   SimTime begin{}, end = SimTime::max();  ///< what overlaps this time
   /// Slices, ends of flows and samples; the viewers take a few seconds to open as many. What ends first is kept.
   std::size_t most_events = 1'000'000;
@@ -115,7 +115,7 @@ struct Recording {
 };
 
 /// Bytes over what the link could have carried in that step.
-double utilisation(const Recording& recording, const Recording::Use& use, std::size_t step);
+double utilization(const Recording& recording, const Recording::Use& use, std::size_t step);
 
 /// Listens to a run. All references must outlive it.
 class Tracer {

@@ -59,7 +59,7 @@ class PacketNetwork final : public Network {
   void set_bandwidth(ResourceId resource, Bandwidth bandwidth) override;
   std::vector<Withdrawn> withdraw(const std::vector<std::uint64_t>& pieces) override;
   bool any_under_way(const std::function<bool(std::uint64_t)>& counts) const override;
-  Carried carried(ResourceId resource) const override { return serialisers_[resource.value].carried; }
+  Carried carried(ResourceId resource) const override { return serializers_[resource.value].carried; }
 
   /// Most bytes that were ever held at the end of a link (with `credit`, on their way there too): for tests.
   Bytes most_held(LinkId link) const;
@@ -125,7 +125,7 @@ class PacketNetwork final : public Network {
   struct Thresholds {  // of a link's buffers, with `pause`
     std::int64_t stop_above = 0, go_below = 0;
   };
-  struct alignas(64) Serialiser {  // a resource
+  struct alignas(64) Serializer {  // a resource
     Index first = none;            // its channel; where there are several they are in channels_of_
     std::uint32_t n_channels = 0;
     std::uint32_t turn = 0;  // among the channels
@@ -184,7 +184,7 @@ class PacketNetwork final : public Network {
   std::vector<Channel> channels_;
   tsl::robin_map<std::uint64_t, Index, MixedHash> channel_of_;  // by lane, above 0, and link
   std::vector<Thresholds> thresholds_;                          // [link]
-  std::vector<Serialiser> serialisers_;
+  std::vector<Serializer> serializers_;
   std::vector<std::vector<Index>> channels_of_;  // [resource]
   std::vector<Input> inputs_;
   tsl::robin_map<std::uint64_t, Index, MixedHash> input_of_;  // by the channels between which it is

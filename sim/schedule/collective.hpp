@@ -37,7 +37,7 @@ Collective reduce(int ranks, Bytes bytes, Actor root);
 
 /// The root starts with a block for each rank, and each ends with its own; `bytes` is the root's whole buffer. In
 /// place; `data` has n chunks. Blocks are numbered from the root: block j is that of rank root + j. So what is for
-/// neighbours in a tree lies together, whoever is the root (MPICH turns the buffer round for the same reason).
+/// neighbors in a tree lies together, whoever is the root (MPICH turns the buffer round for the same reason).
 Collective scatter(int ranks, Bytes bytes, Actor root);
 
 /// Each rank starts with its block, and the root ends with all; `bytes` is the root's whole buffer. In place; `data`

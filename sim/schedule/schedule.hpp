@@ -241,7 +241,7 @@ class Symmetry {
 
 /// A schedule is a pure function of (actor, lane, step), evaluated while it runs: nothing is stored a transfer.
 struct Schedule {
-  std::string algorithm;  ///< its name in the catalogue, with parameters: "halving_doubling fold=naive"
+  std::string algorithm;  ///< its name in the catalog, with parameters: "halving_doubling fold=naive"
   Collective collective;
   int actors = 0;                        ///< ranks first, then helpers
   int lanes = 1;                         ///< of each actor

@@ -22,7 +22,7 @@ std::string letters(std::string_view word) {
   return out;
 }
 
-/// Optimal string alignment: insertions, deletions, replacements, swaps of neighbours.
+/// Optimal string alignment: insertions, deletions, replacements, swaps of neighbors.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) {

@@ -42,9 +42,9 @@ struct CheapestWay::Impl {
   std::optional<Way> find(NodeId from, NodeId to) {
     if (from == to) return Way{};
     if (const auto link = direct(from, to)) return Way{*link};
-    const NodeId entry = only_neighbour(from, topology_.links_from(from), &Link::to);
-    const NodeId exit = only_neighbour(to, topology_.links_to(to), &Link::from);
-    // A neighbour that may not be crossed leads nowhere: `to` is not the neighbour, or the link would be direct.
+    const NodeId entry = only_neighbor(from, topology_.links_from(from), &Link::to);
+    const NodeId exit = only_neighbor(to, topology_.links_to(to), &Link::from);
+    // A neighbor that may not be crossed leads nowhere: `to` is not the neighbor, or the link would be direct.
     if ((entry != from && !can_cross(entry)) || (exit != to && !can_cross(exit))) return std::nullopt;
     Way way;
     if (entry != from) way.push_back(*direct(from, entry));
@@ -90,12 +90,12 @@ struct CheapestWay::Impl {
   std::vector<LinkId> next_links(NodeId at, NodeId to, bool by_hops) {
     std::vector<LinkId> next = links_between(at, to, by_hops);
     if (!next.empty()) return next;
-    const NodeId entry = only_neighbour(at, topology_.links_from(at), &Link::to);
+    const NodeId entry = only_neighbor(at, topology_.links_from(at), &Link::to);
     if (entry != at) {
       if (can_cross(entry)) next = links_between(at, entry, by_hops);
       return next;
     }
-    const NodeId exit = only_neighbour(to, topology_.links_to(to), &Link::from);
+    const NodeId exit = only_neighbor(to, topology_.links_to(to), &Link::from);
     if (exit != to && !can_cross(exit)) return {};
     const std::vector<Cost>* tree = tree_of(exit);
     if (tree == nullptr || !in_core(at) || (*tree)[place(at)] == unreachable) return {};
@@ -147,7 +147,7 @@ struct CheapestWay::Impl {
   }
 
   /// The one node to which all of these links lead, or `self` where there are none or several.
-  NodeId only_neighbour(NodeId self, std::span<const LinkId> links, NodeId Link::*end) const {
+  NodeId only_neighbor(NodeId self, std::span<const LinkId> links, NodeId Link::*end) const {
     NodeId only = self;
     for (const LinkId id : links) {
       const NodeId other = topology_.link(id).*end;
@@ -158,13 +158,13 @@ struct CheapestWay::Impl {
     return only;
   }
 
-  /// The core: all nodes of the search but those with one neighbour in both directions. Its edges point against the
+  /// The core: all nodes of the search but those with one neighbor in both directions. Its edges point against the
   /// links, so that a tree leads to a destination.
   void build_core() {
     index_.assign(last_ - first_, 0);
     const auto is_core = [&](NodeId id) {
-      const NodeId next = only_neighbour(id, topology_.links_from(id), &Link::to);
-      const NodeId before = only_neighbour(id, topology_.links_to(id), &Link::from);
+      const NodeId next = only_neighbor(id, topology_.links_from(id), &Link::to);
+      const NodeId before = only_neighbor(id, topology_.links_to(id), &Link::from);
       return next == id || before == id || next != before;
     };
     for (std::uint32_t n = first_; n < last_; ++n) {

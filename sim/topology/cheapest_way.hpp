@@ -40,7 +40,7 @@ struct Share {
 /// Finds the way with the fewest relays, then the fewest hops, the lowest latency, the widest narrowest link; of equals
 /// the one that takes, at the first node where they part, the link added first.
 ///
-/// Three things keep it fast and small: a direct link is always cheapest; a node with one neighbour is never crossed,
+/// Three things keep it fast and small: a direct link is always cheapest; a node with one neighbor is never crossed,
 /// so it is taken off and its port put back (a way between two ranks of a star costs O(1)); and the rest, the core, is
 /// built only when a way through it is asked for. The core's trees are kept, one a destination, up to 64 MiB.
 /// Keeps a reference to the topology.

@@ -47,7 +47,7 @@ FabricWays::FabricWays(const Topology& topology, const HostWays& hosts, Routing 
       search_(topology, 0, static_cast<std::uint32_t>(topology.n_nodes()), fabric_role, usable_) {
   for (const NodeId nic : nics_by_cable(topology, hosts)) numbers_.emplace(nic.value, numbers_.size());
   for (const Routing::Entry& entry : routing_.table) {
-    ensure(best_link(topology, entry.at, entry.via).has_value(), "an entry of a table leads to a neighbour");
+    ensure(best_link(topology, entry.at, entry.via).has_value(), "an entry of a table leads to a neighbor");
     table_[{entry.at, entry.to}] = entry.via;
   }
 }
@@ -116,20 +116,20 @@ Pick FabricWays::chooser(NodeId far, NodeId from, NodeId to, std::uint32_t label
       number = splitmix(pair ^ splitmix(static_cast<std::uint64_t>(at.value) << 32 | label));
       return candidates[number % candidates.size()];
     }
-    // A neighbour takes a digit; of parallel cables to it the rest of the number chooses and is not used up, so that
+    // A neighbor takes a digit; of parallel cables to it the rest of the number chooses and is not used up, so that
     // the far switch tells apart in the same way what it sends on through a bundle.
-    std::vector<NodeId> neighbours;
+    std::vector<NodeId> neighbors;
     for (const LinkId id : candidates) {
       const NodeId next = topology_.link(id).to;
-      if (std::find(neighbours.begin(), neighbours.end(), next) == neighbours.end()) neighbours.push_back(next);
+      if (std::find(neighbors.begin(), neighbors.end(), next) == neighbors.end()) neighbors.push_back(next);
     }
-    digits /= neighbours.size();
+    digits /= neighbors.size();
     if (!destination) number += splitmix(pair ^ at.value);
-    const NodeId next = neighbours[number % neighbours.size()];
+    const NodeId next = neighbors[number % neighbors.size()];
     std::vector<LinkId> bundle;
     for (const LinkId id : candidates)
       if (topology_.link(id).to == next) bundle.push_back(id);
-    return bundle[number / neighbours.size() % bundle.size()];
+    return bundle[number / neighbors.size() % bundle.size()];
   };
 }
 

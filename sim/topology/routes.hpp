@@ -81,7 +81,7 @@ struct Routing {
   Policy policy = Policy::fixed;
   std::uint64_t seed = 0;
   /// Entries of the tables, for `fixed`: data at `at` for the NIC `to` goes on to `via`; `to` no_node: for all without
-  /// an entry of their own that are not neighbours of `at`. Of two for the same the last counts.
+  /// an entry of their own that are not neighbors of `at`. Of two for the same the last counts.
   struct Entry {
     NodeId at, to, via;
   };

@@ -219,8 +219,8 @@ TEST_CASE("elements that MSCCL's loader skips are left out with a warning each, 
 }
 
 TEST_CASE("an attribute that is not known is not used, and said so once") {
-  const StoredSchedule s = import_msccl(replaced(chain(), "<gpu id", "<gpu colour=\"red\" id"), "x.xml");
-  CHECK(s.warnings == std::vector<std::string>{"x.xml:3: the attribute colour of <gpu> is not known, and not used"});
+  const StoredSchedule s = import_msccl(replaced(chain(), "<gpu id", "<gpu color=\"red\" id"), "x.xml");
+  CHECK(s.warnings == std::vector<std::string>{"x.xml:3: the attribute color of <gpu> is not known, and not used"});
 }
 
 }  // namespace msccl_import_test

@@ -461,7 +461,7 @@ TEST_CASE("a thousand damaged samples are read or refused, and what is read is s
   CHECK(refused > 200);
 }
 
-TEST_CASE("errors by size: each row in its band, the last band within the third; quantiles lie between neighbours") {
+TEST_CASE("errors by size: each row in its band, the last band within the third; quantiles lie between neighbors") {
   constexpr std::int64_t KiB = 1024, MiB = 1024 * KiB;
   const std::vector<SizedError> errors{{{64 * KiB}, -0.5}, {{64 * KiB + 1}, 0.1}, {{8 * MiB - 1}, -0.3},
                                        {{8 * MiB}, 0.2},   {{255 * MiB}, 0.4},    {{256 * MiB}, -0.6}};

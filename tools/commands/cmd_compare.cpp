@@ -283,7 +283,7 @@ void refuse_with_explain(const CompareArguments& arguments) {
     throw UsageError("", "--explain cannot be combined with --report", "run `ringsim compare` with each");
 }
 
-/// The release of NCCL that a table names; empty: none, or one that is not modelled.
+/// The release of NCCL that a table names; empty: none, or one that is not modeled.
 std::string release_of(const MeasuredTable& table) {
   const std::optional<SaidLibrary> said = said_library(table.about);
   if (!said || said->version.empty()) return "";

@@ -158,16 +158,16 @@ constexpr const char* about_the_file[] = {
     "Who is never 1 % faster than the row before it has no row of its own.",
 };
 
-/// Where only one channel was modelled, which is what a scenario says by saying nothing.
+/// Where only one channel was modeled, which is what a scenario says by saying nothing.
 constexpr const char* about_channels[] = {
     "No number of channels was chosen: -1. With that this version of the plugin asks for 1 channel, whatever its "
     "README",
     "says: write a number, or let its pluginGetCollInfo begin with *nChannels = 0 (NCCL's own choice).",
 };
 
-/// Where no protocol was modelled.
+/// Where no protocol was modeled.
 constexpr const char* about_protocols[] = {
-    "No protocol was modelled. The plugin has no word for any protocol (what is neither ll nor ll128 is simple to it), "
+    "No protocol was modeled. The plugin has no word for any protocol (what is neither ll nor ll128 is simple to it), "
     "so",
     "the rows say simple, which is slow for small messages: put ll or ll128 where you know better.",
 };

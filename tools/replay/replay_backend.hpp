@@ -56,7 +56,7 @@ class ReplayBackend {
   /// Whether it carries out programs: timers in place of compute, and data that changes between messages.
   virtual bool does_training() const { return false; }
   /// What the backend itself predicts, in addition to the simulator. Asked before the replay.
-  virtual std::optional<Result::Modelled> modelled(const ReplayPoint&) const { return std::nullopt; }
+  virtual std::optional<Result::Modeled> modeled(const ReplayPoint&) const { return std::nullopt; }
   /// Replays it. All processes call it for each point, in the same order. Where writes(): [job] what was measured;
   /// else empty. Throws InputError for a point that this backend cannot replay, EnvironmentError, Interrupted.
   virtual std::vector<replay::Measured> replay(const ReplayPoint& point) = 0;

@@ -12,7 +12,7 @@
 
 namespace ringsim::tools {
 
-/// Every nth point from the ith on, counted from 1: neighbours cost alike, so shards do, too.
+/// Every nth point from the ith on, counted from 1: neighbors cost alike, so shards do, too.
 struct Shard {
   std::size_t i = 1, n = 1;
 };

@@ -40,7 +40,7 @@ void check_joined(const RailFabric& fabric, std::size_t groups) {
 ///
 /// A rail switch stands only where its group has a NIC of that number. Without spines the rails are not joined: GPUs
 /// reach each other over the fabric only where their NICs are of one rail. Sources: NVIDIA DGX SuperPOD reference
-/// architecture RA-11333-001 (rail-optimised leaves and spines); Wang, Ghobadi, Shakeri, Zhang, Hasani, Rail-only,
+/// architecture RA-11333-001 (rail-optimized leaves and spines); Wang, Ghobadi, Shakeri, Zhang, Hasani, Rail-only,
 /// arXiv 2307.12169 (no spines).
 void add(const RailFabric& fabric, std::span<const NicPort> ports, TopologyBuilder& builder) {
   require_positive(fabric.nodes_per_group, "/nodes_per_group");

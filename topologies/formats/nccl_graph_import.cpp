@@ -169,7 +169,7 @@ class GraphReader {
            "NCCL does not count them: channels that it does not find it takes to be all of rank 0");
     if (channels == 0) return;
     if (id == Id::collnet || id == Id::collnet_direct) {
-      warn(at, fmt::format("<graph> of id {} has no effect: CollNet is not modelled", static_cast<int>(id)));
+      warn(at, fmt::format("<graph> of id {} has no effect: CollNet is not modeled", static_cast<int>(id)));
       return;
     }
     graph.pattern = number(at, "pattern", 1, highest_pattern);

@@ -118,7 +118,7 @@ class Builder {
       const Near ac = matrix_.rows[a].near[c], cb = matrix_.rows[c].near[b];
       if (c == a || c == b || ac == unknown || cb == unknown || ac > level || cb > level) continue;
       fail(file_, matrix_.rows[a].line, fmt::format("{} contradicts {} and {}", cell(a, b), cell(a, c), cell(c, b)),
-           "what is near to one of two neighbours is as near to the other");
+           "what is near to one of two neighbors is as near to the other");
     }
     fail(file_, matrix_.rows[a].line,
          fmt::format("{} contradicts the row's other cells, which join the two by {} or nearer", cell(a, b),

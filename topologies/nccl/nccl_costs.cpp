@@ -29,7 +29,7 @@ const Protocol& plain_protocol(TunerProtocol protocol) {
 /// and the channels' parts (src/enqueue.cc, cellSize). So is a rank's part of all_gather and reduce_scatter.
 ///
 /// Assumption: here buffers are cut near-equally and every message is rounded up to it. That is the largest chunk that
-/// NCCL has, on all ranks; there the last ranks' are shorter, or empty. Not modelled: releases before 2.22 round
+/// NCCL has, on all ranks; there the last ranks' are shorter, or empty. Not modeled: releases before 2.22 round
 /// further up, to what the threads of a block take at once (8c6c5951854a src/device/all_reduce.h, 2.19.3: 3840 B in
 /// Simple with 512 threads), as do 16 KiB of NVLS on one node.
 constexpr Bytes cut_in{16};

@@ -61,7 +61,7 @@ std::vector<Enum> read_list(const std::string& variable, const std::array<Enum, 
     for (const Enum each : all) names += (names.empty() ? "" : ", ") + std::string(to_string(each));
     throw InputError("",
                      fmt::format("expected names of {}, with commas, found \"{}\"{}", names, text,
-                                 known ? ", which is not modelled" : ""),
+                                 known ? ", which is not modeled" : ""),
                      fmt::format("{}=^NAME leaves one out", variable));
   }
   std::vector<Enum> out;
@@ -192,7 +192,7 @@ Release release_of_version(const std::string& version) {
                      fmt::format("expected a version of NCCL 2 such as \"{}\", found \"{}\"", newest_version, version));
   if (found > newest)
     throw InputError(
-        "", fmt::format("expected a version up to {}, the newest that is modelled, found {}", newest_version, version));
+        "", fmt::format("expected a version up to {}, the newest that is modeled, found {}", newest_version, version));
   using enum Release;
   constexpr std::tuple<int, int, Release> from[] = {
       {30, 0, v2_30_7}, {29, 7, v2_29_7}, {29, 0, v2_29}, {28, 9, v2_28_9}, {28, 0, v2_28},

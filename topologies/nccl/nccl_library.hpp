@@ -17,7 +17,7 @@ inline constexpr std::string_view newest_version = "2.30.7";
 /// The oldest: its rules stand for all before.
 inline constexpr std::string_view oldest_version = "2.8.3";
 
-/// What to do on a machine whose library is not modelled: the end of a hint.
+/// What to do on a machine whose library is not modeled: the end of a hint.
 inline constexpr std::string_view without_a_library =
     R"(leave "library" out and name the algorithm, such as "collective": {"algorithm": ["ring", "direct"]})";
 
@@ -60,7 +60,7 @@ struct LibrarySettings {
 };
 
 /// NCCL_ALGO and NCCL_PROTO: names with commas, "Ring,Tree", in any case; all others with ^, "^Tree". Throws InputError
-/// (`where` empty) for names that are not modelled: CollNetDirect, CollNetChain; and where nothing is left.
+/// (`where` empty) for names that are not modeled: CollNetDirect, CollNetChain; and where nothing is left.
 std::vector<TunerAlgorithm> read_algorithms(const std::string& text);
 std::vector<TunerProtocol> read_protocols(const std::string& text);
 

@@ -37,10 +37,10 @@ struct ClosedForm {
 
 /// What a form assumes of the machine, found by looking at the topology, not at its name.
 enum class Shape {
-  star,        ///< every member has one full-duplex port of equal speed into one switch: a = twice the port's latency
-  full_mesh,   ///< an equal full-duplex cable between every two members: a = its latency
-  neighbours,  ///< an equal full-duplex cable between members r and r+1, closed: a = its latency
-  grid,        ///< the same along each dimension of a grid that was asked for
+  star,       ///< every member has one full-duplex port of equal speed into one switch: a = twice the port's latency
+  full_mesh,  ///< an equal full-duplex cable between every two members: a = its latency
+  neighbors,  ///< an equal full-duplex cable between members r and r+1, closed: a = its latency
+  grid,       ///< the same along each dimension of a grid that was asked for
   other
 };
 struct Uniform {
@@ -55,7 +55,7 @@ struct Uniform {
 Uniform uniform_of(const Topology& topology, std::span<const NodeId> ranks, std::span<const NodeId> helpers,
                    const Transport& transport, const Routing& routing = {}, std::span<const int> grid = {});
 
-/// The form of DESIGN's table for an algorithm of the catalogue under protocol `none`; nothing where none is known.
+/// The form of DESIGN's table for an algorithm of the catalog under protocol `none`; nothing where none is known.
 /// Launch, copy and reduction are free. Each algorithm names its source.
 std::optional<ClosedForm> closed_form(const Algorithm& algorithm, const Arguments& arguments,
                                       const CollectiveRequest& request, const Uniform& machine);

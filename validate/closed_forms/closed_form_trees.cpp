@@ -105,7 +105,7 @@ ClosedForm kary_form_of_ports(const KaryTree& tree, std::int64_t s, const Collec
 }
 
 ClosedForm kary_form(const KaryTree& tree, std::int64_t s, const CollectiveRequest& request, const Uniform& machine) {
-  const bool own_cables = machine.shape == Shape::full_mesh || (tree.arity == 1 && machine.shape == Shape::neighbours);
+  const bool own_cables = machine.shape == Shape::full_mesh || (tree.arity == 1 && machine.shape == Shape::neighbors);
   if (!own_cables) return kary_form_of_ports(tree, s, request, machine);
   ClosedForm form;
   const bool both = request.op == CollectiveOp::all_reduce;
@@ -156,7 +156,7 @@ ClosedForm double_tree_form(std::int64_t s, std::int64_t group, const Collective
   if (machine.shape != Shape::full_mesh)
     form.because.emplace_back(
         "the ranks are not fully meshed, and the two trees share their links: b and a are those of the narrowest and "
-        "the longest path between neighbouring ranks");
+        "the longest path between neighboring ranks");
   else if (group > 1)
     form.because.emplace_back("the chains of a group are in both trees, which share their cables");
   else
@@ -182,7 +182,7 @@ std::optional<ClosedForm> direct_form(bool one_shot, const CollectiveRequest& re
     Sum{machine, form}.steps(steps, bytes);
   };
   if (request.op == CollectiveOp::send_recv) {
-    needs_neighbours(machine, form);
+    needs_neighbors(machine, form);
     once("a + p/b", "a + p/b", p);
     return form;
   }
@@ -232,13 +232,13 @@ std::optional<ClosedForm> tree_form(const Algorithm& algorithm, const Arguments&
 ClosedForm ring_in_pieces_form(std::int64_t rings, std::int64_t slices, const CollectiveRequest& request,
                                const Uniform& machine) {
   ClosedForm form;
-  needs_neighbours(machine, form);
+  needs_neighbors(machine, form);
   const std::int64_t n = request.ranks, p = request.bytes.count, pieces = n * rings * slices;
   const bool both = request.op == CollectiveOp::all_reduce;
   const std::int64_t steps = (both ? 2 : 1) * (n - 1) * slices;
   Sum sum{machine, form};
   const bool own_cables =
-      rings == 1 || machine.shape == Shape::full_mesh || (rings == 2 && machine.shape == Shape::neighbours);
+      rings == 1 || machine.shape == Shape::full_mesh || (rings == 2 && machine.shape == Shape::neighbors);
   if (own_cables) {
     form.formula = both ? "2(K-1) l (a + p/(K R l b))" : "(K-1) l (a + p/(K R l b))";
     sum.steps(steps, p / pieces, ceil_div(p, pieces));

@@ -105,7 +105,7 @@ struct SizedError {
   double error = 0;
 };
 
-/// Errors of a range of sizes, summarised. Shares, not percent.
+/// Errors of a range of sizes, summarized. Shares, not percent.
 struct ErrorBand {
   std::string name;
   int rows = 0;
@@ -113,7 +113,7 @@ struct ErrorBand {
   double median_signed = 0;            ///< below 0: predicted too fast
 };
 
-/// The value below which a share `q` of the values lies, between neighbours by their distance (as numpy's default).
+/// The value below which a share `q` of the values lies, between neighbors by their distance (as numpy's default).
 /// Requires at least one value and 0 <= q <= 1.
 double quantile(std::vector<double> values, double q);
 

@@ -28,11 +28,11 @@ struct Result {
   };
   std::optional<Replayed> replayed;
   /// What a GPU probe's measurements predict for a replay on GPUs, additions included.
-  struct Modelled {
+  struct Modeled {
     double in_turn_us = 0;  ///< if copies are served one after the other
     double shared_us = 0;   ///< if they share
   };
-  std::optional<Modelled> modelled;
+  std::optional<Modeled> modeled;
 };
 
 /// Predicts a scenario: one row per collective, the scenario's own first. `bounds`: sets Result::bound; nullptr: it

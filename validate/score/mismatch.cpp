@@ -42,9 +42,9 @@ std::optional<std::string> above_the_wires(std::span<const ComparedRow> rows) {
 std::optional<std::string> above_the_plan(const ComparedRow& row) {
   const auto& links = row.result.prediction.links;
   const auto busiest = std::max_element(
-      links.begin(), links.end(), [](const LinkGroup& a, const LinkGroup& b) { return a.utilisation < b.utilisation; });
+      links.begin(), links.end(), [](const LinkGroup& a, const LinkGroup& b) { return a.utilization < b.utilization; });
   if (busiest == links.end()) return std::nullopt;
-  const double least = busiest->utilisation * row.predicted_us();
+  const double least = busiest->utilization * row.predicted_us();
   if (least <= row.measured_us()) return std::nullopt;
   return fmt::format(
       "At {} {} {} puts {} on {}, which takes {} at least, {} was measured: the plan was another one, or the link is "

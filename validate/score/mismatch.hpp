@@ -71,7 +71,7 @@ struct MismatchRange {
 ErrorBand errors_of_rows(std::span<const ComparedRow> rows);
 
 /// Rows by size, the smallest first. Those that agree are in no range. `release`: of NCCL, as the measured file has it,
-/// one that is modelled; empty: it does not say.
+/// one that is modeled; empty: it does not say.
 std::vector<MismatchRange> mismatches_of(std::span<const ComparedRow> rows, const std::string& release = {});
 
 /// Runs a trial at the sizes of a range and, for what is so at all sizes, at those of all rows that agree: the

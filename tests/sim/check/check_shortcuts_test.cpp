@@ -143,7 +143,7 @@ TEST_CASE(
 TEST_CASE("a ring of very many ranks is proved at samples, and says so; a proof can be stopped") {
   const Schedule large = ring_all_reduce(10000, {10000});
   CHECK(check(large).proof().by == Proof::By::symmetry_samples);
-  Schedule broken = large;  // rank 1 overwrites: a neighbour of rank 0 is always among the samples
+  Schedule broken = large;  // rank 1 overwrites: a neighbor of rank 0 is always among the samples
   broken.step = [step = large.step](Actor a, Lane lane, int i, Step& out) {
     step(a, lane, i, out);
     if (a == 1 && i == 4) out.ops[1].what = Do::receive;

@@ -186,7 +186,7 @@ std::optional<std::vector<Message>> messages_of(const Schedule& schedule, const 
   return all;
 }
 
-/// A collective by an algorithm of the catalogue, on machines or over leaves and a spine, whose time hangs on the
+/// A collective by an algorithm of the catalog, on machines or over leaves and a spine, whose time hangs on the
 /// convention: messages meet.
 Case draw_collective(test::Draw& draw) {
   for (;;) {

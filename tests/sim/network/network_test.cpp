@@ -306,7 +306,7 @@ TEST_CASE("a change in one half of a star touches no flow of the other half") {
   for (std::uint64_t other = 12; other < 24; ++other) CHECK(network.rate_of(other) == doctest::Approx(1e9 / 3));
 }
 
-TEST_CASE("where only a flow's neighbours are touched, twice as large a network costs no more") {
+TEST_CASE("where only a flow's neighbors are touched, twice as large a network costs no more") {
   // Pairs of gpus, each pair with two flows one way; one more flow in the first pair is the change.
   std::vector<std::int64_t> touched;
   for (const int pairs : {2, 64}) {

@@ -331,7 +331,7 @@ TEST_CASE("a NIC whose cable is down is used no more, and messages cut for all N
   using Row = std::vector<std::int64_t>;
   CHECK(used(Transport::Nics::nearest, {}) == Row{8000, 0, 0, 0});
   CHECK(used(Transport::Nics::nearest, {down(0us, out_of(0))}) == Row{0, 8000, 0, 0});
-  // A cable that is down towards the NIC does not keep it from sending.
+  // A cable that is down toward the NIC does not keep it from sending.
   CHECK(used(Transport::Nics::nearest, {down(0us, link_between(net, "leaf0", "node0.nic0"))}) == Row{8000, 0, 0, 0});
   CHECK(used(Transport::Nics::all, {}) == Row{2000, 2000, 2000, 2000});
   // The receiver still has four, so there are four parts; the sender's three NICs take turns.

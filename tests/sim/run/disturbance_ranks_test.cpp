@@ -66,7 +66,7 @@ TEST_CASE("two late ranks cost what the later one costs") {
 }
 
 TEST_CASE("a rank that begins each step late adds its delay to every step of a ring") {
-  // 2(n-1) steps of 1000 us + 2 us; each begins 5 us later at rank 0 and so at its neighbours, one after the other.
+  // 2(n-1) steps of 1000 us + 2 us; each begins 5 us later at rank 0 and so at its neighbors, one after the other.
   const Topology net = star(4, port);
   const Timeline found = run_with(net, ring_all_reduce(4, 40'000'000_B), {.slow = {{0, 5us}}});
   CHECK(found.duration() == 6 * 1007us);

@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// gpu0 - gpu1 - ... with a cable between neighbours: a message from the first to the last has a leg for each cable.
+/// gpu0 - gpu1 - ... with a cable between neighbors: a message from the first to the last has a leg for each cable.
 Topology chain(const std::vector<LinkSpec>& cables) {
   TopologyBuilder builder;
   for (std::size_t g = 0; g <= cables.size(); ++g) builder.add_gpu(fmt::format("gpu{}", g));

@@ -287,7 +287,7 @@ int naive_hops(const Topology& t, NodeId from, NodeId to) {
 }
 }  // namespace
 
-TEST_CASE("neighbours on a star of 4096 are two hops apart, and finding so takes no search") {
+TEST_CASE("neighbors on a star of 4096 are two hops apart, and finding so takes no search") {
   const int n = 4096;
   const Topology t = build(Star{n, cable, 1});
   Routes routes(t, {});

@@ -176,7 +176,7 @@ LabPlan plan_lab(const Topology& topology, const std::vector<NodeId>& places, co
   };
   for (const std::string& name : plan.namespaces) say(Program::ip, "", "netns add " + name);
   for (const std::string& name : plan.namespaces) {
-    // Neighbour discovery would be traffic besides.
+    // Neighbor discovery would be traffic besides.
     say(Program::sh, name,
         "for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do if [ -e $f ]; then echo 1 > $f; fi; done");
     say(Program::sh, name, "echo 0 > /proc/sys/net/ipv4/tcp_slow_start_after_idle");

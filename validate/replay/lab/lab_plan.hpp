@@ -45,7 +45,7 @@ std::int64_t shaped_rate(Bandwidth bandwidth, int mtu);
 
 /// Each endpoint becomes a namespace, each switch a bridge; all bridges are in a namespace of their own. Every link is
 /// shaped where it begins. `places`: [process] the node at which it runs. `pairs` are those that have classes; what is
-/// not of them (acknowledgements, ARP) is neither shaped nor counted.
+/// not of them (acknowledgments, ARP) is neither shaped nor counted.
 ///
 /// Throws InputError (`where` a JSON pointer within the scenario, or empty) where namespaces cannot be that topology:
 /// it has to be a star or a tree of switches, with one full-duplex cable for each endpoint.
