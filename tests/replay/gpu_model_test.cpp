@@ -48,7 +48,8 @@ Probe of_host(Picoseconds call) {
   Probe probed = of_fake();
   for (Sample& sample : probed.samples) {
     if (sample.asked == Asked::issue) sample.time = call;
-    if (sample.asked == Asked::events) sample.time = 3 * call;  // an event recorded and one waited for are calls, too
+    if (sample.asked == Asked::events)
+      sample.time = 3 * call;  // an event recorded and one waited for are calls as well
   }
   return probed;
 }

@@ -248,7 +248,7 @@ TEST_CASE("every regime agrees with its closed form, whatever the number of rank
     }
 }
 
-// Three kernels of 2, 2 and 0.3 ms, launches of 0.5 and 3 ms: hosts hold up one GPU, too, with which a step is
+// Three kernels of 2, 2 and 0.3 ms, launches of 0.5 and 3 ms: hosts also hold up one GPU, with which a step is
 // compared. Not with a separate server that updates the model in place of the GPUs: their hosts launch a kernel less.
 TEST_CASE("no regime is more efficient than one GPU alone, whatever the host does, and forms hold if the host waits") {
   for (const std::string regime :

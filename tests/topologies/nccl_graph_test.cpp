@@ -121,7 +121,7 @@ TEST_CASE("dev is hexadecimal from NCCL 2.21 on, and before as C reads it") {
 
 TEST_CASE("a file that NCCL would misread is refused with its line") {
   CHECK(complaint("<graphs version=\"1\">", "<graphs version=\"2\">") ==
-        "g.xml:1: expected version \"1\" of <graphs>, found \"2\"\n  hint: NCCL refuses any other, too");
+        "g.xml:1: expected version \"1\" of <graphs>, found \"2\"\n  hint: NCCL also refuses any other");
   CHECK(complaint("<gpu dev=\"0x1\"/>", "<gpu dev=\"0x0\"/>") ==
         "g.xml:6: expected each GPU once in a channel, found gpu0 (dev 0x0) again");
   CHECK(complaint("      <gpu dev=\"0x1\"/>\n", "") ==

@@ -70,7 +70,7 @@ void declare(Options& options, CompareArguments& compare) {
   options.jobs(compare.jobs);
   options.bound(compare.bound);
   options.flag("--explain", compare.explain,
-               "row by row: what ran, what holds it, where measured and predicted part, and the likely reason");
+               "row by row: what ran, what holds it, where measured and predicted differ, and the likely reason");
   declare_report(options, compare.report, "write a page that shows both, FILE.html: plots, errors, the scenario");
   options.flag("--force", compare.force, "let --report replace a file that holds something other than results").needs =
       "--report";

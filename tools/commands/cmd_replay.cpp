@@ -47,7 +47,7 @@ void refuse_disturbed(const Scenario& scenario, bool faults) {
 void refuse_training_by(const Scenario& scenario, const ReplayBackend& backend) {
   if (scenario.training && !backend.does_training())
     throw InputError(scenario.file + ": /training", "expected a collective, found a training step",
-                     "GPUs replay collectives; --backend tcp and mpi replay training steps, too");
+                     "GPUs replay collectives; --backend tcp and mpi also replay training steps");
 }
 
 void refuse_too_many(const Scenario& scenario, int most) {

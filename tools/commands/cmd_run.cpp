@@ -95,7 +95,7 @@ bool shows_phases(Format format) {
   return format == Format::table || format == Format::json || format == Format::jsonl;
 }
 
-/// Whether the results, and not only a plot of them, go to standard output.
+/// True if the results, and not only a plot of them, go to standard output.
 bool to_standard_output(const RunArguments& arguments) { return arguments.output.empty() || arguments.output == "-"; }
 
 void require_plot(const RunArguments& arguments) {

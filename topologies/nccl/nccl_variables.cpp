@@ -166,7 +166,7 @@ constexpr OtherVariable variables[] = {
     {"NCCL_NET_FORCE_FLUSH", "a flush after each receive", true, "0"},
     {"NCCL_NET_FORCE_MERGE", "which NICs are one device", true},
     {"NCCL_NET_GDR_MLOPART", "GPUDirect of partitions of a GPU", true},
-    {"NCCL_NET_GDR_READ", "whether a NIC may read from a GPU, too", true, "1",
+    {"NCCL_NET_GDR_READ", "whether a NIC may also read from a GPU", true, "1",
      "NCCL_NET_GDR_LEVEL switches GPUDirect off in both directions"},
     {"NCCL_NET_MERGE_LEVEL", "how near NICs must be to be one device", true},
     {"NCCL_NET_MERGE_POLICY", "which NICs may be one device", true},

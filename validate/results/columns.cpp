@@ -321,7 +321,7 @@ constexpr std::array columns{
         "exposed us"),
     time_of_step(
         "split_us.waiting_for_others",
-        "nothing computes, and an exchange is open that a member (a server, too) has not launched",
+        "nothing computes, and an exchange is open that a member (or a server) has not launched",
         [](const Result& r) {
           return of_training(r, [](const auto& t) { return microseconds(t.split.waiting_for_others); });
         },

@@ -49,7 +49,7 @@ class Experiment:
         self.models = [model for model in MODELS if self.rows and all(row.get(model[0]) for row in self.rows)]
 
     def moving(self):
-        """Of one rank nothing moves: there is nothing to predict."""
+        """The rows in which data moves: with one rank there is nothing to predict."""
         return [row for row in self.rows if int(row["transfers"]) > 0]
 
     def counted(self):

@@ -155,7 +155,7 @@ def cell(rows, least, most):
 
 
 def without_inferred(place, machine):
-    """The machine's file without what was inferred from its own tables; nothing where it has none."""
+    """The machine's file without what was inferred from its own tables; nothing if it has none."""
     if machine not in INFERRED:
         return None
     host, nic = INFERRED[machine]
@@ -337,7 +337,7 @@ median / 90th percentile of |predicted/measured - 1|, and median of the error wi
   constant of one generation is pulled weakly to the same of its neighbors, and any constant weakly to stay where the fit of all tables
   has it, so that what the remaining tables leave open is decided. That second pull is knowledge of the machine that is left out, a
   little of it. Errors count in the logarithm, above {100 * SCALE:.0f} % linearly. A constant that adds the same to all rows of a machine is
-  not fitted again for it: it cannot be told from the launch, which is given.
+  not fitted again for it: the data do not separate it from the launch, which is given.
 - {" and ".join(f"`{each}`" for each in SLOW)} are in no fit, because they take long to run; they are predicted.
 - A constant that no other machine's table depends on is taken from the nearest generation; where there is none, its time or its bound is
   dropped, and a width (the chunk at which a step costs its full time) stays. They are listed below.

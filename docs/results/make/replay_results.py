@@ -155,7 +155,7 @@ windows are free, TCP is not max-min: {departs[0]} takes {ratio(departs[1]):.2f}
 
 {chr(10).join(section(case) for case in shown)}
 {section(mpi[0])}
-Open MPI's own protocols and progress are in these figures, and its sockets are as it makes them: they are not held to 5 %.
+These figures include Open MPI's own protocols and progress. ringsim does not configure its sockets, so the 5 % limit does not apply.
 
 {section(fifo[0])}
 A sender with more data under way has more of the queue, and gets more of the port: short flows wait for long ones. What all seven take
