@@ -39,9 +39,9 @@ class JobsRun {
   };
   /// [job]; when the run is over.
   const std::vector<Done>& jobs() const { return jobs_; }
-  /// What each `after` did: nothing, where no GPU takes part in both jobs.
+  /// What each `after` did: nothing, if no GPU takes part in both jobs.
   std::vector<SettingEffect> effects() const;
-  /// Of all of them together: on the GPU that ends last.
+  /// The time of all jobs together: on the GPU that ends last.
   Picoseconds time() const { return run_->last_to_end().end.time_since_epoch(); }
 
  private:

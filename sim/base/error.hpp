@@ -8,7 +8,7 @@
 namespace ringsim {
 
 /// The user's mistake: a file, a scenario, a schedule that is missing, malformed or impossible (exit code 3).
-/// what() is `where: message`, then `\n  hint: ...` where there is something to do about it.
+/// what() is `where: message`, then `\n  hint: ...` if there is something to do about it.
 class InputError : public std::runtime_error {
  public:
   /// `where`: file:line:column for syntax, file: /json/pointer for meaning, or empty.

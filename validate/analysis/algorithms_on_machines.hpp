@@ -19,7 +19,7 @@ struct ComparisonRow {
   std::string refused;    ///< why the machine or the number of ranks does not do; empty: it does, and then:
   Picoseconds time{0};
   Bytes sent;        ///< the most that one rank sends; servers and switches do not count
-  std::string link;  ///< the one that its bytes keep busy longest; empty where no bytes move
+  std::string link;  ///< the one that its bytes keep busy longest; empty if no bytes move
   Bytes carried;     ///< what crossed it
   double busy = 0;   ///< the share of the run that this takes at its bandwidth
 };
