@@ -424,7 +424,7 @@ void TrainingRun::describe(TrainingReport& report) const {
   report.efficiency = static_cast<double>(one.count()) / static_cast<double>(report.step.count());
 }
 
-// Of one worker the mean over its own updates; of a server per update of the model.
+// Reports per rank: for a worker the mean over its own updates, for a server per update of the model.
 std::vector<RankReport> TrainingRun::async_by_rank() const {
   const AsyncResult& result = account_->result();
   const Bytes all = spec_.gradients();

@@ -74,7 +74,7 @@ std::vector<NumberIn> numbers_in(std::string_view word) {
   return numbers;
 }
 
-/// Whether `word` has the numbers of `other`, or if it `begins` that, its first ones.
+/// True if `word` has the numbers of `other`, or if it `begins` that, its first ones.
 bool same_numbers(std::string_view word, std::string_view other, bool begins) {
   const std::vector<NumberIn> mine = numbers_in(word), others = numbers_in(other);
   if (begins ? mine.size() > others.size() : mine.size() != others.size()) return false;

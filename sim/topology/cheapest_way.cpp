@@ -146,7 +146,7 @@ struct CheapestWay::Impl {
     return {role(link.to) == Role::relay ? 1 : 0, 1, link.latency.count(), link.bandwidth.bytes_per_second};
   }
 
-  /// The one node to which all of these links lead, or `self` where there are none or several.
+  /// The one node to which all of these links lead, or `self` if there are none or several.
   NodeId only_neighbor(NodeId self, std::span<const LinkId> links, NodeId Link::*end) const {
     NodeId only = self;
     for (const LinkId id : links) {
@@ -190,7 +190,7 @@ struct CheapestWay::Impl {
   std::uint32_t place(NodeId id) const { return index_[id.value - first_] - 1; }
   bool in_core(NodeId id) const { return index_[id.value - first_] != 0; }
 
-  /// Appends the cheapest way through the core; false where there is none.
+  /// Appends the cheapest way through the core; false if there is none.
   bool append_core(NodeId from, NodeId to, Way& way) {
     const std::vector<Cost>* tree = tree_of(to);
     if (tree == nullptr || !in_core(from) || (*tree)[place(from)] == unreachable) return false;
@@ -207,7 +207,7 @@ struct CheapestWay::Impl {
     return true;
   }
 
-  /// Whether a cheapest way from `at` to the tree's root goes over the link.
+  /// True if a cheapest way from `at` to the tree's root goes over the link.
   bool leads_on(const std::vector<Cost>& tree, NodeId at, LinkId id, NodeId root, bool by_hops) const {
     const NodeId other = topology_.link(id).to;
     if (!contains(other) || !in_core(other) || !is_usable(id) || (other != root && !can_cross(other))) return false;
@@ -217,7 +217,7 @@ struct CheapestWay::Impl {
     return by_hops ? whole.relays == least.relays && whole.hops == least.hops : whole == least;
   }
 
-  /// The cost from every node of the core to `root`; none where the root is not in the core.
+  /// The cost from every node of the core to `root`; none if the root is not in the core.
   const std::vector<Cost>* tree_of(NodeId root) {
     if (!core_) build_core();
     if (!in_core(root)) return nullptr;
@@ -247,7 +247,7 @@ struct CheapestWay::Impl {
   std::function<Role(const Node&)> role_;
   Usable usable_;
   std::vector<NodeId> members_;       ///< of the core, ascending
-  std::vector<std::uint32_t> index_;  ///< [id - first_]: 1 + place in members_, 0 where it is no member
+  std::vector<std::uint32_t> index_;  ///< [id - first_]: 1 + place in members_, 0 if it is no member
   std::optional<Core> core_;
   std::unordered_map<std::uint32_t, std::vector<Cost>> trees_;  ///< by root: [place] the cost from there to it
 };

@@ -108,7 +108,7 @@ TEST_CASE(
 
 TEST_CASE("public MSCCL files are all proved for the collective that they name") {
   const std::map<std::string, int> slots{{"astra_ring_8.xml", 1}, {"ncv4_ar_hier_12_Simple.xml", 1}};  // the others: 0
-  for (const auto& path : test::files_in(shared(), ".xml")) {  // none where there is no such folder
+  for (const auto& path : test::files_in(shared(), ".xml")) {  // none if there is no such folder
     CAPTURE(path.string());
     const Schedule s = schedule(test::read_file(path));
     const Proof proof = check(s).proof();

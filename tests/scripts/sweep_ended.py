@@ -185,7 +185,7 @@ class Test:
 
 
 def children(pid):
-    """Of mpirun: its own children, of which each runs one rank."""
+    """The children of mpirun, each of which runs one rank."""
     return [int(child) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
             for child in (task / "children").read_text().split()]
 

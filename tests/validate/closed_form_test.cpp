@@ -363,7 +363,7 @@ TEST_CASE("a form under a protocol says where it does not hold") {
   CHECK(other.because == std::vector<std::string>{"the form is made for protocol none, this is ll"});
 }
 
-TEST_CASE("where a form under a protocol holds the simulation agrees, with slots that suffice just so, too") {
+TEST_CASE("where a form under a protocol holds the simulation agrees, with slots that suffice just so as well") {
   struct Pattern {
     CollectiveOp op;
     int segments = 0;

@@ -418,7 +418,7 @@ TEST_CASE("the published tables of validate/measured are read, each of them whol
 
 TEST_CASE("the logs from which tables were transcribed say the same") {
   const fs::path shared = fs::path(test::source_dir()) / "../shared/data";
-  for (const fs::path& path : test::files_in(shared / "nccl-tests", ".txt")) {  // none where there is no such folder
+  for (const fs::path& path : test::files_in(shared / "nccl-tests", ".txt")) {  // none if there is no such folder
     CAPTURE(path.string());
     const MeasuredTable log = read_measured(path.string());
     const MeasuredTable table =

@@ -180,7 +180,7 @@ struct ShownColumn {
   std::function<std::string(const Result&)> text;
 };
 
-/// Whether the column with that heading has another value for each value of a path that varies: no second one is
+/// True if the column with that heading has another value for each value of a path that varies: no second one is
 /// needed.
 bool tells_apart(const std::string& heading, const std::string& path, const std::vector<Result>& results) {
   std::map<std::string, std::string> value_of;

@@ -188,7 +188,7 @@ class TreeReader {
     return busid;
   }
 
-  /// NCCL's rule, and what is taken where the file is odd.
+  /// NCCL's rule, and what is taken if the file is odd.
   LinkSpec uplink(const XmlElement& pci, int index) {
     const PcieRate* rate = pcie_rate(pci);
     int width = pcie_width(pci);

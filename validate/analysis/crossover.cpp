@@ -14,7 +14,7 @@ namespace {
 
 using Times = std::vector<std::optional<Picoseconds>>;
 
-/// The first of [contender] that has the least time among those that `counts` says; nothing where none has one.
+/// The first of [contender] that has the least time among those that `counts` says; nothing if none has one.
 template <class Counts>
 std::optional<std::size_t> fastest(const Times& times, Counts counts) {
   std::optional<std::size_t> found;

@@ -58,7 +58,7 @@ std::string names(const std::set<std::string>& groups) {
   return text;
 }
 
-/// Of a critical path, or what a link was used to. Shares that round to 100 % only if they are all of it.
+/// A share of a critical path, or the utilization of a link. Prints 100 % only if the share is all of it.
 std::string share_of_time(double share) {
   const double percent = 100 * share;
   if (percent > 0 && percent < 0.1) return "less than 0.1 %";

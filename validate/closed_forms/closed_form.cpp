@@ -143,7 +143,7 @@ Uniform uniform_of(const Topology& topology, std::span<const NodeId> ranks, std:
                    const Transport& transport, const Routing& routing, std::span<const int> grid) {
   std::vector<NodeId> members(ranks.begin(), ranks.end());
   members.insert(members.end(), helpers.begin(), helpers.end());
-  // Where cables are not used, or a table sends data round, what the cables look like says nothing.
+  // If cables are not used, or a table routes data around them, their shape says nothing.
   const auto in_host = [&](NodeId id) { return topology.node(id).host.has_value(); };
   const bool in_hosts = std::any_of(members.begin(), members.end(), in_host);
   const bool takes_cables = routing.table.empty() && (transport.p2p_level >= PathType::nvl || !in_hosts);
@@ -268,7 +268,7 @@ ClosedForm all_to_all_form(bool in_steps, const CollectiveRequest& request, cons
   return form;
 }
 
-/// Whether all ranks go through the schedule in step, each sending to one and receiving from one at a time: then they
+/// True if all ranks go through the schedule in step, each sending to one and receiving from one at a time: then they
 /// begin every round together, and every round takes as long as the first.
 bool is_in_step(const Algorithm& algorithm, const Arguments& arguments, const CollectiveRequest& request) {
   const bool is_power = std::has_single_bit(static_cast<unsigned>(request.ranks));

@@ -104,7 +104,7 @@ ClosedForm in_switch_form(std::int64_t segments, const CollectiveRequest& reques
     Sum{port, form}.steps(segments + 1, share(request.bytes.count, 1, segments));
     return form;
   }
-  // Segment i goes down when it is up, and the one before is down: exact also where segments differ by a byte.
+  // Segment i goes down when it is up, and the one before is down: exact also if segments differ by a byte.
   const Layout layout = Layout::near_equal(request.bytes, static_cast<int>(segments));
   Picoseconds up{0}, down{0};
   for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(segments); ++i) {

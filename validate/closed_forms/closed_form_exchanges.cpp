@@ -82,7 +82,7 @@ ClosedForm binary_blocks_form(const CollectiveRequest& request, const Uniform& m
       for (int half = size / 2; half >= 1; half /= 2) time = add(time, step(half, size));
       return time;
     };
-    // All pieces of a rank leave one port; where each has a cable of its own, they go at once.
+    // All pieces of a rank leave one port; if each has a cable of its own, they go at once.
     const auto handed = [&](std::size_t j) {
       return step(1, machine.shape == Shape::full_mesh ? blocks[j - 1] : blocks[j]);
     };

@@ -1,5 +1,5 @@
 // The forms of trees, of direct sends and of rings in pieces. They are derived in the doc comments of algorithms/*.hpp
-// and, where it takes more than a line, here.
+// and, if it takes more than a line, here.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -95,7 +95,7 @@ ClosedForm kary_form_of_ports(const KaryTree& tree, std::int64_t s, const Collec
     return form;
   }
   // A rank of level e, neither root nor leaf, sends up from step d-e on and down from step d+e on, s steps each; so it
-  // is with what it receives. On level 1 they meet where s > 2.
+  // is with what it receives. On level 1 they meet if s > 2.
   if (d > 1 && s > 2)
     form.because.emplace_back(
         "what goes up and what comes down share the ranks' ports where there are more than 2 segments");
@@ -123,7 +123,7 @@ int depth_of(const DoubleTree& tree, Actor r) {
   return edges;
 }
 
-/// Says where a cable carries what two of the ways send at one time. Segments differ by a byte where 2s does not divide
+/// Says if a cable carries what two of the ways send at one time. Segments differ by a byte if 2s does not divide
 /// p: then the tree of the larger ones falls behind, and may still be there when the other one comes.
 void needs_cables_apart(const DoubleTree& one, const DoubleTree& other, const CollectiveRequest& request,
                         std::int64_t s, const Uniform& machine, ClosedForm& form) {

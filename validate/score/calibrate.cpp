@@ -67,7 +67,7 @@ class Rowset {
     for (const FitRow& row : rows) ensure(!row.candidates.empty(), "the scenario has the measured sizes");
   }
 
-  /// Of each row the fastest candidate. True where one changed.
+  /// Chooses the fastest candidate of each row. True if one changed.
   bool choose(const Values& values) {
     bool changed = false;
     for (FitRow& row : rows) {
@@ -267,7 +267,7 @@ double left_of(const std::vector<std::vector<double>>& columns, std::size_t k) {
   return std::sqrt(dot(rest, rest));
 }
 
-/// Scatter of the rows about the fit: 1.4826 times the median |ln(predicted/measured)|, the standard deviation where
+/// Scatter of the rows about the fit: 1.4826 times the median |ln(predicted/measured)|, the standard deviation if
 /// errors are normal; at least 1 %, what the same system measured again differs by (docs/results/accuracy.md's best
 /// tables).
 double scatter_of(const Rowset& rows, const Values& values) {

@@ -77,7 +77,7 @@ TEST_CASE("the verdict does not depend on how many chunks a pass follows") {
   }
 }
 
-TEST_CASE("a chunk that only the last pass follows is judged, too") {
+TEST_CASE("a chunk that only the last pass follows is judged as well") {
   Schedule broken = without_symmetry(ring_all_reduce(8, 64_B));
   broken.step = [step = broken.step](Actor a, Lane lane, int i, Step& out) {
     step(a, lane, i, out);

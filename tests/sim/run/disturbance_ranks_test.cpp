@@ -192,7 +192,7 @@ TEST_CASE("background messages take the links as they are: they go round a link 
                        InputError);
 }
 
-TEST_CASE("background messages share links in the packet model, too") {
+TEST_CASE("background messages share links in the packet model as well") {
   const Disturbance disturbance{.background = {{.from = NodeId{2}, .to = NodeId{1}, .bytes = 1'000'000'000_B}}};
   const Picoseconds found = one_message(disturbance, NetworkModel::packet).duration();
   CHECK(std::abs((found - Picoseconds{2002us}).count()) < 2'000'000);  // within 5 packets of 4 KiB, 0.4 us each

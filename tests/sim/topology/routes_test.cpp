@@ -421,8 +421,9 @@ TEST_CASE("with ACS what would turn round in a PCIe switch goes up to the root c
   CHECK(paths("g0", "g1") == Pair{"PIX: g0 > p0 > c0 > p0 > g1", "PIX: g0 > p0 > g1"});
   CHECK(paths("g0", "n0") == Pair{"PIX: g0 > p0 > c0 > p0 > n0", "PIX: g0 > p0 > n0"});
   CHECK(paths("n2", "g0") ==
-        Pair{"PXB: n2 > p1 > p0 > c0 > p0 > g0", "PXB: n2 > p1 > p0 > g0"});             // in the upper switch
-  CHECK(paths("g2", "g3") == Pair{"PIX: g2 > p2 > b0 > p2 > g3", "PIX: g2 > p2 > g3"});  // a host bridge is a root, too
+        Pair{"PXB: n2 > p1 > p0 > c0 > p0 > g0", "PXB: n2 > p1 > p0 > g0"});  // in the upper switch
+  CHECK(paths("g2", "g3") ==
+        Pair{"PIX: g2 > p2 > b0 > p2 > g3", "PIX: g2 > p2 > g3"});  // a host bridge is a root as well
   CHECK(paths("g0", "g4") == Pair{"NET: g0 > p0 > c0 > p0 > n0 > n1 > g4", "NET: g0 > p0 > n0 > n1 > g4"});
   CHECK(paths("g4", "g1") == Pair{"NET: g4 > n1 > n0 > p0 > c0 > p0 > g1", "NET: g4 > n1 > n0 > p0 > g1"});
   // What goes by the root complex anyway stays as it is.

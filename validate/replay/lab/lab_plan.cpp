@@ -16,7 +16,8 @@ using Program = LabCommand::Program;
 
 bool is_switch(const Topology& topology, NodeId node) { return topology.node(node).kind == NodeKind::network_switch; }
 
-/// Of a namespace, after the prefix. Names of nodes may hold what names of namespaces may not.
+/// The name of a node's namespace. It has the node's number, because names of nodes may have characters that names of
+/// namespaces may not.
 std::string namespace_of(const Topology& topology, NodeId node, const LabOptions& options) {
   if (is_switch(topology, node)) return options.prefix + "fabric";
   return fmt::format("{}n{}", options.prefix, node.value);
