@@ -1,4 +1,4 @@
-// Direct: every message goes straight from whom it is to whom it is for, all at once.
+// Direct: every message goes straight from its sender to its receiver, all at once.
 #pragma once
 
 #include "sim/schedule/schedule.hpp"

@@ -57,7 +57,7 @@ struct BackgroundSpec {
 
 struct TrainingSpec;
 
-/// A collective, and who takes part.
+/// A collective and its participants.
 struct Job {
   std::string name;
   const Algorithm* algorithm = nullptr;  ///< of the catalog

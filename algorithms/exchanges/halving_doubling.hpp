@@ -17,11 +17,10 @@ enum class Fold {
   /// than naive and the same time on the wire (the halves cross both ways at once), half of its reduction work. Source:
   /// Rabenseifner, ICCS 2004, LNCS 3036.
   rabenseifner,
-  /// Nobody is folded: the ranks are parted into blocks of powers of two, as the binary digits of n say, and each block
-  /// halves for itself. Then the smallest hands its sums to the next larger one, chunk by chunk to those who keep them,
-  /// and so on up; the result comes down the same way, and each block doubles. Good if the blocks are of similar
-  /// size; if n is odd the last block is one rank, which sends all it has. Source: Rabenseifner & Traeff,
-  /// EuroPVM/MPI
+  /// No rank is folded: the ranks are divided into blocks of powers of two, as the binary digits of n say, and each
+  /// block halves for itself. Then the smallest hands its sums to the next larger one, chunk by chunk to those who keep
+  /// them, and so on up; the result comes down the same way, and each block doubles. Good if the blocks are of similar
+  /// size; if n is odd the last block is one rank, which sends all it has. Source: Rabenseifner & Traeff, EuroPVM/MPI
   /// 2004, LNCS 3241, and Thakur, Rabenseifner & Gropp, IJHPCA 19 (2005), 4.5.
   binary_blocks,
 };

@@ -9,7 +9,7 @@
 
 namespace ringsim {
 
-/// Who pushes to whom, and for how long.
+/// Workers, servers, and how long they train.
 struct AsyncServer {
   int workers = 1;
   int servers = 1;                   ///< each has a shard of the model, and a unit that updates it

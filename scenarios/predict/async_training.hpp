@@ -1,4 +1,4 @@
-// An asynchronous parameter server of a scenario: who starts when, and what its run says.
+// An asynchronous parameter server of a scenario: when its workers start, and what its run says.
 #pragma once
 
 #include <cstdint>

@@ -46,7 +46,7 @@ class JobsRun {
 
  private:
   Actor actor_of(NodeId gpu);
-  /// Adds the calls of a job, and for whom they are.
+  /// Adds the calls of a job, and their ranks.
   void add_calls(std::size_t job, const std::vector<const PlacedCollective*>& groups,
                  const std::vector<PlacedSchedule>* schedules, const std::atomic<bool>* stop);
   Program::Role role_of(const std::vector<int>& calls, bool is_rank) const;

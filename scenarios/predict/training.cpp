@@ -330,7 +330,7 @@ TrainingMemory TrainingRun::memory_of(Actor actor) const {
   }
   if (async_ && spec_.every > 1) return memory;  // it updates weights of its own
   if (spec_.servers > 0 || actor != spec_.master) {
-    memory.state = {};  // who updates has it
+    memory.state = {};  // the rank that updates has it
   } else if (spec_.regime->kind == Regime::Kind::data_parallel) {
     memory.copies = all;
     memory.outputs = spec_.output * (spec_.batch * ranks);

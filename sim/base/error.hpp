@@ -23,8 +23,8 @@ class InputError : public std::runtime_error {
   std::string where_, message_, hint_;
 };
 
-/// An algorithm cannot serve what is asked of it: not this op, this number of ranks, this machine. For who compares
-/// algorithms it is no candidate; for all others a mistake like any other.
+/// An algorithm cannot serve what is asked of it: not this op, this number of ranks, this machine. Code that
+/// compares algorithms leaves the algorithm out; elsewhere it is a mistake like any other.
 class UnservedError : public InputError {
  public:
   /// `algorithm`: its name. The others as InputError's.

@@ -105,7 +105,7 @@ class CompiledRoutes {
   const LegUse& leg(std::uint32_t index) const { return legs_[index]; }
   /// Each message stands for so many equal ones.
   void stand_for(int copies) { copies_ = copies; }
-  /// So many bytes more crossed the leg than its route: of a message that gave up its way.
+  /// More bytes crossed the leg than its route, because a message gave up its way.
   void crossed_beyond(std::uint32_t leg, std::int64_t bytes) { beyond_[leg] += bytes; }
   std::span<const LinkId> links(const LegUse& leg) const { return {links_.data() + leg.first_link, leg.n_links}; }
   /// The share of the leg's i-th link, as Leg::share().

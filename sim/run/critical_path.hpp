@@ -90,7 +90,7 @@ struct TrailSums {
     latency += more_latency;
     at += busy + more_latency;
   }
-  /// Nothing but computing, or waiting for a rank that is late, up to `now`.
+  /// The path only computes, or waits for a rank that is late, up to `now`.
   void compute_until(SimTime now) { pass(compute, now); }
   void delay_until(SimTime now) { pass(delay, now); }
 

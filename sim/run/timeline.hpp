@@ -85,7 +85,7 @@ struct Timeline {
   std::optional<Bottleneck> bottleneck;  ///< nothing if nothing moved
   std::int64_t events = 0;
   /// A digest of all messages in order of arrival (who, how much, from when to when): equal runs, equal digests.
-  /// None if the run was folded: it has no such order.
+  /// Nothing if the run was folded: it has no such order.
   std::optional<std::uint64_t> fingerprint = 0;
   bool has_choice = false;        ///< the fabric had several equally short ways for some message (Path::has_choice)
   std::vector<JobTimeline> jobs;  ///< [job] as RunOptions::jobs; then `bottleneck` is that of the job that ends last

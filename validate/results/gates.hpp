@@ -22,7 +22,7 @@ class Assertion {
   /// one that is.
   void require_known(const std::vector<std::string>& columns, const std::vector<std::string>& varied) const;
 
-  /// Nothing if the row is none of those that it speaks of; else whether it holds. Throws InputError if the row
+  /// True if the condition holds for the row; nothing if it is not about this row. Throws InputError if the row
   /// lacks a value that is asked for. Requires a row that did not fail.
   std::optional<bool> ask(const ResultRow& row) const;
   /// "busbw_GBps is 38.2": the values that the condition names, as the row has them.

@@ -132,7 +132,7 @@ void Coordinator::take_join(Member& member, const Json& line) {
   member.control.send({{"welcome", secret_.proof({"lead", nonce, member.challenge, number})}});
 }
 
-/// True if that was all of it.
+/// Takes a line of a process's record. True if the record is complete.
 bool Coordinator::take_record(Member& member, const Json& line) {
   const auto n_timed = static_cast<std::size_t>(replay_.repeats.timed);
   auto& times = member.record.times;

@@ -67,7 +67,7 @@ class Coordinator {
   const std::set<int>& joined() const { return joined_; }
   /// "2 connections came that ...": those that did not become a process of the replay; empty: none.
   std::string turned_away() const;
-  /// Nobody joins any more.
+  /// Lets no more processes join.
   void close();
   /// Tells all others why this ends.
   void abort(const std::string& why);
